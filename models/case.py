@@ -1,0 +1,39 @@
+"""Everything known about a node at one time: all that a rule may read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from .merge import Conflict, Facts
+from .report import Context, Origin
+from .said import Fact, NotChecked, Observation, Run
+from .site import Machine, Site
+from .topology import Topology
+
+F = TypeVar("F", bound=Fact)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Merged facts, what they make (topology, machine), and what they are judged beside (site, past, baseline)."""
+
+    facts: Facts
+    conflicts: tuple[Conflict, ...]
+    topology: Topology
+    observations: tuple[Observation, ...]
+    not_checked: tuple[NotChecked, ...]
+    runs: tuple[Run, ...]
+    machine: Machine | None
+    matched_by: str | None  # how the machine was recognised
+    site: Site
+    past: tuple[Observation, ...]
+    baseline: tuple[Observation, ...]
+    now: float  # seconds since 1970
+    origin: Origin
+    context: Context
+
+    def of(self, kind: type[F]) -> Mapping[str, F]:
+        """The facts of one kind, by key."""
+        return cast("Mapping[str, F]", self.facts.get(kind, {}))

@@ -1,0 +1,189 @@
+"""The kinds of fact. Every field but the key may be None: not said. Rates in bytes per second, sizes in bytes.
+
+The comment behind a field is where Linux has it; other sources (dumps) fill the same fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .said import Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node(Fact):
+    """The machine as a whole; its key is always "node"."""
+
+    hostname: str | None = None  # proc/sys/kernel/hostname
+    kernel: str | None = None  # proc/sys/kernel/osrelease
+    vendor: str | None = None  # sys/class/dmi/id/sys_vendor
+    product: str | None = None  # sys/class/dmi/id/product_name
+    board: str | None = None  # sys/class/dmi/id/board_name
+    bios: str | None = None  # sys/class/dmi/id/bios_version
+    virtual: bool | None = None  # runs under a hypervisor
+    hypervisor: str | None = None  # its name: "KVM", "Amazon Nitro", "Microsoft Hyper-V" ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package(Fact):
+    """A CPU package (socket): "package0"."""
+
+    model: str | None = None  # proc/cpuinfo "model name"
+    vendor: str | None = None  # proc/cpuinfo "vendor_id"
+    cpus: tuple[int, ...] | None = None  # sys/devices/system/cpu/cpu*/topology/physical_package_id
+    cores: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numa(Fact):
+    """A NUMA node: "numa0". Without CPUs it is memory alone (CXL, a Grace GPU's memory)."""
+
+    cpus: tuple[int, ...] | None = None  # sys/devices/system/node/node*/cpulist
+    memory: int | None = None  # .../meminfo MemTotal
+    distances: Mapping[str, int] | None = None  # .../distance, by NUMA node, 10 is local
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostBridge(Fact):
+    """A PCI root: "pci0000:17"."""
+
+    parent: str | None = None  # the function that it sits behind (VMD), else None
+    numa: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pci(Fact):
+    """A PCI function: "0000:53:00.0". Speeds in transfers per second and lane, widths in lanes."""
+
+    pci_class: int | None = None  # class, 24 bits: 0x030200
+    vendor: int | None = None
+    device: int | None = None
+    subvendor: int | None = None
+    subdevice: int | None = None
+    name: str | None = None  # pci.ids
+    parent: str | None = None  # the bridge or host bridge above
+    speed: float | None = None  # current_link_speed
+    width: int | None = None  # current_link_width
+    max_speed: float | None = None  # max_link_speed
+    max_width: int | None = None  # max_link_width
+    numa: int | None = None  # numa_node; -1 (not known) is None
+    driver: str | None = None
+    iommu_group: int | None = None
+    physfn: str | None = None  # the physical function that a virtual one belongs to
+    slot: str | None = None  # sys/bus/pci/slots
+    label: str | None = None  # the firmware's label of the device
+    lost: bool | None = None  # answers no more: Unknown speed at width 63 or 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu(Fact):
+    """A GPU as its driver numbers it: "gpu0"."""
+
+    name: str | None = None
+    address: str | None = None  # of its PCI function
+    nvlinks: int | None = None  # active
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Net(Fact):
+    """A network device: "eth0"."""
+
+    address: str | None = None  # of its PCI function; None: virtual
+    driver: str | None = None
+    speed: float | None = None  # speed
+    max_speed: float | None = None  # the fastest mode that the port supports (ethtool)
+    partner_speed: float | None = None  # the fastest that the other end advertises (ethtool)
+    duplex: str | None = None
+    mtu: int | None = None
+    carrier: bool | None = None
+    enabled: bool | None = None  # flags & IFF_UP: somebody wants it up
+    link_type: str | None = None  # "ethernet", "infiniband", "loopback" ... from ARPHRD numbers
+    port: int | None = None  # dev_port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rdma(Fact):
+    """An RDMA device (HCA): "mlx5_0"."""
+
+    address: str | None = None  # of its PCI function; None: a software device (rxe, siw)
+    driver: str | None = None
+    board_id: str | None = None  # PSID
+    hca_type: str | None = None
+    firmware: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port(Fact):
+    """A port of an RDMA device: "mlx5_0/1"."""
+
+    device: str | None = None  # key of the Rdma fact
+    state: str | None = None  # "ACTIVE", "DOWN", "INIT", "ARMED"
+    physical_state: str | None = None  # "LinkUp", "Polling", "Disabled"
+    rate: float | None = None
+    lanes: str | None = None  # "4X NDR"
+    link_layer: str | None = None  # "InfiniBand", "Ethernet"; EFA: "Unspecified"
+    lid: int | None = None
+    netdev: str | None = None  # key of the Net fact that shares the port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nvme(Fact):
+    """An NVMe controller: "nvme0"."""
+
+    address: str | None = None  # of its PCI function; None: over fabrics
+    model: str | None = None
+    firmware: str | None = None
+    state: str | None = None  # "live", "dead", "resetting" ...
+    transport: str | None = None  # "pcie", "tcp", "rdma", "fc", "loop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk(Fact):
+    """A block device or a partition of one: "nvme0n1", "sda", "sda1"."""
+
+    size: int | None = None
+    model: str | None = None
+    rotational: bool | None = None
+    address: str | None = None  # of the PCI function that it hangs on; None: virtual
+    controller: str | None = None  # key of the Nvme fact
+    partition_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array(Fact):
+    """A Linux software RAID: "md0"."""
+
+    level: str | None = None  # "raid0"
+    state: str | None = None  # array_state: "clean", "active", "inactive" ...
+    members: tuple[str, ...] | None = None  # keys of Disk facts
+    wanted: int | None = None  # raid_disks
+    missing: int | None = None  # degraded; None: the level has no redundancy
+    faulty: tuple[str, ...] | None = None  # members in state faulty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount(Fact):
+    """A mounted file system; its key is the mount point."""
+
+    device: str | None = None
+    fstype: str | None = None
+    size: int | None = None
+    free: int | None = None  # for users without privileges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event(Fact):
+    """Something that happened once and was logged: its key is the kind, the thing and when."""
+
+    kind: str | None = None  # "xid"
+    code: int | None = None  # 79
+    subject: str | None = None  # a PCI address
+    text: str | None = None
+    at: float | None = None  # seconds since 1970, or since boot where the log has no better
+
+
+KINDS: Mapping[str, type[Fact]] = {
+    kind.__name__: kind
+    for kind in (Node, Package, Numa, HostBridge, Pci, Gpu, Net, Rdma, Port, Nvme, Disk, Array, Mount, Event)
+}

@@ -1,0 +1,108 @@
+"""From a case to a report: states by the rules, levels, blame, impact, silence, verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from .attribution import attribute
+from .case import Case
+from .catalog import codes
+from .expectations import levels
+from .facts import Node
+from .impact import weigh
+from .report import Finding, Level, Profile, Report, Seen
+from .rules import RULES, Rule
+from .said import Fact, Flow, NotChecked, Observation
+from .site import Site
+from .units import as_utc
+from .verdict import verdict
+
+_ORDER = ("critical", "warning", "info")
+
+
+def judge(case: Case) -> Report:
+    """Everything that is said about the node."""
+    states, gaps, checks = apply_rules(case)
+    measured = levels(case)
+    found = [_finish(case, finding) for finding in attribute(case, measured, states)]
+    found.sort(key=lambda one: (bool(one.silenced), _ORDER.index(one.severity), one.code, one.subject))
+    not_checked = (*case.not_checked, *gaps, *_without_expectation(measured))
+    if any(level.expected for level in measured):
+        checks = {**checks, "bandwidth-low": True}
+    return Report(
+        node=_hostname(case),
+        taken_at=as_utc(case.now),
+        source=case.origin,
+        context=case.context,
+        profile=Profile(case.machine.name, case.matched_by or "") if case.machine else None,
+        verdict=verdict(found, checks, case.origin),
+        findings=tuple(found),
+        not_checked=not_checked,
+        checks=checks,
+        levels=measured,
+        observations=tuple(_seen(one) for one in case.observations),
+        topology=case.topology,
+        runs=case.runs,
+    )
+
+
+def apply_rules(case: Case) -> tuple[list[Finding], list[NotChecked], dict[str, bool]]:
+    """What the rules find, what they could not tell, and by code whether it was judged wherever it was wanted."""
+    found: list[Finding] = []
+    gaps: list[NotChecked] = []
+    checks: dict[str, bool] = {}
+    for rule in RULES:
+        told, wanted = _apply(case, rule)
+        found += [one for one in told if isinstance(one, Finding)]
+        could_not = [one for one in told if isinstance(one, NotChecked)]
+        gaps += could_not
+        if wanted is not None:
+            checks[rule.code] = checks.get(rule.code, True) and wanted and not could_not
+    return found, list(dict.fromkeys(gaps)), checks
+
+
+def _apply(case: Case, rule: Rule) -> tuple[list[Finding | NotChecked], bool | None]:
+    """What the rule tells; and whether it could be judged, None where there was nothing to judge."""
+    if any(lost.what in rule.foreign for lost in case.not_checked):
+        return [], False
+    things: dict[str, Fact] = {key: thing for key, thing in case.of(rule.over).items() if rule.where(case, thing)}
+    lost = any(
+        one.what in rule.wanted and (one.subject in things or one.subject not in case.of(rule.over))
+        for one in case.not_checked
+    )
+    judged = [thing for thing in things.values() if all(getattr(thing, name) is not None for name in rule.required)]
+    told = [one for thing in judged for one in rule.judge(case, thing)]
+    return told, False if lost else True if judged else None
+
+
+def _finish(case: Case, finding: Finding) -> Finding:
+    """The finding with its price, its remedy, and the operator's word on it."""
+    code = codes()[finding.code]
+    remedy = finding.remedy or "; ".join(code.fix) or None
+    return replace(weigh(case, finding), remedy=remedy, silenced=silenced(case.site, finding))
+
+
+def silenced(site: Site, finding: Finding) -> str | None:
+    """The operator's reason to ignore the finding, by code and subject or by code alone."""
+    return site.ignore.get(f"{finding.code}:{finding.subject}", site.ignore.get(finding.code))
+
+
+def _without_expectation(measured: Iterable[Level]) -> Iterable[NotChecked]:
+    """One for each operation and its ends of which no size has an expectation."""
+    known = {(level.op, level.ends) for level in measured if level.expected}
+    for op, ends in dict.fromkeys((level.op, level.ends) for level in measured):
+        if (op, ends) not in known:
+            why = "measured, and nothing says what to expect: no machine type, no equal flows, no earlier measurement"
+            how = "name the machine in the site file, or accept this node as its own baseline"
+            yield NotChecked(what=f"rate of {op}", subject=Flow(op, ends).subject, why=why, how=how)
+
+
+def _seen(one: Observation) -> Seen:
+    about = f"{one.about.op}:{one.about.subject}" if isinstance(one.about, Flow) else one.about
+    return Seen(about=about, quantity=one.quantity, unit=one.unit, value=one.value, at=as_utc(one.at), busy=one.busy)
+
+
+def _hostname(case: Case) -> str | None:
+    node = case.of(Node).get("node")
+    return node.hostname if node else None

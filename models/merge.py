@@ -1,0 +1,49 @@
+"""Facts of one kind and key become one; where two sources disagree, the first is kept and the conflict recorded."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias
+
+from .said import Fact
+
+Facts: TypeAlias = Mapping[type[Fact], Mapping[str, Fact]]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two sources that disagree on a field of one thing."""
+
+    kept: Fact
+    other: Fact
+    field: str
+
+
+def merge(facts: Iterable[Fact]) -> tuple[Facts, tuple[Conflict, ...]]:
+    """Facts by kind and key, in the order in which they first came."""
+    merged: dict[type[Fact], dict[str, Fact]] = defaultdict(dict)
+    conflicts: list[Conflict] = []
+    for fact in facts:
+        known = merged[type(fact)].get(fact.key)
+        if known is None:
+            merged[type(fact)][fact.key] = fact
+            continue
+        merged[type(fact)][fact.key], differing = overlay(known, fact)
+        conflicts += [Conflict(known, fact, name) for name in differing]
+    return dict(merged), tuple(conflicts)
+
+
+def overlay(known: Fact, further: Fact) -> tuple[Fact, list[str]]:
+    """`known`, its gaps filled from `further`; and the fields in which both speak and differ."""
+    changes: dict[str, Any] = {}
+    differing: list[str] = []
+    for name in (f.name for f in fields(known) if f.name not in ("key", "cites")):
+        mine, theirs = getattr(known, name), getattr(further, name)
+        if mine is None and theirs is not None:
+            changes[name] = theirs
+        elif theirs is not None and mine != theirs:
+            differing.append(name)
+    cites = {**further.cites, **known.cites}
+    return replace(known, cites=cites, **changes), differing

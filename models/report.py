@@ -1,0 +1,118 @@
+"""The report: the only thing that exporters see. Its JSON form is the contract `linkgauge.report/1`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from .said import Evidence, Flow, NotChecked, Run
+from .topology import Topology
+
+Basis: TypeAlias = Literal["site", "profile", "capability", "kin", "baseline"]  # three absolute, in the order of trust
+Severity: TypeAlias = Literal["critical", "warning", "info"]
+Verdict: TypeAlias = Literal["ok", "degraded", "failed", "unknown"]
+Origin: TypeAlias = Literal["live", "capture", "dumps"]
+Context: TypeAlias = Literal["host", "job", "dumps"]
+
+SCHEMA = "linkgauge.report/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What one basis expects of a flow, in bytes per second; `bottleneck` is the id of the tightest link."""
+
+    basis: Basis
+    low: float
+    typical: float
+    high: float
+    bottleneck: str | None = None
+    source: str
+
+
+class Level(msgspec.Struct, frozen=True, kw_only=True, rename={"link_class": "class"}):
+    """One flow, in bytes per second: what its tightest link is rated and trained at, what is expected, what was seen."""
+
+    op: str
+    ends: tuple[str, ...]
+    via: str = ""
+    size: int | None = None  # bytes
+    beside: tuple[tuple[str, ...], ...] = ()
+    link_class: str = ""  # "pcie5x16": flows of one class are comparable between nodes
+    rated: float | None = None
+    trained: float | None = None
+    expected: tuple[Expectation, ...] = ()
+    observed: float | None = None
+
+    @property
+    def flow(self) -> Flow:
+        """The flow that the row is about."""
+        return Flow(self.op, self.ends, self.size, self.via, self.beside)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that differs from what should be. It names the thing, both numbers, the likely cause, the next step."""
+
+    code: str
+    severity: Severity
+    confidence: Literal["certain", "likely", "possible"] = "certain"
+    subject: str
+    subject_name: str | None = None
+    message: str
+    expected: int | float | str | None = None
+    observed: int | float | str | None = None
+    unit: str | None = None
+    basis: Basis | None = None
+    expected_source: str | None = None
+    cause: str | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)  # link -> rate it has left: explains flows, gives impact
+    explains: tuple[str, ...] = ()  # "bandwidth-low:gpu3-numa0"
+    impact: Mapping[str, float] = field(default_factory=dict)  # operation -> how many times slower
+    location: Mapping[str, str | int | None] = field(default_factory=dict)  # slot, label: what a technician needs
+    since: str | None = None
+    silenced: str | None = None  # the operator's reason
+    evidence: tuple[Evidence, ...] = ()
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A row of the observations: a number that held at a moment."""
+
+    about: str
+    quantity: str
+    unit: str
+    value: float
+    at: str
+    busy: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The machine type, and how it was recognised."""
+
+    name: str
+    matched_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that is said about a node at one time."""
+
+    schema: Literal["linkgauge.report/1"] = SCHEMA
+    node: str | None
+    taken_at: str | None
+    source: Origin
+    context: Context
+    profile: Profile | None
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    not_checked: tuple[NotChecked, ...] = ()
+    checks: Mapping[str, bool] = field(default_factory=dict)  # code -> judged; false: wanted and could not be judged
+    levels: tuple[Level, ...] = ()
+    observations: tuple[Seen, ...] = ()
+    topology: Topology = Topology()
+    runs: tuple[Run, ...] = ()

@@ -1,0 +1,27 @@
+"""Said as lines of JSON, `["Pci", {...}]`: how a child answers its parent and how a capture keeps what was called."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .facts import KINDS
+from .said import NotChecked, Observation, Run, Said
+
+_TYPES = {**KINDS, **{kind.__name__: kind for kind in (Observation, NotChecked, Run)}}
+
+
+def encode(said: Said) -> str:
+    """One line, without its end; fields that were not said are left out."""
+    fields = {name: value for name, value in msgspec.to_builtins(said).items() if value is not None and value != {}}
+    return msgspec.json.encode([type(said).__name__, fields]).decode()
+
+
+def decode(line: str | bytes) -> Said:
+    """The Said of one line. ValueError says what is wrong with it."""
+    try:
+        kind, fields = msgspec.json.decode(line, type=tuple[str, dict[str, object]])
+        return msgspec.convert(fields, type=_TYPES[kind])  # type: ignore[no-any-return]
+    except KeyError as unknown:
+        raise ValueError(f"no kind of fact is called {unknown}") from None
+    except msgspec.DecodeError as broken:  # ValidationError is one of them
+        raise ValueError(str(broken)) from None

@@ -1,0 +1,83 @@
+"""What is there and how it is joined. It knows rates of links, but not what is wrong with them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+# Traffic of others goes through these. GPUs, NICs and disks only send and receive.
+FORWARDS = frozenset(
+    {"root-port", "upstream-port", "downstream-port", "bridge", "host-bridge", "host", "numa", "package", "fabric"}
+)
+# Links between parts of one device: a card's second function reaches the slot through its first.
+INSIDE = frozenset({"function", "port", "disk", "member"})
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A thing that links join. Its id is the kernel's name: a PCI address, "numa0", "pci0000:17", "mlx5_0/1"."""
+
+    id: str
+    kind: str  # one of FORWARDS, or gpu, nic, nvme, storage, nvswitch, display, pci, port, netdev, disk, array ...
+    name: str = ""
+    numa_node: int | None = None
+    aliases: tuple[str, ...] = ()  # "gpu3" and "mlx5_0" are other names of PCI functions
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One physical link, or a way inside a chip (then it has no rate). Rates in bytes per second from a to b."""
+
+    id: str
+    a: str
+    b: str
+    kind: str  # pcie, nvlink, c2c, memory, interconnect, internal, or one of INSIDE
+    rated: float | None = None  # what both ends can do
+    trained: float | None = None  # what it runs at, as far as that was read
+    rated_back: float | None = None  # from b to a, where that differs
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One step in one direction; parallel links between the same two ends are one hop and add up."""
+
+    sender: str
+    receiver: str
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Devices and links. `find` takes any name of a device; `hops` is the graph."""
+
+    devices: tuple[Device, ...] = ()
+    links: tuple[Link, ...] = ()
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Device]:
+        """Devices by id and by alias."""
+        names = {alias: device for device in self.devices for alias in device.aliases}
+        return {**names, **{device.id: device for device in self.devices}}
+
+    def find(self, name: str) -> Device | None:
+        """The device of that id or alias."""
+        return self.by_name.get(name)
+
+    @cached_property
+    def hops(self) -> Mapping[str, tuple[Hop, ...]]:
+        """The hops that leave each device, by its id, in the order of the links."""
+        bundles: dict[tuple[str, str], list[Link]] = defaultdict(list)
+        for link in self.links:
+            bundles[link.a, link.b].append(link)
+            bundles[link.b, link.a].append(link)
+        leaving: dict[str, list[Hop]] = defaultdict(list)
+        for (sender, receiver), links in bundles.items():
+            leaving[sender].append(Hop(sender, receiver, tuple(links)))
+        return {sender: tuple(hops) for sender, hops in leaving.items()}
+
+    @cached_property
+    def link_below(self) -> Mapping[str, Link]:
+        """The PCIe link that ends in each function, by the function's address."""
+        return {link.b: link for link in self.links if link.kind == "pcie"}

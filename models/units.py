@@ -1,0 +1,55 @@
+"""Units, and the only conversions between them. Inside the program a rate is bytes per second in one direction."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import NewType
+
+BytesPerSecond = NewType("BytesPerSecond", float)
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+def from_gigabytes(rate: float) -> BytesPerSecond:
+    """GB/s (10⁹ bytes) as bytes per second."""
+    return BytesPerSecond(rate * 1e9)
+
+
+def from_megabits(rate: float) -> BytesPerSecond:
+    """Mbit/s, as the kernel gives Ethernet speeds, as bytes per second."""
+    return BytesPerSecond(rate * 1e6 / 8)
+
+
+def from_gigabits(rate: float) -> BytesPerSecond:
+    """Gbit/s, as the kernel gives InfiniBand rates, as bytes per second."""
+    return BytesPerSecond(rate * 1e9 / 8)
+
+
+def as_gigabytes(rate: float) -> str:
+    """Bytes per second as people read them: "55.4 GB/s", "1.25 GB/s", "0.013 GB/s"."""
+    gigabytes = rate / 1e9
+    digits = 1 if gigabytes >= 10 else 2 if gigabytes >= 0.1 else 3
+    return f"{gigabytes:.{digits}f} GB/s"
+
+
+def as_gigabits(rate: float) -> str:
+    """Bytes per second as network people read them: "400 Gb/s", "2.5 Gb/s"."""
+    return f"{rate * 8 / 1e9:g} Gb/s"
+
+
+def as_transfers(speed: float) -> str:
+    """Transfers per second as PCIe writes them: "32 GT/s", "2.5 GT/s"."""
+    return f"{speed / 1e9:g} GT/s"
+
+
+def as_bytes(size: float) -> str:
+    """A capacity as its maker writes it (powers of ten): "1.92 TB", "512 GB", "0 B"."""
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}" if size < 1000 * factor else f"{size / factor:.0f} {unit}"
+    return f"{size:.0f} B"
+
+
+def as_utc(seconds: float) -> str:
+    """Seconds since 1970 as "2026-11-21T03:00:00Z"."""
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,25 @@
+"""The one word on a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from .catalog import codes
+from .report import Finding, Origin, Verdict
+
+
+def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin) -> Verdict:
+    """failed > unknown > degraded > ok. Info and silenced findings do not count.
+
+    Unknown: a vital check was wanted and could not be judged (dumps show what they show); a symptom was seen and its
+    cause was not; or nothing could be judged at all.
+    """
+    counted = [one for one in found if not one.silenced]
+    grave = {one.severity for one in counted}
+    if "critical" in grave:
+        return "failed"
+    blind = origin != "dumps" and any(not judged and codes()[code].vital for code, judged in checks.items())
+    symptom = any(one.code == "not-enough-evidence" for one in counted)
+    if blind or symptom or not (any(checks.values()) or grave):
+        return "unknown"
+    return "degraded" if "warning" in grave else "ok"
