@@ -1,0 +1,238 @@
+"""PCIe links: width, speed, slower hops above, errors, and trees that a hypervisor made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..case import Case
+from ..facts import Node, Pci
+from ..link_rates import as_link, rated
+from ..pci_classes import kind_of
+from ..pci_tree import emulated, port_kinds
+from ..report import Finding
+from ..said import NotChecked, Observation
+from ..units import as_gigabytes, as_transfers
+from .rule import Rule
+from .words import gap, location, named
+
+# Correctable errors that need a look: 8 a minute on a GPU's 16 lanes (DCGM_LIMIT_MAX_PCIREPLAY_RATE in DCGM's
+# health watch), so by lane and second.
+_CORRECTABLE = 8 / 60 / 16
+# Adapters that hypervisors make up whole; their links carry nothing.
+_VIRTUAL_VENDORS = {0x1AF4, 0x15AD, 0x1414}
+
+
+def on_link(case: Case, function: Pci) -> bool:
+    """Function 0 at the lower end of a PCIe link, NVMe controllers aside: storage has a code of its own."""
+    return function.key in case.topology.link_below and kind_of(function) != "nvme"
+
+
+def narrow(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+    """Trained on fewer lanes than both ends support. Width does not change at rest, so it is judged at once."""
+    yield from width_below(case, function, "pcie-link-narrow")
+
+
+def width_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotChecked]:
+    """The width rule under the code of whatever hangs on the link."""
+    link = case.topology.link_below[function.key]
+    port = case.of(Pci)[link.a]
+    if function.width is None or function.max_width is None or function.width >= function.max_width:
+        return
+    if made_up(case, function):
+        seen = f"x{function.width} of x{function.max_width}"
+        yield from gap(case, "Pci.width", function.key, f"a virtual machine shows {seen}; its PCI tree is emulated",
+                       "look on the host, or set trust_virtual_links in the site file")  # fmt: skip
+    elif port.max_width is None:
+        why = f"at x{function.width} of its x{function.max_width}, and {port.key} above does not say what it can do"
+        yield from gap(case, "Pci.max_width", port.key, why, "read the slot's width in the board's manual")
+    elif function.width < (both := min(function.max_width, port.max_width)):
+        speed = function.max_speed if port.max_speed is None else min(function.max_speed or 0, port.max_speed)
+        yield Finding(
+            code=code,
+            severity="warning" if code.startswith("storage") else "critical",
+            subject=function.key,
+            subject_name=named(case, function),
+            message=f"{named(case, function)} runs on x{function.width}, both ends support x{both}"
+            + (
+                f": {as_gigabytes(rated(speed, function.width))} of {as_gigabytes(rated(speed, both))}" if speed else ""
+            ),
+            expected=both,
+            observed=function.width,
+            unit="lanes",
+            basis="capability",
+            expected_source=f"{function.key} supports x{function.max_width}, {port.key} above it x{port.max_width}",
+            cause=f"trained at x{function.width}: seating, slot, riser or cable, not a setting of the card",
+            limits={link.id: rated(speed, function.width)} if speed else {},
+            location=location(function),
+            evidence=tuple(function.cites[name] for name in ("width", "max_width") if name in function.cites),
+        )
+
+
+def slow(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+    """Trained at a lower generation than both ends support, seen while bytes moved: links slow down at rest."""
+    yield from speed_below(case, function, "pcie-link-slow")
+
+
+def speed_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotChecked]:
+    """The speed rule under the code of whatever hangs on the link."""
+    link = case.topology.link_below[function.key]
+    port = case.of(Pci)[link.a]
+    if function.max_speed is None or port.max_speed is None or made_up(case, function):
+        return
+    both = min(function.max_speed, port.max_speed)
+    busy = busy_speed(case, function.key)
+    if busy is None and function.speed is not None and function.speed < both:
+        why = f"at {as_transfers(function.speed)} of {as_transfers(both)} at rest; speed is judged while bytes move"
+        yield from gap(case, "Pci.speed", function.key, why, "measure under load: copy over the link and look again")
+    elif busy and busy.value < both:
+        width = function.width or function.max_width
+        limits = {link.id: rated(busy.value, width)} if width else {}
+        yield Finding(
+            code=code,
+            severity="warning" if code.startswith("storage") else "critical",
+            subject=function.key,
+            subject_name=named(case, function),
+            message=f"{named(case, function)} runs at {as_transfers(busy.value)} while bytes move, both ends support "
+            f"{as_transfers(both)}"
+            + (f": {as_gigabytes(rated(busy.value, width))} of {as_gigabytes(rated(both, width))}" if width else ""),
+            expected=both,
+            observed=busy.value,
+            unit="transfers_per_second",
+            basis="capability",
+            expected_source=f"{function.key} supports {as_transfers(function.max_speed)}, "
+            f"{port.key} above it {as_transfers(port.max_speed)}",
+            cause="signal quality made the link fall back: seating, riser, retimer or cable; or a BIOS limit on the slot",
+            limits=limits,
+            location=location(function),
+            evidence=(busy.evidence,),
+        )
+
+
+def busy_speed(case: Case, address: str) -> Observation | None:
+    """The last trained speed that was seen while bytes moved over the link."""
+    seen = [o for o in case.observations if o.about == address and o.quantity == "link_speed" and o.busy]
+    return max(seen, key=lambda one: one.at, default=None)
+
+
+def made_up(case: Case, function: Pci) -> bool:
+    """Whether a hypervisor made up the ports above the function."""
+    node = case.of(Node).get("node")
+    virtual = bool(node and node.virtual) and not case.site.trust_virtual_links
+    return virtual and emulated(function, case.of(Pci))
+
+
+def bottleneck(case: Case, port: Pci) -> Iterator[Finding]:
+    """A switch whose uplink was built slower than the link of a device below it: true, and not a fault."""
+    links = case.topology.link_below
+    uplink = links.get(port.key)
+    if port_kinds(case.of(Pci)).get(port.key) != "upstream-port" or not uplink or uplink.rated is None:
+        return
+    below = [links[f.key] for f in case.of(Pci).values() if f.key in links and _above(case, f, port.key)]
+    widest = max((link for link in below if link.rated), key=lambda link: link.rated or 0, default=None)
+    if widest is None or not widest.rated or widest.rated <= uplink.rated:
+        return
+    yield Finding(
+        code="pcie-path-bottleneck",
+        severity="info",
+        subject=port.key,
+        subject_name=named(case, port),
+        message=f"the switch's uplink {uplink.id} carries {as_gigabytes(uplink.rated)}, less than the "
+        f"{as_gigabytes(widest.rated)} of {widest.b} below it; built that way",
+        expected=widest.rated,
+        observed=uplink.rated,
+        unit="bytes_per_second",
+        basis="capability",
+        expected_source=f"link {widest.id}",
+        cause="both ends of the uplink support no more",
+        evidence=tuple(port.cites[name] for name in ("max_speed", "max_width") if name in port.cites),
+    )
+
+
+def _above(case: Case, function: Pci, address: str) -> bool:
+    """Whether the address is somewhere above the function."""
+    functions = case.of(Pci)
+    while parent := functions.get(function.parent or ""):
+        if parent.key == address:
+            return True
+        function = parent
+    return False
+
+
+def errors(case: Case, function: Pci) -> Iterator[Finding]:
+    """AER: uncorrected errors of the last hour (or since boot) at once, correctable ones by their rate per lane."""
+    for now in (o for o in case.observations if o.about == function.key and o.quantity.startswith("aer_")):
+        earlier = [o for o in case.past if (o.about, o.quantity) == (now.about, now.quantity) and o.at < now.at]
+        kind = now.quantity.removeprefix("aer_")
+        tell = _correctable if kind == "correctable" else _uncorrected
+        told = tell(function, now, sorted(earlier, key=lambda one: one.at))
+        if told is None:
+            continue
+        text, before = told
+        yield Finding(
+            code="pcie-errors",
+            severity="critical" if kind == "fatal" else "warning",
+            subject=function.key,
+            subject_name=named(case, function),
+            message=f"{named(case, function)}: {text}",
+            observed=now.value - (before.value if before else 0),
+            unit="count",
+            cause="the link's signal: seating, riser, retimer or cable; then the device",
+            location=location(function),
+            evidence=(before.evidence, now.evidence) if before else (now.evidence,),
+        )
+
+
+def _correctable(function: Pci, now: Observation, earlier: list[Observation]) -> tuple[str, Observation] | None:
+    """Against the last reading: these errors are retried, and cost bandwidth only when there are many."""
+    if not earlier:
+        return None
+    before, limit = earlier[-1], _CORRECTABLE * (function.width or 1)
+    new, seconds = now.value - before.value, now.at - before.at
+    if new / seconds <= limit:
+        return None
+    return f"{new:.0f} correctable errors in {seconds:.0f} s, more than {60 * limit:.2g} a minute", before
+
+
+def _uncorrected(function: Pci, now: Observation, earlier: list[Observation]) -> tuple[str, Observation | None] | None:
+    """Against the oldest reading of the last hour; without one, since boot."""
+    recent = [one for one in earlier if one.at >= now.at - 3600]
+    before = recent[0] if recent else None
+    new = now.value - (before.value if before else 0)
+    if new <= 0:
+        return None
+    kind = "fatal" if now.quantity == "aer_fatal" else "uncorrected"
+    since = f"in the last {now.at - before.at:.0f} s" if before else "since boot"
+    return f"{new:.0f} {kind} errors {since} ({now.evidence.text})", before
+
+
+def hidden(case: Case, node: Node) -> Iterator[Finding]:
+    """A virtual machine whose devices hang in a tree that the hypervisor made up."""
+    if not node.virtual or case.site.trust_virtual_links:
+        return
+    kinds = ("gpu", "nic", "nvswitch")
+    seen = [f for f in case.of(Pci).values() if kind_of(f) in kinds and f.vendor not in _VIRTUAL_VENDORS]
+    lost = [f for f in seen if emulated(f, case.of(Pci))]
+    if not lost:
+        return
+    known = case.machine is not None
+    yield Finding(
+        code="pcie-topology-hidden",
+        severity="info" if known else "warning",
+        subject="node",
+        message=f"{node.hypervisor or 'the hypervisor'} shows an emulated PCI tree: the links of {len(lost)} of "
+        f"{len(seen)} GPUs and NICs cannot be read here",
+        expected=0,
+        observed=len(lost),
+        unit="devices",
+        cause="the hypervisor made up the ports above the devices",
+        evidence=tuple(f.cites["pci_class"] for f in lost[:1] if "pci_class" in f.cites),
+    )
+
+
+RULES = (
+    Rule("pcie-link-narrow", Pci, ("pci_class", "width", "max_width", "Pci"), narrow, on_link),
+    Rule("pcie-link-slow", Pci, ("pci_class", "max_speed"), slow, on_link),
+    Rule("pcie-path-bottleneck", Pci, ("pci_class", "max_speed", "max_width"), bottleneck),
+    Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors),
+    Rule("pcie-topology-hidden", Node, ("virtual", "Pci"), hidden),
+)

@@ -1,0 +1,51 @@
+"""A rule: one row of the table. What its code means and how grave it is stands in catalog/codes.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..case import Case
+from ..report import Finding
+from ..said import Fact, NotChecked
+
+Judge: TypeAlias = Callable[[Case, Any], Iterable[Finding | NotChecked]]
+
+
+def anything(case: Case, fact: Any) -> bool:  # noqa: ARG001 (the form of every `where`)
+    """Every thing of the kind is judged."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Judged for each thing whose needs were read; so what nobody could read is never ok, by construction.
+
+    `needs` are fields of the thing ("width"); with a question mark ("carrier?") it is judged without them too, and
+    missing them is a gap all the same. Or they are other kinds or their fields ("Port", "Pci.pci_class"): where one
+    of those could not be read of anything, the rule is not judged at all. `where` narrows the things; of one that was
+    read in part it says whether the rule *might* concern it. What a judge yields as NotChecked it could not tell.
+    """
+
+    code: str
+    over: type[Fact]
+    needs: tuple[str, ...]
+    judge: Judge
+    where: Callable[[Case, Any], bool] = anything
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Fields of the thing without which it is not judged."""
+        return tuple(need for need in self.needs if need[0].islower() and not need.endswith("?"))
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """What a NotChecked on a thing is called that leaves a gap in judging it: "Pci", "Pci.width"."""
+        kind = self.over.__name__
+        return frozenset({kind, *(f"{kind}.{need.rstrip('?')}" for need in self.needs if need[0].islower())})
+
+    @property
+    def foreign(self) -> frozenset[str]:
+        """Kinds and fields of other things: "Port", "Pci.pci_class"."""
+        return frozenset(need for need in self.needs if not need[0].islower())

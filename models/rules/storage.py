@@ -1,0 +1,88 @@
+"""Disks: their links, their controllers, and the arrays that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..case import Case
+from ..facts import Array, Nvme, Pci
+from ..pci_classes import kind_of
+from ..report import Finding
+from ..said import NotChecked
+from .pcie import speed_below, width_below
+from .rule import Rule
+from .words import location, named
+
+
+def on_link(case: Case, function: Pci) -> bool:
+    """An NVMe controller at the lower end of a PCIe link, or something on a link whose class was not read."""
+    return function.key in case.topology.link_below and (function.pci_class is None or kind_of(function) == "nvme")
+
+
+def link(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+    """An NVMe link below what the controller and its slot can do, in width or (under load) in speed."""
+    yield from width_below(case, function, "storage-link-slow")
+    yield from speed_below(case, function, "storage-link-slow")
+
+
+def off_the_bus(case: Case, function: Pci) -> Iterator[Finding]:
+    """The controller answers no more: its link reads Unknown at width 63."""
+    if function.lost:
+        yield Finding(
+            code="storage-degraded",
+            severity="critical",
+            subject=function.key,
+            subject_name=named(case, function),
+            message=f"{named(case, function)} fell off the bus: it is listed and does not answer",
+            expected="a link",
+            observed="none",
+            cause="power, overheating, firmware, or a dead link",
+            location=location(function),
+            evidence=tuple(function.cites[name] for name in ("speed", "width") if name in function.cites),
+        )
+
+
+def dead(case: Case, controller: Nvme) -> Iterator[Finding]:
+    """The driver gave the controller up."""
+    if controller.state in ("dead", "deleting", "deleting (no IO)"):
+        yield Finding(
+            code="storage-degraded",
+            severity="critical",
+            subject=controller.key,
+            subject_name=controller.model,
+            message=f"NVMe controller {controller.key} ({controller.model}) is {controller.state}",
+            expected="live",
+            observed=controller.state,
+            cause="the controller stopped answering; the kernel log has the time-outs before it",
+            evidence=tuple(controller.cites[name] for name in ("state",) if name in controller.cites),
+        )
+
+
+def degraded(case: Case, array: Array) -> Iterator[Finding]:
+    """An array that runs without all its members, or does not run."""
+    present = len(array.members or ()) - len(array.faulty or ())
+    missing = max(array.missing or 0, (array.wanted or 0) - present)
+    if missing <= 0 and array.state != "inactive":
+        return
+    which = f"; {', '.join(array.faulty)} failed" if array.faulty else ""
+    yield Finding(
+        code="storage-degraded",
+        severity="critical",
+        subject=array.key,
+        subject_name=array.level,
+        message=f"{array.level or 'array'} {array.key} has {(array.wanted or 0) - missing} of {array.wanted} members"
+        f"{which}" + ("; it does not run" if array.state == "inactive" else ""),
+        expected=array.wanted,
+        observed=(array.wanted or 0) - missing,
+        unit="members",
+        cause="a disk failed or did not come up",
+        evidence=tuple(array.cites[name] for name in ("missing", "state", "wanted") if name in array.cites),
+    )
+
+
+RULES = (
+    Rule("storage-link-slow", Pci, ("pci_class", "width", "max_width", "max_speed"), link, on_link),
+    Rule("storage-degraded", Pci, ("pci_class",), off_the_bus, on_link),
+    Rule("storage-degraded", Nvme, ("state",), dead),
+    Rule("storage-degraded", Array, ("wanted", "members"), degraded),
+)

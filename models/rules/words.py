@@ -1,0 +1,41 @@
+"""How findings speak of things, and gaps that a rule found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..case import Case
+from ..facts import Pci
+from ..pci_classes import kind_of
+from ..said import NotChecked
+
+_KINDS = {
+    "gpu": "GPU",
+    "nic": "NIC",
+    "nvme": "NVMe disk",
+    "nvswitch": "NVSwitch",
+    "bridge": "bridge",
+    "storage": "disk",
+}
+
+
+def named(case: Case, function: Pci) -> str:
+    """A function as people speak of it: "GPU gpu3 (NVIDIA Corporation GH100 [H100 SXM5 80GB])"."""
+    device = case.topology.find(function.key)
+    aliases = " ".join(device.aliases) if device else ""
+    kind = _KINDS.get(kind_of(function), "device")
+    if device and device.kind.endswith("-port"):
+        kind = device.kind.replace("-", " ").replace("stream port", "stream switch port")
+    name = f" ({function.name})" if function.name else ""
+    return f"{kind} {aliases or function.key}{name}"
+
+
+def location(function: Pci) -> dict[str, str | int | None]:
+    """What a technician looks for; empty where the board does not say."""
+    return {"slot": function.slot, "label": function.label} if function.slot or function.label else {}
+
+
+def gap(case: Case, what: str, subject: str, why: str, how: str | None = None) -> Iterator[NotChecked]:
+    """A NotChecked, unless a source has said already that it could not read that."""
+    if not any((known.what, known.subject) == (what, subject) for known in case.not_checked):
+        yield NotChecked(what=what, subject=subject, why=why, how=how)
