@@ -1,0 +1,1 @@
+"""What sources say: this machine, a recorded one, dumps; and what moves bytes to measure."""

@@ -1,0 +1,82 @@
+"""Questions that can hang are asked in a child, whose answers come one by one until its deadline ends it."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from ..models.said import NotChecked, Said
+from ..models.said_lines import decode
+
+_MODULE = f"{__package__}.calls"
+
+
+class Children:
+    """The children of one host. One that could not be killed is remembered, so that nothing hangs twice at once."""
+
+    def __init__(self) -> None:
+        self._stuck: dict[str, subprocess.Popen[bytes]] = {}
+
+    def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Said]:
+        """What a child that runs the call `what` (calls.py) says within `deadline` seconds; then one NotChecked."""
+        stuck = self._stuck.get(what)
+        if stuck and stuck.poll() is None:
+            yield _unanswered(what, f"process {stuck.pid}, asked before, still hangs in the kernel")
+            return
+        path = os.pathsep.join(entry for entry in sys.path if entry)
+        child = subprocess.Popen(
+            [sys.executable, "-m", _MODULE, what, *args],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path}, start_new_session=True,
+        )  # fmt: skip
+        try:
+            yield from _said(child, what, deadline)
+        finally:
+            self._end(child, what)
+
+    def _end(self, child: subprocess.Popen[bytes], what: str) -> None:
+        """Kill what still runs. A process that hangs in the kernel does not die; it is left behind and remembered."""
+        if child.poll() is None:
+            child.kill()
+        try:
+            child.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            self._stuck[what] = child
+        for pipe in (child.stdout, child.stderr):
+            if pipe:
+                pipe.close()
+
+
+def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterator[Said]:
+    end = time.monotonic() + deadline
+    waiting, errors = b"", b""
+    with selectors.DefaultSelector() as ready:
+        for pipe in (child.stdout, child.stderr):
+            assert pipe
+            ready.register(pipe, selectors.EVENT_READ)
+        while ready.get_map():
+            left = end - time.monotonic()
+            if left <= 0:
+                yield _unanswered(what, f"no answer within {deadline:g} s")
+                return
+            for key, _ in ready.select(left):
+                part = os.read(key.fd, 1 << 16)
+                if not part:
+                    ready.unregister(key.fileobj)
+                elif key.fileobj is child.stderr:
+                    errors = (errors + part)[-2000:]
+                else:
+                    *lines, waiting = (waiting + part).split(b"\n")
+                    yield from map(decode, lines)
+    code = child.wait(timeout=max(0.1, end - time.monotonic()))
+    if code:
+        last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        yield _unanswered(what, last or f"its process ended with {code}")
+
+
+def _unanswered(what: str, why: str) -> NotChecked:
+    return NotChecked(what=what, subject="node", why=why)

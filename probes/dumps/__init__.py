@@ -1,0 +1,34 @@
+"""Readers of what tools printed, one file a family of tools: each recognises its texts and reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from ...models.said import NotChecked, Said
+from ..host import Host, Unreadable
+from . import nccl
+
+Source = Callable[[Host], Iterator[Said]]
+
+FAMILIES = (nccl,)
+
+
+def sources(names: list[str]) -> list[Source]:
+    """A source for each file of a folder of dumps; the host is that folder."""
+    return [partial(read_dump, name) for name in names]
+
+
+def read_dump(name: str, host: Host) -> Iterator[Said]:
+    """What the families that recognise the file read in it; a NotChecked where none does."""
+    try:
+        text = host.read(name) or ""
+    except Unreadable as refusal:
+        yield NotChecked(what="dump", subject=name, why=refusal.why, how=refusal.how)
+        return
+    known = [family for family in FAMILIES if family.recognise(text)]
+    for family in known:
+        yield from family.read(name, text, host.now())
+    if not known:
+        tools = ", ".join(family.__name__.rpartition(".")[2] for family in FAMILIES)
+        yield NotChecked(what="dump", subject=name, why=f"in no form that is known here (read are: {tools})")

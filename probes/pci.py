@@ -1,0 +1,134 @@
+"""PCI functions from sysfs (kernel documentation, ABI/testing/sysfs-bus-pci)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from ..models.facts import HostBridge, Pci
+from ..models.said import Evidence, NotChecked, Observation, Said
+from .host import Host, Unreadable
+from .parsers import count, hexadecimal, is_lost, known, pcie_speed, pcie_width, word
+from .pci_ids import read_names
+from .reading import Reading
+
+DEVICES = "sys/bus/pci/devices"
+SLOTS = "sys/bus/pci/slots"
+ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
+_LINK = {"speed": "current_link_speed", "width": "current_link_width",
+         "max_speed": "max_link_speed", "max_width": "max_link_width"}  # fmt: skip
+# Unsupported requests are left out of the sums: looking for devices that are not there causes them on healthy machines.
+_HARMLESS = frozenset({"UnsupReq"})
+
+
+def read_pci(host: Host) -> Iterator[Said]:
+    """Every function, the roots above them, and what their AER counters stand at."""
+    try:
+        addresses = [name for name in host.list(DEVICES) if ADDRESS.fullmatch(name)]
+    except Unreadable as refusal:
+        yield NotChecked(what="Pci", subject="node", why=f"{DEVICES}: {refusal.why}", how=refusal.how)
+        return
+    slots = _slots(host)
+    roots: dict[str, HostBridge] = {}
+    functions: list[Pci] = []
+    for address in addresses:
+        folder = host.resolve(f"{DEVICES}/{address}") or f"{DEVICES}/{address}"
+        for said in _function(host, address, folder, slots.get(address.rpartition(".")[0])):
+            if isinstance(said, Pci):
+                functions.append(said)
+            yield said
+        for root in _roots(folder):
+            roots.setdefault(root.key, root)
+        yield from _aer(host, address, folder)
+    yield from roots.values()
+    if functions:
+        yield from read_names(host, functions)
+
+
+def _function(host: Host, address: str, folder: str, slot: str | None) -> Iterator[Said]:
+    reading = Reading(host, Pci, address, folder)
+    reading.take("pci_class", "class", hexadecimal, required=True)
+    reading.take("vendor", "vendor", hexadecimal, required=True)
+    reading.take("device", "device", hexadecimal, required=True)
+    reading.take("subvendor", "subsystem_vendor", hexadecimal)
+    reading.take("subdevice", "subsystem_device", hexadecimal)
+    reading.take("numa", "numa_node", known)
+    reading.take("label", "label", word)
+    _link(reading)
+    group = reading.target("iommu_group", "iommu_group")
+    reading.set(
+        parent=_parent(folder),
+        driver=reading.target("driver", "driver"),
+        iommu_group=int(group) if group and group.isdigit() else None,
+        physfn=reading.target("physfn", "physfn"),
+        slot=slot,
+    )
+    yield from reading.said()
+
+
+def _link(reading: Reading) -> None:
+    """The four link attributes. The kernel gives all or none of them, so one that is absent beside others is missed."""
+    for field, name in _LINK.items():
+        reading.take(field, name, pcie_width if field.endswith("width") else pcie_speed)
+    if is_lost(reading.text("speed"), reading.text("width")):
+        reading.set(lost=True, speed=None, width=None, max_speed=None, max_width=None)
+    elif absent := [field for field in _LINK if field in reading.absent]:
+        if len(absent) < len(_LINK):
+            for field in absent:
+                reading.miss(field, f"{_LINK[field]} is not there, though other link attributes are")
+    else:
+        reading.set(lost=False)
+
+
+def _parent(folder: str) -> str | None:
+    """The bridge or root above: the nearest folder that is one."""
+    above = folder.split("/")[:-1]
+    return next((name for name in reversed(above) if ADDRESS.fullmatch(name) or _ROOT.fullmatch(name)), None)
+
+
+def _roots(folder: str) -> Iterator[HostBridge]:
+    """The PCI roots on the path; behind a function (Intel VMD) there is another one."""
+    above: str | None = None
+    for name in folder.split("/"):
+        if ADDRESS.fullmatch(name):
+            above = name
+        elif _ROOT.fullmatch(name):
+            yield HostBridge(key=name, parent=above)
+
+
+def _slots(host: Host) -> Mapping[str, str]:
+    """The slot of a device without its function, "0000:53:00": names are printed on the board."""
+    slots: dict[str, str] = {}
+    try:
+        for name in host.list(SLOTS):
+            address = host.read(f"{SLOTS}/{name}/address")
+            if address:
+                slots[address] = name
+    except Unreadable:
+        return slots  # a convenience for the technician: nothing is judged by it
+    return slots
+
+
+def _aer(host: Host, address: str, folder: str) -> Iterator[Said]:
+    """Errors since boot by severity (ABI/testing/sysfs-bus-pci-devices-aer_stats): a name and a number a line."""
+    for severity in ("correctable", "nonfatal", "fatal"):
+        path = f"{folder}/aer_dev_{severity}"
+        try:
+            text = host.read(path)
+            if text is None:
+                continue
+            counts = {name: count(number) for name, number in (line.rsplit(None, 1) for line in text.splitlines())}
+        except Unreadable as refusal:
+            yield NotChecked(what=f"Pci.aer_{severity}", subject=address, why=f"{path}: {refusal.why}", how=refusal.how)
+            continue
+        except ValueError:
+            why = f"{path} does not hold a name and a number a line"
+            yield NotChecked(what=f"Pci.aer_{severity}", subject=address, why=why)
+            continue
+        seen = {name: n for name, n in counts.items() if n and not name.startswith("TOTAL") and name not in _HARMLESS}
+        text = ", ".join(f"{name} {number}" for name, number in seen.items()) or "no errors"
+        yield Observation(
+            about=address, quantity=f"aer_{severity}", unit="count", value=sum(seen.values()), at=host.now(),
+            evidence=Evidence(path, text),
+        )  # fmt: skip

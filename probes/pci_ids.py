@@ -1,0 +1,58 @@
+"""Names of vendors and devices from the system's pci.ids (format: the head of that file)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ..models.facts import Pci
+from ..models.said import NotChecked, Said
+from .host import Host, Unreadable
+
+FILES = ("usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/pci.ids")
+
+
+def read_names(host: Host, functions: Iterable[Pci]) -> Iterator[Said]:
+    """A fact with the name of each function that the file knows."""
+    text = None
+    for path in FILES:
+        try:
+            text = host.read(path)
+        except Unreadable:
+            continue  # another copy may be readable; without one, the names are missed below
+        if text is not None:
+            break
+    if text is None:
+        why = "no pci.ids on this machine: devices have numbers for names"
+        yield NotChecked(what="Pci.name", subject="node", why=why, how="install the package pci.ids (or hwdata)")
+        return
+    sections: dict[int, str] = {}
+    for function in functions:
+        if function.vendor is None or function.device is None:
+            continue
+        if function.vendor not in sections:
+            sections[function.vendor] = section(text, function.vendor)
+        if name := _name(sections[function.vendor], function.device):
+            yield Pci(key=function.key, name=name)
+
+
+def section(text: str, vendor: int) -> str:
+    """The lines of one vendor: its own, then its devices'; empty where the file does not know it."""
+    start = text.find(f"\n{vendor:04x}  ") + 1
+    if not start:
+        return ""
+    end = start
+    while True:
+        end = text.find("\n", end) + 1
+        if not end:
+            return text[start:]
+        if text[end : end + 1] not in ("\t", "#", "\n"):
+            return text[start:end]
+
+
+def _name(lines: str, device: int) -> str | None:
+    """The device's name with its maker's; pci.ids gives the chip in front and the product in brackets."""
+    maker = lines.partition("\n")[0][6:].strip()
+    start = lines.find(f"\n\t{device:04x}  ")
+    if start < 0:
+        return None
+    return f"{maker} {lines[start + 8:].partition(chr(10))[0].strip()}"

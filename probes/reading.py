@@ -1,0 +1,75 @@
+"""Reading the files of one thing into one fact: what a file refuses or garbles becomes a NotChecked of that field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..models.said import Evidence, Fact, NotChecked, Said
+from .host import Host, Unreadable
+
+Parser = Callable[[str], Any]  # the value, None where the text says "not known"; ValueError says what is wrong
+
+
+class Reading:
+    """The fact of `kind` and `key` as the files in `folder` tell it; "": names start at the machine's root."""
+
+    def __init__(self, host: Host, kind: type[Fact], key: str, folder: str) -> None:
+        self._host, self._kind, self._key, self._folder = host, kind, key, folder
+        self._fields: dict[str, Any] = {}
+        self._cites: dict[str, Evidence] = {}
+        self._lost: list[NotChecked] = []
+        self.absent: set[str] = set()  # fields whose file is not there
+
+    def take(self, field: str, name: str, parse: Parser = str, *, required: bool = False, means: int = 0) -> Any:
+        """Read the file `name` into `field`, and give its value.
+
+        An absent file leaves the field None; where it is `required`, it is missed. `means`: the error number that is
+        an answer here (a network device without a link has no speed: EINVAL).
+        """
+        path = f"{self._folder}/{name}" if self._folder else name
+        try:
+            text = self._host.read(path)
+        except Unreadable as refusal:
+            if refusal.code != means:
+                self.miss(field, f"{path}: {refusal.why}", refusal.how)
+            return None
+        if text is None:
+            self.absent.add(field)
+            if required:
+                self.miss(field, f"{path} is not there")
+            return None
+        try:
+            self._fields[field] = parse(text)
+        except ValueError as wrong:
+            self.miss(field, f"{path}: {wrong}")
+            return None
+        self._cites[field] = Evidence(path, text)
+        return self._fields[field]
+
+    def set(self, **fields: Any) -> None:
+        """Fields that stand in no file of their own."""
+        self._fields.update(fields)
+
+    def miss(self, field: str, why: str, how: str | None = None) -> None:
+        """Say that a field was wanted and could not be read."""
+        self._lost.append(NotChecked(what=f"{self._kind.__name__}.{field}", subject=self._key, why=why, how=how))
+
+    def text(self, field: str) -> str | None:
+        """What stood in the field's file; None where it was not read or made no sense."""
+        cite = self._cites.get(field)
+        return cite.text if cite else None
+
+    def target(self, field: str, name: str) -> str | None:
+        """The last part of where the link `name` leads: a driver, an IOMMU group; None where there is no such link."""
+        try:
+            end = self._host.resolve(f"{self._folder}/{name}")
+        except Unreadable as refusal:
+            self.miss(field, f"{self._folder}/{name}: {refusal.why}", refusal.how)
+            return None
+        return end.rpartition("/")[2] if end else None
+
+    def said(self) -> Iterator[Said]:
+        """What could not be read, then the fact."""
+        yield from self._lost
+        yield self._kind(key=self._key, cites=self._cites, **self._fields)
