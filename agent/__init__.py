@@ -1,0 +1,1 @@
+"""The program: what is asked when, on the command line and in the daemon."""

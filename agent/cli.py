@@ -1,0 +1,181 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from .. import __version__
+
+EXIT = {"ok": 0, "degraded": 1, "failed": 2, "unknown": 3}
+BAD_INPUT = 64  # EX_USAGE of sysexits.h
+
+
+class Commands(click.Group):
+    """Bad usage exits with 64, since 2 means a failed node; and a typo gets a suggestion."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run; one place turns errors into sentences on standard error."""
+        try:
+            return super().main(*args, **{**kwargs, "standalone_mode": False})
+        except click.exceptions.Abort:
+            sys.exit(130)
+        except click.exceptions.Exit as leave:
+            sys.exit(leave.exit_code)
+        except click.ClickException as wrong:
+            wrong.show()
+            sys.exit(BAD_INPUT)
+        except BrokenPipeError:
+            sys.stderr.close()  # the reader of our output has left: nothing is wrong
+            sys.exit(141)
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            click.echo(f"Error: {where}{error.strerror or error}", err=True)
+            sys.exit(BAD_INPUT)
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """A user's mistake becomes one sentence and exit code 64."""
+    from .inputs import BadInput
+
+    try:
+        yield
+    except BadInput as wrong:
+        raise click.ClickException(str(wrong)) from None
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="linkgauge")
+def main() -> None:
+    """Finds the links of a GPU node that are slower than they should be.
+
+    Exit codes of diagnose: 0 ok, 1 degraded, 2 failed, 3 unknown, 64 bad usage or input.
+    """
+
+
+def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of every command that looks at a node."""
+    texts = {
+        "site": "What the site knows of its nodes (TOML).  [default: /etc/linkgauge/site.toml]",
+        "source": "A capture, a tool's output, or a folder of such, instead of this machine.",
+        "root": "Read the host whose root is mounted at DIR (in a container).",
+    }
+    for option in (
+        click.option("--site", metavar="FILE", help=texts["site"]),
+        click.option("--from", "source", metavar="PATH", help=texts["source"]),
+        click.option("--root", metavar="DIR", default="/", help=texts["root"]),
+    ):
+        command = option(command)
+    return command
+
+
+@main.command()
+@from_options
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
+@click.option("--passive", is_flag=True, help="Read only: measure nothing.")
+@click.option("--output", "-o", metavar="FILE", help="Write the report there instead of standard output.")
+def diagnose(root: str, source: str | None, site: str | None, form: str, passive: bool, output: str | None) -> None:
+    """Say what is wrong with the links of this node, or of a recorded one.
+
+    Needs no root. Measures for some seconds if the node is idle, unless --passive is given.
+    """
+    with clear_errors():
+        report = _report(root, source, site, passive)
+    _write(_as_text(report, output) if form == "text" else _as_json(report), output)
+    sys.exit(EXIT[report.verdict])
+
+
+@main.command()
+@from_options
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
+def topology(root: str, source: str | None, site: str | None, form: str) -> None:
+    """Show what is in this node and what its links carry."""
+    with clear_errors():
+        report = _report(root, source, site, passive=True)
+    if form == "text":
+        from ..exporters.tree import as_tree
+
+        click.echo(as_tree(report.topology))
+    else:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(report.topology), indent=2).decode())
+
+
+@main.command()
+@click.argument("file")
+@click.option("--root", metavar="DIR", default="/", help="Record the host whose root is mounted at DIR.")
+@click.option("--synthetic", metavar="NODE.toml", help="Build a node from a description instead of recording one.")
+def capture(file: str, root: str, synthetic: str | None) -> None:
+    """Record this node as text in FILE (- for standard output), to look at it elsewhere.
+
+    Serial numbers, GUIDs, MAC addresses and host names are replaced. `linkgauge diagnose --from FILE` then gives the
+    same report.
+    """
+    from .capturing import build_node, record_node
+
+    with clear_errors():
+        text = build_node(synthetic) if synthetic else record_node(root)
+    _write(text, None if file == "-" else file)
+
+
+@main.command()
+@click.argument("code", required=False)
+def explain(code: str | None) -> None:
+    """Say what a finding's CODE means, how to confirm it and how to mend it; without one, list the codes."""
+    from ..exporters import explain as explaining
+
+    try:
+        click.echo(explaining.explain(code) if code else explaining.listing())
+    except KeyError:
+        raise click.ClickException(f"no finding has the code {code!r}; 'linkgauge explain' lists them") from None
+
+
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell: eval "$(linkgauge completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind
+    click.echo(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source())
+
+
+def _report(root: str, source: str | None, site: str | None, passive: bool) -> Any:
+    from . import inputs
+    from .pipeline import diagnose as run
+    from .progress import shown
+    from .sources import measure, measure_nothing
+
+    if source and root != "/":
+        raise inputs.BadInput("--from and --root exclude each other: one is a recording, the other a machine")
+    given = inputs.given(source) if source else inputs.live(root)
+    probes = measure_nothing if source or passive or root != "/" else measure
+    with shown(given.readers, probes) as (readers, measured):
+        return run(given.host, readers, measured, inputs.site(site))
+
+
+def _as_text(report: Any, output: str | None) -> str:
+    from ..exporters.text import as_text
+
+    return as_text(report, colour=output is None and sys.stdout.isatty())
+
+
+def _as_json(report: Any) -> str:
+    from ..exporters.json import as_json
+
+    return as_json(report)
+
+
+def _write(text: str, path: str | None) -> None:
+    if path is None:
+        click.echo(text, color=True)
+        return
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text if text.endswith("\n") else f"{text}\n")

@@ -1,0 +1,37 @@
+"""May we measure? A probe never takes what a job is using."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..models.said import NotChecked, Said
+from ..models.units import GIB, as_bytes
+from ..probes.host import Host
+
+_BUSY_PERCENT = 40.0  # of all CPUs over the interval: a training job's data loaders alone are above it
+_INTERVAL = 0.1  # seconds
+_FREE_MEMORY = 2 * GIB  # several times what a probe takes
+
+
+def busy_because() -> str | None:
+    """Why nothing should be measured now, in words; None where the node is idle."""
+    import psutil  # takes 15 ms, and `--passive` does not need it
+
+    load = psutil.cpu_percent(interval=_INTERVAL)
+    if load > _BUSY_PERCENT:
+        return f"the CPUs are {load:.0f} % busy"
+    free = psutil.virtual_memory().available
+    if free < _FREE_MEMORY:
+        return f"only {as_bytes(free)} of memory are free"
+    return None
+
+
+def not_measured(why: str) -> Callable[[Host], Iterator[Said]]:
+    """The source in the place of the probes while the node is busy: it says why there are no measurements."""
+
+    def idle(host: Host) -> Iterator[Said]:
+        del host
+        how = "run it when the node is idle"
+        yield NotChecked(what="rate", subject="node", why=f"not measured: {why}", how=how)
+
+    return idle

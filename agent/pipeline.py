@@ -1,0 +1,110 @@
+"""The whole program: `diagnose` once, `cycle` with memory. Live, recorded and dumps differ in their readers only."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TypeAlias
+
+from ..models.assemble import assemble
+from ..models.judge import judge
+from ..models.report import Report
+from ..models.said import NotChecked, Observation, Run, Said
+from ..models.site import Site
+from ..models.standing import Standing, settle
+from ..probes.host import Host
+
+Source: TypeAlias = Callable[[Host], Iterable[Said]]
+
+_log = logging.getLogger("linkgauge")
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """All that a daemon remembers: what each source said last, which findings stand, and earlier observations."""
+
+    heard: Mapping[str, tuple[Said, ...]] = field(default_factory=dict)
+    standing: Standing = field(default_factory=dict)
+    past: tuple[Observation, ...] = ()
+    baseline: tuple[Observation, ...] = ()
+
+
+def name_of(source: Source) -> str:
+    """What a source is called in runs and metrics: its function's name without "read_"."""
+    inner = getattr(source, "func", source)
+    return str(getattr(inner, "__name__", type(inner).__name__)).removeprefix("read_")
+
+
+def ask(source: Source, host: Host) -> tuple[Said, ...]:
+    """What the source says, as far as it came, and a Run that says how it went.
+
+    The one place where any exception is caught: a source that breaks is our bug, and takes nothing else with it.
+    """
+    said: list[Said] = []
+    at, start, ok = host.now(), time.perf_counter(), True
+    try:
+        for one in source(host):  # one at a time: what came before a fault is kept
+            said.append(one)
+    except Exception as bug:
+        _log.exception("source %s broke off", name_of(source))
+        ok = False
+        why = f"a fault in linkgauge itself: {type(bug).__name__}: {bug}"
+        said.append(NotChecked(what=name_of(source), subject="node", why=why, how="report it, with a capture"))
+    moved = sum(one.value for one in said if isinstance(one, Observation) and one.quantity == "bytes_moved")
+    run = Run(name=name_of(source), ok=ok, seconds=time.perf_counter() - start, bytes=int(moved), at=at)
+    return (*said, run)
+
+
+def diagnose(
+    host: Host,
+    readers: Iterable[Source],
+    probes: Callable[[Report], Iterable[Source]],
+    site: Site,
+    baseline: Iterable[Observation] = (),
+) -> Report:
+    """One report. `probes` says from a report what to measure next; what was slow is measured once more."""
+    said = [one for reader in readers for one in ask(reader, host)]
+    known = tuple(baseline)
+
+    def now() -> Report:
+        return judge(assemble(said, site, host.now(), baseline=known, origin=host.origin))
+
+    report = now()
+    for _ in range(2):
+        further = [one for probe in probes(report) for one in ask(probe, host)]
+        if not further:
+            break
+        said += further
+        report = now()
+    return report
+
+
+def cycle(host: Host, due: Mapping[str, Source], site: Site, memory: Memory) -> tuple[Memory, Report]:
+    """One round of the daemon: what is not due is remembered, and ages."""
+    fresh = {name: ask(source, host) for name, source in due.items()}
+    heard = {**memory.heard, **fresh}
+    now = host.now()
+    case = assemble(chain(*heard.values()), site, now, memory.past, memory.baseline, host.origin)
+    standing, shown = settle(memory.standing, judge(case))
+    past = thin((*memory.past, *chain(*fresh.values())), now)
+    return Memory(heard, standing, past, memory.baseline), shown
+
+
+def thin(said: Iterable[Said], now: float) -> tuple[Observation, ...]:
+    """The observations of the last hour; of older ones, the first of each thing in each hour."""
+    kept: list[Observation] = []
+    older: set[tuple[object, str, int]] = set()
+    for one in said:
+        if not isinstance(one, Observation):
+            continue
+        mark = (one.about, one.quantity, int(one.at // _HOUR))
+        if one.at > now - _HOUR:
+            kept.append(one)
+        elif mark not in older:
+            older.add(mark)
+            kept.append(one)
+    return tuple(kept)

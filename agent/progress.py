@@ -1,0 +1,49 @@
+"""On a terminal, which source is being asked, once it takes long enough to wonder."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from ..models.report import Report
+from ..models.said import Said
+from ..probes.host import Host
+from .pipeline import Source, name_of
+
+Probes = Callable[[Report], Iterable[Source]]
+
+_PATIENCE = 1.0  # seconds without a word
+
+
+@contextmanager
+def shown(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[list[Source], Probes]]:
+    """The same sources; while they run, a line on standard error names the one that is asked."""
+    if not sys.stderr.isatty():
+        yield list(readers), probes
+        return
+    current, done = [""], threading.Event()
+
+    def watched(source: Source) -> Source:
+        def told(host: Host) -> Iterable[Said]:
+            current[0] = name_of(source)
+            return source(host)
+
+        told.__name__ = name_of(source)
+        return told
+
+    def tell() -> None:
+        while not done.wait(_PATIENCE):
+            sys.stderr.write(f"\r\x1b[Klooking at {current[0].replace('_', ' ')} ...")
+            sys.stderr.flush()
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield [watched(reader) for reader in readers], lambda report: map(watched, probes(report))
+    finally:
+        done.set()
+        teller.join()
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
