@@ -10,12 +10,13 @@ from ..models.site import Site, read_site
 from ..probes import dumps
 from ..probes.host import Host
 from ..probes.live import Live
-from ..probes.recorded import MAGIC, parse
+from ..probes.recorded import parse
 from .pipeline import Source
 from .sources import READERS
 
 SITE = "/etc/linkgauge/site.toml"
 _BIGGEST = 256 << 20  # bytes: a capture of a large node has a few MB
+_CAPTURE = "linkgauge capture "  # how the first line of a capture begins
 _ROOT_SIGNS = ("sys", "proc")
 
 
@@ -48,7 +49,7 @@ def given(path: str) -> Input:
             raise BadInput(f"--from {path}: an empty folder: put dumps into it (output of nccl-tests ...)")
         return Input(Live(path, "dumps"), tuple(dumps.sources(names)))
     text = read_text(path)
-    if text.startswith(MAGIC):
+    if text.startswith(_CAPTURE):
         try:
             return Input(parse(text), READERS)
         except ValueError as wrong:
@@ -57,7 +58,7 @@ def given(path: str) -> Input:
         folder, name = os.path.split(os.path.abspath(path))
         return Input(Live(folder, "dumps"), tuple(dumps.sources([name])))
     raise BadInput(
-        f"--from {path}: neither a capture (its first line would be '{MAGIC}') nor the output of a tool that is "
+        f"--from {path}: neither a capture (its first line would be '{_CAPTURE}') nor the output of a tool that is "
         "known here; make a capture with 'linkgauge capture FILE'"
     )
 

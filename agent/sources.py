@@ -8,11 +8,10 @@ from ..models.report import Report
 from ..probes.arrays import read_arrays
 from ..probes.cpu import read_cpu
 from ..probes.disks import read_disks
-from ..probes.ethtool import read_link_modes
 from ..probes.host_memory import copies
 from ..probes.kernel_log import read_kernel_log
 from ..probes.mounts import read_mounts
-from ..probes.net import read_net
+from ..probes.net import read_link_modes, read_net
 from ..probes.node import read_node
 from ..probes.numa import read_numa
 from ..probes.nvme import read_nvme

@@ -12,7 +12,11 @@ _TYPES = {**KINDS, **{kind.__name__: kind for kind in (Observation, NotChecked, 
 
 def encode(said: Said) -> str:
     """One line, without its end; fields that were not said are left out."""
-    fields = {name: value for name, value in msgspec.to_builtins(said).items() if value is not None and value != {}}
+    fields = {
+        name: value
+        for name, value in msgspec.to_builtins(said).items()
+        if value is not None and (name, value) != ("cites", {})
+    }
     return msgspec.json.encode([type(said).__name__, fields]).decode()
 
 

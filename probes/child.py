@@ -18,18 +18,19 @@ _MODULE = f"{__package__}.calls"
 class Children:
     """The children of one host. One that could not be killed is remembered, so that nothing hangs twice at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: Sequence[str] = (sys.executable, "-m", _MODULE)) -> None:
+        self._command = command
         self._stuck: dict[str, subprocess.Popen[bytes]] = {}
 
     def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Said]:
-        """What a child that runs the call `what` (calls.py) says within `deadline` seconds; then one NotChecked."""
+        """What a child that runs the call `what` (calls.py) says within `deadline` seconds; a NotChecked if it hangs."""
         stuck = self._stuck.get(what)
         if stuck and stuck.poll() is None:
             yield _unanswered(what, f"process {stuck.pid}, asked before, still hangs in the kernel")
             return
         path = os.pathsep.join(entry for entry in sys.path if entry)
         child = subprocess.Popen(
-            [sys.executable, "-m", _MODULE, what, *args],
+            [*self._command, what, *args],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path}, start_new_session=True,
         )  # fmt: skip
@@ -71,11 +72,18 @@ def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterato
                     errors = (errors + part)[-2000:]
                 else:
                     *lines, waiting = (waiting + part).split(b"\n")
-                    yield from map(decode, lines)
+                    yield from (_decoded(line, what) for line in lines)
     code = child.wait(timeout=max(0.1, end - time.monotonic()))
     if code:
         last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
         yield _unanswered(what, last or f"its process ended with {code}")
+
+
+def _decoded(line: bytes, what: str) -> Said:
+    try:
+        return decode(line)
+    except ValueError as wrong:
+        return _unanswered(what, f"an answer that makes no sense: {wrong}")
 
 
 def _unanswered(what: str, why: str) -> NotChecked:

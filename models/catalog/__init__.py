@@ -1,0 +1,45 @@
+"""What is known beforehand, as data: finding codes and machine types. The files are read when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import msgspec
+
+from ..report import Severity
+from ..site import Machine
+
+
+class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a finding code says, and what to do about it. codes.toml tells what each field means."""
+
+    says: str
+    severity: tuple[Severity, ...]  # the usual one first
+    vital: bool  # wanted and not judged, the verdict is unknown
+    steady: bool  # a state, said when it lasts; false: an event, said at once
+    confirm: tuple[str, ...]  # commands, cheapest first; a sentence (it ends with a full stop) where no command helps
+    fix: tuple[str, ...]  # steps, cheapest first
+    source: str
+
+
+class _Platforms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    machine: tuple[Machine, ...]
+
+
+@cache
+def codes() -> Mapping[str, Code]:
+    """Every finding code, in the order of the contract."""
+    return msgspec.toml.decode(_packaged("codes.toml"), type=dict[str, Code])
+
+
+@cache
+def machines() -> tuple[Machine, ...]:
+    """The machine types, in the order in which they are to be tried."""
+    return msgspec.toml.decode(_packaged("platforms.toml"), type=_Platforms).machine
+
+
+def _packaged(name: str) -> bytes:
+    from importlib.resources import files  # 8 ms to import: only who asks pays
+
+    return files(__package__).joinpath(name).read_bytes()

@@ -1,0 +1,57 @@
+"""Children: what came before a hang is kept, and nothing hangs twice at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from linkgauge.models.facts import Gpu
+from linkgauge.models.said import NotChecked, Said
+from linkgauge.models.said_lines import encode
+from linkgauge.probes.child import Children
+
+GPUS = [Gpu(key=f"gpu{index}", name="H100") for index in range(3)]
+LINES = "".join(f"print({encode(gpu)!r}, flush=True)\n" for gpu in GPUS)
+
+
+def answers(folder: Path, script: str, deadline: float) -> list[Said]:
+    path = folder / "child.py"
+    path.write_text(script)
+    return list(Children((sys.executable, str(path))).ask("nvml", ["--all"], deadline))
+
+
+def test_all_that_a_child_says(tmp_path: Path) -> None:
+    assert answers(tmp_path, LINES, 30) == GPUS
+
+
+def test_what_came_before_a_hang_is_kept(tmp_path: Path) -> None:
+    script = f"{LINES}\nimport signal\nsignal.pause()"
+    lost = NotChecked(what="nvml", subject="node", why="no answer within 2 s")
+    assert answers(tmp_path, script, 2) == [*GPUS, lost]
+
+
+def test_a_child_that_breaks_says_why(tmp_path: Path) -> None:
+    script = f"{LINES}\nraise SystemExit('the driver is not loaded')"
+    assert answers(tmp_path, script, 30) == [
+        *GPUS,
+        NotChecked(what="nvml", subject="node", why="the driver is not loaded"),
+    ]
+
+
+def test_a_child_that_was_killed(tmp_path: Path) -> None:
+    script = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
+    assert answers(tmp_path, script, 30) == [NotChecked(what="nvml", subject="node", why="its process ended with -9")]
+
+
+def test_rubbish_from_a_child_loses_only_that_line(tmp_path: Path) -> None:
+    script = f"print('[rubbish')\nprint('[\"Planet\", {{}}]')\n{LINES}"
+    said = answers(tmp_path, script, 30)
+    assert said[2:] == GPUS
+    assert [type(one) for one in said[:2]] == [NotChecked, NotChecked]
+
+
+def test_what_the_real_children_say_of_a_file_system(tmp_path: Path) -> None:
+    said = list(Children().ask("statvfs", [str(tmp_path), str(tmp_path / "none")], 30))
+    assert len(said) == 2
+    assert getattr(said[0], "size", 0) > 0
+    assert isinstance(said[1], NotChecked)
