@@ -10,6 +10,7 @@ from ..probes.cpu import read_cpu
 from ..probes.disks import read_disks
 from ..probes.host_memory import copies
 from ..probes.kernel_log import read_kernel_log
+from ..probes.link_load import read_link_load
 from ..probes.mounts import read_mounts
 from ..probes.net import read_link_modes, read_net
 from ..probes.node import read_node
@@ -22,7 +23,7 @@ from .pipeline import Source
 
 READERS: tuple[Source, ...] = (
     read_node, read_cpu, read_numa, read_pci, read_net, read_link_modes, read_rdma, read_nvme, read_disks, read_arrays,
-    read_mounts, read_kernel_log,
+    read_mounts, read_kernel_log, read_link_load,
 )  # fmt: skip
 
 

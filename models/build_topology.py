@@ -66,10 +66,14 @@ def _home(numa: Numa, packages: dict[str, Package], numas: dict[str, Numa]) -> s
 def _ports(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
     """RDMA ports and network devices, below the functions or the ports that they belong to."""
     adapters = _of(facts, Rdma)
-    shared = {port.netdev: port.key for port in _of(facts, Port).values() if port.netdev}
+    shared: dict[str, str] = {}
     for key, port in _of(facts, Port).items():
         adapter = adapters.get(port.device or "")
-        yield _below(adapter.address if adapter else None, Device(key, "port"), "port", port.rate)
+        if adapter and adapter.address:
+            shared.update({port.netdev: key} if port.netdev else {})
+            yield _below(adapter.address, Device(key, "port"), "port", port.rate)
+        else:  # a software device (rxe, siw) lives on a network device
+            yield _below(port.netdev, Device(key, "port"), "function", port.rate)
     for key, net in _of(facts, Net).items():
         if key in shared:
             yield _below(shared[key], Device(key, "netdev"), "function", None)

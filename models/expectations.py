@@ -9,9 +9,10 @@ from .case import Case
 from .facts import Pci
 from .link_rates import Attainable, attainable, generation
 from .report import Expectation, Level
-from .routes import Hop, Route, rated, route
+from .routes import Route, rated, route
 from .said import Flow, Observation
 from .shares import shares
+from .topology import Hop
 from .units import as_gigabytes
 
 RATES = ("rate", "bus_bandwidth")  # quantities of observations that are judged as levels
@@ -128,7 +129,7 @@ def together(flow: Flow) -> list[Flow]:
 
 def way_of(case: Case, flow: Flow) -> Route:
     """The route of a flow between two devices; empty where it has none or more than two ends."""
-    return (route(case.topology, *flow.ends, flow.via) or ()) if len(flow.ends) == 2 else ()
+    return (route(case.topology, flow.ends[0], flow.ends[1], flow.via) or ()) if len(flow.ends) == 2 else ()
 
 
 def _attainable(case: Case, hop: Hop) -> Attainable | None:

@@ -79,7 +79,7 @@ def _apply(case: Case, rule: Rule) -> tuple[list[Finding | NotChecked], bool | N
 def _finish(case: Case, finding: Finding) -> Finding:
     """The finding with its price, its remedy, and the operator's word on it."""
     code = codes()[finding.code]
-    remedy = finding.remedy or "; ".join(code.fix) or None
+    remedy = finding.remedy or " ".join(code.fix) or None
     return replace(weigh(case, finding), remedy=remedy, silenced=silenced(case.site, finding))
 
 

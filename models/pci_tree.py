@@ -18,28 +18,28 @@ from .topology import Device, Link
 # LSI 53c810 as bridges (1000:0001). Real machines have had none of them since PCIe 2.
 _EMULATED = {(0x104C, 0x8231), (0x104C, 0x8232), (0x104C, 0x8233), (0x1000, 0x0001)}
 _EMULATED_VENDORS = {0x1B36, 0x15AD}
+_PORTS = ("root-port", "upstream-port", "downstream-port")  # by depth; deeper, the last two take turns
 
 
 def port_kinds(functions: Mapping[str, Pci]) -> dict[str, str]:
     """root-port, upstream-port or downstream-port for each bridge, by address.
 
     From its place alone: the PCIe capability that says it lies beyond the 64 bytes of configuration space that the
-    kernel shows to users without privileges. Below a root port is an upstream port, below that downstream ports.
+    kernel shows to users without privileges. Below a root port is an upstream port, below that downstream ports. What
+    has functions below it is a bridge, even where its class could not be read.
     """
-    kinds: dict[str, str] = {}
-    below = {"root-port": "upstream-port", "upstream-port": "downstream-port", "downstream-port": "upstream-port"}
+    above = {function.parent for function in functions.values()}
+    bridges = {a for a, function in functions.items() if a in above or kind_of(function) == "bridge"}
+    depths = {address: len(functions_above(address, functions)) for address in bridges}
+    return {address: _PORTS[2 - depth % 2 if depth else 0] for address, depth in depths.items()}
 
-    def kind(address: str, seen: frozenset[str] = frozenset()) -> str:
-        if address not in kinds:
-            parent = functions[address].parent
-            known = parent in functions and parent not in seen and kind_of(functions[parent]) == "bridge"
-            kinds[address] = below[kind(str(parent), seen | {address})] if known else "root-port"
-        return kinds[address]
 
-    for address, function in functions.items():
-        if kind_of(function) == "bridge":
-            kind(address)
-    return kinds
+def functions_above(address: str, functions: Mapping[str, Pci]) -> list[str]:
+    """The functions above, nearest first. Facts from dumps may be odd: a circle ends the list."""
+    seen = [address]
+    while (parent := functions[seen[-1]].parent) in functions and parent not in seen:
+        seen.append(str(parent))
+    return seen[1:]
 
 
 def link_of(function: Pci, port: Pci) -> tuple[float | None, float | None]:
@@ -61,9 +61,11 @@ def emulated(function: Pci, functions: Mapping[str, Pci]) -> bool:
     Only to be asked in a virtual machine: on real ones, integrated functions sit on the root bus too.
     """
     port = functions.get(function.parent or "")
-    if port is None:
-        return True
-    return port.vendor in _EMULATED_VENDORS or (port.vendor, port.device) in _EMULATED or emulated(port, functions)
+    return port is None or any(_made_up(functions[a]) for a in functions_above(function.key, functions))
+
+
+def _made_up(port: Pci) -> bool:
+    return port.vendor in _EMULATED_VENDORS or (port.vendor, port.device) in _EMULATED
 
 
 def pci_devices(functions: Mapping[str, Pci], aliases: Mapping[str, tuple[str, ...]]) -> Iterator[Device]:

@@ -17,7 +17,7 @@ Verdict: TypeAlias = Literal["ok", "degraded", "failed", "unknown"]
 Origin: TypeAlias = Literal["live", "capture", "dumps"]
 Context: TypeAlias = Literal["host", "job", "dumps"]
 
-SCHEMA = "linkgauge.report/1"
+SCHEMA: Literal["linkgauge.report/1"] = "linkgauge.report/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ..models.said import Said
 from ..models.said_lines import encode
-from . import ethtool, host_memory, statvfs
+from . import ethtool, host_memory, link_load, statvfs
 
 CALLS: Mapping[str, Callable[..., Iterator[Said]]] = {
     "ethtool": ethtool.link_modes,
     "host_memory": host_memory.copy,
+    "link_load": link_load.sample,
     "statvfs": statvfs.free_space,
 }
 
 
 def main() -> None:
+    """Answer one call on standard output."""
     name, *args = sys.argv[1:]
     for said in CALLS[name](*args):
         print(encode(said), flush=True)

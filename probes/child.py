@@ -13,6 +13,7 @@ from ..models.said import NotChecked, Said
 from ..models.said_lines import decode
 
 _MODULE = f"{__package__}.calls"
+_GIVES = {"ethtool": "Net.max_speed", "host_memory": "rate", "link_load": "Pci.speed", "statvfs": "Mount.free"}
 
 
 class Children:
@@ -26,7 +27,7 @@ class Children:
         """What a child that runs the call `what` (calls.py) says within `deadline` seconds; a NotChecked if it hangs."""
         stuck = self._stuck.get(what)
         if stuck and stuck.poll() is None:
-            yield _unanswered(what, f"process {stuck.pid}, asked before, still hangs in the kernel")
+            yield unanswered(what, f"process {stuck.pid}, asked before, still hangs in the kernel")
             return
         path = os.pathsep.join(entry for entry in sys.path if entry)
         child = subprocess.Popen(
@@ -62,7 +63,7 @@ def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterato
         while ready.get_map():
             left = end - time.monotonic()
             if left <= 0:
-                yield _unanswered(what, f"no answer within {deadline:g} s")
+                yield unanswered(what, f"no answer within {deadline:g} s")
                 return
             for key, _ in ready.select(left):
                 part = os.read(key.fd, 1 << 16)
@@ -76,15 +77,16 @@ def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterato
     code = child.wait(timeout=max(0.1, end - time.monotonic()))
     if code:
         last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        yield _unanswered(what, last or f"its process ended with {code}")
+        yield unanswered(what, last or f"its process ended with {code}")
 
 
 def _decoded(line: bytes, what: str) -> Said:
     try:
         return decode(line)
     except ValueError as wrong:
-        return _unanswered(what, f"an answer that makes no sense: {wrong}")
+        return unanswered(what, f"an answer that makes no sense: {wrong}")
 
 
-def _unanswered(what: str, why: str) -> NotChecked:
-    return NotChecked(what=what, subject="node", why=why)
+def unanswered(what: str, why: str, how: str | None = None) -> NotChecked:
+    """What a call did not say, named after the facts that it gives."""
+    return NotChecked(what=_GIVES.get(what, what), subject="node", why=why, how=how)

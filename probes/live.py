@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from ..models.report import Origin
-from ..models.said import NotChecked, Said
-from .child import Children
+from ..models.said import Said
+from .child import Children, unanswered
 from .host import BIGGEST_FILE, Unreadable, follow
 
 _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
@@ -26,15 +26,14 @@ class Live:
 
     def read(self, path: str) -> str | None:
         try:
-            # A pipe in the tree must not block; a sysfs file is one read long.
-            handle = os.open(self._real(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            with open(handle, "rb", buffering=0) as file:
+            with open(self._real(path), "rb", buffering=0, opener=_without_waiting) as file:
                 parts, size = [], 0
                 while (part := file.read(1 << 16)) and size <= BIGGEST_FILE:
                     parts.append(part)
                     size += len(part)
         except OSError as error:
-            return _refused(path, error)
+            _refused(path, error)
+            return None
         if size > BIGGEST_FILE:
             raise Unreadable(path, errno.EFBIG, f"larger than {BIGGEST_FILE >> 20} MiB")
         return b"".join(parts).decode("utf-8", "replace").rstrip()
@@ -50,14 +49,15 @@ class Live:
         try:
             os.stat(self._real(path))
         except OSError as error:
-            return _refused(path, error)
+            _refused(path, error)
+            return None
         return os.path.realpath(f"/{path}")[1:] if self.root == "/" else follow(path, self._readlink)
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
         if self.root != "/":
             # A call would be answered by the namespaces of this process, not by those of the machine under the root.
             how = "run on the machine itself, without --root"
-            yield NotChecked(what=what, subject="node", why="only files are read under --root", how=how)
+            yield unanswered(what, "only files are read under --root", how)
             return
         yield from self._children.ask(what, args, deadline)
 
@@ -68,7 +68,10 @@ class Live:
         if self.root == "/":
             return f"/{path}"
         folder, _, name = path.rpartition("/")
-        return os.path.join(self.root, follow(f"{self._follow(folder)}/{name}", self._readlink))
+        try:
+            return os.path.join(self.root, follow(f"{self._follow(folder)}/{name}", self._readlink))
+        except Unreadable as loop:
+            raise Unreadable(path, loop.code, loop.why) from None
 
     def _follow_one(self, folder: str) -> str:
         return follow(folder, self._readlink)
@@ -78,6 +81,11 @@ class Live:
             return os.readlink(os.path.join(self.root, path))
         except OSError:
             return None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe in the tree must not block."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _refused(path: str, error: OSError) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ..models.link_rates import WIDTHS, generation
+
 _SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,2})?) GT/s(?: PCIe)?")
 _LOST_WIDTHS = (63, 255)  # all bits of the field set: the read failed
 
@@ -49,13 +51,13 @@ def word(text: str) -> str | None:
 
 
 def cpu_list(text: str) -> tuple[int, ...]:
-    """ "0-3,8,10-11"; "" is none. Kernel documentation, admin-guide/cputopology."""
+    """ "0-3,8,10-11", which ascends; "" is none. Kernel documentation, admin-guide/cputopology."""
     cpus: list[int] = []
     for part in filter(None, text.split(",")):
-        match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part.strip())
-        if not match:
+        match = re.fullmatch(r"([0-9]{1,4})(?:-([0-9]{1,4}))?", part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if first > last or (cpus and first <= cpus[-1]):
             raise ValueError(f"{shown(text)} is not a list of CPUs")
-        first, last = int(match[1]), int(match[2] or match[1])
         cpus += range(first, last + 1)
     return tuple(cpus)
 
@@ -64,9 +66,11 @@ def pcie_speed(text: str) -> float | None:
     """ "32.0 GT/s PCIe", "8 GT/s" as transfers per second and lane; None for "Unknown" (lost, or no link)."""
     if text.startswith("Unknown"):
         return None
-    if not (match := _SPEED.fullmatch(text)):
+    match = _SPEED.fullmatch(text)
+    speed = float(match[1]) * 1e9 if match else 0.0
+    if generation(speed) is None:
         raise ValueError(f"{shown(text)} is not a PCIe speed")
-    return float(match[1]) * 1e9
+    return speed
 
 
 def pcie_width(text: str) -> int | None:
@@ -74,7 +78,7 @@ def pcie_width(text: str) -> int | None:
     lanes = count(text)
     if lanes in (0, *_LOST_WIDTHS):
         return None
-    if lanes not in (1, 2, 4, 8, 12, 16, 32):
+    if lanes not in WIDTHS:
         raise ValueError(f"{shown(text)} is not a number of lanes")
     return lanes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ..models.facts import HostBridge, Pci
 from ..models.said import Evidence, NotChecked, Observation, Said
@@ -32,9 +32,14 @@ def read_pci(host: Host) -> Iterator[Said]:
     slots = _slots(host)
     roots: dict[str, HostBridge] = {}
     functions: list[Pci] = []
+    listed = frozenset(addresses)
     for address in addresses:
-        folder = host.resolve(f"{DEVICES}/{address}") or f"{DEVICES}/{address}"
-        for said in _function(host, address, folder, slots.get(address.rpartition(".")[0])):
+        try:
+            folder = host.resolve(f"{DEVICES}/{address}") or f"{DEVICES}/{address}"
+        except Unreadable as refusal:
+            yield NotChecked(what="Pci", subject=address, why=f"{DEVICES}/{address}: {refusal.why}", how=refusal.how)
+            continue
+        for said in _function(host, address, folder, _parent(folder, listed), slots.get(address.rpartition(".")[0])):
             if isinstance(said, Pci):
                 functions.append(said)
             yield said
@@ -46,7 +51,7 @@ def read_pci(host: Host) -> Iterator[Said]:
         yield from read_names(host, functions)
 
 
-def _function(host: Host, address: str, folder: str, slot: str | None) -> Iterator[Said]:
+def _function(host: Host, address: str, folder: str, parent: str | None, slot: str | None) -> Iterator[Said]:
     reading = Reading(host, Pci, address, folder)
     reading.take("pci_class", "class", hexadecimal, required=True)
     reading.take("vendor", "vendor", hexadecimal, required=True)
@@ -58,7 +63,7 @@ def _function(host: Host, address: str, folder: str, slot: str | None) -> Iterat
     _link(reading)
     group = reading.target("iommu_group", "iommu_group")
     reading.set(
-        parent=_parent(folder),
+        parent=parent,
         driver=reading.target("driver", "driver"),
         iommu_group=int(group) if group and group.isdigit() else None,
         physfn=reading.target("physfn", "physfn"),
@@ -81,10 +86,10 @@ def _link(reading: Reading) -> None:
         reading.set(lost=False)
 
 
-def _parent(folder: str) -> str | None:
-    """The bridge or root above: the nearest folder that is one."""
+def _parent(folder: str, listed: Collection[str]) -> str | None:
+    """The bridge or root above: the nearest folder that is one. A copy of sysfs may have a bridge as a mere folder."""
     above = folder.split("/")[:-1]
-    return next((name for name in reversed(above) if ADDRESS.fullmatch(name) or _ROOT.fullmatch(name)), None)
+    return next((name for name in reversed(above) if name in listed or _ROOT.fullmatch(name)), None)
 
 
 def _roots(folder: str) -> Iterator[HostBridge]:

@@ -10,6 +10,8 @@ from .host import Host, Unreadable
 
 Parser = Callable[[str], Any]  # the value, None where the text says "not known"; ValueError says what is wrong
 
+_LONGEST = 200  # characters of a cited text: meminfo is pages long
+
 
 class Reading:
     """The fact of `kind` and `key` as the files in `folder` tell it; "": names start at the machine's root."""
@@ -44,7 +46,7 @@ class Reading:
         except ValueError as wrong:
             self.miss(field, f"{path}: {wrong}")
             return None
-        self._cites[field] = Evidence(path, text)
+        self._cites[field] = Evidence(path, text[:_LONGEST])
         return self._fields[field]
 
     def set(self, **fields: Any) -> None:

@@ -19,6 +19,7 @@ from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Run, 
 from linkgauge.models.shares import shares
 from linkgauge.models.site import Machine, Site
 from linkgauge.models.standing import Standing, settle
+from linkgauge.models.topology import Device, Link, Topology
 
 HERE = Evidence("here", "x")
 NOTE = 2330  # PCI device id of an H100
@@ -248,13 +249,16 @@ def test_a_slow_copy_is_measured_again_before_it_is_said() -> None:
 
 
 def test_a_gpu_does_not_forward() -> None:
-    peers = [
-        Pci(key="0000:09:00.0", parent=gpu_address(0), pci_class=0x030200, vendor=0x10DE, device=NOTE),
-        *gpus_under_switches(2),
-    ]
-    topology = case_of(peers).topology
-    assert route(topology, "0000:09:00.0", gpu_address(0))
-    assert route(topology, "0000:09:00.0", "gpu1") is None
+    tree = case_of(gpus_under_switches(2)).topology
+    cut = Topology(
+        (*tree.devices, Device("nvfabric", "fabric")),
+        (
+            *(link for link in tree.links if link.b != gpu_address(0)),
+            *(Link(f"{gpu_address(gpu)}/nvlink", gpu_address(gpu), "nvfabric", "nvlink", 25e9) for gpu in (0, 1)),
+        ),
+    )
+    assert route(cut, "gpu0", "gpu1")
+    assert route(cut, "gpu0", "pci0000:00") is None
 
 
 def test_the_daemon_remembers_what_is_not_due() -> None:

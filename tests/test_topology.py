@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.link_rates import WIDTHS, attainable, generation, rated, speed_of
-from linkgauge.models.routes import PATH_TYPES, Hop, limited, path_type, route, routes
+from linkgauge.models.routes import PATH_TYPES, limited, path_type, route, routes
 from linkgauge.models.routes import rated as rate_of
 from linkgauge.models.said import Flow
 from linkgauge.models.shares import shares
-from linkgauge.models.topology import Device, Link, Topology
+from linkgauge.models.topology import Device, Hop, Link, Topology
 
 GPUS = tuple(f"gpu{number}" for number in range(6))
 
@@ -51,7 +51,7 @@ flows = st.lists(
 def load(topology: Topology, got: Mapping[Flow, float]) -> dict[Hop, float]:
     loads: dict[Hop, float] = {}
     for flow, share in got.items():
-        for hop in route(topology, *flow.ends, flow.via) or ():
+        for hop in route(topology, flow.ends[0], flow.ends[1], flow.via) or ():
             loads[hop] = loads.get(hop, 0.0) + share
     return loads
 
@@ -67,7 +67,7 @@ def test_every_flow_is_stopped_by_a_full_hop(topology: Topology, together: list[
     got = shares(topology, together, rate_of)
     loads = load(topology, got)
     for flow in together:
-        way = route(topology, *flow.ends, flow.via) or ()
+        way = route(topology, flow.ends[0], flow.ends[1], flow.via) or ()
         assert any(loads[hop] >= rate_of(hop) * (1 - 1e-9) for hop in way)
 
 

@@ -15,8 +15,8 @@ from .words import location, named
 
 
 def is_gpu(case: Case, function: Pci) -> bool:
-    """A GPU, or something whose class was not read."""
-    return function.pci_class is None or kind_of(function) == "gpu"
+    """A GPU, or something of which was not read what it is."""
+    return function.pci_class is None or function.vendor is None or kind_of(function) == "gpu"
 
 
 def off_the_bus(case: Case, function: Pci) -> Iterator[Finding]:
@@ -85,6 +85,6 @@ def xid(case: Case, event: Event) -> Iterator[Finding]:
 
 RULES = (
     Rule("gpu-missing", Pci, ("pci_class",), off_the_bus, is_gpu),
-    Rule("gpu-missing", Node, ("Pci", "Pci.pci_class", "Pci.vendor"), too_few, counted),
+    Rule("gpu-missing", Node, ("Pci", "Pci.pci_class", "Pci.vendor", "Node.product", "Node.vendor"), too_few, counted),
     Rule("gpu-xid", Event, ("kind", "code"), xid),
 )

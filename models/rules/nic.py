@@ -40,10 +40,7 @@ def down(case: Case, port: AnyPort) -> Iterator[Finding]:
     role = _role(case, port)
     if role is None and not (isinstance(port, Net) and port.enabled):
         return
-    if isinstance(port, Port):
-        state, fields = f"{port.state}/{port.physical_state}", ("state", "physical_state")
-    else:
-        state, fields = ("no carrier", ("carrier",)) if port.enabled else ("switched off", ("enabled",))
+    state, fields = _state(port)
     yield Finding(
         code="nic-port-down",
         severity="critical" if role else "info",
@@ -59,6 +56,13 @@ def down(case: Case, port: AnyPort) -> Iterator[Finding]:
         location=_location(case, port),
         evidence=_evidence(port, fields),
     )
+
+
+def _state(port: AnyPort) -> tuple[str, tuple[str, ...]]:
+    """What a port that is down is called, and the fields that say so."""
+    if isinstance(port, Port):
+        return f"{port.state}/{port.physical_state}", ("state", "physical_state")
+    return ("no carrier", ("carrier",)) if port.enabled else ("switched off", ("enabled",))
 
 
 def slow(case: Case, port: AnyPort) -> Iterator[Finding]:
@@ -226,5 +230,5 @@ RULES = (
     Rule("nic-rate-low", Port, ("device", "rate"), slow, real),
     Rule("nic-rate-low", Net, ("speed",), slow, real),
     Rule("nic-missing", Pci, ("pci_class",), off_the_bus, _is_nic),
-    Rule("nic-missing", Node, ("Rdma", "Pci"), too_few, counted),
+    Rule("nic-missing", Node, ("Rdma", "Pci", "Node.product", "Node.vendor"), too_few, counted),
 )

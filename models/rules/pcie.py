@@ -8,7 +8,7 @@ from ..case import Case
 from ..facts import Node, Pci
 from ..link_rates import as_link, rated
 from ..pci_classes import kind_of
-from ..pci_tree import emulated, port_kinds
+from ..pci_tree import emulated, functions_above, port_kinds
 from ..report import Finding
 from ..said import NotChecked, Observation
 from ..units import as_gigabytes, as_transfers
@@ -127,7 +127,7 @@ def bottleneck(case: Case, port: Pci) -> Iterator[Finding]:
     uplink = links.get(port.key)
     if port_kinds(case.of(Pci)).get(port.key) != "upstream-port" or not uplink or uplink.rated is None:
         return
-    below = [links[f.key] for f in case.of(Pci).values() if f.key in links and _above(case, f, port.key)]
+    below = [links[f.key] for f in case.of(Pci).values() if f.key in links and port.key in functions_above(f.key, case.of(Pci))]
     widest = max((link for link in below if link.rated), key=lambda link: link.rated or 0, default=None)
     if widest is None or not widest.rated or widest.rated <= uplink.rated:
         return
@@ -146,16 +146,6 @@ def bottleneck(case: Case, port: Pci) -> Iterator[Finding]:
         cause="both ends of the uplink support no more",
         evidence=tuple(port.cites[name] for name in ("max_speed", "max_width") if name in port.cites),
     )
-
-
-def _above(case: Case, function: Pci, address: str) -> bool:
-    """Whether the address is somewhere above the function."""
-    functions = case.of(Pci)
-    while parent := functions.get(function.parent or ""):
-        if parent.key == address:
-            return True
-        function = parent
-    return False
 
 
 def errors(case: Case, function: Pci) -> Iterator[Finding]:
@@ -234,5 +224,5 @@ RULES = (
     Rule("pcie-link-slow", Pci, ("pci_class", "max_speed"), slow, on_link),
     Rule("pcie-path-bottleneck", Pci, ("pci_class", "max_speed", "max_width"), bottleneck),
     Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors),
-    Rule("pcie-topology-hidden", Node, ("virtual", "Pci"), hidden),
+    Rule("pcie-topology-hidden", Node, ("virtual", "Pci", "Node.product", "Node.vendor"), hidden),
 )

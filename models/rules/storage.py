@@ -58,6 +58,11 @@ def dead(case: Case, controller: Nvme) -> Iterator[Finding]:
         )
 
 
+def assembled(case: Case, array: Array) -> bool:  # noqa: ARG001
+    """An array of disks; without a level it is being assembled, or a container of other arrays."""
+    return array.level is not None
+
+
 def degraded(case: Case, array: Array) -> Iterator[Finding]:
     """An array that runs without all its members, or does not run."""
     present = len(array.members or ()) - len(array.faulty or ())
@@ -84,5 +89,5 @@ RULES = (
     Rule("storage-link-slow", Pci, ("pci_class", "width", "max_width", "max_speed"), link, on_link),
     Rule("storage-degraded", Pci, ("pci_class",), off_the_bus, on_link),
     Rule("storage-degraded", Nvme, ("state",), dead),
-    Rule("storage-degraded", Array, ("wanted", "members"), degraded),
+    Rule("storage-degraded", Array, ("wanted", "members"), degraded, assembled),
 )

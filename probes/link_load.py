@@ -1,0 +1,77 @@
+"""The speed of links while a job's own bytes move over them: at rest it says nothing. Nothing is moved for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from ..models.said import Evidence, Observation, Said
+from .host import Host, Unreadable
+from .live import Live
+from .parsers import pcie_speed
+from .pci import ADDRESS
+
+_INTERVAL = 0.1  # seconds between two looks at the counters
+_BUSY = 50e6  # bytes per second: more than management traffic, less than any job's
+_SECTOR = 512  # bytes: the unit of block statistics (kernel documentation, block/stat)
+DEADLINE = 2.0
+
+
+def read_link_load(host: Host) -> Iterator[Said]:
+    """Trained speeds of the links that are busy just now; nothing for those at rest."""
+    yield from host.call("link_load", deadline=DEADLINE)
+
+
+def sample() -> Iterator[Said]:
+    """For each network device and disk whose counters move: the trained speed of every link above it."""
+    host = Live()
+    before, start = _moved(host), time.monotonic()
+    time.sleep(_INTERVAL)
+    after, seconds = _moved(host), time.monotonic() - start
+    seen: set[str] = set()
+    for folder, moved in after.items():
+        rate = (moved - before.get(folder, moved)) / seconds
+        if rate >= _BUSY:
+            text = f"{rate / 1e6:.0f} MB/s through {folder.rpartition('/')[2]}"
+            yield from _speeds(host, folder, text, seen)
+
+
+def _speeds(host: Host, folder: str, text: str, seen: set[str]) -> Iterator[Said]:
+    parts = folder.split("/")
+    for depth, address in enumerate(parts, 1):
+        if not ADDRESS.fullmatch(address) or address in seen:
+            continue
+        seen.add(address)
+        path = "/".join((*parts[:depth], "current_link_speed"))
+        try:
+            speed = pcie_speed(host.read(path) or "Unknown")
+        except (Unreadable, ValueError):
+            continue  # the reader of PCI functions has said so
+        if speed:
+            yield Observation(
+                about=address, quantity="link_speed", unit="transfers_per_second", value=speed, at=host.now(), busy=True,
+                evidence=Evidence(path, f"{speed / 1e9:g} GT/s, {text}"),
+            )  # fmt: skip
+
+
+def _moved(host: Host) -> Mapping[str, int]:
+    """Bytes in and out since boot, by the folder of the network device or disk. What cannot be read is left out."""
+    moved: dict[str, int] = {}
+    for kind, count in (("net", _net_bytes), ("block", _disk_bytes)):
+        for name in host.list(f"sys/class/{kind}"):
+            try:
+                folder = host.resolve(f"sys/class/{kind}/{name}")
+                if folder and "/virtual/" not in folder:
+                    moved[folder] = count(host, folder)
+            except (Unreadable, ValueError, IndexError):
+                continue
+    return moved
+
+
+def _net_bytes(host: Host, folder: str) -> int:
+    return sum(int(host.read(f"{folder}/statistics/{name}_bytes") or 0) for name in ("rx", "tx"))
+
+
+def _disk_bytes(host: Host, folder: str) -> int:
+    cells = (host.read(f"{folder}/stat") or "").split()
+    return _SECTOR * (int(cells[2]) + int(cells[6]))  # sectors read, sectors written

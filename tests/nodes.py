@@ -1,0 +1,48 @@
+"""The described nodes of tests/nodes, built, broken and diagnosed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from linkgauge.agent.pipeline import diagnose
+from linkgauge.agent.sources import READERS, measure_nothing
+from linkgauge.models.report import Report
+from linkgauge.models.site import Site
+from linkgauge.probes.entries import Entry
+from linkgauge.probes.recorded import Recorded
+from linkgauge.probes.synthetic import build
+
+FOLDER = Path(__file__).parent / "nodes"
+NAMES = ("desktop", "server-raid", "hgx-h100", "vm-p5")
+
+
+@cache
+def node(name: str, further: str = "") -> Recorded:
+    """A node of the folder; `further` is TOML behind its own."""
+    return build((FOLDER / f"{name}.toml").read_text() + further)
+
+
+def with_entry(recorded: Recorded, path: str, entry: Entry | None) -> Recorded:
+    """The same with another entry at the path; None: nothing there."""
+    entries = {**recorded.entries, path: entry} if entry is not None else dict(recorded.entries)
+    if entry is None:
+        del entries[path]
+    return Recorded(recorded.taken, entries, recorded.calls)  # type: ignore[arg-type]
+
+
+def report_of(recorded: Recorded, site: Site | None = None) -> Report:
+    return diagnose(recorded, READERS, measure_nothing, site or Site())
+
+
+def found(report: Report) -> list[tuple[str, str]]:
+    return sorted((finding.code, finding.subject) for finding in report.findings)
+
+
+def missed(report: Report) -> set[tuple[str, str]]:
+    return {(one.what, one.subject) for one in report.not_checked}
+
+
+def files(recorded: Recorded) -> Iterable[str]:
+    return [path for path, entry in recorded.entries.items() if isinstance(entry, str)]

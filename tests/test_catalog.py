@@ -1,0 +1,72 @@
+"""The packaged catalog: whole, in the contract's words, and what the documentation says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from linkgauge.exporters.explain import explain, findings_page
+from linkgauge.models.catalog import codes, machines
+from linkgauge.models.site import Machine
+
+ROOT = Path(__file__).parents[1]
+CONTRACT = ROOT.parent / "shared" / "FINDINGS.md"
+
+
+@pytest.mark.skipif(not CONTRACT.is_file(), reason="the contract is not beside this repository")
+def test_the_codes_and_severities_are_those_of_the_contract() -> None:
+    table = CONTRACT.read_text(encoding="utf-8").partition("## Codes")[2]
+    rows = re.findall(r"^\| ([a-z0-9-]+) \| .* \| ([a-z /]+) \|$", table, re.MULTILINE)
+    agreed = {code: tuple(severity.split(" / ")) for code, severity in rows if code != "code"}
+    assert list(agreed.items()) == [(name, code.severity) for name, code in codes().items()]
+
+
+@pytest.mark.parametrize("name", codes())
+def test_every_code_says_what_somebody_needs_at_night(name: str) -> None:
+    code = codes()[name]
+    assert re.fullmatch(r"[A-Z].*\.", code.says)
+    assert code.severity
+    assert code.confirm
+    assert all(line and line.isprintable() for line in code.confirm)
+    assert code.fix
+    assert all(re.fullmatch(r"(?!.*\.\.)[A-Z/].*\.", step) for step in code.fix), code.fix
+    assert code.source
+    assert not code.source.endswith(".")
+
+
+def test_what_is_vital_is_always_critical() -> None:
+    assert {code.severity for code in codes().values() if code.vital} == {("critical",)}
+
+
+@pytest.mark.parametrize("machine", machines(), ids=lambda machine: machine.name)
+def test_a_machine_type_can_be_recognised_and_says_where_it_comes_from(machine: Machine) -> None:
+    assert machine.product or machine.gpu
+    assert machine.source
+    assert all(low <= typical <= high for low, typical, high in machine.bus_bandwidth.values())
+
+
+def test_machine_types_have_names_of_their_own() -> None:
+    names = [machine.name for machine in machines()]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", codes())
+def test_a_code_is_explained_whole(name: str) -> None:
+    told = " ".join(explain(name).split())
+    code = codes()[name]
+    for part in (name, code.says, *code.confirm, *code.fix, code.source):
+        assert " ".join(part.split()) in told
+
+
+def test_a_mistyped_code_is_met_with_those_near_it() -> None:
+    with pytest.raises(ValueError, match=r"no finding has the code 'pcie-narrow'; near it: .*pcie-link-narrow"):
+        explain("pcie-narrow")
+    with pytest.raises(ValueError, match=r"^no finding has the code '\\x1b'$"):
+        explain("\x1b")
+
+
+def test_the_findings_page_is_up_to_date(golden: Callable[[Path, str], None]) -> None:
+    golden(ROOT / "docs" / "findings.md", findings_page())

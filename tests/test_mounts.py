@@ -1,0 +1,126 @@
+"""Mounts that matter, and what is free on them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from trees import tree, write
+
+from linkgauge.models.facts import Mount
+from linkgauge.models.said import NotChecked, Said
+from linkgauge.models.said_lines import encode
+from linkgauge.probes.entries import Entry, Refused
+from linkgauge.probes.live import Live
+from linkgauge.probes.mounts import read_mounts
+from linkgauge.probes.statvfs import free_space
+
+TABLE = r"""rootfs / rootfs rw 0 0
+sysfs /sys sysfs rw,nosuid 0 0
+devtmpfs /dev devtmpfs rw 0 0
+nfs1:/export/home /home nfs4 rw,vers=4.2 0 0
+overlay / overlay rw,lowerdir=/a 0 0
+overlay /var/lib/containers/1/merged overlay rw 0 0
+tmpfs /dev/shm tmpfs rw,size=24684084k 0 0
+tmpfs /run tmpfs rw 0 0
+/dev/md0 /raid ext4 rw,stripe=1024 0 0
+/dev/sdb1 /mnt/old\040data\134x xfs rw 0 0
+/dev/loop3 /snap/core22/1 squashfs ro 0 0
+/dev/sdc1 /hidden ext4 rw 0 0
+tmpfs /hidden tmpfs rw 0 0
+tank/scratch /tank zfs rw 0 0
+portal /run/user/0/doc fuse.portal rw 0 0
+10.0.0.1@o2ib:/lustre /lustre lustre rw 0 0
+dfuse /daos fuse.daos rw 0 0"""
+LOCAL = [
+    Mount(key="/", device="overlay", fstype="overlay"),
+    Mount(key="/dev/shm", device="tmpfs", fstype="tmpfs"),
+    Mount(key="/raid", device="/dev/md0", fstype="ext4"),
+    Mount(key="/mnt/old data\\x", device="/dev/sdb1", fstype="xfs"),
+    Mount(key="/tank", device="tank/scratch", fstype="zfs"),
+]
+FAR = [
+    Mount(key="/home", device="nfs1:/export/home", fstype="nfs4"),
+    Mount(key="/lustre", device="10.0.0.1@o2ib:/lustre", fstype="lustre"),
+    Mount(key="/daos", device="dfuse", fstype="fuse.daos"),
+]
+
+
+def read(files: Mapping[str, Entry], asked: Sequence[Mount], answers: Sequence[Said] = ()) -> list[Said]:
+    """What the reader says where a child, asked about these mount points in this order, gives these answers."""
+    calls = {("statvfs", *(mount.key for mount in asked)): tuple(map(encode, answers))}
+    return list(read_mounts(tree(files, calls)))
+
+
+def full(mounts: Sequence[Mount]) -> list[Said]:
+    return [Mount(key=mount.key, size=1000, free=10) for mount in mounts]
+
+
+def test_local_ones_first_and_all_answered() -> None:
+    everything = [*LOCAL, *FAR]
+    assert read({"proc/1/mounts": TABLE}, everything, full(everything)) == [*everything, *full(everything)]
+
+
+def test_a_server_that_is_away_loses_what_comes_after_it() -> None:
+    stale = NotChecked(what="Mount.free", subject="/home", why="statvfs: Stale file handle")
+    hangs = NotChecked(what="statvfs", subject="node", why="no answer within 2 s")
+    why = "statvfs: no answer within 2 s"
+    assert read({"proc/1/mounts": TABLE}, [*LOCAL, *FAR], [*full(LOCAL), stale, hangs]) == [
+        *LOCAL, *FAR, *full(LOCAL), stale,
+        NotChecked(what="Mount.free", subject="/lustre", why=why, how="see whether 10.0.0.1@o2ib:/lustre answers"),
+        NotChecked(what="Mount.free", subject="/daos", why=why, how="see whether dfuse answers"),
+    ]  # fmt: skip
+
+
+def test_a_mount_that_this_process_does_not_see_is_not_asked_for() -> None:
+    files = {
+        "proc/1/mounts": "/dev/sda1 / ext4 rw 0 0\n/dev/md0 /raid ext4 rw 0 0",
+        "proc/self/mounts": "/dev/sda1 / ext4 rw 0 0\n/dev/sdz /raid xfs rw 0 0",
+    }
+    root, raid = (
+        Mount(key=key, device=device, fstype="ext4") for key, device in (("/", "/dev/sda1"), ("/raid", "/dev/md0"))
+    )
+    unseen = NotChecked(
+        what="Mount.free", subject="/raid", why="mounted for the machine's first process, not for this one",
+        how="run outside of the container",
+    )  # fmt: skip
+    assert read(files, [root], full([root])) == [root, raid, unseen, *full([root])]
+
+
+def test_only_files_are_read_under_a_root(tmp_path: Path) -> None:
+    write(tmp_path, {"proc/mounts": "/dev/sda1 / ext4 rw 0 0"})
+    assert list(read_mounts(Live(str(tmp_path)))) == [
+        Mount(key="/", device="/dev/sda1", fstype="ext4"),
+        NotChecked(
+            what="Mount.free", subject="/", why="statvfs: only files are read under --root",
+            how="run on the machine itself, without --root",
+        ),
+    ]  # fmt: skip
+
+
+def test_a_table_that_is_refused_and_one_that_is_garbled() -> None:
+    root = Mount(key="/", device="/dev/sda1", fstype="ext4")
+    shut: Mapping[str, Entry] = {"proc/1/mounts": Refused(errno.EACCES, "Permission denied")}
+    assert read({**shut, "proc/mounts": "rubbish\n/dev/sda1 / ext4 rw 0 0"}, [root], full([root])) == [
+        NotChecked(what="Mount", subject="node", why="proc/mounts: 'rubbish' is not a mount"), root, *full([root])
+    ]  # fmt: skip
+    assert read(shut, []) == [
+        NotChecked(what="Mount", subject="node", why="proc/1/mounts: Permission denied", how="run as root")
+    ]
+
+
+def test_nothing_there() -> None:
+    assert read({}, []) == []
+
+
+def test_free_space(tmp_path: Path) -> None:
+    told = os.statvfs(tmp_path)
+    found, lost, empty = free_space(str(tmp_path), str(tmp_path / "gone"), "/proc")
+    assert isinstance(found, Mount)
+    assert (found.key, found.size) == (str(tmp_path), told.f_blocks * told.f_frsize)
+    assert 0 <= (found.free or 0) <= (found.size or 0)
+    gone = str(tmp_path / "gone")
+    assert lost == NotChecked(what="Mount.free", subject=gone, why="statvfs: No such file or directory")
+    assert empty == NotChecked(what="Mount.free", subject="/proc", why="the file system does not say how large it is")

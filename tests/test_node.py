@@ -1,0 +1,125 @@
+"""What a machine is called, and whether it is virtual."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from trees import tree
+
+from linkgauge.models.facts import Node
+from linkgauge.models.said import Evidence, NotChecked, Said
+from linkgauge.probes.entries import Entry, Refused
+from linkgauge.probes.node import read_node
+
+DMI = "sys/class/dmi/id"
+CPUINFO = "proc/cpuinfo"
+CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
+X86 = "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: fpu vme lahf_lm\nbugs\t\t: its\n"
+X86_GUEST = X86.replace("vme", "vme hypervisor")
+ARM = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n"
+
+
+def read(files: Mapping[str, Entry]) -> list[Said]:
+    return [replace(said, cites={}) if isinstance(said, Node) else said for said in read_node(tree(files))]
+
+
+def dmi(vendor: str, product: str) -> Mapping[str, str]:
+    return {f"{DMI}/sys_vendor": f"{vendor}", f"{DMI}/product_name": f"{product}"}
+
+
+def test_a_real_machine() -> None:
+    host = tree(
+        {
+            "proc/sys/kernel/hostname": "gpu17", "proc/sys/kernel/osrelease": "6.8.0-45-generic", CPUINFO: X86,
+            **dmi("Supermicro", "SYS-821GE-TNHR"), f"{DMI}/board_name": "X13DEG-OAD", f"{DMI}/bios_version": "2.1",
+            f"{DMI}/product_serial": "A12345", CLOCKS: "tsc hpet acpi_pm",
+        },
+    )  # fmt: skip
+    assert list(read_node(host)) == [
+        Node(
+            key="node", hostname="gpu17", kernel="6.8.0-45-generic", vendor="Supermicro", product="SYS-821GE-TNHR",
+            board="X13DEG-OAD", bios="2.1", virtual=False,
+            cites={
+                "hostname": Evidence("proc/sys/kernel/hostname", "gpu17"),
+                "kernel": Evidence("proc/sys/kernel/osrelease", "6.8.0-45-generic"),
+                "vendor": Evidence(f"{DMI}/sys_vendor", "Supermicro"),
+                "product": Evidence(f"{DMI}/product_name", "SYS-821GE-TNHR"),
+                "board": Evidence(f"{DMI}/board_name", "X13DEG-OAD"),
+                "bios": Evidence(f"{DMI}/bios_version", "2.1"),
+            },
+        )
+    ]  # fmt: skip
+
+
+def test_nothing_there() -> None:
+    assert read({}) == [Node(key="node")]
+
+
+def test_a_guest_without_firmware_strings() -> None:
+    files = {CPUINFO: X86_GUEST, CLOCKS: "tsc kvm-clock"}
+    assert read(files) == [Node(key="node", virtual=True, hypervisor="KVM")]
+
+
+def test_a_guest_that_nobody_names() -> None:
+    assert read({CPUINFO: X86_GUEST}) == [Node(key="node", virtual=True)]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "product", "files", "virtual", "hypervisor"),
+    [
+        ("Amazon EC2", "p5.48xlarge", {CPUINFO: X86_GUEST, CLOCKS: "tsc kvm-clock"}, True, "Amazon Nitro"),
+        ("Amazon EC2", "g5g.metal", {CPUINFO: X86}, False, None),
+        ("Amazon EC2", "p6e-gb200.36xlarge", {CPUINFO: ARM}, True, "Amazon Nitro"),
+        ("Amazon EC2", "r8g.metal-48xl", {CPUINFO: ARM}, None, None),
+        ("Xen", "HVM domU", {CPUINFO: X86_GUEST}, True, "Xen"),
+        ("Microsoft Corporation", "Virtual Machine", {CPUINFO: X86_GUEST}, True, "Microsoft Hyper-V"),
+        ("Microsoft Corporation", "Surface Laptop", {CPUINFO: X86}, False, None),
+        ("VMware, Inc.", "VMware7,1", {CPUINFO: X86_GUEST}, True, "VMware"),
+        ("innotek GmbH", "VirtualBox", {CPUINFO: X86}, True, "VirtualBox"),
+        ("Oracle Corporation", "ORACLE SERVER X9-2c", {CPUINFO: X86}, False, None),
+        ("QEMU", "Standard PC (Q35 + ICH9, 2009)", {CPUINFO: X86_GUEST}, True, "QEMU"),
+        ("QEMU", "Standard PC (Q35 + ICH9, 2009)", {CPUINFO: X86_GUEST, CLOCKS: "kvm-clock tsc"}, True, "KVM"),
+        ("QEMU", "KVM Virtual Machine", {CPUINFO: ARM}, True, "KVM"),
+        ("Google", "Google Compute Engine", {CPUINFO: X86_GUEST, CLOCKS: "kvm-clock"}, True, "Google Compute Engine"),
+        ("Google", "Google Compute Engine", {CPUINFO: X86_GUEST}, True, "Google Compute Engine"),
+        ("Google", "Google Compute Engine", {CPUINFO: X86}, False, None),
+        ("Google", "Google Compute Engine", {CPUINFO: ARM}, None, None),
+        ("NVIDIA", "GB200 NVL", {CPUINFO: ARM}, None, None),
+        ("NVIDIA", "GB200 NVL", {CPUINFO: ARM, "sys/class/misc/kvm/dev": "10:232"}, False, None),
+    ],
+)
+def test_virtual(
+    vendor: str, product: str, files: Mapping[str, str], virtual: bool | None, hypervisor: str | None
+) -> None:
+    assert read({**dmi(vendor, product), **files}) == [
+        Node(key="node", vendor=vendor, product=product, virtual=virtual, hypervisor=hypervisor)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "name"),
+    [
+        ("sys/hypervisor/type", "xen", "Xen"),
+        ("proc/device-tree/hypervisor/compatible", "linux,kvm\0", "KVM"),
+        ("proc/device-tree/hypervisor/compatible", "xen,xen-4.17\0xen,xen\0", "Xen"),
+    ],
+)
+def test_an_arm_guest_without_firmware_strings(path: str, text: str, name: str) -> None:
+    assert read({CPUINFO: ARM, path: text}) == [Node(key="node", virtual=True, hypervisor=name)]
+
+
+def test_what_would_not_say() -> None:
+    files: Mapping[str, Entry] = {
+        f"{DMI}/sys_vendor": Refused(errno.EIO, "Input/output error"),
+        f"{DMI}/product_name": "a\x07b",
+        CPUINFO: Refused(errno.EACCES, "Permission denied"),
+    }
+    assert read(files) == [
+        NotChecked(what="Node.vendor", subject="node", why=f"{DMI}/sys_vendor: Input/output error"),
+        NotChecked(what="Node.product", subject="node", why=f"{DMI}/product_name: 'a\\x07b' is not a line of text"),
+        NotChecked(what="Node.virtual", subject="node", why=f"{CPUINFO}: Permission denied", how="run as root"),
+        Node(key="node"),
+    ]
