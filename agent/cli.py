@@ -100,7 +100,7 @@ def topology(root: str, source: str | None, site: str | None, form: str) -> None
     if form == "text":
         from ..exporters.tree import as_tree
 
-        click.echo(as_tree(report.topology))
+        click.echo(as_tree(report.topology), nl=False)
     else:
         import msgspec
 

@@ -75,7 +75,8 @@ def expect(case: Case, flow: Flow, best: dict[Flow, Observation]) -> Iterator[Ex
 
 def _by_machine(case: Case, flow: Flow) -> Iterator[Expectation]:
     long = flow.size is None or flow.size >= _LONG
-    if case.machine and long and flow.op in case.machine.bus_bandwidth:
+    whole = case.machine is not None and case.machine.gpus in (None, len(flow.ends))
+    if case.machine and long and whole and flow.op in case.machine.bus_bandwidth:
         low, typical, high = case.machine.bus_bandwidth[flow.op]
         source = f"{case.machine.name}: {case.machine.source}"
         basis = "site" if case.machine in case.site.machine else "profile"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from .facts import KINDS
 from .said import NotChecked, Observation, Run, Said
 
-_TYPES = {**KINDS, **{kind.__name__: kind for kind in (Observation, NotChecked, Run)}}
+_TYPES: dict[str, Any] = {**KINDS, **{kind.__name__: kind for kind in (Observation, NotChecked, Run)}}
 
 
 def encode(said: Said) -> str:
@@ -24,8 +26,9 @@ def decode(line: str | bytes) -> Said:
     """The Said of one line. ValueError says what is wrong with it."""
     try:
         kind, fields = msgspec.json.decode(line, type=tuple[str, dict[str, object]])
-        return msgspec.convert(fields, type=_TYPES[kind])  # type: ignore[no-any-return]
+        said: Said = msgspec.convert(fields, type=_TYPES[kind])
     except KeyError as unknown:
         raise ValueError(f"no kind of fact is called {unknown}") from None
     except msgspec.DecodeError as broken:  # ValidationError is one of them
         raise ValueError(str(broken)) from None
+    return said

@@ -84,7 +84,7 @@ def _free(host: Host, stores: list[Mount]) -> Iterator[Said]:
         if mount.key not in left:
             why = "mounted for the machine's first process, not for this one"
             yield NotChecked(what="Mount.free", subject=mount.key, why=why, how="run outside of the container")
-    lost = NotChecked(what="statvfs", subject="node", why="no answer")
+    lost = NotChecked(what="Mount.free", subject="node", why="no answer")
     for said in host.call("statvfs", *left, deadline=_DEADLINE) if left else ():
         if isinstance(said, NotChecked) and said.subject not in left:
             lost = said
@@ -93,7 +93,7 @@ def _free(host: Host, stores: list[Mount]) -> Iterator[Said]:
             yield said
     for point, mount in left.items():
         how = lost.how or (f"see whether {mount.device} answers" if _far(mount) else None)
-        yield NotChecked(what="Mount.free", subject=point, why=f"statvfs: {lost.why}", how=how)
+        yield NotChecked(what="Mount.free", subject=point, why=lost.why, how=how)
 
 
 def _ours(host: Host, stores: list[Mount]) -> list[Mount]:

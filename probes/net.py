@@ -45,13 +45,13 @@ def read_link_modes(host: Host) -> Iterator[Said]:
 def _device(host: Host, name: str, folder: str) -> Iterator[Said]:
     reading = Reading(host, Net, name, folder)
     reading.take("link_type", "type", _link_type)
-    reading.take("enabled", "flags", _is_up)
+    enabled = reading.take("enabled", "flags", _is_up, required=True)
     if {"link_type", "enabled"} <= reading.absent:
         return  # no device: the plain file bonding_masters
-    # The kernel answers these with EINVAL while the device is down, and where its driver has no such thing.
-    reading.take("speed", "speed", _speed, means=errno.EINVAL)
-    reading.take("duplex", "duplex", _duplex, means=errno.EINVAL)
-    reading.take("carrier", "carrier", flag, means=errno.EINVAL)
+    if enabled is not False:  # the kernel answers these with EINVAL while the device is switched off
+        reading.take("speed", "speed", _speed, means=errno.EINVAL)
+        reading.take("duplex", "duplex", _duplex, means=errno.EINVAL)
+        reading.take("carrier", "carrier", flag, means=errno.EINVAL)
     reading.take("mtu", "mtu", count)
     reading.take("port", "dev_port", count)
     virtual = is_virtual(folder)
@@ -80,7 +80,8 @@ def _is_up(text: str) -> bool:
 
 
 def _speed(text: str) -> BytesPerSecond | None:
-    return None if decimal(text) in _NO_SPEED else from_megabits(count(text))
+    """An empty text is what tools that save sysfs leave of EINVAL: a driver without speeds."""
+    return None if not text or decimal(text) in _NO_SPEED else from_megabits(count(text))
 
 
 def _duplex(text: str) -> str | None:

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.exporters.not_checked import gaps
-from linkgauge.exporters.terminal import cells, safe
+from linkgauge.exporters.terminal import cells, safe, wrap
 from linkgauge.exporters.text import as_text
+from linkgauge.exporters.words import listed
 from linkgauge.models.facts import KINDS
 from linkgauge.models.report import Finding, Profile, Report
 from linkgauge.models.said import Evidence, NotChecked, Run
@@ -248,6 +249,16 @@ def test_alike_findings_share_what_they_have_in_common() -> None:
     text = as_text(replace(HEALTHY, verdict="failed", findings=tuple(port_down(n) for n in range(8))), colour=False)
     assert text.count("no light or no partner") == 1
     assert all(f"mlx5_{n}/1" in text for n in range(8))
+
+
+def test_wide_characters_take_two_columns() -> None:
+    assert cells("\u4e2d\u6587 ab") == 7
+    assert wrap("\u4e2d\u6587\u4e2d\u6587 ab", 5) == ["\u4e2d\u6587", "\u4e2d\u6587", "ab"]
+
+
+def test_one_more_is_named_rather_than_counted() -> None:
+    assert listed("abc", 2) == "a, b, c"
+    assert listed("abcd", 2) == "a, b and 2 more"
 
 
 def test_names_of_classes_are_not_shown() -> None:

@@ -72,6 +72,12 @@ def test_colour_only_adds_escape_sequences() -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == as_tree(server())
 
 
+def test_what_is_joined_to_something_is_not_folded_away() -> None:
+    devices = (Device("lo", "netdev"), Device("bond0", "netdev"), Device("eth0", "netdev"))
+    tree = as_tree(Topology(devices, (Link("eth0>bond0", "eth0", "bond0", "member"),)))
+    assert tree == "not attached\n  bond0  network device, members eth0\n  network devices: lo, eth0\n"
+
+
 KINDS = sorted({*FORWARDS, "gpu", "nic", "nvme", "pci", "port", "netdev", "disk", "partition", "array", "novel"})
 LINKS = sorted({*INSIDE, "pcie", "nvlink", "c2c", "memory", "interconnect", "internal", "net", "novel"})
 
@@ -79,7 +85,8 @@ LINKS = sorted({*INSIDE, "pcie", "nvlink", "c2c", "memory", "interconnect", "int
 @st.composite
 def topologies(draw: st.DrawFn, ids: st.SearchStrategy[str], names: st.SearchStrategy[str]) -> Topology:
     """Any devices, joined in any way: circles, links to themselves and to what is not there."""
-    device = st.builds(Device, ids, st.sampled_from(KINDS), names, st.none() | st.integers(0, 3))
+    aliases = st.lists(names, max_size=2).map(tuple)
+    device = st.builds(Device, ids, st.sampled_from(KINDS), names, st.none() | st.integers(0, 3), aliases)
     devices = draw(st.lists(device, max_size=12, unique_by=lambda one: one.id))
     ends = st.sampled_from([*(one.id for one in devices), "elsewhere"])
     rates = st.none() | st.floats(0, 1e12)

@@ -180,17 +180,20 @@ def too_few(case: Case, node: Node) -> Iterator[Finding]:
     assert machine.rdma is not None
     if len(seen) >= machine.rdma:
         return
+    own = machine in case.site.machine
     yield Finding(
         code="nic-missing",
-        severity="critical",
+        severity="warning" if node.virtual and not own else "critical",
         subject="node",
         message=f"{len(seen)} RDMA devices, a {machine.name} has {machine.rdma}",
         expected=machine.rdma,
         observed=len(seen),
         unit="devices",
-        basis="site" if machine in case.site.machine else "profile",
+        basis="site" if own else "profile",
         expected_source=machine.source,
-        cause="a NIC that is not on the bus, or whose driver is not loaded",
+        cause="NICs that were not attached when the instance was launched, or whose driver is not loaded"
+        if node.virtual
+        else "a NIC that is not on the bus, or whose driver is not loaded",
         evidence=(Evidence("sys/class/infiniband", " ".join(seen) or "empty"),),
     )
 

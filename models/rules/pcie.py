@@ -127,7 +127,11 @@ def bottleneck(case: Case, port: Pci) -> Iterator[Finding]:
     uplink = links.get(port.key)
     if port_kinds(case.of(Pci)).get(port.key) != "upstream-port" or not uplink or uplink.rated is None:
         return
-    below = [links[f.key] for f in case.of(Pci).values() if f.key in links and port.key in functions_above(f.key, case.of(Pci))]
+    below = [
+        links[f.key]
+        for f in case.of(Pci).values()
+        if f.key in links and port.key in functions_above(f.key, case.of(Pci))
+    ]
     widest = max((link for link in below if link.rated), key=lambda link: link.rated or 0, default=None)
     if widest is None or not widest.rated or widest.rated <= uplink.rated:
         return

@@ -1,0 +1,54 @@
+"""What was not checked, so that eight alike are one entry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ..models.said import NotChecked
+from .terminal import safe
+from .words import in_words, listed
+
+_MOST_SUBJECTS = 16
+_FIELD = re.compile(r"[A-Za-z]\w*\.\w+", re.ASCII)
+_IN_A_FILE = re.compile(r"(?P<path>\S*/\S*): (?P<why>.+)", re.DOTALL)  # as probes/reading.py says it
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Things that were not checked for the same reason, in words."""
+
+    what: str  # "link width of 0000:53:00.0, 0000:54:00.0"
+    why: str
+    how: str | None
+
+
+def gaps(not_checked: Iterable[NotChecked]) -> Iterator[Gap]:
+    """One gap for each reason and remedy. Of the files that refused for the same reason, the first is named."""
+    groups: dict[tuple[str, str | None], list[tuple[NotChecked, str]]] = {}
+    for one in not_checked:
+        file = _IN_A_FILE.fullmatch(one.why)
+        reason, path = (file["why"], file["path"]) if file else (one.why, "")
+        groups.setdefault((reason, one.how), []).append((one, path))
+    for (reason, how), alike in groups.items():
+        paths = list(dict.fromkeys(path for _, path in alike if path))
+        why = f"{paths[0]}: {reason}" if len(paths) == 1 else reason
+        if len(paths) > 1:
+            why += f" ({listed(paths, 1)})"
+        yield Gap("; ".join(_things([one for one, _ in alike])), safe(why), safe(how) if how else None)
+
+
+def _things(alike: Sequence[NotChecked]) -> Iterator[str]:
+    """ "link speed, link width of 0000:53:00.0, 0000:54:00.0": the fields of the same subjects together."""
+    subjects: dict[str, dict[str, None]] = {}
+    for one in alike:
+        subjects.setdefault(one.what, {})[one.subject] = None
+    fields: dict[tuple[str, bool, tuple[str, ...]], list[str]] = {}
+    for what, those in subjects.items():
+        kind, _, field = what.partition(".") if _FIELD.fullmatch(what) else (what, "", "")
+        names = tuple(safe(name) for name in those)
+        fields.setdefault((safe(kind), bool(field), names), []).append(field)
+    for (kind, has_fields, names), of_them in fields.items():
+        whole = names == ("node",)
+        yield in_words(kind, of_them if has_fields else (), listed(names, _MOST_SUBJECTS), whole)

@@ -1,0 +1,88 @@
+"""Lines for a terminal: text from outside made harmless, wrapped to a width, coloured when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+from unicodedata import east_asian_width
+
+Paint: TypeAlias = Callable[[str, str], str]  # (text, style) -> text
+
+# Select Graphic Rendition, ECMA-48 8.3.117: the eight old colours, which every terminal has.
+_STYLES = {
+    "failed": "1;31",
+    "critical": "1;31",
+    "degraded": "1;33",
+    "warning": "1;33",
+    "unknown": "1;35",
+    "ok": "1;32",
+    "info": "1;36",
+    "slower": "33",
+    "dim": "2",
+    "bold": "1",
+}
+
+
+def painter(colour: bool) -> Paint:
+    """A function that puts a style around a text; without `colour`, one that leaves it alone."""
+    if not colour:
+        return lambda text, style: text
+    return lambda text, style: f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+
+def safe(text: str) -> str:
+    """One line that a terminal only shows: white space is a blank, what does not print is escaped.
+
+    Escape sequences could hide or forge lines of a report, and marks of direction (U+202E) turn them round.
+    """
+    line = " ".join(text.split())
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def short(text: str, most: int | None) -> str:
+    """The text made safe, and cut to `most` characters, if any."""
+    line = safe(text)
+    return line if most is None or len(line) <= most else f"{line[: most - 3]}..."
+
+
+def cells(text: str) -> int:
+    """The columns that a text takes: two for each wide character (Unicode Standard Annex 11)."""
+    return len(text) if text.isascii() else sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Lines of at most `width` columns, broken at blanks (textwrap breaks at hyphens too); longer words are cut."""
+    lines = [""]
+    for word in text.split(" "):
+        for piece in _pieces(word, width):
+            joined = f"{lines[-1]} {piece}" if lines[-1] else piece
+            if cells(joined) <= width:
+                lines[-1] = joined
+            else:
+                lines.append(piece)
+    return lines
+
+
+def hanging(first: str, text: str, width: int, indent: int | None = None) -> Iterator[str]:
+    """`first` with the text behind it; its further lines are indented below the text, or by `indent` columns."""
+    column = cells(first) if indent is None else indent
+    lines = wrap(text, width - max(column, cells(first)))
+    yield f"{first}{lines[0]}".rstrip()
+    for line in lines[1:]:
+        yield f"{' ' * column}{line}"
+
+
+def _pieces(word: str, width: int) -> Iterator[str]:
+    if cells(word) <= width:
+        yield word
+        return
+    piece, taken = "", 0
+    for character in word:
+        if piece and taken + cells(character) > width:
+            yield piece
+            piece, taken = "", 0
+        piece += character
+        taken += cells(character)
+    yield piece
