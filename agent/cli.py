@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from .. import __version__
 
 EXIT = {"ok": 0, "degraded": 1, "failed": 2, "unknown": 3}
 BAD_INPUT = 64  # EX_USAGE of sysexits.h
+INTERRUPTED, READER_LEFT = 130, 141  # as shells show what SIGINT and SIGPIPE ended
 
 
 class Commands(click.Group):
@@ -20,22 +22,23 @@ class Commands(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run; one place turns errors into sentences on standard error."""
+        output = sys.stdout
+        if isinstance(output, TextIOWrapper):
+            output.reconfigure(errors="backslashreplace")  # a terminal's alphabet may lack letters of a device's name
         try:
             return super().main(*args, **{**kwargs, "standalone_mode": False})
-        except click.exceptions.Abort:
-            sys.exit(130)
-        except click.exceptions.Exit as leave:
-            sys.exit(leave.exit_code)
+        except (click.exceptions.Abort, KeyboardInterrupt):
+            sys.exit(INTERRUPTED)
+        except SystemExit as leave:
+            # Where the reader of our output has left, click wraps standard output and leaves with 1: our "degraded".
+            sys.exit(leave.code if sys.stdout is output else READER_LEFT)
         except click.ClickException as wrong:
-            wrong.show()
-            sys.exit(BAD_INPUT)
-        except BrokenPipeError:
-            sys.stderr.close()  # the reader of our output has left: nothing is wrong
-            sys.exit(141)
-        except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
-            click.echo(f"Error: {where}{error.strerror or error}", err=True)
-            sys.exit(BAD_INPUT)
+            error = wrong
+        except OSError as refused:
+            error = click.ClickException(f"{refused.filename or 'standard output'}: {refused.strerror or refused}")
+        with suppress(OSError):  # a disk may be full under standard error too
+            error.show()
+        sys.exit(BAD_INPUT)
 
 
 @contextmanager
@@ -100,11 +103,11 @@ def topology(root: str, source: str | None, site: str | None, form: str) -> None
     if form == "text":
         from ..exporters.tree import as_tree
 
-        click.echo(as_tree(report.topology), nl=False)
+        _write(as_tree(report.topology), None)
     else:
         import msgspec
 
-        click.echo(msgspec.json.format(msgspec.json.encode(report.topology), indent=2).decode())
+        _write(msgspec.json.format(msgspec.json.encode(report.topology), indent=2).decode(), None)
 
 
 @main.command()
@@ -120,7 +123,7 @@ def capture(file: str, root: str, synthetic: str | None) -> None:
     from .capturing import build_node, record_node
 
     with clear_errors():
-        text = build_node(synthetic) if synthetic else record_node(root)
+        text = record_node(root) if synthetic is None else build_node(synthetic)
     _write(text, None if file == "-" else file)
 
 
@@ -131,7 +134,7 @@ def explain(code: str | None) -> None:
     from ..exporters import explain as explaining
 
     try:
-        click.echo(explaining.explain(code) if code else explaining.listing())
+        _write(explaining.explain(code) if code else explaining.listing(), None)
     except KeyError:
         raise click.ClickException(f"no finding has the code {code!r}; 'linkgauge explain' lists them") from None
 
@@ -144,7 +147,7 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind
-    click.echo(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source())
+    _write(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source(), None)
 
 
 def _report(root: str, source: str | None, site: str | None, passive: bool) -> Any:
@@ -153,10 +156,10 @@ def _report(root: str, source: str | None, site: str | None, passive: bool) -> A
     from .progress import shown
     from .sources import measure, measure_nothing
 
-    if source and root != "/":
+    if source is not None and root != "/":
         raise inputs.BadInput("--from and --root exclude each other: one is a recording, the other a machine")
-    given = inputs.given(source) if source else inputs.live(root)
-    probes = measure_nothing if source or passive or root != "/" else measure
+    given = inputs.live(root) if source is None else inputs.given(source)
+    probes = measure if given.host.origin == "live" and root == "/" and not passive else measure_nothing
     with shown(given.readers, probes) as (readers, measured):
         return run(given.host, readers, measured, inputs.site(site))
 
@@ -164,7 +167,7 @@ def _report(root: str, source: str | None, site: str | None, passive: bool) -> A
 def _as_text(report: Any, output: str | None) -> str:
     from ..exporters.text import as_text
 
-    return as_text(report, colour=output is None and sys.stdout.isatty())
+    return as_text(report, colour=output is None and bool(sys.stdout and sys.stdout.isatty()))
 
 
 def _as_json(report: Any) -> str:
@@ -174,8 +177,12 @@ def _as_json(report: Any) -> str:
 
 
 def _write(text: str, path: str | None) -> None:
+    text = text if text.endswith("\n") else f"{text}\n"
     if path is None:
-        click.echo(text, color=True)
+        click.echo(text, nl=False, color=True)
         return
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text if text.endswith("\n") else f"{text}\n")
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as refused:
+        raise click.ClickException(f"{path}: {refused.strerror}") from None

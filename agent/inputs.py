@@ -55,7 +55,7 @@ def given(path: str) -> Input:
         except ValueError as wrong:
             raise BadInput(f"--from {path}: {wrong}") from None
     if any(family.recognise(text) for family in dumps.FAMILIES):
-        folder, name = os.path.split(os.path.abspath(path))
+        folder, name = os.path.split(os.path.realpath(path))
         return Input(Live(folder, "dumps"), tuple(dumps.sources([name])))
     raise BadInput(
         f"--from {path}: neither a capture (its first line would be '{_CAPTURE}') nor the output of a tool that is "
@@ -65,12 +65,14 @@ def given(path: str) -> Input:
 
 def site(path: str | None) -> Site:
     """The site file that was named, or the system's where there is one. Raises BadInput."""
-    if path is None and not os.path.exists(SITE):
-        return Site()
+    if path is None:
+        if not os.path.exists(SITE):
+            return Site()
+        path = SITE
     try:
-        return read_site(read_text(path or SITE, "--site"))
+        return read_site(read_text(path, "--site"))
     except ValueError as wrong:
-        raise BadInput(f"--site {path or SITE}: {wrong}") from None
+        raise BadInput(f"--site {path}: {wrong}") from None
 
 
 def _files(folder: str) -> list[str]:

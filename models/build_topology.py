@@ -33,7 +33,8 @@ def build_topology(facts: Facts, site: Site) -> Topology:
         links += [Link(f"host>{name}", "host", name, "internal") for name in _of(facts, Package)]
     devices += [Device(gpu.key, "gpu", gpu.name or "") for gpu in _of(facts, Gpu).values() if gpu.address not in known]
     once = {device.id: device for device in devices}
-    return Topology(tuple(once.values()), tuple(link for link in links if {link.a, link.b} <= once.keys()))
+    joined = tuple(link for link in links if link.a != link.b and {link.a, link.b} <= once.keys())
+    return Topology(tuple(once.values()), joined)
 
 
 def _processors(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
@@ -45,7 +46,7 @@ def _processors(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
         for other in names[:index]:
             yield Device(name, "package", package.model or ""), Link(f"{other}>{name}", other, name, "interconnect")
     for name, numa in numas.items():
-        number = int(name[4:]) if name[4:].isdigit() else None
+        number = int(name[4:]) if name[4:].isdecimal() else None
         home = _home(numa, packages, numas)
         kind = "memory" if home in packages else "interconnect"
         link = Link(f"{home}>{name}", home, name, kind) if home else None
@@ -69,11 +70,12 @@ def _ports(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
     shared: dict[str, str] = {}
     for key, port in _of(facts, Port).items():
         adapter = adapters.get(port.device or "")
+        rate = port.rate if port.state == "ACTIVE" else None  # of a port that is down, the kernel shows what it may do
         if adapter and adapter.address:
             shared.update({port.netdev: key} if port.netdev else {})
-            yield _below(adapter.address, Device(key, "port"), "port", port.rate)
+            yield _below(adapter.address, Device(key, "port"), "port", rate)
         else:  # a software device (rxe, siw) lives on a network device
-            yield _below(port.netdev, Device(key, "port"), "function", port.rate)
+            yield _below(port.netdev, Device(key, "port"), "function", rate)
     for key, net in _of(facts, Net).items():
         if key in shared:
             yield _below(shared[key], Device(key, "netdev"), "function", None)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar, cast
 
 from .merge import Conflict, Facts
 from .report import Context, Origin
-from .said import Fact, NotChecked, Observation, Run
+from .said import Fact, Flow, NotChecked, Observation, Run
 from .site import Machine, Site
 from .topology import Topology
 
@@ -33,6 +35,14 @@ class Case:
     now: float  # seconds since 1970
     origin: Origin
     context: Context
+
+    @cached_property
+    def observed(self) -> Mapping[Flow | str, tuple[Observation, ...]]:
+        """The observations, by what they are about."""
+        series: dict[Flow | str, list[Observation]] = defaultdict(list)
+        for one in self.observations:
+            series[one.about].append(one)
+        return {about: tuple(several) for about, several in series.items()}
 
     def of(self, kind: type[F]) -> Mapping[str, F]:
         """The facts of one kind, by key."""

@@ -30,11 +30,10 @@ _FEWEST_KIN = 3  # others to compare with: among fewer, nobody knows who is the 
 def best_observations(case: Case) -> dict[Flow, Observation]:
     """The highest rate that was seen of each flow: disturbances only lower a measurement."""
     best: dict[Flow, Observation] = {}
-    for one in case.observations:
-        if isinstance(one.about, Flow) and one.quantity in RATES:
-            known = best.get(one.about)
-            if known is None or one.value > known.value:
-                best[one.about] = one
+    for about, series in case.observed.items():
+        rates = [one for one in series if one.quantity in RATES]
+        if isinstance(about, Flow) and rates:
+            best[about] = max(rates, key=lambda one: one.value)
     return best
 
 

@@ -29,9 +29,9 @@ def kind_of(function: Pci) -> str:
     return "pci"
 
 
-def function_number(address: str) -> int:
-    """The function of an address: 3 of "0000:17:00.3"."""
-    return int(address.rpartition(".")[2], 16)
+def function_number(address: str) -> str:
+    """The function of an address: "3" of "0000:17:00.3"."""
+    return address.rpartition(".")[2]
 
 
 def card_of(address: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from .facts import HostBridge, Numa, Pci
 from .link_rates import rated
-from .pci_classes import card_of, function_number, kind_of
+from .pci_classes import card_of, kind_of
 from .topology import Device, Link
 
 # Identities that only hypervisors give to ports: QEMU (1b36), its xio3130 (104c:8232/3) and VMware (15ad); AWS shows
@@ -87,7 +87,7 @@ def pci_links(functions: Mapping[str, Pci], trusted: bool) -> Iterator[Link]:
         on_link = ports.get(parent) in ("root-port", "downstream-port")
         if function.physfn:
             yield Link(f"{parent}>{address}", parent, address, "function")
-        elif on_link and function_number(address) and first in functions:
+        elif on_link and first != address and first in functions:
             yield Link(f"{first}>{address}", first, address, "function")
         elif on_link:
             real = trusted or not emulated(function, functions)

@@ -10,10 +10,11 @@ from ..models.said import Evidence, NotChecked, Said
 from .host import Host, Unreadable
 
 KMSG, STAT = "dev/kmsg", "proc/stat"
-# "6,1234,5140900,-;NVRM: Xid (PCI:0000:53:00): 79, pid=..."; older drivers leave the domain out.
-_RECORD = re.compile(r"\d+,(?P<sequence>\d+),(?P<microseconds>\d+),[^;]*;(?P<text>.*)")
+_RECORD = re.compile(r"[0-9]{1,9},(?P<sequence>[0-9]{1,20}),(?P<microseconds>[0-9]{1,20}),[^;]*;(?P<text>.*)")
+# "NVRM: Xid (PCI:0000:53:00): 79, pid=..."; older drivers leave out "PCI:" or the domain, MIG adds "GPU-I:05".
 _XID = re.compile(
-    r"NVRM: Xid \(PCI:(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2})(?:\.\d)?\): (?P<code>\d{1,4})\b"
+    r"NVRM: Xid \((?:PCI:)?(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?(?: [^)]{1,40})?\): "
+    r"(?P<code>[0-9]{1,4})\b"
 )
 
 
@@ -45,7 +46,7 @@ def read_kernel_log(host: Host) -> Iterator[Said]:
 def _boot_time(host: Host) -> float:
     """Seconds since 1970 at boot; 0 where that cannot be read, so that events count from boot."""
     try:
-        found = re.search(r"^btime (\d{1,12})$", host.read(STAT) or "", re.MULTILINE)
+        found = re.search(r"^btime ([0-9]{1,12})$", host.read(STAT) or "", re.MULTILINE)
     except Unreadable:
         return 0.0
     return float(found[1]) if found else 0.0

@@ -44,17 +44,17 @@ def read_link_modes(host: Host) -> Iterator[Said]:
 
 def _device(host: Host, name: str, folder: str) -> Iterator[Said]:
     reading = Reading(host, Net, name, folder)
-    reading.take("link_type", "type", _link_type)
+    reading.take("link_type", "type", _link_type, required=True)
     enabled = reading.take("enabled", "flags", _is_up, required=True)
     if {"link_type", "enabled"} <= reading.absent:
         return  # no device: the plain file bonding_masters
+    virtual = is_virtual(folder)
     if enabled is not False:  # the kernel answers these with EINVAL while the device is switched off
-        reading.take("speed", "speed", _speed, means=errno.EINVAL)
+        reading.take("speed", "speed", _speed, required=not virtual, means=errno.EINVAL)
         reading.take("duplex", "duplex", _duplex, means=errno.EINVAL)
         reading.take("carrier", "carrier", flag, means=errno.EINVAL)
     reading.take("mtu", "mtu", count)
     reading.take("port", "dev_port", count)
-    virtual = is_virtual(folder)
     reading.set(
         address=pci_function(folder),
         driver=None if virtual else reading.target("driver", "device/driver"),

@@ -87,6 +87,7 @@ def _flagged(host: Host, reading: Reading) -> bool | None:
         return "hypervisor" in flags[1].split()
     if re.search(r"^CPU implementer[ \t]*:", text, re.MULTILINE):
         return False if "kvm" in _names(host, reading, "sys/class/misc") else None
+    reading.miss("virtual", "proc/cpuinfo does not say what the processor can do")
     return None
 
 

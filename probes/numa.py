@@ -19,7 +19,11 @@ def read_numa(host: Host) -> Iterator[Said]:
     """A `Numa` for each node that is online. A kernel without NUMA has none."""
     path = f"{_NODES}/online"  # the folder itself lists thousands of memory blocks on large machines
     try:
-        text = host.read(path) or ""
+        text = host.read(path)
+        if text is None:
+            if host.resolve(_NODES) is not None:
+                yield NotChecked(what="Numa", subject="node", why=f"{path} is not there")
+            return
         online = tuple(dict.fromkeys(cpu_list(text.rstrip("\n\0"))))  # Linux 2.6.32 ends it with a zero byte
     except Unreadable as refusal:
         yield NotChecked(what="Numa", subject="node", why=f"{path}: {refusal.why}", how=refusal.how)

@@ -7,12 +7,14 @@ import re
 from ..models.link_rates import WIDTHS, generation
 
 _SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,2})?) GT/s(?: PCIe)?")
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,20}")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _LOST_WIDTHS = (63, 255)  # all bits of the field set: the read failed
 
 
 def decimal(text: str) -> int:
     """ "42" """
-    if not re.fullmatch(r"[+-]?[0-9]{1,20}", text):
+    if not _DECIMAL.fullmatch(text):
         raise ValueError(f"{shown(text)} is not a number")
     return int(text)
 
@@ -31,7 +33,7 @@ def known(text: str) -> int | None:
 
 def hexadecimal(text: str) -> int:
     """ "0x10de" """
-    if not re.fullmatch(r"0x[0-9a-fA-F]{1,16}", text):
+    if not _HEXADECIMAL.fullmatch(text):
         raise ValueError(f"{shown(text)} is not a hexadecimal number")
     return int(text, 16)
 

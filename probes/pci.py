@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 
 from ..models.facts import HostBridge, Pci
 from ..models.said import Evidence, NotChecked, Observation, Said
@@ -61,11 +62,10 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
     reading.take("numa", "numa_node", known)
     reading.take("label", "label", word)
     _link(reading)
-    group = reading.target("iommu_group", "iommu_group")
     reading.set(
         parent=parent,
         driver=reading.target("driver", "driver"),
-        iommu_group=int(group) if group and group.isdigit() else None,
+        iommu_group=reading.target("iommu_group", "iommu_group", count),
         physfn=reading.target("physfn", "physfn"),
         slot=slot,
     )
@@ -105,13 +105,11 @@ def _roots(folder: str) -> Iterator[HostBridge]:
 def _slots(host: Host) -> Mapping[str, str]:
     """The slot of a device without its function, "0000:53:00": names are printed on the board."""
     slots: dict[str, str] = {}
-    try:
-        for name in host.list(SLOTS):
-            address = host.read(f"{SLOTS}/{name}/address")
-            if address:
-                slots[address] = name
-    except Unreadable:
-        return slots  # a convenience for the technician: nothing is judged by it
+    with suppress(Unreadable):  # a convenience for the technician: nothing is judged by it
+        for name in filter(str.isprintable, host.list(SLOTS)):
+            with suppress(Unreadable):
+                if address := host.read(f"{SLOTS}/{name}/address"):
+                    slots[address] = name
     return slots
 
 
@@ -134,6 +132,6 @@ def _aer(host: Host, address: str, folder: str) -> Iterator[Said]:
         seen = {name: n for name, n in counts.items() if n and not name.startswith("TOTAL") and name not in _HARMLESS}
         text = ", ".join(f"{name} {number}" for name, number in seen.items()) or "no errors"
         yield Observation(
-            about=address, quantity=f"aer_{severity}", unit="count", value=sum(seen.values()), at=host.now(),
+            about=address, quantity=f"aer_{severity}", unit="count", value=float(sum(seen.values())), at=host.now(),
             evidence=Evidence(path, text),
         )  # fmt: skip

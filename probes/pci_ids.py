@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from ..models.facts import Pci
 from ..models.said import NotChecked, Said
 from .host import Host, Unreadable
 
+_LEGAL = re.compile(r",| (?=Inc|Corp|Tech|Electronics|Co\b|Ltd|Limited|Semi|GmbH|/|\[)")  # what follows a maker's name
+_PRODUCT = re.compile(r" \[([^\[\]]+)\]$")  # the chip's name stands in front
 FILES = ("usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/pci.ids")
 
 
@@ -50,9 +53,12 @@ def section(text: str, vendor: int) -> str:
 
 
 def _name(lines: str, device: int) -> str | None:
-    """The device's name with its maker's; pci.ids gives the chip in front and the product in brackets."""
-    maker = lines.partition("\n")[0][6:].strip()
+    """Maker and product as people say them: "NVIDIA H100 SXM5 80GB" of "GH100 [H100 SXM5 80GB]"."""
     start = lines.find(f"\n\t{device:04x}  ")
     if start < 0:
         return None
-    return f"{maker} {lines[start + 8:].partition(chr(10))[0].strip()}"
+    maker = _LEGAL.split(lines.partition("\n")[0][6:].strip())[0]
+    text = lines[start + 8 :].partition("\n")[0].strip()
+    product = _PRODUCT.search(text)
+    name = product[1] if product else text
+    return name if name.startswith(maker) and name else f"{maker} {name}".strip() or None

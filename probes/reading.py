@@ -7,6 +7,7 @@ from typing import Any
 
 from ..models.said import Evidence, Fact, NotChecked, Said
 from .host import Host, Unreadable
+from .parsers import word
 
 Parser = Callable[[str], Any]  # the value, None where the text says "not known"; ValueError says what is wrong
 
@@ -29,7 +30,7 @@ class Reading:
         An absent file leaves the field None; where it is `required`, it is missed. `means`: the error number that is
         an answer here (a network device without a link has no speed: EINVAL).
         """
-        path = f"{self._folder}/{name}" if self._folder else name
+        path = self._path(name)
         try:
             text = self._host.read(path)
         except Unreadable as refusal:
@@ -54,22 +55,29 @@ class Reading:
         self._fields.update(fields)
 
     def miss(self, field: str, why: str, how: str | None = None) -> None:
-        """Say that a field was wanted and could not be read."""
-        self._lost.append(NotChecked(what=f"{self._kind.__name__}.{field}", subject=self._key, why=why, how=how))
+        """Say that a field was wanted and could not be read; of several reasons, the first is enough."""
+        what = f"{self._kind.__name__}.{field}"
+        if all(known.what != what for known in self._lost):
+            self._lost.append(NotChecked(what=what, subject=self._key, why=why, how=how))
 
     def text(self, field: str) -> str | None:
         """What stood in the field's file; None where it was not read or made no sense."""
         cite = self._cites.get(field)
         return cite.text if cite else None
 
-    def target(self, field: str, name: str) -> str | None:
+    def target(self, field: str, name: str, parse: Parser = word) -> Any:
         """The last part of where the link `name` leads: a driver, an IOMMU group; None where there is no such link."""
         try:
-            end = self._host.resolve(f"{self._folder}/{name}")
+            end = self._host.resolve(self._path(name))
+            return parse(end.rpartition("/")[2]) if end else None
         except Unreadable as refusal:
-            self.miss(field, f"{self._folder}/{name}: {refusal.why}", refusal.how)
-            return None
-        return end.rpartition("/")[2] if end else None
+            self.miss(field, f"{self._path(name)}: {refusal.why}", refusal.how)
+        except ValueError as wrong:
+            self.miss(field, f"{self._path(name)}: {wrong}")
+        return None
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{name}" if self._folder else name
 
     def said(self) -> Iterator[Said]:
         """What could not be read, then the fact."""

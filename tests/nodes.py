@@ -10,6 +10,7 @@ from linkgauge.agent.pipeline import diagnose
 from linkgauge.agent.sources import READERS, measure_nothing
 from linkgauge.models.report import Report
 from linkgauge.models.site import Site
+from linkgauge.probes.capture import Recording
 from linkgauge.probes.entries import Entry
 from linkgauge.probes.recorded import Recorded
 from linkgauge.probes.synthetic import build
@@ -45,4 +46,8 @@ def missed(report: Report) -> set[tuple[str, str]]:
 
 
 def files(recorded: Recorded) -> Iterable[str]:
-    return [path for path, entry in recorded.entries.items() if isinstance(entry, str)]
+    """The files that are read: no other can change anything."""
+    host = Recording(recorded)
+    for reader in READERS:
+        list(reader(host))
+    return [path for path, entry in host.recorded().entries.items() if isinstance(entry, str)]

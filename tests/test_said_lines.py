@@ -23,7 +23,9 @@ mappings = {"cites": st.dictionaries(st.text(), evidence), "distances": st.none(
 
 def fact_of(kind: type[Fact]) -> st.SearchStrategy[Fact]:
     hints = get_type_hints(kind)
-    return st.builds(kind, **{name: mappings[name] if name in mappings else st.from_type(hint) for name, hint in hints.items()})
+    return st.builds(
+        kind, **{name: mappings[name] if name in mappings else st.from_type(hint) for name, hint in hints.items()}
+    )
 
 
 facts = st.one_of([fact_of(kind) for kind in KINDS.values()])

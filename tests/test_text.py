@@ -22,7 +22,7 @@ from linkgauge.models.topology import Device, Topology
 
 GOLDEN = Path(__file__).parent / "golden"
 AT = 1795230000.0
-GPU = "GPU gpu{} (NVIDIA Corporation GH100 [H100 SXM5 80GB])"
+GPU = "GPU gpu{} (NVIDIA H100 SXM5 80GB)"
 
 HEALTHY = Report(
     node="gpu-a17",

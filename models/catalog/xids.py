@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 
 import msgspec
 
 from ..report import Severity
+from . import packaged
 
 
 class Xid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -28,5 +28,4 @@ class _Xids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def xids() -> Mapping[int, Xid]:
     """The Xids by number. One that is not here is not known, and nothing is said of it."""
-    text = (resources.files(__package__) / "xids.toml").read_text("utf-8")
-    return {xid.code: xid for xid in msgspec.toml.decode(text, type=_Xids).xid}
+    return {xid.code: xid for xid in msgspec.toml.decode(packaged("xids.toml"), type=_Xids).xid}

@@ -38,7 +38,8 @@ def down(case: Case, port: AnyPort) -> Iterator[Finding]:
     if up(port) is not False:
         return
     role = _role(case, port)
-    if role is None and not (isinstance(port, Net) and port.enabled):
+    network = _network(case, port)
+    if role is None and not (network and network.enabled):
         return
     state, fields = _state(port)
     yield Finding(
@@ -71,7 +72,7 @@ def slow(case: Case, port: AnyPort) -> Iterator[Finding]:
     if rate is None or up(port) is not True:
         return
     role = _role(case, port)
-    able = _both_ends(port) or _of_kin(case, port)
+    able = _both_ends(_network(case, port)) or _of_kin(case, port)
     if able is None or rate >= able[1]:
         return
     basis, best, source = able
@@ -129,9 +130,14 @@ def _role(case: Case, port: AnyPort) -> tuple[Basis, str] | None:
     return None
 
 
-def _both_ends(port: AnyPort) -> tuple[Basis, float, str] | None:
+def _network(case: Case, port: AnyPort) -> Net | None:
+    """The network device of the port."""
+    return case.of(Net).get(port.netdev or "") if isinstance(port, Port) else port
+
+
+def _both_ends(port: Net | None) -> tuple[Basis, float, str] | None:
     """The fastest mode that both ends of an Ethernet link have."""
-    if isinstance(port, Port) or port.max_speed is None or port.partner_speed is None:
+    if port is None or port.max_speed is None or port.partner_speed is None:
         return None
     both = min(port.max_speed, port.partner_speed)
     source = f"the port supports {as_gigabits(port.max_speed)}, its partner {as_gigabits(port.partner_speed)}"

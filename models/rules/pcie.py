@@ -8,7 +8,7 @@ from ..case import Case
 from ..facts import Node, Pci
 from ..link_rates import as_link, rated
 from ..pci_classes import kind_of
-from ..pci_tree import emulated, functions_above, port_kinds
+from ..pci_tree import emulated, functions_above
 from ..report import Finding
 from ..said import NotChecked, Observation
 from ..units import as_gigabytes, as_transfers
@@ -19,6 +19,8 @@ from .words import gap, location, named
 # health watch), so by lane and second.
 _CORRECTABLE = 8 / 60 / 16
 # Adapters that hypervisors make up whole; their links carry nothing.
+_EMULATED = "a virtual machine shows {}; its PCI tree is emulated"
+_LOOK_ON_HOST = "look on the host, or set trust_virtual_links in the site file"
 _VIRTUAL_VENDORS = {0x1AF4, 0x15AD, 0x1414}
 
 
@@ -40,8 +42,7 @@ def width_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
         return
     if made_up(case, function):
         seen = f"x{function.width} of x{function.max_width}"
-        yield from gap(case, "Pci.width", function.key, f"a virtual machine shows {seen}; its PCI tree is emulated",
-                       "look on the host, or set trust_virtual_links in the site file")  # fmt: skip
+        yield from gap(case, "Pci.width", function.key, _EMULATED.format(seen), _LOOK_ON_HOST)
     elif port.max_width is None:
         why = f"at x{function.width} of its x{function.max_width}, and {port.key} above does not say what it can do"
         yield from gap(case, "Pci.max_width", port.key, why, "read the slot's width in the board's manual")
@@ -77,11 +78,15 @@ def speed_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
     """The speed rule under the code of whatever hangs on the link."""
     link = case.topology.link_below[function.key]
     port = case.of(Pci)[link.a]
-    if function.max_speed is None or port.max_speed is None or made_up(case, function):
+    if function.max_speed is None or port.max_speed is None:
         return
     both = min(function.max_speed, port.max_speed)
     busy = busy_speed(case, function.key)
-    if busy is None and function.speed is not None and function.speed < both:
+    if made_up(case, function):
+        if busy and busy.value < function.max_speed:
+            seen = f"{as_transfers(busy.value)} of {as_transfers(function.max_speed)}"
+            yield from gap(case, "Pci.speed", function.key, _EMULATED.format(seen), _LOOK_ON_HOST)
+    elif busy is None and function.speed is not None and function.speed < both:
         why = f"at {as_transfers(function.speed)} of {as_transfers(both)} at rest; speed is judged while bytes move"
         yield from gap(case, "Pci.speed", function.key, why, "measure under load: copy over the link and look again")
     elif busy and busy.value < both:
@@ -110,7 +115,7 @@ def speed_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
 
 def busy_speed(case: Case, address: str) -> Observation | None:
     """The last trained speed that was seen while bytes moved over the link."""
-    seen = [o for o in case.observations if o.about == address and o.quantity == "link_speed" and o.busy]
+    seen = [one for one in case.observed.get(address, ()) if one.quantity == "link_speed" and one.busy]
     return max(seen, key=lambda one: one.at, default=None)
 
 
@@ -121,11 +126,17 @@ def made_up(case: Case, function: Pci) -> bool:
     return virtual and emulated(function, case.of(Pci))
 
 
+def is_switch(case: Case, function: Pci) -> bool:
+    """The upstream port of a switch."""
+    device = case.topology.find(function.key)
+    return device is not None and device.kind == "upstream-port"
+
+
 def bottleneck(case: Case, port: Pci) -> Iterator[Finding]:
     """A switch whose uplink was built slower than the link of a device below it: true, and not a fault."""
     links = case.topology.link_below
     uplink = links.get(port.key)
-    if port_kinds(case.of(Pci)).get(port.key) != "upstream-port" or not uplink or uplink.rated is None:
+    if uplink is None or uplink.rated is None:
         return
     below = [
         links[f.key]
@@ -154,7 +165,9 @@ def bottleneck(case: Case, port: Pci) -> Iterator[Finding]:
 
 def errors(case: Case, function: Pci) -> Iterator[Finding]:
     """AER: uncorrected errors of the last hour (or since boot) at once, correctable ones by their rate per lane."""
-    for now in (o for o in case.observations if o.about == function.key and o.quantity.startswith("aer_")):
+    for now in case.observed.get(function.key, ()):
+        if not now.quantity.startswith("aer_"):
+            continue
         earlier = [o for o in case.past if (o.about, o.quantity) == (now.about, now.quantity) and o.at < now.at]
         kind = now.quantity.removeprefix("aer_")
         tell = _correctable if kind == "correctable" else _uncorrected
@@ -226,7 +239,7 @@ def hidden(case: Case, node: Node) -> Iterator[Finding]:
 RULES = (
     Rule("pcie-link-narrow", Pci, ("pci_class", "width", "max_width", "Pci"), narrow, on_link),
     Rule("pcie-link-slow", Pci, ("pci_class", "max_speed"), slow, on_link),
-    Rule("pcie-path-bottleneck", Pci, ("pci_class", "max_speed", "max_width"), bottleneck),
+    Rule("pcie-path-bottleneck", Pci, ("pci_class", "max_speed", "max_width"), bottleneck, is_switch),
     Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors),
     Rule("pcie-topology-hidden", Node, ("virtual", "Pci", "Node.product", "Node.vendor"), hidden),
 )

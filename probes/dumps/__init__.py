@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -21,14 +22,19 @@ def sources(names: list[str]) -> list[Source]:
 
 def read_dump(name: str, host: Host) -> Iterator[Said]:
     """What the families that recognise the file read in it; a NotChecked where none does."""
+    shown = os.fsencode(name).decode("utf-8", "replace")  # file names are any bytes
     try:
-        text = host.read(name) or ""
+        text = host.read(name)
     except Unreadable as refusal:
-        yield NotChecked(what="dump", subject=name, why=refusal.why, how=refusal.how)
+        yield NotChecked(what="dump", subject=shown, why=refusal.why, how=refusal.how)
+        return
+    if text is None:
+        why = "a link that leads nowhere, or out of the folder"
+        yield NotChecked(what="dump", subject=shown, why=why, how="copy the file into the folder")
         return
     known = [family for family in FAMILIES if family.recognise(text)]
     for family in known:
-        yield from family.read(name, text, host.now())
+        yield from family.read(shown, text, host.now())
     if not known:
         tools = ", ".join(family.__name__.rpartition(".")[2] for family in FAMILIES)
-        yield NotChecked(what="dump", subject=name, why=f"in no form that is known here (read are: {tools})")
+        yield NotChecked(what="dump", subject=shown, why=f"in no form that is known here (read are: {tools})")

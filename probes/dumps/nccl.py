@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from ...models.facts import Gpu
 from ...models.said import Evidence, Flow, Observation, Said
@@ -12,10 +13,22 @@ from ...models.units import from_gigabytes
 # Launchers put the rank in front of every line: mpirun "[1,0]<stdout>:", srun and torchrun "0:".
 _PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ?)\s*")
 _RANK = re.compile(
-    r"#\s+Rank\s+(?P<rank>\d+)\b.*?\bon\s+(?P<host>\S+)\s+device\s+(?P<device>\d+)\s+"
-    r"\[(?P<bus>[0-9a-fx:.]+)\]\s+(?P<name>\S.*?)\s*$"
+    r"#\s+Rank\s+(?P<rank>\d+)\b.*?\bon\s+(?P<host>\S+)\s+device\s+(?P<device>[0-9]{1,4})\s+"
+    r"\[(?P<bus>[0-9a-fx:.]+)\]\s+(?P<name>\S.*)"
 )
 _NAME = re.compile(r"\b(all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|gather|scatter)_perf\b")
+_RATE = re.compile(r"[0-9]{1,6}\.[0-9]{2,4}")  # one with fewer digits is the end of a text that was cut
+_MOST_RANKS = 4096  # that two bandwidths of a few digits can tell
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What stands below a heading, and what was said of it since the heading before."""
+
+    columns: list[str]
+    op: str | None
+    ranks: int
+    rows: list[tuple[int, float, float, Evidence]] = field(default_factory=list)
 
 
 def recognise(text: str) -> bool:
@@ -24,41 +37,53 @@ def recognise(text: str) -> bool:
 
 
 def read(name: str, text: str, at: float) -> Iterator[Said]:
-    """A GPU for each rank's line, and the bus bandwidth of each size (out of place) as an observation.
+    """A GPU for each rank on the first host, and the bus bandwidth of each size (out of place) as an observation.
 
     `at` is in seconds since 1970: the tables carry no time.
     """
-    columns: list[str] | None = None
-    ranks, rows = 0, []
+    tables: list[_Table] = []
+    op, ranks, host = None, set[str](), None
     for number, line in enumerate(text.splitlines(), 1):
-        plain = _plain(line)
-        rank = _RANK.match(plain)
-        if rank:
-            ranks += 1
-            yield _gpu(rank, f"{name}:{number}", plain)
-        columns = _heading(plain) or columns
-        row = _row(columns, plain) if columns else None
-        if row:
-            rows.append((*row, Evidence(f"{name}:{number}", plain.strip())))
-    if not rows:
+        plain, where = _plain(line), f"{name}:{number}"
+        if rank := _RANK.match(plain):
+            ranks.add(rank["rank"])
+            host = host or rank["host"]
+            if rank["host"] == host:
+                yield _gpu(rank, Evidence(where, plain))
+        if named := _NAME.search(plain):
+            op = named[1]
+        if columns := _heading(plain):
+            tables.append(_Table(columns, op, len(ranks)))
+            op, ranks = None, set()
+        elif tables and (row := _row(tables[-1].columns, plain)):
+            tables[-1].rows.append((*row, Evidence(where, plain)))
+    names = set(_NAME.findall(text))
+    for table in tables:
+        yield from _bandwidths(table, names.copy().pop() if len(names) == 1 else None, at)
+
+
+def _bandwidths(table: _Table, op: str | None, at: float) -> Iterator[Observation]:
+    """The rows of a table; `op` is what it measured where nothing before it says so."""
+    if not table.rows:
         return
-    op, implied = _collective(text, rows[-1][1], rows[-1][2])
-    ends = tuple(f"rank{rank}" for rank in range(ranks or implied))
-    for size, _, bus, evidence in rows:
-        flow = Flow(op, ends, size)
+    _, algorithm, bus, _ = max(table.rows, key=lambda row: row[0])
+    op, implied = _collective(table.op or op, algorithm, bus)
+    ends = tuple(f"rank{rank}" for rank in range(table.ranks or implied))
+    for size, _, bus, evidence in table.rows:
         yield Observation(
-            about=flow, quantity="bus_bandwidth", unit="bytes_per_second", value=from_gigabytes(bus), at=at, busy=True,
-            evidence=evidence,
+            about=Flow(op, ends, size), quantity="bus_bandwidth", unit="bytes_per_second", value=from_gigabytes(bus),
+            at=at, busy=True, evidence=evidence,
         )  # fmt: skip
 
 
 def _plain(line: str) -> str:
-    return _PREFIX.sub("", line)
+    return _PREFIX.sub("", line.strip())
 
 
 def _heading(line: str) -> list[str] | None:
     words = line.lstrip("# ").split()
-    return words if words[:1] == ["size"] and {"algbw", "busbw", "time"} <= set(words) else None
+    known = words[:1] == ["size"] and {"algbw", "busbw"} <= set(words) and {"time", "cputime"} & set(words)
+    return words if known else None
 
 
 def _row(columns: Sequence[str], line: str) -> tuple[int, float, float] | None:
@@ -67,30 +92,29 @@ def _row(columns: Sequence[str], line: str) -> tuple[int, float, float] | None:
     size = cells[0].replace("_", "") if cells else ""
     if len(cells) != len(columns) or not re.fullmatch(r"[0-9]{1,18}", size) or not int(size):
         return None
-    try:
-        algorithm, bus = float(cells[columns.index("algbw")]), float(cells[columns.index("busbw")])
-    except ValueError:
-        return None
-    return (int(size), algorithm, bus) if 0 <= algorithm < 1e6 and 0 <= bus < 1e6 else None
+    algorithm, bus = cells[columns.index("algbw")], cells[columns.index("busbw")]
+    return (int(size), float(algorithm), float(bus)) if _RATE.fullmatch(algorithm) and _RATE.fullmatch(bus) else None
 
 
-def _collective(text: str, algorithm: float, bus: float) -> tuple[str, int]:
-    """Which collective, and over how many ranks, from its command or else from busbw / algbw of the largest size.
+def _collective(op: str | None, algorithm: float, bus: float) -> tuple[str, int]:
+    """Which collective, and over how many ranks, from its name and busbw / algbw of the largest size.
 
     The ratio is 2(n-1)/n for all_reduce, which alone goes above 1, and (n-1)/n for all_gather, reduce_scatter and
-    alltoall (doc/PERFORMANCE.md of nccl-tests).
+    alltoall; it is 1 for the others, and says nothing of their ranks (doc/PERFORMANCE.md of nccl-tests).
     """
-    named = _NAME.search(text)
     ratio = bus / algorithm if algorithm else 0.0
-    if 1 < ratio < 2:
-        return (named[1] if named else "all_reduce"), max(2, round(2 / (2 - ratio)))
-    ranks = max(2, round(1 / (1 - ratio))) if 0 < ratio < 1 else 1
-    return (named[1] if named else "collective"), ranks
+    if op == "all_reduce" or (op is None and 1 < ratio < 2):
+        return "all_reduce", _ranks(ratio / 2)
+    return op or "collective", _ranks(ratio)
 
 
-def _gpu(rank: re.Match[str], where: str, line: str) -> Gpu:
-    """The GPU of a rank on the first host; later versions print its bus as 0000:53:00, older ones as 0x53."""
-    bus = rank["bus"]
-    address = f"{bus}.0" if re.fullmatch(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}", bus) else None
-    evidence = {"name": Evidence(where, line.strip())}
-    return Gpu(key=f"gpu{rank['device']}", name=rank["name"], address=address, cites=evidence)
+def _ranks(share: float) -> int:
+    """The n of which `share` is (n-1)/n; 1 where there is none."""
+    return min(_MOST_RANKS, max(2, round(1 / (1 - share)))) if 0 < share < 1 else 1
+
+
+def _gpu(rank: re.Match[str], line: Evidence) -> Gpu:
+    """The GPU of a rank; later versions print its bus as 0000:53:00, older ones as 0x53, RCCL's as 0000:53:00.0."""
+    bus = re.fullmatch(r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?", rank["bus"])
+    address = f"{bus[1]}{bus[2] or '.0'}" if bus else None
+    return Gpu(key=f"gpu{int(rank['device'])}", name=rank["name"], address=address, cites={"name": line})

@@ -1,0 +1,123 @@
+"""Devices that a synthetic node can be made of: what they are called, and what their links can do.
+
+Numbers and names are those of pci.ids, links and capacities those of data sheets. A node's description can add its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+Kind: TypeAlias = Literal["port", "gpu", "nvswitch", "nic", "nvme", "sata", "display"]
+Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
+Line = Annotated[str, msgspec.Meta(pattern=r"^[\x20-\x7e]*$")]
+Word = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9_.:-]*)?$")]
+Lanes = Annotated[int, msgspec.Meta(ge=0, le=255)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+
+VENDORS = {
+    "1000": "Broadcom / LSI", "10de": "NVIDIA Corporation", "144d": "Samsung Electronics Co Ltd",
+    "15b3": "Mellanox Technologies", "1a03": "ASPEED Technology, Inc.", "1b36": "Red Hat, Inc.",
+    "1d0f": "Amazon.com, Inc.", "8086": "Intel Corporation",
+}  # fmt: skip
+CLASSES: Mapping[str, int] = {
+    "port": 0x060400, "gpu": 0x030200, "nvswitch": 0x068000, "nic": 0x020000, "nvme": 0x010802, "sata": 0x010601,
+    "display": 0x030000,
+}  # fmt: skip
+INFINIBAND_CLASS = 0x020700
+
+
+class Model(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A kind of device. Speeds in GT/s, rates in Gb/s, sizes in bytes."""
+
+    kind: Kind
+    id: Id  # vendor and device
+    subsystem: Id | None = None
+    pci_class: Annotated[int, msgspec.Meta(ge=0, lt=1 << 24)] | None = None
+    name: Line = ""
+    driver: Word = ""
+    speed: float | None = None  # what its link can do; None: it has no PCIe capability
+    width: Lanes = 16
+    functions: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
+    emulated: bool = False  # a hypervisor's port: its link files are about nothing
+    rate: Annotated[float, msgspec.Meta(ge=0, le=1e5)] = 0  # of a network port; 0: its driver does not say
+    netdev: Word = ""  # how its network device is called, without the number
+    rdma: Word = ""  # how its RDMA device is called, without the number
+    link_layer: Literal["InfiniBand", "Ethernet", "Unknown"] = "Ethernet"
+    hca_type: Line = ""
+    board_id: Line = ""
+    firmware: Line = "1.0"
+    product: Line = ""  # of a disk
+    size: Size = 0  # of a disk
+
+    @property
+    def infiniband(self) -> bool:
+        """Whether its ports speak InfiniBand."""
+        return bool(self.rdma) and self.link_layer == "InfiniBand"
+
+
+def _gpu(device: str, subsystem: str, name: str, speed: float, pci_class: int = 0x030200) -> Model:
+    return Model(kind="gpu", id=f"10de:{device}", subsystem=f"10de:{subsystem}", name=name, driver="nvidia",
+                 pci_class=pci_class, speed=speed)  # fmt: skip
+
+
+def _connectx(device: str, name: str, speed: float, width: int, rate: float, **more: object) -> Model:
+    fields = {"netdev": "eth", "rdma": "mlx5_", "driver": "mlx5_core", **more}
+    return msgspec.convert(
+        {"kind": "nic", "id": f"15b3:{device}", "name": name, "speed": speed, "width": width, "rate": rate, **fields},
+        Model,
+    )
+
+
+def _port(number: str, name: str, speed: float, width: int = 16, emulated: bool = False) -> Model:
+    return Model(kind="port", id=number, name=name, driver="pcieport", speed=speed, width=width, emulated=emulated)
+
+
+def _nvme(number: str, name: str, product: str, size: int, **more: object) -> Model:
+    fields = {"kind": "nvme", "id": number, "name": name, "driver": "nvme", "product": product, "size": size}
+    return msgspec.convert({"speed": 16.0, "width": 4, **fields, **more}, Model)
+
+
+MODELS: Mapping[str, Model] = {
+    "root-gen3": _port("8086:2030", "Sky Lake-E PCI Express Root Port A", 8),
+    "root-gen4": _port("8086:347a", "Ice Lake PCI Express Root Port A", 16),
+    "root-gen5": _port("8086:352a", "PCI Express Gen5 Port A", 32),
+    "pex89": _port("1000:c030", "PEX890xx PCIe Gen 5 Switch", 32),
+    "aws-port": _port("1000:0001", "53c810", 2.5, 1, emulated=True),
+    "qemu-port": _port("1b36:000c", "QEMU PCIe Root port", 16, 32, emulated=True),
+    "a100": _gpu("20b2", "1463", "GA100 [A100 SXM4 80GB]", 16),
+    "h100": _gpu("2330", "16c1", "GH100 [H100 SXM5 80GB]", 32),
+    "rtx4090": _gpu("2684", "16f3", "AD102 [GeForce RTX 4090]", 16, 0x030000),
+    "nvswitch3": Model(kind="nvswitch", id="10de:22a3", name="GH100 [H100 NVSwitch]", driver="nvidia-nvswitch",
+                       speed=16, width=2),
+    "connectx7": _connectx(
+        "1021", "MT2910 Family [ConnectX-7]", 32, 16, 400, netdev="ib", link_layer="InfiniBand",
+        pci_class=INFINIBAND_CLASS, hca_type="MT4129", board_id="MT_0000000838", firmware="28.39.1002",
+    ),
+    "connectx7-roce": _connectx(
+        "1021", "MT2910 Family [ConnectX-7]", 32, 16, 400, hca_type="MT4129", board_id="MT_0000000838",
+        firmware="28.39.1002",
+    ),
+    "connectx6lx-dual": _connectx(
+        "101f", "MT2894 Family [ConnectX-6 Lx]", 16, 8, 25, functions=2, hca_type="MT4127", board_id="MT_0000000547",
+        firmware="26.39.1002",
+    ),
+    "connectx-vf": Model(kind="nic", id="15b3:101e", name="ConnectX Family mlx5Gen Virtual Function"),
+    "i226": Model(kind="nic", id="8086:125c", name="Ethernet Controller I226-V", driver="igc", speed=5, width=1,
+                  rate=2.5, netdev="eth"),
+    "efa": Model(kind="nic", id="1d0f:efa2", name="Elastic Fabric Adapter (EFA)", driver="efa", speed=8, width=8,
+                 rate=100, rdma="efa_", link_layer="Unknown", firmware="0.0.0.0"),
+    "ena": Model(kind="nic", id="1d0f:ec20", name="Elastic Network Adapter (ENA)", driver="ena", speed=8, width=8,
+                 netdev="eth"),
+    "aws-nvme": _nvme("1d0f:cd01", "NVMe SSD Controller", "Amazon EC2 NVMe Instance Storage", 3_840_000_000_000,
+                      speed=8, firmware="0"),
+    "pm9a3": _nvme("144d:a80a", "NVMe SSD Controller PM9A1/PM9A3/980PRO", "SAMSUNG MZQL23T8HCLS-00A07",
+                   3_840_755_982_336, firmware="GDC5902Q"),
+    "990pro": _nvme("144d:a80c", "NVMe SSD Controller S4LV008[Pascal]", "Samsung SSD 990 PRO 2TB",
+                    2_000_398_934_016, firmware="4B2QJXD7"),
+    "ahci": Model(kind="sata", id="8086:a182", name="C620 Series Chipset Family SATA Controller (AHCI)",
+                  driver="ahci", product="INTEL SSDSC2KB480G8", size=480_103_981_056),
+    "ast": Model(kind="display", id="1a03:2000", name="ASPEED Graphics Family", driver="ast"),
+}  # fmt: skip

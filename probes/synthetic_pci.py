@@ -1,0 +1,172 @@
+"""The PCI tree of a synthetic node: which functions there are, at which addresses, and how they are called."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from .synthetic_models import MODELS, Model
+from .synthetic_node import Change, Node, Root
+
+
+@dataclass(eq=False)
+class Function:
+    """A PCI function in the making."""
+
+    address: str
+    folder: str
+    model: Model
+    numa: int
+    port: Function | None = None  # at the upper end of its link
+    below: Function | None = None  # of a port: function 0 at the lower end of its link
+    physfn: Function | None = None
+    names: tuple[str, ...] = ()
+    change: Change = Change()
+    disks: tuple[str, ...] = ()
+
+
+def place(node: Node) -> list[Function]:
+    """All functions of the node, in the order of their addresses. ValueError says what does not fit."""
+    models = {**MODELS, **node.model}
+    found: dict[str, Function] = {}
+    for root in node.root:
+        for bus in root.bus:
+            for function in _Root(root, bus, models).functions():
+                if function.address in found:
+                    raise ValueError(f"two devices are at {function.address}: leave more buses between the roots")
+                found[function.address] = function
+    functions = [found[address] for address in sorted(found)]
+    _name(functions)
+    _change(functions, node.device)
+    for function in _virtual(functions):
+        if function.address in found:
+            raise ValueError(f"a virtual function would be at {function.address}, where another device is")
+        found[function.address] = function
+    return [found[address] for address in sorted(found)]
+
+
+class _Root:
+    """One PCI root: buses are counted through it from left to right, as firmware does."""
+
+    def __init__(self, root: Root, bus: int, models: Mapping[str, Model]) -> None:
+        self._root, self._models = root, models
+        self._bus, self._last, self._slots = bus, bus, 0
+
+    def functions(self) -> Iterator[Function]:
+        """Root ports with what is below them, then what sits on the root bus."""
+        folder = f"sys/devices/pci{self._root.domain:04x}:{self._bus:02x}"
+        for model in self._root.ports:
+            port = self._port(self._root.port, folder, self._bus, self._slot())
+            yield from (port, *self._device(model, port.folder, self._next(), 0, port))
+        for models in self._root.switches:
+            port = self._port(self._root.port, folder, self._bus, self._slot())
+            yield from (port, *self._switch(models, port))
+        for model in self._root.integrated:
+            yield from self._device(model, folder, self._bus, self._slot(), None)
+
+    def _switch(self, models: list[str], port: Function) -> Iterator[Function]:
+        upstream = self._port(self._root.switch, port.folder, self._next(), 0)
+        upstream.port, port.below = port, upstream
+        yield upstream
+        inside = self._next()
+        for number, model in enumerate(models):
+            downstream = self._port(self._root.switch, upstream.folder, inside, number)
+            yield from (downstream, *self._device(model, downstream.folder, self._next(), 0, downstream))
+
+    def _port(self, name: str, folder: str, bus: int, slot: int) -> Function:
+        port = next(self._device(name, folder, bus, slot, None))
+        if port.model.kind != "port":
+            raise ValueError(f"{name} is a {port.model.kind}, not a port")
+        return port
+
+    def _device(self, name: str, folder: str, bus: int, slot: int, port: Function | None) -> Iterator[Function]:
+        """The functions of a device; the first is at the end of the link."""
+        if name not in self._models:
+            raise ValueError(f"no model is called {name!r}; there are {', '.join(sorted(self._models))}")
+        if slot > 31:
+            raise ValueError(f"bus {bus:#04x} has no room for a device number {slot}")
+        model = self._models[name]
+        for number in range(model.functions):
+            address = f"{self._root.domain:04x}:{bus:02x}:{slot:02x}.{number}"
+            function = Function(address, f"{folder}/{address}", model, self._root.numa, port)
+            if port and port.below is None:
+                port.below = function
+            yield function
+
+    def _slot(self) -> int:
+        self._slots += 1
+        return self._slots
+
+    def _next(self) -> int:
+        self._last += 1
+        if self._last > 0xFF:
+            raise ValueError(f"the root at bus {self._bus:#04x} has no bus left for all of its devices")
+        return self._last
+
+
+def _name(functions: list[Function]) -> None:
+    """Give functions the names that drivers give them, in the order of their addresses: gpu0, mlx5_0, eth0 ...
+
+    The port at the other end of a device's link is called "gpu0.port", a switch by its upstream port.
+    """
+    numbers: dict[str, int] = defaultdict(int)
+    for function in functions:
+        model = function.model
+        for prefix in _prefixes(function):
+            function.names += (f"{prefix}{numbers[prefix]}",)
+            numbers[prefix] += 1
+        if model.kind == "nvme":
+            function.disks = (f"{function.names[0]}n1",)
+        elif model.kind == "sata":
+            function.disks = (f"sd{_letters(int(function.names[0][4:]))}",)
+    for function in functions:
+        if function.port and function.port.below is function:
+            function.port.names += tuple(f"{name}.port" for name in (function.address, *function.names))
+
+
+def _prefixes(function: Function) -> list[str]:
+    model = function.model
+    if model.kind == "nic":
+        return [prefix for prefix in (model.rdma, model.netdev) if prefix]
+    if model.kind == "port":
+        return ["switch"] if function.port else []
+    return [model.kind]
+
+
+def _letters(number: int) -> str:
+    """0 is "a", 26 is "aa": sd_format_disk_name of drivers/scsi/sd.c."""
+    text = ""
+    while number >= 0:
+        text, number = chr(ord("a") + number % 26) + text, number // 26 - 1
+    return text
+
+
+def _change(functions: list[Function], changes: Mapping[str, Change]) -> None:
+    called = {name: function for function in functions for name in (function.address, *function.names, *function.disks)}
+    done: dict[Function, str] = {}
+    for name, change in changes.items():
+        function = called.get(name)
+        if function is None:
+            near = ", ".join(get_close_matches(name, called, 5, 0)) or "none at all"
+            raise ValueError(f"device {name!r}: there is none; there are, among others, {near}")
+        if function in done:
+            raise ValueError(f"device {name!r} is {done[function]!r}: put all of its changes in one table")
+        done[function] = name
+        function.change = change
+
+
+def _virtual(functions: list[Function]) -> Iterator[Function]:
+    """Virtual functions: numbered on behind the physical ones of their device, as SR-IOV does with an offset."""
+    behind: dict[str, int] = {}
+    for function in functions:
+        card = function.address.rpartition(":")[0]
+        for _ in range(function.change.vfs):
+            number = behind.setdefault(card, function.model.functions)
+            if number > 0xFF:
+                raise ValueError(f"{card} has more virtual functions than a bus has numbers")
+            behind[card] += 1
+            address = f"{card}:{number >> 3:02x}.{number & 7}"
+            folder = f"{function.folder.rpartition('/')[0]}/{address}"
+            yield Function(address, folder, MODELS["connectx-vf"], function.numa, physfn=function)

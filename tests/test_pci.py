@@ -1,0 +1,372 @@
+"""PCI functions from trees of sysfs: whole outputs, and that what stands in one file harms no other function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trees import write
+
+from linkgauge.models.facts import HostBridge, Pci
+from linkgauge.models.said import Evidence, NotChecked, Observation, Said
+from linkgauge.models.said_lines import decode, encode
+from linkgauge.probes import pci_ids
+from linkgauge.probes.entries import Entry, Link
+from linkgauge.probes.live import Live
+from linkgauge.probes.pci import DEVICES, SLOTS, read_pci
+
+FIELDS = {
+    "class": "pci_class", "vendor": "vendor", "device": "device", "subsystem_vendor": "subvendor",
+    "subsystem_device": "subdevice", "numa_node": "numa", "label": "label", "current_link_speed": "speed",
+    "current_link_width": "width", "max_link_speed": "max_speed", "max_link_width": "max_width",
+}  # fmt: skip
+NO_NAMES = NotChecked(
+    what="Pci.name", subject="node", why="no pci.ids on this machine: devices have numbers for names",
+    how="install the package pci.ids (or hwdata)",
+)  # fmt: skip
+Files = dict[str, str]
+ROOT = "sys/devices/pci0000:16"
+PORT = f"{ROOT}/0000:16:01.0"
+CARD = f"{PORT}/0000:17:00.0"
+
+
+def identity(pci_class: str, vendor: str, device: str) -> Files:
+    return {"class": pci_class, "vendor": vendor, "device": device}
+
+
+def link(speed: str, width: str, max_speed: str, max_width: str) -> Files:
+    values = (f"{speed} GT/s PCIe", width, f"{max_speed} GT/s PCIe", max_width)
+    return dict(
+        zip(("current_link_speed", "current_link_width", "max_link_speed", "max_link_width"), values, strict=True)
+    )
+
+
+BRIDGE = identity("0x060400", "0x8086", "0x352a")
+GPU = identity("0x030200", "0x10de", "0x2330")
+GEN5 = {"speed": 32e9, "width": 16, "max_speed": 32e9, "max_width": 16, "lost": False}
+GEN5_FILES = link("32.0", "16", "32.0", "16")
+
+
+def machine(functions: Mapping[str, Mapping[str, str]], **others: Entry) -> dict[str, Entry]:
+    """Functions by their folders, as sysfs has them."""
+    entries: dict[str, Entry] = {}
+    for folder, files in functions.items():
+        target = "../../../" + folder.removeprefix("sys/")
+        entries[f"{DEVICES}/{folder.rpartition('/')[2]}"] = Link(target)
+        entries.update({f"{folder}/{name}": text for name, text in files.items()})
+    return {**entries, **others}
+
+
+def fact(folder: str, files: Mapping[str, str], parent: str, **fields: Any) -> Pci:
+    """The fact of a function, each field of a file with where it stood."""
+    cites = {FIELDS[name]: Evidence(f"{folder}/{name}", text) for name, text in files.items() if name in FIELDS}
+    return Pci(key=folder.rpartition("/")[2], parent=parent, cites=cites, **fields)
+
+
+def bridge(folder: str, files: Files, parent: str, **fields: Any) -> Pci:
+    return fact(folder, files, parent, pci_class=0x060400, vendor=0x8086, device=0x352A, **fields)
+
+
+def gpu(files: Files, **fields: Any) -> Pci:
+    return fact(CARD, files, "0000:16:01.0", pci_class=0x030200, vendor=0x10DE, device=0x2330, **fields)
+
+
+def said(root: Path, entries: Mapping[str, Entry]) -> list[Said]:
+    write(root, entries)
+    return list(read_pci(Live(str(root))))
+
+
+def test_a_gpu_below_a_root_port(tmp_path: Path) -> None:
+    port = {**BRIDGE, **GEN5_FILES, "numa_node": "0"}
+    files = {
+        **GPU, **link("2.5", "8", "32.0", "16"), "subsystem_vendor": "0x10de", "subsystem_device": "0x16c1",
+        "numa_node": "-1", "label": "GPU 3",
+    }  # fmt: skip
+    entries = machine({PORT: port, CARD: files})
+    entries[f"{CARD}/driver"] = Link("../../../../bus/pci/drivers/nvidia")
+    entries["sys/bus/pci/drivers/nvidia/bind"] = ""
+    entries[f"{CARD}/iommu_group"] = Link("../../../../kernel/iommu_groups/42")
+    entries["sys/kernel/iommu_groups/42/type"] = "DMA"
+    entries[f"{SLOTS}/GPU-3/address"] = "0000:17:00"
+    entries[f"{SLOTS}/empty/address"] = "0000:99:00"
+    assert said(tmp_path, entries) == [
+        bridge(PORT, port, "pci0000:16", numa=0, **GEN5),
+        gpu(
+            files, subvendor=0x10DE, subdevice=0x16C1, numa=None, label="GPU 3", speed=2.5e9, width=8, max_speed=32e9,
+            max_width=16, driver="nvidia", iommu_group=42, slot="GPU-3", lost=False,
+        ),
+        HostBridge(key="pci0000:16"),
+        NO_NAMES,
+    ]  # fmt: skip
+
+
+def test_a_switch(tmp_path: Path) -> None:
+    """Each function hangs on the one whose folder it lies in."""
+    up, down = f"{PORT}/0000:17:00.0", f"{PORT}/0000:17:00.0/0000:18:04.0"
+    below = f"{down}/0000:19:00.0"
+    files = {**BRIDGE, **GEN5_FILES}
+    assert said(tmp_path, machine({PORT: files, up: files, down: files, below: files})) == [
+        bridge(PORT, files, "pci0000:16", **GEN5),
+        bridge(up, files, "0000:16:01.0", **GEN5),
+        bridge(down, files, "0000:17:00.0", **GEN5),
+        bridge(below, files, "0000:18:04.0", **GEN5),
+        HostBridge(key="pci0000:16"),
+        NO_NAMES,
+    ]
+
+
+def test_a_root_behind_a_function(tmp_path: Path) -> None:
+    """Intel VMD: its root is in a domain of its own, whose numbers have five digits."""
+    vmd = "sys/devices/pci0000:00/0000:00:0e.0"
+    port, disk = f"{vmd}/pci10000:00/10000:00:02.0", f"{vmd}/pci10000:00/10000:00:02.0/10000:01:00.0"
+    assert said(tmp_path, machine({vmd: BRIDGE, port: BRIDGE, disk: BRIDGE})) == [
+        bridge(vmd, BRIDGE, "pci0000:00"),
+        bridge(port, BRIDGE, "pci10000:00"),
+        bridge(disk, BRIDGE, "10000:00:02.0"),
+        HostBridge(key="pci0000:00"),
+        HostBridge(key="pci10000:00", parent="0000:00:0e.0"),
+        NO_NAMES,
+    ]
+
+
+@pytest.mark.parametrize(("speed", "width"), [("Unknown", "63"), ("Unknown speed", "255")])
+def test_a_device_that_answers_no_more(tmp_path: Path, speed: str, width: str) -> None:
+    """What it said last of its maxima is not what they are."""
+    files = {**GPU, "current_link_speed": speed, "current_link_width": width, "max_link_speed": "32.0 GT/s PCIe",
+             "max_link_width": "16"}  # fmt: skip
+    assert said(tmp_path, machine({CARD: files})) == [
+        fact(CARD, files, "pci0000:16", pci_class=0x030200, vendor=0x10DE, device=0x2330, lost=True),
+        HostBridge(key="pci0000:16"),
+        NO_NAMES,
+    ]
+
+
+def test_a_port_with_nothing_below(tmp_path: Path) -> None:
+    files = {**BRIDGE, **link("2.5", "0", "32.0", "16")}
+    assert said(tmp_path, machine({PORT: files})) == [
+        bridge(PORT, files, "pci0000:16", speed=2.5e9, max_speed=32e9, max_width=16, lost=False),
+        HostBridge(key="pci0000:16"),
+        NO_NAMES,
+    ]
+
+
+def test_a_virtual_function(tmp_path: Path) -> None:
+    files = {**GPU, **GEN5_FILES}
+    virtual = f"{PORT}/0000:17:00.4"
+    entries = machine({PORT: BRIDGE, CARD: files, virtual: GPU})
+    entries[f"{virtual}/physfn"] = Link("../0000:17:00.0")
+    assert said(tmp_path, entries) == [
+        bridge(PORT, BRIDGE, "pci0000:16"),
+        gpu(files, **GEN5),
+        fact(virtual, GPU, "0000:16:01.0", pci_class=0x030200, vendor=0x10DE, device=0x2330, physfn="0000:17:00.0"),
+        HostBridge(key="pci0000:16"),
+        NO_NAMES,
+    ]
+
+
+def test_conventional_pci_has_no_link(tmp_path: Path) -> None:
+    """Neither a link nor a gap: there is nothing to read."""
+    isa = "sys/devices/pci0000:00/0000:00:1f.0"
+    assert said(tmp_path, machine({isa: BRIDGE})) == [
+        bridge(isa, BRIDGE, "pci0000:00"),
+        HostBridge(key="pci0000:00"),
+        NO_NAMES,
+    ]
+
+
+def test_a_link_attribute_that_is_missing_beside_others(tmp_path: Path) -> None:
+    files = {**BRIDGE, **GEN5_FILES}
+    del files["max_link_width"]
+    why = "max_link_width is not there, though other link attributes are"
+    assert said(tmp_path, machine({PORT: files})) == [
+        NotChecked(what="Pci.max_width", subject="0000:16:01.0", why=why),
+        bridge(PORT, files, "pci0000:16", speed=32e9, width=16, max_speed=32e9),
+        HostBridge(key="pci0000:16"),
+        NO_NAMES,
+    ]
+
+
+AER = {
+    "aer_dev_correctable": "RxErr 3\nBadTLP 0\nTimeout 4\nTOTAL_ERR_COR 7",
+    "aer_dev_nonfatal": "Undefined 0\nUnsupReq 12\nTOTAL_ERR_NONFATAL 12",
+    "aer_dev_fatal": "DLP 1\nUnsupReq 1\nTOTAL_ERR_FATAL 2",
+}
+
+
+def test_counters_of_errors(tmp_path: Path) -> None:
+    """Totals count nothing twice, and looking for devices that are not there is no error."""
+    *others, correctable, nonfatal, fatal, _, _ = said(tmp_path, machine({PORT: {**BRIDGE, **AER}}))
+    assert others == [bridge(PORT, BRIDGE, "pci0000:16")]
+    for seen, severity, value, text in (
+        (correctable, "correctable", 7, "RxErr 3, Timeout 4"),
+        (nonfatal, "nonfatal", 0, "no errors"),
+        (fatal, "fatal", 1, "DLP 1"),
+    ):
+        assert isinstance(seen, Observation)
+        assert seen == Observation(
+            about="0000:16:01.0", quantity=f"aer_{severity}", unit="count", value=value, at=seen.at,
+            evidence=Evidence(f"{PORT}/aer_dev_{severity}", text),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["RxErr", "RxErr x", "RxErr -1", "\nRxErr 1", "7"])
+def test_counters_that_make_no_sense(tmp_path: Path, text: str) -> None:
+    why = f"{PORT}/aer_dev_correctable does not hold a name and a number a line"
+    assert said(tmp_path, machine({PORT: {**BRIDGE, "aer_dev_correctable": text}})) == [
+        bridge(PORT, BRIDGE, "pci0000:16"),
+        NotChecked(what="Pci.aer_correctable", subject="0000:16:01.0", why=why),
+        HostBridge(key="pci0000:16"),
+        NO_NAMES,
+    ]
+
+
+def test_what_would_not_say_hides_nothing_else(tmp_path: Path) -> None:
+    """Folders in the place of files, loops in the place of links, rubbish, and a device that cannot be found."""
+    files = {"class": "3D", "vendor/below": "", "device": "0x2330", "aer_dev_fatal/below": ""}
+    entries = machine({PORT: BRIDGE, CARD: files})
+    entries[f"{CARD}/iommu_group"] = Link("../0000:17:00.0")
+    entries[f"{CARD}/driver"] = Link("driver")
+    entries[f"{DEVICES}/0000:99:00.0"] = Link("0000:99:00.0")
+    entries[f"{DEVICES}/rubbish"] = ""
+    entries[f"{SLOTS}/1/address/below"] = ""
+    entries[f"{SLOTS}/2/address"] = "0000:17:00"
+
+    def missed(what: str, why: str, subject: str = "0000:17:00.0") -> NotChecked:
+        return NotChecked(what=what, subject=subject, why=why)
+
+    assert said(tmp_path, entries) == [
+        bridge(PORT, BRIDGE, "pci0000:16"),
+        missed("Pci.pci_class", f"{CARD}/class: '3D' is not a hexadecimal number"),
+        missed("Pci.vendor", f"{CARD}/vendor: Is a directory"),
+        missed("Pci.driver", f"{CARD}/driver: Too many levels of symbolic links"),
+        missed("Pci.iommu_group", f"{CARD}/iommu_group: '0000:17:00.0' is not a number"),
+        fact(CARD, {"device": "0x2330"}, "0000:16:01.0", device=0x2330, slot="2"),
+        missed("Pci.aer_fatal", f"{CARD}/aer_dev_fatal: Is a directory"),
+        missed("Pci", f"{DEVICES}/0000:99:00.0: Too many levels of symbolic links", "0000:99:00.0"),
+        HostBridge(key="pci0000:16"),
+        NO_NAMES,
+    ]
+
+
+def test_what_every_function_has_is_missed(tmp_path: Path) -> None:
+    entries: dict[str, Entry] = {f"{DEVICES}/0000:17:00.0": Link("../../../devices/none")}
+    folder = f"{DEVICES}/0000:17:00.0"
+    assert said(tmp_path, entries) == [
+        *(
+            NotChecked(what=f"Pci.{field}", subject="0000:17:00.0", why=f"{folder}/{name} is not there")
+            for name, field in (("class", "pci_class"), ("vendor", "vendor"), ("device", "device"))
+        ),
+        Pci(key="0000:17:00.0"),
+        NO_NAMES,
+    ]
+
+
+def test_a_machine_without_pci(tmp_path: Path) -> None:
+    assert said(tmp_path, {}) == []
+    (tmp_path / "sys").symlink_to("sys")
+    assert list(read_pci(Live(str(tmp_path)))) == [
+        NotChecked(what="Pci", subject="node", why=f"{DEVICES}: Too many levels of symbolic links")
+    ]
+
+
+texts = (
+    st.sampled_from(["", "0x10de", "-1", "16", "63", "Unknown", "32.0 GT/s PCIe", "RxErr 99999999999999999999\na 7"])
+    | st.text(max_size=40)
+    | st.text("0x1 .\nGTs/Unkow63255-", max_size=20)
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from([*FIELDS, *AER]), texts))
+def test_any_text_in_any_file_of_one_function_harms_no_other(files: dict[str, str]) -> None:
+    port = {**BRIDGE, **GEN5_FILES}
+    with TemporaryDirectory() as root:
+        told = said(Path(root), machine({PORT: port, CARD: files, f"{PORT}/0000:17:00.1": GPU}))
+    about = [
+        one.key if isinstance(one, Pci) else getattr(one, "subject", "") or getattr(one, "about", "") for one in told
+    ]
+    assert about.count("0000:17:00.0") >= 1
+    assert [one for one, key in zip(told, about, strict=True) if key != "0000:17:00.0"] == [
+        bridge(PORT, port, "pci0000:16", **GEN5),
+        fact(f"{PORT}/0000:17:00.1", GPU, "0000:16:01.0", pci_class=0x030200, vendor=0x10DE, device=0x2330),
+        HostBridge(key="pci0000:16"),
+        NO_NAMES,
+    ]
+    for one in told:
+        assert decode(encode(one)) == one
+
+
+IDS = """\
+#
+#	List of PCI ID's
+1002  Advanced Micro Devices, Inc. [AMD/ATI]
+	74a1  Aqua Vanjaram [Instinct MI300X]
+10de  NVIDIA Corporation
+	2330  GH100 [H100 SXM5 80GB]
+		10de 16c1  not a device, a board
+# a comment inside
+
+	2335  GH100 [H200 SXM 141GB]
+	2336  \t
+15b3  Mellanox Technologies
+	2330  of another vendor
+C 03  Display controller
+	10de  not a vendor
+"""
+FUNCTIONS = [
+    Pci(key="0", vendor=0x10DE, device=0x2335), Pci(key="1", vendor=0x10DE, device=0x2330),
+    Pci(key="2", vendor=0x10DE, device=0x16C1), Pci(key="3", vendor=0x1002, device=0x74A1),
+    Pci(key="4", vendor=0x9999, device=0x2330), Pci(key="5", vendor=0x10DE), Pci(key="6", device=0x2330),
+    Pci(key="7", vendor=0x15B3, device=0x2335), Pci(key="8", vendor=0x10DE, device=0x2336),
+    Pci(key="9", vendor=0xFFFFFFFFFF, device=0x1),
+]  # fmt: skip
+NAMES = [
+    Pci(key="0", name="NVIDIA H200 SXM 141GB"),
+    Pci(key="1", name="NVIDIA H100 SXM5 80GB"),
+    Pci(key="3", name="Advanced Micro Devices, Inc. [AMD/ATI] Aqua Vanjaram [Instinct MI300X]"),
+    Pci(key="8", name="NVIDIA"),
+]
+
+
+@pytest.mark.parametrize("path", pci_ids.FILES)
+def test_names(tmp_path: Path, path: str) -> None:
+    """Of the first copy that can be read."""
+    write(tmp_path, {path: IDS})
+    for other in pci_ids.FILES[: pci_ids.FILES.index(path)]:
+        write(tmp_path, {f"{other}/folder": ""})
+    assert list(pci_ids.read_names(Live(str(tmp_path)), FUNCTIONS)) == NAMES
+
+
+def test_names_come_with_the_functions(tmp_path: Path) -> None:
+    told = said(tmp_path, machine({CARD: GPU}, **{pci_ids.FILES[0]: IDS}))
+    assert told[-1] == Pci(key="0000:17:00.0", name="NVIDIA H100 SXM5 80GB")
+    assert NO_NAMES not in told
+
+
+@given(st.text() | st.text("012abc \t\n#"), st.integers(0, 0xFFF), st.integers(0, 0xFFF))
+def test_any_text_for_names(text: str, vendor: int, device: int) -> None:
+    with TemporaryDirectory() as root:
+        write(Path(root), {pci_ids.FILES[0]: text})
+        names = list(pci_ids.read_names(Live(root), [Pci(key="0", vendor=vendor, device=device)]))
+    assert all(isinstance(one, Pci) and one.name for one in names)
+
+
+@given(
+    st.dictionaries(st.integers(0, 20), st.dictionaries(st.integers(0, 20), st.text("abc [1]", min_size=1), max_size=4))
+)
+def test_each_name_of_a_file_is_found(names: dict[int, dict[int, str]]) -> None:
+    lines = ["# names"]
+    for vendor, devices in names.items():
+        lines += [f"{vendor:04x}  maker{vendor}", *(f"\t{device:04x}  {name}" for device, name in devices.items())]
+    functions = [Pci(key=f"{v} {d}", vendor=v, device=d) for v in range(20) for d in range(20)]
+    with TemporaryDirectory() as root:
+        write(Path(root), {pci_ids.FILES[0]: "\n".join(lines)})
+        found = {one.key: one.name for one in pci_ids.read_names(Live(root), functions) if isinstance(one, Pci)}
+    assert found == {
+        f"{v} {d}": f"maker{v} {name.strip()}".strip()
+        for v, devices in names.items() for d, name in devices.items() if v < 20 and d < 20
+    }  # fmt: skip
