@@ -9,7 +9,7 @@ from .report import Finding, Origin, Verdict
 
 
 def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin) -> Verdict:
-    """failed > unknown > degraded > ok. Info and silenced findings do not count.
+    """Failed > unknown > degraded > ok. Info and silenced findings do not count.
 
     Unknown: a vital check was wanted and could not be judged (dumps show what they show); a symptom was seen and its
     cause was not; or nothing could be judged at all.

@@ -62,7 +62,7 @@ def width(address: str, lanes: int) -> Mutation:
 def busy(address: str, speed: float) -> Mutation:
     """The link was seen at this speed (transfers per second) while bytes moved."""
     seen = Observation(
-        about=address, quantity="link_speed", unit="transfers_per_second", value=speed, at=1.0, busy=True,
+        about=address, quantity="link_speed", unit="transfers_per_second", value=speed, at=4e9, busy=True,
         evidence=Evidence("link_load", f"{speed / 1e9:g} GT/s"),
     )  # fmt: skip
     return lambda recorded: said_by(recorded, ("link_load",), encode(seen))
@@ -112,18 +112,38 @@ ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
         ("GPU lost", lost("0000:01:00.0"), ("gpu-missing", "0000:01:00.0"), None),
         ("NVMe lost", lost("0000:02:00.0"), ("storage-degraded", "0000:02:00.0"), None),
         ("unreadable", refuse(f"{DEVICES}/0000:01:00.0/current_link_width"), None, ("Pci.width", "0000:01:00.0")),
-        ("rubbish", write(f"{DEVICES}/0000:02:00.0/max_link_speed", "\x7fELF"), None, ("Pci.max_speed", "0000:02:00.0")),
+        (
+            "rubbish",
+            write(f"{DEVICES}/0000:02:00.0/max_link_speed", "\x7fELF"),
+            None,
+            ("Pci.max_speed", "0000:02:00.0"),
+        ),
     ],
     "server-raid": [
         ("NIC on x4", width("0000:31:00.0", 4), ("pcie-link-narrow", "0000:31:00.0"), None),
         ("NIC a generation down", busy("0000:31:00.0", 8e9), ("pcie-link-slow", "0000:31:00.0"), None),
-        ("port down", both(write(PORT.format("mlx5_0", "state"), "1: DOWN"), NO_CARRIER), ("nic-port-down", "mlx5_0/1"), None),
+        (
+            "port down",
+            both(write(PORT.format("mlx5_0", "state"), "1: DOWN"), NO_CARRIER),
+            ("nic-port-down", "mlx5_0/1"),
+            None,
+        ),
         ("port slow", SPEED_10G, ("nic-rate-low", "mlx5_0/1"), None),
         ("NVMe on x2", width("0000:32:00.0", 2), ("storage-link-slow", "0000:32:00.0"), None),
         ("NVMe dead", write("sys/class/nvme/nvme1/state", "dead"), ("storage-degraded", "nvme1"), None),
         ("array degraded", write("sys/class/block/md0/md/raid_disks", "5"), ("storage-degraded", "md0"), None),
-        ("no memory", write("sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 0 kB"), ("numa-memory-missing", "numa1"), None),
-        ("bad signal", write(f"{DEVICES}/0000:32:00.0/aer_dev_fatal", "DLP 2\nTOTAL_ERR_FATAL 2"), ("pcie-errors", "0000:32:00.0"), None),
+        (
+            "no memory",
+            write("sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 0 kB"),
+            ("numa-memory-missing", "numa1"),
+            None,
+        ),
+        (
+            "bad signal",
+            write(f"{DEVICES}/0000:32:00.0/aer_dev_fatal", "DLP 2\nTOTAL_ERR_FATAL 2"),
+            ("pcie-errors", "0000:32:00.0"),
+            None,
+        ),
         ("unreadable", refuse(PORT.format("mlx5_1", "state")), None, ("Port.state", "mlx5_1/1")),
         ("rubbish", write("sys/class/block/md0/md/raid_disks", "many"), None, ("Array.wanted", "md0")),
     ],
@@ -132,14 +152,32 @@ ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
         ("GPU a generation down", busy("0000:1b:00.0", 16e9), ("pcie-link-slow", "0000:1b:00.0"), None),
         ("uplink on x8", width("0000:19:00.0", 8), ("pcie-link-narrow", "0000:19:00.0"), None),
         ("uplink slow", busy("0000:19:00.0", 16e9), ("pcie-link-slow", "0000:19:00.0"), None),
-        ("uplink built slow", trained("0000:19:00.0", "max_link_speed", "16.0 GT/s PCIe"), ("pcie-path-bottleneck", "0000:19:00.0"), None),
-        ("port down", both(write(PORT.format("mlx5_2", "state"), "1: DOWN"), write(PORT.format("mlx5_2", "phys_state"), "2: Polling")), ("nic-port-down", "mlx5_2/1"), None),
+        (
+            "uplink built slow",
+            trained("0000:19:00.0", "max_link_speed", "16.0 GT/s PCIe"),
+            ("pcie-path-bottleneck", "0000:19:00.0"),
+            None,
+        ),
+        (
+            "port down",
+            both(
+                write(PORT.format("mlx5_2", "state"), "1: DOWN"),
+                write(PORT.format("mlx5_2", "phys_state"), "2: Polling"),
+            ),
+            ("nic-port-down", "mlx5_2/1"),
+            None,
+        ),
         ("port slow", write(PORT.format("mlx5_2", "rate"), "200 Gb/sec (4X HDR)"), ("nic-rate-low", "mlx5_2/1"), None),
         ("NVMe on x2", width("0000:1d:00.0", 2), ("storage-link-slow", "0000:1d:00.0"), None),
         ("GPU lost", lost("0000:1b:00.0"), ("gpu-missing", "0000:1b:00.0"), None),
         ("NIC lost", lost("0000:1c:00.0"), ("nic-missing", "0000:1c:00.0"), None),
         ("Xid", logged(XID), ("gpu-xid", "0000:1b:00.0"), None),
-        ("GPU at rest", trained("0000:1b:00.0", "current_link_speed", "2.5 GT/s PCIe"), None, ("Pci.speed", "0000:1b:00.0")),
+        (
+            "GPU at rest",
+            trained("0000:1b:00.0", "current_link_speed", "2.5 GT/s PCIe"),
+            None,
+            ("Pci.speed", "0000:1b:00.0"),
+        ),
         ("unreadable", refuse(f"{DEVICES}/0000:1b:00.0/class"), None, ("Pci.pci_class", "0000:1b:00.0")),
         ("rubbish", write(PORT.format("mlx5_2", "rate"), "fast"), None, ("Port.rate", "mlx5_2/1")),
     ],
@@ -155,7 +193,7 @@ ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
         ("unreadable", refuse("sys/class/net/eth0/carrier"), None, ("Net.carrier", "eth0")),
         ("rubbish", write("sys/class/dmi/id/product_name", "\x00"), None, ("Node.product", "node")),
     ],
-}  # fmt: skip
+}
 
 
 CASES = [pytest.param(name, *row, id=f"{name}: {row[0]}") for name, rows in ROWS.items() for row in rows]

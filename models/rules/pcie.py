@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..case import Case
 from ..facts import Node, Pci
-from ..link_rates import as_link, rated
+from ..link_rates import rated
 from ..pci_classes import kind_of
 from ..pci_tree import emulated, functions_above
 from ..report import Finding
