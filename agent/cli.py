@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +23,8 @@ class Commands(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run; one place turns errors into sentences on standard error."""
+        # A stream that was closed (">&-") is None, which not everything below expects.
+        sys.stdout, sys.stderr = (given or open(os.devnull, "w") for given in (sys.stdout, sys.stderr))  # noqa: SIM115
         output = sys.stdout
         if isinstance(output, TextIOWrapper):
             output.reconfigure(errors="backslashreplace")  # a terminal's alphabet may lack letters of a device's name
@@ -167,7 +170,7 @@ def _report(root: str, source: str | None, site: str | None, passive: bool) -> A
 def _as_text(report: Any, output: str | None) -> str:
     from ..exporters.text import as_text
 
-    return as_text(report, colour=output is None and bool(sys.stdout and sys.stdout.isatty()))
+    return as_text(report, colour=output is None and sys.stdout.isatty())
 
 
 def _as_json(report: Any) -> str:

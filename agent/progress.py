@@ -20,7 +20,7 @@ _PATIENCE = 1.0  # seconds without a word
 @contextmanager
 def shown(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[list[Source], Probes]]:
     """The same sources; while they run, a line on standard error names the one that is asked."""
-    if not (sys.stderr and sys.stderr.isatty()):
+    if not sys.stderr.isatty():
         yield list(readers), probes
         return
     current, done = [""], threading.Event()

@@ -81,7 +81,9 @@ def _block(group: Sequence[Finding], paint: Paint) -> Iterator[str]:
     title = "SILENCED" if silenced else first.severity.upper()
     if first.confidence != "certain":
         title += f" ({first.confidence})"
-    about = f"{safe(first.code)}  {_subject(first) if len(group) == 1 else f'{len(group)} alike'}"
+    named = safe(first.subject) if safe(first.subject_name or "") in safe(first.message) else _subject(first)
+    named = "this node" if first.subject == "node" else named
+    about = f"{safe(first.code)}  {named if len(group) == 1 else f'{len(group)} alike'}"
     yield from _painted(title, about, "dim" if silenced else first.severity, paint)
     yield from _messages(group)
     rows: tuple[tuple[str, Say], ...] = (("reason", lambda f: [f.silenced or ""]),) if silenced else _ROWS

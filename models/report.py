@@ -33,7 +33,7 @@ class Expectation:
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True, rename={"link_class": "class"}):
-    """One flow, in bytes per second: what its tightest link is rated and trained at, what is expected, what was seen."""
+    """One flow in bytes per second: what its tightest link is rated and trained at, what is expected, and seen."""
 
     op: str
     ends: tuple[str, ...]

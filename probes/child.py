@@ -24,7 +24,7 @@ class Children:
         self._stuck: dict[str, subprocess.Popen[bytes]] = {}
 
     def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Said]:
-        """What a child that runs the call `what` (calls.py) says within `deadline` seconds; a NotChecked if it hangs."""
+        """What a child that runs the call `what` (calls.py) says within `deadline` seconds; if it hangs, that too."""
         stuck = self._stuck.get(what)
         if stuck and stuck.poll() is None:
             yield unanswered(what, f"process {stuck.pid}, asked before, still hangs in the kernel")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from ..models.said import Evidence, Observation, Said
+from ..models.units import as_transfers
 from .host import Host, Unreadable
 from .live import Live
 from .parsers import pcie_speed
@@ -23,14 +24,18 @@ def read_link_load(host: Host) -> Iterator[Said]:
 
 
 def sample() -> Iterator[Said]:
-    """For each network device and disk whose counters move: the trained speed of every link above it."""
+    """Look twice at the counters of this machine, and at the links of what moved bytes between."""
     host = Live()
-    before, start = _moved(host), time.monotonic()
+    before, start = moved(host), time.monotonic()
     time.sleep(_INTERVAL)
-    after, seconds = _moved(host), time.monotonic() - start
+    yield from busy_links(host, before, moved(host), time.monotonic() - start)
+
+
+def busy_links(host: Host, before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> Iterator[Said]:
+    """For each device whose counters moved: the trained speed of every link above it. Counters are those of moved()."""
     seen: set[str] = set()
-    for folder, moved in after.items():
-        rate = (moved - before.get(folder, moved)) / seconds
+    for folder, now in after.items():
+        rate = (now - before.get(folder, now)) / seconds
         if rate >= _BUSY:
             text = f"{rate / 1e6:.0f} MB/s through {folder.rpartition('/')[2]}"
             yield from _speeds(host, folder, text, seen)
@@ -48,13 +53,14 @@ def _speeds(host: Host, folder: str, text: str, seen: set[str]) -> Iterator[Said
         except (Unreadable, ValueError):
             continue  # the reader of PCI functions has said so
         if speed:
+            evidence = Evidence(path, f"{as_transfers(speed)}, {text}")
             yield Observation(
-                about=address, quantity="link_speed", unit="transfers_per_second", value=speed, at=host.now(), busy=True,
-                evidence=Evidence(path, f"{speed / 1e9:g} GT/s, {text}"),
+                about=address, quantity="link_speed", unit="transfers_per_second", value=speed, at=host.now(),
+                busy=True, evidence=evidence,
             )  # fmt: skip
 
 
-def _moved(host: Host) -> Mapping[str, int]:
+def moved(host: Host) -> Mapping[str, int]:
     """Bytes in and out since boot, by the folder of the network device or disk. What cannot be read is left out."""
     moved: dict[str, int] = {}
     for kind, count in (("net", _net_bytes), ("block", _disk_bytes)):

@@ -51,6 +51,8 @@ def build(text: str) -> Recorded:
         node = msgspec.toml.decode(text, type=Node)
     except RecursionError:
         raise ValueError("the description is nested too deeply") from None
+    except msgspec.DecodeError as broken:
+        raise ValueError(str(broken)) from None
     taken = _taken(node)
     functions = place(node)
     tree = TreeWriter()

@@ -30,7 +30,7 @@ def with_entry(recorded: Recorded, path: str, entry: Entry | None) -> Recorded:
     entries = {**recorded.entries, path: entry} if entry is not None else dict(recorded.entries)
     if entry is None:
         del entries[path]
-    return Recorded(recorded.taken, entries, recorded.calls)  # type: ignore[arg-type]
+    return Recorded(recorded.taken, entries, recorded.calls)
 
 
 def report_of(recorded: Recorded, site: Site | None = None) -> Report:

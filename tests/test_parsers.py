@@ -49,7 +49,7 @@ RUBBISH: list[tuple[Parser, tuple[str, ...]]] = [
     (hexadecimal, ("", "10de", "0x", "0xg", "0x" + "f" * 17, "-0x1", "0x1 ")),
     (flag, ("", "2", "yes", "01", "٠")),
     (word, ("a\nb", "\x1b[2J", "\0", "tab\t", "\u202e")),
-    (cpu_list, ("a", "3-1", "1-", "-1", "0--1", "0,0", "2,1", "0-3,2", "0-3:1/2", "0-9999999", "0-7\0")),
+    (cpu_list, ("a", "3-1", "1-", "-1", "0--1", "0,0", "2,1", "0-3,2", "0-3:1/2", "0-10000", "0-7\0")),
     (
         pcie_speed,
         ("", "32", "32 MT/s", "0 GT/s", "7.0 GT/s", "33 MHz PCI", "32.0 GT/s PCIe x16", "-8 GT/s", "8,0 GT/s"),
@@ -91,7 +91,7 @@ def test_a_list_of_cpus_as_the_kernel_writes_it(cpus: set[int]) -> None:
     assert cpu_list(text) == tuple(sorted(cpus))
 
 
-@given(st.integers(0, 5000), st.integers(0, 5000))
+@given(st.integers(0, 4999), st.integers(0, 4999))
 def test_a_range_of_cpus(first: int, more: int) -> None:
     assert cpu_list(f"{first}-{first + more}") == tuple(range(first, first + more + 1))
 

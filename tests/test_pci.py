@@ -314,6 +314,7 @@ IDS = """\
 	2336  \t
 15b3  Mellanox Technologies
 	2330  of another vendor
+	1021  MT2910 Family
 C 03  Display controller
 	10de  not a vendor
 """
@@ -321,13 +322,14 @@ FUNCTIONS = [
     Pci(key="0", vendor=0x10DE, device=0x2335), Pci(key="1", vendor=0x10DE, device=0x2330),
     Pci(key="2", vendor=0x10DE, device=0x16C1), Pci(key="3", vendor=0x1002, device=0x74A1),
     Pci(key="4", vendor=0x9999, device=0x2330), Pci(key="5", vendor=0x10DE), Pci(key="6", device=0x2330),
-    Pci(key="7", vendor=0x15B3, device=0x2335), Pci(key="8", vendor=0x10DE, device=0x2336),
+    Pci(key="7", vendor=0x15B3, device=0x1021), Pci(key="8", vendor=0x10DE, device=0x2336),
     Pci(key="9", vendor=0xFFFFFFFFFF, device=0x1),
 ]  # fmt: skip
 NAMES = [
     Pci(key="0", name="NVIDIA H200 SXM 141GB"),
     Pci(key="1", name="NVIDIA H100 SXM5 80GB"),
-    Pci(key="3", name="Advanced Micro Devices, Inc. [AMD/ATI] Aqua Vanjaram [Instinct MI300X]"),
+    Pci(key="3", name="Advanced Micro Devices Instinct MI300X"),
+    Pci(key="7", name="Mellanox MT2910 Family"),
     Pci(key="8", name="NVIDIA"),
 ]
 
@@ -355,9 +357,7 @@ def test_any_text_for_names(text: str, vendor: int, device: int) -> None:
     assert all(isinstance(one, Pci) and one.name for one in names)
 
 
-@given(
-    st.dictionaries(st.integers(0, 20), st.dictionaries(st.integers(0, 20), st.text("abc [1]", min_size=1), max_size=4))
-)
+@given(st.dictionaries(st.integers(0, 20), st.dictionaries(st.integers(0, 20), st.text("abc", min_size=1), max_size=4)))
 def test_each_name_of_a_file_is_found(names: dict[int, dict[int, str]]) -> None:
     lines = ["# names"]
     for vendor, devices in names.items():
@@ -367,6 +367,6 @@ def test_each_name_of_a_file_is_found(names: dict[int, dict[int, str]]) -> None:
         write(Path(root), {pci_ids.FILES[0]: "\n".join(lines)})
         found = {one.key: one.name for one in pci_ids.read_names(Live(root), functions) if isinstance(one, Pci)}
     assert found == {
-        f"{v} {d}": f"maker{v} {name.strip()}".strip()
+        f"{v} {d}": f"maker{v} {name}"
         for v, devices in names.items() for d, name in devices.items() if v < 20 and d < 20
     }  # fmt: skip

@@ -39,7 +39,7 @@ def off_the_bus(case: Case, function: Pci) -> Iterator[Finding]:
 def counted(case: Case, node: Node) -> bool:  # noqa: ARG001
     """Where somebody says how many there should be. GPUs of one name come in machines of many sizes."""
     machine = case.machine
-    return machine is not None and machine.gpus is not None and (machine.product or machine in case.site.machine)
+    return machine is not None and machine.gpus is not None and bool(machine.product or machine in case.site.machine)
 
 
 def too_few(case: Case, node: Node) -> Iterator[Finding | NotChecked]:

@@ -106,7 +106,7 @@ def speed_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
             basis="capability",
             expected_source=f"{function.key} supports {as_transfers(function.max_speed)}, "
             f"{port.key} above it {as_transfers(port.max_speed)}",
-            cause="signal quality made the link fall back: seating, riser, retimer or cable; or a BIOS limit on the slot",
+            cause="the link's signal made it fall back: seating, riser, retimer or cable; or a BIOS limit on the slot",
             limits=limits,
             location=location(function),
             evidence=(busy.evidence,),

@@ -1,0 +1,73 @@
+"""Whole outputs of the described nodes, healthy and broken: text, tree and JSON as people and programs get them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from nodes import NAMES, node, report_of
+
+from linkgauge.agent.pipeline import ask
+from linkgauge.agent.sources import READERS
+from linkgauge.exporters.json import as_json
+from linkgauge.exporters.text import as_text
+from linkgauge.exporters.tree import as_tree
+from linkgauge.models.assemble import assemble
+from linkgauge.models.judge import judge
+from linkgauge.models.report import Report
+from linkgauge.models.site import Site
+from linkgauge.probes.capture import Recording
+from linkgauge.probes.recorded import dump, parse
+from linkgauge.probes.scrub import scrub
+
+GOLDEN = Path(__file__).parent / "golden"
+BROKEN = """
+[device.gpu1]
+width = 8
+[device.nvme3]
+width = 2
+[device.mlx5_4]
+up = false
+"""
+
+
+def steady(report: Report) -> Report:
+    """Without what differs from run to run."""
+    return replace(report, runs=tuple(replace(run, seconds=0.0) for run in report.runs))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_text_and_tree(name: str, golden: Callable[[Path, str], None]) -> None:
+    report = steady(report_of(node(name)))
+    golden(GOLDEN / f"node_{name}.txt", as_text(report, colour=False) + "\n" + as_tree(report.topology))
+
+
+def test_a_broken_node(golden: Callable[[Path, str], None]) -> None:
+    report = steady(report_of(node("hgx-h100", BROKEN)))
+    golden(GOLDEN / "node_hgx-h100_broken.txt", as_text(report, colour=False))
+
+
+def test_json(golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN / "node_desktop.json", as_json(steady(report_of(node("desktop")))))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_capture_of_a_capture_says_the_same(name: str) -> None:
+    host = Recording(node(name))
+    for reader in READERS:
+        ask(reader, host)
+    again = parse(dump(scrub(host.recorded())))
+    assert replace(steady(report_of(again)), node=None) == replace(steady(report_of(node(name))), node=None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_order_of_sources_does_not_matter(name: str) -> None:
+    host = node(name)
+    reports = []
+    for readers in (READERS, READERS[::-1]):
+        said = [one for reader in readers for one in ask(reader, host)]
+        report = judge(assemble(said, Site(), host.now(), origin="capture"))
+        reports.append((report.verdict, report.findings, dict(sorted(report.checks.items())), set(report.not_checked)))
+    assert reports[0] == reports[1]
