@@ -19,6 +19,7 @@ ARCHIVE = Path(__file__).parents[2] / "shared/data/procfs/procfs_hw_subset.ttar"
 DESERVED = {
     ("Pci.name", "node"),  # the collection has the part of a machine below /sys, and so no list of names
     ("Node.virtual", "node"),  # nor proc/cpuinfo, which says whether the processor is a guest's
+    ("Numa", "node"),  # of the NUMA nodes it has counters alone, and no list of them
     ("Net.max_speed", "node"),  # the modes of eth0 are known to its driver, not to files
     ("Pci.speed", "node"),  # whether links are busy is known to who looks twice
 }

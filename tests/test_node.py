@@ -55,7 +55,8 @@ def test_a_real_machine() -> None:
 
 
 def test_nothing_there() -> None:
-    assert read({}) == [Node(key="node")]
+    why = "proc/cpuinfo does not say what the processor can do"
+    assert read({}) == [NotChecked(what="Node.virtual", subject="node", why=why), Node(key="node")]
 
 
 def test_a_guest_without_firmware_strings() -> None:

@@ -194,7 +194,6 @@ def test_what_is_refused_or_garbled_hides_nothing_else() -> None:
             f"{RXE}/ports": Folder(SHUT),
         }
     )
-    root = "run as root"
     assert missed(said) == [
         NotChecked(what="Rdma.board_id", subject="mlx5_0", why=rf"{MLX}/board_id: '\x1b[31m' is not a line of text"),
         NotChecked(
@@ -202,17 +201,17 @@ def test_what_is_refused_or_garbled_hides_nothing_else() -> None:
         ),
         NotChecked(what="Port.rate", subject="mlx5_0/1", why=f"{first}/rate: 'fast' is not a rate"),
         NotChecked(
-            what="Port.netdev", subject="mlx5_0/1", why=f"{first}/gid_attrs/ndevs/0: Permission denied", how=root
+            what="Port.netdev", subject="mlx5_0/1", why=f"{first}/gid_attrs/ndevs/0: Permission denied", how="run as root"
         ),
         NotChecked(
             what="Port.counters", subject="mlx5_0/1",
             why=f"{first}/counters/link_downed: 'many' is not a number; 1 more counters would not say",
         ),
-        NotChecked(what="Rdma.hw_counters", subject="rdmap32s1", why=f"{EFA}/hw_counters: Permission denied", how=root),
+        NotChecked(what="Rdma.hw_counters", subject="rdmap32s1", why=f"{EFA}/hw_counters: Permission denied", how="run as root"),
         NotChecked(
             what="Port.hw_counters", subject="rdmap32s1/1", why=f"{EFA}/ports/1/hw_counters: Input/output error"
         ),
-        NotChecked(what="Port", subject="rxe0", why=f"{RXE}/ports: Permission denied", how=root),
+        NotChecked(what="Port", subject="rxe0", why=f"{RXE}/ports: Permission denied", how="run as root"),
     ]  # fmt: skip
     read = ports(said)["mlx5_0/1"]
     left = Port(key="mlx5_0/1", device="mlx5_0", physical_state="LinkUp", lid=26, link_layer="Ethernet")
