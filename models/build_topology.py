@@ -14,6 +14,7 @@ from .site import Site
 from .topology import Device, Link, Topology
 
 F = TypeVar("F", bound=Fact)
+FABRIC = "nvfabric"
 
 
 def build_topology(facts: Facts, site: Site) -> Topology:
@@ -32,9 +33,21 @@ def build_topology(facts: Facts, site: Site) -> Topology:
         devices.append(Device("host", "host"))
         links += [Link(f"host>{name}", "host", name, "internal") for name in _of(facts, Package)]
     devices += [Device(gpu.key, "gpu", gpu.name or "") for gpu in _of(facts, Gpu).values() if gpu.address not in known]
+    nvlinks = list(_nvlinks(facts, known))
+    if nvlinks:
+        devices.append(Device(FABRIC, "fabric"))
+        links += nvlinks
     once = {device.id: device for device in devices}
     joined = tuple(link for link in links if link.a != link.b and {link.a, link.b} <= once.keys())
     return Topology(tuple(once.values()), joined)
+
+
+def _nvlinks(facts: Facts, known: set[str]) -> Iterator[Link]:
+    """Each GPU's links into the fabric of switches, one by one: one of eighteen down must show."""
+    for gpu in _of(facts, Gpu).values():
+        end = gpu.address if gpu.address in known else gpu.key
+        for number in range(gpu.nvlinks or 0):
+            yield Link(f"{gpu.key}/nvlink{number}", str(end), FABRIC, "nvlink", gpu.nvlink_rate)
 
 
 def _processors(facts: Facts) -> Iterator[tuple[Device, Link | None]]:

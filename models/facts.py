@@ -82,7 +82,8 @@ class Gpu(Fact):
 
     name: str | None = None
     address: str | None = None  # of its PCI function
-    nvlinks: int | None = None  # active
+    nvlinks: int | None = None  # active; 0: it has none, or none is up
+    nvlink_rate: float | None = None  # of one of them, in one direction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

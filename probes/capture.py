@@ -11,10 +11,12 @@ from ..models.said import Said
 from ..models.said_lines import encode
 from .entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, Refused
 from .host import Host, Unreadable
+from .kernel_log import KMSG, STAT, boot_line, relevant
 from .recorded import Names, Recorded
 
 # Files lie in the folder of whichever process asked; its number would make every record of one machine another one.
 _PROCESS = re.compile(r"proc/[0-9]+(?=/|$)")
+_PARTS = {KMSG: relevant, STAT: boot_line}  # of these only what is read: the rest is its owner's business
 _ID_FILES = ("/vendor", "/device", "/subsystem_vendor", "/subsystem_device")
 
 
@@ -83,8 +85,10 @@ class Recording:
                 if path not in known:
                     entries[path] = Link("") if path in self._gone else UNASKED
         for path, entry in self._entries.items():
-            if path.endswith("/pci.ids") and isinstance(entry, str):
+            if isinstance(entry, str) and path.endswith("/pci.ids"):
                 entries[path] = _cut_down(entry, entries)
+            elif isinstance(entry, str) and path in _PARTS:
+                entries[path] = _PARTS[path](entry)
         return Recorded(self._taken, entries, dict(self._calls))
 
     def _place(self, path: str) -> str | None:

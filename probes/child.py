@@ -30,11 +30,15 @@ class Children:
             yield unanswered(what, f"process {stuck.pid}, asked before, still hangs in the kernel")
             return
         path = os.pathsep.join(entry for entry in sys.path if entry)
-        child = subprocess.Popen(
-            [*self._command, what, *args],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": path}, start_new_session=True,
-        )  # fmt: skip
+        try:
+            child = subprocess.Popen(
+                [*self._command, what, *args],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": path}, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:  # no memory, no process left, the interpreter may not be run
+            yield unanswered(what, f"{self._command[0]}: {error.strerror}")
+            return
         try:
             yield from _said(child, what, deadline)
         finally:

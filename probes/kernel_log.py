@@ -43,6 +43,16 @@ def read_kernel_log(host: Host) -> Iterator[Said]:
             )
 
 
+def relevant(log: str) -> str:
+    """The records of a log that are read here: the others tell of its owner, and of nothing that we judge."""
+    return "\n".join(line for line in log.splitlines() if _XID.search(line))
+
+
+def boot_line(stat: str) -> str:
+    """The line of proc/stat that is read here."""
+    return "\n".join(line for line in stat.splitlines() if line.startswith("btime "))
+
+
 def _boot_time(host: Host) -> float:
     """Seconds since 1970 at boot; 0 where that cannot be read, so that events count from boot."""
     try:

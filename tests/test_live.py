@@ -132,13 +132,14 @@ def test_links_stay_inside_the_root(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("outside")
     (tmp_path / "folder").mkdir()
     for link, target in {
-        "absolute": "/etc/hostname", "etc/up": "../../../../../../etc/hostname", "slash": "/", "etc/parent": "..",
+        "absolute": "/etc/hostname", "etc/absolute": "/etc/hostname", "etc/up": "../../../../../../etc/hostname", "slash": "/", "etc/parent": "..",
         "secret": f"{tmp_path}/secret", "etc/secret": "../../secret", "out": "../folder",
     }.items():  # fmt: skip
         (root / link).symlink_to(target)
     host = Live(str(root))
     inside = (
         "absolute",
+        "etc/absolute",
         "etc/up",
         "slash/etc/hostname",
         "etc/parent/etc/hostname",

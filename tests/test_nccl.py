@@ -176,6 +176,20 @@ def test_several_tables_in_one_file() -> None:
     assert rows == [*bandwidths("all_reduce", 3, text, 8), *bandwidths("all_gather", 4, text, 18, gathered)]
 
 
+def test_the_largest_size_tells_the_ranks() -> None:
+    """Of small ones, the bandwidths have too few digits."""
+    for rows in ((8, 0.01, 0.01), (1 << 30, 100.0, 175.0)), ((1 << 30, 100.0, 175.0), (8, 0.01, 0.01)):
+        text = table(WIDE, wide, rows)
+        assert said(text) == bandwidths("all_reduce", 8, text, 4, rows)
+
+
+def test_a_name_holds_for_one_table() -> None:
+    row = f"{WIDE}\n{wide(1 << 30, 100.0, 175.0)}"
+    told = said(f"all_gather_perf\n{row}\nreduce_scatter_perf\n{row}\n{row}")
+    ops = [one.about.op for one in told if isinstance(one, Observation) and isinstance(one.about, Flow)]
+    assert ops == ["all_gather", "reduce_scatter", "all_reduce"]
+
+
 def test_a_name_behind_the_table() -> None:
     text = f"{table(WIDE, wide)}\n# Collective test concluded: reduce_scatter_perf"
     assert {one.about.op for one in said(text) if isinstance(one, Observation) and isinstance(one.about, Flow)} == {

@@ -19,15 +19,14 @@ from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Run, 
 from linkgauge.models.shares import shares
 from linkgauge.models.site import Machine, Site
 from linkgauge.models.standing import Standing, settle
-from linkgauge.models.topology import Device, Link, Topology
 
 HERE = Evidence("here", "x")
 NOTE = 2330  # PCI device id of an H100
 H100S = Site(machine=(Machine(name="hgx-h100", source="its data sheet", gpu="H100*", gpus=8),))
 
 
-def gpus_under_switches(gpus: int = 2) -> list[Said]:
-    """Two GPUs a switch, each switch under a root port of its own, all links 32 GT/s x16."""
+def gpus_under_switches(gpus: int = 2, nvlinks: int = 0) -> list[Said]:
+    """Two GPUs a switch, each switch under a root port of its own, all links 32 GT/s x16; and NVLinks of 25 GB/s."""
     said: list[Said] = []
     for switch in range((gpus + 1) // 2):
         root, upstream = f"0000:{switch}0:01.0", f"0000:{switch}1:00.0"
@@ -35,7 +34,7 @@ def gpus_under_switches(gpus: int = 2) -> list[Said]:
     for gpu in range(gpus):
         port, address = f"0000:{gpu // 2}2:0{gpu % 2}.0", gpu_address(gpu)
         said += [bridge(port, f"0000:{gpu // 2}1:00.0"), function(address, port)]
-        said.append(Gpu(key=f"gpu{gpu}", address=address, name="H100 80GB HBM3"))
+        said.append(Gpu(key=f"gpu{gpu}", address=address, name="H100 80GB HBM3", nvlinks=nvlinks, nvlink_rate=25e9))
     return said
 
 
@@ -81,9 +80,11 @@ def found(report: Report) -> list[tuple[str, str]]:
 
 
 def test_a_narrow_gpu_is_not_hidden_by_a_wider_way() -> None:
-    topology = case_of(gpus_under_switches(2)).topology
+    topology = case_of(gpus_under_switches(2, nvlinks=18)).topology
     way = route(topology, "gpu0", "pci0000:00")
     assert way
+    direct = Flow("copy", ("gpu0", "gpu1"))
+    assert shares(topology, [direct], rated)[direct] == 450e9  # 18 links are one hop
     assert [hop.sender for hop in way] == ["0000:03:00.0", "0000:02:00.0", "0000:01:00.0", "0000:00:01.0"]
     flow = Flow("copy", ("gpu0", "gpu1"), via="pcie")
     assert shares(topology, [flow], rated)[flow] == pytest.approx(63.015e9, rel=1e-4)
@@ -180,6 +181,11 @@ def test_an_event_is_said_at_once() -> None:
 def test_what_a_finding_costs() -> None:
     (finding,) = report_of(but(gpus_under_switches(4), gpu_address(3), width=4)).findings
     assert finding.impact["all_reduce"] == pytest.approx(4.0, rel=0.01)
+    (finding,) = report_of(but(gpus_under_switches(4, nvlinks=18), gpu_address(3), width=4)).findings
+    assert finding.impact["all_reduce"] == 1.0  # NVLink carries it
+    unasked = [replace(one, nvlinks=None) if isinstance(one, Gpu) else one for one in gpus_under_switches(4)]
+    (finding,) = report_of(but(unasked, gpu_address(3), width=4)).findings
+    assert finding.impact == {}
 
 
 def test_kin() -> None:
@@ -249,16 +255,10 @@ def test_a_slow_copy_is_measured_again_before_it_is_said() -> None:
 
 
 def test_a_gpu_does_not_forward() -> None:
-    tree = case_of(gpus_under_switches(2)).topology
-    cut = Topology(
-        (*tree.devices, Device("nvfabric", "fabric")),
-        (
-            *(link for link in tree.links if link.b != gpu_address(0)),
-            *(Link(f"{gpu_address(gpu)}/nvlink", gpu_address(gpu), "nvfabric", "nvlink", 25e9) for gpu in (0, 1)),
-        ),
-    )
-    assert route(cut, "gpu0", "gpu1")
-    assert route(cut, "gpu0", "pci0000:00") is None
+    cut = but(gpus_under_switches(2, nvlinks=18), gpu_address(0), parent=None)  # its own way to the host is gone
+    topology = case_of(cut).topology
+    assert route(topology, "gpu0", "gpu1")
+    assert route(topology, "gpu0", "pci0000:00") is None
 
 
 def test_the_daemon_remembers_what_is_not_due() -> None:
