@@ -32,6 +32,6 @@ def not_measured(why: str) -> Callable[[Host], Iterator[Said]]:
     def idle(host: Host) -> Iterator[Said]:
         del host
         how = "run it when the node is idle"
-        yield NotChecked(what="rate", subject="node", why=f"not measured: {why}", how=how)
+        yield NotChecked(what="bandwidth", subject="node", why=f"not measured: {why}", how=how)
 
     return idle

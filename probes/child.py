@@ -13,7 +13,7 @@ from ..models.said import NotChecked, Said
 from ..models.said_lines import decode
 
 _MODULE = f"{__package__}.calls"
-_GIVES = {"ethtool": "Net.max_speed", "host_memory": "rate", "link_load": "Pci.speed", "statvfs": "Mount.free"}
+_GIVES = {"ethtool": "Net.max_speed", "host_memory": "bandwidth", "link_load": "Pci.speed", "statvfs": "Mount.free"}
 
 
 class Children:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import gpu, host, nic, pcie, storage
+from . import gpu, host, lost, nic, pcie, storage
 from .rule import Rule
 
-RULES: tuple[Rule, ...] = (*pcie.RULES, *gpu.RULES, *nic.RULES, *host.RULES, *storage.RULES)
+RULES: tuple[Rule, ...] = (*pcie.RULES, *lost.RULES, *gpu.RULES, *nic.RULES, *host.RULES, *storage.RULES)
 
 __all__ = ["RULES", "Rule"]

@@ -11,32 +11,9 @@ from ..pci_classes import kind_of
 from ..report import Finding
 from ..said import Evidence, NotChecked
 from .rule import Rule
-from .words import location, named
 
 
-def is_gpu(case: Case, function: Pci) -> bool:
-    """A GPU, or something of which was not read what it is."""
-    return function.pci_class is None or function.vendor is None or kind_of(function) == "gpu"
-
-
-def off_the_bus(case: Case, function: Pci) -> Iterator[Finding]:
-    """The function answers no more: its link reads Unknown at width 63."""
-    if function.lost:
-        yield Finding(
-            code="gpu-missing",
-            severity="critical",
-            subject=function.key,
-            subject_name=named(case, function),
-            message=f"{named(case, function)} fell off the bus: it is listed and does not answer",
-            expected="a link",
-            observed="none",
-            cause="power, overheating, or a dead link; the kernel log says which came first",
-            location=location(function),
-            evidence=tuple(function.cites[name] for name in ("speed", "width") if name in function.cites),
-        )
-
-
-def counted(case: Case, node: Node) -> bool:  # noqa: ARG001
+def counted(case: Case, node: Node) -> bool:
     """Where somebody says how many there should be. GPUs of one name come in machines of many sizes."""
     machine = case.machine
     return machine is not None and machine.gpus is not None and bool(machine.product or machine in case.site.machine)
@@ -85,7 +62,6 @@ def xid(case: Case, event: Event) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule("gpu-missing", Pci, ("pci_class",), off_the_bus, is_gpu),
     Rule("gpu-missing", Node, ("Pci", "Pci.pci_class", "Pci.vendor", "Node.product", "Node.vendor"), too_few, counted),
     Rule("gpu-xid", Event, ("kind", "code"), xid),
 )

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from ..case import Case
 from ..facts import Net, Node, Pci, Port, Rdma
-from ..pci_classes import function_number, kind_of
+from ..pci_classes import function_number
 from ..report import Basis, Finding
 from ..said import Evidence
 from ..units import as_gigabits
@@ -156,24 +156,7 @@ def _of_kin(case: Case, port: AnyPort) -> tuple[Basis, float, str] | None:
     return "kin", usual, f"{known.count(usual)} of {len(known)} equal ports of this node run at it"
 
 
-def off_the_bus(case: Case, function: Pci) -> Iterator[Finding]:
-    """The NIC answers no more: its link reads Unknown at width 63."""
-    if function.lost:
-        yield Finding(
-            code="nic-missing",
-            severity="critical",
-            subject=function.key,
-            subject_name=named(case, function),
-            message=f"{named(case, function)} fell off the bus: it is listed and does not answer",
-            expected="a link",
-            observed="none",
-            cause="power, overheating, firmware, or a dead link",
-            location=location(function),
-            evidence=tuple(function.cites[name] for name in ("speed", "width") if name in function.cites),
-        )
-
-
-def counted(case: Case, node: Node) -> bool:  # noqa: ARG001
+def counted(case: Case, node: Node) -> bool:
     """Where somebody says how many there should be."""
     return case.machine is not None and case.machine.rdma is not None
 
@@ -202,10 +185,6 @@ def too_few(case: Case, node: Node) -> Iterator[Finding]:
         else "a NIC that is not on the bus, or whose driver is not loaded",
         evidence=(Evidence("sys/class/infiniband", " ".join(seen) or "empty"),),
     )
-
-
-def _is_nic(case: Case, function: Pci) -> bool:
-    return function.pci_class is None or kind_of(function) == "nic"
 
 
 def _device(case: Case, port: AnyPort) -> str | None:
@@ -238,6 +217,5 @@ RULES = (
     Rule("nic-port-down", Net, ("enabled", "carrier?", "Rdma", "Port"), down, real),
     Rule("nic-rate-low", Port, ("device", "rate"), slow, real),
     Rule("nic-rate-low", Net, ("speed",), slow, real),
-    Rule("nic-missing", Pci, ("pci_class",), off_the_bus, _is_nic),
     Rule("nic-missing", Node, ("Rdma", "Pci", "Node.product", "Node.vendor"), too_few, counted),
 )

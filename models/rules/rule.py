@@ -13,7 +13,7 @@ from ..said import Fact, NotChecked
 Judge: TypeAlias = Callable[[Case, Any], Iterable[Finding | NotChecked]]
 
 
-def anything(case: Case, fact: Any) -> bool:  # noqa: ARG001 (the form of every `where`)
+def anything(case: Case, fact: Any) -> bool:
     """Every thing of the kind is judged."""
     return True
 

@@ -11,7 +11,6 @@ from ..report import Finding
 from ..said import NotChecked
 from .pcie import speed_below, width_below
 from .rule import Rule
-from .words import location, named
 
 
 def on_link(case: Case, function: Pci) -> bool:
@@ -23,23 +22,6 @@ def link(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
     """An NVMe link below what the controller and its slot can do, in width or (under load) in speed."""
     yield from width_below(case, function, "storage-link-slow")
     yield from speed_below(case, function, "storage-link-slow")
-
-
-def off_the_bus(case: Case, function: Pci) -> Iterator[Finding]:
-    """The controller answers no more: its link reads Unknown at width 63."""
-    if function.lost:
-        yield Finding(
-            code="storage-degraded",
-            severity="critical",
-            subject=function.key,
-            subject_name=named(case, function),
-            message=f"{named(case, function)} fell off the bus: it is listed and does not answer",
-            expected="a link",
-            observed="none",
-            cause="power, overheating, firmware, or a dead link",
-            location=location(function),
-            evidence=tuple(function.cites[name] for name in ("speed", "width") if name in function.cites),
-        )
 
 
 def dead(case: Case, controller: Nvme) -> Iterator[Finding]:
@@ -58,7 +40,7 @@ def dead(case: Case, controller: Nvme) -> Iterator[Finding]:
         )
 
 
-def assembled(case: Case, array: Array) -> bool:  # noqa: ARG001
+def assembled(case: Case, array: Array) -> bool:
     """An array of disks; without a level it is being assembled, or a container of other arrays."""
     return array.level is not None
 
@@ -87,7 +69,6 @@ def degraded(case: Case, array: Array) -> Iterator[Finding]:
 
 RULES = (
     Rule("storage-link-slow", Pci, ("pci_class", "width", "max_width", "max_speed"), link, on_link),
-    Rule("storage-degraded", Pci, ("pci_class",), off_the_bus, on_link),
     Rule("storage-degraded", Nvme, ("state",), dead),
     Rule("storage-degraded", Array, ("wanted", "members"), degraded, assembled),
 )
