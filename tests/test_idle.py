@@ -26,7 +26,7 @@ def slow(subject: str, code: str = "bandwidth-low") -> Finding:
 def test_a_busy_node_is_said_to_be_busy_once() -> None:
     lost, run = ask(not_measured("the CPUs are 93 % busy"), Recorded(1000, {}))
     assert lost == NotChecked(
-        what="rate", subject="node", why="not measured: the CPUs are 93 % busy", how="run it when the node is idle"
+        what="bandwidth", subject="node", why="not measured: the CPUs are 93 % busy", how="run it when the node is idle"
     )
     assert isinstance(run, Run)
     assert run.ok

@@ -107,7 +107,7 @@ def test_a_pipe_does_not_block(machine: Machine, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "code"), [(BIGGEST_FILE, None), (BIGGEST_FILE + 1, errno.EFBIG), (1 << 40, errno.EFBIG)]
+    ("size", "code"), [(BIGGEST_FILE, None), (BIGGEST_FILE + 1, errno.EFBIG), (1 << 30, errno.EFBIG)]
 )
 def test_large_files(machine: Machine, tmp_path: Path, size: int, code: int | None) -> None:
     host, name = machine
@@ -132,20 +132,16 @@ def test_links_stay_inside_the_root(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("outside")
     (tmp_path / "folder").mkdir()
     for link, target in {
-        "absolute": "/etc/hostname", "etc/absolute": "/etc/hostname", "etc/up": "../../../../../../etc/hostname", "slash": "/", "etc/parent": "..",
-        "secret": f"{tmp_path}/secret", "etc/secret": "../../secret", "out": "../folder",
+        "absolute": "/etc/hostname", "etc/absolute": "/etc/hostname", "etc/up": "../../../../../../etc/hostname",
+        "slash": "/", "etc/parent": "..", "secret": f"{tmp_path}/secret", "etc/secret": "../../secret",
+        "out": "../folder",
     }.items():  # fmt: skip
         (root / link).symlink_to(target)
     host = Live(str(root))
     inside = (
-        "absolute",
-        "etc/absolute",
-        "etc/up",
-        "slash/etc/hostname",
-        "etc/parent/etc/hostname",
-        "../../etc/hostname",
+        "absolute", "etc/absolute", "etc/up", "slash/etc/hostname", "etc/parent/etc/hostname", "../../etc/hostname",
         "slash/absolute",
-    )
+    )  # fmt: skip
     for path in inside:
         assert host.read(path) == "inside"
         assert host.resolve(path) == "etc/hostname"
