@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
@@ -14,7 +15,7 @@ import click
 from .. import __version__
 
 EXIT = {"ok": 0, "degraded": 1, "failed": 2, "unknown": 3}
-BAD_INPUT = 64  # EX_USAGE of sysexits.h
+BAD_INPUT, OUR_BUG = 64, 70  # EX_USAGE and EX_SOFTWARE of sysexits.h
 INTERRUPTED, READER_LEFT = 130, 141  # as shells show what SIGINT and SIGPIPE ended
 
 
@@ -39,6 +40,10 @@ class Commands(click.Group):
             error = wrong
         except OSError as refused:
             error = click.ClickException(f"{refused.filename or 'standard output'}: {refused.strerror or refused}")
+        except Exception:  # nothing of ours may look like "degraded", which Python's own 1 would
+            traceback.print_exc()
+            click.echo("This is a fault in linkgauge itself: please report it, with a capture.", err=True)
+            sys.exit(OUR_BUG)
         with suppress(OSError):  # a disk may be full under standard error too
             error.show()
         sys.exit(BAD_INPUT)

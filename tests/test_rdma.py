@@ -178,6 +178,33 @@ def test_the_network_device_of_a_port(files: dict[str, Entry], netdev: str | Non
     assert ports(said_of(files))["mlx5_0/1"].netdev == netdev
 
 
+def gaps(first: str) -> list[NotChecked]:
+    """What is said of the refused and the garbled."""
+    return [
+        NotChecked(what="Rdma.board_id", subject="mlx5_0", why=rf"{MLX}/board_id: '\x1b[31m' is not a line of text"),
+        NotChecked(
+            what="Port.state", subject="mlx5_0/1", why=f"{first}/state: 'ACTIVE' is not a number and its name"
+        ),
+        NotChecked(what="Port.rate", subject="mlx5_0/1", why=f"{first}/rate: 'fast' is not a rate"),
+        NotChecked(
+            what="Port.netdev", subject="mlx5_0/1", why=f"{first}/gid_attrs/ndevs/0: Permission denied",
+            how="run as root",
+        ),
+        NotChecked(
+            what="Port.counters", subject="mlx5_0/1",
+            why=f"{first}/counters/link_downed: 'many' is not a number; 1 more counters would not say",
+        ),
+        NotChecked(
+            what="Rdma.hw_counters", subject="rdmap32s1", why=f"{EFA}/hw_counters: Permission denied",
+            how="run as root",
+        ),
+        NotChecked(
+            what="Port.hw_counters", subject="rdmap32s1/1", why=f"{EFA}/ports/1/hw_counters: Input/output error"
+        ),
+        NotChecked(what="Port", subject="rxe0", why=f"{RXE}/ports: Permission denied", how="run as root"),
+    ]  # fmt: skip
+
+
 def test_what_is_refused_or_garbled_hides_nothing_else() -> None:
     first = f"{MLX}/ports/1"
     said = said_of(
@@ -194,25 +221,7 @@ def test_what_is_refused_or_garbled_hides_nothing_else() -> None:
             f"{RXE}/ports": Folder(SHUT),
         }
     )
-    assert missed(said) == [
-        NotChecked(what="Rdma.board_id", subject="mlx5_0", why=rf"{MLX}/board_id: '\x1b[31m' is not a line of text"),
-        NotChecked(
-            what="Port.state", subject="mlx5_0/1", why=f"{first}/state: 'ACTIVE' is not a number and its name"
-        ),
-        NotChecked(what="Port.rate", subject="mlx5_0/1", why=f"{first}/rate: 'fast' is not a rate"),
-        NotChecked(
-            what="Port.netdev", subject="mlx5_0/1", why=f"{first}/gid_attrs/ndevs/0: Permission denied", how="run as root"
-        ),
-        NotChecked(
-            what="Port.counters", subject="mlx5_0/1",
-            why=f"{first}/counters/link_downed: 'many' is not a number; 1 more counters would not say",
-        ),
-        NotChecked(what="Rdma.hw_counters", subject="rdmap32s1", why=f"{EFA}/hw_counters: Permission denied", how="run as root"),
-        NotChecked(
-            what="Port.hw_counters", subject="rdmap32s1/1", why=f"{EFA}/ports/1/hw_counters: Input/output error"
-        ),
-        NotChecked(what="Port", subject="rxe0", why=f"{RXE}/ports: Permission denied", how="run as root"),
-    ]  # fmt: skip
+    assert missed(said) == gaps(first)
     read = ports(said)["mlx5_0/1"]
     left = Port(key="mlx5_0/1", device="mlx5_0", physical_state="LinkUp", lid=26, link_layer="Ethernet")
     assert replace(read, cites={}) == left
