@@ -21,6 +21,7 @@ Source: TypeAlias = Callable[[Host], Iterable[Said]]
 
 _log = logging.getLogger("linkgauge")
 _HOUR = 3600.0
+_LONGEST = 48 * _HOUR  # a daemon must not grow with its age
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +96,11 @@ def cycle(host: Host, due: Mapping[str, Source], site: Site, memory: Memory) -> 
 
 
 def thin(said: Iterable[Said], now: float) -> tuple[Observation, ...]:
-    """The observations of the last hour; of older ones, the first of each thing in each hour."""
+    """The observations of the last hour; of the two days before, the first of each thing in each hour."""
     kept: list[Observation] = []
     older: set[tuple[object, str, int]] = set()
     for one in said:
-        if not isinstance(one, Observation):
+        if not isinstance(one, Observation) or one.at < now - _LONGEST:
             continue
         mark = (one.about, one.quantity, int(one.at // _HOUR))
         if one.at > now - _HOUR:

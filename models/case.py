@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from .merge import Conflict, Facts
 from .report import Context, Origin
@@ -35,6 +35,19 @@ class Case:
     now: float  # seconds since 1970
     origin: Origin
     context: Context
+
+    @cached_property
+    def memo(self) -> dict[str, Any]:
+        """What rules worked out of this case once, by their own names for it."""
+        return {}
+
+    @cached_property
+    def earlier(self) -> Mapping[tuple[Flow | str, str], tuple[Observation, ...]]:
+        """The past by what it is about and the quantity, oldest first."""
+        series: dict[tuple[Flow | str, str], list[Observation]] = defaultdict(list)
+        for one in sorted(self.past, key=lambda one: one.at):
+            series[one.about, one.quantity].append(one)
+        return {key: tuple(several) for key, several in series.items()}
 
     @cached_property
     def observed(self) -> Mapping[Flow | str, tuple[Observation, ...]]:

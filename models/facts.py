@@ -21,6 +21,7 @@ class Node(Fact):
     product: str | None = None  # sys/class/dmi/id/product_name
     board: str | None = None  # sys/class/dmi/id/board_name
     bios: str | None = None  # sys/class/dmi/id/bios_version
+    booted: float | None = None  # proc/stat btime, seconds since 1970
     virtual: bool | None = None  # runs under a hypervisor
     hypervisor: str | None = None  # its name: "KVM", "Amazon Nitro", "Microsoft Hyper-V" ...
 
@@ -101,6 +102,7 @@ class Net(Fact):
     enabled: bool | None = None  # flags & IFF_UP: somebody wants it up
     link_type: str | None = None  # "ethernet", "infiniband", "loopback" ... from ARPHRD numbers
     port: int | None = None  # dev_port
+    port_name: str | None = None  # phys_port_name: "p0"; "pf0vf1" is the host's end of a virtual function
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +162,7 @@ class Array(Fact):
     members: tuple[str, ...] | None = None  # keys of Disk facts
     wanted: int | None = None  # raid_disks
     missing: int | None = None  # degraded; None: the level has no redundancy
-    faulty: tuple[str, ...] | None = None  # members in state faulty
+    faulty: tuple[str, ...] | None = None  # members that the kernel gave up, or that were pulled out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

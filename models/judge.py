@@ -15,6 +15,7 @@ from .report import Finding, Level, Profile, Report, Seen
 from .rules import RULES, Rule
 from .said import Fact, Flow, NotChecked, Observation
 from .site import Site
+from .unasked import unasked
 from .units import as_utc
 from .verdict import verdict
 
@@ -27,7 +28,7 @@ def judge(case: Case) -> Report:
     measured = levels(case)
     found = [_finish(case, finding) for finding in attribute(case, measured, states)]
     found.sort(key=lambda one: (bool(one.silenced), _ORDER.index(one.severity), one.code, one.subject))
-    not_checked = (*case.not_checked, *gaps, *_without_expectation(measured))
+    not_checked = (*case.not_checked, *gaps, *_without_expectation(measured), *unasked(case))
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}
     return Report(
@@ -64,8 +65,9 @@ def apply_rules(case: Case) -> tuple[list[Finding], list[NotChecked], dict[str, 
 
 def _apply(case: Case, rule: Rule) -> tuple[list[Finding | NotChecked], bool | None]:
     """What the rule tells; and whether it could be judged, None where there was nothing to judge."""
-    if any(lost.what in rule.foreign for lost in case.not_checked):
-        return [], False
+    foreign = [lost for lost in case.not_checked if lost.what in rule.foreign]
+    if any(lost.subject == "node" or rule.over is Node for lost in foreign):
+        return [], False  # a rule over the node looks at everything, and one that is hidden may change its mind
     things: dict[str, Fact] = {key: thing for key, thing in case.of(rule.over).items() if rule.where(case, thing)}
     lost = any(
         one.what in rule.wanted and (one.subject in things or one.subject not in case.of(rule.over))
@@ -73,7 +75,7 @@ def _apply(case: Case, rule: Rule) -> tuple[list[Finding | NotChecked], bool | N
     )
     judged = [thing for thing in things.values() if all(getattr(thing, name) is not None for name in rule.required)]
     told = [one for thing in judged for one in rule.judge(case, thing)]
-    return told, False if lost else True if judged else None
+    return told, False if lost or foreign else True if judged else None
 
 
 def _finish(case: Case, finding: Finding) -> Finding:

@@ -41,9 +41,12 @@ def _array(host: Host, name: str, folder: str, files: list[str]) -> Iterator[Sai
     reading.take("wanted", "raid_disks", _disks)
     reading.take("missing", "degraded", count)
     # A member that was pulled out has no link to its disk any more; the name stays.
-    disks = {member: reading.target("members", f"{member}/block") or member[len(_MEMBER) :] for member in members}
+    links = {member: reading.target("members", f"{member}/block") for member in members}
+    disks = {member: link or member[len(_MEMBER) :] for member, link in links.items()}
     reading.set(members=tuple(disks.values()))
     faulty = {disk: _is_faulty(host, reading, f"{folder}/{member}/state") for member, disk in disks.items()}
+    if not reading.missed("members"):
+        faulty.update({disks[member]: True for member, link in links.items() if link is None})
     if any(faulty.values()) or None not in faulty.values():
         reading.set(faulty=tuple(disk for disk, is_faulty in faulty.items() if is_faulty))
     yield from reading.said()

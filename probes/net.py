@@ -55,6 +55,7 @@ def _device(host: Host, name: str, folder: str) -> Iterator[Said]:
         reading.take("carrier", "carrier", flag, means=errno.EINVAL)
     reading.take("mtu", "mtu", count)
     reading.take("port", "dev_port", count)
+    reading.take("port_name", "phys_port_name", word, means=errno.EOPNOTSUPP)
     reading.set(
         address=pci_function(folder),
         driver=None if virtual else reading.target("driver", "device/driver"),

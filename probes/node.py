@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ..models.facts import Node
 from ..models.said import Said
 from .host import Host, Unreadable
+from .kernel_log import STAT
 from .parsers import word
 from .reading import Reading
 
@@ -46,6 +47,7 @@ def read_node(host: Host) -> Iterator[Said]:
     """One `Node`. `virtual` is None where nothing is certain: an Arm machine has no flag that says so."""
     reading = Reading(host, Node, "node", "")
     dmi = {field: reading.take(field, path, word) for field, path in _FIELDS.items()}
+    reading.take("booted", STAT, _boot_time)
     vendor, product = dmi["vendor"] or "", dmi["product"] or ""
     named, marked = _named(vendor, product), _marked(host, reading)
     cloud = next((name for start, name in _CLOUDS.items() if vendor.startswith(start)), None)
@@ -58,6 +60,13 @@ def read_node(host: Host) -> Iterator[Said]:
         # Firmware of QEMU runs with and without KVM; the kernel knows which.
         reading.set(hypervisor=(marked or named) if named == "QEMU" else named or cloud or marked)
     yield from reading.said()
+
+
+def _boot_time(stat: str) -> float:
+    found = re.search(r"^btime ([0-9]{1,12})$", stat, re.MULTILINE)
+    if not found:
+        raise ValueError("has no btime")
+    return float(found[1])
 
 
 def _named(vendor: str, product: str) -> str | None:

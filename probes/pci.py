@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 
 from ..models.facts import HostBridge, Pci
+from ..models.pci_classes import kind_of
 from ..models.said import Evidence, NotChecked, Observation, Said
 from .host import Host, Unreadable
 from .parsers import count, hexadecimal, is_lost, known, pcie_speed, pcie_width, word
@@ -20,6 +21,7 @@ _ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _LINK = {"speed": "current_link_speed", "width": "current_link_width",
          "max_speed": "max_link_speed", "max_width": "max_link_width"}  # fmt: skip
 # Unsupported requests are left out of the sums: looking for devices that are not there causes them on healthy machines.
+_EXPRESS = frozenset({"gpu", "nvme", "nvswitch"})
 _HARMLESS = frozenset({"UnsupReq"})
 
 
@@ -61,27 +63,39 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
     reading.take("subdevice", "subsystem_device", hexadecimal)
     reading.take("numa", "numa_node", known)
     reading.take("label", "label", word)
-    _link(reading)
+    physfn = reading.target("physfn", "physfn")
+    on_link = parent is not None and ADDRESS.fullmatch(parent) and address.endswith(".0") and not physfn
+    _link(reading, bool(on_link))
     reading.set(
         parent=parent,
         driver=reading.target("driver", "driver"),
         iommu_group=reading.target("iommu_group", "iommu_group", count),
-        physfn=reading.target("physfn", "physfn"),
+        physfn=physfn,
         slot=slot,
     )
     yield from reading.said()
 
 
-def _link(reading: Reading) -> None:
-    """The four link attributes. The kernel gives all or none of them, so one that is absent beside others is missed."""
+def _link(reading: Reading, on_link: bool) -> None:
+    """The four link attributes. The kernel gives all or none of them, so one that is absent beside others is missed.
+
+    All are absent of conventional PCI, before Linux 4.13, and in sandboxes. Of what exists as PCI Express alone, and is
+    `on_link` as function 0 below a bridge, they are missed too.
+    """
     for field, name in _LINK.items():
         reading.take(field, name, pcie_width if field.endswith("width") else pcie_speed)
     if is_lost(reading.text("speed"), reading.text("width")):
-        reading.set(lost=True, speed=None, width=None, max_speed=None, max_width=None)
+        # A function that sleeps in D3cold has no power: before Linux 6.18, reading its link did not wake it.
+        asleep = reading.peek("power_state") == "D3cold"
+        reading.set(lost=not asleep, speed=None, width=None, max_speed=None, max_width=None)
+        if asleep:
+            reading.miss("link", "it sleeps without power (D3cold)", "wake it: use the device")
     elif absent := [field for field in _LINK if field in reading.absent]:
         if len(absent) < len(_LINK):
             for field in absent:
                 reading.miss(field, f"{_LINK[field]} is not there, though other link attributes are")
+        elif on_link and kind_of(reading.fact()) in _EXPRESS:
+            reading.miss("width", "the kernel shows no link attributes", "Linux 4.13 or later, with all of sysfs")
     else:
         reading.set(lost=False)
 

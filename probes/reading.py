@@ -54,16 +54,27 @@ class Reading:
         """Fields that stand in no file of their own."""
         self._fields.update(fields)
 
+    def missed(self, field: str) -> bool:
+        """Whether the field could not be read."""
+        return any(known.what == f"{self._kind.__name__}.{field}" for known in self._lost)
+
     def miss(self, field: str, why: str, how: str | None = None) -> None:
         """Say that a field was wanted and could not be read; of several reasons, the first is enough."""
-        what = f"{self._kind.__name__}.{field}"
-        if all(known.what != what for known in self._lost):
+        if not self.missed(field):
+            what = f"{self._kind.__name__}.{field}"
             self._lost.append(NotChecked(what=what, subject=self._key, why=why, how=how))
 
     def text(self, field: str) -> str | None:
         """What stood in the field's file; None where it was not read or made no sense."""
         cite = self._cites.get(field)
         return cite.text if cite else None
+
+    def peek(self, name: str) -> str | None:
+        """The text of a file that is no field; None where it is not here or would not say."""
+        try:
+            return self._host.read(self._path(name))
+        except Unreadable:
+            return None
 
     def target(self, field: str, name: str, parse: Parser = word) -> Any:
         """The last part of where the link `name` leads: a driver, an IOMMU group; None where there is no such link."""
@@ -79,7 +90,11 @@ class Reading:
     def _path(self, name: str) -> str:
         return f"{self._folder}/{name}" if self._folder else name
 
+    def fact(self) -> Any:
+        """The fact as far as it was read."""
+        return self._kind(key=self._key, cites=self._cites, **self._fields)
+
     def said(self) -> Iterator[Said]:
         """What could not be read, then the fact."""
         yield from self._lost
-        yield self._kind(key=self._key, cites=self._cites, **self._fields)
+        yield self.fact()

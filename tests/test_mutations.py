@@ -10,7 +10,7 @@ from nodes import found, missed, node, report_of, with_entry
 
 from linkgauge.models.said import Evidence, Observation
 from linkgauge.models.said_lines import encode
-from linkgauge.probes.entries import Refused
+from linkgauge.probes.entries import Folder, Link, Refused
 from linkgauge.probes.recorded import Recorded
 
 Mutation: TypeAlias = Callable[[Recorded], Recorded]
@@ -90,6 +90,30 @@ def logged(text: str) -> Mutation:
     )
 
 
+def driver(address: str, name: str | None) -> Mutation:
+    """Bound to another driver, or to none."""
+    link = Link(f"/sys/bus/pci/drivers/{name}") if name else None
+
+    def mutate(recorded: Recorded) -> Recorded:
+        target = with_entry(recorded, f"sys/bus/pci/drivers/{name}", Folder()) if name else recorded
+        return with_entry(target, f"{place(recorded, f'{DEVICES}/{address}')}/driver", link)
+
+    return mutate
+
+
+def without_links(address: str) -> Mutation:
+    """A kernel that shows no link attributes of the function."""
+    names = [f"{end}_link_{what}" for end in ("current", "max") for what in ("speed", "width")]
+
+    def mutate(recorded: Recorded) -> Recorded:
+        folder = place(recorded, f"{DEVICES}/{address}")
+        for name in names:
+            recorded = with_entry(recorded, f"{folder}/{name}", None)
+        return recorded
+
+    return mutate
+
+
 def gone(path: str) -> Mutation:
     return lambda recorded: with_entry(recorded, path, None)
 
@@ -131,6 +155,7 @@ ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
         ("port slow", SPEED_10G, ("nic-rate-low", "mlx5_0/1"), None),
         ("NVMe on x2", width("0000:32:00.0", 2), ("storage-link-slow", "0000:32:00.0"), None),
         ("NVMe dead", write("sys/class/nvme/nvme1/state", "dead"), ("storage-degraded", "nvme1"), None),
+        ("array broken", write("sys/class/block/md0/md/array_state", "broken"), ("storage-degraded", "md0"), None),
         ("array degraded", write("sys/class/block/md0/md/raid_disks", "5"), ("storage-degraded", "md0"), None),
         (
             "no memory",
@@ -171,6 +196,12 @@ ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
         ("NVMe on x2", width("0000:1d:00.0", 2), ("storage-link-slow", "0000:1d:00.0"), None),
         ("GPU lost", lost("0000:1b:00.0"), ("gpu-missing", "0000:1b:00.0"), None),
         ("NIC lost", lost("0000:1c:00.0"), ("nic-missing", "0000:1c:00.0"), None),
+        ("GPU without driver", driver("0000:1b:00.0", None), ("gpu-driver-failed", "0000:1b:00.0"), None),
+        ("GPU lent to a guest", driver("0000:1b:00.0", "vfio-pci"), ("gpu-driver-failed", "0000:1b:00.0"), None),
+        ("no subnet manager", write(PORT.format("mlx5_2", "state"), "2: INIT"), ("nic-port-down", "mlx5_2/1"), None),
+        ("no link shown", without_links("0000:1b:00.0"), None, ("Pci.width", "0000:1b:00.0")),
+        ("GPU on x0", write(f"{DEVICES}/0000:1b:00.0/current_link_width", "0"), None, ("Pci.width", "0000:1b:00.0")),
+        ("one that hides", refuse(f"{DEVICES}/0000:1c:00.0/vendor"), None, ("Pci.vendor", "0000:1c:00.0")),
         ("Xid", logged(XID), ("gpu-xid", "0000:1b:00.0"), None),
         (
             "GPU at rest",
@@ -207,6 +238,27 @@ def test_mutation(name: str, what: str, mutation: Mutation, finding: Named, gap:
     assert [(one.code, one.subject) for one in new] == ([finding] if finding else []), what
     assert missed(broken) - missed(base) == ({gap} if gap else set()), what
     assert all(one.message and one.evidence and one.remedy and one.cause for one in new)
+
+
+def test_severities() -> None:
+    """What closes a gate, what warns, and what is worth knowing."""
+    expected = {
+        ("hgx-h100", "GPU on x8"): "critical",
+        ("hgx-h100", "port down"): "critical",
+        ("hgx-h100", "no subnet manager"): "critical",
+        ("hgx-h100", "GPU without driver"): "critical",
+        ("hgx-h100", "GPU lent to a guest"): "info",
+        ("hgx-h100", "uplink built slow"): "info",
+        ("server-raid", "NVMe on x2"): "warning",
+        ("server-raid", "array broken"): "critical",
+        ("desktop", "port down"): "info",
+        ("vm-p5", "EFA missing"): "warning",
+    }
+    for (name, what), severity in expected.items():
+        row = next(row for row in ROWS[name] if row[0] == what)
+        assert [f.severity for f in report_of(row[1](node(name))).findings if (f.code, f.subject) == row[2]] == [
+            severity
+        ]
 
 
 def test_described_nodes_are_healthy() -> None:

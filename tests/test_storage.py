@@ -168,8 +168,8 @@ def test_arrays() -> None:
 
 def test_arrays_that_would_not_say() -> None:
     files = {
-        **array("md0", "raid1", "clean", "two"), f"{BLOCK}/md0/md/dev-sda/state": BROKEN,
-        **array("md1", "raid1", "clean", "2"), f"{BLOCK}/md1/md/dev-sdb/state": BROKEN,
+        **array("md0", "raid1", "clean", "two"), **member("md0", "sda", ""), f"{BLOCK}/md0/md/dev-sda/state": BROKEN,
+        **array("md1", "raid1", "clean", "2"), **member("md1", "sdb", ""), f"{BLOCK}/md1/md/dev-sdb/state": BROKEN,
         **member("md1", "sdc", "faulty"), f"{BLOCK}/md2/md": Folder(BROKEN),
     }  # fmt: skip
     md0, md1 = f"{BLOCK}/md0/md", f"{BLOCK}/md1/md"

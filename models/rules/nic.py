@@ -4,59 +4,53 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
-from typing import TypeAlias
+from typing import Literal
 
 from ..case import Case
-from ..facts import Net, Node, Pci, Port, Rdma
-from ..pci_classes import function_number
-from ..report import Basis, Finding
+from ..facts import Net, Node, Port, Rdma
+from ..report import Basis, Finding, Severity
 from ..said import Evidence
 from ..units import as_gigabits
+from .ports import AnyPort, Role, adapter_name, function_of, kin, network_of, rate_of, real, role_of, up
 from .rule import Rule
-from .words import location, named
+from .words import location
 
-AnyPort: TypeAlias = "Port | Net"
 _FEWEST_KIN = 2
 
 
-def real(case: Case, port: AnyPort) -> bool:
-    """A port of hardware whose state means something, judged once: not through its network device as well.
-
-    The efa driver hard-codes ACTIVE and LinkUp (drivers/infiniband/hw/efa/efa_verbs.c, efa_query_port); software
-    devices (rxe, siw) have no port of their own.
-    """
-    if isinstance(port, Port):
-        adapter = case.of(Rdma).get(port.device or "")
-        return bool(adapter and adapter.address and adapter.driver != "efa")
-    shared = any(other.netdev == port.key for other in case.of(Port).values())
-    return bool(port.address) and port.link_type == "ethernet" and not shared
-
-
 def down(case: Case, port: AnyPort) -> Iterator[Finding]:
-    """A port that should be up and is not. Spare ports are none: nobody wants them up, and their kin are down too."""
-    if up(port) is not False:
-        return
-    role = _role(case, port)
-    network = _network(case, port)
-    if role is None and not (network and network.enabled):
+    """A port that should be up and is not."""
+    network = network_of(case, port)
+    wanted = isinstance(port, Port) and port.link_layer == "InfiniBand" or (network is not None and network.enabled)
+    role = role_of(case, port)
+    if up(port) is not False or not (role or wanted):
         return
     state, fields = _state(port)
+    severity, why = _without_role(case, port) if role is None else (role.severity, role.why)
     yield Finding(
         code="nic-port-down",
-        severity="critical" if role else "info",
+        severity=severity,
+        confidence=_confidence(role),
         subject=port.key,
-        subject_name=_adapter_name(case, port),
-        message=f"port {port.key} is down ({state})"
-        + (f"; {role[1]}" if role else "; it is switched on, and nothing says that a cable belongs there"),
+        subject_name=adapter_name(case, port),
+        message=f"port {port.key} is down ({state}); {why}",
         expected="up",
         observed=state,
-        basis=role[0] if role else None,
-        expected_source=role[1] if role else None,
+        basis=role.basis if role else None,
+        expected_source=role.why if role else None,
         cause="cable, transceiver, the port at the other end, or no subnet manager",
         location=_location(case, port),
         evidence=_evidence(port, fields),
     )
+
+
+def _without_role(case: Case, port: AnyPort) -> tuple[Severity, str]:
+    """Of a port of which nothing says that it belongs to the fabric: worth knowing, and more if none of many is up."""
+    alike = kin(case, port)
+    gpus = sum(1 for device in case.topology.devices if device.kind == "gpu")
+    if isinstance(port, Port) and alike and gpus > 1 and not any(up(other) for other in alike):
+        return "warning", f"none of {len(alike) + 1} equal ports of this GPU node is up"
+    return "info", "nothing says that a cable belongs there"
 
 
 def _state(port: AnyPort) -> tuple[str, tuple[str, ...]]:
@@ -68,71 +62,37 @@ def _state(port: AnyPort) -> tuple[str, tuple[str, ...]]:
 
 def slow(case: Case, port: AnyPort) -> Iterator[Finding]:
     """A port that runs below what both its ends can do, or below its kin."""
-    rate = port.rate if isinstance(port, Port) else port.speed
+    rate = rate_of(case, port)
     if rate is None or up(port) is not True:
         return
-    role = _role(case, port)
-    able = _both_ends(_network(case, port)) or _of_kin(case, port)
+    able = _both_ends(network_of(case, port)) or _of_kin(case, port)
     if able is None or rate >= able[1]:
         return
     basis, best, source = able
+    role = role_of(case, port)
+    function = function_of(case, port)
     yield Finding(
         code="nic-rate-low",
-        severity="critical" if role else "info",
+        severity=role.severity if role else "info",
+        confidence=_confidence(role),
         subject=port.key,
-        subject_name=_adapter_name(case, port),
+        subject_name=adapter_name(case, port),
         message=f"port {port.key} runs at {as_gigabits(rate)} of {as_gigabits(best)}",
         expected=best,
         observed=rate,
         unit="bytes_per_second",
         basis=basis,
         expected_source=source,
-        cause="cable or transceiver of a lower rate, lanes that did not train, or a limit at the other end",
-        limits={f"{_device(case, port)}>{port.key}": rate},
+        cause="a cable, transceiver or port at the other end that is of a lower rate, or lanes that did not train",
+        limits={f"{function.key}>{port.key}": rate} if function else {},
         location=_location(case, port),
         evidence=_evidence(port, ("rate", "speed")),
     )
 
 
-def up(port: AnyPort) -> bool | None:
-    """Whether the port carries traffic; None where it does not say."""
-    if isinstance(port, Net):
-        return False if port.enabled is False else port.carrier
-    return None if port.state is None else port.state == "ACTIVE"
-
-
-def kin(case: Case, port: AnyPort) -> list[AnyPort]:
-    """The same port of the same product elsewhere in the node: port 2 of every card is not kin of port 1."""
-    mine = _product(case, port)
-    others: list[AnyPort] = list(case.of(Port).values()) if isinstance(port, Port) else list(case.of(Net).values())
-    return [other for other in others if other.key != port.key and mine and _product(case, other) == mine]
-
-
-def _product(case: Case, port: AnyPort) -> tuple[object, ...] | None:
-    function = _function(case, port)
-    if function is None:
-        return None
-    adapter = case.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
-    numbers = (function_number(function.key), port.key.rpartition("/")[2] if adapter else port.port)  # type: ignore[union-attr]
-    ids = (function.vendor, function.device, function.subdevice, function.physfn is None)
-    return *ids, adapter.board_id if adapter else None, numbers
-
-
-def _role(case: Case, port: AnyPort) -> tuple[Basis, str] | None:
-    """Why the port belongs to the fabric, and by what basis; None where nothing says so."""
-    names = [port.key, *([port.device or ""] if isinstance(port, Port) else [])]
-    if any(fnmatchcase(name, pattern) for name in names for pattern in case.site.fabric):
-        return "site", "the site file names it as fabric"
-    alike = kin(case, port)
-    working = [other for other in alike if up(other)]
-    if len(working) >= _FEWEST_KIN and 2 * len(working) > len(alike):
-        return "kin", f"{len(working)} of {len(alike)} equal ports of this node are up"
-    return None
-
-
-def _network(case: Case, port: AnyPort) -> Net | None:
-    """The network device of the port."""
-    return case.of(Net).get(port.netdev or "") if isinstance(port, Port) else port
+def _confidence(role: Role | None) -> Literal["certain", "likely"]:
+    """What only kin say is likely: a node may have equal NICs for unequal networks."""
+    return "certain" if role is None or role.severity == "critical" else "likely"
 
 
 def _both_ends(port: Net | None) -> tuple[Basis, float, str] | None:
@@ -146,8 +106,7 @@ def _both_ends(port: Net | None) -> tuple[Basis, float, str] | None:
 
 def _of_kin(case: Case, port: AnyPort) -> tuple[Basis, float, str] | None:
     """What most equal ports of this node run at."""
-    rates = [other.rate if isinstance(other, Port) else other.speed for other in kin(case, port) if up(other)]
-    known = [rate for rate in rates if rate is not None]
+    known = [rate for other in kin(case, port) if up(other) and (rate := rate_of(case, other)) is not None]
     if len(known) < _FEWEST_KIN:
         return None
     usual = statistics.mode(known)
@@ -187,24 +146,8 @@ def too_few(case: Case, node: Node) -> Iterator[Finding]:
     )
 
 
-def _device(case: Case, port: AnyPort) -> str | None:
-    function = _function(case, port)
-    return function.key if function else None
-
-
-def _function(case: Case, port: AnyPort) -> Pci | None:
-    adapter = case.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
-    address = adapter.address if adapter else None if isinstance(port, Port) else port.address
-    return case.of(Pci).get(address or "")
-
-
-def _adapter_name(case: Case, port: AnyPort) -> str | None:
-    function = _function(case, port)
-    return named(case, function) if function else None
-
-
 def _location(case: Case, port: AnyPort) -> dict[str, str | int | None]:
-    function = _function(case, port)
+    function = function_of(case, port)
     return location(function) if function else {}
 
 
@@ -214,7 +157,7 @@ def _evidence(port: AnyPort, fields: tuple[str, ...]) -> tuple[Evidence, ...]:
 
 RULES = (
     Rule("nic-port-down", Port, ("device", "state", "Rdma"), down, real),
-    Rule("nic-port-down", Net, ("enabled", "carrier?", "Rdma", "Port"), down, real),
+    Rule("nic-port-down", Net, ("enabled", "carrier?"), down, real),
     Rule("nic-rate-low", Port, ("device", "rate"), slow, real),
     Rule("nic-rate-low", Net, ("speed",), slow, real),
     Rule("nic-missing", Node, ("Rdma", "Pci", "Node.product", "Node.vendor"), too_few, counted),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..case import Case
 from ..facts import Node, Pci
 from ..link_rates import rated
-from ..pci_classes import kind_of
+from ..pci_classes import INTEL, NVIDIA, card_of, kind_of
 from ..pci_tree import emulated, functions_above
 from ..report import Finding
 from ..said import NotChecked, Observation
@@ -18,6 +18,7 @@ from .words import gap, location, named
 # Correctable errors that need a look: 8 a minute on a GPU's 16 lanes (DCGM_LIMIT_MAX_PCIREPLAY_RATE in DCGM's
 # health watch), so by lane and second.
 _CORRECTABLE = 8 / 60 / 16
+_FEWEST = 8  # below, a rate over a short time is chance
 # Adapters that hypervisors make up whole; their links carry nothing.
 _EMULATED = "a virtual machine shows {}; its PCI tree is emulated"
 _LOOK_ON_HOST = "look on the host, or set trust_virtual_links in the site file"
@@ -38,19 +39,23 @@ def width_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
     """The width rule under the code of whatever hangs on the link."""
     link = case.topology.link_below[function.key]
     port = case.of(Pci)[link.a]
-    if function.width is None or function.max_width is None or function.width >= function.max_width:
+    if function.max_width is None or (function.width or 0) >= function.max_width:
         return
-    if made_up(case, function):
+    if function.width is None:
+        if not made_up(case, function):
+            yield from gap(case, "Pci.width", function.key, "its link says x0: not trained, or not shown")
+    elif made_up(case, function):
         seen = f"x{function.width} of x{function.max_width}"
         yield from gap(case, "Pci.width", function.key, _EMULATED.format(seen), _LOOK_ON_HOST)
     elif port.max_width is None:
         why = f"at x{function.width} of its x{function.max_width}, and {port.key} above does not say what it can do"
         yield from gap(case, "Pci.max_width", port.key, why, "read the slot's width in the board's manual")
     elif function.width < (both := min(function.max_width, port.max_width)):
+        split = _split(case, function, port)
         speed = function.max_speed if port.max_speed is None else min(function.max_speed or 0, port.max_speed)
         yield Finding(
             code=code,
-            severity="warning" if code.startswith("storage") else "critical",
+            severity="info" if split else "warning" if code.startswith("storage") else "critical",
             subject=function.key,
             subject_name=named(case, function),
             message=f"{named(case, function)} runs on x{function.width}, both ends support x{both}"
@@ -62,11 +67,30 @@ def width_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
             unit="lanes",
             basis="capability",
             expected_source=f"{function.key} supports x{function.max_width}, {port.key} above it x{port.max_width}",
-            cause=f"trained at x{function.width}: seating, slot, riser or cable, not a setting of the card",
+            cause=split or f"trained at x{function.width}: seating, slot, riser, cable, or a slot split by firmware",
             limits={link.id: rated(speed, function.width)} if speed else {},
             location=location(function),
             evidence=tuple(function.cites[name] for name in ("width", "max_width") if name in function.cites),
         )
+
+
+def _split(case: Case, function: Pci, port: Pci) -> str | None:
+    """By design narrower than the port says: its lanes are shared with its sister ports, or it is a Grace machine's.
+
+    Ports of Intel's desktop processors keep their full width in the capability when the slot is split. On Grace the
+    processor reaches GPUs over NVLink-C2C, and switches get one lane of PCIe for management.
+    """
+    if port.vendor == NVIDIA and kind_of(function) == "bridge":
+        return "a Grace processor needs no more: its GPUs hang on NVLink-C2C"
+    sisters = [
+        link
+        for link in case.topology.link_below.values()
+        if link.a != port.key and card_of(link.a) == card_of(port.key) and case.of(Pci)[link.b].width
+    ]
+    lanes = (function.width or 0) + sum(case.of(Pci)[link.b].width or 0 for link in sisters)
+    if port.vendor == INTEL and sisters and lanes <= (port.max_width or 0):
+        return f"the slot is split: {', '.join(link.b for link in sisters)} has the other lanes"
+    return None
 
 
 def slow(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
@@ -168,10 +192,9 @@ def errors(case: Case, function: Pci) -> Iterator[Finding]:
     for now in case.observed.get(function.key, ()):
         if not now.quantity.startswith("aer_"):
             continue
-        earlier = [o for o in case.past if (o.about, o.quantity) == (now.about, now.quantity) and o.at < now.at]
+        earlier = [one for one in case.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
         kind = now.quantity.removeprefix("aer_")
-        tell = _correctable if kind == "correctable" else _uncorrected
-        told = tell(function, now, sorted(earlier, key=lambda one: one.at))
+        told = _uncorrected(now, earlier) if kind != "correctable" else _correctable(case, function, now, earlier)
         if told is None:
             continue
         text, before = told
@@ -189,18 +212,21 @@ def errors(case: Case, function: Pci) -> Iterator[Finding]:
         )
 
 
-def _correctable(function: Pci, now: Observation, earlier: list[Observation]) -> tuple[str, Observation] | None:
-    """Against the last reading: these errors are retried, and cost bandwidth only when there are many."""
-    if not earlier:
+def _correctable(
+    case: Case, function: Pci, now: Observation, earlier: list[Observation]
+) -> tuple[str, Observation | None] | None:
+    """Against the last reading, or since boot: these errors are retried, and cost bandwidth only when many."""
+    before, node = earlier[-1] if earlier else None, case.of(Node).get("node")
+    start = before.at if before else node.booted if node else None
+    limit = _CORRECTABLE * (function.width or 1)
+    new = now.value - (before.value if before else 0)
+    if start is None or start >= now.at or new < _FEWEST or new / (now.at - start) <= limit:
         return None
-    before, limit = earlier[-1], _CORRECTABLE * (function.width or 1)
-    new, seconds = now.value - before.value, now.at - before.at
-    if new / seconds <= limit:
-        return None
-    return f"{new:.0f} correctable errors in {seconds:.0f} s, more than {60 * limit:.2g} a minute", before
+    span = f"in {now.at - start:.0f} s" if before else f"in the {(now.at - start) / 3600:.0f} hours since boot"
+    return f"{new:.0f} correctable errors {span}, more than {60 * limit:.2g} a minute ({now.evidence.text})", before
 
 
-def _uncorrected(function: Pci, now: Observation, earlier: list[Observation]) -> tuple[str, Observation | None] | None:
+def _uncorrected(now: Observation, earlier: list[Observation]) -> tuple[str, Observation | None] | None:
     """Against the oldest reading of the last hour; without one, since boot."""
     recent = [one for one in earlier if one.at >= now.at - 3600]
     before = recent[0] if recent else None
@@ -219,12 +245,12 @@ def hidden(case: Case, node: Node) -> Iterator[Finding]:
     kinds = ("gpu", "nic", "nvswitch")
     seen = [f for f in case.of(Pci).values() if kind_of(f) in kinds and f.vendor not in _VIRTUAL_VENDORS]
     lost = [f for f in seen if emulated(f, case.of(Pci))]
-    if not lost:
-        return
-    known = case.machine is not None
+    if not any(kind_of(f) == "gpu" for f in lost):
+        return  # what a virtual NIC alone hangs on costs nobody anything
+    harmless = case.machine is not None or len(lost) == 1
     yield Finding(
         code="pcie-topology-hidden",
-        severity="info" if known else "warning",
+        severity="info" if harmless else "warning",
         subject="node",
         message=f"{node.hypervisor or 'the hypervisor'} shows an emulated PCI tree: the links of {len(lost)} of "
         f"{len(seen)} GPUs and NICs cannot be read here",
@@ -237,7 +263,7 @@ def hidden(case: Case, node: Node) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule("pcie-link-narrow", Pci, ("pci_class", "width", "max_width", "Pci"), narrow, on_link),
+    Rule("pcie-link-narrow", Pci, ("pci_class", "width?", "max_width"), narrow, on_link),
     Rule("pcie-link-slow", Pci, ("pci_class", "max_speed"), slow, on_link),
     Rule("pcie-path-bottleneck", Pci, ("pci_class", "max_speed", "max_width"), bottleneck, is_switch),
     Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors),

@@ -47,9 +47,10 @@ def assembled(case: Case, array: Array) -> bool:
 
 def degraded(case: Case, array: Array) -> Iterator[Finding]:
     """An array that runs without all its members, or does not run."""
-    present = len(array.members or ()) - len(array.faulty or ())
-    missing = max(array.missing or 0, (array.wanted or 0) - present)
-    if missing <= 0 and array.state != "inactive":
+    present = set(array.members or ()) - set(array.faulty or ())
+    missing = max(array.missing or 0, (array.wanted or 0) - len(present))
+    stopped = array.state in ("inactive", "broken")  # broken: how raid0 and linear say it, since Linux 5.4
+    if missing <= 0 and not stopped:
         return
     which = f"; {', '.join(array.faulty)} failed" if array.faulty else ""
     yield Finding(
@@ -58,7 +59,7 @@ def degraded(case: Case, array: Array) -> Iterator[Finding]:
         subject=array.key,
         subject_name=array.level,
         message=f"{array.level or 'array'} {array.key} has {(array.wanted or 0) - missing} of {array.wanted} members"
-        f"{which}" + ("; it does not run" if array.state == "inactive" else ""),
+        f"{which}" + ("; it does not run" if stopped else ""),
         expected=array.wanted,
         observed=(array.wanted or 0) - missing,
         unit="members",

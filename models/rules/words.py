@@ -35,7 +35,12 @@ def location(function: Pci) -> dict[str, str | int | None]:
     return {"slot": function.slot, "label": function.label} if function.slot or function.label else {}
 
 
+def missed(case: Case, what: str, subject: str) -> bool:
+    """Whether a source has said that it could not read that."""
+    return any((known.what, known.subject) == (what, subject) for known in case.not_checked)
+
+
 def gap(case: Case, what: str, subject: str, why: str, how: str | None = None) -> Iterator[NotChecked]:
     """A NotChecked, unless a source has said already that it could not read that."""
-    if not any((known.what, known.subject) == (what, subject) for known in case.not_checked):
+    if not missed(case, what, subject):
         yield NotChecked(what=what, subject=subject, why=why, how=how)

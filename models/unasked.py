@@ -1,0 +1,24 @@
+"""What nobody was asked though the machine has it: said each time, so that no ok is taken for more than it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .case import Case
+from .facts import Gpu, Pci
+from .pci_classes import NVIDIA, kind_of
+from .said import NotChecked
+
+
+def unasked(case: Case) -> Iterator[NotChecked]:
+    """Drivers of GPUs that no source asks, and counts that nobody knows. Dumps are judged on what they show."""
+    gpus = [function for function in case.of(Pci).values() if kind_of(function) == "gpu"]
+    if case.origin == "dumps" or not gpus:
+        return
+    if any(gpu.vendor == NVIDIA for gpu in gpus) and not case.of(Gpu):
+        why = "no source asks the GPUs' driver: NVLink, memory errors, clocks and processes were not looked at"
+        yield NotChecked(what="Gpu", subject="node", why=why, how="nvidia-smi -q; nvidia-smi nvlink -s")
+    unread = any(lost.what in ("Node.product", "Node.vendor") for lost in case.not_checked)
+    if len(gpus) > 1 and case.machine is None and not unread:
+        why = f"{len(gpus)} were seen, and no machine type says how many there should be"
+        yield NotChecked(what="number of GPUs", subject="node", why=why, how="describe the machine in the site file")
