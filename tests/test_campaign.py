@@ -11,9 +11,6 @@ from linkgauge.models.catalog import codes
 from linkgauge.models.report import Report
 from linkgauge.probes.entries import Entry, Refused
 
-# Thousands of diagnoses: what they run is covered by other tests, and tracing them takes minutes.
-pytestmark = pytest.mark.no_cover
-
 FAULTS: dict[str, Entry | None] = {
     "missing": None,
     "unreadable": Refused(5, "Input/output error"),
