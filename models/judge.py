@@ -96,7 +96,7 @@ def _without_expectation(measured: Iterable[Level]) -> Iterable[NotChecked]:
     for op, ends in dict.fromkeys((level.op, level.ends) for level in measured):
         if (op, ends) not in known:
             why = "measured, and nothing says what to expect: no machine type, no equal flows, no earlier measurement"
-            how = "name the machine in the site file, or accept this node as its own baseline"
+            how = "describe the machine in the site file"
             yield NotChecked(what=f"rate of {op}", subject=Flow(op, ends).subject, why=why, how=how)
 
 
