@@ -16,21 +16,23 @@ from .reading import Reading
 BLOCK = "sys/class/block"
 _SECTOR = 512  # the unit of `size`, whatever the device's own sectors are
 _CONTROLLER = re.compile(r"nvme[0-9]+")
+_RAM = re.compile(r"ram[0-9]+")
 _PATH = re.compile(r"nvme[0-9]+c[0-9]+n[0-9]+")  # one way to a multipath disk: nobody can open it
 
 
 def read_disks(host: Host) -> Iterator[Said]:
-    """A `Disk` for each device that holds something: empty loop devices and card readers are left out."""
+    """A `Disk` for each device that lsblk shows: loop devices without a file and RAM disks are left out."""
     found = yield from devices(host, BLOCK, "Disk")
     names = frozenset(name for name, _ in found)
     for name, folder in found:
-        if not _PATH.fullmatch(name):
+        if not _PATH.fullmatch(name) and not _RAM.fullmatch(name):
             yield from _disk(host, name, folder, names)
 
 
 def _disk(host: Host, name: str, folder: str, names: Collection[str]) -> Iterator[Said]:
     reading = Reading(host, Disk, name, folder)
-    if reading.take("size", "size", _bytes) == 0 or "size" in reading.absent:  # empty, or unplugged just now
+    size = reading.take("size", "size", _bytes)
+    if "size" in reading.absent or (size == 0 and name.startswith("loop")):  # unplugged just now, or without a file
         return
     above, _, _ = folder.rpartition("/")
     parent = above.rpartition("/")[2]

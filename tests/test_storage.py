@@ -95,6 +95,7 @@ def test_disks() -> None:
         Disk(key="nvme0n1", size=3072, model="SAMSUNG", rotational=False, address="0000:61:00.0", controller="nvme0"),
         Disk(key="sda", size=4608, model="ST9250610NS", rotational=True, address="0000:00:17.0"),
         Disk(key="sda1", size=4096, partition_of="sda"),
+        Disk(key="sda2", size=0, partition_of="sda"),
         Disk(key="vda", size=1024, rotational=False, address="0000:00:04.0"),
     ]
 
