@@ -19,10 +19,9 @@ from .words import gap, location, named
 # health watch), so by lane and second.
 _CORRECTABLE = 8 / 60 / 16
 _FEWEST = 8  # below, a rate over a short time is chance
-# Adapters that hypervisors make up whole; their links carry nothing.
+_VIRTUAL_VENDORS = {0x1AF4, 0x15AD, 0x1414}  # adapters that hypervisors make up whole; their links carry nothing
 _EMULATED = "a virtual machine shows {}; its PCI tree is emulated"
 _LOOK_ON_HOST = "look on the host, or set trust_virtual_links in the site file"
-_VIRTUAL_VENDORS = {0x1AF4, 0x15AD, 0x1414}
 
 
 def on_link(case: Case, function: Pci) -> bool:
