@@ -20,6 +20,7 @@ from .recorded import Recorded
 
 _HOSTNAME = "proc/sys/kernel/hostname"
 _SERIALS = ("serial", "serial_number", "product_serial", "board_serial", "chassis_serial", "board_asset_tag")
+_STAND_IN = re.compile("SERIAL[0-9]{4,}")
 _NETWORK = re.compile(r"nfs4?|cifs|smb3|lustre|ceph|fuse\..+")
 _VERSION = re.compile(r"fw|firmware|version|rev$|release|bios|kernel")  # files and fields: four numbers are no address
 
@@ -59,6 +60,8 @@ def _serial(path: str, text: str) -> str | None:
     """The serial number that a file holds; None for placeholders ("Not Specified"), and for what has another shape."""
     name = path.rpartition("/")[2]
     serial = text.rpartition(":")[2] if name == "subsysnqn" else text.strip() if name in _SERIALS else ""
+    if ours := _STAND_IN.search(serial):
+        serial = ours[0]  # what stood around a serial number is none
     known = len(serial) >= 4 and re.search("[0-9]", serial) and "\n" not in serial
     return serial if known and not has_shape(serial) else None
 

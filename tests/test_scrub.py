@@ -4,7 +4,7 @@ import re
 
 import msgspec
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from trees import tree
 
@@ -177,6 +177,7 @@ def test_no_secret_survives_wherever_it_was(secret: str, before: list[tuple[str,
 
 
 @given(st.text(), st.lists(st.text("0123456789abcdef:.-/ enx\n", max_size=40), min_size=2, max_size=2))
+@example("0: anx;", ["", "0: anx"])
 def test_scrubbing_twice_is_scrubbing_once(text: str, shapes: list[str]) -> None:
     name = "".join(letter for letter in text if letter not in "/.") or "a"
     machine = tree({f"sys/{name}": shapes[0], "proc/sys/kernel/hostname": text, "proc/mounts": "\n".join(shapes),
