@@ -8,7 +8,8 @@ from ..models.said import NotChecked, Said
 from ..models.units import GIB, as_bytes
 from ..probes.host import Host
 
-_BUSY_PERCENT = 40.0  # of all CPUs over the interval: a training job's data loaders alone are above it
+_BUSY_PERCENT = 40.0  # of all CPUs over the interval
+_BUSY_CPUS = 2.0  # a job of one process a GPU polls with a CPU each: few of a large machine, and not idle
 _INTERVAL = 0.1  # seconds
 _FREE_MEMORY = 2 * GIB  # several times what a probe takes
 
@@ -18,7 +19,7 @@ def busy_because() -> str | None:
     import psutil  # takes 15 ms, and `--passive` does not need it
 
     load = psutil.cpu_percent(interval=_INTERVAL)
-    if load > _BUSY_PERCENT:
+    if load > _BUSY_PERCENT or load / 100 * (psutil.cpu_count() or 1) > _BUSY_CPUS:
         return f"the CPUs are {load:.0f} % busy"
     free = psutil.virtual_memory().available
     if free < _FREE_MEMORY:
