@@ -8,11 +8,14 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import __version__
+
+if TYPE_CHECKING:
+    from ..models.report import Report
 
 EXIT = {"ok": 0, "degraded": 1, "failed": 2, "unknown": 3}
 BAD_INPUT, OUR_BUG = 64, 70  # EX_USAGE and EX_SOFTWARE of sysexits.h
@@ -158,7 +161,7 @@ def completion(shell: str) -> None:
     _write(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source(), None)
 
 
-def _report(root: str, source: str | None, site: str | None, passive: bool) -> Any:
+def _report(root: str, source: str | None, site: str | None, passive: bool) -> Report:
     from . import inputs
     from .pipeline import diagnose as run
     from .progress import shown
@@ -172,13 +175,13 @@ def _report(root: str, source: str | None, site: str | None, passive: bool) -> A
         return run(given.host, readers, measured, inputs.site(site))
 
 
-def _as_text(report: Any, output: str | None) -> str:
+def _as_text(report: Report, output: str | None) -> str:
     from ..exporters.text import as_text
 
     return as_text(report, colour=output is None and sys.stdout.isatty())
 
 
-def _as_json(report: Any) -> str:
+def _as_json(report: Report) -> str:
     from ..exporters.json import as_json
 
     return as_json(report)

@@ -57,8 +57,3 @@ def rated(speed: float, width: int) -> BytesPerSecond:
 def attainable(generation: int) -> Attainable | None:
     """What a good copy reaches of the rated rate; None where nobody published a measurement (1, 2, 6 and 7)."""
     return _ATTAINABLE.get(generation)
-
-
-def as_link(speed: float, width: int) -> str:
-    """As people write it: "32 GT/s x16"."""
-    return f"{speed / 1e9:g} GT/s x{width}"

@@ -10,7 +10,7 @@ from linkgauge.models.assemble import assemble
 from linkgauge.models.facts import Array, Event, Gpu, Net, Node, Nvme, Pci, Port, Rdma
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Finding
-from linkgauge.models.said import Evidence, Observation, Said
+from linkgauge.models.said import Evidence, NotChecked, Observation, Said
 from linkgauge.models.site import Machine, Site
 
 NOW = 2e9
@@ -148,6 +148,14 @@ def test_a_storm_of_correctable_errors() -> None:
     assert told(BRIDGE, GPU, booted, counter(400, NOW)) == []  # 6.7 a minute over 16 lanes
     assert told(BRIDGE, GPU, counter(53e6, NOW)) == []  # nobody knows since when
     assert told(BRIDGE, GPU, booted, counter(53e6, NOW), past=(counter(53e6 - 7, NOW - 15),)) == []
+
+
+def test_one_function_that_would_not_say_hides_no_other() -> None:
+    lost = NotChecked(what="Pci", subject="0000:09:00.0", why="Input/output error")
+    report = judge(assemble([BRIDGE, replace(GPU, width=8), lost], Site(), NOW))
+    assert [(one.code, one.subject) for one in report.findings] == [("pcie-link-narrow", GPU_0)]
+    assert report.checks["pcie-link-narrow"] is False
+    assert judge(assemble([BRIDGE, GPU, lost], Site(), NOW)).verdict == "unknown"
 
 
 def test_an_xid_of_long_ago_is_history() -> None:

@@ -128,11 +128,13 @@ def _by_product(case: Case) -> Mapping[object, list[AnyPort]]:
             if real(case, port):
                 products[_product(case, port)].append(port)
         case.memo["ports"] = products
-    return case.memo["ports"]  # type: ignore[no-any-return]
+    known: Mapping[object, list[AnyPort]] = case.memo["ports"]
+    return known
 
 
 def _shared(case: Case) -> frozenset[str | None]:
     """The network devices that are judged as RDMA ports."""
     if "shared" not in case.memo:
         case.memo["shared"] = frozenset(port.netdev for port in case.of(Port).values() if real(case, port))
-    return case.memo["shared"]  # type: ignore[no-any-return]
+    known: frozenset[str | None] = case.memo["shared"]
+    return known

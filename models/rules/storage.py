@@ -69,7 +69,7 @@ def degraded(case: Case, array: Array) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule("storage-link-slow", Pci, ("pci_class", "width", "max_width", "max_speed"), link, on_link),
+    Rule("storage-link-slow", Pci, ("pci_class", "width?", "max_width", "max_speed?"), link, on_link),
     Rule("storage-degraded", Nvme, ("state",), dead),
     Rule("storage-degraded", Array, ("wanted", "members"), degraded, assembled),
 )
