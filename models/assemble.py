@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from .build_topology import build_topology
 from .case import Case
 from .catalog import machines
-from .facts import Gpu, Node
+from .facts import Node
+from .gpu_facts import Gpu
 from .merge import Facts, merge
 from .report import Origin
 from .said import Fact, NotChecked, Observation, Run, Said

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TypeVar, cast
 
-from .facts import Array, Disk, Gpu, HostBridge, Net, Node, Numa, Nvme, Package, Pci, Port, Rdma
+from .facts import Array, Disk, HostBridge, Net, Node, Numa, Nvme, Package, Pci, Port, Rdma
+from .gpu_facts import Gpu
 from .merge import Facts
 from .pci_tree import host_bridges, pci_devices, pci_links
 from .said import Fact

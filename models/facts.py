@@ -1,4 +1,6 @@
-"""The kinds of fact. Every field but the key may be None: not said. Rates in bytes per second, sizes in bytes.
+"""The kinds of fact, those about GPUs aside (gpu_facts.py). Every field but the key may be None: not said.
+
+Rates in bytes per second, sizes in bytes.
 
 The comment behind a field is where Linux has it; other sources (dumps) fill the same fields.
 """
@@ -24,6 +26,7 @@ class Node(Fact):
     booted: float | None = None  # proc/stat btime, seconds since 1970
     virtual: bool | None = None  # runs under a hypervisor
     hypervisor: str | None = None  # its name: "KVM", "Amazon Nitro", "Microsoft Hyper-V" ...
+    container: str | None = None  # this process runs in one: "docker", "podman", "kubernetes"; "" for none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,16 +78,13 @@ class Pci(Fact):
     slot: str | None = None  # sys/bus/pci/slots
     label: str | None = None  # the firmware's label of the device
     lost: bool | None = None  # answers no more: Unknown speed at width 63 or 255
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu(Fact):
-    """A GPU as its driver numbers it: "gpu0"."""
-
-    name: str | None = None
-    address: str | None = None  # of its PCI function
-    nvlinks: int | None = None  # active; 0: it has none, or none is up
-    nvlink_rate: float | None = None  # of one of them, in one direction
+    bar1: int | None = None  # size of the second memory window (resource), bytes: a GPU's for its peers
+    bar1_max: int | None = None  # the largest that it could have (resource1_resize)
+    # From the configuration space (probes/pci_config.py): root alone may read it.
+    max_payload: int | None = None  # bytes
+    max_read_request: int | None = None  # bytes
+    relaxed_ordering: bool | None = None
+    acs: tuple[str, ...] | None = None  # what Access Control Services have switched on: "ReqRedir", "CmpltRedir" ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,14 +179,26 @@ class Mount(Fact):
 class Event(Fact):
     """Something that happened once and was logged: its key is the kind, the thing and when."""
 
-    kind: str | None = None  # "xid"
+    # "xid", "sxid", "aer", "pcie limited", "surprise down", "nic", "nvme", "driver loaded", "recovery" ...
+    kind: str | None = None
     code: int | None = None  # 79
     subject: str | None = None  # a PCI address
     text: str | None = None
     at: float | None = None  # seconds since 1970, or since boot where the log has no better
+    fatal: bool | None = None  # as the log itself calls it
+    link: int | None = None  # the NVLink port that it is about
 
 
-KINDS: Mapping[str, type[Fact]] = {
-    kind.__name__: kind
-    for kind in (Node, Package, Numa, HostBridge, Pci, Gpu, Net, Rdma, Port, Nvme, Disk, Array, Mount, Event)
-}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting(Fact):
+    """A setting of the machine; its key is the name of its row in models/catalog/settings.toml."""
+
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service(Fact):
+    """A program that should run in the background: "nvidia-fabricmanager"."""
+
+    running: bool | None = None
+    version: str | None = None

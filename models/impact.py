@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .case import Case
-from .facts import Gpu
+from .gpu_facts import Gpu
 from .report import Finding
 from .routes import limited, rated
 from .said import Flow

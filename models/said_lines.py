@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from .facts import KINDS
+from .kinds import KINDS
 from .said import NotChecked, Observation, Run, Said
 
 _TYPES: dict[str, Any] = {**KINDS, **{kind.__name__: kind for kind in (Observation, NotChecked, Run)}}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .case import Case
-from .facts import Gpu, Pci
+from .facts import Pci
+from .gpu_facts import Gpu
 from .pci_classes import NVIDIA, kind_of
 from .said import NotChecked
 

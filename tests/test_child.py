@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from linkgauge.models.facts import Gpu
+from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.said import NotChecked, Said
 from linkgauge.models.said_lines import encode
 from linkgauge.probes.child import Children

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from linkgauge.models.assemble import assemble
 from linkgauge.models.build_topology import build_topology
-from linkgauge.models.facts import Array, Disk, Gpu, HostBridge, Net, Node, Numa, Nvme, Package, Pci, Port, Rdma
+from linkgauge.models.facts import Array, Disk, HostBridge, Net, Node, Numa, Nvme, Package, Pci, Port, Rdma
+from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.judge import judge
 from linkgauge.models.link_rates import WIDTHS, rated
 from linkgauge.models.merge import merge

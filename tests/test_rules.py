@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from linkgauge.models.assemble import assemble
-from linkgauge.models.facts import Array, Event, Gpu, Net, Node, Nvme, Pci, Port, Rdma
+from linkgauge.models.facts import Array, Event, Net, Node, Nvme, Pci, Port, Rdma
+from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Finding
 from linkgauge.models.said import Evidence, NotChecked, Observation, Said

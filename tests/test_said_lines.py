@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.facts import KINDS
+from linkgauge.models.kinds import KINDS
 from linkgauge.models.said import Evidence, Fact, Flow, NotChecked, Observation, Run, Said
 from linkgauge.models.said_lines import decode, encode
 

@@ -11,7 +11,8 @@ import pytest
 from linkgauge.agent.pipeline import Memory, Source, ask, cycle, diagnose, thin
 from linkgauge.models.assemble import assemble
 from linkgauge.models.case import Case
-from linkgauge.models.facts import Event, Gpu, Pci
+from linkgauge.models.facts import Event, Pci
+from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Origin, Report
 from linkgauge.models.routes import rated, route

@@ -15,7 +15,7 @@ from linkgauge.exporters.not_checked import gaps
 from linkgauge.exporters.terminal import cells, safe, wrap
 from linkgauge.exporters.text import as_text
 from linkgauge.exporters.words import listed
-from linkgauge.models.facts import KINDS
+from linkgauge.models.kinds import KINDS
 from linkgauge.models.report import Finding, Profile, Report
 from linkgauge.models.said import Evidence, NotChecked, Run
 from linkgauge.models.topology import Device, Topology

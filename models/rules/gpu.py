@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from ..case import Case
 from ..catalog.xids import xids
-from ..facts import Event, Gpu, Node, Pci
+from ..facts import Event, Node, Pci
+from ..gpu_facts import Gpu
 from ..pci_classes import NVIDIA, kind_of
 from ..report import Finding
 from ..said import Evidence, NotChecked

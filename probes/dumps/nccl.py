@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...models.facts import Gpu
+from ...models.gpu_facts import Gpu
 from ...models.said import Evidence, Flow, Observation, Said
 from ...models.units import from_gigabytes
 
