@@ -20,6 +20,11 @@ ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _LINK = {"speed": "current_link_speed", "width": "current_link_width",
          "max_speed": "max_link_speed", "max_width": "max_link_width"}  # fmt: skip
+# pci_uevent of drivers/pci/pci-driver.c.
+_UEVENT = re.compile(
+    r"(?:.* )?PCI_CLASS=(?P<pci_class>[0-9A-F]{1,6}) PCI_ID=(?P<vendor>[0-9A-F]{4}):(?P<device>[0-9A-F]{4}) "
+    r"PCI_SUBSYS_ID=(?P<subvendor>[0-9A-F]{4}):(?P<subdevice>[0-9A-F]{4})(?: .*)?"
+)
 # Unsupported requests are left out of the sums: looking for devices that are not there causes them on healthy machines.
 _EXPRESS = frozenset({"gpu", "nvme", "nvswitch"})
 _HARMLESS = frozenset({"UnsupReq"})
@@ -48,7 +53,6 @@ def read_pci(host: Host) -> Iterator[Said]:
             yield said
         for root in _roots(folder):
             roots.setdefault(root.key, root)
-        yield from _aer(host, address, folder)
     yield from roots.values()
     if functions:
         yield from read_names(host, functions)
@@ -56,13 +60,10 @@ def read_pci(host: Host) -> Iterator[Said]:
 
 def _function(host: Host, address: str, folder: str, parent: str | None, slot: str | None) -> Iterator[Said]:
     reading = Reading(host, Pci, address, folder)
-    reading.take("pci_class", "class", hexadecimal, required=True)
-    reading.take("vendor", "vendor", hexadecimal, required=True)
-    reading.take("device", "device", hexadecimal, required=True)
-    reading.take("subvendor", "subsystem_vendor", hexadecimal)
-    reading.take("subdevice", "subsystem_device", hexadecimal)
+    _identity(reading)
     reading.take("numa", "numa_node", known)
-    reading.take("label", "label", word)
+    if kind_of(reading.fact()) != "bridge":  # firmware gives labels to devices
+        reading.take("label", "label", word)
     physfn = reading.target("physfn", "physfn")
     on_link = parent is not None and ADDRESS.fullmatch(parent) and address.endswith(".0") and not physfn
     _link(reading, bool(on_link))
@@ -74,6 +75,22 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
         slot=slot,
     )
     yield from reading.said()
+    if not reading.absent.issuperset(_LINK):  # conventional PCI has no AER
+        yield from _aer(host, address, folder)
+
+
+def _identity(reading: Reading) -> None:
+    """What the function is: from its uevent, one file for five numbers; where that does not have them, one by one."""
+    text = reading.peek("uevent") or ""
+    if found := _UEVENT.fullmatch(text.replace("\n", " ")):
+        numbers = {name: int(number, 16) for name, number in found.groupdict().items()}
+        reading.cite("uevent", text, **numbers)
+        return
+    reading.take("pci_class", "class", hexadecimal, required=True)
+    reading.take("vendor", "vendor", hexadecimal, required=True)
+    reading.take("device", "device", hexadecimal, required=True)
+    reading.take("subvendor", "subsystem_vendor", hexadecimal)
+    reading.take("subdevice", "subsystem_device", hexadecimal)
 
 
 def _link(reading: Reading, on_link: bool) -> None:

@@ -23,7 +23,17 @@ _NUMBERED = re.compile(r"[0-9]{1,3}: (.+)")
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9])?) Gb/sec \(([0-9]{1,2}X(?: [A-Z0-9]{1,6})?)\)")
 # PortXmitData and PortRcvData count units of four bytes (InfiniBand Architecture Specification 1, 16.1.3.5).
 _IN_BYTES = {"port_xmit_data": 4, "port_rcv_data": 4, "rx_bytes": 1, "tx_bytes": 1}
-_NO_COUNTERS = frozenset({"lifespan"})  # of hw_counters: for how many milliseconds the driver keeps an answer
+# What tells of a link, its congestion and its retries. Drivers count dozens of things more, in a file each: a machine
+# of eight ports would cost hundreds of reads (infiniband-diags perfquery; mlx5 and EFA driver counters).
+_COUNTERS = frozenset({
+    "symbol_error", "link_error_recovery", "link_downed", "local_link_integrity_errors", "port_rcv_errors",
+    "port_rcv_remote_physical_errors", "excessive_buffer_overrun_errors", "port_xmit_discards", "port_xmit_wait",
+    "port_xmit_data", "port_rcv_data",
+    "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err", "out_of_buffer",
+    "rx_icrc_encapsulated", "np_cnp_sent", "rp_cnp_handled", "roce_adp_retrans",
+    "rx_bytes", "tx_bytes", "rx_drops", "retrans_bytes", "retrans_pkts", "retrans_timeout_events",
+    "impaired_remote_conn_events", "unresponsive_remote_events",
+})  # fmt: skip
 _FIRST_GIDS = 4  # those of the port itself stand first, the others are for addresses of its users
 
 
@@ -43,7 +53,6 @@ def _device(host: Host, name: str, folder: str) -> Iterator[Said]:
         driver=None if is_virtual(folder) else reading.target("driver", "device/driver"),
     )
     yield from reading.said()
-    yield from _counters(host, "Rdma.hw_counters", name, f"{folder}/hw_counters")
     try:
         ports = [int(port) for port in host.list(f"{folder}/ports") if re.fullmatch("[0-9]{1,3}", port)]
     except Unreadable as refusal:
@@ -102,7 +111,7 @@ def _of_function(host: Host, folder: str, number: int, ports: Sequence[int]) -> 
 
 def _counters(host: Host, what: str, about: str, folder: str) -> Iterator[Said]:
     try:
-        names = [name for name in host.list(folder) if name not in _NO_COUNTERS and name.isprintable()]
+        names = [name for name in host.list(folder) if name in _COUNTERS]
     except Unreadable as refusal:
         yield NotChecked(what=what, subject=about, why=f"{folder}: {refusal.why}", how=refusal.how)
         return

@@ -54,6 +54,11 @@ class Reading:
         """Fields that stand in no file of their own."""
         self._fields.update(fields)
 
+    def cite(self, name: str, text: str, **fields: Any) -> None:
+        """Fields that stand together in `text`, which the file `name` holds."""
+        self._fields.update(fields)
+        self._cites.update(dict.fromkeys(fields, Evidence(self._path(name), text[:_LONGEST])))
+
     def missed(self, field: str) -> bool:
         """Whether the field could not be read."""
         return any(known.what == f"{self._kind.__name__}.{field}" for known in self._lost)

@@ -29,6 +29,7 @@ def write_functions(tree: TreeWriter, node: Node, functions: Iterable[Function])
         tree.files(folder, **_numbers(function), numa_node=function.numa if change.numa is None else change.numa)
         tree.link(f"{folder}/subsystem", "sys/bus/pci")
         driver = function.model.driver if change.driver is None else change.driver
+        tree.put(f"{folder}/uevent", _uevent(function, driver))
         if driver:
             tree.link(f"sys/bus/pci/drivers/{driver}/{function.address}", folder)
             tree.link(f"{folder}/driver", f"sys/bus/pci/drivers/{driver}")
@@ -53,6 +54,19 @@ def _numbers(function: Function) -> Mapping[str, str]:
         "class": f"{number:#08x}", "vendor": f"0x{vendor}", "device": f"0x{device}",
         "subsystem_vendor": f"0x{subvendor}", "subsystem_device": f"0x{subdevice}",
     }  # fmt: skip
+
+
+def _uevent(function: Function, driver: str) -> str:
+    """As pci_uevent of drivers/pci/pci-driver.c writes it, with the driver core's line before."""
+    numbers = {name: text.removeprefix("0x").upper() for name, text in _numbers(function).items()}
+    lines = [f"DRIVER={driver}"] if driver else []
+    lines += [
+        f"PCI_CLASS={numbers['class'].lstrip('0') or '0'}",
+        f"PCI_ID={numbers['vendor']}:{numbers['device']}",
+        f"PCI_SUBSYS_ID={numbers['subsystem_vendor']}:{numbers['subsystem_device']}",
+        f"PCI_SLOT_NAME={function.address}",
+    ]
+    return "\n".join(lines)
 
 
 def _virtual_function(tree: TreeWriter, function: Function) -> None:

@@ -191,6 +191,37 @@ def test_a_link_attribute_that_is_missing_beside_others(tmp_path: Path) -> None:
     ]
 
 
+UEVENT = "DRIVER=nvidia\nPCI_CLASS=30200\nPCI_ID=10DE:2330\nPCI_SUBSYS_ID=10DE:16C1\nPCI_SLOT_NAME=0000:17:00.0"
+
+
+def test_one_file_says_what_a_function_is(tmp_path: Path) -> None:
+    """Five numbers of which none is read again."""
+    names = ("pci_class", "vendor", "device", "subvendor", "subdevice")
+    cites = dict.fromkeys(names, Evidence(f"{CARD}/uevent", UEVENT))
+    assert said(tmp_path, machine({PORT: BRIDGE, CARD: {"uevent": UEVENT, "class": "0x020000"}}))[1:] == [
+        NotChecked(
+            what="Pci.width", subject="0000:17:00.0", why="the kernel shows no link attributes",
+            how="Linux 4.13 or later, with all of sysfs",
+        ),
+        Pci(
+            key="0000:17:00.0", parent="0000:16:01.0", pci_class=0x030200, vendor=0x10DE, device=0x2330,
+            subvendor=0x10DE, subdevice=0x16C1, cites=cites,
+        ),
+        HostBridge(key="pci0000:16"),
+        NO_NAMES,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "DRIVER=nvidia", UEVENT.replace("30200", "VGA"), UEVENT.replace("PCI_ID", "ID")])
+def test_a_uevent_that_does_not_say_it_is_passed_over(tmp_path: Path, text: str) -> None:
+    files = {**GPU, **GEN5_FILES}
+    assert said(tmp_path, machine({PORT: BRIDGE, CARD: {**files, "uevent": text}}))[1:] == [
+        gpu(files, **GEN5),
+        HostBridge(key="pci0000:16"),
+        NO_NAMES,
+    ]
+
+
 AER = {
     "aer_dev_correctable": "RxErr 3\nBadTLP 0\nTimeout 4\nTOTAL_ERR_COR 7",
     "aer_dev_nonfatal": "Undefined 0\nUnsupReq 12\nTOTAL_ERR_NONFATAL 12",
@@ -200,8 +231,9 @@ AER = {
 
 def test_counters_of_errors(tmp_path: Path) -> None:
     """Totals count nothing twice, and looking for devices that are not there is no error."""
-    *others, correctable, nonfatal, fatal, _, _ = said(tmp_path, machine({PORT: {**BRIDGE, **AER}}))
-    assert others == [bridge(PORT, BRIDGE, "pci0000:16")]
+    files = {**BRIDGE, **GEN5_FILES}
+    *others, correctable, nonfatal, fatal, _, _ = said(tmp_path, machine({PORT: {**files, **AER}}))
+    assert others == [bridge(PORT, files, "pci0000:16", **GEN5)]
     for seen, severity, value, text in (
         (correctable, "correctable", 7, "RxErr 3, Timeout 4"),
         (nonfatal, "nonfatal", 0, "no errors"),
@@ -217,8 +249,9 @@ def test_counters_of_errors(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["RxErr", "RxErr x", "RxErr -1", "\nRxErr 1", "7"])
 def test_counters_that_make_no_sense(tmp_path: Path, text: str) -> None:
     why = f"{PORT}/aer_dev_correctable does not hold a name and a number a line"
-    assert said(tmp_path, machine({PORT: {**BRIDGE, "aer_dev_correctable": text}})) == [
-        bridge(PORT, BRIDGE, "pci0000:16"),
+    files = {**BRIDGE, **GEN5_FILES}
+    assert said(tmp_path, machine({PORT: {**files, "aer_dev_correctable": text}})) == [
+        bridge(PORT, files, "pci0000:16", **GEN5),
         NotChecked(what="Pci.aer_correctable", subject="0000:16:01.0", why=why),
         HostBridge(key="pci0000:16"),
         NO_NAMES,
@@ -227,7 +260,7 @@ def test_counters_that_make_no_sense(tmp_path: Path, text: str) -> None:
 
 def test_what_would_not_say_hides_nothing_else(tmp_path: Path) -> None:
     """Folders in the place of files, loops in the place of links, rubbish, and a device that cannot be found."""
-    files = {"class": "3D", "vendor/below": "", "device": "0x2330", "aer_dev_fatal/below": ""}
+    files = {"class": "3D", "vendor/below": "", "device": "0x2330", "aer_dev_fatal/below": "", **GEN5_FILES}
     entries = machine({PORT: BRIDGE, CARD: files})
     entries[f"{CARD}/iommu_group"] = Link("../0000:17:00.0")
     entries[f"{CARD}/driver"] = Link("driver")
@@ -245,7 +278,7 @@ def test_what_would_not_say_hides_nothing_else(tmp_path: Path) -> None:
         missed("Pci.vendor", f"{CARD}/vendor: Is a directory"),
         missed("Pci.driver", f"{CARD}/driver: Too many levels of symbolic links"),
         missed("Pci.iommu_group", f"{CARD}/iommu_group: '0000:17:00.0' is not a number"),
-        fact(CARD, {"device": "0x2330"}, "0000:16:01.0", device=0x2330, slot="2"),
+        fact(CARD, {"device": "0x2330", **GEN5_FILES}, "0000:16:01.0", device=0x2330, slot="2", **GEN5),
         missed("Pci.aer_fatal", f"{CARD}/aer_dev_fatal: Is a directory"),
         missed("Pci", f"{DEVICES}/0000:99:00.0: Too many levels of symbolic links", "0000:99:00.0"),
         HostBridge(key="pci0000:16"),
