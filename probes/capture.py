@@ -17,6 +17,7 @@ from .recorded import Names, Recorded
 # Files lie in the folder of whichever process asked; its number would make every record of one machine another one.
 _PROCESS = re.compile(r"proc/[0-9]+(?=/|$)")
 _PARTS = {KMSG: relevant, STAT: boot_line}  # of these only what is read: the rest is its owner's business
+_ID_LINE = re.compile(r"^PCI_(?:SUBSYS_)?ID=([0-9A-F]{4}):([0-9A-F]{4})$", re.MULTILINE)
 _ID_FILES = ("/vendor", "/device", "/subsystem_vendor", "/subsystem_device")
 
 
@@ -132,7 +133,10 @@ class Recording:
 
 def _cut_down(pci_ids: str, entries: Mapping[str, Entry]) -> str:
     """Of pci.ids, the vendors, devices and subsystems that the machine has: some lines of 40,000."""
-    ids = {entry[2:] for path, entry in entries.items() if isinstance(entry, str) and path.endswith(_ID_FILES)}
+    texts = [(path, entry) for path, entry in entries.items() if isinstance(entry, str)]
+    ids = {text[2:] for path, text in texts if path.endswith(_ID_FILES)}
+    uevents = (text for path, text in texts if path.endswith("/uevent"))
+    ids |= {number.lower() for text in uevents for pair in _ID_LINE.findall(text) for number in pair}
     lines = ["# The part of pci.ids that is about this machine"]
     keeps = [False, False, False]  # a vendor's line, a device's below it, a subsystem's below that
     for line in pci_ids.split("\n"):

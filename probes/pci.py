@@ -22,8 +22,9 @@ _LINK = {"speed": "current_link_speed", "width": "current_link_width",
          "max_speed": "max_link_speed", "max_width": "max_link_width"}  # fmt: skip
 # pci_uevent of drivers/pci/pci-driver.c.
 _UEVENT = re.compile(
-    r"(?:.* )?PCI_CLASS=(?P<pci_class>[0-9A-F]{1,6}) PCI_ID=(?P<vendor>[0-9A-F]{4}):(?P<device>[0-9A-F]{4}) "
-    r"PCI_SUBSYS_ID=(?P<subvendor>[0-9A-F]{4}):(?P<subdevice>[0-9A-F]{4})(?: .*)?"
+    r"^PCI_CLASS=(?P<pci_class>[0-9A-F]{1,6})\nPCI_ID=(?P<vendor>[0-9A-F]{4}):(?P<device>[0-9A-F]{4})\n"
+    r"PCI_SUBSYS_ID=(?P<subvendor>[0-9A-F]{4}):(?P<subdevice>[0-9A-F]{4})$",
+    re.MULTILINE,
 )
 # Unsupported requests are left out of the sums: looking for devices that are not there causes them on healthy machines.
 _EXPRESS = frozenset({"gpu", "nvme", "nvswitch"})
@@ -81,10 +82,9 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
 
 def _identity(reading: Reading) -> None:
     """What the function is: from its uevent, one file for five numbers; where that does not have them, one by one."""
-    text = reading.peek("uevent") or ""
-    if found := _UEVENT.fullmatch(text.replace("\n", " ")):
+    if found := _UEVENT.search(reading.peek("uevent") or ""):
         numbers = {name: int(number, 16) for name, number in found.groupdict().items()}
-        reading.cite("uevent", text, **numbers)
+        reading.cite("uevent", found[0].replace("\n", " "), **numbers)
         return
     reading.take("pci_class", "class", hexadecimal, required=True)
     reading.take("vendor", "vendor", hexadecimal, required=True)

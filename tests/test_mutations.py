@@ -59,6 +59,11 @@ def width(address: str, lanes: int) -> Mutation:
     return trained(address, "current_link_width", str(lanes))
 
 
+def unnamed(address: str, name: str) -> Mutation:
+    """Neither its uevent nor the file can be read."""
+    return both(refuse(f"{DEVICES}/{address}/uevent"), refuse(f"{DEVICES}/{address}/{name}"))
+
+
 def busy(address: str, speed: float) -> Mutation:
     """The link was seen at this speed (transfers per second) while bytes moved."""
     seen = Observation(
@@ -201,7 +206,7 @@ ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
         ("no subnet manager", write(PORT.format("mlx5_2", "state"), "2: INIT"), ("nic-port-down", "mlx5_2/1"), None),
         ("no link shown", without_links("0000:1b:00.0"), None, ("Pci.width", "0000:1b:00.0")),
         ("GPU on x0", write(f"{DEVICES}/0000:1b:00.0/current_link_width", "0"), None, ("Pci.width", "0000:1b:00.0")),
-        ("one that hides", refuse(f"{DEVICES}/0000:1c:00.0/vendor"), None, ("Pci.vendor", "0000:1c:00.0")),
+        ("one that hides", unnamed("0000:1c:00.0", "vendor"), None, ("Pci.vendor", "0000:1c:00.0")),
         ("Xid", logged(XID), ("gpu-xid", "0000:1b:00.0"), None),
         (
             "GPU at rest",
@@ -209,7 +214,7 @@ ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
             None,
             ("Pci.speed", "0000:1b:00.0"),
         ),
-        ("unreadable", refuse(f"{DEVICES}/0000:1b:00.0/class"), None, ("Pci.pci_class", "0000:1b:00.0")),
+        ("unreadable", unnamed("0000:1b:00.0", "class"), None, ("Pci.pci_class", "0000:1b:00.0")),
         ("rubbish", write(PORT.format("mlx5_2", "rate"), "fast"), None, ("Port.rate", "mlx5_2/1")),
     ],
     "vm-p5": [
