@@ -17,13 +17,14 @@ from ..probes.node import read_node
 from ..probes.numa import read_numa
 from ..probes.nvme import read_nvme
 from ..probes.pci import read_pci
+from ..probes.pci_links import read_pci_links
 from ..probes.rdma import read_rdma
 from .idle import busy_because, not_measured
 from .pipeline import Source
 
 READERS: tuple[Source, ...] = (
-    read_node, read_cpu, read_numa, read_pci, read_net, read_link_modes, read_rdma, read_nvme, read_disks, read_arrays,
-    read_mounts, read_kernel_log, read_link_load,
+    read_node, read_cpu, read_numa, read_pci, read_pci_links, read_net, read_link_modes, read_rdma, read_nvme,
+    read_disks, read_arrays, read_mounts, read_kernel_log, read_link_load,
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from ..models.said import NotChecked
 from .host import Host, Unreadable
 from .parsers import shown
-from .pci import ADDRESS
+from .pci_links import ADDRESS
 
 
 def devices(host: Host, folder: str, what: str) -> Generator[NotChecked, None, list[tuple[str, str]]]:

@@ -10,7 +10,7 @@ from ..models.units import as_transfers
 from .host import Host, Unreadable
 from .live import Live
 from .parsers import pcie_speed
-from .pci import ADDRESS
+from .pci_links import ADDRESS
 
 _INTERVAL = 0.1  # seconds between two looks at the counters
 _BUSY = 50e6  # bytes per second: more than management traffic, less than any job's

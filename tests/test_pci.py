@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from trees import write
 
 from linkgauge.models.facts import HostBridge, Pci
+from linkgauge.models.merge import merge
 from linkgauge.models.said import Evidence, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes import pci_ids
 from linkgauge.probes.entries import Entry, Link
 from linkgauge.probes.live import Live
-from linkgauge.probes.pci import DEVICES, SLOTS, read_pci
+from linkgauge.probes.pci import SLOTS, read_pci
+from linkgauge.probes.pci_links import DEVICES, read_pci_links
 
 FIELDS = {
     "class": "pci_class", "vendor": "vendor", "device": "device", "subsystem_vendor": "subvendor",
@@ -76,9 +78,21 @@ def gpu(files: Files, **fields: Any) -> Pci:
     return fact(CARD, files, "0000:16:01.0", pci_class=0x030200, vendor=0x10DE, device=0x2330, **fields)
 
 
+def read(host: Live) -> list[Said]:
+    """What both readers say, what they say of one function together, where the first names it."""
+    heard = list(read_pci(host))
+    heard += [each for each in read_pci_links(host) if each not in heard]
+    merged, conflicts = merge(each for each in heard if isinstance(each, Pci))
+    assert conflicts == ()
+    functions = merged.get(Pci, {})
+    first = {each.key: index for index, each in reversed([*enumerate(heard)]) if isinstance(each, Pci)}
+    joined = ((index, functions[each.key] if isinstance(each, Pci) else each) for index, each in enumerate(heard))
+    return [each for index, each in joined if not isinstance(each, Pci) or first[each.key] == index]
+
+
 def said(root: Path, entries: Mapping[str, Entry]) -> list[Said]:
     write(root, entries)
-    return list(read_pci(Live(str(root))))
+    return read(Live(str(root)))
 
 
 def test_a_gpu_below_a_root_port(tmp_path: Path) -> None:
@@ -136,20 +150,24 @@ def test_a_root_behind_a_function(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("speed", "width"), [("Unknown", "63"), ("Unknown speed", "255")])
 def test_a_device_that_answers_no_more(tmp_path: Path, speed: str, width: str) -> None:
-    """What it said last of its maxima is not what they are."""
     files = {**GPU, "current_link_speed": speed, "current_link_width": width, "max_link_speed": "32.0 GT/s PCIe",
              "max_link_width": "16"}  # fmt: skip
     assert said(tmp_path, machine({CARD: files})) == [
-        fact(CARD, files, "pci0000:16", pci_class=0x030200, vendor=0x10DE, device=0x2330, lost=True),
+        fact(
+            CARD, files, "pci0000:16", pci_class=0x030200, vendor=0x10DE, device=0x2330, lost=True, max_speed=32e9,
+            max_width=16,
+        ),
         HostBridge(key="pci0000:16"),
         NO_NAMES,
-    ]
+    ]  # fmt: skip
 
 
 def test_a_port_with_nothing_below(tmp_path: Path) -> None:
-    files = {**BRIDGE, **link("2.5", "0", "32.0", "16")}
+    """It has no link that could run; what it can do is known all the same."""
+    built = {**BRIDGE, "max_link_speed": "32.0 GT/s PCIe", "max_link_width": "16"}
+    files = {**built, "current_link_speed": "2.5 GT/s PCIe", "current_link_width": "0"}
     assert said(tmp_path, machine({PORT: files})) == [
-        bridge(PORT, files, "pci0000:16", speed=2.5e9, max_speed=32e9, max_width=16, lost=False),
+        bridge(PORT, built, "pci0000:16", max_speed=32e9, max_width=16),
         HostBridge(key="pci0000:16"),
         NO_NAMES,
     ]
@@ -180,14 +198,20 @@ def test_conventional_pci_has_no_link(tmp_path: Path) -> None:
 
 
 def test_a_link_attribute_that_is_missing_beside_others(tmp_path: Path) -> None:
-    files = {**BRIDGE, **GEN5_FILES}
-    del files["max_link_width"]
-    why = "max_link_width is not there, though other link attributes are"
-    assert said(tmp_path, machine({PORT: files})) == [
-        NotChecked(what="Pci.max_width", subject="0000:16:01.0", why=why),
-        bridge(PORT, files, "pci0000:16", speed=32e9, width=16, max_speed=32e9),
+    files = {**GPU, **GEN5_FILES}
+    del files["max_link_width"], files["current_link_speed"]
+
+    def missed(field: str, name: str) -> NotChecked:
+        why = f"{name} is not there, though other link attributes are"
+        return NotChecked(what=f"Pci.{field}", subject="0000:17:00.0", why=why)
+
+    assert said(tmp_path, machine({PORT: BRIDGE, CARD: files})) == [
+        bridge(PORT, BRIDGE, "pci0000:16"),
+        missed("max_width", "max_link_width"),
+        gpu(files, width=16, max_speed=32e9),
         HostBridge(key="pci0000:16"),
         NO_NAMES,
+        missed("speed", "current_link_speed"),
     ]
 
 
@@ -232,8 +256,8 @@ AER = {
 def test_counters_of_errors(tmp_path: Path) -> None:
     """Totals count nothing twice, and looking for devices that are not there is no error."""
     files = {**BRIDGE, **GEN5_FILES}
-    *others, correctable, nonfatal, fatal, _, _ = said(tmp_path, machine({PORT: {**files, **AER}}))
-    assert others == [bridge(PORT, files, "pci0000:16", **GEN5)]
+    *others, correctable, nonfatal, fatal = said(tmp_path, machine({PORT: {**files, **AER}, CARD: GPU}))
+    assert others[0] == bridge(PORT, files, "pci0000:16", **GEN5)
     for seen, severity, value, text in (
         (correctable, "correctable", 7, "RxErr 3, Timeout 4"),
         (nonfatal, "nonfatal", 0, "no errors"),
@@ -250,11 +274,12 @@ def test_counters_of_errors(tmp_path: Path) -> None:
 def test_counters_that_make_no_sense(tmp_path: Path, text: str) -> None:
     why = f"{PORT}/aer_dev_correctable does not hold a name and a number a line"
     files = {**BRIDGE, **GEN5_FILES}
-    assert said(tmp_path, machine({PORT: {**files, "aer_dev_correctable": text}})) == [
+    assert said(tmp_path, machine({PORT: {**files, "aer_dev_correctable": text}, CARD: files})) == [
         bridge(PORT, files, "pci0000:16", **GEN5),
-        NotChecked(what="Pci.aer_correctable", subject="0000:16:01.0", why=why),
+        bridge(CARD, files, "0000:16:01.0", **GEN5),
         HostBridge(key="pci0000:16"),
         NO_NAMES,
+        NotChecked(what="Pci.aer_correctable", subject="0000:16:01.0", why=why),
     ]
 
 
@@ -273,16 +298,16 @@ def test_what_would_not_say_hides_nothing_else(tmp_path: Path) -> None:
         return NotChecked(what=what, subject=subject, why=why)
 
     assert said(tmp_path, entries) == [
+        missed("Pci", f"{DEVICES}/0000:99:00.0: Too many levels of symbolic links", "0000:99:00.0"),
         bridge(PORT, BRIDGE, "pci0000:16"),
         missed("Pci.pci_class", f"{CARD}/class: '3D' is not a hexadecimal number"),
         missed("Pci.vendor", f"{CARD}/vendor: Is a directory"),
         missed("Pci.driver", f"{CARD}/driver: Too many levels of symbolic links"),
         missed("Pci.iommu_group", f"{CARD}/iommu_group: '0000:17:00.0' is not a number"),
         fact(CARD, {"device": "0x2330", **GEN5_FILES}, "0000:16:01.0", device=0x2330, slot="2", **GEN5),
-        missed("Pci.aer_fatal", f"{CARD}/aer_dev_fatal: Is a directory"),
-        missed("Pci", f"{DEVICES}/0000:99:00.0: Too many levels of symbolic links", "0000:99:00.0"),
         HostBridge(key="pci0000:16"),
         NO_NAMES,
+        missed("Pci.aer_fatal", f"{CARD}/aer_dev_fatal: Is a directory"),
     ]
 
 
@@ -302,7 +327,7 @@ def test_what_every_function_has_is_missed(tmp_path: Path) -> None:
 def test_a_machine_without_pci(tmp_path: Path) -> None:
     assert said(tmp_path, {}) == []
     (tmp_path / "sys").symlink_to("sys")
-    assert list(read_pci(Live(str(tmp_path)))) == [
+    assert read(Live(str(tmp_path))) == [
         NotChecked(what="Pci", subject="node", why=f"{DEVICES}: Too many levels of symbolic links")
     ]
 
@@ -377,7 +402,8 @@ def test_names(tmp_path: Path, path: str) -> None:
 
 
 def test_names_come_with_the_functions(tmp_path: Path) -> None:
-    told = said(tmp_path, machine({CARD: GPU}, **{pci_ids.FILES[0]: IDS}))
+    write(tmp_path, machine({CARD: GPU}, **{pci_ids.FILES[0]: IDS}))
+    told = list(read_pci(Live(str(tmp_path))))
     assert told[-1] == Pci(key="0000:17:00.0", name="NVIDIA H100 SXM5 80GB")
     assert NO_NAMES not in told
 

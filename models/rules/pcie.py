@@ -25,8 +25,8 @@ _LOOK_ON_HOST = "look on the host, or set trust_virtual_links in the site file"
 
 
 def on_link(case: Case, function: Pci) -> bool:
-    """Function 0 at the lower end of a PCIe link, NVMe controllers aside: storage has a code of its own."""
-    return function.key in case.topology.link_below and kind_of(function) != "nvme"
+    """Function 0 at the lower end of a PCIe link, and it answers. NVMe controllers aside: storage has its own code."""
+    return function.key in case.topology.link_below and kind_of(function) != "nvme" and not function.lost
 
 
 def narrow(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:

@@ -15,7 +15,8 @@ from .rule import Rule
 
 def on_link(case: Case, function: Pci) -> bool:
     """An NVMe controller at the lower end of a PCIe link, or something on a link whose class was not read."""
-    return function.key in case.topology.link_below and (function.pci_class is None or kind_of(function) == "nvme")
+    disk = function.pci_class is None or kind_of(function) == "nvme"
+    return disk and not function.lost and function.key in case.topology.link_below
 
 
 def link(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:

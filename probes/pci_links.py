@@ -1,0 +1,122 @@
+"""PCIe links as they run now, from sysfs: speed, width, errors (kernel documentation, ABI/testing/sysfs-bus-pci).
+
+Apart from what functions were built as: that lasts, and a machine of eight GPUs has five hundred functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from ..models.facts import Pci
+from ..models.said import Evidence, NotChecked, Observation, Said
+from .host import Host, Unreadable
+from .parsers import count, is_lost, pcie_speed, pcie_width
+from .reading import Reading
+
+DEVICES = "sys/bus/pci/devices"
+ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
+_BUILT = {"max_speed": "max_link_speed", "max_width": "max_link_width"}
+_NOW = {"speed": "current_link_speed", "width": "current_link_width"}
+# Unsupported requests are left out of the sums: looking for devices that are not there causes them on healthy machines.
+_HARMLESS = frozenset({"UnsupReq"})
+
+
+def read_pci_links(host: Host) -> Iterator[Said]:
+    """How the link of each function that is at an end of one runs, and what its AER counters stand at."""
+    placed, refused = places(host)
+    yield from refused
+    parents = {address: parent_of(folder, placed) for address, folder in placed.items()}
+    below = {address for address, parent in parents.items() if parent and ADDRESS.fullmatch(parent)}
+    ends = below | {str(parents[address]) for address in below}
+    for address in (each for each in placed if each in ends):
+        reading = Reading(host, Pci, address, placed[address])
+        link_now(reading)
+        yield from reading.said()
+        if not reading.absent.issuperset(_NOW):  # conventional PCI has no AER either
+            yield from _aer(host, address, placed[address])
+
+
+def places(host: Host) -> tuple[Mapping[str, str], list[NotChecked]]:
+    """The folder of each function, by address; and what could not be found."""
+    try:
+        addresses = [name for name in host.list(DEVICES) if ADDRESS.fullmatch(name)]
+    except Unreadable as refusal:
+        return {}, [NotChecked(what="Pci", subject="node", why=f"{DEVICES}: {refusal.why}", how=refusal.how)]
+    folders: dict[str, str] = {}
+    refused: list[NotChecked] = []
+    for address in addresses:
+        path = f"{DEVICES}/{address}"
+        try:
+            folders[address] = host.resolve(path) or path
+        except Unreadable as refusal:
+            refused.append(NotChecked(what="Pci", subject=address, why=f"{path}: {refusal.why}", how=refusal.how))
+    return folders, refused
+
+
+def parent_of(folder: str, listed: Collection[str]) -> str | None:
+    """The bridge or root above: the nearest folder that is one. A copy of sysfs may have a bridge as a mere folder."""
+    above = folder.split("/")[:-1]
+    return next((name for name in reversed(above) if name in listed or ROOT.fullmatch(name)), None)
+
+
+def link_built(reading: Reading, required: bool) -> None:
+    """What the function's end of its link can do.
+
+    The kernel gives all link attributes or none, so one that is absent beside others is missed. All are absent of
+    conventional PCI, before Linux 4.13, and in sandboxes; where they are `required`, they are missed too.
+    """
+    reading.take("max_speed", _BUILT["max_speed"], pcie_speed)
+    reading.take("max_width", _BUILT["max_width"], pcie_width)
+    if not reading.absent.issuperset(_BUILT):
+        _beside(reading, _BUILT)
+    elif required:
+        reading.miss("width", "the kernel shows no link attributes", "Linux 4.13 or later, with all of sysfs")
+
+
+def link_now(reading: Reading) -> None:
+    """What the link is trained at; or that the function answers no more."""
+    reading.take("speed", _NOW["speed"], pcie_speed)
+    reading.take("width", _NOW["width"], pcie_width)
+    if is_lost(reading.text("speed"), reading.text("width")):
+        # A function that sleeps in D3cold has no power: before Linux 6.18, reading its link did not wake it.
+        asleep = reading.peek("power_state") == "D3cold"
+        reading.set(lost=not asleep, speed=None, width=None)
+        if asleep:
+            reading.miss("link", "it sleeps without power (D3cold)", "wake it: use the device")
+    elif not reading.absent & set(_NOW):
+        reading.set(lost=False)
+    elif not reading.absent.issuperset(_NOW):
+        _beside(reading, _NOW)
+
+
+def _beside(reading: Reading, files: Mapping[str, str]) -> None:
+    """Miss those that are absent beside others."""
+    for field, name in files.items():
+        if field in reading.absent:
+            reading.miss(field, f"{name} is not there, though other link attributes are")
+
+
+def _aer(host: Host, address: str, folder: str) -> Iterator[Said]:
+    """Errors since boot by severity (ABI/testing/sysfs-bus-pci-devices-aer_stats): a name and a number a line."""
+    for severity in ("correctable", "nonfatal", "fatal"):
+        path = f"{folder}/aer_dev_{severity}"
+        try:
+            text = host.read(path)
+            if text is None:
+                continue
+            counts = {name: count(number) for name, number in (line.rsplit(None, 1) for line in text.splitlines())}
+        except Unreadable as refusal:
+            yield NotChecked(what=f"Pci.aer_{severity}", subject=address, why=f"{path}: {refusal.why}", how=refusal.how)
+            continue
+        except ValueError:
+            why = f"{path} does not hold a name and a number a line"
+            yield NotChecked(what=f"Pci.aer_{severity}", subject=address, why=why)
+            continue
+        seen = {name: n for name, n in counts.items() if n and not name.startswith("TOTAL") and name not in _HARMLESS}
+        text = ", ".join(f"{name} {number}" for name, number in seen.items()) or "no errors"
+        yield Observation(
+            about=address, quantity=f"aer_{severity}", unit="count", value=float(sum(seen.values())), at=host.now(),
+            evidence=Evidence(path, text),
+        )  # fmt: skip
