@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 
@@ -21,7 +22,7 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     called: tuple[str, ...] = ()  # as its driver calls it: "NVIDIA H100 80GB HBM3"
     pcie: int  # generation
     width: int = 16  # lanes
-    links: int = 0  # NVLink, xGMI or another of its kind
+    links: int = 0  # NVLink, xGMI or another of its kind; of a bridged product, with all its bridges
     link_kind: str = "nvlink"  # "nvlink", "xgmi", "roce", "neuronlink"
     link_version: int | None = None  # NVLink's generation
     link_rate: float | None = None  # of one link
@@ -44,16 +45,44 @@ def products() -> tuple[Product, ...]:
 
 
 def product_of(gpu: Gpu, functions: Mapping[str, Pci]) -> Product | None:
-    """The product that a GPU is: by the numbers of its PCI function, else by its name. None: not in the catalog."""
+    """The product that a GPU is: by the numbers of its PCI function, else by its name. None: not in the catalog.
+
+    A few products share their numbers, and the name says which of them it is. A slice of a GPU (vGPU, MIG) has the
+    numbers of the whole, and not its links: it is no product.
+    """
+    name = _plain(gpu.name or "")
+    if gpu.virtualization == "vGPU" or _SLICE.search(name):
+        return None
     function = functions.get(gpu.address or "")
-    numbers = f"{function.vendor:04x}:{function.device:04x}" if function and function.vendor and function.device else ""
-    by_number, by_name = _known()
-    return by_number.get(numbers) or by_name.get(gpu.name or "")
+    alike = products_of(function) if function else ()
+    if len(alike) == 1:
+        return alike[0]
+    named = _known()[1].get(name)
+    return named if named in alike or not alike else None
+
+
+def products_of(function: Pci) -> tuple[Product, ...]:
+    """The products that have the numbers of a PCI function: none, one, or a few that share them."""
+    if function.vendor is None or function.device is None:
+        return ()
+    return _known()[0].get(f"{function.vendor:04x}:{function.device:04x}", ())
+
+
+# "grid a100-10c", "rtx6000-4q", "a100-1-5cme", "a100-sxm4-40gb mig 1g.5gb": profiles of vGPU and MIG in a name.
+# "hl-225b" is a whole Gaudi.
+_SLICE = re.compile(r"^grid |^(?!hl-).*-\d+[abcq](me)?$| mig( |$)")
+
+
+def _plain(name: str) -> str:
+    """A name without its maker, which older drivers leave out."""
+    return " ".join(name.casefold().split()).removeprefix("nvidia ").removeprefix("amd ")
 
 
 @cache
-def _known() -> tuple[Mapping[str, Product], Mapping[str, Product]]:
-    return (
-        {number: product for product in products() for number in product.ids},
-        {name: product for product in products() for name in product.called},
-    )
+def _known() -> tuple[Mapping[str, tuple[Product, ...]], Mapping[str, Product]]:
+    """The products by number and by name."""
+    numbers: dict[str, tuple[Product, ...]] = {}
+    for product in products():
+        for number in product.ids:
+            numbers[number] = (*numbers.get(number, ()), product)
+    return numbers, {_plain(name): product for product in products() for name in (product.name, *product.called)}
