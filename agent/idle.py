@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ..models.report import Report
 from ..models.said import NotChecked, Said
 from ..models.units import GIB, as_bytes
 from ..probes.host import Host
@@ -14,8 +15,11 @@ _INTERVAL = 0.1  # seconds
 _FREE_MEMORY = 2 * GIB  # several times what a probe takes
 
 
-def busy_because() -> str | None:
+def busy_because(report: Report) -> str | None:
     """Why nothing should be measured now, in words; None where the node is idle."""
+    in_use = [one.about for one in report.observations if one.quantity == "processes" and one.value]
+    if in_use:
+        return f"processes use {', '.join(in_use)}"
     import psutil  # takes 15 ms, and `--passive` does not need it
 
     load = psutil.cpu_percent(interval=_INTERVAL)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 
@@ -12,15 +14,35 @@ from ..models.said_lines import encode
 # A call is called like its module; this is its function there.
 CALLS: Mapping[str, str] = {
     "ethtool": "link_modes",
+    "fabric_manager": "version",
     "host_memory": "copy",
+    "journal": "read",
     "link_load": "sample",
+    "nvml": "state",
+    "nvml_wiring": "wiring",
+    "pci_config": "capabilities",
     "statvfs": "free_space",
 }
 
 
 def main() -> None:
-    """Answer one call on standard output. The modules of the others, which take as long as an answer, stay out."""
-    name, *args = sys.argv[1:]
+    """Answer one call on standard output, and end: also where a thread of the call still waits for a driver."""
+    code = 0
+    try:
+        answer(*sys.argv[1:])
+    except Exception:
+        traceback.print_exc()
+        code = 1
+    # Leaving as usual would wait for that thread, or for locks that it holds; and while it is in the kernel, the
+    # process stays, and would keep open what its parent reads to the end.
+    sys.stderr.flush()
+    os.close(1)
+    os.close(2)
+    os._exit(code)
+
+
+def answer(name: str, *args: str) -> None:
+    """Print what the call says, as it comes. The modules of the others, which take as long as an answer, stay out."""
     call: Callable[..., Iterator[Said]] = getattr(import_module(f".{name}", __package__), CALLS[name])
     for said in call(*args):
         print(encode(said), flush=True)

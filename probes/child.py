@@ -11,9 +11,21 @@ from collections.abc import Iterator, Sequence
 
 from ..models.said import NotChecked, Said
 from ..models.said_lines import decode
+from .hang import no_answer, stuck
 
 _MODULE = f"{__package__}.calls"
-_GIVES = {"ethtool": "Net.max_speed", "host_memory": "bandwidth", "link_load": "Pci.speed", "statvfs": "Mount.free"}
+_GIVES = {
+    "ethtool": "Net.max_speed",
+    "fabric_manager": "Service.version",
+    "host_memory": "bandwidth",
+    "journal": "Event",
+    "link_load": "Pci.speed",
+    "nvml": "Gpu",
+    "nvml_wiring": "GpuPair",
+    "pci_config": "Pci.acs",
+    "statvfs": "Mount.free",
+}
+_TO_END = 1.0  # seconds that a child has to end once it has closed what it writes to
 
 
 class Children:
@@ -25,9 +37,9 @@ class Children:
 
     def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Said]:
         """What a child that runs the call `what` (calls.py) says within `deadline` seconds; if it hangs, that too."""
-        stuck = self._stuck.get(what)
-        if stuck and stuck.poll() is None:
-            yield unanswered(what, f"process {stuck.pid}, asked before, still hangs in the kernel")
+        before = self._stuck.get(what)
+        if before and before.poll() is None:
+            yield unanswered(what, stuck(before.pid))
             return
         path = os.pathsep.join(entry for entry in sys.path if entry)
         try:
@@ -49,7 +61,7 @@ class Children:
         if child.poll() is None:
             child.kill()
         try:
-            child.wait(timeout=1)
+            child.wait(timeout=_TO_END)
         except subprocess.TimeoutExpired:
             self._stuck[what] = child
         for pipe in (child.stdout, child.stderr):
@@ -67,7 +79,7 @@ def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterato
         while ready.get_map():
             left = end - time.monotonic()
             if left <= 0:
-                yield unanswered(what, f"no answer within {deadline:g} s")
+                yield unanswered(what, no_answer(deadline))
                 return
             for key, _ in ready.select(left):
                 part = os.read(key.fd, 1 << 16)
@@ -78,7 +90,10 @@ def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterato
                 else:
                     *lines, waiting = (waiting + part).split(b"\n")
                     yield from (_decoded(line, what) for line in lines)
-    code = child.wait(timeout=max(0.1, end - time.monotonic()))
+    try:
+        code = child.wait(timeout=_TO_END)
+    except subprocess.TimeoutExpired:
+        return  # it has said all; a thread of it hangs in the kernel
     if code:
         last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
         yield unanswered(what, last or f"its process ended with {code}")

@@ -1,4 +1,4 @@
-"""The machine as a whole: what it is called, what its firmware says of it, and whether it is virtual."""
+"""The machine as a whole: its name, what its firmware says of it, whether it is virtual or seen from a container."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..models.facts import Node
 from ..models.said import Said
+from .container import container
 from .host import Host, Unreadable
 from .kernel_log import STAT
 from .parsers import word
@@ -59,6 +60,7 @@ def read_node(host: Host) -> Iterator[Said]:
     if virtual:
         # Firmware of QEMU runs with and without KVM; the kernel knows which.
         reading.set(hypervisor=(marked or named) if named == "QEMU" else named or cloud or marked)
+    reading.set(container=container(host))
     yield from reading.said()
 
 

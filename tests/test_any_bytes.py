@@ -33,6 +33,7 @@ FILES: Mapping[Reader, list[str]] = {
         *(f"sys/class/dmi/id/{name}" for name in ("sys_vendor", "product_name", "board_name", "bios_version")),
         "proc/device-tree/hypervisor/compatible", "sys/class/misc/kvm",
         "sys/devices/system/clocksource/clocksource0/available_clocksource",
+        "run/systemd/container", "proc/1/cgroup", "proc/2/comm",
     ],
     read_cpu: [
         "proc/cpuinfo", f"{CPU}/online",

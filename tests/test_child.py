@@ -26,7 +26,7 @@ def test_all_that_a_child_says(tmp_path: Path) -> None:
 
 def test_what_came_before_a_hang_is_kept(tmp_path: Path) -> None:
     script = f"{LINES}\nimport signal\nsignal.pause()"
-    lost = NotChecked(what="nvml", subject="node", why="no answer within 2 s")
+    lost = NotChecked(what="Gpu", subject="node", why="no answer within 2 s")
     assert answers(tmp_path, script, 2) == [*GPUS, lost]
 
 
@@ -34,13 +34,13 @@ def test_a_child_that_breaks_says_why(tmp_path: Path) -> None:
     script = f"{LINES}\nraise SystemExit('the driver is not loaded')"
     assert answers(tmp_path, script, 30) == [
         *GPUS,
-        NotChecked(what="nvml", subject="node", why="the driver is not loaded"),
+        NotChecked(what="Gpu", subject="node", why="the driver is not loaded"),
     ]
 
 
 def test_a_child_that_was_killed(tmp_path: Path) -> None:
     script = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
-    assert answers(tmp_path, script, 30) == [NotChecked(what="nvml", subject="node", why="its process ended with -9")]
+    assert answers(tmp_path, script, 30) == [NotChecked(what="Gpu", subject="node", why="its process ended with -9")]
 
 
 def test_rubbish_from_a_child_loses_only_that_line(tmp_path: Path) -> None:
@@ -55,3 +55,20 @@ def test_what_the_real_children_say_of_a_file_system(tmp_path: Path) -> None:
     assert len(said) == 2
     assert getattr(said[0], "size", 0) > 0
     assert isinstance(said[1], NotChecked)
+
+
+def test_a_child_that_said_all_and_does_not_end(tmp_path: Path) -> None:
+    """As one does of which a thread hangs in a driver."""
+    script = f"{LINES}\nimport os, signal\nos.close(1)\nos.close(2)\nsignal.pause()"
+    assert answers(tmp_path, script, 30) == GPUS
+
+
+def test_a_call_ends_though_a_thread_of_it_never_does(tmp_path: Path) -> None:
+    script = (
+        "import threading\nfrom linkgauge.probes.calls import main\n"
+        "threading.Thread(target=threading.Event().wait).start()\nmain()"
+    )
+    path = tmp_path / "child.py"
+    path.write_text(script)
+    (said,) = Children((sys.executable, str(path))).ask("statvfs", [str(tmp_path)], 30)
+    assert getattr(said, "size", 0) > 0

@@ -7,7 +7,7 @@ from dataclasses import replace
 from linkgauge.agent.idle import busy_because, not_measured
 from linkgauge.agent.pipeline import ask
 from linkgauge.agent.sources import measure, measure_nothing
-from linkgauge.models.report import Finding, Level, Report
+from linkgauge.models.report import Finding, Level, Report, Seen
 from linkgauge.models.said import NotChecked, Run
 from linkgauge.models.topology import Device, Topology
 from linkgauge.probes.recorded import Recorded
@@ -47,5 +47,18 @@ def test_nothing_is_measured_where_nothing_may_be() -> None:
 
 
 def test_this_node_is_idle_or_says_why_not() -> None:
-    why = busy_because()
+    why = busy_because(NODES)
     assert why is None or why.startswith(("the CPUs are ", "only "))
+
+
+def test_a_node_whose_gpus_are_in_use_is_busy() -> None:
+    used = [seen("gpu0", 0), seen("gpu1", 1), seen("gpu2", 4), seen("gpu2", 9, "ecc_corrected")]
+    assert busy_because(replace(NODES, observations=tuple(used))) == "processes use gpu1, gpu2"
+    (source,) = measure(replace(NODES, observations=tuple(used)))
+    lost, _ = ask(source, Recorded(1000, {}))
+    assert isinstance(lost, NotChecked)
+    assert lost.why == "not measured: processes use gpu1, gpu2"
+
+
+def seen(about: str, value: float, quantity: str = "processes") -> Seen:
+    return Seen(about=about, quantity=quantity, unit="count", value=value, at="2026-11-21T03:00:00Z")

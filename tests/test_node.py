@@ -112,6 +112,28 @@ def test_an_arm_guest_without_firmware_strings(path: str, text: str, name: str) 
     assert read({CPUINFO: ARM, path: text}) == [Node(key="node", virtual=True, hypervisor=name)]
 
 
+@pytest.mark.parametrize(
+    ("files", "container"),
+    [
+        ({"proc/2/comm": "kthreadd", "proc/1/cgroup": "0::/init.scope"}, ""),
+        ({".dockerenv": "", "proc/2/comm": "kthreadd"}, "docker"),  # with --pid=host
+        ({".dockerenv": "", "run/secrets/kubernetes.io/serviceaccount/token": "x"}, "kubernetes"),
+        ({"run/.containerenv": 'engine="podman-5.4.2"', "proc/1/cgroup": "0::/"}, "podman"),
+        ({".singularity.d/labels.json": "{}", "proc/2/comm": "kthreadd"}, "apptainer"),
+        ({"run/systemd/container": "systemd-nspawn"}, "systemd-nspawn"),
+        ({"run/host/container-manager": "lxc", "run/systemd/container": "not a name\n"}, "lxc"),
+        ({"proc/1/cgroup": "11:devices:/kubepods/besteffort/pod1/2\n0::/"}, "kubernetes"),
+        ({"proc/1/cgroup": "0::/system.slice/docker-0123.scope"}, "docker"),
+        ({"proc/1/cgroup": "0::/"}, "other"),  # nobody but a container has no second process
+        ({"proc/1/cgroup": "0::/", "proc/2/comm": "python3"}, "other"),
+        ({"proc/1/cgroup": Refused(errno.EACCES, "Permission denied")}, None),  # /proc mounted with hidepid
+        ({}, None),
+    ],
+)
+def test_containers(files: Mapping[str, Entry], container: str | None) -> None:
+    assert read({CPUINFO: X86, **files}) == [Node(key="node", virtual=False, container=container)]
+
+
 def test_what_would_not_say() -> None:
     files: Mapping[str, Entry] = {
         f"{DMI}/sys_vendor": Refused(errno.EIO, "Input/output error"),

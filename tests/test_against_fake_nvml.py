@@ -1,0 +1,105 @@
+"""The live path on a libnvidia-ml.so.1 that is a real library: loaded by ctypes, steered by a file while it runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from nvml_machine import Machine, bound, machine
+
+from linkgauge.agent.pipeline import diagnose
+from linkgauge.agent.sources import READERS, measure_nothing
+from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink, GpuPair
+from linkgauge.models.said import NotChecked, Observation, Said
+from linkgauge.models.site import Site
+from linkgauge.probes.gpus import read_gpu_wiring, read_gpus
+
+FAKE = Path(__file__).parents[2] / "shared/tools/testbed/fake"
+BUSES = ("13", "14", "1a", "1b", "63", "64", "6a", "6b")
+CONTROL = Path("/dev/nvidiactl")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the library."""
+    if not FAKE.is_dir():
+        pytest.skip(f"needs {FAKE}")
+    if not (shutil.which("make") and shutil.which("gcc")):
+        pytest.skip("needs make and gcc")
+    folder = tmp_path_factory.mktemp("fake")
+    subprocess.run(["make", "-s", "-C", str(FAKE), f"OUT={folder}"], check=True, timeout=120)
+    return folder
+
+
+@pytest.fixture
+def node(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Machine, Path]:
+    """A node with eight healthy H100, and the file that steers them."""
+    file = tmp_path / "gpus.conf"
+    file.write_text("".join(f"gpu.{number}.bus_id=0000:{bus}:00.0\n" for number, bus in enumerate(BUSES)))
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{library}{os.pathsep}{os.environ.get('LD_LIBRARY_PATH', '')}")
+    monkeypatch.setenv("FAKE_GPU_FILE", str(file))
+    return machine(bound(*(f"0000:{bus}:00.0" for bus in BUSES))), file
+
+
+def gpus(said: list[Said]) -> dict[str, Gpu]:
+    return {one.key: one for one in said if isinstance(one, Gpu)}
+
+
+def test_eight_gpus(node: tuple[Machine, Path]) -> None:
+    host, _ = node
+    said = [*read_gpus(host), *read_gpu_wiring(host)]
+    assert [one for one in said if isinstance(one, NotChecked)] == []
+    assert [(one.library, one.gpus) for one in said if isinstance(one, Driver) and one.gpus] == [("580.95.05", 8)]
+    links = [one for one in said if isinstance(one, GpuLink) and one.active is not None]
+    assert (len(links), {one.active for one in links}) == (144, {True})
+    assert len([one for one in said if isinstance(one, GpuPair)]) == 28
+    (calls,) = (one.value for one in said if isinstance(one, Observation) and one.quantity == "driver_calls")
+    assert calls <= 400
+    assert [gpu.nvlinks for gpu in gpus(list(read_gpus(host))).values()] == [18] * 8
+
+
+def test_faults_while_it_runs(node: tuple[Machine, Path]) -> None:
+    host, file = node
+    assert gpus(list(read_gpus(host)))["gpu3"].pcie_width == 16
+    with file.open("a") as faults:
+        faults.write("gpu.3.pcie_width=8\ngpu.2.link.7.up=0\ngpu.5.lost=1\ngpu.6.ret.Temperature=999\n")
+        faults.write("gpu.1.remap_pending=1\ngpu.0.procs=2\n")
+    said = list(read_gpus(host))
+    now = gpus(said)
+    assert (now["gpu3"].pcie_width, now["gpu2"].nvlinks, now["gpu0"].processes) == (8, 17, 2)
+    assert [one.key for one in said if isinstance(one, GpuLink) and one.active is False] == ["gpu2/nvlink7"]
+    failed = [one for one in said if isinstance(one, Gpu) and one.failure]
+    assert failed == [Gpu(key="gpu5", failure="GPU is lost")]
+    assert Gpu(key="gpu5", address="0000:64:00.0") in said
+    assert [one for one in said if isinstance(one, NotChecked)] == [
+        NotChecked(what="Gpu.temperature", subject="gpu6", why="Unknown Error")
+    ]
+
+
+def test_a_gpu_that_hangs(node: tuple[Machine, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    host, file = node
+    monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "1.5")
+    with file.open("a") as faults:
+        faults.write("gpus=3\ngpu.1.delay_ms=60000\n")
+    said = list(read_gpus(host))
+    assert {key: gpu.failure for key, gpu in gpus(said).items() if gpu.failure} == {"gpu1": "no answer within 1.5 s"}
+    assert [one.nvlinks for one in said if isinstance(one, Gpu) and not one.failure] == [18, 18]
+
+
+@pytest.mark.skipif(CONTROL.exists(), reason="has a driver of its own")
+def test_a_driver_that_fails_where_there_is_no_device(node: tuple[Machine, Path]) -> None:
+    host, file = node
+    file.write_text("init_error=9\n")
+    (lost,) = (one for one in read_gpus(host) if not isinstance(one, Driver))
+    assert isinstance(lost, NotChecked)
+    assert lost.why == "Driver Not Loaded: /dev/nvidiactl: No such file or directory"
+
+
+def test_the_whole_report(node: tuple[Machine, Path]) -> None:
+    host, _ = node
+    report = diagnose(host, READERS, measure_nothing, Site())
+    assert [run.name for run in report.runs if not run.ok] == []
+    assert sum(one.quantity == "processes" for one in report.observations) == 8
