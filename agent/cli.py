@@ -15,7 +15,9 @@ import click
 from .. import __version__
 
 if TYPE_CHECKING:
-    from ..models.report import Report
+    from ..models.case import Case
+    from ..models.report import Context, Report
+    from .inputs import Input
 
 EXIT = {"ok": 0, "degraded": 1, "failed": 2, "unknown": 3}
 BAD_INPUT, OUR_BUG = 64, 70  # EX_USAGE and EX_SOFTWARE of sysexits.h
@@ -92,14 +94,22 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @from_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
 @click.option("--passive", is_flag=True, help="Read only: measure nothing.")
+@click.option(
+    "--context",
+    type=click.Choice(["host", "job"]),
+    default="host",
+    help="Where this runs: inside a job its limits on locked and shared memory are judged too.  [default: host]",
+)
 @click.option("--output", "-o", metavar="FILE", help="Write the report there instead of standard output.")
-def diagnose(root: str, source: str | None, site: str | None, form: str, passive: bool, output: str | None) -> None:
+def diagnose(
+    root: str, source: str | None, site: str | None, form: str, passive: bool, context: Context, output: str | None
+) -> None:
     """Say what is wrong with the links of this node, or of a recorded one.
 
     Needs no root. Measures for some seconds if the node is idle, unless --passive is given.
     """
     with clear_errors():
-        report = _report(root, source, site, passive)
+        report = _report(root, source, site, passive, context)
     _write(_as_text(report, output) if form == "text" else _as_json(report), output)
     sys.exit(EXIT[report.verdict])
 
@@ -107,18 +117,27 @@ def diagnose(root: str, source: str | None, site: str | None, form: str, passive
 @main.command()
 @from_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
-def topology(root: str, source: str | None, site: str | None, form: str) -> None:
+@click.option("--matrix", is_flag=True, help="How GPUs and NICs reach each other, as nvidia-smi topo -m prints it.")
+@click.option("--rates", is_flag=True, help="The matrix with GB/s in one direction instead of types of path.")
+def topology(root: str, source: str | None, site: str | None, form: str, matrix: bool, rates: bool) -> None:
     """Show what is in this node and what its links carry."""
+    if form == "json" and (matrix or rates):
+        raise click.UsageError("--matrix and --rates are text: leave out --format json")
     with clear_errors():
-        report = _report(root, source, site, passive=True)
-    if form == "text":
-        from ..exporters.tree import as_tree
-
-        _write(as_tree(report.topology), None)
-    else:
+        case = _case(root, source, site)
+    if form == "json":
         import msgspec
 
-        _write(msgspec.json.format(msgspec.json.encode(report.topology), indent=2).decode(), None)
+        _write(msgspec.json.format(msgspec.json.encode(case.topology), indent=2).decode(), None)
+    elif matrix or rates:
+        from ..exporters.matrix import as_matrix
+        from ..models.matrix import matrix as matrix_of
+
+        _write(as_matrix(matrix_of(case), rates), None)
+    else:
+        from ..exporters.tree import as_tree
+
+        _write(as_tree(case.topology), None)
 
 
 @main.command()
@@ -161,18 +180,35 @@ def completion(shell: str) -> None:
     _write(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source(), None)
 
 
-def _report(root: str, source: str | None, site: str | None, passive: bool) -> Report:
-    from . import inputs
+def _report(root: str, source: str | None, site: str | None, passive: bool, context: Context) -> Report:
+    from .inputs import site as site_of
     from .pipeline import diagnose as run
     from .progress import shown
     from .sources import measure, measure_nothing
 
-    if source is not None and root != "/":
-        raise inputs.BadInput("--from and --root exclude each other: one is a recording, the other a machine")
-    given = inputs.live(root) if source is None else inputs.given(source)
+    given = _input(root, source)
     probes = measure if given.host.origin == "live" and root == "/" and not passive else measure_nothing
     with shown(given.readers, probes) as (readers, measured):
-        return run(given.host, readers, measured, inputs.site(site))
+        return run(given.host, readers, measured, site_of(site), context=context)
+
+
+def _case(root: str, source: str | None, site: str | None) -> Case:
+    from .inputs import site as site_of
+    from .pipeline import look
+    from .progress import shown
+    from .sources import measure_nothing
+
+    given = _input(root, source)
+    with shown(given.readers, measure_nothing) as (readers, _):
+        return look(given.host, readers, site_of(site))
+
+
+def _input(root: str, source: str | None) -> Input:
+    from . import inputs
+
+    if source is not None and root != "/":
+        raise inputs.BadInput("--from and --root exclude each other: one is a recording, the other a machine")
+    return inputs.live(root) if source is None else inputs.given(source)
 
 
 def _as_text(report: Report, output: str | None) -> str:

@@ -11,8 +11,9 @@ from itertools import chain, repeat
 from typing import TypeAlias
 
 from ..models.assemble import assemble
+from ..models.case import Case
 from ..models.judge import judge
-from ..models.report import Report
+from ..models.report import Context, Report
 from ..models.said import NotChecked, Observation, Run, Said
 from ..models.site import Site
 from ..models.standing import Standing, settle
@@ -73,19 +74,28 @@ def ask_all(readers: Iterable[Source], host: Host) -> list[Said]:
         return [one for said in pool.map(ask, sources, repeat(host)) for one in said]
 
 
+def look(host: Host, readers: Iterable[Source], site: Site) -> Case:
+    """What the readers make known of a node, not judged."""
+    return assemble(ask_all(readers, host), site, host.now(), origin=host.origin)
+
+
 def diagnose(
     host: Host,
     readers: Iterable[Source],
     probes: Callable[[Report], Iterable[Source]],
     site: Site,
     baseline: Iterable[Observation] = (),
+    context: Context = "host",
 ) -> Report:
-    """One report. `probes` says from a report what to measure next; what was slow is measured once more."""
+    """One report. `probes` says from a report what to measure next; what was slow is measured once more.
+
+    `context` says whose limits are met: those of a job, or of nobody in particular.
+    """
     said = ask_all(readers, host)
     known = tuple(baseline)
 
     def now() -> Report:
-        return judge(assemble(said, site, host.now(), baseline=known, origin=host.origin))
+        return judge(assemble(said, site, host.now(), baseline=known, origin=host.origin, context=context))
 
     report = now()
     for _ in range(2):

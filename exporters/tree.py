@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..models.topology import Device, Link, Topology
+from ..models.topology import FABRIC, Device, Link, Topology
 from ..models.units import as_gigabits, as_gigabytes
 from .terminal import Paint, hanging, painter, safe, short
 from .words import device_in_words
@@ -14,7 +14,8 @@ WIDTH = 98
 _DEEPEST = 40  # columns of indentation
 _LONGEST_NAME = 48
 _PORTS = frozenset({"root-port", "upstream-port", "downstream-port", "bridge"})
-_ACROSS = frozenset({"nvlink", "c2c", "member", "net"})  # join devices that have their places elsewhere
+_ACROSS = frozenset({"nvlink", "xgmi", "c2c", "member", "net"})  # join devices that have their places elsewhere
+_SWITCHES = frozenset({"nvswitch", "fabric"})
 _OF_THE_KERNEL = frozenset({"netdev", "disk"})  # come by the hundred without hardware: veth, loop
 _ROOTS = frozenset({"host", "package", "numa", "host-bridge", "fabric"})
 
@@ -25,7 +26,7 @@ class _Tree:
 
     below: dict[str, list[Device]]
     link: dict[str, Link]  # the link above each device
-    across: dict[str, list[tuple[str, list[Link]]]]  # from each device to others: parallel links together
+    across: dict[str, list[tuple[Device, list[Link]]]]  # from each device to others: parallel links together
 
 
 def as_tree(topology: Topology, colour: bool = False) -> str:
@@ -50,9 +51,9 @@ def _grow(topology: Topology) -> _Tree:
     for link in topology.links:
         if link.a not in devices or link.b not in devices:
             continue
-        peers = link.kind in _ACROSS or devices[link.a].kind == devices[link.b].kind == "package"
-        if peers or link.b in above or link.b in _line(link.a, above):
-            _cross(tree, link)
+        a, b = devices[link.a], devices[link.b]
+        if link.kind in _ACROSS or a.kind == b.kind == "package" or b.id in above or b.id in _line(a.id, above):
+            _cross(tree, link, a, b)
         else:
             above[link.b] = link.a
             tree.link[link.b] = link
@@ -70,12 +71,20 @@ def _line(name: str, above: dict[str, str]) -> Iterator[str]:
         yield name
 
 
-def _cross(tree: _Tree, link: Link) -> None:
-    """Note the link at its receiver where that is what the link is about (an array's members), else at its sender."""
-    here, there = (link.b, link.a) if link.kind == "member" else (link.a, link.b)
-    others = tree.across.setdefault(here, [])
+def _cross(tree: _Tree, link: Link, a: Device, b: Device) -> None:
+    """Note the link at its sender; between GPUs at both; that of a member of an array at the array."""
+    if link.kind != "member":
+        _note(tree, link, a, b)
+    if link.kind == "member" or (a.kind == b.kind == "gpu" and a is not b):
+        _note(tree, link, b, a)
+
+
+def _note(tree: _Tree, link: Link, here: Device, there: Device) -> None:
+    """All NVSwitches that a GPU reaches are noted as one."""
+    others = tree.across.setdefault(here.id, [])
     for other, links in others:
-        if other == there and links[0].kind == link.kind:
+        switches = link.kind == "nvlink" and other.kind in _SWITCHES and there.kind in _SWITCHES
+        if links[0].kind == link.kind and (other is there or switches):
             links.append(link)
             return
     others.append((there, [link]))
@@ -162,20 +171,47 @@ def _is_slower(link: Link | None) -> bool:
     return link.trained < link.rated * 0.999  # rates of the same generation and width, computed in two ways, are equal
 
 
-def _joined(across: Iterable[tuple[str, list[Link]]]) -> Iterator[str]:
+def _joined(across: Iterable[tuple[Device, list[Link]]]) -> Iterator[str]:
     """The devices that it is joined to without hanging on them: alike links together."""
-    others: dict[str, list[str]] = {}
+    others: dict[tuple[str, str], list[str]] = {}
     for other, links in across:
-        title = "members" if links[0].kind == "member" else f"{_bundle(links)} to"
-        others.setdefault(title, []).append(safe(other))
-    for title, names in others.items():
-        yield f"{title} {', '.join(names)}"
+        title = "members" if links[0].kind == "member" else _bundle(links)
+        others.setdefault((title, _down(links)), []).append(_there(other, links))
+    for (title, down), names in others.items():
+        to = "" if title == "members" else " each to" if len(names) > 1 else " to"
+        yield f"{title}{to} {', '.join(names)}{down}"
+
+
+def _there(other: Device, links: Sequence[Link]) -> str:
+    """The other end, a GPU as its driver numbers it; of several NVSwitches, how many they are."""
+    ends = {link.b for link in links} - {FABRIC}
+    if other.kind in _SWITCHES and len(ends) > 1:
+        return f"{len(ends)} NVSwitches"
+    return safe(other.aliases[0] if other.kind == "gpu" and other.aliases else other.id)
 
 
 def _bundle(links: Sequence[Link]) -> str:
-    """Parallel links, and what they carry together."""
-    kind = {"nvlink": "NVLink", "c2c": "C2C"}.get(links[0].kind, safe(links[0].kind))
-    rates = [link.trained if link.trained is not None else link.rated for link in links]
-    known = [rate for rate in rates if rate is not None]
-    count = f"{len(links)} x {kind}" if len(links) > 1 else kind
-    return f"{count} {as_gigabytes(sum(known))}" if len(known) == len(links) else count
+    """Parallel links, and what they carry together: "17 of 18 x NVLink 425.0 of 450.0 GB/s"."""
+    kind = {"nvlink": "NVLink", "xgmi": "xGMI", "c2c": "C2C"}.get(links[0].kind, safe(links[0].kind))
+    up = [link for link in links if link.trained != 0]
+    now = [link.trained if link.trained is not None else link.rated for link in up]
+    able = [link.rated for link in links if link.rated is not None]
+    few = len(up) < len(links)
+    count = f"{len(up)} of {len(links)} x {kind}" if few else f"{len(links)} x {kind}" if len(links) > 1 else kind
+    known = [rate for rate in now if rate is not None]
+    if not known or len(known) < len(up):
+        return count
+    whole = as_gigabytes(sum(able))
+    text = as_gigabytes(sum(known))
+    return f"{count} {text.removesuffix(' GB/s')} of {whole}" if few and len(able) == len(links) else f"{count} {text}"
+
+
+def _down(links: Sequence[Link]) -> str:
+    """Of parallel links, those that are down, and the switch that each leads to, where that is known."""
+    down = [link for link in links if link.trained == 0]
+    if not down or len(down) == len(links):
+        return ""
+    several = len({link.b for link in links}) > 1
+    return "; down: " + ", ".join(
+        safe(link.id) + (f" to {safe(link.b)}" if several and link.b != FABRIC else "") for link in down
+    )

@@ -14,6 +14,7 @@ _KINDS = {
     "HostBridge": ("host bridge", "host bridges"),
     "Pci": ("PCI function", "PCI functions"),
     "Gpu": ("GPU", "GPUs"),
+    "GpuLink": ("GPU link", "GPU links"),
     "NvLink": ("NVLink", "NVLinks"),
     "Net": ("network device", "network devices"),
     "Rdma": ("RDMA device", "RDMA devices"),

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import TypeVar, cast
+from collections.abc import Collection, Iterator, Mapping
 
 from .facts import Array, Disk, HostBridge, Net, Node, Numa, Nvme, Package, Pci, Port, Rdma
 from .gpu_facts import Gpu
-from .merge import Facts
+from .gpu_links import gpu_links
+from .merge import Facts, of
+from .pci_classes import kind_of
 from .pci_tree import host_bridges, pci_devices, pci_links
-from .said import Fact
 from .site import Site
-from .topology import Device, Link, Topology
-
-F = TypeVar("F", bound=Fact)
-FABRIC = "nvfabric"
+from .topology import FABRIC, Device, Link, Topology
 
 
 def build_topology(facts: Facts, site: Site) -> Topology:
     """Processors and memory, the PCI tree, and what drivers made of its functions: ports, disks, arrays."""
-    functions = _of(facts, Pci)
-    node = _of(facts, Node).get("node")
+    functions = of(facts, Pci)
+    node = of(facts, Node).get("node")
     trusted = site.trust_virtual_links or not (node and node.virtual)
-    bridges = list(host_bridges(functions, _of(facts, HostBridge), _of(facts, Numa)))
+    bridges = list(host_bridges(functions, of(facts, HostBridge), of(facts, Numa)))
     parts = [*_processors(facts), *_ports(facts), *_disks(facts)]
     devices = [device for device, _ in parts] + [device for device, _ in bridges]
     devices += pci_devices(functions, _aliases(facts))
@@ -32,28 +29,25 @@ def build_topology(facts: Facts, site: Site) -> Topology:
     known = {device.id for device in devices}
     if any(link.a == "host" for link in links):
         devices.append(Device("host", "host"))
-        links += [Link(f"host>{name}", "host", name, "internal") for name in _of(facts, Package)]
-    devices += [Device(gpu.key, "gpu", gpu.name or "") for gpu in _of(facts, Gpu).values() if gpu.address not in known]
-    nvlinks = list(_nvlinks(facts, known))
-    if nvlinks:
-        devices.append(Device(FABRIC, "fabric"))
-        links += nvlinks
+        links += [Link(f"host>{name}", "host", name, "internal") for name in of(facts, Package)]
+    devices += [Device(gpu.key, "gpu", gpu.name or "") for gpu in of(facts, Gpu).values() if gpu.address not in known]
+    links += (joining := dict.fromkeys(gpu_links(facts).values()))
+    devices += _fabric({link.b for link in joining if link.kind == "nvlink"}, functions)
     once = {device.id: device for device in devices}
     joined = tuple(link for link in links if link.a != link.b and {link.a, link.b} <= once.keys())
     return Topology(tuple(once.values()), joined)
 
 
-def _nvlinks(facts: Facts, known: set[str]) -> Iterator[Link]:
-    """Each GPU's links into the fabric of switches, one by one: one of eighteen down must show."""
-    for gpu in _of(facts, Gpu).values():
-        end = gpu.address if gpu.address in known else gpu.key
-        for number in range(gpu.nvlinks or 0):
-            yield Link(f"{gpu.key}/nvlink{number}", str(end), FABRIC, "nvlink", gpu.nvlink_rate)
+def _fabric(ends: Collection[str], functions: Mapping[str, Pci]) -> Iterator[Device]:
+    """All NVSwitches as one device (Topology.hops says why); none where no NVLink ends at a switch."""
+    switches = [end for end in ends if end in functions and kind_of(functions[end]) == "nvswitch"]
+    if switches or FABRIC in ends:
+        yield Device(FABRIC, "fabric", f"{len(switches)} NVSwitches" if switches else "")
 
 
 def _processors(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
     """Packages, joined pairwise, and the NUMA nodes that belong to them."""
-    packages, numas = _of(facts, Package), _of(facts, Numa)
+    packages, numas = of(facts, Package), of(facts, Numa)
     names = list(packages)
     for index, (name, package) in enumerate(packages.items()):
         yield Device(name, "package", package.model or ""), None
@@ -67,7 +61,7 @@ def _processors(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
         yield Device(name, "numa", "", number), link
 
 
-def _home(numa: Numa, packages: dict[str, Package], numas: dict[str, Numa]) -> str | None:
+def _home(numa: Numa, packages: Mapping[str, Package], numas: Mapping[str, Numa]) -> str | None:
     """The package whose CPUs the NUMA node has; for memory alone, the nearest NUMA node that has CPUs."""
     for name, package in packages.items():
         if numa.cpus and package.cpus and set(numa.cpus) & set(package.cpus):
@@ -80,9 +74,9 @@ def _home(numa: Numa, packages: dict[str, Package], numas: dict[str, Numa]) -> s
 
 def _ports(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
     """RDMA ports and network devices, below the functions or the ports that they belong to."""
-    adapters = _of(facts, Rdma)
+    adapters = of(facts, Rdma)
     shared: dict[str, str] = {}
-    for key, port in _of(facts, Port).items():
+    for key, port in of(facts, Port).items():
         adapter = adapters.get(port.device or "")
         rate = port.rate if port.state == "ACTIVE" else None  # of a port that is down, the kernel shows what it may do
         if adapter and adapter.address:
@@ -90,7 +84,7 @@ def _ports(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
             yield _below(adapter.address, Device(key, "port"), "port", rate)
         else:  # a software device (rxe, siw) lives on a network device
             yield _below(port.netdev, Device(key, "port"), "function", rate)
-    for key, net in _of(facts, Net).items():
+    for key, net in of(facts, Net).items():
         if key in shared:
             yield _below(shared[key], Device(key, "netdev"), "function", None)
         else:
@@ -99,10 +93,10 @@ def _ports(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
 
 def _disks(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
     """Disks below their controllers, partitions below disks, arrays beside their members."""
-    for key, disk in _of(facts, Disk).items():
+    for key, disk in of(facts, Disk).items():
         kind = "partition" if disk.partition_of else "disk"
         yield _below(disk.partition_of or disk.address, Device(key, kind, disk.model or ""), "disk", None)
-    for key, array in _of(facts, Array).items():
+    for key, array in of(facts, Array).items():
         device = Device(key, "array", array.level or "")
         yield device, None
         for member in array.members or ():
@@ -118,12 +112,8 @@ def _aliases(facts: Facts) -> dict[str, tuple[str, ...]]:
     """The names that drivers give to functions, by address: gpu0, mlx5_0, nvme0."""
     names: dict[str, list[str]] = defaultdict(list)
     for kind in (Gpu, Rdma, Nvme):
-        for fact in _of(facts, kind).values():
+        for fact in of(facts, kind).values():
             address = fact.address  # type: ignore[attr-defined]
             if address:
                 names[address].append(fact.key)
     return {address: tuple(keys) for address, keys in names.items()}
-
-
-def _of(facts: Facts, kind: type[F]) -> dict[str, F]:
-    return cast("dict[str, F]", facts.get(kind, {}))

@@ -154,7 +154,8 @@ def _class(case: Case, flow: Flow, tightest: Hop | None) -> str:
 
 
 def _trained(way: Route) -> float | None:
-    trained = [sum(link.trained or 0 for link in hop.links) for hop in way if all(link.trained for link in hop.links)]
+    known = ([link.trained for link in hop.links if link.trained is not None] for hop in way)
+    trained = [sum(rates) for hop, rates in zip(way, known, strict=True) if len(rates) == len(hop.links)]
     return min(trained, default=None)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 from .said import Fact
 
 Facts: TypeAlias = Mapping[type[Fact], Mapping[str, Fact]]
+F = TypeVar("F", bound=Fact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ def merge(facts: Iterable[Fact]) -> tuple[Facts, tuple[Conflict, ...]]:
         merged[type(fact)][fact.key], differing = overlay(known, fact)
         conflicts += [Conflict(known, fact, name) for name in differing]
     return dict(merged), tuple(conflicts)
+
+
+def of(facts: Facts, kind: type[F]) -> Mapping[str, F]:
+    """The facts of one kind, by key."""
+    return cast("Mapping[str, F]", facts.get(kind, {}))
 
 
 def overlay(known: Fact, further: Fact) -> tuple[Fact, list[str]]:

@@ -15,11 +15,32 @@ RateOf: TypeAlias = Callable[[Hop], float]
 PATH_TYPES = ("LOC", "NVL", "C2C", "PIX", "PXB", "PHB", "NODE", "SYS", "NET")
 
 
-def routes(topology: Topology, source: str, via: str = "") -> Mapping[str, Route]:
+def rated(hop: Hop) -> float:
+    """Bytes per second that the hop can carry; infinite where nothing limits it that we know of."""
+    return sum(_of(link, hop) for link in hop.links)
+
+
+def active(hop: Hop) -> float:
+    """As `rated`, of the links that are not down (trained at 0)."""
+    return sum(_of(link, hop) for link in hop.links if link.trained != 0)
+
+
+def limited(limits: Mapping[str, float], base: RateOf = rated) -> RateOf:
+    """The rates of `base`, with some links (by id) reduced to what a fault leaves of them."""
+
+    def rate(hop: Hop) -> float:
+        alone = ((link, base(Hop(hop.sender, hop.receiver, (link,)))) for link in hop.links)
+        return min(base(hop), sum(min(limits.get(link.id, own), own) for link, own in alone))
+
+    return rate
+
+
+def routes(topology: Topology, source: str, via: str = "", rate: RateOf = rated) -> Mapping[str, Route]:
     """From `source` (id or alias) the way of fewest hops to every device that can be reached, by id.
 
-    Never the widest way: that one would go around the very link that is at fault. `via` names the medium that
-    must be taken ("nvlink", "pcie"); ways inside chips and devices are free.
+    Never the widest way: that one would go around the very link that is at fault. Of a hop that has nothing left by
+    `rate` there is no way: a GPU without any NVLink copies over PCIe. `via` names the medium that must be taken
+    ("nvlink", "pcie"); ways inside chips and devices are free.
     """
     start = topology.find(source)
     if start is None:
@@ -29,16 +50,17 @@ def routes(topology: Topology, source: str, via: str = "") -> Mapping[str, Route
     while queue:
         here = queue.popleft()
         for hop in topology.hops.get(here, ()):
-            if hop.receiver not in found and _passes(topology, found[here], hop) and _allowed(hop, via):
+            new = hop.receiver not in found and _passes(topology, found[here], hop) and _allowed(hop, via)
+            if new and rate(hop) > 0:
                 found[hop.receiver] = (*found[here], hop)
                 queue.append(hop.receiver)
     return found
 
 
-def route(topology: Topology, source: str, target: str, via: str = "") -> Route | None:
+def route(topology: Topology, source: str, target: str, via: str = "", rate: RateOf = rated) -> Route | None:
     """The way of fewest hops between two devices (ids or aliases); None where there is none."""
     end = topology.find(target)
-    return routes(topology, source, via).get(end.id) if end else None
+    return routes(topology, source, via, rate).get(end.id) if end else None
 
 
 def _passes(topology: Topology, so_far: Route, hop: Hop) -> bool:
@@ -51,23 +73,8 @@ def _passes(topology: Topology, so_far: Route, hop: Hop) -> bool:
 def _allowed(hop: Hop, via: str) -> bool:
     kind = hop.links[0].kind
     if via == "pcie":
-        return kind not in ("nvlink", "c2c")
+        return kind not in ("nvlink", "xgmi", "c2c")
     return not via or kind == via or kind in INSIDE
-
-
-def rated(hop: Hop) -> float:
-    """Bytes per second that the hop can carry; infinite where nothing limits it that we know of."""
-    return sum(_of(link, hop) for link in hop.links)
-
-
-def limited(limits: Mapping[str, float], base: RateOf = rated) -> RateOf:
-    """The rates of `base`, with some links (by id) reduced to what a fault leaves of them."""
-
-    def rate(hop: Hop) -> float:
-        alone = ((link, base(Hop(hop.sender, hop.receiver, (link,)))) for link in hop.links)
-        return min(base(hop), sum(min(limits.get(link.id, own), own) for link, own in alone))
-
-    return rate
 
 
 def path_type(topology: Topology, way: Route) -> str:
@@ -82,8 +89,8 @@ def path_type(topology: Topology, way: Route) -> str:
         return "SYS"
     if "host-bridge" in passed:
         return "NODE" if passed.count("host-bridge") > 1 else "PHB"
-    if "nvlink" in kinds or "c2c" in kinds:
-        return "NVL" if "nvlink" in kinds else "C2C"
+    if kinds & {"nvlink", "xgmi", "c2c"}:
+        return "C2C" if "numa" in passed else "NVL"  # to a processor, and between GPUs
     return "PIX" if passed.count("upstream-port") <= 1 else "PXB"
 
 

@@ -17,7 +17,7 @@ def shares(topology: Topology, flows: Iterable[Flow], rate: RateOf) -> Mapping[F
     All flows are raised alike until a hop is full; its flows stay there and the others go on (water filling,
     Bertsekas and Gallager, Data Networks, 6.5.2). Flows without a route, or whose route nothing limits, are left out.
     """
-    ways = {flow: route(topology, flow.ends[0], flow.ends[-1], flow.via) or () for flow in flows}
+    ways = {flow: route(topology, flow.ends[0], flow.ends[-1], flow.via, rate) or () for flow in flows}
     left = {hop: rate(hop) for way in ways.values() for hop in way}
     got: dict[Flow, BytesPerSecond] = {}
     while rising := [flow for flow in ways if flow not in got]:

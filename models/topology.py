@@ -11,6 +11,7 @@ from functools import cached_property
 FORWARDS = frozenset(
     {"root-port", "upstream-port", "downstream-port", "bridge", "host-bridge", "host", "numa", "package", "fabric"}
 )
+FABRIC = "nvfabric"  # the NVSwitches that GPUs reach over NVLink, in this machine or in the rack
 # Links between parts of one device: a card's second function reaches the slot through its first.
 INSIDE = frozenset({"function", "port", "disk", "member"})
 
@@ -33,7 +34,7 @@ class Link:
     id: str
     a: str
     b: str
-    kind: str  # pcie, nvlink, c2c, memory, interconnect, internal, or one of INSIDE
+    kind: str  # pcie, nvlink, xgmi, c2c, memory, interconnect, internal, or one of INSIDE
     rated: float | None = None  # what both ends can do
     trained: float | None = None  # what it runs at, as far as that was read
     rated_back: float | None = None  # from b to a, where that differs
@@ -67,15 +68,25 @@ class Topology:
 
     @cached_property
     def hops(self) -> Mapping[str, tuple[Hop, ...]]:
-        """The hops that leave each device, by its id, in the order of the links."""
+        """The hops that leave each device, by its id, in the order of the links.
+
+        NVLinks to any NVSwitch are hops to the one fabric. A GPU spreads its bytes over all switches, each of which has
+        a few of its links and reaches every other GPU: a route through a single switch would carry a fraction of what
+        the GPU sends. The links themselves end where they end: those to one switch that is down are seen.
+        """
         bundles: dict[tuple[str, str], list[Link]] = defaultdict(list)
         for link in self.links:
-            bundles[link.a, link.b].append(link)
-            bundles[link.b, link.a].append(link)
+            switched = link.kind == "nvlink" and FABRIC in self.by_name and self._is_switch(link.b)
+            end = FABRIC if switched else link.b
+            bundles[link.a, end].append(link)
+            bundles[end, link.a].append(link)
         leaving: dict[str, list[Hop]] = defaultdict(list)
         for (sender, receiver), links in bundles.items():
             leaving[sender].append(Hop(sender, receiver, tuple(links)))
         return {sender: tuple(hops) for sender, hops in leaving.items()}
+
+    def _is_switch(self, name: str) -> bool:
+        return name in self.by_name and self.by_name[name].kind == "nvswitch"
 
     @cached_property
     def link_below(self) -> Mapping[str, Link]:

@@ -7,6 +7,7 @@ The shapes, and the ranges that stand-ins are taken from, so that they are known
     GID, IPv6         fe80:0000:...:3456, 2001:db8::1      a GUID behind 2001:db8::/32 (RFC 3849) or fe80::
     IPv4              10.1.2.3                             198.18.0.0/15: for benchmarks (RFC 2544)
     UUID              with hyphens, colons (md) or bare    00000000-0000-4000-8000-...
+    number of a GPU   unique_id 12345678901234567890 (kfd) 9000000000000...
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _SHAPES = "|".join((
     r"(?<![0-9A-Za-z])(?:en|ib|sl|wl|ww)x(?P<named>[0-9a-f]{12})(?![0-9A-Za-z])",
     rf"(?i:naa\.|eui\.|wwn-0x)(?P<wwn>{_H}{{16}}(?:{_H}{{16}})?)(?![0-9A-Za-z])",
     r"(?i:serial ?number[:=] ?)(?P<serial>[0-9A-Za-z][0-9A-Za-z._-]{3,})",
+    r"(?<![0-9A-Za-z_])(?:unique_id|hive_id) (?P<unique>[1-9][0-9]{5,19})(?![0-9A-Za-z])",
     r"(?<=/home/)(?P<user>[^/\s\"'\\,;:=)\]]+)",
 ))  # fmt: skip
 _VERSION = re.compile(r"(?i)(?:version|firmware|fw|bios|driver|rev)\W{0,3}$")
@@ -43,6 +45,7 @@ _FORMS: Mapping[str, Callable[[int, str], str]] = {
     "uuid": lambda number, _: f"00000000000040008000{number:012x}",
     "ipv4": lambda number, _: str(ipaddress.IPv4Address("198.18.0.0") + number),
     "serial": lambda number, original: f"SERIAL{number:0{max(4, len(original) - 6)}}",
+    "unique": lambda number, _: f"9{number:018}",
     "node": lambda number, _: f"some-node-{number}",
     "server": lambda number, _: f"some-server-{number}",
     "export": lambda number, _: f"some-export-{number}",
@@ -51,7 +54,8 @@ _FORMS: Mapping[str, Callable[[int, str], str]] = {
 _OURS = {
     "mac": re.compile("020000.*"), "guid": re.compile("020000fffe.*"), "prefix": re.compile("20010db8.*"),
     "uuid": re.compile("0{12}40008000.*"), "ipv4": re.compile(r"198\.1[89]\..*"),
-    "serial": re.compile("SERIAL[0-9]{4,}"), "node": re.compile("some-node-[0-9]+"),
+    "serial": re.compile("SERIAL[0-9]{4,}"), "unique": re.compile("90{12}[0-9]{6}"),
+    "node": re.compile("some-node-[0-9]+"),
     "server": re.compile("some-server-[0-9]+"), "export": re.compile("some-export-[0-9]+"),
     "user": re.compile("some-user-[0-9]+"),
 }  # fmt: skip
@@ -112,7 +116,7 @@ class Identities:
             kind = self._names[text]
             original = text.partition(".")[0] if kind == "node" else text
             return self.device(text) if kind == "device" else self.of(kind, original)
-        if shape in ("serial", "user"):
+        if shape in ("serial", "unique", "user"):
             return self.of(shape, text)
         if shape == "ipv4":
             return self._ipv4(text)

@@ -1,0 +1,72 @@
+"""The matrix of `nvidia-smi topo -m`: how each GPU and each NIC reaches every other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .case import Case
+from .facts import Numa
+from .gpu_facts import Gpu, GpuPair
+from .nearest import Way, natural, nearest, nics, ways
+from .topology import Device
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A GPU or a NIC: its heading, what it is, and what is near to it."""
+
+    label: str  # "GPU3", "NIC0"; the PCI address of a GPU that no driver numbers
+    device: str  # id in the topology
+    name: str = ""  # "mlx5_0"
+    cpus: tuple[int, ...] | None = None
+    numa: int | None = None
+    nearest: tuple[tuple[str, Way], ...] = ()  # the NICs of a GPU, by name
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The rows, which are the columns too, and the ways between them by their labels."""
+
+    gpus: tuple[Row, ...]
+    nics: tuple[Row, ...]
+    ways: Mapping[tuple[str, str], Way]
+
+
+def matrix(case: Case) -> Matrix:
+    """From what is known of a node. NVML is believed only where there is no tree to look at: in dumps."""
+    gpus = tuple(sorted((_gpu(case, d) for d in case.topology.devices if d.kind == "gpu"), key=_place))
+    adapters = tuple(Row(f"NIC{n}", nic.device.id, nic.name) for n, nic in enumerate(nics(case.topology)))
+    found: dict[tuple[str, str], Way] = {}
+    for row in (*gpus, *adapters):
+        reached = ways(case.topology, row.device)
+        for column in (*gpus, *adapters):
+            way = reached.get(column.device) or _as_nvml_says(case, row, column)
+            if row is not column and way:
+                found[row.label, column.label] = way
+    return Matrix(gpus, adapters, found)
+
+
+def _gpu(case: Case, device: Device) -> Row:
+    names = [name for name in (device.id, *device.aliases) if name in case.of(Gpu)]
+    fact = case.of(Gpu)[names[0]] if names else None
+    label = names[0].upper() if names else device.id.removeprefix("0000:")
+    number = device.numa_node if device.numa_node is not None else fact.numa if fact else None
+    near = case.of(Numa).get(f"numa{number}")
+    cpus = fact.cpus if fact and fact.cpus else near.cpus if near else None
+    return Row(
+        label, device.id, device.name, cpus, number, tuple((n.name, w) for n, w in nearest(case.topology, device.id))
+    )
+
+
+def _place(row: Row) -> tuple[bool, list[tuple[int, str]]]:
+    """Those that a driver numbers come first."""
+    return not row.label.startswith(("GPU", "AMD")), natural(row.label)
+
+
+def _as_nvml_says(case: Case, row: Row, column: Row) -> Way | None:
+    names = sorted((row.label.lower(), column.label.lower()), key=natural)
+    pair = case.of(GpuPair).get("-".join(names))
+    if pair is None or pair.path is None:
+        return None
+    return Way("PIX" if pair.path == "INTERNAL" else pair.path, None)  # two GPUs of one board are behind its switch

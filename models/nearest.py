@@ -1,0 +1,81 @@
+"""How GPUs and NICs reach each other, in the words of `nvidia-smi topo -m`, and the NICs that are nearest to a GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .routes import PATH_TYPES, Route, active, path_type, routes
+from .topology import Device, Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way between two devices: "NV18", "XGMI", "PIX" ...; and what its narrowest hop carries."""
+
+    type: str
+    rate: float | None  # bytes per second in one direction, over the links that are up; None: no rate is known
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """An RDMA device and the PCI function that it is."""
+
+    name: str  # "mlx5_0"
+    device: Device
+
+
+def nics(topology: Topology) -> tuple[Nic, ...]:
+    """The RDMA devices, in the order of their names: mlx5_2 before mlx5_10."""
+    found = [Nic(name, device) for device in topology.devices if device.kind == "nic" for name in device.aliases]
+    return tuple(sorted(found, key=lambda nic: natural(nic.name)))
+
+
+def ways(topology: Topology, source: str) -> Mapping[str, Way]:
+    """The ways from a device to all others that can be reached, by id.
+
+    NVLinks and xGMI first, as far as they are up. The type of any other way is that of the way over PCIe, also where
+    bytes take C2C: nvidia-smi knows no such type. Our types are read from the tree that the kernel shows, not asked of
+    the driver: it says NODE of two GPUs in different partitions of one switch, and in a virtual machine it sees
+    the same tree.
+    """
+    by_pcie = routes(topology, source, via="pcie")
+    found: dict[str, Way] = {}
+    for name, route in routes(topology, source, rate=active).items():
+        joined = _joined(route)
+        if joined is None and name not in by_pcie:
+            continue
+        rate = min(map(active, route), default=float("inf"))
+        found[name] = Way(joined or _over_pcie(topology, by_pcie[name]), None if rate == float("inf") else rate)
+    return found
+
+
+def _joined(route: Route) -> str | None:
+    """ "NV4" of a way over four NVLinks that are up; None of a way over anything else."""
+    if {hop.links[0].kind for hop in route} == {"nvlink"}:
+        return f"NV{min(sum(1 for link in hop.links if link.trained != 0) for hop in route)}"
+    return "XGMI" if len(route) == 1 and route[0].links[0].kind == "xgmi" else None
+
+
+def _over_pcie(topology: Topology, route: Route) -> str:
+    """ "PIX" for two functions of one card: nvidia-smi has no word for them."""
+    kind = path_type(topology, route)
+    return "PIX" if kind == "LOC" else kind
+
+
+def nearest(topology: Topology, gpu: str) -> Iterator[tuple[Nic, Way]]:
+    """The NICs that are nearest to a GPU: by the type of the way, then by its rate. None where there is no NIC."""
+    near = ways(topology, gpu)
+    known = [(nic, near[nic.device.id]) for nic in nics(topology) if nic.device.id in near]
+    best = min((_distance(way) for _, way in known), default=None)
+    yield from ((nic, way) for nic, way in known if _distance(way) == best)
+
+
+def _distance(way: Way) -> tuple[int, float]:
+    return PATH_TYPES.index(way.type), -(way.rate or 0.0)
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key that orders numbers in names by their value."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split("([0-9]+)", name)]
