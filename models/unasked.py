@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from .case import Case
 from .facts import Pci
-from .gpu_facts import Gpu
+from .gpu_facts import Driver, Gpu
 from .pci_classes import NVIDIA, kind_of
+from .rules.gpu_missing import whole
 from .said import NotChecked
 
 
@@ -16,10 +17,12 @@ def unasked(case: Case) -> Iterator[NotChecked]:
     gpus = [function for function in case.of(Pci).values() if kind_of(function) == "gpu"]
     if case.origin == "dumps" or not gpus:
         return
-    if any(gpu.vendor == NVIDIA for gpu in gpus) and not case.of(Gpu):
+    bound = [gpu for gpu in gpus if gpu.vendor == NVIDIA and gpu.driver == "nvidia"]
+    refused = any(lost.what in ("Gpu", "Driver") for lost in case.not_checked)
+    if bound and not (case.of(Gpu) or "nvidia" in case.of(Driver) or refused):
         why = "no source asks the GPUs' driver: NVLink, memory errors, clocks and processes were not looked at"
         yield NotChecked(what="Gpu", subject="node", why=why, how="nvidia-smi -q; nvidia-smi nvlink -s")
     unread = any(lost.what in ("Node.product", "Node.vendor") for lost in case.not_checked)
-    if len(gpus) > 1 and case.machine is None and not unread:
+    if len(gpus) > 1 and case.machine is None and whole(case) is None and not unread:
         why = f"{len(gpus)} were seen, and no machine type says how many there should be"
         yield NotChecked(what="number of GPUs", subject="node", why=why, how="describe the machine in the site file")

@@ -1,0 +1,148 @@
+"""NVLinks: as many active as the product has on its board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ..case import Case
+from ..gpu_facts import Gpu
+from ..gpu_links import gpu_links
+from ..report import Basis, Finding, Severity
+from ..said import Evidence
+from ..units import as_gigabytes
+from .fabric import cut_off, explained
+from .gpus import called, equals, place_of, proof, subject_of, usual
+from .rule import Rule
+from .wiring import is_alone, is_guest, is_part, nvlinks, product, switched, switches
+
+_BOARD = 8  # GPUs of a whole board: a virtual machine with fewer was given a part of one
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """How many NVLinks should be active, and what one of them carries in bytes per second."""
+
+    count: int
+    rate: float | None
+    basis: Basis
+    source: str
+    bridged: bool = False
+
+
+def may_have(case: Case, gpu: Gpu) -> bool:
+    """GPUs with NVLinks, and those of which nobody knows."""
+    known = product(case, gpu)
+    return not is_part(gpu) and (known is None or (known.link_kind == "nvlink" and known.links > 0))
+
+
+def normal(case: Case, gpu: Gpu) -> Normal | None:
+    """By the product, else as most equal GPUs of this machine. None: nobody can say, or it needs none.
+
+    A card without a bridge has no active link, and is as good as its neighbours that have one.
+    """
+    known = product(case, gpu)
+    if known:
+        if known.bridged and not gpu.nvlinks:
+            return None
+        source = f"a {known.name} has {known.links} NVLinks ({known.source})"
+        return Normal(known.links, known.link_rate or gpu.nvlink_rate, "capability", source, known.bridged)
+    counts = [other.nvlinks for other in equals(case, gpu)]
+    most = usual(counts)
+    if most is None or (not gpu.nvlinks and counts.count(0) > 1):
+        return None
+    return Normal(most, gpu.nvlink_rate, "kin", f"{counts.count(most)} of {len(counts)} equal GPUs have {most}")
+
+
+def inactive(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """Fewer NVLinks are active than should be."""
+    active = gpu.nvlinks or 0
+    wanted = None if active == 0 and is_alone(case) else normal(case, gpu)
+    if wanted is None or active >= wanted.count or f"nvlink-inactive:{subject_of(gpu)}" in explained(case):
+        return
+    severity, confidence = _grade(case, gpu, wanted)
+    lost = wanted.count - active
+    down = _down(case, gpu, lost)
+    numbers = f": link{'s' if len(down) > 1 else ''} {', '.join(map(str, down))}" if down else ""
+    rate = wanted.rate or 0.0
+    carried = f"; {as_gigabytes(lost * rate)} of {as_gigabytes(wanted.count * rate)} are lost" if rate else ""
+    yield Finding(
+        code="nvlink-inactive",
+        severity=severity,
+        confidence=confidence,
+        subject=subject_of(gpu),
+        subject_name=called(case, gpu),
+        message=f"{called(case, gpu)} has {lost} of {wanted.count} NVLinks inactive{numbers}{carried}",
+        expected=wanted.count,
+        observed=active,
+        unit="links",
+        basis=wanted.basis,
+        expected_source=wanted.source,
+        cause=_cause(case, gpu, wanted),
+        limits={_link_id(case, f"{gpu.key}/nvlink{number}"): 0.0 for number in down},
+        explains=(f"nvlink-fabric-incomplete:{subject_of(gpu)}",) if cut_off(case, gpu) else (),
+        location=place_of(case, gpu),
+        evidence=(*proof(gpu, "nvlinks"), *_evidence(case, gpu, down)),
+    )
+
+
+def _grade(case: Case, gpu: Gpu, wanted: Normal) -> tuple[Severity, Literal["certain", "likely", "possible"]]:
+    """How grave, and how sure: where all equal GPUs have as many, the machine may have been built or cut that way."""
+    others = [
+        other.nvlinks for other in equals(case, gpu) if other is not gpu and (other.nvlinks or not wanted.bridged)
+    ]
+    alike = bool(others) and all(count == gpu.nvlinks for count in others)
+    if wanted.basis == "kin" or (wanted.bridged and alike):
+        return "warning", "likely"
+    if alike and is_guest(case) and len(others) + 1 < _BOARD:
+        return "warning", "possible"
+    return "critical", "certain"
+
+
+def _down(case: Case, gpu: Gpu, missing: int) -> list[int]:
+    """The numbers of the inactive links; of more than are missing (ports that a card never uses), those of its kin."""
+    down = {number for number, link in nvlinks(case, gpu).items() if link.active is False}
+    used = {n for other in equals(case, gpu) for n, link in nvlinks(case, other).items() if link.active}
+    return sorted(down & used if len(down) > missing and len(down & used) == missing else down)
+
+
+def _cause(case: Case, gpu: Gpu, wanted: Normal) -> str:
+    if wanted.bridged:
+        return "the bridge between two cards: its seating, one bridge of several that is missing, or the card"
+    for switch in lost_switches(case, gpu):
+        others = [other.key for other in equals(case, gpu) if other is not gpu and switch in lost_switches(case, other)]
+        also = f", as are those of {', '.join(others)}: the switch itself" if others else ""
+        return f"all its links to NVSwitch {switch} are gone{also}"
+    if not gpu.nvlinks and switched(case, gpu):
+        return "it is cut off from its switches: not trained since a reset, a failed GPU, or its place on the board"
+    if is_guest(case):
+        return "the link failed, or it leads to a GPU that was given to another virtual machine"
+    return "the link did not train, or was shut down after errors: the GPU, the board, or the other end"
+
+
+def lost_switches(case: Case, gpu: Gpu) -> list[str]:
+    """NVSwitches that its kin reach, or that are in the machine, and to which none of its own links is active."""
+    mine, others = _reached(case, gpu), (_reached(case, other) for other in equals(case, gpu))
+    return sorted(set(switches(case)).union(*others) - mine) if mine else []
+
+
+def _reached(case: Case, gpu: Gpu) -> set[str]:
+    ends = nvlinks(case, gpu).values()
+    return {link.remote for link in ends if link.active and link.remote and link.remote_kind == "switch"}
+
+
+def _link_id(case: Case, key: str) -> str:
+    """What the topology calls the link: both ends of one between two GPUs have one name."""
+    if "gpu links" not in case.memo:
+        case.memo["gpu links"] = gpu_links(case.facts)
+    link = case.memo["gpu links"].get(key)
+    return link.id if link else key
+
+
+def _evidence(case: Case, gpu: Gpu, numbers: list[int]) -> list[Evidence]:
+    links = nvlinks(case, gpu)
+    return [links[number].cites["active"] for number in numbers if "active" in links[number].cites]
+
+
+RULES = (Rule("nvlink-inactive", Gpu, ("nvlinks",), inactive, may_have),)

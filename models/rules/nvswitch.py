@@ -1,0 +1,82 @@
+"""NVSwitches: all of a baseboard there, and every one that a GPU's link leads to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ..case import Case
+from ..catalog.baseboards import baseboards
+from ..facts import Node, Pci
+from ..gpu_facts import GpuLink
+from ..pci_classes import kind_of
+from ..report import Finding
+from ..said import Evidence
+from .lost import off_the_bus
+from .rule import Rule
+from .wiring import switches
+
+
+def whole(case: Case, node: Node) -> bool:
+    """The machine itself, where some are seen: guests get parts of boards, and those of NVLink 5 are no functions."""
+    return bool(switches(case)) and not node.virtual and not node.container
+
+
+def too_few(case: Case, node: Node) -> Iterator[Finding]:
+    """A switch that is not on the bus though a link leads to it, or though a board like this one has it."""
+    seen = switches(case)
+    gone = _led_to(case)
+    for address, (count, evidence) in gone.items():
+        yield Finding(
+            code="nvswitch-error",
+            severity="critical",
+            subject=address,
+            message=f"NVSwitch {address} is not on the bus, and {count} NVLinks lead to it",
+            expected="on the bus",
+            observed="none",
+            cause="power, a failed switch, or the board that carries it",
+            evidence=evidence,
+        )
+    ids = Counter(
+        f"{f.vendor:04x}:{f.device:04x}" for f in map(case.of(Pci).__getitem__, seen) if f.vendor and f.device
+    )
+    for board in baseboards():
+        wanted = -(-ids[board.switch] // board.switches) * board.switches
+        if ids[board.switch] + len(gone) < wanted:
+            yield Finding(
+                code="nvswitch-error",
+                severity="critical",
+                subject="node",
+                message=f"{ids[board.switch]} NVSwitches, {'a board' if wanted == board.switches else 'boards'} of "
+                f"{board.name} {'has' if wanted == board.switches else 'have'} {wanted}",
+                expected=wanted,
+                observed=ids[board.switch],
+                unit="switches",
+                basis="capability",
+                expected_source=board.source,
+                cause="power, a failed switch, or the board that carries it",
+                evidence=(Evidence("PCI functions", ", ".join(seen)),),
+            )
+
+
+def _led_to(case: Case) -> dict[str, tuple[int, tuple[Evidence, ...]]]:
+    """Switches at the other end of links that are no functions of this machine: how many links, and what says so."""
+    links: dict[str, list[GpuLink]] = {}
+    for link in case.of(GpuLink).values():
+        if link.remote_kind == "switch" and link.remote and link.remote not in case.of(Pci):
+            links.setdefault(link.remote, []).append(link)
+    return {
+        address: (len(several), tuple(link.cites["remote"] for link in several[:1] if "remote" in link.cites))
+        for address, several in links.items()
+    }
+
+
+def is_switch(case: Case, function: Pci) -> bool:
+    """An NVSwitch."""
+    return kind_of(function) == "nvswitch"
+
+
+RULES = (
+    Rule("nvswitch-error", Node, ("virtual", "Pci", "Pci.pci_class", "Pci.vendor"), too_few, whole),
+    Rule("nvswitch-error", Pci, ("pci_class",), off_the_bus("nvswitch-error"), is_switch),
+)
