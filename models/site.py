@@ -16,6 +16,11 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     gpus: int | None = None
     rdma: int | None = None  # RDMA devices
     nvme: int | None = None
+    # Modes of its GPUs; without one they are compared with each other.
+    mig: bool | None = None
+    ecc: bool | None = None
+    persistence: bool | None = None
+    compute_mode: str | None = None  # "default", "exclusive process", "prohibited"
     bus_bandwidth: dict[str, tuple[float, float, float]] = {}  # by collective: low, typical, high in bytes per second
 
 

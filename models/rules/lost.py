@@ -8,6 +8,7 @@ from ..case import Case
 from ..facts import Pci
 from ..pci_classes import kind_of
 from ..report import Finding
+from .log import logged
 from .rule import Judge, Rule
 from .words import location, named
 
@@ -26,8 +27,11 @@ def off_the_bus(code: str) -> Judge:
                 expected="a link",
                 observed="none",
                 cause="power, overheating, firmware, or a dead link; the kernel log says which came first",
-                location=location(function),
-                evidence=tuple(function.cites[name] for name in ("speed", "width") if name in function.cites),
+                location=location(function, case),
+                evidence=(
+                    *(function.cites[name] for name in ("speed", "width") if name in function.cites),
+                    *logged(case, function.key),
+                ),
             )
 
     return judge

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..case import Case
+from ..catalog.gpus import product_of
 from ..facts import Node, Pci
+from ..gpu_facts import Gpu
 from ..link_rates import rated
 from ..pci_classes import INTEL, NVIDIA, card_of, kind_of
 from ..pci_tree import emulated, functions_above
 from ..report import Finding
 from ..said import NotChecked, Observation
 from ..units import as_gigabytes, as_transfers
+from .gpus import equals, usual
 from .rule import Rule
 from .words import gap, location, named
 
@@ -44,6 +47,8 @@ def width_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
         if not made_up(case, function):
             yield from gap(case, "Pci.width", function.key, "its link says x0: not trained, or not shown")
     elif made_up(case, function):
+        if _whole_by_driver(case, function):
+            return
         seen = f"x{function.width} of x{function.max_width}"
         yield from gap(case, "Pci.width", function.key, _EMULATED.format(seen), _LOOK_ON_HOST)
     elif port.max_width is None:
@@ -68,9 +73,22 @@ def width_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
             expected_source=f"{function.key} supports x{function.max_width}, {port.key} above it x{port.max_width}",
             cause=split or f"trained at x{function.width}: seating, slot, riser, cable, or a slot split by firmware",
             limits={link.id: rated(speed, function.width)} if speed else {},
-            location=location(function),
+            location=location(function, case),
             evidence=tuple(function.cites[name] for name in ("width", "max_width") if name in function.cites),
         )
+
+
+def _whole_by_driver(case: Case, function: Pci) -> bool:
+    """Whether the driver of a GPU, which asks the GPU itself, says enough of its link: as wide as this product can be,
+    or one of several alike, which are compared with each other (gpu_pcie.py).
+    """
+    for gpu in case.of(Gpu).values():
+        if gpu.address == function.key and gpu.pcie_width is not None:
+            product = product_of(gpu, case.of(Pci))
+            most = min((width for width in (gpu.pcie_max_width, product and product.width) if width), default=None)
+            alike = usual(other.pcie_width for other in equals(case, gpu)) is not None
+            return alike or (most is not None and gpu.pcie_width >= most)
+    return False
 
 
 def _split(case: Case, function: Pci, port: Pci) -> str | None:
@@ -131,7 +149,7 @@ def speed_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
             f"{port.key} above it {as_transfers(port.max_speed)}",
             cause="the link's signal made it fall back: seating, riser, retimer or cable; or a BIOS limit on the slot",
             limits=limits,
-            location=location(function),
+            location=location(function, case),
             evidence=(busy.evidence,),
         )
 
@@ -193,7 +211,8 @@ def errors(case: Case, function: Pci) -> Iterator[Finding]:
             continue
         earlier = [one for one in case.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
         kind = now.quantity.removeprefix("aer_")
-        told = _uncorrected(now, earlier) if kind != "correctable" else _correctable(case, function, now, earlier)
+        lanes = function.width or 1
+        told = _uncorrected(now, earlier) if kind != "correctable" else correctable(case, lanes, now, earlier)
         if told is None:
             continue
         text, before = told
@@ -206,23 +225,23 @@ def errors(case: Case, function: Pci) -> Iterator[Finding]:
             observed=now.value - (before.value if before else 0),
             unit="count",
             cause="the link's signal: seating, riser, retimer or cable; then the device",
-            location=location(function),
+            location=location(function, case),
             evidence=(before.evidence, now.evidence) if before else (now.evidence,),
         )
 
 
-def _correctable(
-    case: Case, function: Pci, now: Observation, earlier: list[Observation]
+def correctable(
+    case: Case, lanes: int, now: Observation, earlier: list[Observation], what: str = "correctable errors"
 ) -> tuple[str, Observation | None] | None:
     """Against the last reading, or since boot: these errors are retried, and cost bandwidth only when many."""
     before, node = earlier[-1] if earlier else None, case.of(Node).get("node")
     start = before.at if before else node.booted if node else None
-    limit = _CORRECTABLE * (function.width or 1)
+    limit = _CORRECTABLE * lanes
     new = now.value - (before.value if before else 0)
     if start is None or start >= now.at or new < _FEWEST or new / (now.at - start) <= limit:
         return None
     span = f"in {now.at - start:.0f} s" if before else f"in the {(now.at - start) / 3600:.0f} hours since boot"
-    return f"{new:.0f} correctable errors {span}, more than {60 * limit:.2g} a minute ({now.evidence.text})", before
+    return f"{new:.0f} {what} {span}, more than {60 * limit:.2g} a minute ({now.evidence.text})", before
 
 
 def _uncorrected(now: Observation, earlier: list[Observation]) -> tuple[str, Observation | None] | None:
@@ -246,7 +265,8 @@ def hidden(case: Case, node: Node) -> Iterator[Finding]:
     lost = [f for f in seen if emulated(f, case.of(Pci))]
     if not any(kind_of(f) == "gpu" for f in lost):
         return  # what a virtual NIC alone hangs on costs nobody anything
-    harmless = case.machine is not None or len(lost) == 1
+    # One GPU alone has no peers, and what its own link gives its driver says.
+    harmless = case.machine is not None or sum(kind_of(f) == "gpu" for f in lost) == 1
     yield Finding(
         code="pcie-topology-hidden",
         severity="info" if harmless else "warning",

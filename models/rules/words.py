@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..case import Case
 from ..facts import Pci
+from ..gpu_facts import Gpu
 from ..pci_classes import kind_of
 from ..said import NotChecked
 
@@ -30,9 +31,17 @@ def named(case: Case, function: Pci) -> str:
     return f"{kind} {aliases or function.key}{name}"
 
 
-def location(function: Pci) -> dict[str, str | int | None]:
-    """What a technician looks for; empty where the board does not say."""
-    return {"slot": function.slot, "label": function.label} if function.slot or function.label else {}
+def location(function: Pci, case: Case | None = None) -> dict[str, str | int | None]:
+    """What a technician looks for; empty where nobody says. With `case`, of a GPU its place on the baseboard too.
+
+    PCIe cards call theirs 0 or 1, which says nothing.
+    """
+    found: dict[str, str | int | None] = {}
+    if function.slot or function.label:
+        found = {"slot": function.slot, "label": function.label}
+    gpus = case.of(Gpu).values() if case else ()
+    places = [gpu.module_id for gpu in gpus if gpu.address == function.key and gpu.module_id]
+    return {**found, "module_id": places[0]} if places else found
 
 
 def missed(case: Case, what: str, subject: str) -> bool:

@@ -1,0 +1,143 @@
+"""The clocks of GPUs: held back by heat or by the power supply, or by what somebody set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..case import Case
+from ..facts import Node
+from ..gpu_facts import Gpu
+from ..report import Finding
+from ..said import Evidence, Observation
+from .gpus import called, equals, hour_before, last, place_of, proof, subject_of, usual
+from .rule import Rule
+
+# "hardware slowdown" stands beside each of the first two, and alone while clocks change or for a moment of too much
+# current (NVML, clocks event reasons). The software power cap is normal under load, the others are settings.
+_HARDWARE = ("hardware thermal slowdown", "hardware power brake")
+_BARE = "hardware slowdown"
+# Time spent so, and the share of time from which it counts: a tenth of the work, or what is more than a moment.
+_TIMES = (
+    ("clocks_hw_thermal", "hardware thermal slowdown", 0.01),
+    ("clocks_hw_power_brake", "hardware power brake", 0.01),
+    ("clocks_sw_thermal", "software thermal slowdown", 0.1),
+)
+_SHORTEST = 10.0  # seconds: a share of less is chance
+_LOWERED = 0.99  # of the default: below, it is no rounding
+
+
+def throttled(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """Heat or the power supply makes the GPU slower: now, or for a share of the time that counts.
+
+    Without a reading of the last hour the share is since boot, and tells of what may be over: likely.
+    """
+    reasons = gpu.clock_reasons or ()
+    now = [reason for reason in _HARDWARE if reason in reasons]
+    bare = [_BARE] if not now and _BARE in reasons and "idle" not in reasons else []
+    spent = [told for row in _TIMES if (told := _share(case, gpu, *row))]
+    if not (now or bare or spent):
+        return
+    what = now or bare or [spent[0][0]]
+    state = f"{_clock(gpu)}{f' at {gpu.temperature:.0f} °C' if gpu.temperature is not None else ''}"
+    texts = [" and ".join(now or bare) + f" now{state}"] if now or bare else []
+    yield Finding(
+        code="gpu-throttled",
+        severity="warning",
+        confidence="certain" if now else "likely",
+        subject=subject_of(gpu),
+        subject_name=called(case, gpu),
+        message=f"{called(case, gpu)} is slowed down: " + "; ".join([*texts, *(text for _, text, _ in spent)]),
+        expected="none",
+        observed=", ".join(what),
+        cause="the board's power supply or its limit" if "hardware power brake" in what
+        else "heat: fans, filters, coolant, the heat sink, or the room" if any("thermal" in one for one in what)
+        else "heat, the power supply, or too much current at once",
+        location=place_of(case, gpu),
+        evidence=(*proof(gpu, "clock_reasons"), *(evidence for _, _, evidence in spent)),
+    )  # fmt: skip
+
+
+def _clock(gpu: Gpu) -> str:
+    if gpu.clock is None or gpu.clock_max is None:
+        return ""
+    return f", {gpu.clock / 1e6:.0f} of {gpu.clock_max / 1e6:.0f} MHz"
+
+
+def _share(case: Case, gpu: Gpu, quantity: str, reason: str, most: float) -> tuple[str, str, Evidence] | None:
+    """The reason, what it took and where that stood, if it took more than `most` of the time."""
+    now = last(case, gpu, quantity)
+    since = _since(case, now) if now else None
+    if now is None or since is None or since[1] < _SHORTEST or since[0] / since[1] <= most:
+        return None
+    seconds, span, words = since
+    return reason, f"{reason} for {seconds:.0f} of {span:.0f} s{words}", now.evidence
+
+
+def _since(case: Case, now: Observation) -> tuple[float, float, str] | None:
+    """Seconds spent and seconds passed: since the oldest reading of the last hour; without one, since boot."""
+    before, node = hour_before(case, now), case.of(Node).get("node")
+    if before and before.value <= now.value:
+        return now.value - before.value, now.at - before.at, ""
+    if before or node is None or node.booted is None:  # it began anew in between: the next reading will tell
+        return None
+    return now.value, now.at - node.booted, " since boot"
+
+
+def limited(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """The power limit below the board's own, or an application clock below its default or that of equal GPUs.
+
+    Clocks that were locked cannot be read. Limits that somebody lowered on purpose belong into the site file.
+    """
+    told = _power(gpu) or _application_clock(case, gpu)
+    if told is None:
+        return
+    text, expected, observed, unit, fields = told
+    kin = "below that of its equals" in text
+    yield Finding(
+        code="gpu-clocks-limited",
+        severity="warning",
+        confidence="likely" if kin else "certain",
+        subject=subject_of(gpu),
+        subject_name=called(case, gpu),
+        message=f"{called(case, gpu)}: {text}",
+        expected=expected,
+        observed=observed,
+        unit=unit,
+        basis="kin" if kin else "capability",
+        expected_source="equal GPUs of this node" if kin else "the board's default",
+        cause="somebody or the management controller set it, or it was not set again after a reset",
+        location=place_of(case, gpu),
+        evidence=proof(gpu, *fields),
+    )
+
+
+_Told = tuple[str, float, float, str, tuple[str, ...]]
+
+
+def _power(gpu: Gpu) -> _Told | None:
+    limit, default = gpu.power_limit, gpu.power_limit_default
+    if not limit or not default or limit >= _LOWERED * default:
+        return None
+    text = f"its power limit is {limit:.0f} W, the default is {default:.0f} W"
+    return text, default, limit, "watts", ("power_limit", "power_limit_default")
+
+
+def _application_clock(case: Case, gpu: Gpu) -> _Told | None:
+    """Some set the clock of all GPUs above the default, and one that was reset falls back to it."""
+    clock, default = gpu.application_clock, gpu.application_clock_default
+    most = usual(other.application_clock for other in equals(case, gpu))
+    if not clock:
+        return None
+    if default and clock < _LOWERED * default:
+        text = f"its application clock is {clock / 1e6:.0f} MHz, the default is {default / 1e6:.0f} MHz"
+        return text, default, clock, "hertz", ("application_clock", "application_clock_default")
+    if most and clock < _LOWERED * most:
+        text = f"its application clock of {clock / 1e6:.0f} MHz is below that of its equals, {most / 1e6:.0f} MHz"
+        return text, most, clock, "hertz", ("application_clock",)
+    return None
+
+
+RULES = (
+    Rule("gpu-throttled", Gpu, ("clock_reasons",), throttled),
+    Rule("gpu-clocks-limited", Gpu, ("power_limit", "power_limit_default"), limited),
+)

@@ -1,0 +1,211 @@
+"""NVIDIA GPUs and their driver: bound, answering, listing all that it holds, and of one version with its library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..case import Case
+from ..facts import Node, Numa, Pci, Setting
+from ..gpu_facts import Driver, Gpu
+from ..pci_classes import NVIDIA
+from ..report import Finding
+from ..said import Evidence, NotChecked
+from .gpu_missing import gone
+from .gpus import asked, called, held, is_lost, place_of, proof, subject_of
+from .log import events, logged
+from .lost import is_gpu
+from .rule import Rule
+from .words import gap, location, missed, named
+
+_CAUSES = (  # a word of what NVML says, and what it means
+    ("mismatch", "the library was updated and the module that is loaded was not, or the other way round"),
+    ("no answer", "the driver hangs, most often on a GPU that does not answer it"),
+    ("not loaded", "the module is not loaded, or belongs to another kernel"),
+)
+
+
+def is_nvidia(case: Case, function: Pci) -> bool:
+    """An NVIDIA GPU, or something of which was not read what it is."""
+    return (function.vendor in (None, NVIDIA) and is_gpu(case, function)) and not function.lost
+
+
+def without_driver(case: Case, function: Pci) -> Iterator[Finding]:
+    """No NVIDIA driver is bound to the GPU: no job can use it, whatever its link says."""
+    unsaid = function.driver is None and (case.origin == "dumps" or missed(case, "Pci.driver", function.key))
+    if function.driver == "nvidia" or unsaid:
+        return
+    lent = (function.driver or "").startswith("vfio")
+    bound = f"is bound to {function.driver}" if function.driver else "has no driver"
+    yield Finding(
+        code="gpu-driver-failed",
+        severity="info" if lent else "warning" if function.driver else "critical",
+        subject=function.key,
+        subject_name=named(case, function),
+        message=f"{named(case, function)} {bound}" + (": lent to a virtual machine" if lent else ""),
+        expected="nvidia",
+        observed=function.driver or "none",
+        cause="handed through to a guest" if lent else "the driver is not loaded, failed to start, or another holds it",
+        location=location(function),
+        evidence=(function.cites.get("vendor", Evidence("driver", bound)),),
+    )
+
+
+def spoke(case: Case, driver: Driver) -> bool:
+    """One that was asked: of a driver that is only listed as loaded nobody knows whether it works."""
+    return driver.failure is not None or driver.gpus is not None
+
+
+def broken(case: Case, driver: Driver) -> Iterator[Finding]:
+    """The driver is bound, and nobody can use it."""
+    bound = held(case)
+    if driver.failure is None or (case.of(Pci) and not bound):
+        return
+    number = f"the {len(bound)} GPUs" if len(bound) > 1 else "the GPU"
+    yield Finding(
+        code="gpu-driver-failed",
+        severity="critical",
+        subject="node",
+        message=f"the {driver.key} driver is bound to {number} and cannot be used: {driver.failure}",
+        expected="a driver that answers",
+        observed=driver.failure,
+        cause=_cause(driver.failure),
+        evidence=(driver.cites.get("failure", Evidence("nvmlInit", driver.failure)),),
+    )
+
+
+def _cause(failure: str) -> str:
+    known = (cause for word, cause in _CAUSES if word in failure.lower())
+    return next(known, "the driver failed to start; the kernel log says why")
+
+
+def mute(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """The driver works and one of its GPUs does not. One that is lost is missing: gpu_missing.py."""
+    if gpu.failure is None or is_lost(gpu) or gpu.address in gone(case):
+        return
+    yield Finding(
+        code="gpu-driver-failed",
+        severity="critical",
+        subject=subject_of(gpu),
+        subject_name=called(case, gpu),
+        message=f"{called(case, gpu)} cannot be used: {gpu.failure}",
+        expected="an answer",
+        observed=gpu.failure,
+        cause=_cause(gpu.failure),
+        location=place_of(case, gpu),
+        evidence=(*proof(gpu, "failure"), *logged(case, gpu.address or "")),
+    )
+
+
+def is_held(case: Case, function: Pci) -> bool:
+    """An NVIDIA GPU that is bound to a driver which answered."""
+    driver = case.of(Driver).get("nvidia")
+    answered = driver is not None and driver.failure is None and driver.gpus is not None
+    return answered and not function.lost and function in held(case)
+
+
+def unlisted(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+    """The driver is bound to the GPU and does not list it: it failed to start.
+
+    It also lists none that this process may not open: in containers and jobs those of others are no fault.
+    """
+    alone = not _confined(case)
+    if function not in _absent(case) or (not alone and case.of(Gpu)):
+        return
+    node = case.of(Node).get("node")
+    if not alone or node is None or node.container is None or _bound(case):
+        unsure = "the driver holds it and does not list it to this process, which may be kept from it"
+        yield from gap(case, "Gpu", function.key, unsure, "look from the host itself, outside of containers")
+        return
+    named_by_log = any(event.subject == function.key for event in events(case, "xid", "gpu init failed"))
+    yield Finding(
+        code="gpu-driver-failed",
+        severity="critical",
+        confidence="certain" if named_by_log else "likely",
+        subject=function.key,
+        subject_name=named(case, function),
+        message=f"{named(case, function)} is bound to the driver, which does not list it: "
+        f"{len(held(case)) - len(_absent(case))} of {len(held(case))} GPUs can be used",
+        expected="listed",
+        observed="not listed",
+        cause="the GPU failed to start; the kernel log says why (NVRM, RmInitAdapter)",
+        location=location(function),
+        evidence=(function.cites.get("driver", Evidence("driver", "nvidia")), *logged(case, function.key)),
+    )
+
+
+def _absent(case: Case) -> list[Pci]:
+    """The functions that the driver holds and does not list; none while it lists a GPU that may be any of them.
+
+    That is one that is refused to us, or that it says no address of.
+    """
+    gpus = case.of(Gpu).values()
+    known = {gpu.address for gpu in gpus}
+    absent = [f for f in held(case) if f.key not in known and not missed(case, "Gpu", f.key)]
+    refused = {one.subject for one in case.not_checked if one.what == "Gpu"} - {f.key for f in held(case)}
+    unplaced = None in known or refused - {gpu.key for gpu in gpus}
+    return [] if unplaced else absent
+
+
+def _confined(case: Case) -> bool:
+    """Whether this process may be kept from some of the devices: in a container, or in a job's control group."""
+    node = case.of(Node).get("node")
+    return case.context == "job" or bool(node and node.container)
+
+
+def _bound(case: Case) -> bool:
+    """Whether this process may not run on all CPUs: a scheduler that binds to CPUs keeps its jobs from GPUs as well."""
+    allowed = case.of(Setting).get("cpus_allowed")
+    parts = [part.split("-") for part in (allowed.value or "").split(",")] if allowed else []
+    cpus = {cpu for numa in case.of(Numa).values() for cpu in numa.cpus or ()}
+    if not parts or not cpus or not all(end.isdecimal() and len(end) < 7 for part in parts for end in part):
+        return False
+    return sum(int(part[-1]) - int(part[0]) + 1 for part in parts) < len(cpus)
+
+
+def shared(case: Case, node: Node) -> bool:
+    """A container or a job that was given some of the machine's GPUs."""
+    return _confined(case) and bool(case.of(Gpu) and _absent(case))
+
+
+def given(case: Case, node: Node) -> Iterator[Finding]:
+    """How many GPUs of the machine we were given: those of others are not judged, and no fault."""
+    absent, number = _absent(case), len(held(case))
+    yield Finding(
+        code="gpu-driver-failed",
+        severity="info",
+        subject="node",
+        message=f"this {'container' if node.container else 'job'} was given {number - len(absent)} of {number} GPUs "
+        "of the machine; the others were not judged",
+        expected=number,
+        observed=number - len(absent),
+        unit="gpus",
+        cause="the others belong to somebody else; or they failed to start, which shows on the host",
+        evidence=(Evidence("PCI functions", ", ".join(function.key for function in absent)),),
+    )
+
+
+def differs(case: Case, driver: Driver) -> Iterator[Finding]:
+    """Module and library of two versions that work together all the same: what the next update breaks."""
+    if driver.version == driver.library or driver.failure:
+        return
+    yield Finding(
+        code="driver-mismatch",
+        severity="warning",
+        subject="node",
+        message=f"the {driver.key} module is version {driver.version}, its library {driver.library}",
+        expected=driver.version,
+        observed=driver.library,
+        cause=_CAUSES[0][1],
+        evidence=tuple(driver.cites[name] for name in ("version", "library") if name in driver.cites)
+        or (Evidence("nvmlSystemGetDriverVersion", str(driver.library)),),
+    )
+
+
+RULES = (
+    Rule("gpu-driver-failed", Pci, ("pci_class", "vendor", "driver?"), without_driver, is_nvidia),
+    Rule("gpu-driver-failed", Driver, (), broken, spoke),
+    Rule("gpu-driver-failed", Gpu, (), mute, asked),
+    Rule("gpu-driver-failed", Pci, ("driver", "Gpu", "Driver"), unlisted, is_held),
+    Rule("gpu-driver-failed", Node, (), given, shared),
+    Rule("driver-mismatch", Driver, ("version", "library"), differs),
+)
