@@ -177,16 +177,26 @@ class Mount(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event(Fact):
-    """Something that happened once and was logged: its key is the kind, the thing and when."""
+    """Something that the kernel logged, once or often: its key is the kind, the thing, and what is said of it.
 
-    # "xid", "sxid", "aer", "pcie limited", "surprise down", "nic", "nvme", "driver loaded", "recovery" ...
-    kind: str | None = None
-    code: int | None = None  # 79
-    subject: str | None = None  # a PCI address
-    text: str | None = None
-    at: float | None = None  # seconds since 1970, or since boot where the log has no better
+    The kinds, and which lines they are, stand in probes/kernel_lines.py.
+    """
+
+    kind: str | None = None  # "xid", "sxid", "aer", "pcie limited", "surprise down", "link down", "driver loaded" ...
+    code: int | None = None  # 79; of a recovery what the driver asks for, 0 for nothing
+    subject: str | None = None  # a PCI address, or the kernel's own name: "nvme3", "mc0", "cpu12", "nvidia"
+    text: str | None = None  # the last of these lines
+    at: float | None = None  # the last time, in seconds since 1970, or since boot where the log has no better
     fatal: bool | None = None  # as the log itself calls it
-    link: int | None = None  # the NVLink port that it is about
+    link: int | None = None  # the NVLink or the port of a NIC that it is about
+    count: int | None = None  # how often, since boot
+    first: float | None = None  # the first time, as `at`
+    recent: int | None = None  # how often in the hour up to the last time
+    name: str | None = None  # what a driver calls the thing: "eth0", "mlx5_0"
+    # Of "pcie limited": which port has the slow link, and bytes per second that it leaves of those that could be.
+    port: str | None = None
+    rate: float | None = None
+    able: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

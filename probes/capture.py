@@ -13,10 +13,15 @@ from .entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, Refus
 from .host import Host, Unreadable
 from .kernel_log import KMSG, STAT, boot_line, relevant
 from .recorded import Names, Recorded
+from .settings import STATUS, status_lines
 
 # Files lie in the folder of whichever process asked; its number would make every record of one machine another one.
 _PROCESS = re.compile(r"proc/[0-9]+(?=/|$)")
-_PARTS = {KMSG: relevant, STAT: boot_line}  # of these only what is read: the rest is its owner's business
+_PARTS = {
+    KMSG: relevant,
+    STAT: boot_line,
+    STATUS: status_lines,
+}  # of these only what is read: the rest is its owner's business
 _ID_LINE = re.compile(r"^PCI_(?:SUBSYS_)?ID=([0-9A-F]{4}):([0-9A-F]{4})$", re.MULTILINE)
 _ID_FILES = ("/vendor", "/device", "/subsystem_vendor", "/subsystem_device")
 

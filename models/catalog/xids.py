@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Literal
 
 import msgspec
 
@@ -12,13 +13,16 @@ from . import packaged
 
 
 class Xid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One Xid. Without a severity it is no fault of the node: a program or the driver's housekeeping causes it."""
+    """One Xid, or several alike. Without a severity it is no fault of the node: a program or housekeeping causes it."""
 
-    code: int
+    codes: tuple[int, ...]
     says: str
     severity: Severity | None = None
     action: str | None = None
-    source: str = "NVIDIA, Xid Errors (GPU deployment documentation)"
+    clears: Literal["gpu reset", "reboot", "nothing"] = "gpu reset"  # what makes it history
+    recovery: bool = False  # the driver sets its recovery action with it: if that is "none", nothing is left to do
+    state: str | None = None  # the field of a Gpu that says whether it still holds, and has a check of its own
+    source: str = "NVIDIA, Xid Errors (GPU deployment documentation), Xid catalog"
 
 
 class _Xids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,4 +32,5 @@ class _Xids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def xids() -> Mapping[int, Xid]:
     """The Xids by number. One that is not here is not known, and nothing is said of it."""
-    return {xid.code: xid for xid in msgspec.toml.decode(packaged("xids.toml"), type=_Xids).xid}
+    rows = msgspec.toml.decode(packaged("xids.toml"), type=_Xids).xid
+    return {code: row for row in rows for code in row.codes}

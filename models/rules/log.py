@@ -1,0 +1,65 @@
+"""What rules over the kernel log share: when something was, whether it still matters, what was logged of a thing."""
+
+from __future__ import annotations
+
+from ..case import Case
+from ..facts import Event, Pci
+from ..gpu_facts import Gpu
+from ..said import Evidence
+from ..units import as_utc
+
+EPOCH = 1e9  # seconds: below, a time counts from boot
+DAY = 86400.0
+_TOLD = ("xid", "gpu init failed", "aer", "surprise down")
+
+
+def events(case: Case, *kinds: str) -> list[Event]:
+    """The events of these kinds."""
+    return [event for event in case.of(Event).values() if event.kind in kinds]
+
+
+def logged(case: Case, address: str) -> tuple[Evidence, ...]:
+    """What the log says of how a function came to fail: of itself, and of the port above it."""
+    function = case.of(Pci).get(address)
+    about = {address, function.parent if function else None} - {None}
+    found = [event for event in events(case, *_TOLD) if event.subject in about]
+    return tuple(proof(event) for event in sorted(found, key=lambda one: one.at or 0.0))
+
+
+def proof(event: Event) -> Evidence:
+    """Where the event stood."""
+    return event.cites.get("text", Evidence("kernel log", event.text or event.key))
+
+
+def since(event: Event) -> str | None:
+    """When it was logged first; None where nobody knows when the machine was started."""
+    first = event.at if event.first is None else event.first
+    return as_utc(first) if first is not None and EPOCH < first < 1e11 else None
+
+
+def number(events: list[Event]) -> int:
+    """How often they were logged."""
+    return sum(event.count or 1 for event in events)
+
+
+def often(count: int) -> str:
+    """How often, for a message: ", 5 times"."""
+    return f", {count} times" if count > 1 else ""
+
+
+def old(case: Case, event: Event) -> bool:
+    """A day later it is history: what it left behind has checks of its own."""
+    return event.at is not None and event.at > EPOCH and case.now - event.at > DAY
+
+
+def later(case: Case, event: Event, kind: str, subject: str | None, code: int | None = None) -> bool:
+    """Whether such a thing was logged of the subject after the event."""
+    return event.at is not None and any(
+        one.at is not None and one.at > event.at and one.subject == subject and one.code == code
+        for one in events(case, kind)
+    )
+
+
+def gpu_at(case: Case, address: str | None) -> Gpu | None:
+    """The GPU of a PCI address, as its driver knows it."""
+    return next((gpu for gpu in case.of(Gpu).values() if gpu.address == address and address), None)
