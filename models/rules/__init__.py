@@ -2,9 +2,43 @@
 
 from __future__ import annotations
 
-from . import gpu, host, lost, nic, pcie, storage
+from . import (
+    acs,
+    bus_events,
+    device_events,
+    events,
+    fabric,
+    gpu_clocks,
+    gpu_driver,
+    gpu_memory,
+    gpu_missing,
+    gpu_pcie,
+    gpu_state,
+    gpu_window,
+    host,
+    host_counters,
+    job,
+    lost,
+    nic,
+    nic_place,
+    nvlink,
+    nvlink_errors,
+    nvswitch,
+    pcie,
+    peers,
+    settings,
+    storage,
+)  # fmt: skip
 from .rule import Rule
 
-RULES: tuple[Rule, ...] = (*pcie.RULES, *lost.RULES, *gpu.RULES, *nic.RULES, *host.RULES, *storage.RULES)
+RULES: tuple[Rule, ...] = (
+    *pcie.RULES, *lost.RULES,
+    *gpu_missing.RULES, *gpu_driver.RULES, *events.RULES, *gpu_memory.RULES, *gpu_clocks.RULES, *gpu_state.RULES,
+    *gpu_pcie.RULES, *gpu_window.RULES,
+    *nvlink.RULES, *nvlink_errors.RULES, *fabric.RULES, *nvswitch.RULES, *peers.RULES,
+    *nic.RULES, *nic_place.RULES, *host.RULES, *storage.RULES,
+    *acs.RULES, *settings.RULES, *host_counters.RULES, *job.RULES,
+    *bus_events.RULES, *device_events.RULES,
+)  # fmt: skip
 
 __all__ = ["RULES", "Rule"]

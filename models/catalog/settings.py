@@ -1,0 +1,43 @@
+"""Settings of a machine, from settings.toml: where each stands, how it is read, and what is wanted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal
+
+import msgspec
+
+from ..report import Severity
+from . import packaged
+
+
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One setting. settings.toml tells what each field means."""
+
+    paths: tuple[str, ...]
+    read: Literal["word", "bracket", "number", "match", "entry", "bit", "exists"]
+    entry: str = ""
+    bit: int = 0
+    service: str = ""
+    skip: dict[str, str] = {}
+    where: tuple[str, ...] = ()
+    context: Literal["any", "job"] = "any"
+    only: dict[str, tuple[str, ...]] = {}
+    unless: dict[str, tuple[str, ...]] = {}
+    code: str | None = None
+    severity: Severity = "info"
+    wanted: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+    more_than: int | None = None
+    at_most: int | None = None
+    unit: str | None = None
+    says: str = ""
+    cause: str | None = None
+    source: str
+
+
+@cache
+def settings() -> Mapping[str, Row]:
+    """Every setting by its name."""
+    return msgspec.toml.decode(packaged("settings.toml"), type=dict[str, Row])

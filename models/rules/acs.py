@@ -1,0 +1,105 @@
+"""Access control (ACS) between peers, and settings of a function in which it differs from its kin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..case import Case
+from ..facts import Node, Pci
+from ..pci_classes import function_number, kind_of
+from ..report import Finding
+from .direct import peers
+from .rule import Rule
+from .words import location, named
+
+_REDIRECTS = frozenset({"ReqRedir", "CmpltRedir"})
+_SHOWN = 6  # ports that a message names
+_FEWEST_KIN = 2
+
+
+def on_metal(case: Case, node: Node) -> bool:
+    """Where nobody but this system uses the devices, and ports between peers say what they do.
+
+    A hypervisor wants what its guests send to be redirected.
+    """
+    functions = case.of(Pci)
+    return not node.virtual and any(functions[port].acs is not None for pair in peers(case) for port in pair.ports)
+
+
+def redirected(case: Case, node: Node) -> Iterator[Finding]:
+    """One finding for all ports between peers that send their traffic up to the root complex."""
+    functions = case.of(Pci)
+    hit = [pair for pair in peers(case) if any(_redirects(functions[port]) for port in pair.ports)]
+    ports = list(dict.fromkeys(port for pair in hit for port in pair.ports if _redirects(functions[port])))
+    if not ports:
+        return
+    switches = {functions[port].parent for port in ports}
+    subject = str(next(iter(switches))) if len(switches) == 1 and switches <= functions.keys() else "node"
+    first = hit[0]
+    more = f" and {len(hit) - 1} more pairs" if len(hit) > 1 else ""
+    further = f" and {len(ports) - _SHOWN} more" if len(ports) > _SHOWN else ""
+    on = sorted({name for port in ports for name in functions[port].acs or ()} & _REDIRECTS, reverse=True)
+    yield Finding(
+        code="pcie-acs-redirect",
+        severity="warning",
+        subject=subject,
+        subject_name=named(case, functions[subject]) if subject in functions else None,
+        message=f"what {named(case, first.a)} and {named(case, first.b)}{more} send each other goes up to the root "
+        f"complex: {' and '.join(on)} on at {', '.join(ports[:_SHOWN])}{further}",
+        expected="off",
+        observed=" ".join(on),
+        cause="the firmware, or a kernel with the IOMMU on, switched ACS on at the ports between them",
+        evidence=tuple(functions[port].cites["acs"] for port in ports[:_SHOWN] if "acs" in functions[port].cites),
+    )
+
+
+def _redirects(port: Pci) -> bool:
+    return not _REDIRECTS.isdisjoint(port.acs or ())
+
+
+def has_kin(case: Case, function: Pci) -> bool:
+    """A device of which there are more in this node."""
+    return kind_of(function) in ("gpu", "nic", "nvme") and function.physfn is None
+
+
+def odd(case: Case, function: Pci) -> Iterator[Finding]:
+    """The one of at least three equal functions that asks for less at a time than all others do."""
+    kin = [other for other in case.of(Pci).values() if other.key != function.key and _alike(function, other)]
+    differs = []
+    for field, words in (("max_payload", "payload"), ("max_read_request", "read requests")):
+        usual = {getattr(other, field) for other in kin}
+        own, other = getattr(function, field), next(iter(usual), None)
+        if len(kin) >= _FEWEST_KIN and len(usual) == 1 and other and own < other:
+            differs.append((words, own, other))
+    if not differs:
+        return
+    words, own, other = differs[0]
+    texts = [f"{words} of {own} bytes, the other {len(kin)} have {other}" for words, own, other in differs]
+    yield Finding(
+        code="pcie-path-bottleneck",
+        severity="info",
+        subject=function.key,
+        subject_name=named(case, function),
+        message=f"{named(case, function)} is set to {'; '.join(texts)}",
+        expected=other,
+        observed=own,
+        unit="bytes",
+        basis="kin",
+        expected_source=f"{len(kin)} equal functions of this node",
+        cause="its slot's settings in the firmware, or a driver or script that set it",
+        location=location(function, case),
+        evidence=tuple(function.cites[name] for name in ("max_payload",) if name in function.cites),
+    )
+
+
+def _alike(one: Pci, other: Pci) -> bool:
+    def product(f: Pci) -> tuple[object, ...]:
+        return f.vendor, f.device, f.subvendor, f.subdevice, function_number(f.key), f.physfn is None
+
+    return product(one) == product(other) and None not in (other.max_payload, other.max_read_request)
+
+
+RULES = (
+    Rule("pcie-acs-redirect", Node, ("Pci", "Pci.acs", "Pci.pci_class", "Pci.vendor"), redirected, on_metal),
+    Rule("pcie-path-bottleneck", Pci, ("max_payload", "max_read_request"), odd, has_kin),
+)

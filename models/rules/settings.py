@@ -1,0 +1,132 @@
+"""Settings, each judged as its row in catalog/settings.toml says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from ..case import Case
+from ..catalog.settings import Row, settings
+from ..facts import Node, Nvme, Package, Setting
+from ..pci_classes import AMD, NVIDIA
+from ..report import Finding
+from ..said import NotChecked
+from .direct import direct_gpus, fabric_nics, gpus, peers, rdma_devices
+from .job import NOT_A_JOB
+from .rule import Rule
+
+_X86 = ("GenuineIntel", "AuthenticAMD", "HygonGenuine")
+_UNLIMITED = "unlimited"
+
+
+def _on_metal(case: Case) -> bool:
+    node = case.of(Node).get("node")
+    return node is not None and node.virtual is False
+
+
+def _x86(case: Case) -> bool:
+    return any(package.vendor in _X86 for package in case.of(Package).values())
+
+
+# What `where` of a row may name.
+CONDITIONS: Mapping[str, Callable[[Case], object]] = {
+    "gpu": gpus,
+    "nvidia gpu": lambda case: [f for f in gpus(case) if f.vendor == NVIDIA],
+    "amd gpu": lambda case: [f for f in gpus(case) if f.vendor == AMD],
+    "direct gpu": direct_gpus,
+    "rdma": rdma_devices,
+    "nvme": lambda case: case.of(Nvme),
+    "x86": _x86,
+    "arm": lambda case: case.of(Package) and not _x86(case),
+    "bare metal": _on_metal,
+    "peer traffic": lambda case: peers(case) or (direct_gpus(case) and fabric_nics(case)),
+    "gpudirect": lambda case: [f for f in direct_gpus(case) if f.vendor == NVIDIA] and fabric_nics(case, "mlx5_core"),
+}
+
+
+def under(code: str) -> Callable[[Case, Setting], bool]:
+    """Settings whose rows give this code, and concern this machine."""
+
+    def where(case: Case, setting: Setting) -> bool:
+        row = settings().get(setting.key)
+        return row is not None and row.code == code and _concerns(case, row)
+
+    return where
+
+
+def judge(case: Case, setting: Setting) -> Iterator[Finding | NotChecked]:
+    """One finding for all settings of one code that are not as they are wanted: the first of them says it."""
+    row = settings()[setting.key]
+    if row.context == "job" and case.context == "host":
+        yield NOT_A_JOB
+        return
+    wrong = [(other, its) for other, its in _rows(case, row.code or "") if _wrong(its, other)]
+    if not wrong or wrong[0][0].key != setting.key:
+        return
+    texts = [its.says.format(value=" and ".join(_wrong(its, other))) for other, its in wrong]
+    value = " and ".join(_wrong(row, setting))
+    yield Finding(
+        code=row.code or "",
+        severity=row.severity,
+        subject="node",
+        message="; ".join(texts),
+        expected=_wanted(row),
+        observed=int(value) if row.unit and value.isdecimal() else value,
+        unit=row.unit,
+        expected_source=row.source,
+        cause="; ".join(dict.fromkeys(its.cause for _, its in wrong if its.cause)) or None,
+        evidence=tuple(other.cites["value"] for other, _ in wrong if "value" in other.cites),
+    )
+
+
+def _rows(case: Case, code: str) -> Iterator[tuple[Setting, Row]]:
+    """The settings of a code that are judged here, in the order of the catalog."""
+    for name, row in settings().items():
+        setting = case.of(Setting).get(name)
+        outside = row.context == "job" and case.context == "host"
+        if setting and row.code == code and not outside and _concerns(case, row):
+            yield setting, row
+
+
+def _concerns(case: Case, row: Row) -> bool:
+    if not all(any(CONDITIONS[name](case) for name in condition.split("|")) for condition in row.where):
+        return False
+    return all(_is(case, name, patterns) for name, patterns in row.only.items()) and not any(
+        _is(case, name, patterns) for name, patterns in row.unless.items()
+    )
+
+
+def _is(case: Case, name: str, patterns: tuple[str, ...]) -> bool:
+    setting = case.of(Setting).get(name)
+    return setting is not None and setting.value is not None and _matches(setting.value, patterns)
+
+
+def _wrong(row: Row, setting: Setting) -> list[str]:
+    """The values, of one or several, that are not what the row wants."""
+    return [value for value in (setting.value or "").split(", ") if value and not _right(row, value)]
+
+
+def _right(row: Row, value: str) -> bool:
+    if row.more_than is None and row.at_most is None:
+        return not _matches(value, row.unwanted) if row.unwanted else _matches(value, row.wanted)
+    if not value.isdecimal():
+        return value == _UNLIMITED
+    return int(value) > row.more_than if row.more_than is not None else int(value) <= (row.at_most or 0)
+
+
+def _matches(value: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(value, pattern) for pattern in patterns)
+
+
+def _wanted(row: Row) -> int | str:
+    if row.more_than is not None:
+        return _UNLIMITED
+    if row.at_most is not None:
+        return row.at_most
+    return " or ".join(row.wanted) if row.wanted else f"not {' or '.join(row.unwanted)}"
+
+
+RULES = tuple(
+    Rule(code, Setting, ("value",), judge, under(code))
+    for code in dict.fromkeys(row.code for row in settings().values() if row.code)
+)

@@ -1,0 +1,34 @@
+"""The version of NVIDIA's fabric manager, as the program says it. Runs in a child: a program may hang."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+
+from ..models.facts import Service
+from ..models.said import Evidence, NotChecked, Said
+from .parsers import shown
+from .services import BINARY, DEADLINE, FABRIC_MANAGER
+
+_VERSION = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,5}){1,3}")
+
+
+def version(program: str = f"/{BINARY}") -> Iterator[Said]:
+    """ "Fabric Manager version is : 570.124.06" """
+    try:
+        done = subprocess.run(
+            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            timeout=DEADLINE - 1,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        why = f"{program} --version: {getattr(error, 'strerror', None) or 'no answer'}"
+        yield NotChecked(what="Service.version", subject=FABRIC_MANAGER, why=why)
+        return
+    found = _VERSION.search(done.stdout)
+    if found:
+        line = next(line for line in done.stdout.splitlines() if found[0] in line)
+        yield Service(key=FABRIC_MANAGER, version=found[0], cites={"version": Evidence(program, line[:200])})
+    else:
+        why = f"{program} --version: {shown(done.stdout or done.stderr)} names no version"
+        yield NotChecked(what="Service.version", subject=FABRIC_MANAGER, why=why)
