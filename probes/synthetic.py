@@ -14,6 +14,7 @@
     [device.gpu0]                              # by name, or by its PCI address
     speed = 2.5                                # trained at rest
     busy_speed = 16
+    gpu = {power_limit = 350}                  # its driver says so; whatever is not said is as on a healthy GPU
 
 The keys are those of synthetic_node.py, the models those of synthetic_models.py and of the node's own [model.NAME].
 """
@@ -31,18 +32,26 @@ import msgspec
 from ..models.said import Said
 from ..models.said_lines import encode
 from .entries import Folder, Link
+from .gpus import read_gpu_wiring, read_gpus
 from .host import follow
 from .link_load import read_link_load
 from .mounts import read_mounts
 from .net import read_link_modes
+from .pci_config import read_pci_config
 from .recorded import Recorded
+from .services import read_services
 from .synthetic_functions import busy_speeds, pci_ids, write_functions
 from .synthetic_host import write_host
 from .synthetic_net import link_modes, write_net
 from .synthetic_node import Node
+from .synthetic_nvml import manager, state, wiring, write_driver
 from .synthetic_pci import Function, place
+from .synthetic_platform import config_spaces, write_platform
 from .synthetic_storage import free_space, write_storage
 from .tree_writer import TreeWriter
+
+# Our sources that call, rather than read files alone.
+_ASKING = (read_link_modes, read_mounts, read_pci_config, read_services, read_gpus, read_gpu_wiring, read_link_load)
 
 
 def build(text: str) -> Recorded:
@@ -60,6 +69,8 @@ def build(text: str) -> Recorded:
     write_functions(tree, node, functions)
     write_net(tree, functions)
     write_storage(tree, node, functions)
+    write_driver(tree, node, functions)
+    write_platform(tree, node)
     tree.put("usr/share/misc/pci.ids", pci_ids(functions))
     for function in functions:
         _own_files(tree, f"{function.folder}/", function.change.files)
@@ -109,7 +120,8 @@ class _Answering(Recorded):
     kept: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
-        said = tuple(self.answers[what](*args))
+        """Calls that nothing answers are answered by nothing: a description has no configuration space, no journal."""
+        said = tuple(self.answers[what](*args)) if what in self.answers else ()
         self.kept[(what, *args)] = tuple(map(encode, said))
         yield from said
 
@@ -123,7 +135,11 @@ def _calls(
         "ethtool": partial(link_modes, functions),
         "statvfs": partial(free_space, node),
         "link_load": partial(busy_speeds, functions, float(taken)),
+        "pci_config": partial(config_spaces, functions),
+        "fabric_manager": partial(manager, node),
+        "nvml": partial(state, tree, node, functions, float(taken)),
+        "nvml_wiring": partial(wiring, tree, node, functions),
     }
-    for source in (read_link_modes, read_mounts, read_link_load):
+    for source in _ASKING:
         deque(source(machine), maxlen=0)
     return machine.kept

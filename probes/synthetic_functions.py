@@ -41,7 +41,7 @@ def write_functions(tree: TreeWriter, node: Node, functions: Iterable[Function])
             tree.put(f"{folder}/label", change.label)
         if change.slot:
             tree.put(f"sys/bus/pci/slots/{change.slot}/address", function.address.rpartition(".")[0])
-        tree.files(folder, **_link(function), **(_aer(function) if not node.virtual else {}))
+        tree.files(folder, **_link(function), **(_aer(function) if not node.virtual else {}), **_windows(function))
         _virtual_function(tree, function)
 
 
@@ -69,6 +69,23 @@ def _uevent(function: Function, driver: str) -> str:
     return "\n".join(lines)
 
 
+def _windows(function: Function) -> Mapping[str, str]:
+    """The memory windows of a GPU: registers, its memory (a prefetchable one of 64 bits), and a third one.
+
+    Flags as in include/linux/ioport.h. What size the second could have is a bit map from 1 MiB on (resource1_resize).
+    """
+    most, size = function.model.bar1, function.change.bar1
+    if not most:
+        return {}
+    size = most if size is None else size
+    windows = [(0xFB00_0000, 16 << 20, 0x40200), (1 << 44, size, 0x14220C), (0, 0, 0), (1 << 43, 32 << 20, 0x14220C)]
+    lines = [(start, start + length - 1, flags) if length else (0, 0, 0) for start, length, flags in windows]
+    lines += [(0, 0, 0)] * (13 - len(lines))
+    table = "\n".join(f"{start:#018x} {end:#018x} {flags:#018x}" for start, end, flags in lines)
+    sizes = (1 << (most >> 20).bit_length()) - (1 << 6)
+    return {"resource": table} | ({"resource1_resize": f"{sizes:016x}"} if sizes > 1 << 8 else {})
+
+
 def _virtual_function(tree: TreeWriter, function: Function) -> None:
     if function.change.vfs:
         tree.files(function.folder, sriov_numvfs=function.change.vfs, sriov_totalvfs=function.change.vfs)
@@ -88,6 +105,8 @@ def _link(function: Function) -> Mapping[str, str]:
     port, able = function if function.below else function.port, _able(function)
     if port is None or able is None:
         return {}
+    if port.below and port.below.change.gone:
+        return _attributes(_speed(2.5), 0, _speed(able[0]), able[1])
     # A made-up port and the device below it know nothing of each other.
     ends = [function] if port.model.emulated else [port, port.below or function]
     speeds, widths = zip(*filter(None, map(_able, ends)), strict=True)

@@ -11,15 +11,19 @@ from .tree_writer import TreeWriter
 _CPUS = "sys/devices/system/cpu"
 _NODES = "sys/devices/system/node"
 _MOST_CPUS, _MOST_NODES = 2048, 64
+_FAR_MEMORY = 80  # from a Grace processor to the memory of its GPU
 
 
 def write_host(tree: TreeWriter, node: Node, taken: int) -> None:
     """Everything that hangs on no PCI function. ValueError for more processors than there are machines for."""
-    cpus, nodes = node.cpu.sockets * node.cpu.cores * node.cpu.threads, node.cpu.sockets * node.cpu.numa_nodes
+    cpus = node.cpu.sockets * node.cpu.cores * node.cpu.threads
+    nodes = node.cpu.sockets * node.cpu.numa_nodes + len(node.cpu.memory_only)
     if cpus > _MOST_CPUS or nodes > _MOST_NODES:
         raise ValueError(f"{cpus} CPUs in {nodes} NUMA nodes: {_MOST_CPUS} and {_MOST_NODES} are the most")
     _cpus(tree, node)
     _numa_nodes(tree, node.cpu)
+    for number, service in enumerate(node.services):
+        tree.put(f"sys/fs/cgroup/system.slice/{service}.service/cgroup.procs", 1000 + number)
     tree.files("proc/sys/kernel", hostname=node.hostname, osrelease=node.kernel)
     dmi = {"sys_vendor": node.vendor, "product_name": node.product, "board_name": node.board, "bios_version": node.bios}
     if any(dmi.values()):
@@ -49,6 +53,9 @@ def _cpus(tree: TreeWriter, node: Node) -> None:
             package_cpus_list=packages[socket], core_siblings_list=packages[socket],
             core_cpus_list=siblings, thread_siblings_list=siblings,
         )  # fmt: skip
+        if cpu.vendor.startswith("0x"):  # show_cpuinfo of arch/arm64/kernel/cpuinfo.c
+            blocks.append(f"processor\t: {number}\nCPU implementer\t: {cpu.vendor}\nCPU part\t: {cpu.model}")
+            continue
         blocks.append(
             f"processor\t: {number}\nvendor_id\t: {cpu.vendor}\nmodel name\t: {cpu.model}\nphysical id\t: {socket}\n"
             f"siblings\t: {cpu.cores * cpu.threads}\ncore id\t\t: {core}\ncpu cores\t: {cpu.cores}\nflags\t\t: {flags}"
@@ -57,18 +64,30 @@ def _cpus(tree: TreeWriter, node: Node) -> None:
 
 
 def _numa_nodes(tree: TreeWriter, cpu: Cpu) -> None:
-    numbers = range(cpu.sockets * cpu.numa_nodes)
+    """Those of the sockets, and behind them those that are memory alone, as those of Grace machines."""
+    usual = cpu.sockets * cpu.numa_nodes
+    numbers = range(usual + len(cpu.memory_only))
     tree.files(_NODES, online=listed(numbers), possible=listed(numbers))
     for number in numbers:
         socket, part = divmod(number, cpu.numa_nodes)
         cores = range(part * cpu.cores // cpu.numa_nodes, (part + 1) * cpu.cores // cpu.numa_nodes)
-        cpus = [n for n in _of_socket(cpu, socket) if n % cpu.cores in cores]
-        distances = (10 if n == number else cpu.near if n // cpu.numa_nodes == socket else cpu.far for n in numbers)
-        kilobytes = cpu.memory >> 10
+        cpus = [n for n in _of_socket(cpu, socket) if n % cpu.cores in cores] if number < usual else []
+        memory = cpu.memory if number < usual else cpu.memory_only[number - usual]
+        kilobytes = memory >> 10
         tree.files(
-            f"{_NODES}/node{number}", cpulist=listed(cpus), distance=" ".join(map(str, distances)),
+            f"{_NODES}/node{number}", cpulist=listed(cpus),
+            distance=" ".join(str(_distance(cpu, number, other)) for other in numbers),
             meminfo=f"Node {number} MemTotal:       {kilobytes} kB\nNode {number} MemFree:        {kilobytes // 2} kB",
         )  # fmt: skip
+
+
+def _distance(cpu: Cpu, one: int, other: int) -> int:
+    """10 is local (ACPI specification, System Locality Information Table)."""
+    if one == other:
+        return 10
+    if max(one, other) >= cpu.sockets * cpu.numa_nodes:
+        return _FAR_MEMORY
+    return cpu.near if one // cpu.numa_nodes == other // cpu.numa_nodes else cpu.far
 
 
 def _of_socket(cpu: Cpu, socket: int) -> list[int]:

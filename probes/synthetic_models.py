@@ -16,11 +16,12 @@ Line = Annotated[str, msgspec.Meta(pattern=r"^[\x20-\x7e]*$")]
 Word = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9_.:-]*)?$")]
 Lanes = Annotated[int, msgspec.Meta(ge=0, le=255)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
 
 VENDORS = {
-    "1000": "Broadcom / LSI", "10de": "NVIDIA Corporation", "144d": "Samsung Electronics Co Ltd",
-    "15b3": "Mellanox Technologies", "1a03": "ASPEED Technology, Inc.", "1b36": "Red Hat, Inc.",
-    "1d0f": "Amazon.com, Inc.", "8086": "Intel Corporation",
+    "1000": "Broadcom / LSI", "1022": "Advanced Micro Devices, Inc. [AMD]", "10de": "NVIDIA Corporation",
+    "144d": "Samsung Electronics Co Ltd", "15b3": "Mellanox Technologies", "1a03": "ASPEED Technology, Inc.",
+    "1b36": "Red Hat, Inc.", "1d0f": "Amazon.com, Inc.", "8086": "Intel Corporation",
 }  # fmt: skip
 CLASSES: Mapping[str, int] = {
     "port": 0x060400, "gpu": 0x030200, "nvswitch": 0x068000, "nic": 0x020000, "nvme": 0x010802, "sata": 0x010601,
@@ -30,7 +31,7 @@ INFINIBAND_CLASS = 0x020700
 
 
 class Model(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A kind of device. Speeds in GT/s, rates in Gb/s, sizes in bytes."""
+    """A kind of device. Speeds in GT/s, rates in Gb/s, sizes in bytes, clocks in MHz, power in watts."""
 
     kind: Kind
     id: Id  # vendor and device
@@ -51,6 +52,17 @@ class Model(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
     firmware: Line = "1.0"
     product: Line = ""  # of a disk
     size: Size = 0  # of a disk
+    # Of a GPU, what the catalog of products does not have.
+    clock: Amount | None = None  # the highest of its SMs
+    default_clock: Amount | None = None  # where it is lower than that
+    memory_clock: Amount | None = None
+    rests: Annotated[int, msgspec.Meta(ge=0, le=15)] = 0  # its performance state without work
+    power: Amount | None = None  # its default limit
+    bar1: Size | None = None
+    ecc: bool = False
+    mig: bool = False  # can be cut into instances
+    vbios: Line = ""
+    part: Line = ""  # of its board
 
     @property
     def infiniband(self) -> bool:
@@ -58,9 +70,9 @@ class Model(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
         return bool(self.rdma) and self.link_layer == "InfiniBand"
 
 
-def _gpu(device: str, subsystem: str, name: str, speed: float, pci_class: int = 0x030200) -> Model:
-    return Model(kind="gpu", id=f"10de:{device}", subsystem=f"10de:{subsystem}", name=name, driver="nvidia",
-                 pci_class=pci_class, speed=speed)  # fmt: skip
+def _gpu(device: str, subsystem: str, name: str, speed: float, **more: object) -> Model:
+    fields = {"kind": "gpu", "driver": "nvidia", "name": name, "speed": speed}
+    return msgspec.convert({"id": f"10de:{device}", "subsystem": f"10de:{subsystem}", **fields, **more}, Model)
 
 
 def _connectx(device: str, name: str, speed: float, width: int, rate: float, **more: object) -> Model:
@@ -85,13 +97,57 @@ MODELS: Mapping[str, Model] = {
     "root-gen4": _port("8086:347a", "Ice Lake PCI Express Root Port A", 16),
     "root-gen5": _port("8086:352a", "PCI Express Gen5 Port A", 32),
     "pex89": _port("1000:c030", "PEX890xx PCIe Gen 5 Switch", 32),
+    "pex88": _port("1000:c010", "PEX880xx PCIe Gen 4 Switch", 16),
     "aws-port": _port("1000:0001", "53c810", 2.5, 1, emulated=True),
     "qemu-port": _port("1b36:000c", "QEMU PCIe Root port", 16, 32, emulated=True),
-    "a100": _gpu("20b2", "1463", "GA100 [A100 SXM4 80GB]", 16),
-    "h100": _gpu("2330", "16c1", "GH100 [H100 SXM5 80GB]", 32),
-    "rtx4090": _gpu("2684", "16f3", "AD102 [GeForce RTX 4090]", 16, 0x030000),
+    "root-amd": _port("1022:1483", "Starship/Matisse GPP Bridge", 16),
+    # A superchip's GPU talks to its processor over C2C; DCGM expects one lane of PCIe beside that.
+    "root-grace": _port("10de:22b8", "Grace PCIe Root Port", 32),
+    "root-grace-x1": _port("10de:22b8", "Grace PCIe Root Port", 16, 1),
+    "a100": _gpu(
+        "20b2", "1463", "GA100 [A100 SXM4 80GB]", 16, clock=1410, default_clock=1275, memory_clock=1593, power=400,
+        bar1=128 << 30, ecc=True, mig=True, vbios="92.00.36.00.02", part="692-2G506-0212-002",
+    ),
+    "a100-pcie": _gpu(
+        "20b5", "1533", "GA100 [A100 PCIe 80GB]", 16, clock=1410, default_clock=1065, memory_clock=1512, power=300,
+        bar1=128 << 30, ecc=True, mig=True,
+    ),
+    "h100": _gpu(
+        "2330", "16c1", "GH100 [H100 SXM5 80GB]", 32, clock=1980, memory_clock=2619, power=700, bar1=128 << 30,
+        ecc=True, mig=True, vbios="96.00.A5.00.01", part="692-2G520-0200-000",
+    ),
+    "gh200": _gpu(
+        "2342", "16eb", "GH100 [GH200 120GB / 480GB]", 32, clock=1980, memory_clock=2619, power=900, bar1=128 << 30,
+        ecc=True, mig=True,
+    ),
+    "b200": _gpu(
+        "2901", "1999", "GB100 [B200]", 32, clock=1965, memory_clock=3996, power=1000, bar1=256 << 30, ecc=True,
+        mig=True,
+    ),
+    "gb200": _gpu(
+        "2941", "2046", "GB100 [HGX GB200]", 32, clock=2062, memory_clock=3996, power=1200, bar1=256 << 30, ecc=True,
+        mig=True,
+    ),
+    "a10g": _gpu(
+        "2237", "152f", "GA102GL [A10G]", 16, clock=1710, memory_clock=6251, rests=8, power=300, bar1=32 << 30,
+        ecc=True, vbios="94.02.75.00.01",
+    ),
+    "t4": _gpu(
+        "1eb8", "12a2", "TU104GL [Tesla T4]", 8, clock=1590, default_clock=585, memory_clock=5001, rests=8, power=70,
+        bar1=256 << 20, ecc=True,
+    ),
+    "rtx4090": _gpu(
+        "2684", "16f3", "AD102 [GeForce RTX 4090]", 16, pci_class=0x030000, clock=3105, memory_clock=10501, rests=8,
+        power=450, bar1=32 << 30,
+    ),
+    "nvswitch2": Model(kind="nvswitch", id="10de:1af1", name="GA100 [A100 NVSwitch]", driver="nvidia-nvswitch",
+                       speed=16, width=2),
     "nvswitch3": Model(kind="nvswitch", id="10de:22a3", name="GH100 [H100 NVSwitch]", driver="nvidia-nvswitch",
                        speed=16, width=2),
+    "connectx6": _connectx(
+        "101b", "MT28908 Family [ConnectX-6]", 16, 16, 200, netdev="ib", link_layer="InfiniBand",
+        pci_class=INFINIBAND_CLASS, hca_type="MT4123", board_id="MT_0000000223", firmware="20.39.1002",
+    ),
     "connectx7": _connectx(
         "1021", "MT2910 Family [ConnectX-7]", 32, 16, 400, netdev="ib", link_layer="InfiniBand",
         pci_class=INFINIBAND_CLASS, hca_type="MT4129", board_id="MT_0000000838", firmware="28.39.1002",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -26,7 +26,8 @@ class Cpu(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
     memory: Size = 64 << 30  # of a NUMA node
     near: Few = 12  # distance of NUMA nodes in one socket
     far: Annotated[int, msgspec.Meta(ge=10, le=255)] = 21  # distance of NUMA nodes in two
-    vendor: Line = "GenuineIntel"
+    memory_only: list[Size] = []  # further NUMA nodes, without CPUs
+    vendor: Line = "GenuineIntel"  # of an Arm processor, its implementer and its part: "0x41", "0xd4f"
     model: Line = "Intel(R) Xeon(R) Platinum 8480C"
 
 
@@ -52,21 +53,44 @@ class Change(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     max_width: Lanes | None = None
     busy_speed: float | None = None  # at which its link was seen while bytes moved
     lost: bool = False  # answers no more
+    gone: bool = False  # is not on the bus; the others keep their names
     driver: Word | None = None  # "" for none
     numa: Numa | None = None
     slot: Name | None = None
     label: Line | None = None
     vfs: Annotated[int, msgspec.Meta(ge=0, le=120)] = 0  # virtual functions
+    acs: list[Name] = []  # what access control has on at a port: "ReqRedir", "CmpltRedir" ...
+    max_read_request: Annotated[int, msgspec.Meta(ge=0, le=4096)] = 0  # bytes; 0: as usual
     errors: dict[Name, Count] = {}  # of AER: RxErr, MalfTLP ...
     up: bool = True  # a port has its link
     enabled: bool = True  # somebody wants the network device up
     rate: Rate | None = None  # that a port runs at
     partner: Rate | None = None  # that the other end is able to
-    counters: dict[Name, Count] = {}  # of a network device or an RDMA port
+    counters: dict[Name, Count] = {}  # of a network device, an RDMA port, a GPU, its links ("nvlink7.nvlink_crc")
     state: Line | None = None  # of an NVMe controller
     size: Size | None = None  # of a disk
     partitions: list[Size] = []
     files: dict[str, str] = {}  # below its folder
+    # Of a GPU, what its driver says.
+    gpu: dict[str, Any] = {}  # fields of the Gpu fact that differ from those of a healthy one at rest
+    peers: list[str] = []  # GPUs at the other ends of its NVLinks, where there is no switch; either of two may say so
+    inactive: list[Count] = []  # numbers of its NVLinks that are down
+    failure: Line = ""  # why it cannot be used
+    bar1: Size | None = None  # of its window into the memory, where it is not the largest
+    unlisted: bool = False  # bound to the driver, which does not show it to this process
+
+
+class Driver(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What the NVIDIA driver says that is not about one GPU alone."""
+
+    version: Line = "570.124.06"
+    cuda: Line = "12.8"
+    error: Line = ""  # why nobody can use it
+    missing: Line = ""  # why we cannot ask it, though others may
+    p2p: Line = ""  # why GPUs may not reach each other: "chipset not supported"
+    every: dict[str, Any] = {}  # as `gpu` of a device, for all of them
+    unsaid: list[str] = []  # fields of the Gpu fact that this driver does not support
+    manager: Line = ""  # the version of the fabric manager, where it is another one
 
 
 class Array(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -102,6 +126,7 @@ class Record(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
 class Node(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """All of a node. Devices in `device` are called by their PCI addresses or by their names: gpu0, mlx5_0, eth0 ..."""
 
+    origin: Line = ""  # where this is known from: "synthetic, after ..."
     taken: datetime = datetime(2026, 11, 21, 3, tzinfo=timezone.utc)
     hostname: Line = "node1"
     kernel: Line = "6.8.0-45-generic"
@@ -112,10 +137,12 @@ class Node(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
     virtual: bool = False
     iommu: Line = ""  # type of the IOMMU groups: "DMA-FQ", "identity"; "" for none
     uptime: Annotated[int, msgspec.Meta(ge=0, le=10**9)] = 86_400  # seconds
+    services: list[Name] = []  # that run: "nvidia-fabricmanager"
     cpu: Cpu = Cpu()
     root: list[Root] = []
     model: dict[Name, Model] = {}
     device: dict[str, Change] = {}
+    gpu: Driver = Driver()
     array: dict[Name, Array] = {}
     mount: list[Mount] = []
     log: list[Record] = []

@@ -44,7 +44,7 @@ def place(node: Node) -> list[Function]:
         if function.address in found:
             raise ValueError(f"a virtual function would be at {function.address}, where another device is")
         found[function.address] = function
-    return [found[address] for address in sorted(found)]
+    return [found[address] for address in sorted(found) if not found[address].change.gone]
 
 
 class _Root:
@@ -153,6 +153,8 @@ def _change(functions: list[Function], changes: Mapping[str, Change]) -> None:
             raise ValueError(f"device {name!r}: there is none; there are, among others, {near}")
         if function in done:
             raise ValueError(f"device {name!r} is {done[function]!r}: put all of its changes in one table")
+        if change.gone and function.model.kind == "port":
+            raise ValueError(f"device {name!r} is a port: take away what hangs on it")
         done[function] = name
         function.change = change
 

@@ -16,7 +16,8 @@ from linkgauge.probes.recorded import Recorded
 from linkgauge.probes.synthetic import build
 
 FOLDER = Path(__file__).parent / "nodes"
-NAMES = ("desktop", "server-raid", "hgx-h100", "vm-p5")
+NAMES = ("desktop", "server-raid", "hgx-h100", "vm-p5")  # whose whole output is kept
+ALL = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 
 
 @cache

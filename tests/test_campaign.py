@@ -16,12 +16,12 @@ FAULTS: dict[str, Entry | None] = {
     "unreadable": Refused(5, "Input/output error"),
     "rubbish": "\x7fELF\x02 ~ rubbish \ufffd",
 }
+# What a kernel has or has not: without the file there is nothing to judge.
+OPTIONAL = {"cpu-governor", "cpu-throttled", "host-memory-errors"}
 # What hides a link of a GPU or NIC, whether it is there, or whether its port is up: never ok without it.
 # Two readers want these: each says so. A call that was made with other arguments then was not recorded.
-SHARED = re.compile(r"^proc/(cpuinfo|self/mounts)$|/nvme\d+/model$|/net/\w+/type$")
-VITAL = re.compile(
-    r"/0000:[0-9a-f:.]+/(class|vendor|current_link_width|max_link_width)$|/infiniband/mlx5_\d+/ports/1/state$"
-)
+SHARED = re.compile(r"^proc/(cpuinfo|self/mounts|self/status)$|/nvme\d+/model$|/net/\w+/type$")
+VITAL = re.compile(r"/0000:[0-9a-f:.]+/(current_link_width|max_link_width)$|/infiniband/mlx5_\d+/ports/1/state$")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -50,7 +50,7 @@ def test_what_is_vital_makes_the_verdict_unknown(fault: str) -> None:
             report = report_of(with_entry(healthy, path, FAULTS[fault]))
             assert report.verdict == "unknown", path
             judged += 1
-    assert judged > 60
+    assert judged > 40
 
 
 def broken_promises(base: Report, report: Report, exactly: bool) -> list[str]:
@@ -62,7 +62,8 @@ def broken_promises(base: Report, report: Report, exactly: bool) -> list[str]:
     gaps = missed(report) - missed(base)
     if exactly and len(gaps) > 1:
         problems.append(f"more than one gap: {gaps}")
-    lost = {code for code, judged in base.checks.items() if judged and not report.checks.get(code)}
+    unwanted = {code for code in OPTIONAL if code not in report.checks and not exactly}
+    lost = {code for code, judged in base.checks.items() if judged and not report.checks.get(code)} - unwanted
     if (lost or gone) and not gaps:
         problems.append(f"not judged without a word: {lost | gone}")
     blind = any(codes()[code].vital for code, judged in report.checks.items() if not judged)

@@ -218,7 +218,6 @@ ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
         ("rubbish", write(PORT.format("mlx5_2", "rate"), "fast"), None, ("Port.rate", "mlx5_2/1")),
     ],
     "vm-p5": [
-        ("GPU on x8", write(f"{DEVICES}/0000:4b:00.0/current_link_width", "8"), None, ("Pci.width", "0000:4b:00.0")),
         ("GPU a generation down", busy("0000:4b:00.0", 16e9), None, ("Pci.speed", "0000:4b:00.0")),
         ("NVMe on x2", write(f"{DEVICES}/0000:4c:00.0/current_link_width", "2"), None, ("Pci.width", "0000:4c:00.0")),
         ("port down", NO_CARRIER, ("nic-port-down", "eth0"), None),

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
-from nodes import NAMES, node, report_of
+from nodes import ALL, FOLDER, NAMES, node, report_of
 
 from linkgauge.agent.pipeline import ask
 from linkgauge.agent.sources import READERS
@@ -51,6 +52,14 @@ def test_a_broken_node(golden: Callable[[Path, str], None]) -> None:
 
 def test_json(golden: Callable[[Path, str], None]) -> None:
     golden(GOLDEN / "node_desktop.json", as_json(steady(report_of(node("desktop")))))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_node_says_where_it_is_known_from(name: str) -> None:
+    origin = msgspec.toml.decode((FOLDER / f"{name}.toml").read_text()).get("origin", "")
+    how, _, source = origin.partition(" ")
+    assert how in ("synthetic,", "recorded"), origin
+    assert source.startswith("after " if how == "synthetic," else "on "), origin
 
 
 @pytest.mark.parametrize("name", NAMES)

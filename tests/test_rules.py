@@ -125,7 +125,9 @@ def test_virtual_machines() -> None:
     lone = replace(GPU, parent="pci0000:00", key="0000:00:06.0")
     assert told(guest, ena) == []
     assert told(guest, lone) == [("pcie-topology-hidden", "node", "info")]
-    assert told(guest, lone, ena) == [("pcie-topology-hidden", "node", "warning")]
+    assert told(guest, lone, ena) == [("pcie-topology-hidden", "node", "info")]
+    other = replace(lone, key="0000:00:07.0")
+    assert told(guest, lone, other) == [("pcie-topology-hidden", "node", "warning")]
     assert told(guest, lone, ena, site=Site(trust_virtual_links=True)) == []
 
 
@@ -180,7 +182,7 @@ def test_arrays() -> None:
 
 def test_counts_need_more_than_a_name() -> None:
     """GPUs of one name come in machines of four and of eight."""
-    four = [Gpu(key=f"gpu{number}", name="NVIDIA A100-SXM4-80GB", nvlinks=0) for number in range(4)]
+    four = [Gpu(key=f"gpu{number}", name="NVIDIA A100-SXM4-80GB") for number in range(4)]
     assert told(*four) == []
     site = Site(machine=(Machine(name="ours", source="the order", gpu="*A100*", gpus=8, rdma=2),))
     assert told(*four, site=site) == [("gpu-missing", "node", "critical"), ("nic-missing", "node", "critical")]

@@ -35,7 +35,7 @@ def gpus_under_switches(gpus: int = 2, nvlinks: int = 0) -> list[Said]:
     for gpu in range(gpus):
         port, address = f"0000:{gpu // 2}2:0{gpu % 2}.0", gpu_address(gpu)
         said += [bridge(port, f"0000:{gpu // 2}1:00.0"), function(address, port)]
-        said.append(Gpu(key=f"gpu{gpu}", address=address, name="H100 80GB HBM3", nvlinks=nvlinks, nvlink_rate=25e9))
+        said.append(Gpu(key=f"gpu{gpu}", address=address, name="H100 PCIe", nvlinks=nvlinks, nvlink_rate=25e9))
     return said
 
 

@@ -96,7 +96,8 @@ def test_the_hgx_is_joined_as_described() -> None:
     assert fact(machine, Pci, "0000:1b:00.0") == Pci(
         key="0000:1b:00.0", pci_class=0x030200, vendor=0x10DE, device=0x2330, subvendor=0x10DE, subdevice=0x16C1,
         name="NVIDIA H100 SXM5 80GB", parent="0000:1a:00.0", speed=32e9, width=16, max_speed=32e9,
-        max_width=16, numa=0, driver="nvidia", iommu_group=13, lost=False,
+        max_width=16, numa=0, driver="nvidia", iommu_group=13, lost=False, bar1=128 << 30, bar1_max=128 << 30,
+        max_payload=256, max_read_request=512, relaxed_ordering=True,
     )  # fmt: skip
     assert fact(machine, Rdma, "mlx5_2") == Rdma(
         key="mlx5_2", address="0000:1c:00.0", driver="mlx5_core", board_id="MT_0000000838", hca_type="MT4129",
@@ -121,7 +122,8 @@ def test_the_hgx_is_joined_as_described() -> None:
     assert fact(machine, Pci, "0000:d9:00.0") == Pci(
         key="0000:d9:00.0", pci_class=0x068000, vendor=0x10DE, device=0x22A3, subvendor=0x10DE, subdevice=0x22A3,
         name="NVIDIA H100 NVSwitch", parent="0000:d8:01.0", speed=16e9, width=2, max_speed=16e9,
-        max_width=2, numa=1, driver="nvidia-nvswitch", iommu_group=65, lost=False,
+        max_width=2, numa=1, driver="nvidia-nvswitch", iommu_group=65, lost=False, max_payload=256,
+        max_read_request=512, relaxed_ordering=True,
     )  # fmt: skip
 
 
@@ -277,6 +279,7 @@ CHANGES = st.sampled_from([
     "speed = 2.5", "width = 8", "width = 0", "max_speed = 16", "max_width = 4", "busy_speed = 5", "lost = true",
     'driver = ""', "numa = 1", 'slot = "1"', 'label = "a b"', "vfs = 3", "errors = {RxErr = 1}", "up = false",
     "enabled = false", "rate = 100", "partner = 10", "counters = {rx_errors = 2, link_downed = 3}", 'state = "dead"',
+    "gone = true", "bar1 = 0", "gpu = {power = 3}", "inactive = [0]", "unlisted = true",
     "size = 0", "partitions = [1, 1000]", 'files = {"net/eth0/mtu" = "x", "a/b" = "c", class = "?"}',
 ])  # fmt: skip
 
