@@ -8,15 +8,14 @@ from ..models.gpu_facts import Driver, Gpu
 from ..models.said import NotChecked, Said
 from .hang import hung
 from .host import Host, Unreadable
+from .nvml_asking import seconds
 from .parsers import word
 from .pci_links import ADDRESS
 from .reading import Reading
 
 _BOUND = "sys/bus/pci/drivers/nvidia"
 _MODULE = "sys/module/nvidia"
-_PERSISTENCED = "run/nvidia-persistenced"
-# Twice what the driver itself may take (nvml_asking.py), which is more where GPUs have to be initialized first.
-_DEADLINE, _DEADLINE_TO_WAKE = 10.0, 50.0
+_CHILD = 2.0  # times what the driver may take: the child starts, asks of pairs after GPUs, and ends by itself
 
 
 def read_gpus(host: Host) -> Iterator[Said]:
@@ -29,7 +28,7 @@ def read_gpus(host: Host) -> Iterator[Said]:
     yield from reading.said()
     known: set[str] = set()
     without_address: list[str] = []
-    for said in host.call("nvml", deadline=_deadline(host)):
+    for said in host.call("nvml", deadline=_CHILD * seconds()):
         yield said
         if isinstance(said, Gpu) and said.address:
             known.add(said.address)
@@ -46,7 +45,7 @@ def read_gpus(host: Host) -> Iterator[Said]:
 def read_gpu_wiring(host: Host) -> Iterator[Said]:
     """What lasts until a reset: identities, affinities, the other ends of `GpuLink`s, and each `GpuPair`."""
     if (yield from _bound(host)):
-        yield from host.call("nvml_wiring", deadline=_deadline(host))
+        yield from host.call("nvml_wiring", deadline=_CHILD * seconds())
 
 
 def _bound(host: Host) -> Generator[NotChecked, None, list[str]]:
@@ -56,11 +55,3 @@ def _bound(host: Host) -> Generator[NotChecked, None, list[str]]:
     except Unreadable as refusal:
         yield NotChecked(what="Gpu", subject="node", why=f"{_BOUND}: {refusal.why}", how=refusal.how)
         return []
-
-
-def _deadline(host: Host) -> float:
-    """In seconds."""
-    try:
-        return _DEADLINE if host.list(_PERSISTENCED) else _DEADLINE_TO_WAKE
-    except Unreadable:
-        return _DEADLINE_TO_WAKE

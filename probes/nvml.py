@@ -16,16 +16,21 @@ from ..models.gpu_facts import Driver, Gpu
 from ..models.said import Evidence, Observation, Said
 from .nvml_asking import Asking, Row, answered, each_gpu, opened, seconds
 from .nvml_fabric import fabric
-from .nvml_library import FUNCTION_NOT_FOUND, INVALID_ARGUMENT, NOT_FOUND, Field, Refused
+from .nvml_library import ABSENT, FUNCTION_NOT_FOUND, INVALID_ARGUMENT, NOT_FOUND, Field, Refused
 from .nvml_links import OF_ALL_LINKS, links
-from .nvml_words import COMPUTE_MODES, RECOVERY, clock_reasons, meaning, pci_address, pcie_speed
+from .nvml_words import (
+    COMPUTE_MODES,
+    GRAPHICS,
+    MEMORY,
+    RECOVERY,
+    SM,
+    clock_reasons,
+    hertz,
+    meaning,
+    pci_address,
+    pcie_speed,
+)
 from .parsers import word
-
-_GRAPHICS, _SM, _MEMORY = range(3)  # nvmlClockType_t
-
-
-def _megahertz(number: int) -> float:
-    return number * 1e6
 
 
 def _watts(milliwatts: int) -> float:
@@ -41,15 +46,17 @@ _CALLS = (
     Row("pcie_max_speed", ("DeviceGetMaxPcieLinkGeneration",), read=pcie_speed),
     Row("pcie_max_width", ("DeviceGetMaxPcieLinkWidth",), read=lambda lanes: lanes or None),
     Row("performance_state", ("DeviceGetPerformanceState",), read=lambda state: state if state < 16 else None),
-    Row("clock", ("DeviceGetClockInfo",), (_SM,), _megahertz),
-    Row("memory_clock", ("DeviceGetClockInfo",), (_MEMORY,), _megahertz),
-    Row("application_clock", ("DeviceGetApplicationsClock",), (_GRAPHICS,), _megahertz),
+    Row("clock", ("DeviceGetClockInfo",), (SM,), hertz),
+    Row("memory_clock", ("DeviceGetClockInfo",), (MEMORY,), hertz),
+    Row("application_clock", ("DeviceGetApplicationsClock",), (GRAPHICS,), hertz),
     Row("clock_reasons", ("DeviceGetCurrentClocksEventReasons", "DeviceGetCurrentClocksThrottleReasons"),
         read=clock_reasons),
     Row("temperature", ("DeviceGetTemperatureV", "DeviceGetTemperature"), (0,), float),
     Row("persistence", ("DeviceGetPersistenceMode",), read=bool),
     Row("compute_mode", ("DeviceGetComputeMode",), read=lambda mode: meaning(COMPUTE_MODES, mode)),
 )  # fmt: skip
+
+_REMAP_PENDING = 144
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,7 @@ _VALUES = (
     _value("ecc_uncorrected_lifetime", 6, int, ("DeviceGetTotalEccErrors",), (1, 1)),
     _value("remapped_correctable", 142, int),
     _value("remapped_uncorrectable", 143, int),
-    _value("remap_pending", 144, bool),
+    _value("remap_pending", _REMAP_PENDING, bool),
     _value("remap_failed", 145, bool),
     _value("power", 186, _watts, ("DeviceGetPowerUsage",)),
     _value("power_limit_default", 189, _watts, ("DeviceGetPowerManagementDefaultLimit",)),
@@ -170,6 +177,13 @@ def _sram(asking: Asking) -> None:
     asking.fields["sram_threshold"] = bool(errors.too_many)
 
 
+def _remapped(asking: Asking) -> None:
+    """The four fields of remapped rows, of a driver that has no numbers for them."""
+    correctable, uncorrectable, pending, failed = asking.library.ask("DeviceGetRemappedRows", asking.handle)
+    asking.fields.update(remapped_correctable=correctable, remapped_uncorrectable=uncorrectable)
+    asking.fields.update(remap_pending=bool(pending), remap_failed=bool(failed))
+
+
 def _values(asking: Asking) -> Mapping[Field, float | Refused]:
     """All that has numbers, in one call: fields of Gpu, its counters, and what is asked of its links next."""
     numbers = (*(value.number for value in _VALUES), _PCIE_REPLAY, *_THROTTLED.values(), *OF_ALL_LINKS)
@@ -178,6 +192,11 @@ def _values(asking: Asking) -> Mapping[Field, float | Refused]:
         _take(asking, value, said[value.number, 0])
         if value.row.field in _COUNTED and (count := asking.fields.get(value.row.field)) is not None:
             asking.observe(asking.key, value.row.field, "count", float(count), f"NVML field {value.number}")
+    pending = said[_REMAP_PENDING, 0]
+    if isinstance(pending, Refused) and pending.code in ABSENT:
+        asking.attempt("remap_pending", lambda: _remapped(asking))
+        if "remap_pending" not in asking.fields:  # GPUs before Ampere retire pages instead
+            asking.take(Row("remap_pending", ("DeviceGetRetiredPagesPendingStatus",), read=bool))
     asking.count(asking.key, "pcie_replay", _PCIE_REPLAY, said[_PCIE_REPLAY, 0])
     for name, number in _THROTTLED.items():
         asking.count(asking.key, name, number, said[number, 0], "seconds", 1e9)

@@ -29,11 +29,12 @@ from .parsers import word
 T = TypeVar("T")
 
 CONTROL = "/dev/nvidiactl"  # through which every program talks to the driver
-_PERSISTENCED = "/run/nvidia-persistenced"
-_SECONDS = 5.0
 # Where nothing keeps GPUs initialized, the first who asks waits 1 to 3 seconds for each, ECC scrubbing
-# (https://docs.nvidia.com/deploy/driver-persistence/overview.html).
-_SECONDS_TO_WAKE = 25.0
+# (https://docs.nvidia.com/deploy/driver-persistence/overview.html): 30 s with 8 A100 (Azure/aks-gpu, install.sh).
+# Whether something does, only the driver knows: Ubuntu starts nvidia-persistenced with --no-persistence-mode.
+_SECONDS = 40.0
+# A GPU hangs where nothing at all was answered for this share of it: the first who asks waits 4 s for an A100.
+_STALL = 0.2
 _CONTAINER = "in a container, give it the GPUs (--gpus all)"
 
 
@@ -116,7 +117,7 @@ class Asking:
 
     def observe(self, about: str, quantity: str, unit: str, value: float, source: str) -> None:
         """A number of this moment; `source` is where NVML has it."""
-        evidence = Evidence(source, f"{value:g}")
+        evidence = Evidence(source, f"{value:.15g}")
         seen = Observation(about=about, quantity=quantity, unit=unit, value=value, at=time.time(), evidence=evidence)
         self.observed.append(seen)
 
@@ -180,11 +181,20 @@ class Question(Generic[T]):
 
 def seconds() -> float:
     """How long the driver may take for everything; LINKGAUGE_NVML_SECONDS overrides it."""
-    return float(os.environ.get("LINKGAUGE_NVML_SECONDS") or _default())
+    return float(os.environ.get("LINKGAUGE_NVML_SECONDS") or _SECONDS)
 
 
-def _default() -> float:
-    return _SECONDS if os.path.isdir(_PERSISTENCED) else _SECONDS_TO_WAKE
+def stall() -> float:
+    """For how many seconds no GPU may answer anything."""
+    return _STALL * seconds()
+
+
+def waited(question: Question[T], library: Library, until: float) -> bool:
+    """Whether there is an answer by the time `until`; given up before, once the driver answers nobody any more."""
+    while not question.wait(end := min(until, library.answered + stall())):
+        if min(until, library.answered + stall()) <= end:
+            return False
+    return True
 
 
 def opened(until: float) -> tuple[Library, Asking] | Driver | NotChecked:
@@ -246,8 +256,8 @@ def each_gpu(
     questions = [Question(partial(_one_gpu, asking, index, ask)) for index, asking in enumerate(askings)]
     faults: list[Exception] = []
     for asking, question in zip(askings, questions, strict=True):
-        failure: str | None = no_answer(seconds())
-        if question.wait(until):
+        failure: str | None = no_answer(stall())
+        if waited(question, library, until):
             try:
                 failure = question.answer()
             except Exception as fault:  # our own: the other GPUs first

@@ -7,6 +7,7 @@ The one importer of pynvml (the package nvidia-ml-py). Numbers of errors and fie
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Any, TypeAlias
@@ -54,6 +55,7 @@ class Library:
         self._older: type[Exception] = getattr(pynvml, "NVMLLibraryMismatchError", pynvml.NVMLError)
         self._lock = Lock()
         self.calls = 0
+        self.answered = time.monotonic()  # when a call last came back
 
     def ask(self, name: str, *arguments: Any) -> Any:
         """What nvml`name` answers. Raises Refused."""
@@ -72,6 +74,8 @@ class Library:
             raise Refused(FUNCTION_NOT_FOUND, error) from None
         except UnicodeDecodeError as error:
             raise Refused(None, f"nvml{name}: {error}") from None
+        finally:
+            self.answered = time.monotonic()
 
     def fill(self, name: str, handle: Any, filled: Any) -> Any:
         """`filled`, a number or structure of ctypes, as nvml`name` filled it. Raises Refused.
@@ -85,8 +89,9 @@ class Library:
 
     def values(self, handle: Any, fields: Iterable[Field]) -> Mapping[Field, float | Refused]:
         """Numbers of nvml.h's "Field Value Enums", in one call. Raises Refused where nothing was answered at all."""
-        said = self.ask("DeviceGetFieldValues", handle, list(fields))
-        return {(one.fieldId, one.scopeId): self._value(one) for one in said}
+        wanted = list(fields)
+        said = self.ask("DeviceGetFieldValues", handle, wanted)
+        return {field: self._value(one) for field, one in zip(wanted, said, strict=True)}
 
     def processes(self, handle: Any) -> int:
         """How many processes compute on the GPU. Raises Refused."""

@@ -76,7 +76,12 @@ def links(asking: Asking, said: Mapping[Field, float | Refused]) -> None:
     _errors(asking, states, generation)
 
 
-def link_states(asking: Asking, count: int = 0) -> dict[int, bool] | None:
+def link_count(asking: Asking) -> int:
+    """How many NVLinks the GPU has; 0 where the driver does not say. Raises Refused where the GPU is gone."""
+    return _number(asking.numbers([(_COUNT, 0)])[_COUNT, 0])
+
+
+def link_states(asking: Asking, count: int) -> dict[int, bool] | None:
     """Whether each NVLink is active; None where the driver has no such question.
 
     Beyond the last link NVML says NOT_SUPPORTED or INVALID_ARGUMENT (both were seen); where the GPU has `count` of

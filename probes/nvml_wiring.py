@@ -1,6 +1,6 @@
 """What NVIDIA's driver says of GPUs that lasts until a reset: what they are, where, and how they are joined.
 
-Runs in a child (calls.py), once in a while: 681 calls for 8 GPUs with 18 NVLinks each (docs/overhead.md).
+Runs in a child (calls.py), once in a while: 689 calls for 8 GPUs with 18 NVLinks each (docs/overhead.md).
 """
 
 from __future__ import annotations
@@ -14,20 +14,28 @@ from typing import Any
 from ..models.gpu_facts import Gpu, GpuLink, GpuPair
 from ..models.said import NotChecked, Said
 from .hang import no_answer
-from .nvml_asking import Asking, Question, Row, each_gpu, opened, seconds
+from .nvml_asking import Asking, Question, Row, each_gpu, opened, seconds, stall, waited
 from .nvml_library import Refused
-from .nvml_links import link_states
-from .nvml_words import ENDS, P2P, PATHS, VIRTUALIZATION, meaning, members, pci_address, pcie_speed
+from .nvml_links import link_count, link_states
+from .nvml_words import (
+    ENDS,
+    GRAPHICS,
+    MEMORY,
+    P2P,
+    PATHS,
+    SM,
+    VIRTUALIZATION,
+    hertz,
+    meaning,
+    members,
+    pci_address,
+    pcie_speed,
+)
 from .parsers import word
 
-_GRAPHICS, _SM, _MEMORY = range(3)  # nvmlClockType_t
 _CPU_WORDS, _NODE_WORDS = 128, 16  # of 64 bits: as many CPUs (8192) and NUMA nodes (1024) as Linux can have
 _NEAR = 0  # NVML_AFFINITY_SCOPE_NODE
 _FOR_PAIRS = 0.6  # of the time that GPUs have: pairs come after them, and the parent waits for twice as long
-
-
-def _hertz(megahertz: int) -> float:
-    return megahertz * 1e6
 
 
 _CALLS = (
@@ -35,9 +43,9 @@ _CALLS = (
     Row("board_part", ("DeviceGetBoardPartNumber",), read=word),
     Row("virtualization", ("DeviceGetVirtualizationMode",), read=partial(meaning, VIRTUALIZATION)),
     Row("pcie_own_max_speed", ("DeviceGetGpuMaxPcieLinkGeneration",), read=pcie_speed),
-    Row("clock_max", ("DeviceGetMaxClockInfo",), (_SM,), _hertz),
-    Row("memory_clock_max", ("DeviceGetMaxClockInfo",), (_MEMORY,), _hertz),
-    Row("application_clock_default", ("DeviceGetDefaultApplicationsClock",), (_GRAPHICS,), _hertz),
+    Row("clock_max", ("DeviceGetMaxClockInfo",), (SM,), hertz),
+    Row("memory_clock_max", ("DeviceGetMaxClockInfo",), (MEMORY,), hertz),
+    Row("application_clock_default", ("DeviceGetDefaultApplicationsClock",), (GRAPHICS,), hertz),
     Row("bar1", ("DeviceGetBAR1MemoryInfo",), read=lambda said: int(said.bar1Total)),
     Row("cpus", ("DeviceGetCpuAffinity",), (_CPU_WORDS,), lambda words: members(words) or None),
     Row("numa", ("DeviceGetMemoryAffinity",), (_NODE_WORDS, _NEAR), lambda words: _only(members(words))),
@@ -77,7 +85,7 @@ def _gpu(asking: Asking) -> None:
     for row in _CALLS:
         asking.take(row)
     asking.attempt("module_id", lambda: asking.fields.update(module_id=_module_id(asking)))
-    for link, active in (link_states(asking) or {}).items():
+    for link, active in (link_states(asking, link_count(asking)) or {}).items():
         if active:
             _far_end(asking, link)
 
@@ -115,12 +123,12 @@ def _pairs(usable: list[Asking], until: float) -> Iterator[Said]:
         others, done = usable[place + 1 :], list[list[Said]]()
         rows.append((a, others, done, Question(partial(_row, a, others, done))))
     for a, others, done, question in rows:
-        if question.wait(until):
+        if waited(question, a.library, until):
             question.answer()  # raises what is our own fault
         answers = done.copy()
         yield from (said for answer in answers for said in answer)
         for b in others[len(answers) :]:
-            yield NotChecked(what="GpuPair", subject=f"{a.key}-{b.key}", why=no_answer(seconds()))
+            yield NotChecked(what="GpuPair", subject=f"{a.key}-{b.key}", why=no_answer(stall()))
 
 
 def _row(a: Asking, others: Iterable[Asking], done: list[list[Said]]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from ..models.link_rates import speed_of
 from .parsers import shown
 
+GRAPHICS, SM, MEMORY = range(3)  # nvmlClockType_t
 # nvmlClocksEventReasons, a bit each. The older names of the same bits go on with board limit and reliability.
 _REASONS = (
     "idle", "application clocks", "software power cap", "hardware slowdown", "sync boost", "software thermal slowdown",
@@ -34,6 +35,11 @@ def meaning(words: Mapping[int, str], number: int) -> str:
     if number not in words:
         raise ValueError(f"{number} is none of {', '.join(map(str, words))}")
     return words[number]
+
+
+def hertz(megahertz: int) -> float:
+    """A clock in hertz."""
+    return megahertz * 1e6
 
 
 def clock_reasons(bits: int) -> tuple[str, ...]:

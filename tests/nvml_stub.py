@@ -10,6 +10,7 @@ each function, so that a test can break something while it runs; what is called 
     lost_after = 7                            # calls on it, then GPU_IS_LOST
     links = 12
     down = [4]
+    cut = [2]                                 # links that were cut off in the factory
     [returns]                                 # errors by function; "*": all others; "hang" never returns
     nvmlInitWithFlags = 9
     [answers]                                 # numbers and texts; "hex ff" is a byte that is none
@@ -57,9 +58,9 @@ FIELDS: Mapping[str, Any] = {
     "1": 1, "2": 1, "186": 70_500, "189": 700_000, "190": 700_000, "161": 0, "162": 0, "163": 0, "171": 1,
 }  # fmt: skip
 REST: Mapping[str, Any] = {
-    "gpus": 8, "missing": [], "lost_after": 1 << 30, "links": 18, "down": [], "speed": 26562, "version": 7, "c2c": 0,
-    "mig": 0, "instances": [], "processes": [], "fabric": {"state": 3}, "fabric_version": 3, "sram": 0,
-    "returns": {}, "answers": ANSWERS, "fields": FIELDS,
+    "gpus": 8, "missing": [], "lost_after": 1 << 30, "links": 18, "down": [], "cut": [], "speed": 26562,
+    "version": 7, "c2c": 0, "mig": 0, "instances": [], "processes": [], "fabric": {"state": 3}, "fabric_version": 3,
+    "sram": 0, "rows": [0, 0, 0, 0], "returns": {}, "answers": ANSWERS, "fields": FIELDS,
 }  # fmt: skip
 
 
@@ -73,7 +74,7 @@ class Driver:
     def __getattr__(self, name: str) -> Callable[..., int]:
         if not name.startswith("nvml") or name in self.said("missing"):
             raise AttributeError(name)
-        if name not in FUNCTIONS and name.removesuffix("_v2") not in ANSWERS:
+        if name not in FUNCTIONS and name.removesuffix("_v2") not in self.said("answers"):
             raise AttributeError(name)
         return lambda *given: self._call(name, *given)
 
@@ -213,9 +214,15 @@ def sram(driver: Driver, gpu: int, name: str, device: Any, said: Any) -> int:
     return fill(said._obj, too_many=driver.said("sram", gpu))
 
 
+def remapped_rows(driver: Driver, gpu: int, name: str, device: Any, *counts: Any) -> int:
+    return max(fill(one._obj, value=number) for one, number in zip(counts, driver.said("rows", gpu), strict=True))
+
+
 def link_state(driver: Driver, gpu: int, name: str, device: Any, link: int, active: Any) -> int:
     if link >= driver.said("links", gpu):
         return INVALID_ARGUMENT if driver.said("links", gpu) else NOT_SUPPORTED
+    if link in driver.said("cut", gpu):
+        return NOT_SUPPORTED
     return fill(active._obj, value=int(link not in driver.said("down", gpu)))
 
 
@@ -243,7 +250,8 @@ def ancestor(driver: Driver, gpu: int, name: str, device: Any, other: Any, level
 
 def field_values(driver: Driver, gpu: int, name: str, device: Any, number: Any, values: Any) -> int:
     said, speed = driver.said("fields", gpu), driver.said("speed", gpu)
-    said = {"90": speed, "91": driver.said("links", gpu), "170": driver.said("c2c", gpu), "172": 44712, **said}
+    links = driver.said("links", gpu) - len(driver.said("cut", gpu))
+    said = {"90": speed, "91": links, "170": driver.said("c2c", gpu), "172": 44712, **said}
     for value in values._obj:
         up = value.scopeId not in driver.said("down", gpu)
         of_link = {164: speed if up else 0, 166: driver.said("version", gpu) if up else 0}
@@ -264,6 +272,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "nvmlDeviceGetMigDeviceHandleByIndex": instance, "nvmlDeviceGetComputeRunningProcesses_v3": processes,
     "nvmlDeviceGetComputeRunningProcesses_v2": processes, "nvmlDeviceGetGpuFabricInfoV": fabric,
     "nvmlDeviceGetGpuFabricInfo": fabric, "nvmlDeviceGetSramEccErrorStatus": sram,
+    "nvmlDeviceGetRemappedRows": remapped_rows,
     "nvmlDeviceGetNvLinkState": link_state, "nvmlDeviceGetNvLinkRemotePciInfo_v2": far_end,
     "nvmlDeviceGetModuleId": module_id, "nvmlDeviceGetCpuAffinity": cpus, "nvmlDeviceGetMemoryAffinity": nodes,
     "nvmlDeviceGetTopologyCommonAncestor": ancestor, "nvmlDeviceGetFieldValues": field_values,

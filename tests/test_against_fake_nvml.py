@@ -70,6 +70,7 @@ def test_faults_while_it_runs(node: tuple[Machine, Path]) -> None:
     said = list(read_gpus(host))
     now = gpus(said)
     assert (now["gpu3"].pcie_width, now["gpu2"].nvlinks, now["gpu0"].processes) == (8, 17, 2)
+    assert [key for key, gpu in now.items() if gpu.remap_pending] == ["gpu1"]
     assert [one.key for one in said if isinstance(one, GpuLink) and one.active is False] == ["gpu2/nvlink7"]
     failed = [one for one in said if isinstance(one, Gpu) and one.failure]
     assert failed == [Gpu(key="gpu5", failure="GPU is lost")]
@@ -81,7 +82,7 @@ def test_faults_while_it_runs(node: tuple[Machine, Path]) -> None:
 
 def test_a_gpu_that_hangs(node: tuple[Machine, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     host, file = node
-    monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "1.5")
+    monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "7.5")
     with file.open("a") as faults:
         faults.write("gpus=3\ngpu.1.delay_ms=60000\n")
     said = list(read_gpus(host))

@@ -249,6 +249,14 @@ def test_a_card_without_nvlink(driver: Callable[[str], Path]) -> None:
     assert not [one for one in seen(said) if "nvlink" in one[1]]
 
 
+def test_links_that_were_cut_off_in_the_factory(driver: Callable[[str], Path]) -> None:
+    driver("gpus = 1\nlinks = 5\ncut = [1, 2]")
+    links = [f"gpu0/nvlink{link}" for link in (0, 3, 4)]
+    said, lasting = list(state()), list(wiring())
+    assert (only(said).nvlinks, only(said).nvlinks_present) == (3, 3)
+    assert [link.key for link in of(said, GpuLink)] == [link.key for link in of(lasting, GpuLink)] == links
+
+
 def test_a_gpu_with_a_grace_processor(driver: Callable[[str], Path]) -> None:
     driver('gpus = 1\nlinks = 0\nc2c = 3\n[fields]\n"171.1" = 0')
     said = list(state())
@@ -274,11 +282,11 @@ def test_an_old_driver(driver: Callable[[str], Path]) -> None:
         "nvmlDeviceGetMemoryAffinity", "nvmlDeviceGetNvLinkRemoteDeviceType",
     )  # fmt: skip
     unknown = "\n".join(f'"{number}" = "error 2"' for number in (*range(1, 7), 142, 143, 144, 145, 186, 189, 190, 230))
-    driver(f"gpus = 2\nprocesses = [77]\nmissing = {list(newer)}\n[fields]\n{unknown}")
+    driver(f"gpus = 2\nprocesses = [77]\nrows = [2, 1, 1, 0]\nmissing = {list(newer)}\n[fields]\n{unknown}")
     said = list(state())
     assert of(said, Gpu)[0] == replace(
-        gpu(), recovery=None, sram_threshold=None, remapped_correctable=None, remapped_uncorrectable=None,
-        remap_pending=None, remap_failed=None, fabric_state=None, fabric_status=None, fabric_clique=None, mig=None,
+        gpu(), recovery=None, sram_threshold=None, remapped_correctable=2, remapped_uncorrectable=1,
+        remap_pending=True, remap_failed=False, fabric_state=None, fabric_status=None, fabric_clique=None, mig=None,
         mig_instances=None, processes=1,
     )  # fmt: skip
     lasting = list(wiring())
@@ -290,8 +298,9 @@ def test_an_old_driver(driver: Callable[[str], Path]) -> None:
 def test_an_older_package(driver: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetSramEccErrorStatus", "NVMLLibraryMismatchError"):
         monkeypatch.delattr(pynvml, name, raising=False)
-    driver("gpus = 1")
-    assert facts(list(state()))[1] == replace(gpu(), sram_threshold=None)
+    pages = "[returns]\nnvmlDeviceGetRemappedRows = 3\n[answers]\nnvmlDeviceGetRetiredPagesPendingStatus = 1"
+    driver(f'gpus = 1\n[fields]\n"144" = "error 3"\n{pages}')
+    assert facts(list(state()))[1] == replace(gpu(), sram_threshold=None, remap_pending=True)  # an older GPU, too
 
 
 def test_what_one_gpu_would_not_say(driver: Callable[[str], Path]) -> None:
@@ -428,7 +437,7 @@ def test_one_gpu_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """The others are there, what came before is kept, and the process ends, though a thread of it never will."""
     file = tmp_path / "driver.toml"
     file.write_text("gpus = 3\n[gpu.1.returns]\nnvmlDeviceGetCurrPcieLinkGeneration = 'hang'")
-    monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "1.5")
+    monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "7.5")
     said = through_a_child(file, monkeypatch)
     known = {name: getattr(gpu(1), name) for name in ("name", "uuid", "address")}
     assert of(said, Gpu) == [gpu(0), Gpu(key="gpu1", failure="no answer within 1.5 s", **known), gpu(2)]
@@ -474,7 +483,7 @@ def test_switches_that_are_not_shown(driver: Callable[[str], Path], monkeypatch:
 
 
 def test_pairs_of_a_gpu_that_hangs_or_is_lost(driver: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "1")
+    monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "5")
     driver("gpus = 4\nlinks = 0\n[gpu.0.returns]\nnvmlDeviceGetP2PStatus = 'hang'\n[gpu.2.returns]\n'*' = 15")
     said = list(wiring())
     late, lost = "no answer within 1 s", "GPU is lost"
