@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,13 @@ def main() -> None:
     """
 
 
+def _codes(context: object, parameter: object, begun: str) -> list[str]:
+    """Codes of findings that begin so, as shells complete them."""
+    from ..models.catalog import codes
+
+    return [code for code in codes() if code.startswith(begun)]
+
+
 def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options of every command that looks at a node."""
     texts = {
@@ -82,15 +90,15 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "root": "Read the host whose root is mounted at DIR (in a container).",
     }
     for option in (
-        click.option("--site", metavar="FILE", help=texts["site"]),
-        click.option("--from", "source", metavar="PATH", help=texts["source"]),
-        click.option("--root", metavar="DIR", default="/", help=texts["root"]),
+        click.option("--site", metavar="FILE", type=click.Path(), help=texts["site"]),
+        click.option("--from", "source", metavar="PATH", type=click.Path(), help=texts["source"]),
+        click.option("--root", metavar="DIR", type=click.Path(), default="/", help=texts["root"]),
     ):
         command = option(command)
     return command
 
 
-@main.command()
+@main.command(short_help="Say what is wrong with the links of a node.")
 @from_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
 @click.option("--passive", is_flag=True, help="Read only: measure nothing.")
@@ -100,7 +108,9 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
     default="host",
     help="Where this runs: inside a job its limits on locked and shared memory are judged too.  [default: host]",
 )
-@click.option("--output", "-o", metavar="FILE", help="Write the report there instead of standard output.")
+@click.option(
+    "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report there instead of standard output."
+)
 def diagnose(
     root: str, source: str | None, site: str | None, form: str, passive: bool, context: Context, output: str | None
 ) -> None:
@@ -140,10 +150,15 @@ def topology(root: str, source: str | None, site: str | None, form: str, matrix:
         _write(as_tree(case.topology), None)
 
 
-@main.command()
-@click.argument("file")
-@click.option("--root", metavar="DIR", default="/", help="Record the host whose root is mounted at DIR.")
-@click.option("--synthetic", metavar="NODE.toml", help="Build a node from a description instead of recording one.")
+@main.command(short_help="Record this node as text, to look at it elsewhere.")
+@click.argument("file", type=click.Path())
+@click.option("--root", metavar="DIR", type=click.Path(), default="/", help="Record the host with its root at DIR.")
+@click.option(
+    "--synthetic",
+    metavar="NODE.toml",
+    type=click.Path(),
+    help="Build a node from a description instead of recording one.",
+)
 def capture(file: str, root: str, synthetic: str | None) -> None:
     """Record this node as text in FILE (- for standard output), to look at it elsewhere.
 
@@ -157,8 +172,8 @@ def capture(file: str, root: str, synthetic: str | None) -> None:
     _write(text, None if file == "-" else file)
 
 
-@main.command()
-@click.argument("code", required=False)
+@main.command(short_help="Say what a finding's CODE means and how to mend it.")
+@click.argument("code", required=False, shell_complete=_codes)
 def explain(code: str | None) -> None:
     """Say what a finding's CODE means, how to confirm it and how to mend it; without one, list the codes."""
     from ..exporters import explain as explaining
@@ -166,10 +181,12 @@ def explain(code: str | None) -> None:
     try:
         _write(explaining.explain(code) if code else explaining.listing(), None)
     except KeyError:
-        raise click.ClickException(f"no finding has the code {code!r}; 'linkgauge explain' lists them") from None
+        near = get_close_matches(str(code), _codes(None, None, ""), 1)
+        hint = f"did you mean {near[0]!r}?" if near else "'linkgauge explain' lists them"
+        raise click.ClickException(f"no finding has the code {code!r}; {hint}") from None
 
 
-@main.command()
+@main.command(short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script of a shell: eval "$(linkgauge completion bash)"."""

@@ -22,10 +22,12 @@ def busy_because(report: Report) -> str | None:
         return f"processes use {', '.join(in_use)}"
     import psutil  # takes 15 ms, and `--passive` does not need it
 
-    load = psutil.cpu_percent(interval=_INTERVAL)
+    try:
+        load, free = psutil.cpu_percent(interval=_INTERVAL), psutil.virtual_memory().available
+    except (OSError, TypeError, ValueError):  # sandboxes give parts of /proc, or empty files
+        return "nothing says how busy this machine is"
     if load > _BUSY_PERCENT or load / 100 * (psutil.cpu_count() or 1) > _BUSY_CPUS:
         return f"the CPUs are {load:.0f} % busy"
-    free = psutil.virtual_memory().available
     if free < _FREE_MEMORY:
         return f"only {as_bytes(free)} of memory are free"
     return None

@@ -1,4 +1,4 @@
-"""On a terminal, which source is being asked, once it takes long enough to wonder."""
+"""On a terminal, which sources are being asked, once it takes long enough to wonder."""
 
 from __future__ import annotations
 
@@ -15,27 +15,33 @@ from .pipeline import Source, name_of
 Probes = Callable[[Report], Iterable[Source]]
 
 _PATIENCE = 1.0  # seconds without a word
+_MOST = 4  # names in a line
 
 
 @contextmanager
 def shown(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[list[Source], Probes]]:
-    """The same sources; while they run, a line on standard error names the one that is asked."""
+    """The same sources; while they run, a line on standard error names those that have not answered."""
     if not sys.stderr.isatty():
         yield list(readers), probes
         return
-    current, done = [""], threading.Event()
+    asked: dict[str, None] = {}
+    done = threading.Event()
 
     def watched(source: Source) -> Source:
-        def told(host: Host) -> Iterable[Said]:
-            current[0] = name_of(source)
-            return source(host)
+        def told(host: Host) -> Iterator[Said]:
+            asked[name_of(source)] = None
+            try:
+                yield from source(host)
+            finally:
+                asked.pop(name_of(source), None)
 
         told.__name__ = name_of(source)
         return told
 
     def tell() -> None:
         while not done.wait(_PATIENCE):
-            sys.stderr.write(f"\r\x1b[Klooking at {current[0].replace('_', ' ')} ...")
+            names = [name.replace("_", " ") for name in list(asked)[:_MOST]]
+            sys.stderr.write(f"\r\x1b[Klooking at {', '.join(names)} ..." if names else "")
             sys.stderr.flush()
 
     teller = threading.Thread(target=tell, daemon=True)

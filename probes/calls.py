@@ -30,7 +30,7 @@ def main() -> None:
     code = 0
     try:
         answer(*sys.argv[1:])
-    except Exception:
+    except (Exception, KeyboardInterrupt):
         traceback.print_exc()
         code = 1
     # Leaving as usual would wait for that thread, or for locks that it holds; and while it is in the kernel, the

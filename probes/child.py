@@ -41,12 +41,14 @@ class Children:
         if before and before.poll() is None:
             yield unanswered(what, stuck(before.pid))
             return
-        path = os.pathsep.join(entry for entry in sys.path if entry)
+        path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
         try:
+            # `python -m` takes modules from the current folder first, and that may be anybody's: the child stands in /.
+            # It stays in the group of its parent, whose threads wait for it: Ctrl-C ends both.
             child = subprocess.Popen(
                 [*self._command, what, *args],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": path}, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
+                env={**os.environ, "PYTHONPATH": path},
             )  # fmt: skip
         except OSError as error:  # no memory, no process left, the interpreter may not be run
             yield unanswered(what, f"{self._command[0]}: {error.strerror}")

@@ -59,7 +59,7 @@ def _entries(command: tuple[str, ...]) -> Iterator[Mapping[str, Any] | str]:
         waiting, number = b"", 0
         with selectors.DefaultSelector() as ready:
             ready.register(journalctl.stdout, selectors.EVENT_READ)
-            while ready.select(max(0.0, end - time.monotonic())) and number < _MOST:
+            while (left := end - time.monotonic()) > 0 and number < _MOST and ready.select(left):
                 part = os.read(journalctl.stdout.fileno(), 1 << 20)
                 if not part:
                     break

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.said import NotChecked, Said
@@ -55,6 +60,52 @@ def test_what_the_real_children_say_of_a_file_system(tmp_path: Path) -> None:
     assert len(said) == 2
     assert getattr(said[0], "size", 0) > 0
     assert isinstance(said[1], NotChecked)
+
+
+def test_a_folder_full_of_modules_is_no_place_to_look_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is run may be anybody's: what lies there is not run, least of all as root."""
+    for name in ("selectors", "msgspec", "pynvml"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('run by mistake')")
+    monkeypatch.chdir(tmp_path)
+    (said,) = Children().ask("statvfs", [str(tmp_path)], 30)
+    assert getattr(said, "size", 0) > 0
+
+
+WAITING = """
+import sys
+from linkgauge.agent.pipeline import ask_all
+from linkgauge.probes.child import Children
+
+class Host:
+    origin = "live"
+    def now(self):
+        return 0.0
+
+def source(host):
+    for said in Children((sys.executable, sys.argv[1])).ask("nvml", [], 300):
+        print(said.key, flush=True)
+        yield said
+
+ask_all([source], Host())
+"""
+
+
+def test_an_interrupt_ends_the_children_too(tmp_path: Path) -> None:
+    """They are waited for in threads, which Ctrl-C does not reach."""
+    child, parent = tmp_path / "child.py", tmp_path / "parent.py"
+    child.write_text(f"{LINES}\nimport signal\nsignal.pause()")
+    parent.write_text(WAITING)
+    command = [sys.executable, str(parent), str(child)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        assert process.stdout
+        assert [process.stdout.readline() for _ in GPUS] == ["gpu0\n", "gpu1\n", "gpu2\n"]
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            _, errors = process.communicate(timeout=100)
+        finally:
+            process.kill()
+    assert errors.rstrip().endswith("KeyboardInterrupt")
 
 
 def test_a_child_that_said_all_and_does_not_end(tmp_path: Path) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
 
 from linkgauge.agent.idle import busy_because, not_measured
 from linkgauge.agent.pipeline import ask
@@ -49,6 +53,13 @@ def test_nothing_is_measured_where_nothing_may_be() -> None:
 def test_this_node_is_idle_or_says_why_not() -> None:
     why = busy_because(NODES)
     assert why is None or why.startswith(("the CPUs are ", "only "))
+
+
+def test_a_node_that_does_not_say_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
+    assert busy_because(NODES) == "nothing says how busy this machine is"
+    (tmp_path / "stat").write_text("cpu  1\n")
+    assert busy_because(NODES) == "nothing says how busy this machine is"
 
 
 def test_a_node_whose_gpus_are_in_use_is_busy() -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts import Event
 from linkgauge.models.said import Evidence, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
+from linkgauge.probes import journal
 from linkgauge.probes.child import Children
 from linkgauge.probes.journal import SOURCE, read
 
@@ -93,6 +94,16 @@ def test_one_that_breaks_off(answer: Answer) -> None:
 def test_a_machine_without_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert list(read()) == [lost("journalctl is not there")]
+
+
+def test_one_that_has_no_end(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time is up also while there is always more to read."""
+    monkeypatch.setattr(journal, "_LONGEST", 0.1)
+    monkeypatch.setattr(journal, "_MOST", 1 << 40)
+    cut, found = answer(entry(XID, 5), script=f"exec yes '{entry('usb 1-1: new device', 4)}'")
+    assert isinstance(cut, NotChecked)
+    assert cut.why.startswith("only the last ")
+    assert found == event(5)
 
 
 def test_through_a_child(answer: Answer) -> None:
