@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from ..models.report import Origin
 from ..models.said import Said
 from ..models.said_lines import encode
+from .container import CGROUP, cgroup_marks
 from .entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, Refused
 from .host import Host, Unreadable
 from .kernel_log import KMSG, STAT, boot_line, relevant
@@ -18,6 +19,7 @@ from .settings import STATUS, status_lines
 # Files lie in the folder of whichever process asked; its number would make every record of one machine another one.
 _PROCESS = re.compile(r"proc/[0-9]+(?=/|$)")
 _PARTS = {
+    CGROUP: cgroup_marks,
     KMSG: relevant,
     STAT: boot_line,
     STATUS: status_lines,

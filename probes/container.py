@@ -16,7 +16,7 @@ _MARKS: Mapping[str, str] = {
 }
 # Where a manager puts its name (https://systemd.io/CONTAINER_INTERFACE).
 _NAMED = ("run/systemd/container", "run/host/container-manager")
-_CGROUP = "proc/1/cgroup"
+CGROUP = "proc/1/cgroup"
 _CGROUPS: Mapping[str, str] = {"kubepods": "kubernetes", "libpod": "podman", "docker": "docker", "lxc": "lxc"}
 _SECOND = "proc/2/comm"  # outside of all containers the second process is the kernel's, for ever
 
@@ -30,7 +30,7 @@ def container(host: Host) -> str | None:
         text = _text(host, path) or ""
         if re.fullmatch("[a-z0-9_-]{1,40}", text):
             return text
-    cgroups = _text(host, _CGROUP) or ""
+    cgroups = _text(host, CGROUP) or ""
     for mark, name in _CGROUPS.items():
         if mark in cgroups:
             return name
@@ -38,6 +38,11 @@ def container(host: Host) -> str | None:
     if second == "kthreadd":
         return ""
     return "other" if second or cgroups else None
+
+
+def cgroup_marks(cgroups: str) -> str:
+    """What of that file is read here: the rest numbers pods and containers."""
+    return f"0::/{'/'.join(mark for mark in _CGROUPS if mark in cgroups)}" if cgroups else ""
 
 
 def _there(host: Host, path: str) -> bool:

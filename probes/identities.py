@@ -33,6 +33,7 @@ _SHAPES = "|".join((
     rf"(?i:naa\.|eui\.|wwn-0x)(?P<wwn>{_H}{{16}}(?:{_H}{{16}})?)(?![0-9A-Za-z])",
     r"(?i:serial ?number[:=] ?)(?P<serial>[0-9A-Za-z][0-9A-Za-z._-]{3,})",
     r"(?<![0-9A-Za-z_])(?:unique_id|hive_id) (?P<unique>[1-9][0-9]{5,19})(?![0-9A-Za-z])",
+    r"(?<![0-9A-Za-z])pid=[0-9]{1,10}, name=(?P<program>[^,<]{1,64})",  # of a job, in an Xid
     r"(?<=/home/)(?P<user>[^/\s\"'\\,;:=)\]]+)",
 ))  # fmt: skip
 _VERSION = re.compile(r"(?i)(?:version|firmware|fw|bios|driver|rev)\W{0,3}$")
@@ -50,6 +51,7 @@ _FORMS: Mapping[str, Callable[[int, str], str]] = {
     "server": lambda number, _: f"some-server-{number}",
     "export": lambda number, _: f"some-export-{number}",
     "user": lambda number, _: f"some-user-{number}",
+    "program": lambda number, _: f"some-program-{number}",
 }
 _OURS = {
     "mac": re.compile("020000.*"), "guid": re.compile("020000fffe.*"), "prefix": re.compile("20010db8.*"),
@@ -57,7 +59,7 @@ _OURS = {
     "serial": re.compile("SERIAL[0-9]{4,}"), "unique": re.compile("90{12}[0-9]{6}"),
     "node": re.compile("some-node-[0-9]+"),
     "server": re.compile("some-server-[0-9]+"), "export": re.compile("some-export-[0-9]+"),
-    "user": re.compile("some-user-[0-9]+"),
+    "user": re.compile("some-user-[0-9]+"), "program": re.compile("some-program-[0-9]+"),
 }  # fmt: skip
 
 _BETWEEN_SERVERS = re.compile(r"(\[.*\]|[,:@/])")
@@ -116,7 +118,7 @@ class Identities:
             kind = self._names[text]
             original = text.partition(".")[0] if kind == "node" else text
             return self.device(text) if kind == "device" else self.of(kind, original)
-        if shape in ("serial", "unique", "user"):
+        if shape in ("serial", "unique", "user", "program"):
             return self.of(shape, text)
         if shape == "ipv4":
             return self._ipv4(text)

@@ -46,8 +46,9 @@ FORMS = _forms(
     # behind the number differ between drivers.
     ("recovery", ": 154, ", _XID + r".{0,80}GPU recovery action changed from .{1,40} to 0x(?P<action>[0-9a-f]{1,2})\b"),
     # NVLink 5: which part, whether fatal, whether contained, whether injected, which link (-1: none), registers.
-    ("xid", "NVRM: Xid (", _XID + r"(?P<code>14[4-9]|150), \S{1,40} (?P<fatal>Fatal|Non-?fatal) \S{1,9} \S{1,9} "
-     r"Link (?P<link>-?[0-9]{1,3})\b"),
+    # The driver fills the columns up with spaces; some name the process first.
+    ("xid", "NVRM: Xid (", _XID + r"(?P<code>14[4-9]|150), (?:pid=[^,]{1,20}, )?(?:name=[^,]{1,40}, )?\S{1,40} {1,20}"
+     r"(?P<fatal>Fatal|Non-?fatal) {1,9}\S{1,9} {1,9}\S{1,9} {1,9}Link (?P<link>-?[0-9]{1,3})\b"),
     ("xid", "NVRM: Xid (", _XID + r"(?P<code>74), .{0,120}\blink (?P<link>[0-9]{1,3})\b"),
     ("xid", "NVRM: Xid (", _XID + r"(?P<code>[0-9]{1,4})\b"),
     # Each SXid comes as three lines: what it is, its severity and place, its registers.

@@ -15,7 +15,7 @@ from .pci_links import ADDRESS
 _INTERVAL = 0.1  # seconds between two looks at the counters
 _BUSY = 50e6  # bytes per second: more than management traffic, less than any job's
 _SECTOR = 512  # bytes: the unit of block statistics (kernel documentation, block/stat)
-DEADLINE = 2.0
+DEADLINE = 5.0  # seconds, with the start of a process on a busy machine
 
 
 def read_link_load(host: Host) -> Iterator[Said]:

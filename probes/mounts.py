@@ -18,7 +18,7 @@ _NETWORK = frozenset(
 )  # and fuse.*
 _IMAGES = frozenset({"squashfs", "iso9660", "erofs", "cramfs"})  # read-only, always full
 _DESKTOP = frozenset({"fuse.portal", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.snapfuse", "fuse.squashfuse"})  # no storage
-_DEADLINE = 2.0  # seconds, for all of them
+_DEADLINE = 5.0  # seconds, for all of them and the start of a process
 
 
 def read_mounts(host: Host) -> Iterator[Said]:

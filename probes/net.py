@@ -39,7 +39,7 @@ def read_link_modes(host: Host) -> Iterator[Said]:
     found = yield from devices(host, DEVICES, "Net.max_speed")
     names = [name for name, folder in found if not is_virtual(folder) and _is_ethernet(host, folder)]
     if names:
-        yield from host.call("ethtool", *names, deadline=2.0)
+        yield from host.call("ethtool", *names, deadline=5.0)
 
 
 def _device(host: Host, name: str, folder: str) -> Iterator[Said]:

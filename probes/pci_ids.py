@@ -10,7 +10,7 @@ from ..models.said import NotChecked, Said
 from .host import Host, Unreadable
 
 _LEGAL = re.compile(r",| (?=Inc|Corp|Tech|Electronics|Co\b|Ltd|Limited|Semi|GmbH|/|\[)")  # what follows a maker's name
-_PRODUCT = re.compile(r" \[([^\[\]]+)\]$")  # the chip's name stands in front
+_PRODUCT = re.compile(r"(?: |(?=\[[A-Z]+[0-9]))\[([^\[\]]+)\]$")  # behind the chip's name; in 2023 "GH100[H100 SXM5 80GB]"
 FILES = ("usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/pci.ids")
 
 

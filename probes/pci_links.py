@@ -76,15 +76,19 @@ def link_built(reading: Reading, required: bool) -> None:
 
 
 def link_now(reading: Reading) -> None:
-    """What the link is trained at; or that the function answers no more."""
+    """What the link is trained at; or that the function answers no more.
+
+    One that sleeps in D3cold has no power, and is not asked: since Linux 6.18 that wakes it (drivers/pci/pci-sysfs.c),
+    before, it looks like one that is lost.
+    """
+    if reading.peek("power_state") == "D3cold":
+        reading.set(lost=False)
+        reading.miss("link", "it sleeps without power (D3cold)", "wake it: use the device")
+        return
     reading.take("speed", _NOW["speed"], pcie_speed)
     reading.take("width", _NOW["width"], pcie_width)
     if is_lost(reading.text("speed"), reading.text("width")):
-        # A function that sleeps in D3cold has no power: before Linux 6.18, reading its link did not wake it.
-        asleep = reading.peek("power_state") == "D3cold"
-        reading.set(lost=not asleep, speed=None, width=None)
-        if asleep:
-            reading.miss("link", "it sleeps without power (D3cold)", "wake it: use the device")
+        reading.set(lost=True, speed=None, width=None)
     elif not reading.absent & set(_NOW):
         reading.set(lost=False)
     elif not reading.absent.issuperset(_NOW):

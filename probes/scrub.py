@@ -1,9 +1,9 @@
 """Taking out of a record what identifies a machine or its owner; what is left says as much about its links.
 
 Hardware addresses, GUIDs and GIDs, UUIDs, IP addresses, serial numbers, the host name, file servers and their exports,
-and names of users become numbered stand-ins of the same shape, the same original always the same one: in paths, texts,
-links and calls. Stand-ins stay as they are, so scrubbing twice is scrubbing once. What only looks like one of them
-stays too: PCI addresses, versions, masks, addresses that everybody has.
+and names of users and of the programs of jobs become numbered stand-ins of the same shape, the same original always the
+same one: in paths, texts, links and calls. Stand-ins stay as they are, so scrubbing twice is scrubbing once. What only
+looks like one of them stays too: PCI addresses, versions, masks, addresses that everybody has.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from .reading import Reading
 
 FABRIC_MANAGER = "nvidia-fabricmanager"
 BINARY = "usr/bin/nv-fabricmanager"
-DEADLINE = 3.0  # seconds
+DEADLINE = 5.0  # seconds
 _SERVICES = (FABRIC_MANAGER, "nvidia-imex", "nvidia-persistenced")
 # Version 2 of control groups, systemd's tree beside version 1, and version 1 (kernel documentation, cgroup-v2).
 _SLICES = tuple(f"sys/fs/cgroup/{tree}system.slice" for tree in ("", "unified/", "systemd/"))

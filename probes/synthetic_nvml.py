@@ -163,5 +163,5 @@ def _counters(gpu: Listed, said: Gpu, at: float) -> Iterator[Observation]:
 
 
 def _observed(about: str, quantity: str, unit: str, value: float, at: float) -> Observation:
-    evidence = Evidence("NVML", f"{quantity} {value:g}")
+    evidence = Evidence("NVML", f"{quantity} {value:.15g}")
     return Observation(about=about, quantity=quantity, unit=unit, value=float(value), at=at, evidence=evidence)

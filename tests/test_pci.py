@@ -162,6 +162,18 @@ def test_a_device_that_answers_no_more(tmp_path: Path, speed: str, width: str) -
     ]  # fmt: skip
 
 
+def test_a_device_that_sleeps(tmp_path: Path) -> None:
+    """It is not asked how its link runs: that would wake it."""
+    files = {**GPU, "power_state": "D3cold", "current_link_speed": "8.0 GT/s PCIe", "current_link_width": "16"}
+    why, how = "it sleeps without power (D3cold)", "wake it: use the device"
+    assert said(tmp_path, machine({CARD: files})) == [
+        NotChecked(what="Pci.link", subject="0000:17:00.0", why=why, how=how),
+        fact(CARD, GPU, "pci0000:16", pci_class=0x030200, vendor=0x10DE, device=0x2330, lost=False),
+        HostBridge(key="pci0000:16"),
+        NO_NAMES,
+    ]
+
+
 def test_a_port_with_nothing_below(tmp_path: Path) -> None:
     """It has no link that could run; what it can do is known all the same."""
     built = {**BRIDGE, "max_link_speed": "32.0 GT/s PCIe", "max_link_width": "16"}
@@ -368,8 +380,10 @@ IDS = """\
 		10de 16c1  not a device, a board
 # a comment inside
 
-	2335  GH100 [H200 SXM 141GB]
+	2335  GH100[H200 SXM 141GB]
 	2336  \t
+144d  Samsung Electronics Co Ltd
+	a80c  NVMe SSD Controller S4LV008[Pascal]
 15b3  Mellanox Technologies
 	2330  of another vendor
 	1021  MT2910 Family
@@ -381,7 +395,7 @@ FUNCTIONS = [
     Pci(key="2", vendor=0x10DE, device=0x16C1), Pci(key="3", vendor=0x1002, device=0x74A1),
     Pci(key="4", vendor=0x9999, device=0x2330), Pci(key="5", vendor=0x10DE), Pci(key="6", device=0x2330),
     Pci(key="7", vendor=0x15B3, device=0x1021), Pci(key="8", vendor=0x10DE, device=0x2336),
-    Pci(key="9", vendor=0xFFFFFFFFFF, device=0x1),
+    Pci(key="9", vendor=0xFFFFFFFFFF, device=0x1), Pci(key="a", vendor=0x144D, device=0xA80C),
 ]  # fmt: skip
 NAMES = [
     Pci(key="0", name="NVIDIA H200 SXM 141GB"),
@@ -389,6 +403,7 @@ NAMES = [
     Pci(key="3", name="Advanced Micro Devices Instinct MI300X"),
     Pci(key="7", name="Mellanox MT2910 Family"),
     Pci(key="8", name="NVIDIA"),
+    Pci(key="a", name="Samsung NVMe SSD Controller S4LV008[Pascal]"),
 ]
 
 

@@ -24,7 +24,9 @@ LOG = """\
 6,3,2,-;usb 1-1: SerialNumber: 0123ABCD
 3,4,3,-;nfs: server nas01.example.com not responding
 6,5,4,-;eth0: link with b8:ce:f6:12:34:56 up, fe80::bace:f6ff:fe12:3456, ::1, 127.0.0.1
-4,6,5,-;NVRM: GPU at PCI:0000:53:00: GPU-12345678-9abc-def0-1234-56789abcdef0"""
+4,6,5,-;NVRM: GPU at PCI:0000:53:00: GPU-12345678-9abc-def0-1234-56789abcdef0
+4,7,6,-;NVRM: Xid (PCI:0000:53:00): 31, pid=4711, name=secret project, Ch 00000008
+4,8,7,-;NVRM: Xid (PCI:0000:53:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."""
 OWNED: dict[str, Entry] = {
     "proc/sys/kernel/hostname": "gpu07.example.com",
     "proc/self/mounts": MOUNTS,
@@ -67,7 +69,9 @@ NOBODYS_LOG = """\
 6,3,2,-;usb 1-1: SerialNumber: SERIAL0001
 3,4,3,-;nfs: server some-server-1 not responding
 6,5,4,-;eth0: link with 02:00:00:00:00:01 up, fe80::200:ff:fe00:1, ::1, 127.0.0.1
-4,6,5,-;NVRM: GPU at PCI:0000:53:00: GPU-00000000-0000-4000-8000-000000000002"""
+4,6,5,-;NVRM: GPU at PCI:0000:53:00: GPU-00000000-0000-4000-8000-000000000002
+4,7,6,-;NVRM: Xid (PCI:0000:53:00): 31, pid=4711, name=some-program-1, Ch 00000008
+4,8,7,-;NVRM: Xid (PCI:0000:53:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."""
 NOBODYS: dict[str, Entry] = {
     "proc/sys/kernel/hostname": "some-node-1",
     "proc/self/mounts": NOBODYS_MOUNTS,
