@@ -75,7 +75,8 @@ def _apply(case: Case, rule: Rule) -> tuple[list[Finding | NotChecked], bool | N
     )
     judged = [thing for thing in things.values() if all(getattr(thing, name) is not None for name in rule.required)]
     told = [one for thing in judged for one in rule.judge(case, thing)]
-    return told, False if lost or foreign else True if judged else None
+    missed = bool(lost or foreign) and rule.machines(case)
+    return told, False if missed else True if judged else None
 
 
 def _finish(case: Case, finding: Finding) -> Finding:

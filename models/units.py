@@ -42,6 +42,11 @@ def as_transfers(speed: float) -> str:
     return f"{speed / 1e9:g} GT/s"
 
 
+def as_megahertz(clock: float) -> str:
+    """Hertz as makers of GPUs write clocks: "1980 MHz"."""
+    return f"{clock / 1e6:.0f} MHz"
+
+
 def as_bytes(size: float) -> str:
     """A capacity as its maker writes it (powers of ten): "1.92 TB", "512 GB", "0 B"."""
     for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

@@ -133,7 +133,7 @@ HGX = {
     "memory nobody holds": (gpu5("gpu = {memory_used = 40_000_000_000}"), "gpu-in-use", GPU5, "warning"),
     "not listed": (gpu5("unlisted = true"), "gpu-driver-failed", GPU5, "critical"),
     "links that are trained again": (
-        gpu5("counters = {nvlink_recovery = 900, 'nvlink7.nvlink_recovery' = 900}"), "nvlink-errors", GPU5, "warning"
+        gpu5("counters = {'nvlink7.nvlink_recovery' = 900}"), "nvlink-errors", GPU5, "warning"
     ),
     "left out of its fabric": (
         gpu5("gpu = {fabric_status = 'Insufficient Resources'}"), "nvlink-fabric-incomplete", GPU5, "critical"

@@ -47,7 +47,7 @@ def test_whole() -> None:
         code="gpu-throttled", severity="warning", subject=address(3), subject_name="GPU gpu3",
         message="GPU gpu3 is slowed down: hardware thermal slowdown now, 345 of 1980 MHz at 91 °C", expected="none",
         observed="hardware thermal slowdown", cause="heat: fans, filters, coolant, the heat sink, or the room",
-        location={"module_id": 4}, evidence=(Evidence("gpu3 clock_reasons", str(reasons)),), remedy=found.remedy,
+        location={"module_id": 4}, evidence=(Evidence("gpu3 clock_reasons", ", ".join(reasons)),), remedy=found.remedy,
     )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def test_time_since_boot() -> None:
     (found,) = findings([*board(), counter("gpu3", "clocks_hw_power_brake", 2000)])
     assert found.message == "GPU gpu3 is slowed down: hardware power brake for 2000 of 100000 s since boot"
     assert found.cause == "the board's power supply or its limit"
-    assert found.evidence == (Evidence("gpu3 clock_reasons", "('idle',)"), HERE)
+    assert found.evidence == (Evidence("gpu3 clock_reasons", "idle"), HERE)
     assert told([*board(), counter("gpu3", "clocks_sw_thermal", 9000)]) == []
     assert told([*but(board(), "node", booted=None), counter("gpu3", "clocks_sw_thermal", 90_000)]) == []
     past = counter("gpu3", "clocks_hw_thermal", 5000, NOW - 60)
@@ -99,6 +99,17 @@ def test_limits(fields: dict[str, Any], message: str | None) -> None:
     assert [(one.code, one.severity, one.message) for one in found] == (
         [("gpu-clocks-limited", "warning", f"GPU gpu3: {message}")] if message else []
     )
+
+
+def test_what_was_set_for_all_is_said_once() -> None:
+    said = board()
+    for number in range(8):
+        said = but(said, f"gpu{number}", power_limit=500.0)
+    (found,) = findings(said)
+    assert (found.subject, found.location, found.message) == (
+        "node", {}, "each of the 8 GPUs: its power limit is 500 W, the default is 700 W",
+    )  # fmt: skip
+    assert found.remedy == "If it is meant so, silence it in the site file. Else: sudo nvidia-smi -pl 700"
 
 
 def test_a_clock_that_was_not_set_again() -> None:

@@ -49,6 +49,15 @@ def test_one_gpu_that_does_not_answer() -> None:
     assert told(but(said, address(3), lost=True)) == [("gpu-missing", address(3), "critical", "certain")]
 
 
+@pytest.mark.parametrize(
+    ("failure", "first"),
+    [("GPU requires restart", "Drain the node and reset the GPU"), ("Unknown Error", "Read what the driver logged")],
+)
+def test_one_gpu_that_cannot_be_used_is_no_reason_to_load_the_driver(failure: str, first: str) -> None:
+    (found,) = findings(but(board(), "gpu3", failure=failure))
+    assert (found.remedy or "").startswith(first)
+
+
 def test_a_gpu_that_the_driver_holds_and_does_not_list() -> None:
     (found,) = findings(without(board(), "gpu3"))
     assert (found.code, found.subject, found.severity, found.confidence) == ITSELF
@@ -78,6 +87,7 @@ def test_a_container_is_given_what_it_is_given() -> None:
     (found,) = findings(said)
     assert (found.severity, found.subject) == ("info", "node")
     assert found.message == "this container was given 1 of 8 GPUs of the machine; the others were not judged"
+    assert (found.remedy or "").startswith("Nothing")
     assert report_of(said).verdict == "ok"
     nothing = report_of([*said[:1], Driver(key="nvidia", gpus=0), *BOUND])
     assert (nothing.verdict, nothing.findings, len({one.subject for one in nothing.not_checked})) == ("unknown", (), 9)

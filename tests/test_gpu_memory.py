@@ -49,6 +49,13 @@ def test_a_pending_row_whole() -> None:
     )  # fmt: skip
 
 
+def test_pages_of_older_gpus() -> None:
+    (found,) = findings(board(remap_pending=True, remap_failed=None, remapped_uncorrectable=None))
+    assert (found.code, found.message) == (
+        "gpu-row-remap", "GPU gpu3: pages of its memory wait for a reset to be retired",
+    )  # fmt: skip
+
+
 def test_uncorrected_errors_whole() -> None:
     (found,) = findings([BARE, Gpu(key="gpu0", name="Tesla V100-SXM2-16GB", ecc_uncorrected=2)])
     assert found == Finding(

@@ -51,8 +51,8 @@ def test_the_board_shows_how_many_there_are_and_where_the_gap_is() -> None:
     listed = ", ".join(address(number) for number in range(8) if number != 3)
     assert found == Finding(
         code="gpu-missing", severity="critical", subject="node",
-        message="7 GPUs, a HGX H100 or H200 has 8; no answer from module 4", expected=8, observed=7, unit="gpus",
-        basis="profile",
+        message="7 of the 8 GPUs of HGX H100 or H200 are there; no answer from module 4",
+        expected=8, observed=7, unit="gpus", basis="profile",
         expected_source="NVIDIA Fabric Manager User Guide, GPU baseboard topologies; pci.ids",
         cause="a GPU that is not on the bus at all: power, seating, or taken out", location={"module_id": 4},
         evidence=(Evidence("PCI functions", listed),), remedy=found.remedy,

@@ -24,25 +24,24 @@ ASKS = ("gpu-xid", address(3), "critical", "certain")
 @pytest.mark.parametrize(
     ("fields", "severity", "message"),
     [
-        ({"mig": True}, "warning", "MIG is on, that of most equal GPUs is off"),
-        ({"ecc": False, "ecc_pending": False}, "warning", "ECC is off, that of most equal GPUs is on"),
+        ({"mig": True}, "warning", "MIG is on, not off as on most equal GPUs"),
+        ({"ecc": False, "ecc_pending": False}, "warning", "ECC is off, not on as on most equal GPUs"),
         (
             {"ecc": False},
             "warning",
-            "ECC is off, that of most equal GPUs is on; ECC will be on after the next reset, and is off",
+            "ECC is off, not on as on most equal GPUs; ECC will be on after the next reset, and is off",
         ),
         ({"ecc_pending": False}, "info", "ECC will be off after the next reset, and is on"),
-        ({"persistence": False}, "warning", "persistence mode is off, that of most equal GPUs is on"),
+        ({"persistence": False}, "warning", "persistence mode is off, not on as on most equal GPUs"),
         (
             {"compute_mode": "exclusive process"},
             "warning",
-            "compute mode is exclusive process, that of most equal GPUs is default",
+            "compute mode is exclusive process, not default as on most equal GPUs",
         ),
         (
             {"compute_mode": "prohibited"},
             "critical",
-            "compute mode is prohibited, that of most equal GPUs is default; "
-            "compute mode prohibited lets no job use it",
+            "compute mode is prohibited, not default as on most equal GPUs; no job can use it",
         ),
         ({"mig": None, "ecc": None, "ecc_pending": None, "persistence": None, "compute_mode": None}, None, None),
     ],
@@ -65,7 +64,7 @@ def test_the_site_knows_the_modes() -> None:
     ours = Machine(name="ours", source="the order", gpu="*H100*", gpus=8, persistence=False, mig=True)
     (found,) = findings(board(persistence=False, mig=True), site=Site(machine=(ours,)))[:1]
     assert (found.subject, found.confidence, found.basis) == (address(0), "certain", "site")
-    assert found.message == "GPU gpu0: MIG is off, that of ours is on; persistence mode is on, that of ours is off"
+    assert found.message == "GPU gpu0: MIG is off, not on as on ours; persistence mode is on, not off as on ours"
     subjects = {one.subject for one in findings(board(persistence=False, mig=True), site=Site(machine=(ours,)))}
     assert subjects == {address(number) for number in range(8)} - {address(3)}
 

@@ -107,6 +107,16 @@ LINES: list[tuple[str, dict[str, object]]] = [
          "fatal": True, "link": 8},
     ),
     (
+        "NVRM: Xid (PCI:0009:01:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 01 (0x021425c6 0x00000000 0x0)",
+        {"key": "xid 149 0009:01:00.0 link1 fatal", "kind": "xid", "code": 149, "subject": "0009:01:00.0",
+         "link": 1, "fatal": True},
+    ),
+    (
+        "NVRM: Xid (PCI:0019:01:00): 145, pid=4, name=<unknown>, RLW_REMAP       Nonfatal XC1 i0 Link 12 (0x1 0x8)",
+        {"key": "xid 145 0019:01:00.0 link12 mild", "kind": "xid", "code": 145, "subject": "0019:01:00.0",
+         "link": 12, "fatal": False},
+    ),
+    (
         "NVRM: Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link -1 (0x0409a0c2 0x00000008 0x1)",
         {"key": "xid 145 0018:01:00.0 mild", "kind": "xid", "code": 145, "subject": "0018:01:00.0", "fatal": False},
     ),

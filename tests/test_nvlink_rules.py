@@ -141,6 +141,7 @@ HEALTHY = {
     "MIG": machine(H100, mig=True, nvlinks=0, fabric_state="not started"),
     "T4 in a guest": [*cards(T4, [0, 0], GUEST), *pairs(2, read="chipset not supported", path="PHB")],
     "cards that no catalog knows": cards(0x1234, [0, 0, 2, 2]),
+    "three of them, of which two have a bridge": cards(0x1234, [2, 2, 0]),
     "sockets": [*cards(T4, [0, 0]), *pairs(2, read="topology not supported", nvlink="not supported")],
 }
 
@@ -159,13 +160,13 @@ def test_one_link_of_eighteen() -> None:
     (finding,) = findings(cut(machine(H100), 3, 7))
     assert finding.evidence == (HERE, HERE)
     assert finding.expected_source is not None
-    assert finding.expected_source.startswith("a H100 SXM5 80GB has 18 NVLinks (")
+    assert finding.expected_source.startswith("H100 SXM5 80GB has 18 NVLinks (")
     assert replace(finding, evidence=(), expected_source=None, remedy=None, impact={}) == Finding(
         code="nvlink-inactive",
         severity="critical",
         subject=address(3),
         subject_name="GPU gpu3",
-        message="GPU gpu3 has 1 of 18 NVLinks inactive: link 7; 25.0 GB/s of 450.0 GB/s are lost",
+        message="GPU gpu3 has 1 of 18 NVLinks inactive: link 7; 25.0 GB/s of 450.0 GB/s each way are lost",
         expected=18,
         observed=17,
         unit="links",
@@ -216,7 +217,12 @@ def test_ports_that_a_card_never_uses_are_not_named() -> None:
         (cards(A100_PCIE, [12, 12, 8, 12]), "critical", [2]),
         (cards(A100_PCIE, [8, 8, 0, 0]), "warning", [0, 1]),  # two bridges of three, perhaps on purpose
         (cards(0x1234, [4, 4, 4, 3]), "warning", [3]),
-        (cards(V100, [4, 4, 4, 4], GUEST), "warning", [0, 1, 2, 3]),  # half a board: the other half is another guest's
+        (cards(V100, [4, 4, 5, 5], GUEST), "info", [0, 1, 2, 3]),  # half a board: the other half is another guest's
+        (cards(V100, [2, 2], GUEST), "info", [0, 1]),
+        (cards(V100, [4, 4, 5, 5]), "critical", [0, 1, 2, 3]),
+        (cards(V100, [0, 0], GUEST), "warning", [0, 1]),
+        (machine(A100, 2, GUEST, nvlinks=10), "warning", [0, 1]),  # its switches are there
+        (machine(H100, 4, GUEST, hidden=True, nvlinks=17), "warning", [0, 1, 2, 3]),
         (cards(V100, [6, 6, 6, 4], GUEST), "critical", [3]),
         (cards(V100, [4]), "critical", [0]),
         (machine(H200, 8, GUEST, nvlinks=17), "critical", list(range(8))),
@@ -327,6 +333,8 @@ def test_bit_errors_that_are_left_behind_error_correction() -> None:
     assert finding.message == "GPU gpu0: an effective bit error rate of 2.0e-12 on link 5, above 1e-12"
     report = report_of(machine(B200))
     assert "nvlink-errors" not in report.checks  # nobody counted
+    unsaid = NotChecked(what="Gpu.nvlink_errors", subject="gpu3", why="Unknown Error")
+    assert report_of([*machine(B200), *good, unsaid]).checks["nvlink-errors"] is False
 
 
 @pytest.mark.parametrize(
@@ -384,7 +392,7 @@ def test_a_manager_that_does_not_run_is_one_finding() -> None:
         evidence=(HERE,) * 9,
     )
     (finding,) = findings([*said, service(MANAGER, False, "550.1"), Driver(key="nvidia", version="550.2")])
-    assert finding.cause == "the fabric manager is of version 550.1, the driver of 550.2: it refuses any other"
+    assert finding.cause == "the fabric manager is version 550.1, the driver 550.2: they must be the same"
     running = told([*said, service(MANAGER, True)])
     assert {one[0] for one in running} == {"nvlink-fabric-incomplete"}
 
@@ -450,6 +458,7 @@ def test_peers_that_a_setting_forbids_are_one_finding() -> None:
         expected="ok",
         observed="disabled by registry",
         cause="NVreg_RegistryDwords or another option of the nvidia module, in /etc/modprobe.d",
+        evidence=(Evidence("gpu0-gpu1 read", "disabled by registry"),),
     )
 
 

@@ -126,13 +126,22 @@ def test_virtual_machines() -> None:
     assert told(guest, ena) == []
     assert told(guest, lone) == [("pcie-topology-hidden", "node", "info")]
     assert told(guest, lone, ena) == [("pcie-topology-hidden", "node", "info")]
+    (found,) = findings(guest, lone)
+    assert found.remedy == "Nothing needs doing: a single GPU has no peers to be near."
     other = replace(lone, key="0000:00:07.0")
     assert told(guest, lone, other) == [("pcie-topology-hidden", "node", "warning")]
     assert told(guest, lone, ena, site=Site(trust_virtual_links=True)) == []
 
 
 @pytest.mark.parametrize(
-    ("driver", "severity"), [("nvidia", None), (None, "critical"), ("nouveau", "warning"), ("vfio-pci", "info")]
+    ("driver", "severity"),
+    [
+        ("nvidia", None),
+        (None, "critical"),
+        ("nouveau", "warning"),
+        ("vfio-pci", "info"),
+        ("nvgrace_gpu_vfio_pci", "info"),
+    ],
 )
 def test_drivers_of_gpus(driver: str | None, severity: str | None) -> None:
     expected = [("gpu-driver-failed", GPU_0, severity)] if severity else []

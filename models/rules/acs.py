@@ -36,7 +36,7 @@ def redirected(case: Case, node: Node) -> Iterator[Finding]:
     switches = {functions[port].parent for port in ports}
     subject = str(next(iter(switches))) if len(switches) == 1 and switches <= functions.keys() else "node"
     first = hit[0]
-    more = f" and {len(hit) - 1} more pairs" if len(hit) > 1 else ""
+    more = f" and {len(hit) - 1} more pair{'s' if len(hit) > 2 else ''}" if len(hit) > 1 else ""
     further = f" and {len(ports) - _SHOWN} more" if len(ports) > _SHOWN else ""
     on = sorted({name for port in ports for name in functions[port].acs or ()} & _REDIRECTS, reverse=True)
     yield Finding(
@@ -45,12 +45,21 @@ def redirected(case: Case, node: Node) -> Iterator[Finding]:
         subject=subject,
         subject_name=named(case, functions[subject]) if subject in functions else None,
         message=f"what {named(case, first.a)} and {named(case, first.b)}{more} send each other goes up to the root "
-        f"complex: {' and '.join(on)} on at {', '.join(ports[:_SHOWN])}{further}",
+        f"complex: {' and '.join(on)} {'is' if len(on) == 1 else 'are'} on at {', '.join(ports[:_SHOWN])}{further}",
         expected="off",
         observed=" ".join(on),
         cause="the firmware, or a kernel with the IOMMU on, switched ACS on at the ports between them",
+        remedy=_remedy(ports) if len(ports) <= _SHOWN else None,
         evidence=tuple(functions[port].cites["acs"] for port in ports[:_SHOWN] if "acs" in functions[port].cites),
     )
+
+
+def _remedy(ports: list[str]) -> str:
+    """What to type, for ports that are few enough to be named."""
+    clear = "sudo setpci -s {} ECAP_ACS+6.w=0000"
+    each = f"for port in {' '.join(ports)}; do {clear.format('$port')}; done"
+    command = clear.format(ports[0]) if len(ports) == 1 else each
+    return f"Switch ACS off in the firmware setup. Or clear it after each boot: {command}"
 
 
 def _redirects(port: Pci) -> bool:
@@ -87,6 +96,8 @@ def odd(case: Case, function: Pci) -> Iterator[Finding]:
         basis="kin",
         expected_source=f"{len(kin)} equal functions of this node",
         cause="its slot's settings in the firmware, or a driver or script that set it",
+        remedy="Compare the slot's settings in the firmware setup with those of its neighbours, and look for a script "
+        "that sets it (setpci). Large transfers to this device may be slower; nothing is broken.",
         location=location(function, case),
         evidence=tuple(function.cites[name] for name in ("max_payload",) if name in function.cites),
     )

@@ -28,7 +28,7 @@ class Peers:
 def gpus(case: Case) -> list[Pci]:
     """GPUs that this system uses: virtual functions and what a guest has do not count."""
     found = (function for function in case.of(Pci).values() if kind_of(function) == "gpu")
-    return [f for f in found if not f.physfn and not f.lost and not (f.driver or "").startswith("vfio")]
+    return [f for f in found if not f.physfn and not f.lost and "vfio" not in (f.driver or "")]
 
 
 def direct_gpus(case: Case) -> list[Pci]:

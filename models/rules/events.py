@@ -10,6 +10,7 @@ from ..catalog.sxids import sxids
 from ..catalog.xids import Xid, xids
 from ..facts import Event, Pci
 from ..gpu_facts import Gpu, GpuLink
+from ..pci_classes import NVIDIA
 from ..report import Finding, Severity
 from .gpu_missing import gone
 from .log import events, gpu_at, later, number, often, old, proof, since
@@ -18,8 +19,12 @@ from .words import location, named
 
 _GRAVITY = ("critical", "warning", "info")
 _NVLINK_5 = range(144, 151)  # their messages say whether they are fatal; if not, NVIDIA's immediate action is none
-_RECOVERIES = {1: "a GPU reset", 2: "a restart of the node", 3: "the end of peer traffic (drain P2P)",
-               4: "a GPU reset after its jobs have ended"}  # nvml.h, nvmlDeviceGpuRecoveryAction_t  # fmt: skip
+# nvml.h, nvmlDeviceGpuRecoveryAction_t
+_RECOVERIES = {
+    1: "a GPU reset", 2: "a restart of the node", 3: "the end of peer traffic (drain P2P)",
+    4: "a GPU reset after its jobs have ended", 5: "the recovery of its IMEX domain", 6: "a reset of its bus",
+    7: "a restart of the whole system",
+}  # fmt: skip
 _DRIVER = "nvidia"
 
 
@@ -103,7 +108,7 @@ def _asked(case: Case, subject: str | None) -> list[Told]:
     if last is None or last.code not in _RECOVERIES or (gpu and gpu.recovery is not None):
         return []  # what the driver asks for now is known, and judged as a state
     done = later(case, last, "driver loaded", _DRIVER) or later(case, last, "reset", subject) or old(case, last)
-    severity: Severity = "info" if done else "warning" if last.code == 3 else "critical"
+    severity: Severity = "info" if done else "warning" if last.code in (3, 5) else "critical"
     says = f"the driver asks for {_RECOVERIES[last.code]}"
     return [Told(last, severity, says, None, xids()[154].source, "done, or more than a day ago" if done else None)]
 
@@ -169,14 +174,28 @@ def _finding(case: Case, code: str, word: str, phrase: str, told: list[Told]) ->
         observed=observed,
         unit=word.lower(),
         cause=first.says,
-        remedy=first.action,
+        remedy=_remedy(first),
         expected_source=first.source,
         location=location(function, case) if function else {},
         evidence=tuple(dict.fromkeys(proof(one.event) for one in told)),
     )
 
 
+def _remedy(told: Told) -> str | None:
+    if told.action is None:
+        return None
+    if told.past:
+        return f"Nothing now. If it is logged again: {told.action}."
+    return f"{told.action[:1].upper()}{told.action[1:]}."
+
+
+def _has_nvidia(case: Case) -> bool:
+    """Elsewhere nobody misses their log. Where PCI could not be read, nobody knows."""
+    of_nvidia = any(function.vendor == NVIDIA for function in case.of(Pci).values())
+    return of_nvidia or bool(case.of(Gpu)) or any(lost.what == "Pci" for lost in case.not_checked)
+
+
 RULES = (
-    Rule("gpu-xid", Event, ("kind", "code"), xid, of_gpu),
-    Rule("nvswitch-error", Event, ("kind", "code"), sxid, of_switch),
+    Rule("gpu-xid", Event, ("kind", "code"), xid, of_gpu, _has_nvidia),
+    Rule("nvswitch-error", Event, ("kind", "code"), sxid, of_switch, _has_nvidia),
 )

@@ -29,6 +29,18 @@ _MEANS = {
 }
 _PASSING = {"route recovery", "access timeout recovery", "global fabric manager disconnected"}  # bytes still flow
 
+_FAULTY = "an NVLink, an NVSwitch or a route of the fabric failed: the fabric manager's log says which"
+_RACK = (
+    "Ask who runs the rack's fabric: its fabric manager is on the switch trays, and knows the partition of this GPU. "
+    "Drain the node and reset its GPUs; then switch its power off and on."
+)
+_HOST = "Ask who runs the host: its fabric manager gives this virtual machine its partition. Start the machine anew."
+_LOOK_AROUND = (
+    "Look for findings on NVLinks and NVSwitches, and in the fabric manager's log: sudo journalctl -u "
+    "nvidia-fabricmanager -n 50 (of a rack, on its switch trays). Drain the node, reset all GPUs together, restart the "
+    "fabric manager."
+)
+
 
 def joins(case: Case, gpu: Gpu) -> bool:
     """GPUs that belong to a fabric, by their product or because their driver says how far they are."""
@@ -57,7 +69,7 @@ def cut_off(case: Case, gpu: Gpu) -> bool:
 
 def incomplete(case: Case, gpu: Gpu) -> Iterator[Finding]:
     """The GPU has not joined, it joined with an error, or its fabric says that something is bad."""
-    status, faults = gpu.fabric_status or "Success", gpu.fabric_faults or ()
+    status, faults, joined = gpu.fabric_status or "Success", gpu.fabric_faults or (), False
     if outside(case, gpu):
         if cut_off(case, gpu) or f"nvlink-fabric-incomplete:{subject_of(gpu)}" in explained(case):
             return
@@ -71,6 +83,7 @@ def incomplete(case: Case, gpu: Gpu) -> Iterator[Finding]:
         severity, confidence = "warning" if set(faults) <= _PASSING else "critical", "certain"
         seen, fields = ", ".join(faults), ("fabric_faults",)
         text = f"has joined its NVLink fabric, which is not healthy: {seen}"
+        joined = True
     else:
         return
     yield Finding(
@@ -82,7 +95,8 @@ def incomplete(case: Case, gpu: Gpu) -> Iterator[Finding]:
         message=f"{called(case, gpu)} {text}",
         expected="completed, Success",
         observed=seen,
-        cause=_cause(case, gpu),
+        cause=_FAULTY if joined else _cause(case, gpu),
+        remedy=_LOOK_AROUND if joined else _remedy(case, gpu),
         location=place_of(case, gpu),
         evidence=proof(gpu, *fields),
     )
@@ -102,6 +116,13 @@ def _cause(case: Case, gpu: Gpu) -> str:
     if is_guest(case) and not switches(case):
         return "the host's fabric manager has not given this virtual machine its partition"
     return "the fabric manager does not work, does not fit the driver, or left this GPU out after an error"
+
+
+def _remedy(case: Case, gpu: Gpu) -> str | None:
+    known = product(case, gpu)
+    if known and known.c2c_rate:
+        return _RACK
+    return _HOST if is_guest(case) and not switches(case) else None
 
 
 def local(case: Case) -> list[Gpu]:
@@ -144,7 +165,8 @@ def manager_down(case: Case, service: Service) -> Iterator[Finding]:
         return
     gpus, names = local(case), explained(case)
     out, cut = [gpu for gpu in gpus if outside(case, gpu)], [gpu for gpu in gpus if gpu.nvlinks == 0]
-    silent = [gpu for gpu in gpus if gpu.fabric_state in (None, "not supported")] if switches(case) else []
+    mute = (gpu for gpu in gpus if gpu.fabric_state in (None, "not supported"))
+    silent = [gpu for gpu in mute if gpu.failure is None] if switches(case) else []
     if out:
         text = f"{len(out)} of {len(gpus)} GPUs have not joined their NVLink fabric ({out[0].fabric_state})"
     elif names:
@@ -174,7 +196,7 @@ def _mismatch(case: Case, service: Service) -> str | None:
     driver = case.of(Driver).get("nvidia")
     if not driver or not driver.version or not service.version or driver.version == service.version:
         return None
-    return f"the fabric manager is of version {service.version}, the driver of {driver.version}: it refuses any other"
+    return f"the fabric manager is version {service.version}, the driver {driver.version}: they must be the same"
 
 
 def version(case: Case, service: Service) -> Iterator[Finding]:
@@ -190,6 +212,8 @@ def version(case: Case, service: Service) -> Iterator[Finding]:
             observed=service.version,
             unit="version",
             cause="one of the two was updated without the other",
+            remedy=f"Install the fabric manager of version {case.of(Driver)['nvidia'].version}, then restart it: "
+            "sudo systemctl restart nvidia-fabricmanager.",
             evidence=tuple(service.cites[name] for name in ("version",) if name in service.cites),
         )
 

@@ -25,6 +25,13 @@ _TIMES = (
 _SHORTEST = 10.0  # seconds: a share of less is chance
 _LOWERED = 0.99  # of the default: below, it is no rounding
 
+_HEAT = (
+    "Compare with the other GPUs: all hot is the room or the fans, one hot is its heat sink or its place. Check fans, "
+    "filters, blanking plates, and the coolant's flow on liquid-cooled machines. Have the heat sink mounted again, or "
+    "replace the GPU."
+)
+_BRAKE = "Check the power supplies, and the power limits of the rack and of the management controller."
+
 
 def throttled(case: Case, gpu: Gpu) -> Iterator[Finding]:
     """Heat or the power supply makes the GPU slower: now, or for a share of the time that counts.
@@ -38,6 +45,7 @@ def throttled(case: Case, gpu: Gpu) -> Iterator[Finding]:
     if not (now or bare or spent):
         return
     what = now or bare or [spent[0][0]]
+    cause, remedy = _cause(what)
     state = f"{_clock(gpu)}{f' at {gpu.temperature:.0f} °C' if gpu.temperature is not None else ''}"
     texts = [" and ".join(now or bare) + f" now{state}"] if now or bare else []
     yield Finding(
@@ -49,12 +57,20 @@ def throttled(case: Case, gpu: Gpu) -> Iterator[Finding]:
         message=f"{called(case, gpu)} is slowed down: " + "; ".join([*texts, *(text for _, text, _ in spent)]),
         expected="none",
         observed=", ".join(what),
-        cause="the board's power supply or its limit" if "hardware power brake" in what
-        else "heat: fans, filters, coolant, the heat sink, or the room" if any("thermal" in one for one in what)
-        else "heat, the power supply, or too much current at once",
+        cause=cause,
+        remedy=remedy,
         location=place_of(case, gpu),
         evidence=(*proof(gpu, "clock_reasons"), *(evidence for _, _, evidence in spent)),
-    )  # fmt: skip
+    )
+
+
+def _cause(reasons: list[str]) -> tuple[str, str | None]:
+    """The likely cause, and what to do about it."""
+    if "hardware power brake" in reasons:
+        return "the board's power supply or its limit", _BRAKE
+    if any("thermal" in one for one in reasons):
+        return "heat: fans, filters, coolant, the heat sink, or the room", _HEAT
+    return "heat, the power supply, or too much current at once", None
 
 
 def _clock(gpu: Gpu) -> str:
@@ -86,32 +102,49 @@ def _since(case: Case, now: Observation) -> tuple[float, float, str] | None:
 def limited(case: Case, gpu: Gpu) -> Iterator[Finding]:
     """The power limit below the board's own, or an application clock below its default or that of equal GPUs.
 
-    Clocks that were locked cannot be read. Limits that somebody lowered on purpose belong into the site file.
+    Clocks that were locked cannot be read. Limits that somebody lowered on purpose belong into the site file. What is
+    the same for all GPUs of the node was set at once, and is said once.
     """
-    told = _power(gpu) or _application_clock(case, gpu)
+    told = _told(case, gpu)
     if told is None:
         return
     text, expected, observed, unit, fields = told
+    gpus = list(case.of(Gpu).values())
+    everyone = len(gpus) > 1 and all(_told(case, other) == told for other in gpus)
+    if everyone and gpu is not gpus[0]:
+        return
     kin = "below that of its equals" in text
+    whom = f"each of the {len(gpus)} GPUs" if everyone else called(case, gpu)
     yield Finding(
         code="gpu-clocks-limited",
         severity="warning",
         confidence="likely" if kin else "certain",
-        subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)}: {text}",
+        subject="node" if everyone else subject_of(gpu),
+        subject_name=None if everyone else called(case, gpu),
+        message=f"{whom}: {text}",
         expected=expected,
         observed=observed,
         unit=unit,
         basis="kin" if kin else "capability",
         expected_source="equal GPUs of this node" if kin else "the board's default",
         cause="somebody or the management controller set it, or it was not set again after a reset",
-        location=place_of(case, gpu),
+        remedy="If it is meant so, silence it in the site file. Else: sudo nvidia-smi "
+        f"{'' if everyone else '-i GPU '}{_undo(unit, expected)}",
+        location={} if everyone else place_of(case, gpu),
         evidence=proof(gpu, *fields),
     )
 
 
+def _undo(unit: str, usual_: float) -> str:
+    """The options of nvidia-smi that set it back."""
+    return f"-pl {usual_:.0f}" if unit == "watts" else "-rac (or -rgc, where the clock was locked)"
+
+
 _Told = tuple[str, float, float, str, tuple[str, ...]]
+
+
+def _told(case: Case, gpu: Gpu) -> _Told | None:
+    return _power(gpu) or _application_clock(case, gpu)
 
 
 def _power(gpu: Gpu) -> _Told | None:

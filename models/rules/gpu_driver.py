@@ -17,10 +17,34 @@ from .lost import is_gpu
 from .rule import Rule
 from .words import gap, location, missed, named
 
-_CAUSES = (  # a word of what NVML says, and what it means
-    ("mismatch", "the library was updated and the module that is loaded was not, or the other way round"),
-    ("no answer", "the driver hangs, most often on a GPU that does not answer it"),
-    ("not loaded", "the module is not loaded, or belongs to another kernel"),
+_UPDATED = "the library was updated and the module that is loaded was not, or the other way round"
+_CAUSES = (  # a word of what NVML says, what it means, and what to do
+    ("mismatch", _UPDATED, "Drain the node and reboot it; or stop all that uses the GPUs and reload the driver."),
+    (
+        "no answer",
+        "the driver hangs, most often on a GPU that does not answer it",
+        "Save what nvidia-bug-report.sh still finds, then drain and reboot the node. If it hangs again, switch the "
+        "node's power off and on.",
+    ),
+    (
+        "not loaded",
+        "the module is not loaded, or belongs to another kernel",
+        "Load it: sudo modprobe nvidia. If that fails, the kernel log says why. After a kernel update, build the "
+        "module for the running kernel (dkms status).",
+    ),
+    (  # NVML_ERROR_RESET_REQUIRED: "GPU requires restart"
+        "requires re",
+        "the GPU wants a reset after an error; the kernel log says which",
+        "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU. With NVSwitches, reset all GPUs "
+        "together. If it fails, reboot the node.",
+    ),
+)
+_ONE_GPU = (
+    "Read what the driver logged: sudo dmesg -T | grep -E 'NVRM|Xid'. Drain the node and reboot it. If the GPU does "
+    "not work then, switch the node's power off and on; then replace the GPU."
+)
+_GIVEN = (
+    "Nothing, if that many were asked for. Whether the others work shows on the host: run linkgauge diagnose there."
 )
 
 
@@ -34,7 +58,7 @@ def without_driver(case: Case, function: Pci) -> Iterator[Finding]:
     unsaid = function.driver is None and (case.origin == "dumps" or missed(case, "Pci.driver", function.key))
     if function.driver == "nvidia" or unsaid:
         return
-    lent = (function.driver or "").startswith("vfio")
+    lent = "vfio" in (function.driver or "")  # of Grace machines: nvgrace-gpu-vfio-pci (dra-driver-nvidia-gpu#1268)
     bound = f"is bound to {function.driver}" if function.driver else "has no driver"
     yield Finding(
         code="gpu-driver-failed",
@@ -45,9 +69,11 @@ def without_driver(case: Case, function: Pci) -> Iterator[Finding]:
         expected="nvidia",
         observed=function.driver or "none",
         cause="handed through to a guest" if lent else "the driver is not loaded, failed to start, or another holds it",
+        remedy="Nothing, if a virtual machine is meant to have it." if lent
+        else _ONE_GPU if held(case) and not function.driver else None,
         location=location(function),
         evidence=(function.cites.get("vendor", Evidence("driver", bound)),),
-    )
+    )  # fmt: skip
 
 
 def spoke(case: Case, driver: Driver) -> bool:
@@ -69,13 +95,18 @@ def broken(case: Case, driver: Driver) -> Iterator[Finding]:
         expected="a driver that answers",
         observed=driver.failure,
         cause=_cause(driver.failure),
+        remedy=_remedy(driver.failure),
         evidence=(driver.cites.get("failure", Evidence("nvmlInit", driver.failure)),),
     )
 
 
 def _cause(failure: str) -> str:
-    known = (cause for word, cause in _CAUSES if word in failure.lower())
+    known = (cause for word, cause, _ in _CAUSES if word in failure.lower())
     return next(known, "the driver failed to start; the kernel log says why")
+
+
+def _remedy(failure: str) -> str | None:
+    return next((remedy for word, _, remedy in _CAUSES if word in failure.lower()), None)
 
 
 def mute(case: Case, gpu: Gpu) -> Iterator[Finding]:
@@ -91,6 +122,7 @@ def mute(case: Case, gpu: Gpu) -> Iterator[Finding]:
         expected="an answer",
         observed=gpu.failure,
         cause=_cause(gpu.failure),
+        remedy=_remedy(gpu.failure) or _ONE_GPU,
         location=place_of(case, gpu),
         evidence=(*proof(gpu, "failure"), *logged(case, gpu.address or "")),
     )
@@ -128,6 +160,7 @@ def unlisted(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
         expected="listed",
         observed="not listed",
         cause="the GPU failed to start; the kernel log says why (NVRM, RmInitAdapter)",
+        remedy=_ONE_GPU,
         location=location(function),
         evidence=(function.cites.get("driver", Evidence("driver", "nvidia")), *logged(case, function.key)),
     )
@@ -180,6 +213,7 @@ def given(case: Case, node: Node) -> Iterator[Finding]:
         observed=number - len(absent),
         unit="gpus",
         cause="the others belong to somebody else; or they failed to start, which shows on the host",
+        remedy=_GIVEN,
         evidence=(Evidence("PCI functions", ", ".join(function.key for function in absent)),),
     )
 
@@ -195,7 +229,7 @@ def differs(case: Case, driver: Driver) -> Iterator[Finding]:
         message=f"the {driver.key} module is version {driver.version}, its library {driver.library}",
         expected=driver.version,
         observed=driver.library,
-        cause=_CAUSES[0][1],
+        cause=_UPDATED,
         evidence=tuple(driver.cites[name] for name in ("version", "library") if name in driver.cites)
         or (Evidence("nvmlSystemGetDriverVersion", str(driver.library)),),
     )

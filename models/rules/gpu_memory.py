@@ -19,6 +19,12 @@ _STORM = 10.0
 _ABOVE_KIN = 100.0
 _SHORTEST = 10.0  # seconds: a rate over less is chance
 
+_WORN = "Drain the node and replace the GPU. What jobs computed since the errors may be wrong."
+_STORMS = (
+    "Jobs may go on for now. Drain the node when it suits and run the vendor's field diagnostics. Replace the GPU if "
+    "they fail, or if uncorrected errors follow."
+)
+
 
 def memory_errors(case: Case, gpu: Gpu) -> Iterator[Finding]:
     """Uncorrected errors since the driver was loaded that no replaced row explains, worn-out SRAM, or a storm.
@@ -40,10 +46,12 @@ def memory_errors(case: Case, gpu: Gpu) -> Iterator[Finding]:
         observed=observed,
         unit=unit,
         basis="kin" if seen and len(equals(case, gpu)) > 1 else None,
-        cause="memory of the GPU that goes bad, or is too hot",
+        cause="the SRAM of the GPU (its caches and registers) wears out" if gpu.sram_threshold
+        else "memory of the GPU that goes bad, or is too hot",
+        remedy=_WORN if gpu.sram_threshold else _STORMS if seen else None,
         location=place_of(case, gpu),
         evidence=(seen.evidence,) if seen else proof(gpu, *fields),
-    )
+    )  # fmt: skip
 
 
 _Told = tuple[str, float, str, tuple[str, ...], "Observation | None"]
@@ -103,13 +111,18 @@ def _rate(case: Case, now: Observation) -> tuple[float, str] | None:
 
 
 def rows(case: Case, gpu: Gpu) -> Iterator[Finding]:
-    """A row of memory that waits for a reset to be replaced, or could not be. Rows that were replaced are repaired."""
+    """A row of memory that waits for a reset to be replaced, or could not be. Rows that were replaced are repaired.
+
+    GPUs before Ampere retire pages, and say nothing of rows.
+    """
     if not (gpu.remap_pending or gpu.remap_failed):
         return
     state = "failed" if gpu.remap_failed else "pending"
     meaning = {
         "failed": "a row of its memory could not be replaced: remapping failure",
-        "pending": "a row of its memory waits for a reset to be replaced: remapping pending",
+        "pending": "a row of its memory waits for a reset to be replaced: remapping pending"
+        if gpu.remapped_uncorrectable is not None
+        else "pages of its memory wait for a reset to be retired",
     }
     errors = f", {gpu.ecc_uncorrected} uncorrected errors" if gpu.ecc_uncorrected else ""
     yield Finding(

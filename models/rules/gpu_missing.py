@@ -72,7 +72,7 @@ def _by_modules(case: Case) -> Whole | None:
     alone = len(gpus) == len(places) == len(case.of(Gpu)) == len(held(case)) == len(_listed(case))
     if not alone or len(places) <= _HALF or not all(product and product.fabric for product in products):
         return None
-    return Whole(max(places), "board", "profile", "modules of a baseboard are numbered from 1")
+    return Whole(max(places), "this board", "profile", "modules of a baseboard are numbered from 1")
 
 
 def _listed(case: Case) -> list[Pci]:
@@ -100,7 +100,7 @@ def too_few(case: Case, node: Node) -> Iterator[Finding]:
         code="gpu-missing",
         severity="critical",
         subject="node",
-        message=f"{seen} GPUs, a {full.name} has {full.count}"
+        message=f"{seen} of the {full.count} GPUs of {full.name} are there"
         + (f"; no answer from module {' and '.join(map(str, gap))}" if gap else ""),
         expected=full.count,
         observed=seen,

@@ -16,6 +16,10 @@ from .pcie import correctable, errors, made_up
 from .rule import Rule
 
 _LANES = 16
+_GUEST = (
+    "Report the GPU, with both numbers, to whoever runs the host; nothing inside a virtual machine mends it. In a "
+    "cloud, stop and start the machine: it may get another host."
+)
 
 
 def _hidden(case: Case, gpu: Gpu) -> bool:
@@ -84,6 +88,7 @@ def _below(row: _Found) -> Rule:
                 basis="kin",
                 expected_source="most equal GPUs of this node, as their driver says",
                 cause="its link did not train as theirs: seating, slot, riser or cable",
+                remedy=_GUEST if node.virtual else None,
                 location=place_of(case, gpu),
                 evidence=proof(gpu, field),
             )

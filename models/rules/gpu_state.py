@@ -30,6 +30,8 @@ _REMEDIES = {
     "sudo nvidia-smi --gpu-reset -i GPU.",
 }
 
+_TAKES_EFFECT = "Drain the node and reset the GPU, so that it takes effect: sudo nvidia-smi --gpu-reset -i GPU."
+
 
 def mode(case: Case, gpu: Gpu) -> Iterator[Finding]:
     """A mode that is not what the site says, or what most equal GPUs of the node have; or one that no job can use.
@@ -41,9 +43,11 @@ def mode(case: Case, gpu: Gpu) -> Iterator[Finding]:
     pending = gpu.ecc is not None and gpu.ecc_pending is not None and gpu.ecc != gpu.ecc_pending
     if not (wrong or useless or pending):
         return
-    texts = [text for text, _, _ in wrong]
-    texts += ["compute mode prohibited lets no job use it"] if useless else []
+    texts = [text for text, _, _, _ in wrong]
+    said = any(_MODES["compute_mode"] in text for text in texts)
+    texts += ["no job can use it" if said else "compute mode is prohibited: no job can use it"] if useless else []
     texts += [f"ECC will be {_word(gpu.ecc_pending)} after the next reset, and is {_word(gpu.ecc)}"] if pending else []
+    remedies = [remedy for _, _, _, remedy in wrong] or [_set("compute_mode", "default") if useless else _TAKES_EFFECT]
     severity: Severity = "critical" if useless else "warning" if wrong else "info"
     basis = wrong[0][1] if wrong else None
     yield Finding(
@@ -56,13 +60,14 @@ def mode(case: Case, gpu: Gpu) -> Iterator[Finding]:
         basis=basis,
         expected_source=wrong[0][2] if wrong else None,
         cause="it was set so, or the GPU was reset or replaced and not set again",
+        remedy=" ".join(remedies),
         location=place_of(case, gpu),
         evidence=proof(gpu, *(field for field in _MODES if any(_MODES[field] in text for text in texts))),
     )
 
 
-def _wrong(case: Case, gpu: Gpu, field: str) -> tuple[str, Basis, str] | None:
-    """What is wrong with one mode, by whom, and his words."""
+def _wrong(case: Case, gpu: Gpu, field: str) -> tuple[str, Basis, str, str] | None:
+    """What is wrong with one mode, by whom, his words, and what to do."""
     is_ = getattr(gpu, field)
     machine = case.machine
     wanted = getattr(machine, field) if machine else None
@@ -73,8 +78,18 @@ def _wrong(case: Case, gpu: Gpu, field: str) -> tuple[str, Basis, str] | None:
         basis, source = "kin", "most equal GPUs of this node"
     if is_ is None or wanted is None or is_ == wanted:
         return None
-    by = "of most equal GPUs" if basis == "kin" else f"of {source}"
-    return f"{_MODES[field]} is {_word(is_)}, that {by} is {_word(wanted)}", basis, source
+    by = "most equal GPUs" if basis == "kin" else source
+    return f"{_MODES[field]} is {_word(is_)}, not {_word(wanted)} as on {by}", basis, source, _set(field, wanted)
+
+
+def _set(field: str, wanted: bool | str) -> str:
+    """What sets a mode."""
+    if field == "persistence":
+        return f"Persistence mode: sudo nvidia-smi -i GPU -pm {int(wanted)}, until the next start of the machine."
+    if field == "compute_mode":
+        return f"Compute mode: sudo nvidia-smi -i GPU -c {str(wanted).upper().replace(' ', '_')}."
+    option = f"{'-mig' if field == 'mig' else '-e'} {int(bool(wanted))}"
+    return f"{_MODES[field]}: drain the node, sudo nvidia-smi -i GPU {option}, then reset the GPU."
 
 
 def _word(value: bool | str | None) -> str:

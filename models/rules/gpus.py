@@ -45,7 +45,13 @@ def place_of(case: Case, gpu: Gpu) -> dict[str, str | int | None]:
 def proof(gpu: Gpu, *fields: str) -> tuple[Evidence, ...]:
     """Where the fields stood, of those that were said."""
     known = [(name, value) for name in fields if (value := getattr(gpu, name)) is not None]
-    return tuple(gpu.cites.get(name, Evidence(f"{gpu.key} {name}", str(value))) for name, value in known)
+    return tuple(gpu.cites.get(name, Evidence(f"{gpu.key} {name}", _plain(value))) for name, value in known)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def says(*fields: str) -> Callable[[Case, Gpu], bool]:

@@ -17,6 +17,15 @@ _DAY = 86400.0
 # Corrected errors a day: rasdaemon takes a page out of use for that many (misc/rasdaemon.env, PAGE_CE_THRESHOLD).
 _CORRECTED = 50
 
+_FAILED = (
+    "Drain the node: results of what ran may be wrong. Find the module by its label (sudo ras-mc-ctl --errors, or the "
+    "management controller's log), reseat it, then replace it."
+)
+_CORRECTS = (
+    "Jobs may go on. Find the module by its label (sudo ras-mc-ctl --errors, or the management controller's log); "
+    "reseat or replace it at the next maintenance."
+)
+
 
 def counts_time(case: Case, package: Package) -> bool:
     """Packages whose kernel counts the time: Intel's."""
@@ -58,7 +67,8 @@ def erring(case: Case, node: Node) -> Iterator[Finding]:
     for name in _controllers(case):
         uncorrected, corrected = _latest(case, name, "ue_count"), _latest(case, name, "ce_count")
         if uncorrected and uncorrected.value > 0:
-            yield _finding(name, uncorrected, f"{uncorrected.value:.0f} uncorrected errors of memory since boot")
+            errors = "1 uncorrected error" if uncorrected.value == 1 else f"{uncorrected.value:.0f} uncorrected errors"
+            yield _finding(name, uncorrected, f"{errors} of memory since boot")
         elif corrected and (span := _since(case, corrected, oldest=True)):
             before, seconds = span
             new = corrected.value - (before.value if before else 0)
@@ -78,6 +88,7 @@ def _finding(name: str, counted: Observation, text: str) -> Finding:
         observed=int(counted.value),
         unit="count",
         cause="a memory module or its contacts",
+        remedy=_FAILED if uncorrected else _CORRECTS,
         evidence=(counted.evidence,),
     )
 

@@ -133,7 +133,7 @@ def too_few(case: Case, node: Node) -> Iterator[Finding]:
         code="nic-missing",
         severity="warning" if node.virtual and not own else "critical",
         subject="node",
-        message=f"{len(seen)} RDMA devices, a {machine.name} has {machine.rdma}",
+        message=f"{len(seen)} of the {machine.rdma} RDMA devices of {machine.name} are there",
         expected=machine.rdma,
         observed=len(seen),
         unit="devices",

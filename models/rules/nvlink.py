@@ -17,6 +17,8 @@ from .gpus import called, equals, place_of, proof, subject_of, usual
 from .rule import Rule
 from .wiring import is_alone, is_guest, is_part, nvlinks, product, switched, switches
 
+_BRIDGE = "Drain the node and switch it off. Reseat the bridges between the cards, then replace them, then the card."
+_PART = "Nothing, if this virtual machine was given some GPUs of a board. Else ask whoever runs the host."
 _BOARD = 8  # GPUs of a whole board: a virtual machine with fewer was given a part of one
 
 
@@ -46,11 +48,11 @@ def normal(case: Case, gpu: Gpu) -> Normal | None:
     if known:
         if known.bridged and not gpu.nvlinks:
             return None
-        source = f"a {known.name} has {known.links} NVLinks ({known.source})"
+        source = f"{known.name} has {known.links} NVLinks ({known.source})"
         return Normal(known.links, known.link_rate or gpu.nvlink_rate, "capability", source, known.bridged)
     counts = [other.nvlinks for other in equals(case, gpu)]
     most = usual(counts)
-    if most is None or (not gpu.nvlinks and counts.count(0) > 1):
+    if most is None or (not gpu.nvlinks and (counts.count(0) > 1 or len(counts) % 2)):  # bridges join two: one is left
         return None
     return Normal(most, gpu.nvlink_rate, "kin", f"{counts.count(most)} of {len(counts)} equal GPUs have {most}")
 
@@ -64,9 +66,9 @@ def inactive(case: Case, gpu: Gpu) -> Iterator[Finding]:
     severity, confidence = _grade(case, gpu, wanted)
     lost = wanted.count - active
     down = _down(case, gpu, lost)
-    numbers = f": link{'s' if len(down) > 1 else ''} {', '.join(map(str, down))}" if down else ""
+    numbers = f": link{'s' if len(down) > 1 else ''} {', '.join(map(str, down))}" if down and active else ""
     rate = wanted.rate or 0.0
-    carried = f"; {as_gigabytes(lost * rate)} of {as_gigabytes(wanted.count * rate)} are lost" if rate else ""
+    carried = f"; {as_gigabytes(lost * rate)} of {as_gigabytes(wanted.count * rate)} each way are lost" if rate else ""
     yield Finding(
         code="nvlink-inactive",
         severity=severity,
@@ -80,6 +82,7 @@ def inactive(case: Case, gpu: Gpu) -> Iterator[Finding]:
         basis=wanted.basis,
         expected_source=wanted.source,
         cause=_cause(case, gpu, wanted),
+        remedy=_BRIDGE if wanted.bridged else _PART if severity == "info" else None,
         limits={_link_id(case, f"{gpu.key}/nvlink{number}"): 0.0 for number in down},
         explains=(f"nvlink-fabric-incomplete:{subject_of(gpu)}",) if cut_off(case, gpu) else (),
         location=place_of(case, gpu),
@@ -95,9 +98,23 @@ def _grade(case: Case, gpu: Gpu, wanted: Normal) -> tuple[Severity, Literal["cer
     alike = bool(others) and all(count == gpu.nvlinks for count in others)
     if wanted.basis == "kin" or (wanted.bridged and alike):
         return "warning", "likely"
-    if alike and is_guest(case) and len(others) + 1 < _BOARD:
-        return "warning", "possible"
+    if is_guest(case) and len(others) + 1 < _BOARD:
+        if _part_of_mesh(case, gpu, wanted):
+            return "info", "possible"
+        if alike:
+            return "warning", "possible"
     return "critical", "certain"
+
+
+def _part_of_mesh(case: Case, gpu: Gpu, wanted: Normal) -> bool:
+    """Whether a guest was given some GPUs of a board without switches, whose other links lead to those of other guests.
+
+    Of half a cube mesh of eight V100 two GPUs keep four links and two keep five (nvidia-smi topo -m of a DGX-1).
+    """
+    known = product(case, gpu)
+    joined = [other.nvlinks for other in equals(case, gpu) or [gpu]]
+    cut = all(count is not None and 0 < count < wanted.count for count in joined)
+    return len(joined) > 1 and cut and not (known and known.fabric) and not switched(case, gpu)
 
 
 def _down(case: Case, gpu: Gpu, missing: int) -> list[int]:

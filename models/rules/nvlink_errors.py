@@ -15,6 +15,7 @@ from ..report import Finding
 from ..said import Evidence, Observation
 from .gpus import called, last, place_of, subject_of
 from .rule import Rule
+from .words import missed
 
 # DCGM fails a GPU for one new replay, recovery or symbol error a minute, for an effective bit error rate above 1e-12,
 # and for 100 CRC errors a second: fewer "do not matter" (DcgmHealthWatch.cpp, DcgmGpuHardwareLimits.h). A cycle is
@@ -45,8 +46,9 @@ class _Rise:
 
 
 def counts(case: Case, gpu: Gpu) -> bool:
-    """GPUs whose links were asked for their counters."""
-    return any(one.quantity in _NAMES for one in case.observed.get(gpu.key, ())) or bool(_ratios(case, gpu))
+    """GPUs whose links were asked for their counters, also where they would not say them."""
+    counted = any(one.quantity in _NAMES for one in case.observed.get(gpu.key, ())) or bool(_ratios(case, gpu))
+    return counted or missed(case, "Gpu.nvlink_errors", gpu.key)
 
 
 def errors(case: Case, gpu: Gpu) -> Iterator[Finding]:
@@ -121,4 +123,4 @@ def _ratios(case: Case, gpu: Gpu) -> dict[str, Observation]:
     return found
 
 
-RULES = (Rule("nvlink-errors", Gpu, tuple(f"{quantity}?" for quantity in _NAMES), errors, counts),)
+RULES = (Rule("nvlink-errors", Gpu, ("nvlink_errors?",), errors, counts),)

@@ -16,6 +16,11 @@ from .lost import off_the_bus
 from .rule import Rule
 from .wiring import switches
 
+_REMEDY = (
+    "Drain the node, switch its power off and on again. Read the management controller's log for power and missing "
+    "boards. Replace the board that carries the switch."
+)
+
 
 def whole(case: Case, node: Node) -> bool:
     """The machine itself, where some are seen: guests get parts of boards, and those of NVLink 5 are no functions."""
@@ -35,6 +40,7 @@ def too_few(case: Case, node: Node) -> Iterator[Finding]:
             expected="on the bus",
             observed="none",
             cause="power, a failed switch, or the board that carries it",
+            remedy=_REMEDY,
             evidence=evidence,
         )
     ids = Counter(
@@ -47,14 +53,14 @@ def too_few(case: Case, node: Node) -> Iterator[Finding]:
                 code="nvswitch-error",
                 severity="critical",
                 subject="node",
-                message=f"{ids[board.switch]} NVSwitches, {'a board' if wanted == board.switches else 'boards'} of "
-                f"{board.name} {'has' if wanted == board.switches else 'have'} {wanted}",
+                message=f"{ids[board.switch]} of the {wanted} NVSwitches of {board.name} are there",
                 expected=wanted,
                 observed=ids[board.switch],
                 unit="switches",
                 basis="capability",
                 expected_source=board.source,
                 cause="power, a failed switch, or the board that carries it",
+                remedy=_REMEDY,
                 evidence=(Evidence("PCI functions", ", ".join(seen)),),
             )
 

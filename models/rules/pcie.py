@@ -24,6 +24,11 @@ _CORRECTABLE = 8 / 60 / 16
 _FEWEST = 8  # below, a rate over a short time is chance
 _VIRTUAL_VENDORS = {0x1AF4, 0x15AD, 0x1414}  # adapters that hypervisors make up whole; their links carry nothing
 _EMULATED = "a virtual machine shows {}; its PCI tree is emulated"
+_ALONE = "Nothing needs doing: a single GPU has no peers to be near."
+_KNOWN = (
+    "Nothing is wrong: machines of this type are so. Give NCCL the topology file of the provider (NCCL_TOPO_FILE), "
+    "where its image has not done it."
+)
 _LOOK_ON_HOST = "look on the host, or set trust_virtual_links in the site file"
 
 
@@ -241,7 +246,8 @@ def correctable(
     if start is None or start >= now.at or new < _FEWEST or new / (now.at - start) <= limit:
         return None
     span = f"in {now.at - start:.0f} s" if before else f"in the {(now.at - start) / 3600:.0f} hours since boot"
-    return f"{new:.0f} {what} {span}, more than {60 * limit:.2g} a minute ({now.evidence.text})", before
+    detail = f" ({now.evidence.text})" if now.quantity.startswith("aer_") else ""
+    return f"{new:.0f} {what} {span}, more than {60 * limit:.2g} a minute{detail}", before
 
 
 def _uncorrected(now: Observation, earlier: list[Observation]) -> tuple[str, Observation | None] | None:
@@ -263,10 +269,11 @@ def hidden(case: Case, node: Node) -> Iterator[Finding]:
     kinds = ("gpu", "nic", "nvswitch")
     seen = [f for f in case.of(Pci).values() if kind_of(f) in kinds and f.vendor not in _VIRTUAL_VENDORS]
     lost = [f for f in seen if emulated(f, case.of(Pci))]
-    if not any(kind_of(f) == "gpu" for f in lost):
-        return  # what a virtual NIC alone hangs on costs nobody anything
     # One GPU alone has no peers, and what its own link gives its driver says.
-    harmless = case.machine is not None or sum(kind_of(f) == "gpu" for f in lost) == 1
+    gpus = [f for f in lost if kind_of(f) == "gpu"]
+    if not gpus:
+        return  # what a virtual NIC alone hangs on costs nobody anything
+    harmless = case.machine is not None or len(gpus) == 1
     yield Finding(
         code="pcie-topology-hidden",
         severity="info" if harmless else "warning",
@@ -277,7 +284,8 @@ def hidden(case: Case, node: Node) -> Iterator[Finding]:
         observed=len(lost),
         unit="devices",
         cause="the hypervisor made up the ports above the devices",
-        evidence=tuple(f.cites["pci_class"] for f in lost[:1] if "pci_class" in f.cites),
+        remedy=_ALONE if len(gpus) == 1 else _KNOWN if harmless else None,
+        evidence=tuple(f.cites["pci_class"] for f in gpus[:1] if "pci_class" in f.cites),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from ..case import Case
 from ..gpu_facts import Gpu, GpuPair
 from ..report import Basis, Finding, Severity
+from ..said import Evidence
 from .fabric import explained, outside
 from .gpus import equals
 from .rule import Rule
@@ -17,6 +18,10 @@ from .wiring import is_guest, is_part, nvlinks, product, switched
 _SWITCH = ("PIX", "PXB")  # paths that stay below one PCIe switch
 _FEWEST = 3  # equal pairs that can, of which one that cannot is the odd one
 _MOST_NAMED = 4
+_REGISTRY = (
+    "Find the option: grep -r NVreg /etc/modprobe.d; cat /proc/driver/nvidia/params. Remove it, then reload the driver "
+    "or reboot the node."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ class _Reason:
     severity: Severity = "critical"
     confidence: Literal["certain", "likely"] = "certain"
     basis: Basis | None = None
+    remedy: str | None = None
 
 
 def ends(case: Case, pair: GpuPair) -> tuple[Gpu, Gpu] | None:
@@ -70,7 +76,8 @@ def disabled(case: Case, pair: GpuPair) -> Iterator[Finding]:
         observed=reason.status,
         basis=reason.basis,
         cause=reason.cause,
-        evidence=(seen,) if seen else (),
+        remedy=reason.remedy,
+        evidence=(seen or Evidence(f"{pair.key} {reason.field}", reason.status),),
     )
 
 
@@ -90,7 +97,7 @@ def _reason(case: Case, pair: GpuPair) -> _Reason | None:
         if getattr(pair, field) == "disabled by registry":
             text = "peer access is disabled by a setting of the driver (registry key)"
             cause = "NVreg_RegistryDwords or another option of the nvidia module, in /etc/modprobe.d"
-            return _Reason(text, "disabled by registry", field, cause)
+            return _Reason(text, "disabled by registry", field, cause, remedy=_REGISTRY)
     if pair.nvlink not in (None, "ok", "unknown") and _joined(case, *both):
         cause = "the driver could not set the links up: the fabric's partition, or an error that its log tells"
         return _Reason(f"NVLink joins them and cannot be used ({pair.nvlink})", pair.nvlink, "nvlink", cause)

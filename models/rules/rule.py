@@ -18,6 +18,11 @@ def anything(case: Case, fact: Any) -> bool:
     return True
 
 
+def anywhere(case: Case) -> bool:
+    """Every machine may have it."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """Judged for each thing whose needs were read; so what nobody could read is never ok, by construction.
@@ -25,7 +30,8 @@ class Rule:
     `needs` are fields of the thing ("width"); with a question mark ("carrier?") it is judged without them too, and
     missing them is a gap all the same. Or they are other kinds or their fields ("Port", "Pci.pci_class"): where one
     of those could not be read of anything, the rule is not judged at all. `where` narrows the things; of one that was
-    read in part it says whether the rule *might* concern it. What a judge yields as NotChecked it could not tell.
+    read in part it says whether the rule *might* concern it. `machines` narrows where what could not be read is missed.
+    What a judge yields as NotChecked it could not tell.
     """
 
     code: str
@@ -33,6 +39,7 @@ class Rule:
     needs: tuple[str, ...]
     judge: Judge
     where: Callable[[Case, Any], bool] = anything
+    machines: Callable[[Case], bool] = anywhere
 
     @property
     def required(self) -> tuple[str, ...]:
