@@ -25,8 +25,11 @@ What `linkgauge diagnose` can say: PCIe first, then GPUs, NVLink, NICs, the host
 - **event**: the daemon says it at once. All others are states, said when they stood in two of three cycles.
 - **not judged yet**: the code has its meaning, and this version does not look for it.
 
-In the commands ADDRESS is a PCI address, GPU an index, NIC an RDMA device, PORT its port, NETDEV a network device,
-DISK a block device, PID a process, PEER another node.
+A finding can be less grave than its code: links of a virtual machine that was given half a board, an error of last
+week.
+
+In the commands ADDRESS is a PCI address, GPU an index or a PCI address, NIC an RDMA device, PORT its port, NETDEV a
+network device, DISK a block device, PID a process, PEER another node.
 """
 
 
@@ -52,7 +55,7 @@ def explain(name: str) -> str:
 def findings_page() -> str:
     """Every code in Markdown: a table, and a section for each."""
     rows = (f"| [{name}](#{name}) | {code.says} | {_kind(name, code)} |" for name, code in codes().items())
-    table = "\n".join(("| code | it says | severity |", "|---|---|---|", *rows))
+    table = "\n".join(("| code | it says | usual severity |", "|---|---|---|", *rows))
     sections = ("\n".join(_section(name, code)) for name, code in codes().items())
     return "\n".join((_INTRODUCTION, f"{table}\n", *sections))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 from unicodedata import east_asian_width
@@ -21,6 +22,8 @@ _STYLES = {
     "dim": "2",
     "bold": "1",
 }
+
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]i?B(?:/s)?|GT/s|[MG]Hz|W|s|°C)(?![\w/]))")
 
 
 def painter(colour: bool) -> Paint:
@@ -53,16 +56,19 @@ def cells(text: str) -> int:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns, broken at blanks (textwrap breaks at hyphens too); longer words are cut."""
+    """Lines of at most `width` columns, broken at blanks (textwrap breaks at hyphens too); longer words are cut.
+
+    A number and its unit stay together.
+    """
     lines = [""]
-    for word in text.split(" "):
+    for word in _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text).split(" "):
         for piece in _pieces(word, width):
             joined = f"{lines[-1]} {piece}" if lines[-1] else piece
             if cells(joined) <= width:
                 lines[-1] = joined
             else:
                 lines.append(piece)
-    return lines
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
 def hanging(first: str, text: str, width: int, indent: int | None = None) -> Iterator[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from ..models.catalog import codes
 from ..models.report import Finding, Report
-from ..models.units import as_bytes, as_gigabytes, as_transfers
+from ..models.units import as_bytes, as_gigabytes, as_megahertz, as_transfers
 from .not_checked import gaps
 from .terminal import Paint, hanging, painter, safe, short, wrap
 from .words import counted, device_counts, listed
@@ -19,6 +20,7 @@ _LONGEST = 160  # characters of a line of evidence; the JSON has it whole
 _MOST = 4  # rows of one label, names in one row
 _MOST_MESSAGES = 16  # of alike findings
 _ABOVE = re.compile(r"^sys/devices/\S*/(?=[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/)")  # the address is enough
+_PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _SEVERITIES = ("critical", "warning", "info")
 _CONFIDENCES = ("certain", "likely", "possible")
 _ORIGINS = {"live": "", "capture": "from a capture", "dumps": "from dumps"}
@@ -76,6 +78,7 @@ def _rank(finding: Finding) -> tuple[bool, int, int]:
 
 
 def _block(group: Sequence[Finding], paint: Paint) -> Iterator[str]:
+    group = [_addressed(group[0])] if len(group) == 1 else group
     first = group[0]
     silenced = bool(first.silenced)
     title = "SILENCED" if silenced else first.severity.upper()
@@ -89,6 +92,13 @@ def _block(group: Sequence[Finding], paint: Paint) -> Iterator[str]:
     rows: tuple[tuple[str, Say], ...] = (("reason", lambda f: [f.silenced or ""]),) if silenced else _ROWS
     for label, say in rows:
         yield from _row(label, group, say, paint)
+
+
+def _addressed(finding: Finding) -> Finding:
+    """With commands that name the GPU. Those of several alike say "-i GPU": an index or an address goes there."""
+    if not finding.remedy or not _PCI_ADDRESS.fullmatch(finding.subject):
+        return finding
+    return replace(finding, remedy=finding.remedy.replace("-i GPU", f"-i {finding.subject}"))
 
 
 def _messages(group: Sequence[Finding]) -> Iterator[str]:
@@ -128,11 +138,20 @@ def _subject(finding: Finding) -> str:
 
 
 def _expected(finding: Finding) -> Iterable[str]:
-    if finding.expected_source is None:
+    if finding.expected_source is None or not _compares(finding):
         return []
     number = quantity(finding.expected, finding.unit)
     basis = f" ({finding.basis})" if finding.basis else ""
     return [f"{number + ': ' if number else ''}{finding.expected_source}{basis}"]
+
+
+def _source(finding: Finding) -> Iterable[str]:
+    """Where the meaning of what was logged stands."""
+    return [finding.expected_source] if finding.expected_source and not _compares(finding) else []
+
+
+def _compares(finding: Finding) -> bool:
+    return finding.expected is not None or finding.basis is not None
 
 
 def quantity(value: float | str | None, unit: str | None) -> str:
@@ -141,11 +160,16 @@ def quantity(value: float | str | None, unit: str | None) -> str:
         return ""
     if isinstance(value, str):
         return value
-    units = {"bytes_per_second": as_gigabytes, "transfers_per_second": as_transfers, "bytes": as_bytes}
+    units = {
+        "bytes_per_second": as_gigabytes,
+        "transfers_per_second": as_transfers,
+        "bytes": as_bytes,
+        "hertz": as_megahertz,
+    }
     if unit in units:
         return units[unit](value)
     number = str(value) if isinstance(value, int) else f"{value:g}"
-    return f"{number} {unit.replace('_', ' ')}" if unit and unit != "count" else number
+    return f"{number} {'GPUs' if unit == 'gpus' else unit.replace('_', ' ')}" if unit and unit != "count" else number
 
 
 def _impact(finding: Finding) -> Iterable[str]:
@@ -163,9 +187,10 @@ def _location(finding: Finding) -> Iterable[str]:
 
 
 _ROWS: tuple[tuple[str, Say], ...] = (
-    ("cause", lambda finding: [finding.cause] if finding.cause else []),
+    ("cause", lambda finding: [finding.cause] if finding.cause and finding.cause not in finding.message else []),
     ("expected", _expected),
-    ("seen", lambda finding: [f"{_ABOVE.sub('', one.source)}: {one.text}" for one in finding.evidence]),
+    ("source", _source),
+    ("seen", lambda finding: [f"{_ABOVE.sub('', one.source)}: {one.text or '(empty)'}" for one in finding.evidence]),
     ("explains", lambda finding: [listed([one.replace(":", " of ", 1) for one in finding.explains], _MOST)]
      if finding.explains else []),
     ("impact", _impact),

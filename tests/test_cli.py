@@ -108,6 +108,8 @@ MISTAKES = {
     "capture - --synthetic broken.toml": "--synthetic broken.toml: ",
     "capture - --synthetic unknown.toml": "--synthetic unknown.toml: ",
     "explain link": "no finding has the code 'link'; 'linkgauge explain' lists them",
+    "explain nvlink-inactiv": "no finding has the code 'nvlink-inactiv'; did you mean 'nvlink-inactive'?",
+    "topology --matrix --format json": "--matrix and --rates are text: leave out --format json",
     "completion tcsh": "'tcsh' is not one of 'bash', 'zsh', 'fish'",
 }
 

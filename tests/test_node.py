@@ -11,6 +11,8 @@ from trees import tree
 
 from linkgauge.models.facts import Node
 from linkgauge.models.said import Evidence, NotChecked, Said
+from linkgauge.probes.capture import Recording
+from linkgauge.probes.container import CGROUP
 from linkgauge.probes.entries import Entry, Refused
 from linkgauge.probes.node import read_node
 
@@ -126,12 +128,22 @@ def test_an_arm_guest_without_firmware_strings(path: str, text: str, name: str) 
         ({"proc/1/cgroup": "0::/system.slice/docker-0123.scope"}, "docker"),
         ({"proc/1/cgroup": "0::/"}, "other"),  # nobody but a container has no second process
         ({"proc/1/cgroup": "0::/", "proc/2/comm": "python3"}, "other"),
+        ({"proc/1/cgroup": "9:pids:/lxc/build-7f3a"}, "lxc"),
         ({"proc/1/cgroup": Refused(errno.EACCES, "Permission denied")}, None),  # /proc mounted with hidepid
         ({}, None),
     ],
 )
 def test_containers(files: Mapping[str, Entry], container: str | None) -> None:
     assert read({CPUINFO: X86, **files}) == [Node(key="node", virtual=False, container=container)]
+
+
+def test_a_record_keeps_of_control_groups_what_is_read() -> None:
+    pod = "0::/kubepods.slice/kubepods-pod4c4c4544_0042.slice/cri-containerd-5f1e2d3c4b5a.scope"
+    for cgroups, kept in ((pod, "0::/kubepods"), ("0::/", "0::/"), ("", "")):
+        host = Recording(tree({CPUINFO: X86, CGROUP: cgroups}))
+        told = list(read_node(host))
+        assert host.recorded().entries[CGROUP] == kept
+        assert list(read_node(host.recorded())) == told
 
 
 def test_what_would_not_say() -> None:

@@ -106,8 +106,8 @@ def test_redirected_peers(node: Node, things: tuple[Said, ...], expected: list[t
 def test_redirection_names_its_ports() -> None:
     (found,) = findings(METAL, *below_a_switch(*PAIR, second=("SrcValid",)))
     assert found.message == (
-        f"what GPU {GPU_1} and GPU {GPU_2} send each other goes up to the root complex: ReqRedir and CmpltRedir on at "
-        f"{DOWN_1}"
+        f"what GPU {GPU_1} and GPU {GPU_2} send each other goes up to the root complex: ReqRedir and CmpltRedir are "
+        f"on at {DOWN_1}"
     )
     assert found.evidence == (CITE,)
 

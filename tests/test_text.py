@@ -276,3 +276,17 @@ def test_colour_only_adds_escape_sequences() -> None:
     coloured = as_text(FAILED, colour=True)
     assert "\x1b[1;31mFAILED\x1b[0m" in coloured
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == as_text(FAILED, colour=False)
+
+
+def test_a_number_and_its_unit_stay_together() -> None:
+    assert wrap("its power limit is 700 W", 24) == ["its power limit is 700 W"]
+    assert wrap("its power limit is 700 W", 23) == ["its power limit is", "700 W"]
+    assert wrap("25.0 GB/s of 450.0 GB/s are lost", 20) == ["25.0 GB/s of", "450.0 GB/s are lost"]
+
+
+def test_a_command_names_the_gpu_that_it_is_for() -> None:
+    reset = replace(NARROW, remedy="Reset it: sudo nvidia-smi --gpu-reset -i GPU.")
+    text = as_text(replace(HEALTHY, findings=(reset,)), colour=False)
+    assert f"--gpu-reset -i {NARROW.subject}." in " ".join(text.split())
+    several = replace(HEALTHY, findings=(reset, replace(reset, subject="0000:64:00.0")))
+    assert "--gpu-reset -i GPU." in " ".join(as_text(several, colour=False).split())
