@@ -10,7 +10,8 @@ from ..models.said import NotChecked, Said
 from .host import Host, Unreadable
 
 _LEGAL = re.compile(r",| (?=Inc|Corp|Tech|Electronics|Co\b|Ltd|Limited|Semi|GmbH|/|\[)")  # what follows a maker's name
-_PRODUCT = re.compile(r"(?: |(?=\[[A-Z]+[0-9]))\[([^\[\]]+)\]$")  # behind the chip's name; in 2023 "GH100[H100 SXM5 80GB]"
+# Behind the chip's name; the file of 2023 has "GH100[H100 SXM5 80GB]".
+_PRODUCT = re.compile(r"(?: |(?=\[[A-Z]+[0-9]))\[([^\[\]]+)\]$")
 FILES = ("usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/pci.ids")
 
 
