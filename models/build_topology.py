@@ -56,7 +56,7 @@ def _processors(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
     for name, numa in numas.items():
         number = int(name[4:]) if name[4:].isdecimal() else None
         home = _home(numa, packages, numas)
-        kind = "memory" if home in packages else "interconnect"
+        kind = "internal" if home in packages else "interconnect"
         link = Link(f"{home}>{name}", home, name, kind) if home else None
         yield Device(name, "numa", "", number), link
 

@@ -29,7 +29,10 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One physical link, or a way inside a chip (then it has no rate). Rates in bytes per second from a to b."""
+    """One physical link, or a way inside a chip (then it has no rate). Rates in bytes per second from a to b.
+
+    The memory of a device is a link from it to itself, of the kind "memory".
+    """
 
     id: str
     a: str
@@ -38,6 +41,7 @@ class Link:
     rated: float | None = None  # what both ends can do
     trained: float | None = None  # what it runs at, as far as that was read
     rated_back: float | None = None  # from b to a, where that differs
+    grade: str = ""  # "pcie5x16", "nvlink4", "hbm": links of one grade are as good as each other (catalog/links.toml)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ class Topology:
         """
         bundles: dict[tuple[str, str], list[Link]] = defaultdict(list)
         for link in self.links:
+            if link.a == link.b:
+                continue
             switched = link.kind == "nvlink" and FABRIC in self.by_name and self._is_switch(link.b)
             end = FABRIC if switched else link.b
             bundles[link.a, end].append(link)
@@ -87,6 +93,13 @@ class Topology:
 
     def _is_switch(self, name: str) -> bool:
         return name in self.by_name and self.by_name[name].kind == "nvswitch"
+
+    @cached_property
+    def memory(self) -> Mapping[str, Hop]:
+        """The memory of each device that has one of a known rate, by the device's id."""
+        return {
+            link.a: Hop(link.a, link.a, (link,)) for link in self.links if link.kind == "memory" and link.a == link.b
+        }
 
     @cached_property
     def link_below(self) -> Mapping[str, Link]:

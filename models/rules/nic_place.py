@@ -57,7 +57,7 @@ def remote(case: Case, node: Node) -> Iterator[Finding]:
 
 def _by_package(case: Case, functions: list[Pci]) -> dict[str | None, list[Pci]]:
     """Functions by the processor whose NUMA node they are at; None: not known."""
-    homes = {link.b: link.a for link in case.topology.links if link.kind == "memory"}
+    homes = {link.b: link.a for link in case.topology.links if link.id.startswith("package")}
     found: dict[str | None, list[Pci]] = defaultdict(list)
     for function in functions:
         found[homes.get(f"numa{function.numa}")].append(function)
