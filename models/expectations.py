@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from collections.abc import Hashable, Iterator
+from fnmatch import fnmatchcase
 
 from .case import Case
-from .facts import Pci
-from .link_rates import Attainable, attainable, generation
-from .report import Expectation, Level
-from .routes import Route, rated, route
-from .said import Flow, Observation
-from .shares import shares
+from .predict import able, predict
+from .report import Basis, Expectation, Level
+from .routes import Route, rated
+from .said import COLLECTIVES, Flow, Observation
+from .site import Rate
 from .topology import Hop
-from .units import as_gigabytes
+from .ways import legs
 
 RATES = ("rate", "bus_bandwidth")  # quantities of observations that are judged as levels
-# How far equal flows of one healthy machine lie apart. Links: 8 H200 copies within 0.2 %, 12 A100 pairs within 0.04 %
-# (stas00 ml-engineering; simllm); ten times that. Host memory has no published figure: copies of a few threads
-# vary with placement, so the bound is wide.
+# How far equal flows of one healthy machine lie apart at most. Links: 8 H200 copies within 0.2 %, 12 A100 pairs within
+# 0.04 % (stas00 ml-engineering; simllm); ten times that. Host memory has no published figure: copies of a few threads
+# vary with placement, so the bound is wide. Where a node's own flows scatter more (56 pairs of B200 with 16 MiB:
+# 5.8 %), what is beyond four of their deviations, estimated by the median one, is apart.
 _KIN_LINK, _KIN_MEMORY = 0.02, 0.15
+_DEVIATIONS = 4 * 1.4826  # the median absolute deviation of a normal distribution is 1/1.4826 of its standard deviation
 _BASELINE = 0.03
 # Collectives come within a tenth of their peak between 0.2 and 5 GB (fits of 8xA100 to 8xB200); below, a message is
 # compared with the same size only.
 _LONG = 1 << 30
+_FULL = 64 << 20  # copies of this size reach nine tenths of their rate and more over every link (links.toml, sized)
 _FEWEST_KIN = 3  # others to compare with: among fewer, nobody knows who is the odd one
 
 
@@ -40,23 +44,25 @@ def best_observations(case: Case) -> dict[Flow, Observation]:
 def levels(case: Case) -> tuple[Level, ...]:
     """A level for each flow that was observed."""
     best = best_observations(case)
-    return tuple(_level(case, flow, best) for flow in best)
+    return tuple(level_of(case, flow, best) for flow in best)
 
 
-def _level(case: Case, flow: Flow, best: dict[Flow, Observation]) -> Level:
-    way = way_of(case, flow)
-    tightest = min(way, key=rated, default=None)
+def level_of(case: Case, flow: Flow, best: dict[Flow, Observation] | None = None) -> Level:
+    """What is expected of a flow beside what was observed of it, if it was; `best` as best_observations says."""
+    best = best_observations(case) if best is None else best
+    taken = legs(case.topology, flow)
+    tightest = min((hop for leg in taken for way in leg for hop in way), key=able, default=None)
     return Level(
         op=flow.op,
         ends=flow.ends,
         via=flow.via,
         size=flow.size,
         beside=flow.beside,
-        link_class=_class(case, flow, tightest),
-        rated=_finite(rated(tightest)) if tightest else None,
-        trained=_trained(way),
+        link_class=_class(flow, tightest),
+        rated=_finite(min((sum(min(map(able, way)) for way in leg) for leg in taken), default=float("inf"))),
+        trained=min((sum(rates) for leg in taken if all(rates := [_trained(way) or 0.0 for way in leg])), default=None),
         expected=tuple(expect(case, flow, best)),
-        observed=best[flow].value,
+        observed=best[flow].value if flow in best else None,
     )
 
 
@@ -73,46 +79,70 @@ def expect(case: Case, flow: Flow, best: dict[Flow, Observation]) -> Iterator[Ex
 
 
 def _by_machine(case: Case, flow: Flow) -> Iterator[Expectation]:
+    """What the site says of such flows, on all machines or on those of this type; else what the catalog says."""
+    machine = case.machine
+    ours = machine is not None and machine in case.site.machine
+    for rate in (*case.site.rates, *(machine.rates if machine else ())):
+        if _is_about(case, rate, flow):
+            basis: Basis = "site" if ours or rate in case.site.rates else "profile"
+            yield Expectation(basis=basis, low=rate.low, typical=rate.typical, high=rate.high, source=rate.source)
+            return
     long = flow.size is None or flow.size >= _LONG
-    whole = case.machine is not None and case.machine.gpus in (None, len(flow.ends))
-    if case.machine and long and whole and flow.op in case.machine.bus_bandwidth:
-        low, typical, high = case.machine.bus_bandwidth[flow.op]
-        source = f"{case.machine.name}: {case.machine.source}"
-        basis = "site" if case.machine in case.site.machine else "profile"
-        yield Expectation(basis=basis, low=low, typical=typical, high=high, source=source)  # type: ignore[arg-type]
+    if machine and long and machine.gpus in (None, len(flow.ends)) and flow.op in machine.bus_bandwidth:
+        low, typical, high = machine.bus_bandwidth[flow.op]
+        source = f"{machine.name}: {machine.source}"
+        yield Expectation(basis="site" if ours else "profile", low=low, typical=typical, high=high, source=source)
+
+
+def _is_about(case: Case, rate: Rate, flow: Flow) -> bool:
+    """Rates are those of long messages, one flow at a time."""
+    long = flow.size is None or flow.size >= _FULL
+    alike = rate.op == flow.op and rate.via in ("", flow.via) and len(rate.ends) == len(flow.ends)
+    if not (long and alike) or flow.beside:
+        return False
+    devices = [case.topology.find(end) for end in flow.ends]
+    names = [(end, *((one.id, *one.aliases) if one else ())) for end, one in zip(flow.ends, devices, strict=True)]
+    return all(any(fnmatchcase(name, wanted) for name in known) for known, wanted in zip(names, rate.ends, strict=True))
 
 
 def _by_capability(case: Case, flow: Flow) -> Iterator[Expectation]:
-    """Copies over PCIe: the fair share of the tightest hop, times what good copies reach at its generation."""
-    way = way_of(case, flow)
-    tightest = min(way, key=rated, default=None)
-    reach = _attainable(case, tightest) if tightest else None
-    if flow.op != "copy" or tightest is None or reach is None:
+    """What good machines reach over the links that the flow takes. Of collectives their machine type tells more."""
+    if flow.op in COLLECTIVES:
         return
-    share = shares(case.topology, together(flow), rated).get(flow)
-    if share is None:
-        return
-    yield Expectation(
-        basis="capability",
-        low=reach.low * share,
-        typical=reach.typical * share,
-        high=reach.high * share,
-        bottleneck="+".join(link.id for link in tightest.links),
-        source=f"both ends of {tightest.links[0].id} give {as_gigabytes(share)}; copies reach {reach.typical:.0%} of it"
-        f" ({reach.source})",
-    )
+    reached = predict(case.topology, together(flow)).get(flow)
+    if reached:
+        yield Expectation(
+            basis="capability",
+            low=reached.low,
+            typical=reached.typical,
+            high=reached.high,
+            bottleneck="+".join(link.id for link in reached.bottleneck.links),
+            source=reached.source,
+        )
 
 
 def _by_kin(case: Case, flow: Flow, best: dict[Flow, Observation]) -> Iterator[Expectation]:
-    mine = kinship(case, flow)
-    others = [one.value for other, one in best.items() if other != flow and kinship(case, other) == mine]
+    others = [best[other].value for other in _kin(case, best).get(kinship(case, flow), ()) if other != flow]
     if len(others) < _FEWEST_KIN:
         return
     typical = statistics.median(others)
-    apart = _KIN_MEMORY if len(flow.ends) == 1 else _KIN_LINK
+    scatter = statistics.median(abs(other - typical) for other in others) / typical
+    apart = max(_KIN_MEMORY if len(flow.ends) == 1 else _KIN_LINK, _DEVIATIONS * scatter)
     source = f"median of {len(others)} equal flows of this node"
-    low, high = (1 - apart) * typical, (1 + apart) * typical
+    low, high = max(0.0, 1 - apart) * typical, (1 + apart) * typical
     yield Expectation(basis="kin", low=low, typical=typical, high=high, source=source)
+
+
+def _kin(case: Case, best: dict[Flow, Observation]) -> dict[Hashable, list[Flow]]:
+    """The flows that moved anything, by kinship."""
+    known: dict[Hashable, list[Flow]] | None = case.memo.get("kin")
+    if known is None:
+        known = defaultdict(list)
+        for flow, one in best.items():
+            if one.value:
+                known[kinship(case, flow)].append(flow)
+        case.memo["kin"] = known
+    return known
 
 
 def kinship(case: Case, flow: Flow) -> Hashable:
@@ -128,29 +158,13 @@ def together(flow: Flow) -> list[Flow]:
 
 
 def way_of(case: Case, flow: Flow) -> Route:
-    """The route of a flow between two devices; empty where it has none or more than two ends."""
-    return (route(case.topology, flow.ends[0], flow.ends[1], flow.via) or ()) if len(flow.ends) == 2 else ()
+    """The hops that a flow goes over, those of all its ways; empty where it has none."""
+    return tuple(dict.fromkeys(hop for leg in legs(case.topology, flow) for way in leg for hop in way))
 
 
-def _attainable(case: Case, hop: Hop) -> Attainable | None:
-    """By the generation that both ends of a PCIe hop support."""
-    link = hop.links[0]
-    ends = (case.of(Pci).get(link.a), case.of(Pci).get(link.b))
-    speeds = [end.max_speed for end in ends if end and end.max_speed]
-    number = generation(min(speeds)) if link.kind == "pcie" and speeds else None
-    return attainable(number) if number else None
-
-
-def _class(case: Case, flow: Flow, tightest: Hop | None) -> str:
+def _class(flow: Flow, tightest: Hop | None) -> str:
     """What kind of link limits the flow: "pcie5x16"; the operation where no link does."""
-    if tightest is None:
-        return flow.op
-    link = tightest.links[0]
-    ends = [end for end in (case.of(Pci).get(link.a), case.of(Pci).get(link.b)) if end]
-    speeds = [end.max_speed for end in ends if end.max_speed]
-    widths = [end.max_width for end in ends if end.max_width]
-    number = generation(min(speeds)) if speeds else None
-    return f"pcie{number}x{min(widths)}" if link.kind == "pcie" and number and widths else link.kind
+    return (tightest.links[0].grade or tightest.links[0].kind) if tightest else flow.op
 
 
 def _trained(way: Route) -> float | None:

@@ -26,6 +26,14 @@ class Fact:
     cites: Mapping[str, Evidence] = field(default_factory=dict)  # field -> where it stood
 
 
+# Operations in which every end sends and receives; "-nvls" is reduced in the NVSwitches.
+COLLECTIVES = frozenset(
+    {"all_reduce", "all_reduce-nvls", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather",
+     "scatter", "collective"}
+)  # fmt: skip
+EGRESS = "egress"  # from all ends at once to the NICs that are nearest to each
+
+
 @dataclass(frozen=True, slots=True)
 class Flow:
     """Bytes that move: what a rate is about. Equal flows can be compared, others cannot."""
