@@ -23,6 +23,8 @@ class Node(Fact):
     product: str | None = None  # sys/class/dmi/id/product_name
     board: str | None = None  # sys/class/dmi/id/board_name
     bios: str | None = None  # sys/class/dmi/id/bios_version
+    asset_tag: str | None = None  # sys/class/dmi/id/chassis_asset_tag: some clouds have one for all their machines
+    instance: str | None = None  # run/cloud-init/instance-data.json: the cloud's name for the machine type
     booted: float | None = None  # proc/stat btime, seconds since 1970
     virtual: bool | None = None  # runs under a hypervisor
     hypervisor: str | None = None  # its name: "KVM", "Amazon Nitro", "Microsoft Hyper-V" ...

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from .toml_tables import read_tables
+
+Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
-Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+Few: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
+Numbers: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 Grade: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^pcie[1-7]x(1|2|4|8|12|16|32)$")]
 
 
@@ -20,33 +25,37 @@ class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     low: Positive
     typical: Positive
     high: Positive
-    source: str
+    source: Text
+
+    def __post_init__(self) -> None:
+        _ascending(self.low, self.typical, self.high)
 
 
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A machine type: how it is recognised and what it has. Counts are of whole healthy machines.
 
     It is recognised where all is true that its entry says of `product`, `vendor`, `asset_tag`, `instance`, `gpu` and
-    `functions`.
+    `functions`; one of `product`, `instance`, `gpu` and `functions` must be said. What the cloud's agent wrote down
+    is not there in containers and dumps: an `instance` is passed over then, if the entry has a `gpu` or `functions`
+    besides.
     """
 
-    name: str
-    source: str
+    name: Text
+    source: Text
 
-    product: str | None = None  # DMI product name, a shell pattern: "p5.48xlarge"
-    vendor: str | None = None  # DMI vendor, a shell pattern
-    asset_tag: str | None = None  # DMI chassis asset tag, a shell pattern: "OracleCloud.com"
-    instance: str | None = (
-        None  # the type that the cloud's agent wrote down, a shell pattern: "Standard_ND96isr_H100_v5"
-    )
-    gpu: str | None = None  # a shell pattern of the name of its GPUs
-    functions: dict[str, Count] = {}  # vendor and device -> at least so many: {"1ae0:0042" = 6}
+    product: Text | None = None  # DMI product name, a shell pattern: "p5.48xlarge"
+    vendor: Text | None = None  # DMI vendor, a shell pattern
+    asset_tag: Text | None = None  # DMI chassis asset tag, a shell pattern: "OracleCloud.com"
+    # The type that the cloud's agent wrote down, a shell pattern in small or large letters: "Standard_ND96asr_v4"
+    instance: Text | None = None
+    gpu: Text | None = None  # a shell pattern of the name of its GPUs
+    functions: dict[Numbers, Few] = {}  # vendor and device -> at least so many: {"1ae0:0042" = 6}
 
     gpus: Count | None = None
     links: Count | None = None  # active NVLinks or xGMI links of each GPU; 0: a slice of a machine, without
     rdma: Count | None = None  # RDMA devices
     rdma_rate: Positive | None = None  # bytes per second of a port of each
-    nvme: Count | None = None  # NVMe controllers
+    nvme: Count | None = None  # local NVMe disks for data
     sockets: Count | None = None
     numa: Count | None = None  # NUMA nodes that have CPUs
     # Where the PCI tree is a hypervisor's: grades of the links that it hides ("pcie5x16").
@@ -59,11 +68,22 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     mig: bool | None = None
     ecc: bool | None = None
     persistence: bool | None = None
-    compute_mode: str | None = None  # "default", "exclusive process", "prohibited"
+    compute_mode: Literal["default", "exclusive process", "prohibited"] | None = None
 
     rates: tuple[Rate, ...] = ()  # what flows reach, where that is known better than from its links
-    bus_bandwidth: dict[str, tuple[float, float, float]] = {}  # by collective: low, typical, high in bytes per second
+    bus_bandwidth: dict[str, tuple[Positive, Positive, Positive]] = {}  # by collective: low, typical, high in bytes/s
     healthy: tuple[str, ...] = ()  # what looks wrong on it and is not, in words
+
+    def __post_init__(self) -> None:
+        if not (self.product or self.instance or self.gpu or self.functions):
+            raise ValueError("says nothing to recognise it by: product, instance, gpu or functions")
+        for collective, levels in self.bus_bandwidth.items():
+            _ascending(*levels, where=f"bus_bandwidth: {collective}: ")
+
+    @property
+    def sure(self) -> bool:
+        """Recognised by more than its GPUs, which come in machines of many sizes: its counts hold."""
+        return bool(self.product or self.instance or self.functions or self.vendor or self.asset_tag)
 
 
 class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -77,8 +97,10 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 def read_site(text: str) -> Site:
-    """The site of a TOML file. ValueError says which line or key is wrong."""
-    try:
-        return msgspec.toml.decode(text, type=Site)
-    except msgspec.DecodeError as broken:
-        raise ValueError(str(broken)) from None
+    """The site of a TOML file. ValueError says which line, or which table and key, is wrong."""
+    return read_tables(text, Site)
+
+
+def _ascending(low: float, typical: float, high: float, where: str = "") -> None:
+    if not low <= typical <= high:
+        raise ValueError(f"{where}low {low:g}, typical {typical:g} and high {high:g} do not ascend")

@@ -23,6 +23,6 @@ def unasked(case: Case) -> Iterator[NotChecked]:
         why = "no source asks the GPUs' driver: NVLink, memory errors, clocks and processes were not looked at"
         yield NotChecked(what="Gpu", subject="node", why=why, how="nvidia-smi -q; nvidia-smi nvlink -s")
     unread = any(lost.what in ("Node.product", "Node.vendor") for lost in case.not_checked)
-    if len(gpus) > 1 and case.machine is None and whole(case) is None and not unread:
+    if len(gpus) > 1 and whole(case) is None and not unread:
         why = f"{len(gpus)} were seen, and no machine type says how many there should be"
         yield NotChecked(what="number of GPUs", subject="node", why=why, how="describe the machine in the site file")

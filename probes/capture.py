@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from ..models.report import Origin
 from ..models.said import Said
 from ..models.said_lines import encode
+from .cloud_init import INSTANCE_DATA, instance_type_alone
 from .container import CGROUP, cgroup_marks
 from .entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, Refused
 from .host import Host, Unreadable
@@ -20,6 +21,7 @@ from .settings import STATUS, status_lines
 _PROCESS = re.compile(r"proc/[0-9]+(?=/|$)")
 _PARTS = {
     CGROUP: cgroup_marks,
+    INSTANCE_DATA: instance_type_alone,
     KMSG: relevant,
     STAT: boot_line,
     STATUS: status_lines,
@@ -95,8 +97,10 @@ class Recording:
         for path, entry in self._entries.items():
             if isinstance(entry, str) and path.endswith("/pci.ids"):
                 entries[path] = _cut_down(entry, entries)
-            elif isinstance(entry, str) and path in _PARTS:
-                entries[path] = _PARTS[path](entry)
+        for path, part in _PARTS.items():
+            place = self._places.get(path) or path
+            if isinstance(text := entries.get(place), str):
+                entries[place] = part(text)
         return Recorded(self._taken, entries, dict(self._calls))
 
     def _place(self, path: str) -> str | None:

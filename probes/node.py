@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..models.facts import Node
 from ..models.said import Said
+from .cloud_init import INSTANCE_DATA, instance_type, instance_type_alone
 from .container import container
 from .host import Host, Unreadable
 from .kernel_log import STAT
@@ -18,6 +19,7 @@ _FIELDS = {
     "hostname": "proc/sys/kernel/hostname", "kernel": "proc/sys/kernel/osrelease",
     "vendor": f"{_DMI}/sys_vendor", "product": f"{_DMI}/product_name",
     "board": f"{_DMI}/board_name", "bios": f"{_DMI}/bios_version",
+    "asset_tag": f"{_DMI}/chassis_asset_tag",
 }  # fmt: skip
 # What only virtual machines are called: how the vendor starts, what the product contains, what it runs under.
 _VIRTUAL = (
@@ -49,6 +51,7 @@ def read_node(host: Host) -> Iterator[Said]:
     reading = Reading(host, Node, "node", "")
     dmi = {field: reading.take(field, path, word) for field, path in _FIELDS.items()}
     reading.take("booted", STAT, _boot_time)
+    reading.take("instance", INSTANCE_DATA, instance_type, cited=instance_type_alone)
     vendor, product = dmi["vendor"] or "", dmi["product"] or ""
     named, marked = _named(vendor, product), _marked(host, reading)
     cloud = next((name for start, name in _CLOUDS.items() if vendor.startswith(start)), None)

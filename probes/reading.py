@@ -24,11 +24,21 @@ class Reading:
         self._lost: list[NotChecked] = []
         self.absent: set[str] = set()  # fields whose file is not there
 
-    def take(self, field: str, name: str, parse: Parser = str, *, required: bool = False, means: int = 0) -> Any:
+    def take(
+        self,
+        field: str,
+        name: str,
+        parse: Parser = str,
+        *,
+        required: bool = False,
+        means: int = 0,
+        cited: Callable[[str], str] = str,
+    ) -> Any:
         """Read the file `name` into `field`, and give its value.
 
         An absent file leaves the field None; where it is `required`, it is missed. `means`: the error number that is
-        an answer here (a network device without a link has no speed: EINVAL).
+        an answer here (a network device without a link has no speed: EINVAL). `cited` makes of the file's text the
+        part of it that is cited.
         """
         path = self._path(name)
         try:
@@ -47,7 +57,7 @@ class Reading:
         except ValueError as wrong:
             self.miss(field, f"{path}: {wrong}")
             return None
-        self._cites[field] = Evidence(path, text[:_LONGEST])
+        self._cites[field] = Evidence(path, cited(text)[:_LONGEST])
         return self._fields[field]
 
     def set(self, **fields: Any) -> None:

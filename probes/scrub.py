@@ -19,7 +19,11 @@ from .identities import Identities, has_shape, servers
 from .recorded import Recorded
 
 _HOSTNAME = "proc/sys/kernel/hostname"
-_SERIALS = ("serial", "serial_number", "product_serial", "board_serial", "chassis_serial", "board_asset_tag")
+_SERIALS = (
+    "serial", "serial_number", "product_serial", "board_serial", "chassis_serial", "board_asset_tag",
+    "chassis_asset_tag",
+)  # fmt: skip
+_CLOUD_TAG = "7783-7084-3265-9085-8269-3286-77"  # that of every machine of Azure (systemd, src/basic/virt.c)
 _STAND_IN = re.compile("SERIAL[0-9]{4,}")
 _NETWORK = re.compile(r"nfs4?|cifs|smb3|lustre|ceph|fuse\..+")
 _VERSION = re.compile(r"fw|firmware|version|rev$|release|bios|kernel")  # files and fields: four numbers are no address
@@ -63,7 +67,7 @@ def _serial(path: str, text: str) -> str | None:
     if ours := _STAND_IN.search(serial):
         serial = ours[0]  # what stood around a serial number is none
     known = len(serial) >= 4 and re.search("[0-9]", serial) and "\n" not in serial
-    return serial if known and not has_shape(serial) else None
+    return serial if known and serial != _CLOUD_TAG and not has_shape(serial) else None
 
 
 def _network_devices(path: str, text: str) -> Iterator[str]:

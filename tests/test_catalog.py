@@ -10,7 +10,6 @@ import pytest
 
 from linkgauge.exporters.explain import explain, findings_page, listing
 from linkgauge.models.catalog import codes, machines
-from linkgauge.models.site import Machine
 
 ROOT = Path(__file__).parents[1]
 CONTRACT = ROOT.parent / "shared" / "FINDINGS.md"
@@ -39,13 +38,6 @@ def test_every_code_says_what_somebody_needs_at_night(name: str) -> None:
 
 def test_what_is_vital_is_always_critical() -> None:
     assert {code.severity for code in codes().values() if code.vital} == {("critical",)}
-
-
-@pytest.mark.parametrize("machine", machines(), ids=lambda machine: machine.name)
-def test_a_machine_type_can_be_recognised_and_says_where_it_comes_from(machine: Machine) -> None:
-    assert machine.product or machine.gpu
-    assert machine.source
-    assert all(low <= typical <= high for low, typical, high in machine.bus_bandwidth.values())
 
 
 def test_machine_types_have_names_of_their_own() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import TypeVar
 
 import msgspec
 
 from ..report import Severity
-from ..site import Machine
+from ..site import Machine, Text
+from ..toml_tables import read_tables
+
+T = TypeVar("T")
 
 
 class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -20,7 +24,7 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     steady: bool  # a state, said when it lasts; false: an event, said at once
     confirm: tuple[str, ...]  # commands, cheapest first; a sentence (it ends with a full stop) where no command helps
     fix: tuple[str, ...]  # steps, cheapest first
-    source: str
+    source: Text
 
 
 class _Platforms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,13 +34,21 @@ class _Platforms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def codes() -> Mapping[str, Code]:
     """Every finding code, in the order of the contract."""
-    return msgspec.toml.decode(packaged("codes.toml"), type=dict[str, Code])
+    return load("codes.toml", dict[str, Code])
 
 
 @cache
 def machines() -> tuple[Machine, ...]:
     """The machine types, in the order in which they are to be tried."""
-    return msgspec.toml.decode(packaged("platforms.toml"), type=_Platforms).machine
+    return load("platforms.toml", _Platforms).machine
+
+
+def load(name: str, kind: type[T]) -> T:
+    """A file beside this one as `kind`. ValueError names the file, the table and the key that is wrong."""
+    try:
+        return read_tables(packaged(name), kind)
+    except ValueError as wrong:
+        raise ValueError(f"{name}: {wrong}") from None
 
 
 def packaged(name: str) -> bytes:

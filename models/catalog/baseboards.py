@@ -6,17 +6,18 @@ from functools import cache
 
 import msgspec
 
-from . import packaged
+from ..site import Few, Text
+from . import load
 
 
 class Baseboard(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One baseboard. A machine may have two of them."""
 
     name: str
-    source: str
+    source: Text
     switch: str  # vendor and device of its NVSwitches: "10de:22a3"
-    switches: int
-    gpus: int
+    switches: Few
+    gpus: Few
 
 
 class _Baseboards(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,4 +27,4 @@ class _Baseboards(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def baseboards() -> tuple[Baseboard, ...]:
     """All baseboards that are known."""
-    return msgspec.toml.decode(packaged("baseboards.toml"), type=_Baseboards).baseboard
+    return load("baseboards.toml", _Baseboards).baseboard

@@ -9,7 +9,8 @@ from typing import Literal
 import msgspec
 
 from ..report import Severity
-from . import packaged
+from ..site import Text
+from . import load
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -34,10 +35,10 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     unit: str | None = None
     says: str = ""
     cause: str | None = None
-    source: str
+    source: Text
 
 
 @cache
 def settings() -> Mapping[str, Row]:
     """Every setting by its name."""
-    return msgspec.toml.decode(packaged("settings.toml"), type=dict[str, Row])
+    return load("settings.toml", dict[str, Row])

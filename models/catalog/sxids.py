@@ -8,7 +8,8 @@ from functools import cache
 import msgspec
 
 from ..report import Severity
-from . import packaged
+from ..site import Text
+from . import load
 
 
 class Sxid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -19,7 +20,7 @@ class Sxid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     severity: Severity | None = None
     action: str | None = None
     ends: int | None = None  # the SXid that says that it is over
-    source: str = "NVIDIA, Fabric Manager User Guide, NVSwitch SXid errors"
+    source: Text = "NVIDIA, Fabric Manager User Guide, NVSwitch SXid errors"
 
 
 class _Sxids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,5 +30,5 @@ class _Sxids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def sxids() -> Mapping[int, Sxid]:
     """The SXids by number. Of one that is not here the log's own "Fatal" or "Non-fatal" decides."""
-    rows = msgspec.toml.decode(packaged("sxids.toml"), type=_Sxids).sxid
+    rows = load("sxids.toml", _Sxids).sxid
     return {code: row for row in rows for code in row.codes}

@@ -9,7 +9,8 @@ from typing import Literal
 import msgspec
 
 from ..report import Severity
-from . import packaged
+from ..site import Text
+from . import load
 
 
 class Xid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -22,7 +23,7 @@ class Xid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     clears: Literal["gpu reset", "reboot", "nothing"] = "gpu reset"  # what makes it history
     recovery: bool = False  # the driver sets its recovery action with it: if that is "none", nothing is left to do
     state: str | None = None  # the field of a Gpu that says whether it still holds, and has a check of its own
-    source: str = "NVIDIA, Xid Errors (GPU deployment documentation), Xid catalog"
+    source: Text = "NVIDIA, Xid Errors (GPU deployment documentation), Xid catalog"
 
 
 class _Xids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,5 +33,5 @@ class _Xids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def xids() -> Mapping[int, Xid]:
     """The Xids by number. One that is not here is not known, and nothing is said of it."""
-    rows = msgspec.toml.decode(packaged("xids.toml"), type=_Xids).xid
+    rows = load("xids.toml", _Xids).xid
     return {code: row for row in rows for code in row.codes}

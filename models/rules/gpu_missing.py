@@ -15,6 +15,7 @@ from ..report import Basis, Finding
 from ..said import Evidence
 from .gpus import asked, called, function_of, held, is_lost, place_of, proof, subject_of
 from .log import events, logged, since
+from .profile import profile
 from .rule import Rule
 
 _FELL_OFF = 79  # Xid: the GPU has fallen off the bus
@@ -34,11 +35,9 @@ class Whole:
 
 def whole(case: Case) -> Whole | None:
     """By the machine type; else by the baseboard, which shows by its NVSwitches or by the numbers of its modules."""
-    machine = case.machine
-    if machine and machine.gpus is not None and (machine.product or machine in case.site.machine):
-        # GPUs of one name come in machines of many sizes, so the catalog's types must have been known by more.
-        basis: Basis = "site" if machine in case.site.machine else "profile"
-        return Whole(machine.gpus, machine.name, basis, machine.source)
+    known = profile(case)
+    if known and known.machine.gpus is not None:
+        return Whole(known.machine.gpus, known.machine.name, known.basis, known.source)
     if not _bare(case):
         return None
     return _by_switches(case) or _by_modules(case)

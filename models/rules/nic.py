@@ -12,6 +12,7 @@ from ..report import Basis, Finding, Severity
 from ..said import Evidence
 from ..units import as_gigabits
 from .ports import AnyPort, Role, adapter_name, function_of, kin, network_of, rate_of, real, role_of, up
+from .profile import profile
 from .rule import Rule
 from .words import location
 
@@ -65,7 +66,7 @@ def slow(case: Case, port: AnyPort) -> Iterator[Finding]:
     rate = rate_of(case, port)
     if rate is None or up(port) is not True:
         return
-    able = _both_ends(network_of(case, port)) or _of_kin(case, port)
+    able = _both_ends(network_of(case, port)) or _of_machine(case, port) or _of_kin(case, port)
     if able is None or rate >= able[1]:
         return
     basis, best, source = able
@@ -104,6 +105,15 @@ def _both_ends(port: Net | None) -> tuple[Basis, float, str] | None:
     return "capability", both, source
 
 
+def _of_machine(case: Case, port: AnyPort) -> tuple[Basis, float, str] | None:
+    """What the machine type has, of ports that surely belong to its fabric: others are slower by design."""
+    known = profile(case)
+    role = role_of(case, port)
+    if not (isinstance(port, Port) and known and known.machine.rdma_rate and role and role.severity == "critical"):
+        return None
+    return known.basis, known.machine.rdma_rate, f"{known.machine.name}: {known.source}"
+
+
 def _of_kin(case: Case, port: AnyPort) -> tuple[Basis, float, str] | None:
     """What most equal ports of this node run at."""
     known = [rate for other in kin(case, port) if up(other) and (rate := rate_of(case, other)) is not None]
@@ -117,28 +127,29 @@ def _of_kin(case: Case, port: AnyPort) -> tuple[Basis, float, str] | None:
 
 def counted(case: Case, node: Node) -> bool:
     """Where somebody says how many there should be."""
-    return case.machine is not None and case.machine.rdma is not None
+    known = profile(case)
+    return known is not None and known.machine.rdma is not None
 
 
 def too_few(case: Case, node: Node) -> Iterator[Finding]:
     """Fewer RDMA devices than the machine type has."""
-    machine = case.machine
+    known = profile(case)
     seen = sorted(key for key, adapter in case.of(Rdma).items() if adapter.address)
-    assert machine
+    assert known
+    machine = known.machine
     assert machine.rdma is not None
     if len(seen) >= machine.rdma:
         return
-    own = machine in case.site.machine
     yield Finding(
         code="nic-missing",
-        severity="warning" if node.virtual and not own else "critical",
+        severity="warning" if node.virtual and known.basis == "profile" else "critical",
         subject="node",
         message=f"{len(seen)} of the {machine.rdma} RDMA devices of {machine.name} are there",
         expected=machine.rdma,
         observed=len(seen),
         unit="devices",
-        basis="site" if own else "profile",
-        expected_source=machine.source,
+        basis=known.basis,
+        expected_source=known.source,
         cause="NICs that were not attached when the instance was launched, or whose driver is not loaded"
         if node.virtual
         else "a NIC that is not on the bus, or whose driver is not loaded",

@@ -14,6 +14,7 @@ from ..said import Evidence
 from ..units import as_gigabytes
 from .fabric import cut_off, explained
 from .gpus import called, equals, place_of, proof, subject_of, usual
+from .profile import profile
 from .rule import Rule
 from .wiring import is_alone, is_guest, is_part, nvlinks, product, switched, switches
 
@@ -40,11 +41,16 @@ def may_have(case: Case, gpu: Gpu) -> bool:
 
 
 def normal(case: Case, gpu: Gpu) -> Normal | None:
-    """By the product, else as most equal GPUs of this machine. None: nobody can say, or it needs none.
+    """By the machine type, the product, or its equals. None: nobody can say, or it needs none.
 
     A card without a bridge has no active link, and is as good as its neighbours that have one.
     """
     known = product(case, gpu)
+    said = profile(case)
+    if said and said.machine.links is not None:
+        rate = (known.link_rate if known else None) or gpu.nvlink_rate
+        source = f"{said.machine.name}: {said.source}"
+        return Normal(said.machine.links, rate, said.basis, source, known is not None and known.bridged)
     if known:
         if known.bridged and not gpu.nvlinks:
             return None
@@ -96,6 +102,8 @@ def _grade(case: Case, gpu: Gpu, wanted: Normal) -> tuple[Severity, Literal["cer
         other.nvlinks for other in equals(case, gpu) if other is not gpu and (other.nvlinks or not wanted.bridged)
     ]
     alike = bool(others) and all(count == gpu.nvlinks for count in others)
+    if wanted.basis in ("profile", "site"):
+        return "critical", "certain"
     if wanted.basis == "kin" or (wanted.bridged and alike):
         return "warning", "likely"
     if is_guest(case) and len(others) + 1 < _BOARD:
