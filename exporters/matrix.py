@@ -22,7 +22,7 @@ _LEGEND = {
 }
 _RATES = """\
 Rates: GB/s in one direction that the narrowest link on the way gives; links that are down give
-nothing, and what joins processors is not counted, as nothing says its rate. "-" is not known.
+nothing. What joins processors is not counted: nothing says how many links do. "-" is not known.
 """
 
 

@@ -176,10 +176,11 @@ def _joined(across: Iterable[tuple[Device, list[Link]]]) -> Iterator[str]:
     others: dict[tuple[str, str], list[str]] = {}
     for other, links in across:
         title = "members" if links[0].kind == "member" else _bundle(links)
-        others.setdefault((title, _down(links)), []).append(_there(other, links))
+        itself = links[0].a == links[0].b  # the memory of a device
+        others.setdefault((title, _down(links)), []).append("" if itself else _there(other, links))
     for (title, down), names in others.items():
         to = "" if title == "members" else " each to" if len(names) > 1 else " to"
-        yield f"{title}{to} {', '.join(names)}{down}"
+        yield f"{title}{to} {', '.join(names)}{down}" if names != [""] else title
 
 
 def _there(other: Device, links: Sequence[Link]) -> str:

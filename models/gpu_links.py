@@ -1,4 +1,4 @@
-"""The links of GPUs: NVLink and xGMI to switches and peers, NVLink-C2C and xGMI to the processor.
+"""The links of GPUs: NVLink and xGMI to switches and peers, NVLink-C2C and xGMI to the processor, and to their memory.
 
 Each is a link of its own, so that one of eighteen that is down shows, and all that lead to one switch. A link is rated
 at what both ends can do whether it is active or not; an inactive one is trained at 0.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from .catalog.gpus import Product, product_of
-from .facts import Numa, Pci
+from .facts import Node, Numa, Pci
 from .gpu_facts import Gpu, GpuLink
 from .merge import Facts, of
 from .pci_classes import kind_of
@@ -30,6 +30,7 @@ class _End:
     other: str | None  # the device at the other end; None: nobody says
     active: bool | None
     rate: float | None
+    version: int | None = None  # NVLink's generation
 
 
 def gpu_links(facts: Facts) -> Mapping[str, Link]:
@@ -63,7 +64,25 @@ def _link(ends: list[_End]) -> Link:
     states = {end.active for end in ends}
     rate = min(rates, default=None)
     trained = 0.0 if False in states else rate if True in states else None
-    return Link(ends[0].key, ends[0].at, str(ends[0].other), ends[0].kind, rate, trained)
+    first = ends[0]
+    grade = f"{first.kind}{first.version or ''}" if first.kind in ("nvlink", "c2c") else first.kind  # one generation
+    return Link(first.key, first.at, str(first.other), first.kind, rate, trained, grade=grade)
+
+
+def gpu_memory(facts: Facts) -> Iterator[Link]:
+    """The memory of each GPU whose product is known, also where no driver speaks of it.
+
+    Not of a guest's: without a driver nothing tells a slice of a GPU from a whole one.
+    """
+    functions, node = of(facts, Pci), of(facts, Node).get("node")
+    gpus = {gpu.address if gpu.address in functions else key: gpu for key, gpu in of(facts, Gpu).items()}
+    if not (node and node.virtual):
+        silent = (key for key in functions if key not in gpus and _is_gpu(key, functions))
+        gpus.update((key, Gpu(key=key, address=key)) for key in silent)
+    for name, gpu in gpus.items():
+        product = product_of(gpu, functions)
+        if name and product and product.memory_rate:
+            yield Link(f"{name}/memory", name, name, "memory", product.memory_rate, grade=product.memory_kind)
 
 
 def _ends(gpu: Gpu, facts: Facts) -> Iterator[_End]:
@@ -71,23 +90,24 @@ def _ends(gpu: Gpu, facts: Facts) -> Iterator[_End]:
     functions, numas = of(facts, Pci), of(facts, Numa)
     at = str(gpu.address if gpu.address in functions else gpu.key)
     product = product_of(gpu, functions)
+    version = product.link_version if product else None
     told = [link for link in of(facts, GpuLink).values() if (link.gpu or link.key.partition("/")[0]) == gpu.key]
     kinds = Counter(link.kind for link in told)
     if not kinds["nvlink"]:
         for number in range(gpu.nvlinks or 0):
-            yield _End(f"{gpu.key}/nvlink{number}", "nvlink", gpu, at, FABRIC, None, _rate(gpu, product, None))
+            yield _End(f"{gpu.key}/nvlink{number}", "nvlink", gpu, at, FABRIC, None, _rate(gpu, product, None), version)
     home = _home(gpu, functions, numas)
     count = kinds["c2c"] or gpu.c2c_links or 0
     all_c2c = product.c2c_rate if product else None
-    c2c = gpu.c2c_rate or (all_c2c / count if all_c2c and count else None)
+    c2c = all_c2c / count if all_c2c and count else gpu.c2c_rate
     if not kinds["c2c"]:
         for number in range(count):
-            yield _End(f"{gpu.key}/c2c{number}", "c2c", gpu, at, home, True, c2c)
+            yield _End(f"{gpu.key}/c2c{number}", "c2c", gpu, at, home, True, c2c, version)
     for link in told:
         to_cpu = link.kind == "c2c" or link.remote_kind == "cpu"
         other = home if to_cpu and link.remote not in functions else _other(link, functions)
         rate = c2c if link.kind == "c2c" else _rate(gpu, product, link)
-        yield _End(link.key, link.kind or "nvlink", gpu, at, other, link.active, rate)
+        yield _End(link.key, link.kind or "nvlink", gpu, at, other, link.active, rate, version or link.version)
 
 
 def _rate(gpu: Gpu, product: Product | None, link: GpuLink | None) -> float | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from .facts import HostBridge, Numa, Pci
-from .link_rates import rated
+from .link_rates import generation, rated
 from .pci_classes import card_of, kind_of
 from .topology import Device, Link
 
@@ -47,12 +47,31 @@ def link_of(function: Pci, port: Pci) -> tuple[float | None, float | None]:
 
     Rated is the lower of both ends' maxima. Trained is what the function read, or the port where the function did not.
     """
-    speeds = [end.max_speed for end in (function, port) if end.max_speed is not None]
-    widths = [end.max_width for end in (function, port) if end.max_width is not None]
+    most, lanes = _both_ends(function, port)
     speed = function.speed if function.speed is not None else port.speed
     width = function.width if function.width is not None else port.width
-    able = rated(min(speeds), min(widths)) if speeds and widths else None
+    able = rated(most, lanes) if most is not None and lanes is not None else None
     return able, rated(speed, width) if speed is not None and width is not None else None
+
+
+def grade_of(function: Pci, port: Pci) -> str:
+    """ "pcie5x16", of what both ends can do; "" where neither says, or of a speed that no generation has."""
+    most, lanes = _both_ends(function, port)
+    number = generation(most) if most is not None and lanes else None
+    return f"pcie{number}x{lanes}" if number else ""
+
+
+def _both_ends(function: Pci, port: Pci) -> tuple[float | None, int | None]:
+    """The lower of both ends' maximal speeds and widths; more where the link runs at more.
+
+    Switches were seen that say 5 GT/s of themselves and run at 32 (Oracle's H100 machines).
+    """
+    speeds = [end.max_speed for end in (function, port) if end.max_speed is not None]
+    widths = [end.max_width for end in (function, port) if end.max_width is not None]
+    return (
+        max(min(speeds), function.speed or 0.0) if speeds else None,
+        max(min(widths), function.width or 0) if widths else None,
+    )
 
 
 def emulated(function: Pci, functions: Mapping[str, Pci]) -> bool:
@@ -92,7 +111,8 @@ def pci_links(functions: Mapping[str, Pci], trusted: bool) -> Iterator[Link]:
         elif on_link:
             real = trusted or not emulated(function, functions)
             able, now = link_of(function, functions[parent]) if real else (None, None)
-            yield Link(f"{parent}>{address}", parent, address, "pcie", able, now)
+            grade = grade_of(function, functions[parent]) if real else ""
+            yield Link(f"{parent}>{address}", parent, address, "pcie", able, now, grade=grade)
         else:
             yield Link(f"{parent}>{address}", parent, address, "internal")
 

@@ -156,7 +156,7 @@ OTHER_NAMES = {
 
 @pytest.mark.skipif(not TABLE.is_file(), reason="the table that was collected is not beside this repository")
 def test_the_catalog_has_what_was_collected_but_for_named_differences() -> None:
-    differing: dict[str, dict[str, float | None]] = {}
+    differing: dict[str, dict[str, float | str | None]] = {}
     for row in csv.DictReader(TABLE.read_text().splitlines()):
         one = product(OTHER_NAMES.get(row["gpu"], row["gpu"]))
         listed = re.findall(r"[0-9a-f]{4}:[0-9a-f]{4}", row["pci_ids"])
@@ -167,7 +167,7 @@ def test_the_catalog_has_what_was_collected_but_for_named_differences() -> None:
     assert differing == DIFFERENT
 
 
-def _compared(one: Product, row: dict[str, str]) -> Iterator[tuple[str, float | None, float | None]]:
+def _compared(one: Product, row: dict[str, str]) -> Iterator[tuple[str, float | str | None, float | str | None]]:
     """Field by field, what the catalog and the table say; without what the table leaves open."""
     if row["pcie_gen_max"]:
         yield "pcie", one.pcie, int(row["pcie_gen_max"])
@@ -180,3 +180,4 @@ def _compared(one: Product, row: dict[str, str]) -> Iterator[tuple[str, float | 
     yield "links", one.links, int(links) if links.isdecimal() else 0
     yield "memory", one.memory, memory * (1 << 30)
     yield "memory_rate", one.memory_rate, float(row["mem_BW_GBps"]) * 1e9
+    yield "memory_kind", one.memory_kind, "hbm" if "HBM" in row["mem_type"] else "gddr"

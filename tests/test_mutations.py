@@ -184,7 +184,10 @@ ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
         ("uplink slow", busy("0000:19:00.0", 16e9), ("pcie-link-slow", "0000:19:00.0"), None),
         (
             "uplink built slow",
-            trained("0000:19:00.0", "max_link_speed", "16.0 GT/s PCIe"),
+            both(
+                trained("0000:19:00.0", "max_link_speed", "16.0 GT/s PCIe"),
+                trained("0000:19:00.0", "current_link_speed", "16.0 GT/s PCIe"),
+            ),
             ("pcie-path-bottleneck", "0000:19:00.0"),
             None,
         ),

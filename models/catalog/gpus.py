@@ -5,33 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
+from typing import Literal
 
 import msgspec
 
 from ..facts import Pci
 from ..gpu_facts import Gpu
-from . import packaged
+from ..site import Count, Positive, Text
+from . import load
 
 
 class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One GPU product. Rates in bytes per second and one direction, of bytes rather than signals."""
 
     name: str  # "H100 SXM5 80GB"
-    source: str
+    source: Text
     ids: tuple[str, ...]  # vendor and device: "10de:2330"
     called: tuple[str, ...] = ()  # as its driver calls it: "NVIDIA H100 80GB HBM3"
-    pcie: int  # generation
-    width: int = 16  # lanes
-    links: int = 0  # NVLink, xGMI or another of its kind; of a bridged product, with all its bridges
+    pcie: Count  # generation
+    width: Count = 16  # lanes
+    links: Count = 0  # NVLink, xGMI or another of its kind; of a bridged product, with all its bridges
     link_kind: str = "nvlink"  # "nvlink", "xgmi", "roce", "neuronlink"
-    link_version: int | None = None  # NVLink's generation
-    link_rate: float | None = None  # of one link
+    link_version: Count | None = None  # NVLink's generation
+    link_rate: Positive | None = None  # of one link
     bridged: bool = False  # its links run over bridges that are sold apart: without one, none of them is active
     fabric: bool = False  # its driver says how it joined an NVSwitch fabric: one that has not is broken
-    c2c_rate: float | None = None  # to its Grace processor, all links together
+    c2c_rate: Positive | None = None  # to its Grace processor, all links together
     peers: bool = True  # the driver lets it reach its peers over PCIe
-    memory: int | None = None  # bytes
-    memory_rate: float | None = None
+    memory: Count | None = None  # bytes
+    memory_rate: Positive | None = None
+    memory_kind: Literal["hbm", "gddr"]
 
 
 class _Gpus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,7 +44,7 @@ class _Gpus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def products() -> tuple[Product, ...]:
     """All products that are known."""
-    return msgspec.toml.decode(packaged("gpus.toml"), type=_Gpus).gpu
+    return load("gpus.toml", _Gpus).gpu
 
 
 def product_of(gpu: Gpu, functions: Mapping[str, Pci]) -> Product | None:

@@ -1,0 +1,45 @@
+"""What joins a NIC to the network, from nics.toml: of those whose PCI numbers tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated
+
+import msgspec
+
+from ..facts import Pci
+from ..site import Positive, Text
+from . import load
+
+
+class Nic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A NIC whose numbers fix what network it is for, and perhaps how fast. Rates in bytes per second and direction."""
+
+    name: str
+    source: Text
+    ids: tuple[Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{4}:[0-9a-f]{4}$")], ...]  # vendor and device
+    grade: str  # of its ports: "efa", "slingshot", "omnipath"
+    rate: Positive | None = None  # of a port, where all boards of these numbers have it
+
+
+class _Nics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    nic: tuple[Nic, ...]
+
+
+@cache
+def nics() -> tuple[Nic, ...]:
+    """All that are known."""
+    return load("nics.toml", _Nics).nic
+
+
+def nic_of(function: Pci) -> Nic | None:
+    """The NIC that a PCI function is. None: its numbers are not in the catalog."""
+    if function.vendor is None or function.device is None:
+        return None
+    return _by_number().get(f"{function.vendor:04x}:{function.device:04x}")
+
+
+@cache
+def _by_number() -> Mapping[str, Nic]:
+    return {number: nic for nic in nics() for number in nic.ids}
