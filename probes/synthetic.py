@@ -40,6 +40,7 @@ from .net import read_link_modes
 from .pci_config import read_pci_config
 from .recorded import Recorded
 from .services import read_services
+from .synthetic_amd import write_kfd
 from .synthetic_functions import busy_speeds, pci_ids, write_functions
 from .synthetic_host import write_host
 from .synthetic_net import link_modes, write_net
@@ -70,6 +71,7 @@ def build(text: str) -> Recorded:
     write_net(tree, functions)
     write_storage(tree, node, functions)
     write_driver(tree, node, functions)
+    write_kfd(tree, node, functions)
     write_platform(tree, node)
     tree.put("usr/share/misc/pci.ids", pci_ids(functions))
     for function in functions:

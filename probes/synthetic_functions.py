@@ -97,18 +97,20 @@ def _virtual_function(tree: TreeWriter, function: Function) -> None:
 
 
 def _link(function: Function) -> Mapping[str, str]:
-    """The four link attributes; none where there is no PCIe capability, or no link: inside a root complex."""
+    """The four link attributes; none where there is no PCIe capability."""
     if function.change.lost:
         return _attributes("Unknown", 63, "Unknown", 255)
-    if function.physfn:  # its link is that of the physical function
+    if function.physfn or function.model.handed_on:  # its link is that of the physical function
         return _attributes("Unknown", 0, "Unknown", 0)
-    port, able = function if function.below else function.port, _able(function)
-    if port is None or able is None:
+    able = _able(function)
+    if able is None:
         return {}
-    if port.below and port.below.change.gone:
+    leads_down = function.model.kind == "port" and function.port is None
+    port = function if function.below or leads_down else function.port
+    if port and (port.below is None or port.below.change.gone):
         return _attributes(_speed(2.5), 0, _speed(able[0]), able[1])
-    # A made-up port and the device below it know nothing of each other.
-    ends = [function] if port.model.emulated else [port, port.below or function]
+    # A made-up port and the device below it know nothing of each other; a hypervisor may leave out the port too.
+    ends = [function] if port is None or port.model.emulated else [port, port.below or function]
     speeds, widths = zip(*filter(None, map(_able, ends)), strict=True)
     speed = next((end.change.speed for end in ends if end.change.speed is not None), min(speeds))
     width = next((end.change.width for end in ends if end.change.width is not None), min(widths))

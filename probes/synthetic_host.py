@@ -11,7 +11,7 @@ from .tree_writer import TreeWriter
 _CPUS = "sys/devices/system/cpu"
 _NODES = "sys/devices/system/node"
 _MOST_CPUS, _MOST_NODES = 2048, 64
-_FAR_MEMORY = 80  # from a Grace processor to the memory of its GPU
+_FAR_MEMORY = 80  # from a Grace processor to the memory of its GPU; of another one, as much more as that is away
 
 
 def write_host(tree: TreeWriter, node: Node, taken: int) -> None:
@@ -25,10 +25,17 @@ def write_host(tree: TreeWriter, node: Node, taken: int) -> None:
     for number, service in enumerate(node.services):
         tree.put(f"sys/fs/cgroup/system.slice/{service}.service/cgroup.procs", 1000 + number)
     tree.files("proc/sys/kernel", hostname=node.hostname, osrelease=node.kernel)
-    dmi = {"sys_vendor": node.vendor, "product_name": node.product, "board_name": node.board, "bios_version": node.bios}
+    dmi = {
+        "sys_vendor": node.vendor, "product_name": node.product, "board_name": node.board,
+        "bios_version": node.bios, "chassis_asset_tag": node.asset_tag,
+    }  # fmt: skip
     if any(dmi.values()):
         tree.files("sys/devices/virtual/dmi/id", **{name: text for name, text in dmi.items() if text})
         tree.link("sys/class/dmi/id", "sys/devices/virtual/dmi/id")
+    if node.instance:
+        tree.put(
+            "run/cloud-init/instance-data.json", f'{{"ds": {{"meta_data": {{"instance_type": "{node.instance}"}}}}}}'
+        )
     tree.put("proc/uptime", f"{node.uptime}.00 {node.uptime}.00")
     tree.put("proc/stat", f"btime {taken - node.uptime}")
     tree.put("dev/kmsg", "\n".join(
@@ -85,9 +92,16 @@ def _distance(cpu: Cpu, one: int, other: int) -> int:
     """10 is local (ACPI specification, System Locality Information Table)."""
     if one == other:
         return 10
+    together = _socket(cpu, one) == _socket(cpu, other)
     if max(one, other) >= cpu.sockets * cpu.numa_nodes:
-        return _FAR_MEMORY
-    return cpu.near if one // cpu.numa_nodes == other // cpu.numa_nodes else cpu.far
+        return _FAR_MEMORY if together else _FAR_MEMORY + cpu.far
+    return cpu.near if together else cpu.far
+
+
+def _socket(cpu: Cpu, number: int) -> int:
+    """The socket that a NUMA node belongs to."""
+    further = number - cpu.sockets * cpu.numa_nodes
+    return number // cpu.numa_nodes if further < 0 else further * cpu.sockets // len(cpu.memory_only)
 
 
 def _of_socket(cpu: Cpu, socket: int) -> list[int]:

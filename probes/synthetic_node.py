@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -12,6 +12,9 @@ from .synthetic_models import Lanes, Line, Model, Size, Word
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$")]
 Few = Annotated[int, msgspec.Meta(ge=1, le=64)]
 Numa = Annotated[int, msgspec.Meta(ge=-1, le=1023)]
+Domain = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)]
+# What hangs on the ports of a switch: models, or switches again, as deep as machines are built; "" for an empty port.
+Switch: TypeAlias = list[str | list[str | list[str]]]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1e5)]
 
@@ -26,20 +29,24 @@ class Cpu(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
     memory: Size = 64 << 30  # of a NUMA node
     near: Few = 12  # distance of NUMA nodes in one socket
     far: Annotated[int, msgspec.Meta(ge=10, le=255)] = 21  # distance of NUMA nodes in two
-    memory_only: list[Size] = []  # further NUMA nodes, without CPUs
+    memory_only: list[Size] = []  # further NUMA nodes, without CPUs; equally many of each socket, in their order
     vendor: Line = "GenuineIntel"  # of an Arm processor, its implementer and its part: "0x41", "0xd4f"
     model: Line = "Intel(R) Xeon(R) Platinum 8480C"
 
 
 class Root(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A PCI root, or several alike: what hangs on its bus, on root ports, and on switches below root ports."""
+    """A PCI root, or several alike: what hangs on root ports, on switches below root ports, and on its own bus.
+
+    A virtual machine may have on the bus itself what its hypervisor handed on; in others, such devices have no link.
+    """
 
     bus: Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=255)]], msgspec.Meta(min_length=1)]
-    domain: Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)] = 0
+    domain: Domain | Annotated[list[Domain], msgspec.Meta(min_length=1)] = 0
     numa: Numa = -1
-    integrated: list[str] = []  # models, without a link
-    ports: list[str] = []  # models, each below a root port of its own
-    switches: list[list[str]] = []  # models below each switch
+    slot: Annotated[int, msgspec.Meta(ge=0, le=31)] = 1  # device number of the first on its bus
+    integrated: list[str] = []  # models on its bus
+    ports: list[str] = []  # models, each below a root port of its own; "" for an empty port
+    switches: list[Switch] = []
     port: str = "root-gen5"
     switch: str = "pex89"
 
@@ -134,6 +141,8 @@ class Node(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
     product: Line = ""
     board: Line = ""
     bios: Line = ""
+    asset_tag: Line = ""  # of the chassis
+    instance: Word = ""  # what cloud-init wrote down as the machine type, in the words of EC2
     virtual: bool = False
     iommu: Line = ""  # type of the IOMMU groups: "DMA-FQ", "identity"; "" for none
     uptime: Annotated[int, msgspec.Meta(ge=0, le=10**9)] = 86_400  # seconds

@@ -84,8 +84,8 @@ def wiring(tree: TreeWriter, node: Node, functions: Iterable[Function]) -> Itera
         yield Gpu(key=gpu.key, **{name: getattr(facts[gpu.key], name) for name in _LASTING})
         yield from _far_ends(gpu)
     for a, b in combinations(gpus, 2):
-        joined = _joined(a, b) and {facts[gpu.key].fabric_state for gpu in (a, b)} <= {"completed", None}
-        yield _pair(a, b, joined, node.gpu.p2p)
+        complete = {facts[gpu.key].fabric_state for gpu in (a, b)} <= {"completed", None}
+        yield _pair(a, b, _bridged(a, b) or complete and _switched(a, b), node.gpu.p2p)
 
 
 def _links(gpu: Listed) -> Iterator[GpuLink]:
@@ -108,10 +108,19 @@ def _far_ends(gpu: Listed) -> Iterator[GpuLink]:
             yield GpuLink(key=f"{gpu.key}/nvlink{number}", remote=remote, remote_kind=kind)
 
 
-def _joined(a: Listed, b: Listed) -> bool:
-    """Whether NVLinks lead from one to the other."""
-    far_of_a, far_of_b = ({end for end, up in zip(gpu.ends, gpu.active, strict=True) if up} for gpu in (a, b))
-    return b.function in far_of_a or bool({end for end in far_of_a & far_of_b if not end or end.model.kind != "gpu"})
+def _bridged(a: Listed, b: Listed) -> bool:
+    """Whether NVLinks lead from one straight to the other."""
+    return b.function in _far(a)
+
+
+def _switched(a: Listed, b: Listed) -> bool:
+    """Whether NVLinks lead from one to the other through switches."""
+    return any(end is None or end.model.kind != "gpu" for end in _far(a) & _far(b))
+
+
+def _far(gpu: Listed) -> set[Function | None]:
+    """What the NVLinks that are up lead to."""
+    return {end for end, up in zip(gpu.ends, gpu.active, strict=True) if up}
 
 
 def _pair(a: Listed, b: Listed, joined: bool, refused: str) -> GpuPair:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
+from itertools import count, product
+from typing import TypeAlias
 
 from .synthetic_models import MODELS, Model
 from .synthetic_node import Change, Node, Root
+
+Hanging: TypeAlias = "str | Sequence[Hanging]"  # on a port: a model, a switch with what hangs on it, ""
 
 
 @dataclass(eq=False)
@@ -32,8 +37,9 @@ def place(node: Node) -> list[Function]:
     models = {**MODELS, **node.model}
     found: dict[str, Function] = {}
     for root in node.root:
-        for bus in root.bus:
-            for function in _Root(root, bus, models).functions():
+        domains = root.domain if isinstance(root.domain, list) else [root.domain]
+        for domain, bus in product(domains, root.bus):
+            for function in _Root(root, domain, bus, models).functions():
                 if function.address in found:
                     raise ValueError(f"two devices are at {function.address}: leave more buses between the roots")
                 found[function.address] = function
@@ -50,54 +56,69 @@ def place(node: Node) -> list[Function]:
 class _Root:
     """One PCI root: buses are counted through it from left to right, as firmware does."""
 
-    def __init__(self, root: Root, bus: int, models: Mapping[str, Model]) -> None:
-        self._root, self._models = root, models
-        self._bus, self._last, self._slots = bus, bus, 0
+    def __init__(self, root: Root, domain: int, bus: int, models: Mapping[str, Model]) -> None:
+        self._root, self._domain, self._models = root, domain, models
+        self._bus, self._last, self._slots = bus, bus, count(root.slot)
 
     def functions(self) -> Iterator[Function]:
         """Root ports with what is below them, then what sits on the root bus."""
-        folder = f"sys/devices/pci{self._root.domain:04x}:{self._bus:02x}"
-        for model in self._root.ports:
-            port = self._port(self._root.port, folder, self._bus, self._slot())
-            yield from (port, *self._device(model, port.folder, self._next(), 0, port))
-        for models in self._root.switches:
-            port = self._port(self._root.port, folder, self._bus, self._slot())
-            yield from (port, *self._switch(models, port))
-        for model in self._root.integrated:
-            yield from self._device(model, folder, self._bus, self._slot(), None)
+        folder = f"sys/devices/pci{self._domain:04x}:{self._bus:02x}"
+        for hanging in (*self._root.ports, *self._root.switches):
+            port = self._port(self._root.port, folder, self._bus, next(self._slots))
+            yield from (port, *self._below(hanging, port))
+        for name in self._root.integrated:
+            yield from self._device(name, folder, self._bus, next(self._slots), None)
 
-    def _switch(self, models: list[str], port: Function) -> Iterator[Function]:
-        upstream = self._port(self._root.switch, port.folder, self._next(), 0)
-        upstream.port, port.below = port, upstream
-        yield upstream
+    def _below(self, hanging: Hanging, port: Function) -> Iterator[Function]:
+        """What hangs on a port: a device, a switch, a card with a switch of its own, or nothing."""
+        if not isinstance(hanging, str):
+            yield from self._switch(self._root.switch, [partial(self._below, one) for one in hanging], port)
+        elif not hanging:
+            self._next()
+        elif own := self._model(hanging).switch:
+            yield from self._switch(own, [partial(self._card, hanging)], port)
+        else:
+            yield from self._card(hanging, port)
+
+    def _card(self, name: str, port: Function) -> Iterator[Function]:
+        return self._device(name, port.folder, self._next(), 0, port)
+
+    def _switch(
+        self, name: str, hang: Sequence[Callable[[Function], Iterator[Function]]], port: Function
+    ) -> Iterator[Function]:
+        """The upstream port, with what shares its chip, and the downstream ports; `hang` makes what is below each."""
+        upstream, *others = self._card(name, port)
+        yield from (self._is_port(upstream, name), *others)
         inside = self._next()
-        for number, model in enumerate(models):
-            downstream = self._port(self._root.switch, upstream.folder, inside, number)
-            yield from (downstream, *self._device(model, downstream.folder, self._next(), 0, downstream))
+        for number, below in enumerate(hang):
+            downstream = self._port(name, upstream.folder, inside, number)
+            yield from (downstream, *below(downstream))
 
     def _port(self, name: str, folder: str, bus: int, slot: int) -> Function:
-        port = next(self._device(name, folder, bus, slot, None))
-        if port.model.kind != "port":
-            raise ValueError(f"{name} is a {port.model.kind}, not a port")
-        return port
+        return self._is_port(next(self._device(name, folder, bus, slot, None)), name)
+
+    def _is_port(self, function: Function, name: str) -> Function:
+        if function.model.kind != "port":
+            raise ValueError(f"{name} is a {function.model.kind}, not a port")
+        return function
 
     def _device(self, name: str, folder: str, bus: int, slot: int, port: Function | None) -> Iterator[Function]:
         """The functions of a device; the first is at the end of the link."""
-        if name not in self._models:
-            raise ValueError(f"no model is called {name!r}; there are {', '.join(sorted(self._models))}")
         if slot > 31:
             raise ValueError(f"bus {bus:#04x} has no room for a device number {slot}")
-        model = self._models[name]
-        for number in range(model.functions):
-            address = f"{self._root.domain:04x}:{bus:02x}:{slot:02x}.{number}"
-            function = Function(address, f"{folder}/{address}", model, self._root.numa, port)
+        model = self._model(name)
+        further = [self._model(model.second)] if model.second else []
+        for number, one in enumerate([model] * model.functions + further):
+            address = f"{self._domain:04x}:{bus:02x}:{slot:02x}.{number}"
+            function = Function(address, f"{folder}/{address}", one, self._root.numa, port)
             if port and port.below is None:
                 port.below = function
             yield function
 
-    def _slot(self) -> int:
-        self._slots += 1
-        return self._slots
+    def _model(self, name: str) -> Model:
+        if name not in self._models:
+            raise ValueError(f"no model is called {name!r}; there are {', '.join(sorted(self._models))}")
+        return self._models[name]
 
     def _next(self) -> int:
         self._last += 1

@@ -170,6 +170,40 @@ def test_both_ends_of_a_link_say_how_it_is_trained(change: str, port: list[str],
     assert files(machine, GPU, *LINK) == gpu
 
 
+def test_what_hangs_on_a_root_is_placed_as_firmware_counts() -> None:
+    machine = build("""
+[model.chip]
+kind = "port"
+id = "11f8:4128"
+speed = 16
+width = 2
+second = "ast"
+
+[[root]]
+domain = [0, 3]
+bus = [0x10]
+slot = 0
+switch = "chip"
+ports = ["", "efa1"]
+switches = [["pm9a3", ["", "efa1"]]]
+integrated = ["h100"]
+""")
+    places = [
+        "10:00.0", "10:01.0", "10:02.0", "10:03.0", "12:00.0", "13:00.0", "13:00.1", "14:00.0", "14:01.0", "15:00.0",
+        "16:00.0", "16:00.1", "17:00.0", "17:01.0", "19:00.0",
+    ]  # fmt: skip
+    assert machine.list("sys/bus/pci/devices") == [
+        f"{domain}:{place}" for domain in ("0000", "0003") for place in places
+    ]
+    empty = ["2.5 GT/s PCIe", "0", "32.0 GT/s PCIe", "16"]
+    assert files(machine, "0003:10:00.0", *LINK) == empty
+    assert files(machine, "0003:13:00.0", *LINK) == ["16.0 GT/s PCIe", "2", "16.0 GT/s PCIe", "2"]
+    assert files(machine, "0003:10:03.0", *LINK) == ["32.0 GT/s PCIe", "16", "32.0 GT/s PCIe", "16"]
+    nested = fact(machine, Pci, "0003:19:00.0")
+    assert isinstance(nested, Pci)
+    assert (nested.parent, nested.max_width, nested.width) == ("0003:17:01.0", 16, 2)
+
+
 def test_made_up_ports_and_the_devices_below_them_contradict_each_other() -> None:
     machine = node("vm-p5")
     assert files(machine, "0000:46:04.0", *LINK) == ["2.5 GT/s PCIe", "1", "2.5 GT/s PCIe", "1"]
@@ -247,7 +281,7 @@ device.eth2.enabled = false
         ("[cpu]\nsockets = 0", "Expected `int` >= 1 - at `$.cpu.sockets`"),
         ("[cpu]\nsockets = 64\ncores = 512", "65536 CPUs in 64 NUMA nodes: 2048 and 64 are the most"),
         ("taken = 1066-10-14T09:00:00Z", "taken in 1066: a capture is from this age"),
-        ("[[root]]\nbus = [0]\nports = ['h101']", "no model is called 'h101'; there are 990pro, a100"),
+        ("[[root]]\nbus = [0]\nports = ['h101']", "no model is called 'h101'; there are 7450, 990pro, a100"),
         ("[[root]]\nbus = [0]\nport = 'h100'\nports = ['h100']", "h100 is a gpu, not a port"),
         ("[[root]]\nbus = [254]\nswitches = [['h100']]", "the root at bus 0xfe has no bus left for all of its devices"),
         ("[[root]]\nbus = [1, 1]\nports = ['h100']", "two devices are at 0000:01:01.0"),
@@ -264,6 +298,11 @@ device.eth2.enabled = false
         ("[[root]]\nbus = [1]\nports = ['efa']\n[device.efa_0]\nrate = 3", "efa_0: no lanes have a rate of 3 Gb/s"),
         ("[[root]]\nbus = [1]\nintegrated = ['ahci', 'efa']\n[device.sda]\nvfs = 120\n[device.efa_0]\nvfs = 120",
          "a virtual function would be at"),
+        ("[[root]]\nbus = [0]\nswitches = [[[[['efa']]]]]", "Expected `str`, got `array`"),
+        ("[[root]]\nbus = [0]\nswitch = 'efa'\nswitches = [['h100']]", "efa is a nic, not a port"),
+        ("[[root]]\nbus = [0]\nslot = 31\nintegrated = ['ast', 'ast']", "bus 0x00 has no room for a device number 32"),
+        ("[[root]]\nbus = [0]\ndomain = []", "Expected `array` of length >= 1 - at `$.root[0].domain`"),
+        ("[[root]]\nbus = [0]\ndomain = [1, 1]\nports = ['efa']", "two devices are at 0001:00:01.0"),
         ("a = " + "[" * 100_000, "the description is nested too deeply"),
     ],
 )  # fmt: skip
@@ -274,7 +313,7 @@ def test_what_makes_no_node_is_said_in_a_sentence(text: str, message: str) -> No
 
 
 DEVICES = st.sampled_from(sorted(name for name, model in MODELS.items() if model.kind != "port"))
-SOME = st.lists(DEVICES, max_size=3).map(list)
+SOME = st.lists(DEVICES | st.just(""), max_size=3).map(list)
 CHANGES = st.sampled_from([
     "speed = 2.5", "width = 8", "width = 0", "max_speed = 16", "max_width = 4", "busy_speed = 5", "lost = true",
     'driver = ""', "numa = 1", 'slot = "1"', 'label = "a b"', "vfs = 3", "errors = {RxErr = 1}", "up = false",
@@ -290,7 +329,8 @@ def descriptions(draw: st.DrawFn) -> str:
     lines = ["[cpu]", *cpu]
     for bus in range(draw(st.integers(0, 3))):
         lines += ["[[root]]", f"bus = [{bus * 0x40}]", f"numa = {bus - 1}", f"ports = {draw(SOME)}"]
-        lines += [f"switches = {draw(st.lists(SOME, max_size=2))}", f"integrated = {draw(SOME)}"]
+        lines += [f"switches = {draw(st.lists(st.lists(DEVICES | SOME, max_size=3), max_size=2))}"]
+        lines += [f"integrated = {draw(st.lists(DEVICES, max_size=3))}"]
         lines += [f'port = "{draw(st.sampled_from(["root-gen3", "aws-port"]))}"']
     addresses = build("\n".join(lines)).list("sys/bus/pci/devices")
     for address in draw(st.lists(st.sampled_from(addresses), max_size=4, unique=True)) if addresses else ():
