@@ -255,7 +255,9 @@ def test_a_folder_of_dumps(tmp_path: Path) -> None:
     (tmp_path / "c.txt").mkdir()
     host = Live(str(tmp_path), "dumps")
     unknown, *rows, refused = [one for source in sources(["a.txt", "b.txt", "c.txt"]) for one in source(host)]
-    assert unknown == NotChecked(what="dump", subject="a.txt", why="in no form that is known here (read are: nccl)")
+    assert unknown == NotChecked(
+        what="dump", subject="a.txt", why="in no form that is known here (read are: nccl, nccl_topo)"
+    )
     assert [one.value for one in rows if isinstance(one, Observation)] == [bus * 1e9 for _, _, bus in ROWS]
     assert refused == NotChecked(what="dump", subject="c.txt", why="Is a directory")
 

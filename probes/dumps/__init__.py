@@ -8,11 +8,11 @@ from functools import partial
 
 from ...models.said import NotChecked, Said
 from ..host import Host, Unreadable
-from . import nccl
+from . import nccl, nccl_topo
 
 Source = Callable[[Host], Iterator[Said]]
 
-FAMILIES = (nccl,)
+FAMILIES = (nccl, nccl_topo)
 
 
 def sources(names: list[str]) -> list[Source]:

@@ -1,0 +1,271 @@
+"""Topologies as NCCL and RCCL write and read them (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE), and as clouds ship them.
+
+Source of the form: NVIDIA/nccl src/graph/xml.cc and topo.cc at v2.30.7, ROCm/rccl of the same names.
+
+Such a file tells structure, not state. A `link_speed` is the most that a link can do; in dumps of older versions it is
+what a GPU's ran at, maybe at rest, and in files that were typed in by hand it is a guess: nothing here is a trained
+speed. It is that of the link, not of the device, and so is kept at the port above.
+
+NCCL leaves ports out: a switch is one <pci>, its upstream port, and what is below its downstream ports is below that.
+Between each <pci> and what is above it stands a port here, "0000:17:00/port", which has no address of its own; then the
+tree has the shape of any other, and uplinks are shared. Host bridges are left out too: all that is directly below a
+<cpu>, which is a NUMA node, is below one bridge, "numa0/pci". How many packages there are is not told: all NUMA nodes
+belong to one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...models.facts import HostBridge, Net, Numa, Package, Pci, Port, Rdma
+from ...models.gpu_facts import Gpu, GpuLink
+from ...models.pci_classes import AMD, NVIDIA, card_of
+from ...models.said import Evidence, Fact, NotChecked, Said
+from ...models.units import from_megabits
+from ..parsers import count, decimal, hexadecimal, pcie_speed, pcie_width, shown
+from ..xml_elements import Element, elements
+
+BRIDGE, NVSWITCH = 0x060400, 0x068000
+_ROOT = re.compile(r"<system\s[^<>]*\bversion\s*=")
+_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
+_NOWHERE = 0xFFFF  # the vendor and the device of what is not there; typed-in switches have them
+_REMOTE = {"0x068000": "switch", "0x068001": "cpu", "0x03": "gpu", "0x12": "gpu"}  # how a tclass begins
+# Generations by compute capability: data sheets of P100, V100, A100, RTX A6000, H100, B200 and B300.
+_NVLINK_OF_SM = {60: 1, 70: 2, 80: 3, 86: 3, 90: 4, 100: 5, 103: 5}
+_MOST_LINKS = 64  # of one GPU
+_GUESSED = 10_000  # Mb/s: what NCCL's sockets say of a network device whose speed they cannot read (net_socket.cc)
+
+
+def recognise(text: str) -> bool:
+    """Whether the text holds a <system version=...>."""
+    return _ROOT.search(text) is not None
+
+
+def read(name: str, text: str, at: float) -> Iterator[Said]:
+    """NUMA nodes, the PCI tree, GPUs and their links, and network devices; of a file that was cut, what came before.
+
+    `at` is not used: a topology holds at no moment in particular.
+    """
+    del at
+    reading = _Reading(name)
+    for one in elements(name, text):
+        yield from [one] if isinstance(one, NotChecked) else reading.element(one)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What the elements so far were. What is below something that could not be placed is left out with it."""
+
+    name: str
+    places: dict[Element, str] = field(default_factory=dict)  # the key of the fact that each element became
+    numa: dict[str, int | None] = field(default_factory=dict)  # the NUMA node of each bridge and function
+    said: set[str] = field(default_factory=set)  # keys of bridges, functions, ports and GPUs
+    links: dict[str, int] = field(default_factory=dict)  # how many each GPU has so far
+    host: str | None = None
+    version: str = "1"
+
+    def element(self, one: Element) -> Iterator[Said]:
+        """The facts that an element holds."""
+        readers: Mapping[str, Callable[[Element], Iterator[Said]]] = {
+            "system": self._system, "cpu": self._cpu, "pci": self._pci, "gpu": self._gpu, "nvlink": self._link,
+            "xgmi": self._link, "c2c": self._c2c, "nic": self._nic, "net": self._net,
+        }  # fmt: skip
+        read = readers.get(one.tag)
+        known = one.tag in ("system", "cpu") or (one.above is not None and one.above in self.places)
+        if read and known:
+            try:
+                yield from read(one)
+            except ValueError as wrong:
+                why = f"{one.where.source}: <{one.tag}>: {wrong}; it and what is below it is left out"
+                yield NotChecked(what="dump", subject=self.name, why=why)
+
+    def _system(self, one: Element) -> Iterator[Said]:
+        self.version = one.said.get("version", "1")
+        return iter(())
+
+    def _cpu(self, one: Element) -> Iterator[Said]:
+        """A NUMA node and its bridge. NVIDIA's rack-scale machines put the trays of a whole rack into one file."""
+        host = one.said.get("host_hash", "")
+        self.host = host if self.host is None else self.host
+        if host != self.host:
+            raise ValueError(f"a <cpu> of another host ({shown(host)}) than the first")
+        number = decimal(one.said.get("numaid", "-1"))
+        bridge = "pci" if number < 0 else f"numa{number}/pci"
+        self.places[one], self.numa[bridge] = bridge, None if number < 0 else number
+        yield from _fact(Package, "package0", one, vendor=("vendor", _name))
+        if number >= 0:
+            shifted = one.said.get("affinity_offset", "0") != "0"  # the mask does not begin at CPU 0
+            yield from _fact(Numa, f"numa{number}", one, cpus=("" if shifted else "affinity", _cpus))
+        if bridge not in self.said:
+            self.said.add(bridge)
+            yield HostBridge(key=bridge, numa=self.numa[bridge], cites={"numa": one.where})
+
+    def _pci(self, one: Element) -> Iterator[Said]:
+        """A function, and the port above it that the file leaves out."""
+        above = self.places[_above(one)]
+        address = _address(one.said.get("busid", ""))
+        if address in self.said:
+            raise ValueError(f"a second <pci> of {address}")
+        self.places[one], self.numa[address] = address, self.numa[above]
+        port = f"{card_of(address)}/port"
+        if port not in self.said:
+            yield from _fact(
+                Pci, port, one, {"parent": above, "pci_class": BRIDGE, "numa": self.numa[above]},
+                max_speed=("link_speed", _speed), max_width=("link_width", _width),
+            )  # fmt: skip
+        self.said |= {address, port}
+        known = {"parent": port, "numa": self.numa[above], "vendor": self._maker(one)}
+        yield from _fact(
+            Pci, address, one, known, pci_class=("class", _class),
+            vendor=("vendor", _number), device=("device", _number), subvendor=("subsystem_vendor", _number),
+            subdevice=("subsystem_device", _number),
+        )  # fmt: skip
+
+    def _maker(self, one: Element) -> int | None:
+        """Of a GPU that stands there without: RCCL's files have another version than NCCL's."""
+        gpu = one.said.get("class", "").startswith(("0x03", "0x12"))
+        if not gpu or "vendor" in one.said:
+            return None
+        return AMD if self.version == "2" else NVIDIA
+
+    def _gpu(self, one: Element) -> Iterator[Said]:
+        address = self.places[_above(one)]
+        key = f"gpu{count(one.said.get('dev', ''))}"
+        if key in self.said:  # a rank more on the same GPU, or a part of it
+            return
+        self.said.add(key)
+        self.places[one] = key
+        yield Gpu(key=key, address=address, cites={"address": one.where})
+
+    def _link(self, one: Element) -> Iterator[Said]:
+        """NVLink or xGMI: as many links as `count` says. NCCL leaves out those that are down."""
+        gpu = self.places[_above(one)]
+        target, tclass = one.said.get("target", ""), one.said.get("tclass", "")
+        kind = next((kind for begun, kind in _REMOTE.items() if tclass.startswith(begun)), None)
+        remote = None if target.lower().startswith("fffffff:") else _address(target)
+        if kind == "switch" and remote and remote not in self.said:
+            self.said.add(remote)
+            yield Pci(key=remote, pci_class=NVSWITCH, vendor=NVIDIA, cites={"pci_class": one.where})
+        version = _NVLINK_OF_SM.get(_sm(_above(one))) if one.tag == "nvlink" else None
+        first, more = self.links.get(gpu, 0), _links(one)
+        if first + more > _MOST_LINKS:
+            raise ValueError(f"a GPU has no {first + more} links")
+        self.links[gpu] = first + more
+        for number in range(first, first + more):
+            yield GpuLink(
+                key=f"{gpu}/{one.tag}{number}", gpu=gpu, kind=one.tag, remote=remote,
+                remote_kind=kind or (None if remote else "switch"), version=version,
+                cites={"remote": one.where},
+            )  # fmt: skip
+
+    def _c2c(self, one: Element) -> Iterator[Said]:
+        """To the processor: `bw` is that of one link in MB/s."""
+        gpu = self.places[_above(one)]
+        rate = ("bw", lambda text: count(text) * 1e6 or None)
+        yield from _fact(Gpu, gpu, one, {"c2c_links": _links(one)}, c2c_rate=rate)
+
+    def _nic(self, one: Element) -> Iterator[Said]:
+        self.places[one] = self.places[_above(one)]
+        return iter(())
+
+    def _net(self, one: Element) -> Iterator[Said]:
+        """A port of an RDMA device; or a network device that sockets use, which is port 0."""
+        place, name = self.places[_above(one)], _name(one.said.get("name", ""))
+        if name is None:
+            raise ValueError("a <net> without a name")
+        address = {"address": None if place.endswith("pci") else place}
+        number = count(one.said.get("port", "1"))
+        if number == 0:
+            yield from _fact(Net, name, one, address, speed=("speed", lambda text: _rate(text, _GUESSED)))
+            return
+        yield from _fact(Rdma, name, one, address)
+        if "port" in one.said:
+            yield from _fact(Port, f"{name}/{number}", one, {"device": name}, rate=("speed", _rate))
+
+
+def _above(one: Element) -> Element:
+    assert one.above is not None
+    return one.above
+
+
+def _fact(
+    kind: type[Fact], key: str, one: Element, known: Mapping[str, Any] | None = None,
+    **takes: tuple[str, Callable[[str], Any]],
+) -> Iterator[Said]:  # fmt: skip
+    """A fact with some fields `known`, and some that stand in attributes; a NotChecked for each that cannot be read."""
+    fields = {name: value for name, value in (known or {}).items() if value is not None}
+    cites: dict[str, Evidence] = dict.fromkeys(fields, one.where)
+    for name, (attribute, parse) in takes.items():
+        try:
+            value = parse(one.said[attribute]) if attribute in one.said else None
+        except ValueError as wrong:
+            why = f"{one.where.source}: {attribute}: {wrong}"
+            yield NotChecked(what=f"{kind.__name__}.{name}", subject=key, why=why)
+            continue
+        if value is not None:
+            fields[name], cites[name] = value, one.where
+    yield kind(key=key, cites=cites, **fields)
+
+
+def _address(text: str) -> str:
+    """As the kernel writes it; NVML has eight digits of domain and capitals."""
+    found = _ADDRESS.fullmatch(text.lower())
+    if not found:
+        raise ValueError(f"{shown(text)} is not a PCI address")
+    return f"{int(found[1], 16):04x}:{found[2]}:{found[3]}.{found[4]}"
+
+
+def _speed(text: str) -> float | None:
+    """ "32 GT/s", "32.0 GT/s PCIe", "32 GT/s PCIe/s": NCCL compares how it begins; "" is not known."""
+    return pcie_speed(re.sub(r"(GT/s).*", r"\1", text)) if text else None
+
+
+def _width(text: str) -> int | None:
+    """Lanes; 0 and "" are not known."""
+    return pcie_width(text) if text else None
+
+
+def _class(text: str) -> int:
+    """ "0x030200"; NCCL writes "0x03" where it knows no more."""
+    hexadecimal(text)
+    return int(text[2:8].ljust(6, "0"), 16)
+
+
+def _number(text: str) -> int | None:
+    return None if (number := hexadecimal(text)) == _NOWHERE else number
+
+
+def _name(text: str) -> str | None:
+    if not text.isprintable():
+        raise ValueError(f"{shown(text)} is not a name")
+    return text.strip() or None
+
+
+def _cpus(text: str) -> tuple[int, ...]:
+    """ "0000ffff,00000000", as a cpumap in sysfs: groups of 32 CPUs, the last is the first."""
+    if not re.fullmatch(r"[0-9a-fA-F]{1,8}(,[0-9a-fA-F]{1,8}){0,255}", text):
+        raise ValueError(f"{shown(text)} is not a mask of CPUs")
+    groups = [int(group, 16) for group in reversed(text.split(","))]
+    return tuple(32 * n + bit for n, group in enumerate(groups) for bit in range(32) if group >> bit & 1)
+
+
+def _rate(text: str, guessed: int | None = None) -> float | None:
+    """Mb/s as bytes per second; not known where it is not positive."""
+    speed = decimal(text)
+    return from_megabits(speed) if speed > 0 and speed != guessed else None
+
+
+def _sm(gpu: Element) -> int:
+    """The compute capability of a GPU; RCCL has a number of units there, which is larger than any."""
+    text = gpu.said.get("sm", "")
+    return int(text) if re.fullmatch(r"[0-9]{2,3}", text) and "gcn" not in gpu.said else 0
+
+
+def _links(one: Element) -> int:
+    number = count(one.said.get("count", ""))
+    if number > _MOST_LINKS:
+        raise ValueError(f"a GPU has no {number} links")
+    return number

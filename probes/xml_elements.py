@@ -1,0 +1,73 @@
+"""The elements of an XML text, one after the other, with the line that each begins in.
+
+XML of others is not to be trusted: a DOCTYPE, which is where entities that grow without bound are made, ends the
+reading, and so do nesting and numbers that no machine has. What stands before the place that is wrong is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from xml.parsers import expat
+
+from ..models.said import Evidence, NotChecked
+
+_DEEPEST, _MOST = 64, 5_000  # elements; NCCL takes 256 of each of the 18 hosts of a rack
+_NEWLINE = re.compile(r"\r\n|\r|\n")  # as expat counts lines
+_LONGEST = 200  # characters of a line that is cited
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Element:
+    """A tag with its attributes; `where` cites the line in which it begins."""
+
+    tag: str
+    said: Mapping[str, str]
+    above: Element | None
+    where: Evidence
+
+
+class _Refused(Exception):
+    """What we do not read though it may be XML."""
+
+
+def elements(name: str, text: str) -> Iterator[Element | NotChecked]:
+    """The elements from the top, each before those in it; last a NotChecked where the text ends or breaks too soon."""
+    found: list[Element] = []
+    why = _parse(name, text, found)
+    yield from found
+    if why:
+        yield NotChecked(what="dump", subject=name, why=why)
+
+
+def _parse(name: str, text: str, found: list[Element]) -> str | None:
+    """Append the elements to `found`; why it ended before the end of the text, or None."""
+    lines = _NEWLINE.split(text)
+    open_now: list[Element] = []
+    parser = expat.ParserCreate("utf-8")
+
+    def begin(tag: str, said: dict[str, str]) -> None:
+        if len(open_now) >= _DEEPEST:
+            raise _Refused(f"elements are nested deeper than {_DEEPEST}")
+        if len(found) >= _MOST:
+            raise _Refused(f"more than {_MOST} elements")
+        number = parser.CurrentLineNumber
+        where = Evidence(f"{name}:{number}", lines[number - 1][: 4 * _LONGEST].strip()[:_LONGEST])
+        open_now.append(Element(tag, said, open_now[-1] if open_now else None, where))
+        found.append(open_now[-1])
+
+    def end(tag: str) -> None:
+        open_now.pop()
+
+    def doctype(*_: object) -> None:
+        raise _Refused("it has a DOCTYPE, which is not read")
+
+    parser.StartElementHandler, parser.EndElementHandler, parser.StartDoctypeDeclHandler = begin, end, doctype
+    try:
+        parser.Parse(text.encode("utf-8", "replace"), True)
+    except expat.ExpatError as wrong:
+        return f"line {wrong.lineno}: {expat.ErrorString(wrong.code)}; what stands before that was read"
+    except _Refused as refused:
+        return f"line {parser.CurrentLineNumber}: {refused}"
+    return None
