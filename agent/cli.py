@@ -16,13 +16,16 @@ import click
 from .. import __version__
 
 if TYPE_CHECKING:
-    from ..models.case import Case
-    from ..models.report import Context, Report
-    from .inputs import Input
+    from ..models.report import Context
 
 EXIT = {"ok": 0, "degraded": 1, "failed": 2, "unknown": 3}
 BAD_INPUT, OUR_BUG = 64, 70  # EX_USAGE and EX_SOFTWARE of sysexits.h
 INTERRUPTED, READER_LEFT = 130, 141  # as shells show what SIGINT and SIGPIPE ended
+OPS = (  # as in Flow.op: completion must not wait for the model
+    "copy", "copy-sm", "read", "write", "send", "triad", "stream-copy", "egress", "all_reduce", "all_reduce-nvls",
+    "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter",
+)  # fmt: skip
+VIA = ("nvlink", "xgmi", "c2c", "pcie", "host", "net")
 
 
 class Commands(click.Group):
@@ -82,6 +85,12 @@ def _codes(context: object, parameter: object, begun: str) -> list[str]:
     return [code for code in codes() if code.startswith(begun)]
 
 
+def _machines(context: object, parameter: object, begun: str) -> list[str]:
+    from ..models.catalog import machines
+
+    return [machine.name for machine in machines() if machine.name.startswith(begun)]
+
+
 def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options of every command that looks at a node."""
     texts = {
@@ -118,36 +127,97 @@ def diagnose(
 
     Needs no root. Measures for some seconds if the node is idle, unless --passive is given.
     """
+    from . import looking
+
     with clear_errors():
-        report = _report(root, source, site, passive, context)
-    _write(_as_text(report, output) if form == "text" else _as_json(report), output)
+        report = looking.report_of(root, source, site, passive, context)
+    _write(looking.told(report, form, colour=output is None and sys.stdout.isatty()), output)
     sys.exit(EXIT[report.verdict])
 
 
 @main.command()
 @from_options
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "nccl-xml"]), default="text",
+    help="nccl-xml is what NCCL and RCCL read with NCCL_TOPO_FILE.  [default: text]",
+)  # fmt: skip
+@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
 @click.option("--matrix", is_flag=True, help="How GPUs and NICs reach each other, as nvidia-smi topo -m prints it.")
 @click.option("--rates", is_flag=True, help="The matrix with GB/s in one direction instead of types of path.")
-def topology(root: str, source: str | None, site: str | None, form: str, matrix: bool, rates: bool) -> None:
+def topology(
+    root: str, source: str | None, site: str | None, form: str, output: str | None, matrix: bool, rates: bool
+) -> None:
     """Show what is in this node and what its links carry."""
-    if form == "json" and (matrix or rates):
-        raise click.UsageError("--matrix and --rates are text: leave out --format json")
+    if form != "text" and (matrix or rates):
+        raise click.UsageError(f"--matrix and --rates are text: leave out --format {form}")
+    from . import looking
+
     with clear_errors():
-        case = _case(root, source, site)
-    if form == "json":
-        import msgspec
+        case = looking.case_of(root, source, site)
+    _write(looking.shown(case, "rates" if rates else "matrix" if matrix else form), output)
 
-        _write(msgspec.json.format(msgspec.json.encode(case.topology), indent=2).decode(), None)
-    elif matrix or rates:
-        from ..exporters.matrix import as_matrix
-        from ..models.matrix import matrix as matrix_of
 
-        _write(as_matrix(matrix_of(case), rates), None)
-    else:
-        from ..exporters.tree import as_tree
+@main.command(short_help="Say what links and ways should give, and what holds them.")
+@click.argument("ends", nargs=-1)
+@from_options
+@click.option("--op", metavar="OP", type=click.Choice(OPS), help=f"{', '.join(OPS)}.  [default: what fits the ends]")
+@click.option("--via", type=click.Choice(VIA), help="What the way must go over.")
+@click.option("--size", metavar="BYTES", help="Of one message: 64MiB, 1G, 4096.  [default: as long as it takes]")
+@click.option("--concurrent", is_flag=True, help="All flows run at once, and share the links that they have in common.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
+def expect(
+    ends: tuple[str, ...], root: str, source: str | None, site: str | None, op: str | None, via: str | None,
+    size: str | None, concurrent: bool, form: str,
+) -> None:  # fmt: skip
+    """Say what each level of this node should give, from GPU memory to disks; or what flows between ENDS get, and why.
 
-        _write(as_tree(case.topology), None)
+    \b
+    linkgauge expect                              the whole node
+    linkgauge expect GPU0 NIC3                    one way, hop by hop
+    linkgauge expect gpu0 gpu1 --via host         through host memory
+    linkgauge expect numa0                        one memory
+    linkgauge expect 'gpu*->numa*' --concurrent   many flows at once
+    linkgauge expect 'gpu*' --op all_reduce       a collective
+    """  # noqa: D301 (click wants the character itself)
+    with clear_errors():
+        from .expecting import expect as expecting
+        from .looking import case_of
+
+        _write(expecting(case_of(root, source, site), ends, op, via or "", size, concurrent, form), None)
+
+
+@main.command(short_help="Show or write what a type of machine should have.")
+@click.argument("machine", required=False, shell_complete=_machines)
+@from_options
+@click.option("--list", "every", is_flag=True, help="The machine types that are known.")
+@click.option("--from-node", is_flag=True, help="Write a type for the site file from this node, which was accepted.")
+@click.option("--name", metavar="NAME", default="our-node", help="What to call it.  [default: our-node]")
+@click.option("--passive", is_flag=True, help="Read only: measure nothing.")
+@click.option("--anyway", is_flag=True, help="Also from a node with findings.")
+@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
+def profile(
+    machine: str | None, root: str, source: str | None, site: str | None, every: bool, from_node: bool, name: str,
+    passive: bool, anyway: bool, output: str | None,
+) -> None:  # fmt: skip
+    """Show what MACHINE should have, or the type that this node is recognised as; or write one from this node.
+
+    What --from-node writes is TOML for the site file: counts, rates of ports, modes of GPUs, and, where the node is
+    idle, what its flows reached. Nodes like it are judged by that before any catalog.
+    """
+    with clear_errors():
+        from . import inputs, looking, profiling
+
+        if sum((every, from_node, machine is not None)) > 1:
+            raise click.UsageError("MACHINE, --list and --from-node exclude each other")
+        if every:
+            text = profiling.listing(inputs.site(site))
+        elif machine:
+            text = profiling.shown(machine, inputs.site(site))
+        elif from_node:
+            text = profiling.accepted(inputs.of(root, source), inputs.site(site), name, passive, anyway)
+        else:
+            text = profiling.recognised(looking.case_of(root, source, site))
+    _write(text, output)
 
 
 @main.command(short_help="Record this node as text, to look at it elsewhere.")
@@ -195,49 +265,6 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind
     _write(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source(), None)
-
-
-def _report(root: str, source: str | None, site: str | None, passive: bool, context: Context) -> Report:
-    from .inputs import site as site_of
-    from .pipeline import diagnose as run
-    from .progress import shown
-    from .sources import measure, measure_nothing
-
-    given = _input(root, source)
-    probes = measure if given.host.origin == "live" and root == "/" and not passive else measure_nothing
-    with shown(given.readers, probes) as (readers, measured):
-        return run(given.host, readers, measured, site_of(site), context=context)
-
-
-def _case(root: str, source: str | None, site: str | None) -> Case:
-    from .inputs import site as site_of
-    from .pipeline import look
-    from .progress import shown
-    from .sources import measure_nothing
-
-    given = _input(root, source)
-    with shown(given.readers, measure_nothing) as (readers, _):
-        return look(given.host, readers, site_of(site))
-
-
-def _input(root: str, source: str | None) -> Input:
-    from . import inputs
-
-    if source is not None and root != "/":
-        raise inputs.BadInput("--from and --root exclude each other: one is a recording, the other a machine")
-    return inputs.live(root) if source is None else inputs.given(source)
-
-
-def _as_text(report: Report, output: str | None) -> str:
-    from ..exporters.text import as_text
-
-    return as_text(report, colour=output is None and sys.stdout.isatty())
-
-
-def _as_json(report: Report) -> str:
-    from ..exporters.json import as_json
-
-    return as_json(report)
 
 
 def _write(text: str, path: str | None) -> None:

@@ -32,6 +32,13 @@ class Input:
     readers: tuple[Source, ...]
 
 
+def of(root: str, source: str | None) -> Input:
+    """What the options --root and --from name. Raises BadInput."""
+    if source is not None and root != "/":
+        raise BadInput("--from and --root exclude each other: one is a recording, the other a machine")
+    return live(root) if source is None else given(source)
+
+
 def live(root: str) -> Input:
     """The machine that we run on, or the one whose root is mounted at `root`. Raises BadInput."""
     if root != "/":

@@ -91,20 +91,33 @@ def diagnose(
 
     `context` says whose limits are met: those of a job, or of nobody in particular.
     """
+    return examine(host, readers, probes, site, baseline, context)[1]
+
+
+def examine(
+    host: Host,
+    readers: Iterable[Source],
+    probes: Callable[[Report], Iterable[Source]],
+    site: Site,
+    baseline: Iterable[Observation] = (),
+    context: Context = "host",
+) -> tuple[Case, Report]:
+    """As `diagnose`, with the case that was judged."""
     said = ask_all(readers, host)
     known = tuple(baseline)
 
-    def now() -> Report:
-        return judge(assemble(said, site, host.now(), baseline=known, origin=host.origin, context=context))
+    def now() -> tuple[Case, Report]:
+        case = assemble(said, site, host.now(), baseline=known, origin=host.origin, context=context)
+        return case, judge(case)
 
-    report = now()
+    case, report = now()
     for _ in range(2):
         further = [one for probe in probes(report) for one in ask(probe, host)]
         if not further:
             break
         said += further
-        report = now()
-    return report
+        case, report = now()
+    return case, report
 
 
 def cycle(host: Host, due: Mapping[str, Source], site: Site, memory: Memory) -> tuple[Memory, Report]:

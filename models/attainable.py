@@ -24,8 +24,10 @@ from .catalog.links import Links, Measured, links
 _MARGINS = (0.10, 0.06, 0.03)
 _BORROWED = 0.9  # of the low of another grade or operation
 # What an operation that nobody measured is closest to. Others (of memories: read, triad, d2d) are close to nothing.
-_CLOSE = {"copy-far": "copy", "through": "copy", "send": "copy", "staged": "copy", "disk-read": "copy",
-          "disk-write": "copy", "all_gather": "all_reduce", "reduce_scatter": "all_reduce"}  # fmt: skip
+# The next is tried where a grade has none of the one before.
+_CLOSE = {"copy-far": ("copy",), "through": ("copy",), "staged": ("copy",), "disk-read": ("copy",),
+          "disk-write": ("copy",), "send": ("write", "copy"), "write": ("send",), "all_gather": ("all_reduce",),
+          "reduce_scatter": ("all_reduce",)}  # fmt: skip
 _NETWORK = {"write", "read", "send"}  # over PCIe these are copies by the NIC's engine
 ABOVE_THE_WIRE = {"all_reduce-nvls"}  # bus bandwidth of a reduction in the switches is no rate of a link
 
@@ -80,8 +82,8 @@ def _operations(grade: str, op: str) -> Iterable[tuple[str, bool]]:
     yield op, True
     if grade.startswith("pcie") and op in _NETWORK:
         yield "copy", True
-    if op in _CLOSE:
-        yield _CLOSE[op], False
+    for other in _CLOSE.get(op, ()):
+        yield other, False
 
 
 def _rows(measured: Iterable[Measured], grade: str, op: str, towards: str, duplex: bool) -> list[Measured]:

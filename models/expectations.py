@@ -8,13 +8,15 @@ from collections.abc import Hashable, Iterator
 from fnmatch import fnmatchcase
 
 from .case import Case
-from .predict import able, predict
+from .load import able
+from .predict import Prediction, predict
 from .report import Basis, Expectation, Level
-from .routes import Route, rated
+from .routes import RateOf, Route, rated
 from .said import COLLECTIVES, Flow, Observation
+from .shares import fill
 from .site import Rate
 from .topology import Hop
-from .ways import legs
+from .ways import Leg, legs
 
 RATES = ("rate", "bus_bandwidth")  # quantities of observations that are judged as levels
 # How far equal flows of one healthy machine lie apart at most. Links: 8 H200 copies within 0.2 %, 12 A100 pairs within
@@ -59,8 +61,8 @@ def level_of(case: Case, flow: Flow, best: dict[Flow, Observation] | None = None
         size=flow.size,
         beside=flow.beside,
         link_class=_class(flow, tightest),
-        rated=_finite(min((sum(min(map(able, way)) for way in leg) for leg in taken), default=float("inf"))),
-        trained=min((sum(rates) for leg in taken if all(rates := [_trained(way) or 0.0 for way in leg])), default=None),
+        rated=_share(flow, taken, able),
+        trained=_share(flow, taken, _trained),
         expected=tuple(expect(case, flow, best)),
         observed=best[flow].value if flow in best else None,
     )
@@ -111,14 +113,16 @@ def _by_capability(case: Case, flow: Flow) -> Iterator[Expectation]:
         return
     reached = predict(case.topology, together(flow)).get(flow)
     if reached:
-        yield Expectation(
-            basis="capability",
-            low=reached.low,
-            typical=reached.typical,
-            high=reached.high,
-            bottleneck="+".join(link.id for link in reached.bottleneck.links),
-            source=reached.source,
-        )
+        yield capability(reached)
+
+
+def capability(reached: Prediction) -> Expectation:
+    """A prediction as what its links let one expect."""
+    bottleneck = "+".join(link.id for link in reached.bottleneck.links)
+    return Expectation(
+        basis="capability", low=reached.low, typical=reached.typical, high=reached.high, bottleneck=bottleneck,
+        source=reached.source,
+    )  # fmt: skip
 
 
 def _by_kin(case: Case, flow: Flow, best: dict[Flow, Observation]) -> Iterator[Expectation]:
@@ -167,11 +171,12 @@ def _class(flow: Flow, tightest: Hop | None) -> str:
     return (tightest.links[0].grade or tightest.links[0].kind) if tightest else flow.op
 
 
-def _trained(way: Route) -> float | None:
-    known = ([link.trained for link in hop.links if link.trained is not None] for hop in way)
-    trained = [sum(rates) for hop, rates in zip(way, known, strict=True) if len(rates) == len(hop.links)]
-    return min(trained, default=None)
+def _share(flow: Flow, taken: tuple[Leg, ...], rate: RateOf) -> float | None:
+    """What the flow alone gets at those rates; None where none of them is known."""
+    share = fill({flow: taken}, rate).get(flow)
+    return share.rate if share else None
 
 
-def _finite(rate: float) -> float | None:
-    return None if rate == float("inf") else rate
+def _trained(hop: Hop) -> float:
+    known = [link.trained for link in hop.links if link.trained is not None]
+    return sum(known) if len(known) == len(hop.links) else float("inf")

@@ -12,7 +12,10 @@ from .topology import Device, Topology
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The way between two devices: "NV18", "XGMI", "PIX" ...; and what its narrowest hop carries."""
+    """The way between two devices: "NV18", "XGMI", "PIX" ...; and what its narrowest hop carries.
+
+    What joins processors is not counted: of it is known what the least of boards have, and it is shared by all.
+    """
 
     type: str
     rate: float | None  # bytes per second in one direction, over the links that are up; None: no rate is known
@@ -46,7 +49,7 @@ def ways(topology: Topology, source: str) -> Mapping[str, Way]:
         joined = _joined(route)
         if joined is None and name not in by_pcie:
             continue
-        rate = min(map(active, route), default=float("inf"))
+        rate = min((active(hop) for hop in route if hop.links[0].kind != "interconnect"), default=float("inf"))
         found[name] = Way(joined or _over_pcie(topology, by_pcie[name]), None if rate == float("inf") else rate)
     return found
 
@@ -73,7 +76,8 @@ def nearest(topology: Topology, gpu: str) -> Iterator[tuple[Nic, Way]]:
 
 
 def _distance(way: Way) -> tuple[int, float]:
-    return PATH_TYPES.index(way.type), -(way.rate or 0.0)
+    nearness = PATH_TYPES.index(way.type) if way.type in PATH_TYPES else 0  # over NVLink or xGMI
+    return nearness, -(way.rate or 0.0)
 
 
 def natural(name: str) -> list[tuple[int, str]]:

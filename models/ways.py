@@ -101,16 +101,16 @@ def _collective(topology: Topology, flow: Flow, rate: RateOf) -> tuple[Leg, ...]
     ranks = [device.id for end in flow.ends if (device := topology.find(end))]
     if len(ranks) < 2 or len(ranks) < len(flow.ends):
         return ()
-    found = [_peers_of(topology, rank, ranks, rate) for rank in ranks]
+    found = [_peers_of(topology, rank, ranks, flow.via, rate) for rank in ranks]
     if all(found):
         return tuple(found)
     ring = [route(topology, a, b, flow.via, rate) for a, b in zip(ranks, ranks[1:] + ranks[:1], strict=True)]
     return tuple((way,) for way in ring if way) if all(ring) else ()
 
 
-def _peers_of(topology: Topology, rank: str, ranks: list[str], rate: RateOf) -> Leg:
+def _peers_of(topology: Topology, rank: str, ranks: list[str], via: str, rate: RateOf) -> Leg:
     """The hops by which a rank leaves to the others; none where one of them is not joined to it."""
-    near = routes(topology, rank, "", rate)
+    near = routes(topology, rank, via, rate)
     ways = [near.get(other) for other in ranks if other != rank]
     if not all(way and way[0].links[0].kind in _PEERS for way in ways):
         return ()

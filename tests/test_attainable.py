@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.attainable import ABOVE_THE_WIRE, attainable, family
 from linkgauge.models.catalog.links import Links, Measured, links
+from linkgauge.models.toml_tables import read_tables
 
 GRADES = sorted({row.grade for row in links().measured} | set(links().like))
 OPS = sorted({row.op for row in links().measured})
@@ -110,3 +111,21 @@ def test_between_the_two_known_formulas() -> None:
             reach = attainable(f"pcie{generation}", "copy", towards)
             assert reach
             assert 0.76 < reach.typical < 0.896
+
+
+ROW = 'grade = "pcie4", rate = 1e9, of = 2e9, platform = "a", source = "b"'
+
+
+@pytest.mark.parametrize(
+    ("row", "wrong"),
+    [
+        (ROW.replace("rate", "rat"), "measured 1: rat: unknown key; did you mean rate?"),
+        (ROW.replace("1e9", "-1e9"), "measured 1: rate: expected float > 0.0"),
+        (ROW.replace(', source = "b"', ""), "measured 1: source: missing"),
+        (ROW + ', towards = "up"', "measured 1: towards: invalid enum value 'up'"),
+    ],
+)
+def test_a_row_with_a_mistake_is_refused_by_table_and_key(row: str, wrong: str) -> None:
+    with pytest.raises(ValueError, match=".") as refused:
+        read_tables(f"measured = [{{{row}}}]\nsized = []\n[like]\n", Links)
+    assert str(refused.value) == wrong

@@ -125,7 +125,7 @@ def test_messages_of_a_mebibyte_do_not_reach_the_rate() -> None:
     rate = predict(MACHINE, [long])[long].typical
     found = predict(MACHINE, [short])[short]
     assert 0.45 * rate < found.low < found.typical < found.high < 0.8 * rate
-    assert "64% of that with messages of 1048576 bytes" in found.source
+    assert "64% of that with messages of 1.05 MB" in found.source
 
 
 def test_a_few_bytes_take_the_latency() -> None:

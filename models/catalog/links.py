@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from . import packaged
+from ..site import Text
+from . import load
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -22,8 +23,8 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     rate: Positive
     of: Positive
     floor: bool = False  # what an operator asks of healthy machines, which give at least that
-    platform: str  # measured on: one vote each
-    source: str
+    platform: Text  # measured on: one vote each
+    source: Text
 
 
 class Sized(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -34,8 +35,8 @@ class Sized(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     half: Positive | None = None  # bytes
     ninety: Positive | None = None  # bytes
     latency: Positive | None = None  # seconds that a message of a few bytes takes
-    platform: str
-    source: str
+    platform: Text
+    source: Text
 
 
 class Links(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -49,4 +50,4 @@ class Links(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 @cache
 def links() -> Links:
     """What was measured of links."""
-    return msgspec.toml.decode(packaged("links.toml"), type=Links)
+    return load("links.toml", Links)

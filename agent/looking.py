@@ -1,0 +1,62 @@
+"""What commands look at, and how they show it."""
+
+from __future__ import annotations
+
+import sys
+
+from ..models.case import Case
+from ..models.report import Context, Report
+from . import inputs
+from .pipeline import diagnose, look
+from .progress import shown as watched
+from .sources import measure, measure_nothing
+
+
+def report_of(root: str, source: str | None, site: str | None, passive: bool, context: Context) -> Report:
+    """The report of this machine, or of what was given instead. Raises BadInput."""
+    given = inputs.of(root, source)
+    probes = measure if given.host.origin == "live" and root == "/" and not passive else measure_nothing
+    with watched(given.readers, probes) as (readers, measured):
+        return diagnose(given.host, readers, measured, inputs.site(site), context=context)
+
+
+def case_of(root: str, source: str | None, site: str | None) -> Case:
+    """What is known of it, not judged. Raises BadInput."""
+    given = inputs.of(root, source)
+    with watched(given.readers, measure_nothing) as (readers, _):
+        case = look(given.host, readers, inputs.site(site))
+    for lost in case.not_checked:
+        if lost.what == "dump":  # a report says so too; other commands show only what was read
+            print(f"{lost.subject}: {lost.why}", file=sys.stderr)
+    return case
+
+
+def told(report: Report, form: str, colour: bool) -> str:
+    """The report as "text" or "json"."""
+    if form == "json":
+        from ..exporters.json import as_json
+
+        return as_json(report)
+    from ..exporters.text import as_text
+
+    return as_text(report, colour)
+
+
+def shown(case: Case, form: str) -> str:
+    """The topology as "text", "json", "nccl-xml", or as a matrix of types of path ("matrix") or of "rates"."""
+    if form == "json":
+        import msgspec
+
+        return msgspec.json.format(msgspec.json.encode(case.topology), indent=2).decode()
+    if form == "nccl-xml":
+        from ..exporters.nccl_xml import as_nccl_xml
+
+        return as_nccl_xml(case)
+    if form in ("matrix", "rates"):
+        from ..exporters.matrix import as_matrix
+        from ..models.matrix import matrix
+
+        return as_matrix(matrix(case), rates=form == "rates")
+    from ..exporters.tree import as_tree
+
+    return as_tree(case.topology)

@@ -1,0 +1,63 @@
+"""Machine types: the one that a node is recognised as, and one written from a node that was accepted."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from ..exporters.profile import FROM_NODE, as_toml
+from ..models.accepted import Unrecognisable, machine_of
+from ..models.case import Case
+from ..models.catalog import machines
+from ..models.site import Machine, Site
+from .inputs import BadInput, Input
+from .pipeline import examine
+from .progress import shown as watched
+from .sources import measure, measure_nothing
+
+
+def listing(site: Site) -> str:
+    """The names of all machine types, those of the site first, and what each is known by."""
+    every = (*site.machine, *machines())
+    width = max(len(machine.name) for machine in every)
+    return "\n".join(f"{machine.name:{width}}  {_known_by(machine)}" for machine in every)
+
+
+def _known_by(machine: Machine) -> str:
+    told = (machine.instance, machine.product, machine.gpu, *machine.functions)
+    return next((text for text in told if text), "")
+
+
+def shown(name: str, site: Site) -> str:
+    """A machine type of the site or the catalog, as TOML. Raises BadInput."""
+    known = {machine.name: machine for machine in (*machines(), *site.machine)}
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else "'linkgauge profile --list' lists them"
+        raise BadInput(f"no machine type is called {name!r}; {hint}")
+    return as_toml(known[name])
+
+
+def recognised(case: Case) -> str:
+    """The machine type of the node, as TOML, and by what it was recognised. Raises BadInput."""
+    if case.machine is None:
+        raise BadInput("no machine type fits this node; 'linkgauge profile --from-node' writes one from it")
+    return f"# recognised by {case.matched_by}\n\n{as_toml(case.machine)}"
+
+
+def accepted(given: Input, site: Site, name: str, passive: bool, anyway: bool) -> str:
+    """A machine type written from the node, as TOML: what it has, and what it reaches where idle. Raises BadInput."""
+    live = given.host.origin == "live" and not passive
+    with watched(given.readers, measure if live else measure_nothing) as (readers, probes):
+        case, report = examine(given.host, readers, probes, site)
+    wrong = [finding for finding in report.findings if finding.severity != "info" and not finding.silenced]
+    if wrong and not anyway:
+        told = ", ".join(f"{finding.code} {finding.subject}" for finding in wrong[:3])
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise BadInput(
+            f"this node is {report.verdict} ({told}{more}): a machine type of it would accept that; mend it first, or "
+            "give --anyway"
+        )
+    try:
+        return FROM_NODE + as_toml(machine_of(case, name))
+    except Unrecognisable as nothing:
+        raise BadInput(str(nothing)) from None

@@ -1,0 +1,113 @@
+"""The machine type that an accepted node is an example of: what `linkgauge profile --from-node` writes down."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable
+from typing import TypeVar
+
+import msgspec
+
+from .case import Case
+from .expectations import best_observations
+from .facts import Mount, Node, Numa, Nvme, Package, Port, Rdma
+from .gpu_facts import Gpu
+from .said import Observation
+from .site import Machine, Rate
+from .units import as_utc
+
+T = TypeVar("T", bound=Hashable)
+# How far below and above what an accepted node shows its kind may be: links of one kind agree within 0.2 %, and ten
+# times that is certainly not the same; the memory of a host scatters with where its threads run.
+_APART, _APART_MEMORY = 0.03, 0.15
+# DMI's product names that are a hypervisor's, the same on machines of every size.
+_NO_TYPE = {
+    "Virtual Machine",
+    "Google Compute Engine",
+    "KVM",
+    "Standard PC (Q35 + ICH9, 2009)",
+    "VMware Virtual Platform",
+}
+
+
+class Unrecognisable(Exception):
+    """Nothing about the node tells it from others: a sentence."""
+
+
+def machine_of(case: Case, name: str) -> Machine:
+    """An entry for a site file: recognised as the node itself was, else by its DMI names or GPUs; with what it has.
+
+    What could not be read, or differs between equal devices, is left out. Raises Unrecognisable.
+    """
+    node, gpus = case.of(Node)["node"], list(case.of(Gpu).values())
+    had = {
+        "gpus": len(gpus) or None,
+        "links": _same(gpu.nvlinks for gpu in gpus),
+        "rdma": len(case.of(Rdma)) or None,
+        "rdma_rate": _same(port.rate for port in case.of(Port).values() if port.state == "ACTIVE"),
+        "nvme": len(_data_disks(case)) or None,
+        "sockets": len(case.of(Package)) or None,
+        "numa": sum(1 for numa in case.of(Numa).values() if numa.cpus) or None,
+        "mig": _same(gpu.mig for gpu in gpus),
+        "ecc": _same(gpu.ecc for gpu in gpus),
+        "persistence": _same(gpu.persistence for gpu in gpus),
+        "compute_mode": _same(gpu.compute_mode for gpu in gpus),
+        "rates": tuple(_rates(case)),
+    }
+    source = f"{node.hostname or 'a node'} as it was accepted on {as_utc(case.now)[:10]}"
+    return msgspec.structs.replace(_recognised_by(case, node, gpus), name=name, source=source, **had)
+
+
+def _recognised_by(case: Case, node: Node, gpus: list[Gpu]) -> Machine:
+    """As the node was recognised; by its DMI names besides where its GPUs alone told, which come in many machines."""
+    machine = case.machine
+    if machine and machine.sure:
+        return machine
+    product = node.product if node.product not in _NO_TYPE else None
+    gpu = machine.gpu if machine else _exactly(_same(one.name for one in gpus))
+    if not product and not gpu:
+        raise Unrecognisable("nothing tells this node from others: no DMI product name of its own, no GPUs of one name")
+    base = machine or Machine(name="-", source="-", gpu=gpu, product=_exactly(product))
+    return msgspec.structs.replace(base, product=_exactly(product), vendor=_exactly(node.vendor if product else None))
+
+
+def _exactly(text: str | None) -> str | None:
+    """A shell pattern that fits the text alone."""
+    return re.sub(r"([*?[])", r"[\1]", text) if text else None
+
+
+def _data_disks(case: Case) -> list[Nvme]:
+    """NVMe controllers of this machine without the file systems that it starts from."""
+    system = [mount.device or "" for at in ("/", "/boot", "/boot/efi") if (mount := case.of(Mount).get(at))]
+    local = [nvme for nvme in case.of(Nvme).values() if nvme.transport == "pcie"]
+    return [nvme for nvme in local if not any(device.startswith(f"/dev/{nvme.key}n") for device in system)]
+
+
+def _same(values: Iterable[T | None]) -> T | None:
+    """What all say; None where somebody says nothing, or something else."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
+
+
+def _rates(case: Case) -> Iterable[Rate]:
+    """For each kind of flow that was measured alone: numbers in names become "*"."""
+    kinds = defaultdict[tuple[str, tuple[str, ...], str], list[Observation]](list)
+    for flow, best in best_observations(case).items():
+        if not flow.beside and best.value:
+            kinds[flow.op, tuple(re.sub(r"\d+", "*", end) for end in flow.ends), flow.via].append(best)
+    for (op, ends, via), several in kinds.items():
+        values = [one.value for one in several]
+        apart = _APART if len(ends) > 1 else _APART_MEMORY
+        low, typical, high = map(
+            _short, ((1 - apart) * min(values), statistics.median(values), (1 + apart) * max(values))
+        )
+        told = Counter(one.evidence.source for one in several).most_common(1)[0][0]
+        source = f"{len(values)} measured when the node was accepted ({told})"
+        yield Rate(op=op, ends=ends, via=via, low=low, typical=typical, high=high, source=source)
+
+
+def _short(rate: float) -> float:
+    """Four digits, as people read them."""
+    return float(f"{rate:.4g}")

@@ -1,0 +1,98 @@
+"""What runs over the hops of a node at one time, and so which share of its rate each of them reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .attainable import Attainable, attainable
+from .catalog.links import Links
+from .routes import RateOf, Route, rated
+from .said import COLLECTIVES, EGRESS, Flow
+from .topology import FORWARDS, Hop, Topology
+from .ways import Leg
+
+_UNLIMITED = float("inf")
+
+
+@dataclass(frozen=True)
+class Load:
+    """Which operation runs over each hop. `known` replaces what the catalog has measured of links."""
+
+    op: Mapping[Hop, str] = field(default_factory=dict)
+    known: Links | None = None
+
+    def reach(self, hop: Hop) -> Attainable | None:
+        """The shares of the hop's rate that are attainable under this load; None where nothing is published."""
+        back = Hop(hop.receiver, hop.sender, hop.links)
+        duplex = back in self.op and hop.sender != hop.receiver
+        return attainable(hop.links[0].grade, self.op.get(hop, "copy"), _towards(hop), duplex, self.known)
+
+    def rates(self, bound: str) -> RateOf:
+        """Rates at "low", "typical" or "high".
+
+        Where no share is published a hop carries no more than it is rated at. What joins sockets limits nothing here:
+        its rate is the least that boards have, and what crosses it has shares of its own ("copy-far").
+        """
+
+        def rate(hop: Hop) -> float:
+            reach = self.reach(hop)
+            if reach:
+                return able(hop) * float(getattr(reach, bound))
+            return _UNLIMITED if hop.links[0].kind == "interconnect" else able(hop)
+
+        return rate
+
+
+def load_of(topology: Topology, taken: Mapping[Flow, tuple[Leg, ...]], known: Links | None = None) -> Load:
+    """The load that flows are, by the ways that they take."""
+    found: dict[Hop, str] = {}
+    for flow, several in taken.items():
+        for way in (way for leg in several for way in leg):
+            for hop in way:
+                found.setdefault(hop, operation(topology, flow, way, hop))
+    return Load(found, known)
+
+
+def able(hop: Hop) -> float:
+    """What the hop can carry; where nobody says what its ends can do, what it runs at; infinite where neither."""
+    whole = rated(hop)
+    if whole != _UNLIMITED:
+        return whole
+    trained = [link.trained for link in hop.links]
+    return sum(rate for rate in trained if rate) if all(trained) else _UNLIMITED
+
+
+def operation(topology: Topology, flow: Flow, way: Route, hop: Hop) -> str:
+    """What an operation is to one hop, in the words of links.toml.
+
+    "through" is a PCIe link between ports, on which no engine ends; "copy-far" crosses sockets; "staged" goes through
+    host memory; disks read and write otherwise than NICs; memory at the end of a copy is read or written as by STREAM.
+    """
+    kind = hop.links[0].kind
+    if kind == "memory":
+        return flow.op if len(flow.ends) == 1 else "triad"
+    if flow.op in COLLECTIVES or flow.op == "copy-sm":
+        return flow.op
+    if kind == "port":
+        return "send" if flow.via == "net" or flow.op == EGRESS else "write"
+    if flow.via == "host":
+        return "staged"
+    if kind == "pcie" and topology.by_name[hop.links[0].b].kind in FORWARDS:
+        return "through"
+    if kind == "pcie" and topology.by_name[hop.links[0].b].kind == "nvme":
+        return f"disk-{flow.op}"
+    if flow.op == EGRESS:
+        return "write"
+    far = any(other.links[0].kind == "interconnect" for other in way)
+    return "copy-far" if far and flow.op == "copy" and kind == "pcie" else flow.op
+
+
+def _towards(hop: Hop) -> str:
+    """Whether a hop leads away from the processor or to it. Links of PCIe begin above, those of C2C at the GPU."""
+    link = hop.links[0]
+    if link.kind == "pcie":
+        return "device" if hop.sender == link.a else "host"
+    if link.kind == "c2c":
+        return "host" if hop.sender == link.a else "device"
+    return ""
