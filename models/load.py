@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .attainable import Attainable, attainable
+from .catalog.chipsets import Limit
 from .catalog.links import Links
+from .crowding import crowded
 from .routes import RateOf, Route, rated
 from .said import COLLECTIVES, EGRESS, Flow
 from .topology import FORWARDS, Hop, Topology
+from .units import as_gigabytes
 from .ways import Leg
 
 _UNLIMITED = float("inf")
@@ -21,9 +24,12 @@ class Load:
 
     op: Mapping[Hop, str] = field(default_factory=dict)
     known: Links | None = None
+    crowded: Mapping[Hop, Limit] = field(default_factory=dict)  # held by the chipset rather than by the link
 
     def reach(self, hop: Hop) -> Attainable | None:
         """The shares of the hop's rate that are attainable under this load; None where nothing is published."""
+        if hop in self.crowded:
+            return _of_chipset(self.crowded[hop], able(hop))
         back = Hop(hop.receiver, hop.sender, hop.links)
         duplex = back in self.op and hop.sender != hop.receiver
         return attainable(hop.links[0].grade, self.op.get(hop, "copy"), _towards(hop), duplex, self.known)
@@ -51,7 +57,14 @@ def load_of(topology: Topology, taken: Mapping[Flow, tuple[Leg, ...]], known: Li
         for way in (way for leg in several for way in leg):
             for hop in way:
                 found.setdefault(hop, operation(topology, flow, way, hop))
-    return Load(found, known)
+    return Load(found, known, crowded(topology, taken) if len(taken) > 1 else {})
+
+
+def _of_chipset(limit: Limit, whole: float) -> Attainable:
+    """Anything from the collapse to what fewer senders reach is known of such machines."""
+    source = f"{limit.name}: {limit.senders} senders and more together {as_gigabytes(limit.rate)} ({limit.source})"
+    typical, high = min(1.0, limit.rate / whole), min(1.0, limit.otherwise / whole)
+    return Attainable(low=0.9 * typical, typical=typical, high=high, source=source)
 
 
 def able(hop: Hop) -> float:

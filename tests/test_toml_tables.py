@@ -14,6 +14,7 @@ from linkgauge.models import catalog
 from linkgauge.models.catalog import (
     Code,
     baseboards,
+    chipsets,
     codes,
     cpus,
     gpus,
@@ -127,6 +128,7 @@ FILES: dict[str, Any] = {
     "xids.toml": xids.xids,
     "sxids.toml": sxids.sxids,
     "nics.toml": nics.nics,
+    "chipsets.toml": chipsets.limits,
     "cpus.toml": cpus.processors,
 }
 
