@@ -32,16 +32,19 @@ class _Refused(Exception):
     """What we do not read though it may be XML."""
 
 
-def elements(name: str, text: str) -> Iterator[Element | NotChecked]:
-    """The elements from the top, each before those in it; last a NotChecked where the text ends or breaks too soon."""
+def elements(name: str, text: str, first: int = 1) -> Iterator[Element | NotChecked]:
+    """The elements from the top, each before those in it; last a NotChecked where the text ends or breaks too soon.
+
+    `first` is the line of the file in which the text begins.
+    """
     found: list[Element] = []
-    why = _parse(name, text, found)
+    why = _parse(name, text, first - 1, found)
     yield from found
     if why:
         yield NotChecked(what="dump", subject=name, why=why)
 
 
-def _parse(name: str, text: str, found: list[Element]) -> str | None:
+def _parse(name: str, text: str, before: int, found: list[Element]) -> str | None:
     """Append the elements to `found`; why it ended before the end of the text, or None."""
     lines = _NEWLINE.split(text)
     open_now: list[Element] = []
@@ -53,7 +56,7 @@ def _parse(name: str, text: str, found: list[Element]) -> str | None:
         if len(found) >= _MOST:
             raise _Refused(f"more than {_MOST} elements")
         number = parser.CurrentLineNumber
-        where = Evidence(f"{name}:{number}", lines[number - 1][: 4 * _LONGEST].strip()[:_LONGEST])
+        where = Evidence(f"{name}:{before + number}", lines[number - 1][: 4 * _LONGEST].strip()[:_LONGEST])
         open_now.append(Element(tag, said, open_now[-1] if open_now else None, where))
         found.append(open_now[-1])
 
@@ -67,7 +70,7 @@ def _parse(name: str, text: str, found: list[Element]) -> str | None:
     try:
         parser.Parse(text.encode("utf-8", "replace"), True)
     except expat.ExpatError as wrong:
-        return f"line {wrong.lineno}: {expat.ErrorString(wrong.code)}; what stands before that was read"
+        return f"line {before + wrong.lineno}: {expat.ErrorString(wrong.code)}; what stands before that was read"
     except _Refused as refused:
-        return f"line {parser.CurrentLineNumber}: {refused}"
+        return f"line {before + parser.CurrentLineNumber}: {refused}"
     return None

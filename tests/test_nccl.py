@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
-from linkgauge.probes.dumps import nccl, sources
+from linkgauge.probes.dumps import nccl, recognise, sources
+from linkgauge.probes.dumps.part import Part
 from linkgauge.probes.live import Live
 
 SHARED = Path(__file__).parents[1].parent / "shared/data/outputs/nccl-tests"
@@ -52,8 +53,8 @@ def table(heading: str, row: Row, rows: tuple[tuple[int, float, float], ...] = R
 
 
 def said(text: str) -> list[Said]:
-    assert nccl.recognise(text)
-    return list(nccl.read("dump", text, AT))
+    assert recognise(text)
+    return list(nccl.read(Part("dump", 1, text, AT)))
 
 
 def bandwidths(
@@ -230,7 +231,7 @@ def test_what_is_no_row(line: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "size", "# size time algbw", RANKS, "# time size algbw busbw", "all_reduce_perf"])
 def test_what_is_no_table(text: str) -> None:
-    assert not nccl.recognise(text)
+    assert not recognise(text)
 
 
 words = st.sampled_from(
@@ -241,8 +242,8 @@ words = st.sampled_from(
 
 @given(st.lists(words | st.text(max_size=10), max_size=40).map(" ".join) | st.text())
 def test_any_text(text: str) -> None:
-    told = list(nccl.read("dump", text, AT))
-    assert nccl.recognise(text) or not any(isinstance(one, Observation) for one in told)
+    told = list(nccl.read(Part("dump", 1, text, AT)))
+    assert recognise(text) or not any(isinstance(one, Observation) for one in told)
     for one in told:
         assert isinstance(one, (Gpu, Observation))
         assert decode(encode(one)) == one

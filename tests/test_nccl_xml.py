@@ -27,7 +27,8 @@ from linkgauge.models.gpu_facts import Gpu, GpuLink
 from linkgauge.models.said import Evidence, Fact, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.models.site import Site
-from linkgauge.probes.dumps import nccl_topo
+from linkgauge.probes.dumps import nccl_topo, recognise
+from linkgauge.probes.dumps.part import Part
 
 # What NCCL's parser takes (xmlGetNode, xmlGetToken): no prolog, no tabs, one space before each attribute.
 LINE = re.compile(r'(  )*<(/[a-z0-9]+|[a-z0-9]+( [a-z_]+="[^"&<>\n]{0,254}"){0,16}/?)>')
@@ -42,7 +43,7 @@ def of_node(name: str) -> Case:
 
 
 def read(text: str) -> list[Said]:
-    return list(nccl_topo.read("topo.xml", text, 1000.0))
+    return list(nccl_topo.read(Part("topo.xml", 1, text, 1000.0)))
 
 
 SMALL = (
@@ -146,7 +147,7 @@ def test_a_node_with_more_than_nccl_takes() -> None:
 def test_a_node_without_gpus_and_network_devices() -> None:
     text = as_nccl_xml(of_facts(Numa(key="numa0")))
     assert text == '<system version="1"/>\n'
-    assert nccl_topo.recognise(text)
+    assert recognise(text)
     assert read(text) == []
 
 
@@ -205,11 +206,11 @@ BOMB = '<!DOCTYPE a [<!ENTITY x "xxxxxxxx"><!ENTITY y "&x;&x;&x;&x;">]>\n'
         (system("<nic/>" * 6_000), "line 1: more than 5000 elements"),
         (system("\n<pci busid=&lol;/>"), "line 2: not well-formed (invalid token); what stands before that was read"),
         (system("\r\n\r<b"), "line 3: not well-formed (invalid token); what stands before that was read"),
-        (f"{system('')}<cpu>", "line 1: junk after document element; what stands before that was read"),
+        (f"{system('')}<cpu>", "line 1: what stands behind </system> was not read"),
     ],
 )
 def test_what_is_no_file_of_nccl(text: str, why: str) -> None:
-    assert nccl_topo.recognise(text)
+    assert recognise(text)
     assert missed(text)[-1] == ("dump", "topo.xml", why)
 
 
@@ -307,15 +308,15 @@ words = st.sampled_from(
 def test_any_text(inside: str) -> None:
     """It says what can be passed on, makes a topology, and that can be written."""
     text = f'<system version="1">{inside}'
-    assert nccl_topo.recognise(text)
+    assert recognise(text)
     for one in read(text):
         assert decode(encode(one)) == one
-    assert nccl_topo.recognise(as_nccl_xml(case_of(text)))
+    assert recognise(as_nccl_xml(case_of(text)))
 
 
 @given(st.text())
 def test_any_text_at_all(text: str) -> None:
-    assert isinstance(nccl_topo.recognise(text), bool)
+    assert isinstance(recognise(text), bool)
     assert all(decode(encode(one)) == one for one in read(text))
 
 

@@ -18,11 +18,12 @@ from linkgauge.models.routes import route
 from linkgauge.models.site import Site
 from linkgauge.models.topology import FABRIC
 from linkgauge.probes.dumps import nccl_topo
+from linkgauge.probes.dumps.part import Part
 
 
 def case_of(text: str) -> Case:
     """The node that a topology file describes."""
-    return assemble(nccl_topo.read("topo.xml", text, 1000.0), Site(), 1000.0, origin="dumps")
+    return assemble(nccl_topo.read(Part("topo.xml", 1, text, 1000.0)), Site(), 1000.0, origin="dumps")
 
 
 @dataclass(frozen=True)

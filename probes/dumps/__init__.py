@@ -1,18 +1,26 @@
-"""Readers of what tools printed, one file a family of tools: each recognises its texts and reads them."""
+"""Readers of what tools printed, one file a family of tools.
+
+Each has BEGIN, how a line looks with which an output begins (split.py), and read(part), what stands in it.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from ...models.said import NotChecked, Said
 from ..host import Host, Unreadable
 from . import nccl, nccl_topo
+from .part import Part
+from .split import split
 
 Source = Callable[[Host], Iterator[Said]]
 
 FAMILIES = (nccl, nccl_topo)
+_NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")  # what an XML file has before its root
+_MOST_NAMED = 5  # stretches of a file
 
 
 def sources(names: list[str]) -> list[Source]:
@@ -20,8 +28,13 @@ def sources(names: list[str]) -> list[Source]:
     return [partial(read_dump, name) for name in names]
 
 
+def recognise(text: str) -> bool:
+    """Whether a text holds the output of a tool that is known here."""
+    return any(family for family, _ in split("", text, 0.0, FAMILIES))
+
+
 def read_dump(name: str, host: Host) -> Iterator[Said]:
-    """What the families that recognise the file read in it; a NotChecked where none does."""
+    """What stands in a file; a NotChecked with the stretches that are in no form that is known."""
     shown = os.fsencode(name).decode("utf-8", "replace")  # file names are any bytes
     try:
         text = host.read(name)
@@ -32,9 +45,22 @@ def read_dump(name: str, host: Host) -> Iterator[Said]:
         why = "a link that leads nowhere, or out of the folder"
         yield NotChecked(what="dump", subject=shown, why=why, how="copy the file into the folder")
         return
-    known = [family for family in FAMILIES if family.recognise(text)]
-    for family in known:
-        yield from family.read(shown, text, host.now())
+    unknown: list[Part] = []
+    known = 0
+    for family, part in split(shown, text, host.now(), FAMILIES):
+        if family:
+            known += 1
+            yield from family.read(part)
+        elif not _NOTHING.fullmatch(part.text):
+            unknown.append(part)
+    if unknown or not known:
+        yield NotChecked(what="dump", subject=shown, why=_unknown(unknown, known))
+
+
+def _unknown(parts: list[Part], known: int) -> str:
+    tools = ", ".join(family.__name__.rpartition(".")[2] for family in FAMILIES)
     if not known:
-        tools = ", ".join(family.__name__.rpartition(".")[2] for family in FAMILIES)
-        yield NotChecked(what="dump", subject=shown, why=f"in no form that is known here (read are: {tools})")
+        return f"in no form that is known here (read are: {tools})"
+    ranges = [f"{part.first}" if part.first == part.last else f"{part.first}-{part.last}" for part in parts]
+    more = f" and {len(ranges) - _MOST_NAMED} more" if len(ranges) > _MOST_NAMED else ""
+    return f"lines {', '.join(ranges[:_MOST_NAMED])}{more} are in no form that is known here"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ...models.gpu_facts import Gpu
 from ...models.said import Evidence, Flow, Observation, Said
 from ...models.units import from_gigabytes
+from .part import Part
 
 # Launchers put the rank in front of every line: mpirun "[1,0]<stdout>:", srun and torchrun "0:".
 _PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ?)\s*")
@@ -31,20 +32,19 @@ class _Table:
     rows: list[tuple[int, float, float, Evidence]] = field(default_factory=list)
 
 
-def recognise(text: str) -> bool:
-    """Whether the text holds a table of nccl-tests: a heading with size, algbw and busbw."""
-    return any(_heading(_plain(line)) for line in text.splitlines())
+# The first lines that nccl-tests print, or the heading of a table.
+BEGIN = (
+    r"^.{0,40}?#[ ]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version)"
+    r"|^.{0,40}?#?[ ]*size[ ]+(?:count[ ]|time[ ]).*\balgbw\b.*\bbusbw\b"
+)
 
 
-def read(name: str, text: str, at: float) -> Iterator[Said]:
-    """A GPU for each rank on the first host, and the bus bandwidth of each size (out of place) as an observation.
-
-    `at` is in seconds since 1970: the tables carry no time.
-    """
+def read(part: Part) -> Iterator[Said]:
+    """A GPU for each rank on the first host, and the bus bandwidth of each size (out of place) as an observation."""
     tables: list[_Table] = []
     op, ranks, host = None, set[str](), None
-    for number, line in enumerate(text.splitlines(), 1):
-        plain, where = _plain(line), f"{name}:{number}"
+    for number, line in part.lines():
+        plain, where = _plain(line), part.where(number)
         if rank := _RANK.match(plain):
             ranks.add(rank["rank"])
             host = host or rank["host"]
@@ -57,9 +57,9 @@ def read(name: str, text: str, at: float) -> Iterator[Said]:
             op, ranks = None, set()
         elif tables and (row := _row(tables[-1].columns, plain)):
             tables[-1].rows.append((*row, Evidence(where, plain)))
-    names = set(_NAME.findall(text))
+    names = set(_NAME.findall(part.text))
     for table in tables:
-        yield from _bandwidths(table, names.copy().pop() if len(names) == 1 else None, at)
+        yield from _bandwidths(table, names.copy().pop() if len(names) == 1 else None, part.at)
 
 
 def _bandwidths(table: _Table, op: str | None, at: float) -> Iterator[Observation]:

@@ -27,9 +27,10 @@ from ...models.said import Evidence, Fact, NotChecked, Said
 from ...models.units import from_megabits
 from ..parsers import count, decimal, hexadecimal, pcie_speed, pcie_width, shown
 from ..xml_elements import Element, elements
+from .part import Part
 
 BRIDGE, NVSWITCH = 0x060400, 0x068000
-_ROOT = re.compile(r"<system\s[^<>]*\bversion\s*=")
+BEGIN = r"^[ \t]*<system\s[^<>\n]*\bversion\s*="
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
 _NOWHERE = 0xFFFF  # the vendor and the device of what is not there; typed-in switches have them
 _REMOTE = {"0x068000": "switch", "0x068001": "cpu", "0x03": "gpu", "0x12": "gpu"}  # how a tclass begins
@@ -39,20 +40,15 @@ _MOST_LINKS = 64  # of one GPU
 _GUESSED = 10_000  # Mb/s: what NCCL's sockets say of a network device whose speed they cannot read (net_socket.cc)
 
 
-def recognise(text: str) -> bool:
-    """Whether the text holds a <system version=...>."""
-    return _ROOT.search(text) is not None
-
-
-def read(name: str, text: str, at: float) -> Iterator[Said]:
-    """NUMA nodes, the PCI tree, GPUs and their links, and network devices; of a file that was cut, what came before.
-
-    `at` is not used: a topology holds at no moment in particular.
-    """
-    del at
-    reading = _Reading(name)
-    for one in elements(name, text):
+def read(part: Part) -> Iterator[Said]:
+    """NUMA nodes, the PCI tree, GPUs and their links, and network devices; of a file that was cut, what came before."""
+    reading = _Reading(part.file)
+    whole, end, behind = part.text.partition("</system>")
+    for one in elements(part.file, whole + end, part.first):
         yield from [one] if isinstance(one, NotChecked) else reading.element(one)
+    if behind.strip():
+        line = part.where(whole.count("\n")).rpartition(":")[2]
+        yield NotChecked(what="dump", subject=part.file, why=f"line {line}: what stands behind </system> was not read")
 
 
 @dataclass(slots=True)

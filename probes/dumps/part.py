@@ -1,0 +1,35 @@
+"""A stretch of a file that is the output of one tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...models.said import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Lines of a file, without colour codes and carriage returns; `first` is the number of the first of them."""
+
+    file: str
+    first: int
+    text: str
+    at: float = 0.0  # seconds since 1970 when it was read: most dumps carry no time
+
+    def where(self, number: int) -> str:
+        """The file and the line of the `number`th line of the part, which counts from 0: "topo.txt:7"."""
+        return f"{self.file}:{self.first + number}"
+
+    def cite(self, number: int, line: str) -> Evidence:
+        """A line of the part as evidence."""
+        return Evidence(self.where(number), line.strip()[:300])
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """The lines with their numbers, counted from 0."""
+        yield from enumerate(self.text.split("\n"))
+
+    @property
+    def last(self) -> int:
+        """The number of the last line in the file."""
+        return self.first + self.text.rstrip("\n").count("\n")
