@@ -144,17 +144,21 @@ def diagnose(
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
 @click.option("--matrix", is_flag=True, help="How GPUs and NICs reach each other, as nvidia-smi topo -m prints it.")
 @click.option("--rates", is_flag=True, help="The matrix with GB/s in one direction instead of types of path.")
+@click.option("--copies", is_flag=True, help="The matrix with GB/s that a copy typically reaches.")
 def topology(
-    root: str, source: str | None, site: str | None, form: str, output: str | None, matrix: bool, rates: bool
-) -> None:
+    root: str, source: str | None, site: str | None, form: str, output: str | None, matrix: bool, rates: bool,
+    copies: bool,
+) -> None:  # fmt: skip
     """Show what is in this node and what its links carry."""
-    if form != "text" and (matrix or rates):
-        raise click.UsageError(f"--matrix and --rates are text: leave out --format {form}")
+    if form != "text" and (matrix or rates or copies):
+        raise click.UsageError(f"--matrix, --rates and --copies are text: leave out --format {form}")
+    if rates and copies:
+        raise click.UsageError("--rates and --copies exclude each other")
     from . import looking
 
     with clear_errors():
         case = looking.case_of(root, source, site)
-    _write(looking.shown(case, "rates" if rates else "matrix" if matrix else form), output)
+    _write(looking.shown(case, "copies" if copies else "rates" if rates else "matrix" if matrix else form), output)
 
 
 @main.command(short_help="Say what links and ways should give, and what holds them.")

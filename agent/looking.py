@@ -43,7 +43,9 @@ def told(report: Report, form: str, colour: bool) -> str:
 
 
 def shown(case: Case, form: str) -> str:
-    """The topology as "text", "json", "nccl-xml", or as a matrix of types of path ("matrix") or of "rates"."""
+    """The topology as "text", "json", "nccl-xml", or as a matrix of types of path ("matrix"), of "rates" or of
+    what "copies" reach.
+    """
     if form == "json":
         import msgspec
 
@@ -57,6 +59,11 @@ def shown(case: Case, form: str) -> str:
         from ..models.matrix import matrix
 
         return as_matrix(matrix(case), rates=form == "rates")
+    if form == "copies":
+        from ..exporters.matrix import as_matrix
+        from ..models.matrix import copies
+
+        return as_matrix(copies(case), rates=True, copies=True)
     from ..exporters.tree import as_tree
 
     return as_tree(case.topology)

@@ -24,10 +24,16 @@ _RATES = """\
 Rates: GB/s in one direction that the narrowest link on the way gives; links that are down give
 nothing. What joins processors is not counted: nothing says how many links do. "-" is not known.
 """
+_COPIES = """\
+Rates: GB/s in one direction that a long copy typically reaches, alone in the node, over links as
+they should be: 'linkgauge expect GPU0 GPU1' says why. "-" is not known.
+"""
 
 
-def as_matrix(matrix: Matrix, rates: bool = False) -> str:
+def as_matrix(matrix: Matrix, rates: bool = False, copies: bool = False) -> str:
     """Types of path, or with `rates` GB/s in one direction; below, the NICs by name and those nearest to each GPU.
+
+    The rates of a matrix of `copies` are what copies reach, not what links carry.
 
     The columns of affinities stand beside types alone. Where GPUs and NICs are too many for a terminal's width, the
     columns are cut into blocks.
@@ -44,7 +50,7 @@ def as_matrix(matrix: Matrix, rates: bool = False) -> str:
     if len(blocks) > 1:
         blocks = [*_blocks(heads, [*gpus, *places]), *_blocks(heads, nics)]
     return "\n".join(["".join(f"{line}\n" for line in _lines(heads, block)) for block in blocks if block]) + (
-        f"\n{_RATES if rates else _legend(matrix)}{_names(matrix)}{_nearest(matrix)}"
+        f"\n{_COPIES if copies else _RATES if rates else _legend(matrix)}{_names(matrix)}{_nearest(matrix)}"
     )
 
 

@@ -16,6 +16,8 @@ from .units import as_gigabytes
 from .ways import Leg
 
 _UNLIMITED = float("inf")
+_CARRY = frozenset({"pcie", "port", "nvlink", "xgmi", "c2c"})  # what has a rate, whether it was read or not
+_ACROSS = frozenset({"copy", "write", "read", "send", EGRESS})  # what is slower from one socket to another
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Load:
             return _of_chipset(self.crowded[hop], able(hop))
         back = Hop(hop.receiver, hop.sender, hop.links)
         duplex = back in self.op and hop.sender != hop.receiver
-        return attainable(hop.links[0].grade, self.op.get(hop, "copy"), _towards(hop), duplex, self.known)
+        return attainable(hop.links[0].grade, self.op.get(hop, "copy"), towards(hop), duplex, self.known)
 
     def rates(self, bound: str) -> RateOf:
         """Rates at "low", "typical" or "high".
@@ -67,6 +69,20 @@ def _of_chipset(limit: Limit, whole: float) -> Attainable:
     return Attainable(low=0.9 * typical, typical=typical, high=high, source=source)
 
 
+def told(several: tuple[Leg, ...]) -> bool:
+    """Whether enough is known of all ways to say what they give: one hop without a rate may be the one that holds them.
+
+    What crosses sockets over PCIe has shares of its own; of what does over NVLink-C2C nothing is published.
+    """
+    for way in (way for leg in several for way in leg):
+        kinds = {hop.links[0].kind for hop in way}
+        if any(hop.links[0].kind in _CARRY and able(hop) == _UNLIMITED for hop in way):
+            return False
+        if "interconnect" in kinds and "pcie" not in kinds:
+            return False
+    return True
+
+
 def able(hop: Hop) -> float:
     """What the hop can carry; where nobody says what its ends can do, what it runs at; infinite where neither."""
     whole = rated(hop)
@@ -95,13 +111,12 @@ def operation(topology: Topology, flow: Flow, way: Route, hop: Hop) -> str:
         return "through"
     if kind == "pcie" and topology.by_name[hop.links[0].b].kind == "nvme":
         return f"disk-{flow.op}"
-    if flow.op == EGRESS:
-        return "write"
-    far = any(other.links[0].kind == "interconnect" for other in way)
-    return "copy-far" if far and flow.op == "copy" and kind == "pcie" else flow.op
+    if kind == "pcie" and flow.op in _ACROSS and any(other.links[0].kind == "interconnect" for other in way):
+        return "copy-far"
+    return "write" if flow.op == EGRESS else flow.op
 
 
-def _towards(hop: Hop) -> str:
+def towards(hop: Hop) -> str:
     """Whether a hop leads away from the processor or to it. Links of PCIe begin above, those of C2C at the GPU."""
     link = hop.links[0]
     if link.kind == "pcie":

@@ -9,6 +9,7 @@ from .case import Case
 from .facts import Numa
 from .gpu_facts import Gpu, GpuPair
 from .nearest import Way, natural, nearest, nics, ways
+from .pairs import pairs
 from .topology import Device
 
 
@@ -45,6 +46,17 @@ def matrix(case: Case) -> Matrix:
             if row is not column and way:
                 found[row.label, column.label] = way
     return Matrix(gpus, adapters, found)
+
+
+def copies(case: Case) -> Matrix:
+    """The same with what a long copy typically reaches, alone in the node and over links as they should be."""
+    whole, reached = matrix(case), pairs(case.topology)
+    at = {row.label: row.device for row in (*whole.gpus, *whole.nics)}
+    found: dict[tuple[str, str], Way] = {}
+    for (row, column), way in whole.ways.items():
+        pair = reached.get(at[row], {}).get(at[column])
+        found[row, column] = Way(way.type, pair.typical if pair else None)
+    return Matrix(whole.gpus, whole.nics, found)
 
 
 def _gpu(case: Case, device: Device) -> Row:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 # Traffic of others goes through these. GPUs, NICs and disks only send and receive.
 FORWARDS = frozenset(
@@ -52,6 +53,10 @@ class Hop:
     receiver: str
     links: tuple[Link, ...]
 
+    def __hash__(self) -> int:
+        """Of the ends alone: a topology has one hop between them, and its 18 links take long to hash."""
+        return hash((self.sender, self.receiver))
+
 
 @dataclass(frozen=True)
 class Topology:
@@ -66,13 +71,20 @@ class Topology:
         names = {alias: device for device in self.devices for alias in device.aliases}
         return {**names, **{device.id: device for device in self.devices}}
 
+    @cached_property
+    def searches(self) -> dict[Hashable, Any]:
+        """The searches for ways that were begun (routes.py), by what they are for."""
+        return {}
+
     def find(self, name: str) -> Device | None:
         """The device of that id or alias."""
         return self.by_name.get(name)
 
     @cached_property
     def hops(self) -> Mapping[str, tuple[Hop, ...]]:
-        """The hops that leave each device, by its id, in the order of the links.
+        """The hops that leave each device, by its id, in the order of the links; those between GPUs first.
+
+        Of ways of equally many hops the first is taken: GPUs on one root bus of a guest copy over NVLink too.
 
         NVLinks to any NVSwitch are hops to the one fabric. A GPU spreads its bytes over all switches, each of which has
         a few of its links and reaches every other GPU: a route through a single switch would carry a fraction of what
@@ -89,7 +101,7 @@ class Topology:
         leaving: dict[str, list[Hop]] = defaultdict(list)
         for (sender, receiver), links in bundles.items():
             leaving[sender].append(Hop(sender, receiver, tuple(links)))
-        return {sender: tuple(hops) for sender, hops in leaving.items()}
+        return {sender: tuple(sorted(hops, key=_between_others)) for sender, hops in leaving.items()}
 
     def _is_switch(self, name: str) -> bool:
         return name in self.by_name and self.by_name[name].kind == "nvswitch"
@@ -105,3 +117,7 @@ class Topology:
     def link_below(self) -> Mapping[str, Link]:
         """The PCIe link that ends in each function, by the function's address."""
         return {link.b: link for link in self.links if link.kind == "pcie"}
+
+
+def _between_others(hop: Hop) -> bool:
+    return hop.links[0].kind not in ("nvlink", "xgmi")

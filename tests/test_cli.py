@@ -109,7 +109,8 @@ MISTAKES = {
     "capture - --synthetic unknown.toml": "--synthetic unknown.toml: ",
     "explain link": "no finding has the code 'link'; 'linkgauge explain' lists them",
     "explain nvlink-inactiv": "no finding has the code 'nvlink-inactiv'; did you mean 'nvlink-inactive'?",
-    "topology --matrix --format json": "--matrix and --rates are text: leave out --format json",
+    "topology --matrix --format json": "--matrix, --rates and --copies are text: leave out --format json",
+    "topology --rates --copies": "--rates and --copies exclude each other",
     "completion tcsh": "'tcsh' is not one of 'bash', 'zsh', 'fish'",
 }
 

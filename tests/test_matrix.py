@@ -11,14 +11,17 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from nodes import node
 
 from linkgauge.agent.cli import main
+from linkgauge.agent.pipeline import look
+from linkgauge.agent.sources import READERS
 from linkgauge.exporters.matrix import as_matrix
 from linkgauge.exporters.terminal import cells
 from linkgauge.models.assemble import assemble
 from linkgauge.models.facts import HostBridge, Numa, Package, Pci, Rdma
 from linkgauge.models.gpu_facts import Gpu, GpuLink, GpuPair
-from linkgauge.models.matrix import Matrix, Row, matrix
+from linkgauge.models.matrix import Matrix, Row, copies, matrix
 from linkgauge.models.nearest import Way
 from linkgauge.models.said import Fact
 from linkgauge.models.site import Site
@@ -339,3 +342,16 @@ def test_any_matrix_fits_and_has_every_row_and_column(made: Matrix, rates: bool)
     assert set(labels) <= {line.split()[0] for line in table.splitlines() if line.strip()} | (
         {"no"} if not labels else set()
     )
+
+
+def test_what_copies_reach() -> None:
+    """Four A100 joined by four NVLinks each (Perlmutter): 94 GB/s a pair; the last line tells how to ask why."""
+    case = look(node("perlmutter"), READERS, Site())
+    reached = copies(case)
+    assert {pair: way.type for pair, way in reached.ways.items()} == {
+        pair: way.type for pair, way in matrix(case).ways.items()
+    }
+    assert {round((way.rate or 0) / 1e9, 1) for way in reached.ways.values()} == {93.3}
+    text = as_matrix(reached, rates=True, copies=True)
+    assert text.splitlines()[1] == "GPU0   X    93.3  93.3  93.3"
+    assert "'linkgauge expect GPU0 GPU1' says why" in text

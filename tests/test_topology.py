@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from drawn_nodes import nodes as drawn
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.link_rates import WIDTHS, attainable, generation, rated, speed_of
-from linkgauge.models.routes import PATH_TYPES, limited, path_type, route, routes
+from linkgauge.models.link_rates import WIDTHS, generation, rated, speed_of
+from linkgauge.models.routes import PATH_TYPES, RateOf, Route, active, limited, path_type, route, routes
 from linkgauge.models.routes import rated as rate_of
 from linkgauge.models.said import Flow
 from linkgauge.models.shares import shares
-from linkgauge.models.topology import Device, Hop, Link, Topology
+from linkgauge.models.topology import FORWARDS, INSIDE, Device, Hop, Link, Topology
 
 GPUS = tuple(f"gpu{number}" for number in range(6))
 
@@ -97,6 +98,49 @@ def test_a_further_parallel_link_never_lowers_a_hop(topology: Topology, data: st
     assert way
     assert wider
     assert rate_of(wider[0]) == pytest.approx(rate_of(way[0]) + (link.rated or 0))
+
+
+def plainly(topology: Topology, source: str, via: str, rate: RateOf) -> dict[str, Route]:
+    """The rules of routes() without anything that makes it fast."""
+    found: dict[str, Route] = {source: ()}
+    waiting = [source]
+    for here in waiting:  # which grows
+        last = found[here][-1].links[0].kind if found[here] else "member"
+        if topology.by_name[here].kind == "array" and found[here]:
+            continue  # from one member to another there is no way through it
+        for hop in topology.hops.get(here, ()):
+            kind = hop.links[0].kind
+            passes = topology.by_name[here].kind in FORWARDS or last in INSIDE or kind in INSIDE
+            wanted = kind not in ("nvlink", "xgmi", "c2c") if via == "pcie" else via in ("", kind) or kind in INSIDE
+            if hop.receiver not in found and passes and wanted and rate(hop) > 0:
+                found[hop.receiver] = (*found[here], hop)
+                waiting.append(hop.receiver)
+    return found
+
+
+@given(drawn(), st.data())
+def test_what_was_asked_before_changes_no_way(topology: Topology, data: st.DataObject) -> None:
+    names = st.sampled_from([device.id for device in topology.devices])
+    dead = limited({link.id: 0.0 for link in data.draw(st.lists(st.sampled_from(topology.links), max_size=3))})
+    for _ in range(8):
+        source, target = data.draw(names), data.draw(names)
+        via = data.draw(st.sampled_from(["", "pcie", "nvlink"]))
+        rate = data.draw(st.sampled_from([rate_of, active, dead]))
+        expected = plainly(topology, source, via, rate)
+        assert route(topology, source, target, via, rate) == expected.get(target)
+        if data.draw(st.booleans()):
+            assert list(routes(topology, source, via, rate).items()) == list(expected.items())
+        assert next(iter(routes(topology, source, via, rate))) == source
+        assert len(routes(topology, source, via, rate)) == len(expected)
+
+
+def test_searches_are_forgotten_when_there_are_many() -> None:
+    gpus = [f"gpu{n}" for n in range(300)]
+    devices = (Device("switch", "upstream-port"), *(Device(gpu, "gpu") for gpu in gpus))
+    topology = Topology(devices, tuple(Link(gpu, "switch", gpu, "pcie", 1e9) for gpu in gpus))
+    for _ in range(2):
+        assert all(len(route(topology, gpu, "gpu7") or ()) == 2 for gpu in gpus if gpu != "gpu7")
+    assert len(topology.searches) <= 256
 
 
 @given(machines())
@@ -191,6 +235,11 @@ def test_path_types(source: str, target: str, expected: str) -> None:
     assert expected in PATH_TYPES
 
 
+def test_equal_hops_are_one() -> None:
+    one, two = (route(Topology(TREE.devices, TREE.links), "a", "f") or () for _ in range(2))
+    assert len({*one, *two}) == len(one) == 11
+
+
 def test_no_way() -> None:
     assert route(TREE, "a", "x") is None
     assert route(TREE, "a", "nothing") is None
@@ -211,15 +260,6 @@ def test_rates_grow_with_width_and_generation(number: int, width: int, other: in
     assert (rated(speed_of(number), width) < rated(speed_of(number), other)) == (width < other)
     if number < 7:
         assert rated(speed_of(number + 1), width) > rated(speed_of(number), width)
-
-
-@pytest.mark.parametrize("number", range(1, 8))
-def test_what_is_attainable_has_a_source(number: int) -> None:
-    reach = attainable(number)
-    assert (reach is not None) == (number in (3, 4, 5))
-    if reach:
-        assert 0.5 < reach.low < reach.typical < reach.high < 1
-        assert reach.source
 
 
 def test_no_such_generation() -> None:

@@ -1,0 +1,84 @@
+"""All pairs at once: of each the same that the way and the prediction say of it alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from drawn_nodes import nodes as drawn
+from hypothesis import given
+from nodes import ALL, node
+
+from linkgauge.agent.sources import READERS
+from linkgauge.models.alike import alike
+from linkgauge.models.assemble import assemble
+from linkgauge.models.load import able
+from linkgauge.models.pairs import ENDS, Pair, pairs
+from linkgauge.models.predict import predict
+from linkgauge.models.routes import path_type, route
+from linkgauge.models.said import Flow
+from linkgauge.models.site import Site
+from linkgauge.models.topology import Topology
+
+sys.path.append(str(Path(__file__).parents[1] / "bench"))
+
+from machines import nvlink_domain, pci_node  # noqa: E402
+
+
+def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:
+    ends = [device.id for device in topology.devices if device.kind in ENDS]
+    found: dict[str, dict[str, Pair]] = {end: {} for end in ends}
+    for source, target in ((a, b) for a in ends for b in ends if a != b):
+        flow = Flow("copy", (source, target))
+        way, predicted = route(topology, source, target), predict(topology, [flow]).get(flow)
+        if way and predicted:
+            kind = path_type(topology, way)
+            found[source][target] = Pair(kind, predicted.rated, predicted.typical, predicted.bottleneck)
+        elif way:
+            memory = [topology.memory[end] for end in (source, target) if end in topology.memory]
+            able_to = min(map(able, (*way, *memory)))
+            rated = None if able_to == float("inf") else able_to
+            found[source][target] = Pair(path_type(topology, way), rated, None, None)
+    return found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_described_nodes(name: str) -> None:
+    recorded = node(name)
+    topology = assemble((said for reader in READERS for said in reader(recorded)), Site(), 0).topology
+    assert pairs(topology) == one_by_one(topology)
+
+
+@given(drawn())
+def test_any_node(topology: Topology) -> None:
+    assert pairs(topology) == one_by_one(topology)
+
+
+@pytest.mark.parametrize("topology", [nvlink_domain(6), nvlink_domain(16), pci_node(90)], ids=["6", "16", "90"])
+def test_large_machines_in_small(topology: Topology) -> None:
+    assert pairs(topology) == one_by_one(topology)
+
+
+def test_nothing() -> None:
+    assert pairs(Topology()) == {}
+
+
+def test_trays_are_joined_by_nvlink_alone() -> None:
+    found = pairs(nvlink_domain(8))
+    assert found["gpu0"]["gpu7"].path_type == "NVL"
+    assert found["gpu0"]["gpu7"].rated == 900e9
+    assert "nic7" not in found["gpu0"]
+    assert found["nic0"].keys() == {f"{kind}{n}" for kind in ("gpu", "nic", "nvme") for n in range(4)} - {"nic0"} | {
+        "numa0",
+        "numa1",
+    }
+
+
+def test_of_ends_that_hang_alike_two_are_looked_at() -> None:
+    """What makes a thousand functions fast: the count of what is looked at, for no test asserts a time."""
+    topology = pci_node(1000)
+    groups, few = alike(topology, ENDS)
+    ends = sum(1 for device in topology.devices if device.kind in ENDS)
+    assert (ends, sum(map(len, groups)), len(groups)) == (484, 484, 58)
+    assert len(few.devices) < len(topology.devices) / 3
