@@ -67,12 +67,11 @@ def _between_gpus(topology: Topology) -> Iterator[Flow]:
 def _to_host(topology: Topology, kind: str, away: bool) -> Iterator[Flow]:
     """To the memory of the NUMA node that is nearest, or from it."""
     op = "copy" if kind == "gpu" else "read"
+    member = {link.b: link.a for link in reversed(topology.links) if link.kind == "member"}
     for device in _of_kind(topology, kind):
-        start = next((link.a for link in topology.links if link.kind == "member" and link.b == device.id), device.id)
-        near = routes(topology, start)
-        numas = [name for name in near if topology.by_name[name].kind == "numa"]
-        if numas:
-            numa = min(numas, key=lambda name: len(near[name]))
+        ways = routes(topology, member.get(device.id, device.id))  # nearest first
+        numa = next((name for name in ways if topology.by_name[name].kind == "numa"), None)
+        if numa:
             yield Flow(op, (short(device), numa) if away else (numa, short(device)))
 
 

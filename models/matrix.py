@@ -39,8 +39,9 @@ def matrix(case: Case) -> Matrix:
     gpus = tuple(sorted((_gpu(case, d) for d in case.topology.devices if d.kind == "gpu"), key=_place))
     adapters = tuple(Row(f"NIC{n}", nic.device.id, nic.name) for n, nic in enumerate(nics(case.topology)))
     found: dict[tuple[str, str], Way] = {}
+    columns = {row.device for row in (*gpus, *adapters)}
     for row in (*gpus, *adapters):
-        reached = ways(case.topology, row.device)
+        reached = ways(case.topology, row.device, columns)
         for column in (*gpus, *adapters):
             way = reached.get(column.device) or _as_nvml_says(case, row, column)
             if row is not column and way:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from .routes import PATH_TYPES, Route, active, path_type, routes
@@ -35,17 +35,20 @@ def nics(topology: Topology) -> tuple[Nic, ...]:
     return tuple(sorted(found, key=lambda nic: natural(nic.name)))
 
 
-def ways(topology: Topology, source: str) -> Mapping[str, Way]:
-    """The ways from a device to all others that can be reached, by id.
+def ways(topology: Topology, source: str, targets: Iterable[str]) -> Mapping[str, Way]:
+    """The ways from a device to others, by id; those that cannot be reached are left out.
 
     NVLinks and xGMI first, as far as they are up. The type of any other way is that of the way over PCIe, also where
     bytes take C2C: nvidia-smi knows no such type. Our types are read from the tree that the kernel shows, not asked of
     the driver: it says NODE of two GPUs in different partitions of one switch, and in a virtual machine it sees
     the same tree.
     """
-    by_pcie = routes(topology, source, via="pcie")
+    by_pcie, nearer = routes(topology, source, via="pcie"), routes(topology, source, rate=active)
     found: dict[str, Way] = {}
-    for name, route in routes(topology, source, rate=active).items():
+    for name in targets:
+        route = nearer.get(name)
+        if route is None:
+            continue
         joined = _joined(route)
         if joined is None and name not in by_pcie:
             continue
@@ -69,8 +72,9 @@ def _over_pcie(topology: Topology, route: Route) -> str:
 
 def nearest(topology: Topology, gpu: str) -> Iterator[tuple[Nic, Way]]:
     """The NICs that are nearest to a GPU: by the type of the way, then by its rate. None where there is no NIC."""
-    near = ways(topology, gpu)
-    known = [(nic, near[nic.device.id]) for nic in nics(topology) if nic.device.id in near]
+    every = nics(topology)
+    near = ways(topology, gpu, {nic.device.id for nic in every})
+    known = [(nic, near[nic.device.id]) for nic in every if nic.device.id in near]
     best = min((_distance(way) for _, way in known), default=None)
     yield from ((nic, way) for nic, way in known if _distance(way) == best)
 

@@ -36,7 +36,7 @@ def numas(name: str) -> list[Numa]:
 def path(topology: Topology, one: str, other: str) -> str:
     """As in the matrix."""
     a, b = topology.by_name[one].id, topology.by_name[other].id
-    return ways(topology, a)[b].type
+    return ways(topology, a, [b])[b].type
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def path_types(case: Case, ends: list[str]) -> dict[tuple[str, str], str]:
 
     Not between functions of one card, which to NCCL are cards of their own.
     """
-    reached = {end: ways(case.topology, end) for end in ends}
+    reached = {end: ways(case.topology, end, ends) for end in ends}
     pairs = ((a, b) for a in ends for b in ends if card_of(a) != card_of(b))
     return {(a, b): in_nccls_words(reached[a][b].type) for a, b in pairs if b in reached[a]}
 

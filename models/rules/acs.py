@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
 
 from ..case import Case
 from ..facts import Node, Pci
@@ -73,7 +74,7 @@ def has_kin(case: Case, function: Pci) -> bool:
 
 def odd(case: Case, function: Pci) -> Iterator[Finding]:
     """The one of at least three equal functions that asks for less at a time than all others do."""
-    kin = [other for other in case.of(Pci).values() if other.key != function.key and _alike(function, other)]
+    kin = _kin(case, function)
     differs = []
     for field, words in (("max_payload", "payload"), ("max_read_request", "read requests")):
         usual = {getattr(other, field) for other in kin}
@@ -103,11 +104,20 @@ def odd(case: Case, function: Pci) -> Iterator[Finding]:
     )
 
 
-def _alike(one: Pci, other: Pci) -> bool:
-    def product(f: Pci) -> tuple[object, ...]:
-        return f.vendor, f.device, f.subvendor, f.subdevice, function_number(f.key), f.physfn is None
+def _kin(case: Case, function: Pci) -> list[Pci]:
+    """The other functions of the same product that told what they are set to."""
+    groups: dict[Hashable, list[Pci]] | None = case.memo.get("functions by product")
+    if groups is None:
+        groups = defaultdict(list)
+        for one in case.of(Pci).values():
+            if None not in (one.max_payload, one.max_read_request):
+                groups[_product(one)].append(one)
+        case.memo["functions by product"] = groups
+    return [one for one in groups.get(_product(function), ()) if one.key != function.key]
 
-    return product(one) == product(other) and None not in (other.max_payload, other.max_read_request)
+
+def _product(one: Pci) -> Hashable:
+    return one.vendor, one.device, one.subvendor, one.subdevice, function_number(one.key), one.physfn is None
 
 
 RULES = (

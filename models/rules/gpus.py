@@ -99,7 +99,8 @@ def is_lost(gpu: Gpu) -> bool:
 
 def held(case: Case) -> list[Pci]:
     """The NVIDIA GPUs that the driver is bound to. Virtual functions are for guests of this machine."""
-    functions = case.of(Pci).values()
-    return [
-        f for f in functions if kind_of(f) == "gpu" and f.vendor == NVIDIA and f.driver == "nvidia" and not f.physfn
-    ]
+    found: list[Pci] | None = case.memo.get("held by the driver")
+    if found is None:
+        bound = (f for f in case.of(Pci).values() if f.vendor == NVIDIA and f.driver == "nvidia" and not f.physfn)
+        found = case.memo["held by the driver"] = [f for f in bound if kind_of(f) == "gpu"]
+    return found
