@@ -14,10 +14,17 @@ from types import ModuleType
 
 from .part import Part
 
-# Between outputs: prompts with a command ("$ nvidia-smi", "root@node1:~# lspci"), fences and headlines of collections.
+# Between outputs: fences, headlines of collections, and prompts with a command ("$ nvidia-smi", "root@node1:~# lspci").
+# A "#" alone is root's prompt before the name of a tool only: outputs have comments.
+_COMMAND = r"(?:sudo |\w+=\S+ )*[a-z/~.][\w./-]*(?:[ ].*)?"
+_TOOLS = (
+    r"(?:sudo |/usr/s?bin/)?(?:nvidia|lspci|lstopo|lscpu|lsblk|ls|ib|rdma|ethtool|ip|dmesg|journalctl|cat|grep|numactl"
+    r"|nvme|df|free|ulimit|env|uname|dcgmi|rocm|amd|fi_info|show_gids|mpirun|srun|fio|systemctl)[\w-]*(?:[ ].*)?"
+)
+_WHO = r"(?:\([\w.-]+\)[ ]?)?(?:\[[^\]\n]{1,80}\]|[\w.-]+@[\w.-]+[^\n$#%]{0,80})"
 _BETWEEN = (
-    r"^[ \t]*(?:```.*|~~~.*|={8,}.*|-{20,}[ \t]*|#{2,} .*|(?:\([\w.-]+\)[ ]?)?(?:[\w.-]+@[\w.-]+[^\n$#%]{0,80})?[$#%] "
-    r"(?:sudo |\w+=\S+ )*[a-z/~.][\w./-]*(?:[ ].*)?)$"
+    rf"^[ \t]*(?:```.*|~~~.*|={{8,}}.*|-{{20,}}[ \t]*|\#{{2,}} .*"
+    rf"|{_WHO}[$#%] {_COMMAND}|[$%] {_COMMAND}|\# {_TOOLS})$"
 )
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
 

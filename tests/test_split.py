@@ -1,0 +1,85 @@
+"""Files cut into the outputs of tools that they hold."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.probes.dumps import FAMILIES
+from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.split import clean, split
+
+
+def family(name: str, begin: str) -> ModuleType:
+    made = ModuleType(name)
+    made.BEGIN = begin  # type: ignore[attr-defined]
+    return made
+
+
+FRUIT, TREES = family("fruit", r"^(?:apple|pear)\b"), family("trees", r"^oak ")
+
+
+def parts(text: str) -> list[tuple[str, int, str]]:
+    return [
+        (made.__name__ if made else "", part.first, part.text) for made, part in split("f", text, 1.0, (FRUIT, TREES))
+    ]
+
+
+def test_each_output_goes_on_to_the_next() -> None:
+    text = "hello\napple 1\n  red\noak a\n  tall\napple 2\n"
+    assert parts(text) == [
+        ("", 1, "hello\n"),
+        ("fruit", 2, "apple 1\n  red\n"),
+        ("trees", 4, "oak a\n  tall\n"),
+        ("fruit", 6, "apple 2\n"),
+    ]
+
+
+def test_neighbours_of_one_family_are_one_part() -> None:
+    assert parts("apple 1\npear 2\nanything\napple 3") == [("fruit", 1, "apple 1\npear 2\nanything\napple 3")]
+
+
+def test_prompts_and_fences_and_headlines_end_an_output() -> None:
+    for between in ("$ lspci -vv", "root@node1:~# nvidia-smi", "[me@a b]$ /usr/bin/ls", "(venv) me@a:/tmp$ ls", "```",
+                    "```text", "========== dmesg ==========", "## what I tried", "# lspci"):  # fmt: skip
+        assert parts(f"apple 1\n{between}\nrest\n") == [("fruit", 1, "apple 1\n"), ("", 2, f"{between}\nrest\n")]
+
+
+def test_comments_of_outputs_do_not() -> None:
+    for line in ("#", "#       size         count", "# nThread 1", "$", "  # 5", "--"):
+        assert parts(f"apple 1\n{line}\nrest\n") == [("fruit", 1, f"apple 1\n{line}\nrest\n")], line
+
+
+def test_colour_codes_carriage_returns_and_zero_bytes_are_gone() -> None:
+    text = "\x1b[4mapple\x1b[0m 1\r\n\x1b]0;title\x07red\x00\r\n"
+    assert clean(text) == "apple 1\nred\n"
+    assert parts(text) == [("fruit", 1, "apple 1\nred\n")]
+
+
+def test_a_citation_has_the_line_of_the_file() -> None:
+    part = Part("a.txt", 7, "one\n  two\n")
+    assert [part.cite(number, line).source for number, line in part.lines()] == ["a.txt:7", "a.txt:8", "a.txt:9"]
+    assert part.cite(1, "  two").text == "two"
+    assert part.last == 8
+
+
+lines = st.sampled_from(["apple 1", "pear", "oak x", "rest", "", "$ ls", "```", "# size count", "oak", "\x1b[1mapple"])
+
+
+@given(st.lists(lines, max_size=30))
+def test_no_line_is_lost_or_read_twice(some: list[str]) -> None:
+    text = "\n".join(some)
+    found = list(split("f", text, 0.0, (FRUIT, TREES)))
+    whole = clean(text).split("\n")
+    for _, part in found:
+        count = part.text.rstrip("\n").count("\n") + 1
+        assert whole[part.first - 1 : part.first - 1 + count] == part.text.rstrip("\n").split("\n")
+    shown = "".join(part.text for _, part in found).split()
+    assert shown == clean(text).split()
+
+
+@given(st.text())
+def test_any_text_is_cut_by_the_real_families(text: str) -> None:
+    assert "".join(part.text for _, part in split("f", text, 0.0, FAMILIES)).split() == clean(text).split()
