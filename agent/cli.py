@@ -166,7 +166,7 @@ def topology(
 @from_options
 @click.option("--op", metavar="OP", type=click.Choice(OPS), help=f"{', '.join(OPS)}.  [default: what fits the ends]")
 @click.option("--via", type=click.Choice(VIA), help="What the way must go over.")
-@click.option("--size", metavar="BYTES", help="Of one message: 64MiB, 1G, 4096.  [default: as long as it takes]")
+@click.option("--size", metavar="BYTES", help="Of one message: 64MiB, 1G, 4096.  [default: long ones]")
 @click.option("--concurrent", is_flag=True, help="All flows run at once, and share the links that they have in common.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
 def expect(
@@ -195,13 +195,13 @@ def expect(
 @from_options
 @click.option("--list", "every", is_flag=True, help="The machine types that are known.")
 @click.option("--from-node", is_flag=True, help="Write a type for the site file from this node, which was accepted.")
-@click.option("--name", metavar="NAME", default="our-node", help="What to call it.  [default: our-node]")
-@click.option("--passive", is_flag=True, help="Read only: measure nothing.")
-@click.option("--anyway", is_flag=True, help="Also from a node with findings.")
+@click.option("--name", metavar="NAME", help="With --from-node: what to call it.  [default: our-node]")
+@click.option("--passive", is_flag=True, help="With --from-node: read only, measure nothing.")
+@click.option("--anyway", is_flag=True, help="With --from-node: also from a node with findings.")
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
 def profile(
-    machine: str | None, root: str, source: str | None, site: str | None, every: bool, from_node: bool, name: str,
-    passive: bool, anyway: bool, output: str | None,
+    machine: str | None, root: str, source: str | None, site: str | None, every: bool, from_node: bool,
+    name: str | None, passive: bool, anyway: bool, output: str | None,
 ) -> None:  # fmt: skip
     """Show what MACHINE should have, or the type that this node is recognised as; or write one from this node.
 
@@ -213,9 +213,11 @@ def profile(
 
         if sum((every, from_node, machine is not None)) > 1:
             raise click.UsageError("MACHINE, --list and --from-node exclude each other")
+        if (name is not None or passive or anyway) and not from_node:
+            raise click.UsageError("--name, --passive and --anyway are about a type that --from-node writes")
         if every:
             text = profiling.listing(inputs.site(site))
-        elif machine:
+        elif machine is not None:
             text = profiling.shown(machine, inputs.site(site))
         elif from_node:
             text = profiling.accepted(inputs.of(root, source), inputs.site(site), name, passive, anyway)

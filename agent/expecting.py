@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
 
@@ -40,11 +41,15 @@ def expect(
         raise BadInput(str(wrong.args[0])) from None
     found = explained(case, flows, concurrent)
     if not found:
-        raise BadInput(_no_way(case.topology, flows))
-    if form == "json":
-        return exporter.as_json(found)
+        further = f" (and {len(flows) - 1} more)" if len(flows) > 1 else ""
+        raise BadInput(_no_way(case.topology, flows[0]) + further)
     seen = {(one.level.op, one.level.ends) for one in found}
-    return as_flows(found, [flow for flow in flows if (flow.op, flow.ends) not in seen])
+    lost = [_no_way(case.topology, flow) for flow in flows if (flow.op, flow.ends) not in seen]
+    if form == "text":
+        return as_flows(found, lost)
+    for why in lost:
+        print(why, file=sys.stderr)
+    return exporter.as_json(found)
 
 
 def _flows(topology: Topology, ends: Sequence[str], op: str | None, via: str, size: int | None) -> Iterator[Flow]:
@@ -108,17 +113,16 @@ def _bytes(text: str | None) -> int | None:
     return size
 
 
-def _no_way(topology: Topology, flows: Sequence[Flow]) -> str:
-    """Of flows none of which has a way."""
-    first, over = flows[0], f" over {flows[0].via}" if flows[0].via else ""
-    if first.op in COLLECTIVES:
-        return f"{first.op} needs two GPUs or more that reach each other{over}; given: {', '.join(first.ends)}"
-    if first.op == EGRESS:
-        return f"none of these reaches a NIC: {', '.join(first.ends)}"
-    if len(first.ends) > 1:
-        further = f", nor for {len(flows) - 1} more such flows" if len(flows) > 1 else ""
-        return f"there is no way{over} from {first.ends[0]} to {first.ends[1]}{further}"
-    device = topology.find(first.ends[0])
+def _no_way(topology: Topology, flow: Flow) -> str:
+    """Why the flow has none."""
+    over = f" over {flow.via}" if flow.via else ""
+    if flow.op in COLLECTIVES:
+        return f"{flow.op} needs two GPUs or more that reach each other{over}; given: {', '.join(flow.ends)}"
+    if flow.op == EGRESS:
+        return f"none of these reaches a NIC: {', '.join(flow.ends)}"
+    if len(flow.ends) > 1:
+        return f"there is no way{over} from {flow.ends[0]} to {flow.ends[1]}"
+    device = topology.find(flow.ends[0])
     if device and device.kind in _MEMORIES:
-        return f"no rate is known of the memory of {first.ends[0]}"
-    return f"{first.ends[0]} alone moves nothing: name two ends"
+        return f"no rate is known of the memory of {flow.ends[0]}"
+    return f"{flow.ends[0]} alone moves nothing: name two ends"

@@ -61,7 +61,7 @@ def given(path: str) -> Input:
             return Input(parse(text), READERS)
         except ValueError as wrong:
             raise BadInput(f"--from {path}: {wrong}") from None
-    if any(family.recognise(text) for family in dumps.FAMILIES):
+    if dumps.recognise(text):
         folder, name = os.path.split(os.path.realpath(path))
         return Input(Live(folder, "dumps"), tuple(dumps.sources([name])))
     raise BadInput(

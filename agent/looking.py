@@ -25,10 +25,15 @@ def case_of(root: str, source: str | None, site: str | None) -> Case:
     given = inputs.of(root, source)
     with watched(given.readers, measure_nothing) as (readers, _):
         case = look(given.host, readers, inputs.site(site))
-    for lost in case.not_checked:
-        if lost.what == "dump":  # a report says so too; other commands show only what was read
-            print(f"{lost.subject}: {lost.why}", file=sys.stderr)
+    tell_lost(case)
     return case
+
+
+def tell_lost(case: Case) -> None:
+    """What could not be read of dumps, on standard error: a report says so too, other commands show what was read."""
+    for lost in case.not_checked:
+        if lost.what == "dump":
+            print(f"{lost.subject}: {lost.why}", file=sys.stderr)
 
 
 def told(report: Report, form: str, colour: bool) -> str:

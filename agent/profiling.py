@@ -10,6 +10,7 @@ from ..models.case import Case
 from ..models.catalog import machines
 from ..models.site import Machine, Site
 from .inputs import BadInput, Input
+from .looking import tell_lost
 from .pipeline import examine
 from .progress import shown as watched
 from .sources import measure, measure_nothing
@@ -23,8 +24,8 @@ def listing(site: Site) -> str:
 
 
 def _known_by(machine: Machine) -> str:
-    told = (machine.instance, machine.product, machine.gpu, *machine.functions)
-    return next((text for text in told if text), "")
+    functions = ", ".join(f"{count} x {numbers}" for numbers, count in machine.functions.items())
+    return machine.instance or machine.product or machine.gpu or functions
 
 
 def shown(name: str, site: Site) -> str:
@@ -44,11 +45,14 @@ def recognised(case: Case) -> str:
     return f"# recognised by {case.matched_by}\n\n{as_toml(case.machine)}"
 
 
-def accepted(given: Input, site: Site, name: str, passive: bool, anyway: bool) -> str:
+def accepted(given: Input, site: Site, name: str | None, passive: bool, anyway: bool) -> str:
     """A machine type written from the node, as TOML: what it has, and what it reaches where idle. Raises BadInput."""
+    if name == "":
+        raise BadInput("--name: a machine type needs a name")
     live = given.host.origin == "live" and not passive
     with watched(given.readers, measure if live else measure_nothing) as (readers, probes):
         case, report = examine(given.host, readers, probes, site)
+    tell_lost(case)
     wrong = [finding for finding in report.findings if finding.severity != "info" and not finding.silenced]
     if wrong and not anyway:
         told = ", ".join(f"{finding.code} {finding.subject}" for finding in wrong[:3])
@@ -58,6 +62,6 @@ def accepted(given: Input, site: Site, name: str, passive: bool, anyway: bool) -
             "give --anyway"
         )
     try:
-        return FROM_NODE + as_toml(machine_of(case, name))
+        return FROM_NODE + as_toml(machine_of(case, name or "our-node"))
     except Unrecognisable as nothing:
         raise BadInput(str(nothing)) from None

@@ -15,10 +15,10 @@ NUMA, GPUS = Device("numa0", "numa"), tuple(Device(f"gpu{n}", "gpu") for n in ra
 _NVLINK = {"NVLink2": (2, 25e9), "NVLink3": (3, 25e9), "NVLink4": (4, 25e9), "NVLink5": (5, 50e9)}
 # What a row has that no topology and flow can say, by a text in it: why it is not stated.
 UNSTATED = {
-    "MI100, 4-GPU hives": "hives joined over PCIe: the path of the ring between them is not said",
-    "HPE MI100": "held back by the host ('host limited'); hives whose path is not said",
+    "4-GPU hives": "hives joined over PCIe: the path of the ring between them is not said",
+    "host limited": "held back by the host: two of its four NICs give 14 GB/s, two give 23",
     "8xV100 tsa": "sum of two directions, by the source's own words: above the wire",
-    "c5n.18xlarge": "one endpoint of libfabric over TCP-like tags: the tool's limit, not the link's",
+    "c5n.18xlarge": "one endpoint of libfabric with tagged messages: the tool's limit, not the link's",
     "EFA v1 allreduce": "collective between nodes; the two published runs differ by a third (57 and 78 GB/s)",
     "EFA v2 allreduce": "collective between nodes, reduced in the NVSwitches: above what the NICs carry",
     "EFA v4 allreduce": "collective between nodes",

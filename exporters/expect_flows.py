@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..models.explained import Explained, Step
-from ..models.said import COLLECTIVES, Flow
+from ..models.said import COLLECTIVES
 from ..models.units import GIB, KIB, MIB, as_bytes
 from .expect import WIDTH, Column, rate, row, subject
 from .terminal import hanging, safe
@@ -35,8 +35,8 @@ _INSIDE = {"internal": "inside", "interconnect": "between processors", "net": "t
            "disk": "inside", "member": "inside"}  # fmt: skip
 
 
-def as_flows(found: Sequence[Explained], lost: Sequence[Flow] = ()) -> str:
-    """One flow with all of its hops, or a table of several; `lost` are those that have no way."""
+def as_flows(found: Sequence[Explained], lost: Sequence[str] = ()) -> str:
+    """One flow with all of its hops, or a table of several; `lost` says of the others why they are not there."""
     lines = _one(found[0]) if len(found) == 1 and not lost else _several(found, lost)
     return "".join(f"{line}\n" for line in lines)
 
@@ -45,8 +45,10 @@ def _one(flow: Explained) -> Iterator[str]:
     level = flow.level
     over = f", {flow.path_type}" if flow.path_type else ""
     via = f" via {level.via}" if level.via else ""
-    unit = "GB/s of bus bandwidth" if level.op in COLLECTIVES else "GB/s in one direction"
-    yield from hanging("", f"{safe(subject(level.ends))}: {level.op}{via}{over}; {unit}", WIDTH)
+    ranks = level.op in COLLECTIVES
+    unit = "GB/s of bus bandwidth" if ranks else "GB/s in one direction"
+    about = ", ".join(level.ends) if ranks and len(level.ends) < 3 else subject(level.ends)
+    yield from hanging("", f"{safe(about)}: {level.op}{via}{over}; {unit}", WIDTH)
     yield ""
     yield from row(_HOPS, [column.title for column in _HOPS])
     groups = _alike(flow.ways)
@@ -109,16 +111,19 @@ def _asleep(flow: Explained) -> str:
 
 
 def _reached(share: float | None) -> str:
-    return f"they reach {share:.0%} of what long ones do" if share else "nothing is published of what they reach"
+    if share is None:
+        return "nothing is published of what they reach"
+    return f"they reach {f'{share:.0%}' if share >= 0.01 else 'less than 1%'} of what long ones do"
 
 
 def _size(size: int) -> str:
-    """ "64 MiB" where it is that, else in powers of ten."""
-    units = ((unit, factor) for unit, factor in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)) if size % factor == 0)
-    return next((f"{size // factor} {unit}" for unit, factor in units), as_bytes(size))
+    """ "64 MiB" where it is that, else in powers of ten: so is "64 MB", which are 62500 KiB."""
+    units = (("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
+    fitting = (f"{size // factor} {unit}" for unit, factor in units if size % factor == 0 and size < 10_000 * factor)
+    return next(fitting, as_bytes(size))
 
 
-def _several(found: Sequence[Explained], lost: Sequence[Flow]) -> Iterator[str]:
+def _several(found: Sequence[Explained], lost: Sequence[str]) -> Iterator[str]:
     concurrent = any(flow.level.beside for flow in found)
     yield f"{counted(len(found), 'flow')}, {'all at once' if concurrent else 'each alone'}"
     yield ""
@@ -128,8 +133,8 @@ def _several(found: Sequence[Explained], lost: Sequence[Flow]) -> Iterator[str]:
         numbers = [flow.level.rated, *(getattr(best, bound, None) for bound in ("low", "typical", "high"))]
         why = _held(flow) if best else flow.unknown or ""
         yield from row(_FLOWS, [subject(flow.level.ends), flow.path_type or "", *map(rate, numbers), "", why])
-    for one in lost:
-        yield from hanging("", f"{safe(subject(one.ends))}: there is no way", WIDTH)
+    for why in lost:
+        yield from hanging("", safe(why), WIDTH)
     if concurrent:
         yield from _shared(found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -14,6 +15,16 @@ FROM_NODE = """\
 # what is wrong on the node that it was written from is wrong here too. Delete what may differ between nodes.
 
 """
+_ARRAY = re.compile(r"\[\n((?:    .+,\n)+)\]")
+_WIDTH = 100  # of an array in one line
+
+
+class _Rate(float):
+    """Bytes per second, in TOML as people write them: 12.5e9."""
+
+    def __str__(self) -> str:
+        text = f"{self / 1e9:.12g}e9"
+        return text if self >= 1e6 and float(text) == self else repr(self)
 
 
 def as_toml(machine: Machine) -> str:
@@ -21,8 +32,21 @@ def as_toml(machine: Machine) -> str:
     said = {
         name: value for name in machine.__struct_fields__ if (value := getattr(machine, name)) not in (None, (), {})
     }
-    plain: dict[str, Any] = msgspec.to_builtins(said)
+    plain: dict[str, Any] = _readable(msgspec.to_builtins(said))
     plain["rates"] = [{name: value for name, value in rate.items() if value != ""} for rate in plain.pop("rates", ())]
     if not plain["rates"]:
         del plain["rates"]
-    return tomli_w.dumps({"machine": [plain]})
+    return _ARRAY.sub(_in_a_line, tomli_w.dumps({"machine": [plain]}))
+
+
+def _readable(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return {key: _readable(value) for key, value in plain.items()}
+    if isinstance(plain, (list, tuple)):
+        return [_readable(value) for value in plain]
+    return _Rate(plain) if isinstance(plain, float) else plain
+
+
+def _in_a_line(array: re.Match[str]) -> str:
+    line = ", ".join(item.strip().removesuffix(",") for item in array[1][:-1].split("\n"))
+    return f"[{line}]" if len(line) < _WIDTH else array[0]

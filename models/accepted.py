@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeVar
 
 import msgspec
 
 from .case import Case
+from .curve import full
 from .expectations import best_observations
 from .facts import Mount, Node, Numa, Nvme, Package, Port, Rdma
 from .gpu_facts import Gpu
-from .said import Observation
+from .said import COLLECTIVES, Flow, Observation
 from .site import Machine, Rate
 from .units import as_utc
 
@@ -39,14 +40,17 @@ class Unrecognisable(Exception):
 def machine_of(case: Case, name: str) -> Machine:
     """An entry for a site file: recognised as the node itself was, else by its DMI names or GPUs; with what it has.
 
-    What could not be read, or differs between equal devices, is left out. Raises Unrecognisable.
+    What could not be read, or differs between equal devices, is left out. What the type that the node was recognised as
+    says besides stays: links that a hypervisor hides, the rate of the fabric's ports where others have another, rates
+    of flows that nobody measured here. Raises Unrecognisable.
     """
     node, gpus = case.of(Node)["node"], list(case.of(Gpu).values())
+    base = _recognised_by(case, node, gpus)
     had = {
         "gpus": len(gpus) or None,
         "links": _same(gpu.nvlinks for gpu in gpus),
         "rdma": len(case.of(Rdma)) or None,
-        "rdma_rate": _same(port.rate for port in case.of(Port).values() if port.state == "ACTIVE"),
+        "rdma_rate": _same(port.rate for port in case.of(Port).values() if port.state == "ACTIVE") or base.rdma_rate,
         "nvme": len(_data_disks(case)) or None,
         "sockets": len(case.of(Package)) or None,
         "numa": sum(1 for numa in case.of(Numa).values() if numa.cpus) or None,
@@ -54,10 +58,13 @@ def machine_of(case: Case, name: str) -> Machine:
         "ecc": _same(gpu.ecc for gpu in gpus),
         "persistence": _same(gpu.persistence for gpu in gpus),
         "compute_mode": _same(gpu.compute_mode for gpu in gpus),
-        "rates": tuple(_rates(case)),
+        "rates": tuple(_rates(case)) or base.rates,
+        "bus_bandwidth": {**base.bus_bandwidth, **_bus_bandwidth(case, len(gpus))},
     }
     source = f"{node.hostname or 'a node'} as it was accepted on {as_utc(case.now)[:10]}"
-    return msgspec.structs.replace(_recognised_by(case, node, gpus), name=name, source=source, **had)
+    if case.machine:
+        source += f"; else as {case.machine.name}"
+    return msgspec.structs.replace(base, name=name, source=source, **had)
 
 
 def _recognised_by(case: Case, node: Node, gpus: list[Gpu]) -> Machine:
@@ -91,21 +98,39 @@ def _same(values: Iterable[T | None]) -> T | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _rates(case: Case) -> Iterable[Rate]:
+def _rates(case: Case) -> Iterator[Rate]:
     """For each kind of flow that was measured alone: numbers in names become "*"."""
     kinds = defaultdict[tuple[str, tuple[str, ...], str], list[Observation]](list)
-    for flow, best in best_observations(case).items():
-        if not flow.beside and best.value:
+    for flow, best in _measured(case):
+        if flow.op not in COLLECTIVES:
             kinds[flow.op, tuple(re.sub(r"\d+", "*", end) for end in flow.ends), flow.via].append(best)
     for (op, ends, via), several in kinds.items():
-        values = [one.value for one in several]
-        apart = _APART if len(ends) > 1 else _APART_MEMORY
-        low, typical, high = map(
-            _short, ((1 - apart) * min(values), statistics.median(values), (1 + apart) * max(values))
-        )
+        low, typical, high = _levels(several, _APART if len(ends) > 1 else _APART_MEMORY)
         told = Counter(one.evidence.source for one in several).most_common(1)[0][0]
-        source = f"{len(values)} measured when the node was accepted ({told})"
+        source = f"{len(several)} measured when the node was accepted ({told})"
         yield Rate(op=op, ends=ends, via=via, low=low, typical=typical, high=high, source=source)
+
+
+def _bus_bandwidth(case: Case, gpus: int) -> dict[str, tuple[float, float, float]]:
+    """Of the collectives over all GPUs that were measured; not of a program that did not say which one it ran."""
+    kinds = defaultdict[str, list[Observation]](list)
+    for flow, best in _measured(case):
+        if flow.op in COLLECTIVES - {"collective"} and len(flow.ends) == gpus:
+            kinds[flow.op].append(best)
+    return {op: _levels(several, _APART) for op, several in kinds.items()}
+
+
+def _measured(case: Case) -> Iterator[tuple[Flow, Observation]]:
+    """What moved bytes alone, in messages that reach the rate: no others are compared with what is written."""
+    for flow, best in best_observations(case).items():
+        if not flow.beside and best.value and (flow.size is None or flow.size >= full(flow.op)):
+            yield flow, best
+
+
+def _levels(several: list[Observation], apart: float) -> tuple[float, float, float]:
+    """Low, typical, high."""
+    values = [one.value for one in several]
+    return _short((1 - apart) * min(values)), _short(statistics.median(values)), _short((1 + apart) * max(values))
 
 
 def _short(rate: float) -> float:

@@ -23,11 +23,10 @@ from .catalog.links import Links, Measured, links
 # most, lie within 8 % of their median.
 _MARGINS = (0.10, 0.06, 0.03)
 _BORROWED = 0.9  # of the low of another grade or operation
-# What an operation that nobody measured is closest to. Others (of memories: read, triad, d2d) are close to nothing.
+# What an operation that nobody measured is closest to. Others (those of memories, those of disks) are close to nothing.
 # The next is tried where a grade has none of the one before.
-_CLOSE = {"copy-far": ("copy",), "through": ("copy",), "staged": ("copy",), "disk-read": ("copy",),
-          "disk-write": ("copy",), "send": ("write", "copy"), "write": ("send",), "all_gather": ("all_reduce",),
-          "reduce_scatter": ("all_reduce",)}  # fmt: skip
+_CLOSE = {"copy-far": ("copy",), "through": ("copy",), "staged": ("copy",), "send": ("write", "copy"),
+          "write": ("send",), "all_gather": ("all_reduce",), "reduce_scatter": ("all_reduce",)}  # fmt: skip
 _NETWORK = {"write", "read", "send"}  # over PCIe these are copies by the NIC's engine
 ABOVE_THE_WIRE = {"all_reduce-nvls"}  # bus bandwidth of a reduction in the switches is no rate of a link
 
@@ -89,8 +88,8 @@ def _operations(grade: str, op: str) -> Iterable[tuple[str, bool]]:
 def _rows(measured: Iterable[Measured], grade: str, op: str, towards: str, duplex: bool) -> list[Measured]:
     """The rows of that direction, both ways at once if such were measured; else those of either direction."""
     alike = [row for row in measured if row.grade == grade and row.op == op]
-    ways = [row for row in alike if row.duplex == duplex] or [row for row in alike if not row.duplex]
-    return [row for row in ways if not row.towards or row.towards == towards] or ([] if towards else ways)
+    ways = [row for row in alike if row.towards in ("", towards)] or ([] if towards else alike)
+    return [row for row in ways if row.duplex == duplex] or [row for row in ways if not row.duplex]
 
 
 def _interval(rows: list[Measured], op: str) -> Attainable:
@@ -99,9 +98,9 @@ def _interval(rows: list[Measured], op: str) -> Attainable:
         shares[row.platform].append(row.rate / row.of)
     margin = _MARGINS[min(len(shares), len(_MARGINS)) - 1]
     every = [share for several in shares.values() for share in several]
-    high = max(every) * (1 + margin)
     floors = {row.platform for row in rows if row.floor}
     usual = [statistics.median(several) for platform, several in shares.items() if platform not in floors]
+    high = max(every) * (1 + margin) if usual else 1.0  # of what gives at least that, nobody knows the most
     return Attainable(
         low=min(every) * (1 - margin),
         typical=statistics.median(usual or [max(every)]),

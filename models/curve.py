@@ -16,10 +16,14 @@ from functools import lru_cache
 
 from .attainable import family
 from .catalog.links import Sized, links
+from .said import COLLECTIVES
 
 # Half sizes of the same link differ between machines by up to this factor (nccl-tests of 8 A100: 14.5 and 15.1 MB; host
 # copies over PCIe 4: 0.58 and 0.63 MB; loopback of HDR NICs: 3.7 and 6.3 kB, around the median of 3.8).
 _SPREAD = 1.4
+# Copies of 64 MiB reach nine tenths of their rate and more over every link (links.toml, sized). Collectives come within
+# a tenth of their peak between 0.2 and 5 GB (fits of 8xA100 to 8xB200).
+_FULL, _FULL_COLLECTIVE = 64 << 20, 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +48,36 @@ class Curve:
         return self.share(size, _SPREAD), self.share(size), self.share(size, 1 / _SPREAD)
 
 
-LONG = Curve(None, None, None)
+def full(op: str) -> int:
+    """The size in bytes from which on messages of an operation count as long."""
+    return _FULL_COLLECTIVE if op in COLLECTIVES else _FULL
 
 
 @lru_cache(maxsize=256)
 def curve(grade: str, op: str) -> Curve:
-    """Of an operation over links of a grade, or of the nearest that was measured; LONG where nothing was."""
-    catalog = links()
-    seen = set[str]()
-    tried = family(grade)
-    while tried and tried not in seen:
-        seen.add(tried)
-        rows = [row for row in catalog.sized if row.grade == tried and row.op == op]
-        if any(row.half for row in rows):
-            return Curve(_median(row.half for row in rows), _median(row.ninety for row in rows), _latency(rows))
-        tried = catalog.like.get(tried, "")
-    return Curve(None, None, _latency(row for row in catalog.sized if row.grade == family(grade) and row.op == op))
+    """Of an operation over links of a grade, or of the nearest that was measured; without sizes where nothing was."""
+    sized = [row for row in links().sized if row.op == op]
+    near = _near(family(grade))
+    for tried in near:
+        if rows := [row for row in sized if row.grade == tried and row.half]:
+            return _of(rows)
+    # Of no grade that is near: of another generation. A slower link fills up with less, so this errs to the low side.
+    kinds = {tried.rstrip("0123456789") for tried in near}
+    return _of([row for row in sized if row.grade.rstrip("0123456789") in kinds])
 
 
-def _latency(rows: Iterable[Sized]) -> float | None:
-    return _median(row.latency for row in rows)
+def _near(grade: str) -> list[str]:
+    """The grade and those that are like it, nearest first."""
+    found = list[str]()
+    while grade and grade not in found:
+        found.append(grade)
+        grade = links().like.get(grade, "")
+    return found
+
+
+def _of(rows: Iterable[Sized]) -> Curve:
+    several = list(rows)
+    return Curve(*(_median(getattr(row, name) for row in several) for name in ("half", "ninety", "latency")))
 
 
 def _median(values: Iterator[float | None]) -> float | None:

@@ -8,7 +8,8 @@ from collections.abc import Hashable, Iterator
 from fnmatch import fnmatchcase
 
 from .case import Case
-from .load import able
+from .curve import full
+from .load import able, counted
 from .predict import Prediction, predict
 from .report import Basis, Expectation, Level
 from .routes import RateOf, Route, rated
@@ -26,10 +27,7 @@ RATES = ("rate", "bus_bandwidth")  # quantities of observations that are judged 
 _KIN_LINK, _KIN_MEMORY = 0.02, 0.15
 _DEVIATIONS = 4 * 1.4826  # the median absolute deviation of a normal distribution is 1/1.4826 of its standard deviation
 _BASELINE = 0.03
-# Collectives come within a tenth of their peak between 0.2 and 5 GB (fits of 8xA100 to 8xB200); below, a message is
-# compared with the same size only.
-_LONG = 1 << 30
-_FULL = 64 << 20  # copies of this size reach nine tenths of their rate and more over every link (links.toml, sized)
+_ODD = 0.25  # of flows whose ways are not known, more that are slower than the others are of another kind
 _FEWEST_KIN = 3  # others to compare with: among fewer, nobody knows who is the odd one
 
 
@@ -61,7 +59,7 @@ def level_of(case: Case, flow: Flow, best: dict[Flow, Observation] | None = None
         size=flow.size,
         beside=flow.beside,
         link_class=_class(flow, tightest),
-        rated=_share(flow, taken, able),
+        rated=_share(flow, taken, counted),
         trained=_share(flow, taken, _trained),
         expected=tuple(expect(case, flow, best)),
         observed=best[flow].value if flow in best else None,
@@ -89,7 +87,7 @@ def _by_machine(case: Case, flow: Flow) -> Iterator[Expectation]:
             basis: Basis = "site" if ours or rate in case.site.rates else "profile"
             yield Expectation(basis=basis, low=rate.low, typical=rate.typical, high=rate.high, source=rate.source)
             return
-    long = flow.size is None or flow.size >= _LONG
+    long = flow.size is None or flow.size >= full(flow.op)
     if machine and long and machine.gpus in (None, len(flow.ends)) and flow.op in machine.bus_bandwidth:
         low, typical, high = machine.bus_bandwidth[flow.op]
         source = f"{machine.name}: {machine.source}"
@@ -98,7 +96,7 @@ def _by_machine(case: Case, flow: Flow) -> Iterator[Expectation]:
 
 def _is_about(case: Case, rate: Rate, flow: Flow) -> bool:
     """Rates are those of long messages, one flow at a time."""
-    long = flow.size is None or flow.size >= _FULL
+    long = flow.size is None or flow.size >= full(flow.op)
     alike = rate.op == flow.op and rate.via in ("", flow.via) and len(rate.ends) == len(flow.ends)
     if not (long and alike) or flow.beside:
         return False
@@ -132,6 +130,9 @@ def _by_kin(case: Case, flow: Flow, best: dict[Flow, Observation]) -> Iterator[E
     typical = statistics.median(others)
     scatter = statistics.median(abs(other - typical) for other in others) / typical
     apart = max(_KIN_MEMORY if len(flow.ends) == 1 else _KIN_LINK, _DEVIATIONS * scatter)
+    slower = sum(1 for other in others if other < (1 - apart) * typical)
+    if not way_of(case, flow) and slower > _ODD * len(others):
+        return
     source = f"median of {len(others)} equal flows of this node"
     low, high = max(0.0, 1 - apart) * typical, (1 + apart) * typical
     yield Expectation(basis="kin", low=low, typical=typical, high=high, source=source)

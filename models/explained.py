@@ -9,16 +9,17 @@ from dataclasses import dataclass
 import msgspec
 
 from .case import Case
-from .curve import curve
+from .curve import curve, full
 from .expectations import capability, level_of
 from .facts import Node
 from .hierarchy import short
-from .load import Load, able, load_of
+from .load import Load, able, load_of, told
 from .predict import Prediction, predict
 from .report import Level
 from .routes import Route, path_type
 from .said import Flow
 from .topology import Hop, Topology
+from .units import as_bytes
 from .ways import Leg, legs
 
 
@@ -68,7 +69,7 @@ def _together(case: Case, flows: tuple[Flow, ...]) -> Iterator[Explained]:
         if not several:
             continue
         found = reached.get(flow)
-        full = found.bottleneck if found else min(_hops(several), key=able)
+        full = found.bottleneck if found else _tightest(several)
         level = _level(case, flow, flows, found)
         yield Explained(
             level=level,
@@ -86,6 +87,12 @@ def _together(case: Case, flows: tuple[Flow, ...]) -> Iterator[Explained]:
 
 def _hops(several: tuple[Leg, ...]) -> Iterable[Hop]:
     return dict.fromkeys(hop for leg in several for way in leg for hop in way)
+
+
+def _tightest(several: tuple[Leg, ...]) -> Hop | None:
+    """Of the hops; None where one of unknown rate may be tighter."""
+    hop = min(_hops(several), key=able)
+    return hop if told(several, hop) else None
 
 
 def _step(topology: Topology, load: Load, hop: Hop, flows: int, bottleneck: bool) -> Step:
@@ -136,6 +143,12 @@ def _sized(flow: Flow, found: Prediction | None) -> float | None:
 
 def unknown(case: Case, level: Level) -> str:
     """Why nothing is expected of a flow, in words."""
+    if level.rated is not None and not _tightest(legs(case.topology, level.flow)):
+        return "nobody says what one of the links on its way gives"
+    if level.size and level.size < full(level.op) and curve(level.link_class, level.op).half is None:
+        return (
+            f"nobody published what {level.op} reaches over {level.link_class} with messages of {as_bytes(level.size)}"
+        )
     if level.rated is not None:
         return f"no share is published of what {level.op} reaches over {level.link_class}"
     node = case.of(Node).get("node")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from .attainable import Attainable, attainable
@@ -22,19 +23,24 @@ _ACROSS = frozenset({"copy", "write", "read", "send", EGRESS})  # what is slower
 
 @dataclass(frozen=True)
 class Load:
-    """Which operation runs over each hop. `known` replaces what the catalog has measured of links."""
+    """Which operations run over each hop. `known` replaces what the catalog has measured of links."""
 
-    op: Mapping[Hop, str] = field(default_factory=dict)
+    op: Mapping[Hop, Collection[str]] = field(default_factory=dict)
     known: Links | None = None
     crowded: Mapping[Hop, Limit] = field(default_factory=dict)  # held by the chipset rather than by the link
 
     def reach(self, hop: Hop) -> Attainable | None:
-        """The shares of the hop's rate that are attainable under this load; None where nothing is published."""
+        """The shares of the hop's rate that are attainable under this load; None where nothing is published.
+
+        Of several operations over one hop the slowest decides for all: what a mixture reaches nobody has published.
+        """
         if hop in self.crowded:
             return _of_chipset(self.crowded[hop], able(hop))
         back = Hop(hop.receiver, hop.sender, hop.links)
         duplex = back in self.op and hop.sender != hop.receiver
-        return attainable(hop.links[0].grade, self.op.get(hop, "copy"), towards(hop), duplex, self.known)
+        grade, where = hop.links[0].grade, towards(hop)
+        each = [attainable(grade, op, where, duplex, self.known) for op in self.op.get(hop, ("copy",))]
+        return min((one for one in each if one), key=lambda one: one.typical, default=None)
 
     def rates(self, bound: str) -> RateOf:
         """Rates at "low", "typical" or "high".
@@ -47,18 +53,18 @@ class Load:
             reach = self.reach(hop)
             if reach:
                 return able(hop) * float(getattr(reach, bound))
-            return _UNLIMITED if hop.links[0].kind == "interconnect" else able(hop)
+            return counted(hop)
 
         return rate
 
 
 def load_of(topology: Topology, taken: Mapping[Flow, tuple[Leg, ...]], known: Links | None = None) -> Load:
     """The load that flows are, by the ways that they take."""
-    found: dict[Hop, str] = {}
+    found: dict[Hop, set[str]] = defaultdict(set)
     for flow, several in taken.items():
         for way in (way for leg in several for way in leg):
             for hop in way:
-                found.setdefault(hop, operation(topology, flow, way, hop))
+                found[hop].add(operation(topology, flow, way, hop))
     return Load(found, known, crowded(topology, taken) if len(taken) > 1 else {})
 
 
@@ -69,18 +75,25 @@ def _of_chipset(limit: Limit, whole: float) -> Attainable:
     return Attainable(low=0.9 * typical, typical=typical, high=high, source=source)
 
 
-def told(several: tuple[Leg, ...]) -> bool:
-    """Whether enough is known of all ways to say what they give: one hop without a rate may be the one that holds them.
+def told(several: tuple[Leg, ...], full: Hop) -> bool:
+    """Whether enough is known of all ways to say that `full` holds them: a hop without a rate may be slower.
 
-    What crosses sockets over PCIe has shares of its own; of what does over NVLink-C2C nothing is published.
+    A port is seldom faster than the slots around it. What crosses sockets over PCIe has shares of its own; of what does
+    over NVLink-C2C, and of copies between memories, nothing is published.
     """
+    free = {"pcie"} if full.links[0].kind == "port" else set()
     for way in (way for leg in several for way in leg):
         kinds = {hop.links[0].kind for hop in way}
-        if any(hop.links[0].kind in _CARRY and able(hop) == _UNLIMITED for hop in way):
+        if any(hop.links[0].kind in _CARRY - free and able(hop) == _UNLIMITED for hop in way):
             return False
-        if "interconnect" in kinds and "pcie" not in kinds:
+        if "interconnect" in kinds and not any(map(is_pcie, way)):
             return False
     return True
+
+
+def counted(hop: Hop) -> float:
+    """As `able`, and nothing of what joins sockets."""
+    return _UNLIMITED if hop.links[0].kind == "interconnect" else able(hop)
 
 
 def able(hop: Hop) -> float:
@@ -98,7 +111,7 @@ def operation(topology: Topology, flow: Flow, way: Route, hop: Hop) -> str:
     "through" is a PCIe link between ports, on which no engine ends; "copy-far" crosses sockets; "staged" goes through
     host memory; disks read and write otherwise than NICs; memory at the end of a copy is read or written as by STREAM.
     """
-    kind = hop.links[0].kind
+    kind, below = hop.links[0].kind, topology.by_name[hop.links[0].b].kind
     if kind == "memory":
         return flow.op if len(flow.ends) == 1 else "triad"
     if flow.op in COLLECTIVES or flow.op == "copy-sm":
@@ -107,19 +120,24 @@ def operation(topology: Topology, flow: Flow, way: Route, hop: Hop) -> str:
         return "send" if flow.via == "net" or flow.op == EGRESS else "write"
     if flow.via == "host":
         return "staged"
-    if kind == "pcie" and topology.by_name[hop.links[0].b].kind in FORWARDS:
+    if is_pcie(hop) and below in FORWARDS:
         return "through"
-    if kind == "pcie" and topology.by_name[hop.links[0].b].kind == "nvme":
+    if is_pcie(hop) and below == "nvme":
         return f"disk-{flow.op}"
-    if kind == "pcie" and flow.op in _ACROSS and any(other.links[0].kind == "interconnect" for other in way):
+    if is_pcie(hop) and flow.op in _ACROSS and any(other.links[0].kind == "interconnect" for other in way):
         return "copy-far"
     return "write" if flow.op == EGRESS else flow.op
+
+
+def is_pcie(hop: Hop) -> bool:
+    """Also what a hypervisor shows as a device on a root bus, where the machine type says what the link is."""
+    return hop.links[0].kind == "pcie" or hop.links[0].grade.startswith("pcie")
 
 
 def towards(hop: Hop) -> str:
     """Whether a hop leads away from the processor or to it. Links of PCIe begin above, those of C2C at the GPU."""
     link = hop.links[0]
-    if link.kind == "pcie":
+    if is_pcie(hop):
         return "device" if hop.sender == link.a else "host"
     if link.kind == "c2c":
         return "host" if hop.sender == link.a else "device"

@@ -69,4 +69,4 @@ def _is_usual(topology: Topology, end: str) -> bool:
 
 def _near(text: str, known: Mapping[str, str]) -> str:
     near = sorted(get_close_matches(text.lower(), known, _MOST, 0.6), key=natural)
-    return f"near are {', '.join(near)}" if near else "'linkgauge topology' shows what there is"
+    return f"did you mean {', '.join(near)}?" if near else "'linkgauge topology' shows what there is"

@@ -14,10 +14,11 @@ from typing import TypeAlias
 
 from .alike import End, Group, alike
 from .attainable import attainable
-from .load import able, operation, towards
+from .load import able, counted, is_pcie, operation, told, towards
 from .routes import Route, follow, path_type, rated, tree
 from .said import Flow
 from .topology import Hop, Link, Topology
+from .ways import unrated
 
 ENDS = frozenset({"gpu", "nic", "nvme", "numa"})
 
@@ -39,6 +40,9 @@ _Figures: TypeAlias = tuple[float, float, float, tuple[bool, bool], str]
 # that; the same of one that crosses sockets.
 _Least: TypeAlias = tuple[float, float, Hop | None, float, Hop | None]
 _Kinds: TypeAlias = tuple[str, ...]
+# Of ways over the same kinds of hops: the path type, whether they cross sockets, whether any rate is known of them, and
+# whether enough of them are.
+_Type: TypeAlias = tuple[str, bool, bool, bool]
 _COPY, _ACROSS = Flow("copy", ("", "")), Hop("", "", (Link("", "", "", "interconnect"),))
 _NOTHING: _Least = (float("inf"), float("inf"), None, float("inf"), None)
 
@@ -47,7 +51,7 @@ def pairs(topology: Topology) -> Mapping[str, Mapping[str, Pair]]:
     """By the ids of sender and receiver. Those between which there is no way are left out."""
     groups, few = alike(topology, ENDS)
     figures = _figures(few)
-    rate, types = cache(rated), dict[_Kinds, tuple[str, bool]]()
+    rate, types = cache(rated), dict[_Kinds, _Type]()
     found: dict[str, Mapping[str, Pair]] = {}
     for senders in groups:
         ways = tree(few, senders[0].name, rate=rate)
@@ -60,7 +64,7 @@ def pairs(topology: Topology) -> Mapping[str, Mapping[str, Pair]]:
                 if over not in types:
                     types[over] = _type(few, follow(ways, end.name))
                 whole = _with_memory(few, end.name, least[end.name], figures)
-                first.append((_pair(whole, *types[over], figures), end, receivers))
+                first.append((_pair(whole, types[over], figures), end, receivers))
         found.update(_rows(senders, first))
     return found
 
@@ -72,8 +76,9 @@ def _figures(topology: Topology) -> Mapping[Hop, _Figures]:
         whole = able(hop)
         near, known = _typical(hop, whole, alone)
         far, known_far = (near, known) if across == alone else _typical(hop, whole, across)
-        over = f"{hop.links[0].kind}>{topology.by_name[hop.receiver].kind}"
-        found[hop] = whole, near, far, (known, known_far), over
+        rates = unrated((hop,)), whole == float("inf"), is_pcie(hop)
+        over = f"{hop.links[0].kind}>{topology.by_name[hop.receiver].kind}{rates}"
+        found[hop] = counted(hop), near, far, (known, known_far), over
     return found
 
 
@@ -117,16 +122,17 @@ def _over(least: _Least, hop: Hop, figures: _Figures) -> _Least:
     return min(whole, figures[0]), near, holds, far, holds_far
 
 
-def _type(topology: Topology, way: Route) -> tuple[str, bool]:
-    """The path type of a way, and whether it crosses sockets: the same of all that go over the same kinds."""
-    return path_type(topology, way), any(hop.links[0].kind == "interconnect" for hop in way)
+def _type(topology: Topology, way: Route) -> _Type:
+    crosses = any(hop.links[0].kind == "interconnect" for hop in way)
+    return path_type(topology, way), crosses, not unrated(way), told(((way,),), way[0])
 
 
-def _pair(least: _Least, path: str, crosses: bool, figures: Mapping[Hop, _Figures]) -> Pair:
-    whole, near, holds, far, holds_far = least
+def _pair(least: _Least, over: _Type, figures: Mapping[Hop, _Figures]) -> Pair:
+    path, crosses, some, enough = over
+    whole, near, holds, far, holds_far = least if some else _NOTHING
     typical, bottleneck = (far, holds_far) if crosses else (near, holds)
     most = None if whole == float("inf") else whole
-    if bottleneck is None or not figures[bottleneck][3][crosses]:
+    if not enough or bottleneck is None or not figures[bottleneck][3][crosses]:
         return Pair(path, most, None, None)
     return Pair(path, most, typical, bottleneck)
 

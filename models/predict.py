@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from .attainable import Attainable
 from .catalog.links import Links
-from .curve import Curve, curve
-from .load import able, load_of
+from .curve import Curve, curve, full
+from .load import able, counted, load_of, told
 from .said import Flow
 from .shares import Share, fill
 from .topology import Hop, Topology
@@ -30,19 +30,27 @@ class Prediction:
 
 
 def predict(topology: Topology, flows: Iterable[Flow], known: Links | None = None) -> Mapping[Flow, Prediction]:
-    """For each flow, beside all the others. Left out is what has no way, and what is held by a hop of which nothing is
-    published. `known` replaces what the catalog has measured of links.
+    """For each flow, beside all the others. `known` replaces what the catalog has measured of links.
+
+    Left out is what has no way, what goes over a link of unknown rate, what is held by a hop of which nothing is
+    published, and messages that are short for a hop of which nobody published how its rate grows with the size.
     """
     taken = {flow: legs(topology, flow) for flow in flows}
     load = load_of(topology, taken, known)
-    whole = fill(taken, able)
+    whole = fill(taken, counted)
     low, typical, high = (fill(taken, load.rates(bound)) for bound in ("low", "typical", "high"))
     found: dict[Flow, Prediction] = {}
     for flow, share in typical.items():
         reach = load.reach(share.full)
-        if reach:
+        if reach and told(taken[flow], share.full) and _long(flow, share.full):
             found[flow] = _prediction(flow, reach, whole[flow], low[flow], share, high[flow])
     return found
+
+
+def _long(flow: Flow, hop: Hop) -> bool:
+    """Whether it is known what messages of that size reach; that of a memory alone is no message."""
+    short = flow.size is not None and flow.size < full(flow.op) and len(flow.ends) > 1
+    return not short or curve(hop.links[0].grade, flow.op).half is not None
 
 
 def _prediction(flow: Flow, reach: Attainable, whole: Share, low: Share, typical: Share, high: Share) -> Prediction:
@@ -51,11 +59,14 @@ def _prediction(flow: Flow, reach: Attainable, whole: Share, low: Share, typical
     slow, usual, fast = size_of.bounds(flow.size) if flow.size else (1.0, 1.0, 1.0)
     more = f" and {len(hop.links) - 1} more" if len(hop.links) > 1 else ""
     sized = f"; {usual:.0%} of that with messages of {as_bytes(flow.size)}" if flow.size and usual < 0.995 else ""
+    # What is fair at lower rates may give one flow more: the three are put in order.
+    bounds = sorted((low.rate * slow, typical.rate * usual, high.rate * fast))
+    least, middle, most = (_sized(rate, flow, size_of) for rate in bounds)
     return Prediction(
         rated=whole.rate,
-        low=_sized(low.rate * slow, flow, size_of),
-        typical=_sized(typical.rate * usual, flow, size_of),
-        high=_sized(high.rate * fast, flow, size_of),
+        low=least,
+        typical=middle,
+        high=most,
         bottleneck=hop,
         seconds=size_of.latency,
         source=f"{hop.links[0].id}{more} can do {as_gigabytes(able(hop))}, {reach.typical:.0%} are reached: "

@@ -13,15 +13,20 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Few: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
 Numbers: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
+Op: TypeAlias = Literal["copy", "copy-sm", "read", "write", "send", "triad", "stream-copy"]  # of one flow, not of ranks
+Via: TypeAlias = Literal["", "nvlink", "xgmi", "c2c", "pcie", "host", "net"]
 Grade: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^pcie[1-7]x(1|2|4|8|12|16|32)$")]
+
+_LEAST = 1e6  # bytes per second: nothing that is judged is so slow, and what people write in GB/s is below
 
 
 class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What one kind of flow should reach, in bytes per second: below `low` something is wrong."""
 
-    op: str = "copy"  # copy, copy-sm, read, write, triad, all_reduce ...
-    ends: tuple[str, ...]  # shell patterns of names, in order: ["numa*", "gpu*"]
-    via: str = ""  # "nvlink", "pcie", "host", "net"; "" is any
+    op: Op = "copy"
+    # Shell patterns of names, in order: ["numa*", "gpu*"]; one for a memory.
+    ends: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1, max_length=2)]
+    via: Via = ""  # "" is any
     low: Positive
     typical: Positive
     high: Positive
@@ -102,5 +107,8 @@ def read_site(text: str) -> Site:
 
 
 def _ascending(low: float, typical: float, high: float, where: str = "") -> None:
+    """And are no GB/s."""
     if not low <= typical <= high:
         raise ValueError(f"{where}low {low:g}, typical {typical:g} and high {high:g} do not ascend")
+    if low < _LEAST:
+        raise ValueError(f"{where}low {low:g}: rates are bytes per second: 52e9 is 52 GB/s")

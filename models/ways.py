@@ -8,7 +8,6 @@ its disks; of a collective each rank is a leg.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import zip_longest
 from typing import TypeAlias
 
 from .nearest import nearest
@@ -39,7 +38,7 @@ def legs(topology: Topology, flow: Flow, rate: RateOf = rated) -> tuple[Leg, ...
 
 def _stripes(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
     """A way for each member of an array, else the one way."""
-    source, target = flow.ends
+    source, target = _near_host(topology, *flow.ends)
     for start in _members(topology, source):
         for end in _members(topology, target):
             if flow.via == "host":
@@ -47,7 +46,17 @@ def _stripes(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
             else:
                 way = route(topology, start, end, flow.via, rate)
             if way:
-                yield (*_memory(topology, start), *way, *_memory(topology, end))
+                yield _joined(topology, start, way, end)
+
+
+def _near_host(topology: Topology, source: str, target: str) -> tuple[str, str]:
+    """The ends; for "host" the memory that is nearest to the other end, where no device is called so."""
+    if "host" not in (source, target) or topology.find("host"):
+        return source, target
+    if source == "host":
+        return _near_host(topology, target, source)[::-1]
+    away = routes(topology, source, "", rated)
+    return source, next((name for name in away if topology.by_name[name].kind == "numa"), target)
 
 
 def _members(topology: Topology, name: str) -> list[str]:
@@ -70,13 +79,11 @@ def _through_host(topology: Topology, source: str, target: str, rate: RateOf) ->
 
 def _over_net(topology: Topology, source: str, target: str, rate: RateOf) -> Iterator[Route]:
     """A way for each NIC of the sender's, to the receiver's NIC of the same place in order."""
-    for mine, other in zip_longest(_ports(topology, source), _ports(topology, target)):
-        if mine is None or other is None:
-            return
+    for mine, other in zip(_ports(topology, source), _ports(topology, target), strict=False):
         out, back = route(topology, source, mine, "", rate), route(topology, other, target, "", rate)
         if out and back:
             wire = Hop(mine, other, (Link(f"{mine}>{other}", mine, other, "net"),))
-            yield (*_memory(topology, source), *out, wire, *back, *_memory(topology, target))
+            yield _joined(topology, source, (*out, wire, *back), target)
 
 
 def _ports(topology: Topology, name: str) -> list[str]:
@@ -93,7 +100,7 @@ def _egress_ways(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route
     for end in flow.ends:
         for port in _ports(topology, end):
             if way := route(topology, end, port, "", rate):
-                yield (*_memory(topology, end), *way)
+                yield _joined(topology, end, way, port)
 
 
 def _collective(topology: Topology, flow: Flow, rate: RateOf) -> tuple[Leg, ...]:
@@ -115,6 +122,16 @@ def _peers_of(topology: Topology, rank: str, ranks: list[str], via: str, rate: R
     if not all(way and way[0].links[0].kind in _PEERS for way in ways):
         return ()
     return tuple((hop,) for hop in dict.fromkeys(way[0] for way in ways if way))
+
+
+def _joined(topology: Topology, start: str, way: Route, end: str) -> Route:
+    """The way with the memories at its ends. Where no rate is known of what joins them, they would seem to hold it."""
+    return way if unrated(way) else (*_memory(topology, start), *way, *_memory(topology, end))
+
+
+def unrated(way: Route) -> bool:
+    """Whether of nothing on the way a rate is known."""
+    return all(link.rated is None and link.trained is None for hop in way for link in hop.links)
 
 
 def _memory(topology: Topology, name: str) -> Route:

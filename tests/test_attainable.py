@@ -59,6 +59,18 @@ def test_a_floor_lowers_the_low_and_not_the_typical() -> None:
     assert (reach.low, reach.typical) == pytest.approx((0.6 * 0.94, 0.8))
 
 
+def test_of_floors_alone_nobody_knows_the_most() -> None:
+    reach = attainable("pcie4", known=known(row(60, "a", floor=True)))
+    assert reach
+    assert (reach.low, reach.typical, reach.high) == pytest.approx((0.54, 0.6, 1.0))
+
+
+def test_both_ways_at_once_of_one_direction_says_nothing_of_the_other() -> None:
+    rows = row(80, "a"), row(50, "a", towards="device", duplex=True)
+    found = [attainable("pcie4", "copy", way, True, known(*rows)) for way in ("device", "host")]
+    assert [reach.typical for reach in found if reach] == [0.5, 0.8]
+
+
 def test_nothing_is_reached_beyond_the_wire() -> None:
     reach = attainable("pcie4", known=known(row(99, "a")))
     assert reach

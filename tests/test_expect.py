@@ -161,7 +161,7 @@ def test_patterns_of_numa_nodes_leave_out_those_without_memory() -> None:
 
 
 MISTAKES = {
-    "gpu9 numa0": "nothing in this node is called 'gpu9'; near are gpu5, gpu6, gpu7",
+    "gpu9 numa0": "nothing in this node is called 'gpu9'; did you mean gpu5, gpu6, gpu7?",
     "frobnicate": "nothing in this node is called 'frobnicate'; 'linkgauge topology' shows what there is",
     "tpu* numa0": "nothing in this node matches 'tpu*'; 'linkgauge topology' shows what there is",
     "gpu0 GPU0": "gpu0 is both ends: name one end for its memory, or two that differ",
@@ -172,7 +172,7 @@ MISTAKES = {
     "gpu0->gpu1 --op all_reduce": "all ends of all_reduce send: name them without '->'",
     "gpu0 --op all_reduce": "all_reduce needs two GPUs or more that reach each other; given: gpu0",
     "gpu0 numa0 --via nvlink": "there is no way over nvlink from gpu0 to numa0",
-    "gpu[01]->numa0 --via nvlink": "there is no way over nvlink from gpu0 to numa0, nor for 1 more such flows",
+    "gpu[01]->numa0 --via nvlink": "there is no way over nvlink from gpu0 to numa0 (and 1 more)",
     "numa0": "no rate is known of the memory of numa0",
     "nvme0": "nvme0 alone moves nothing: name two ends",
     "nvfabric --op egress": "none of these reaches a NIC: nvfabric",
@@ -233,11 +233,33 @@ def test_sizes(text: str, size: int) -> None:
     assert 0 < flow["sized"] <= 1
 
 
+@pytest.mark.parametrize(
+    ("text", "told"), [("64M", "64 MiB"), ("64MB", "64 MB"), ("1.5M", "1536 KiB"), ("999", "999 B"), ("2T", "2048 GiB")]
+)
+def test_a_size_is_told_as_it_was_asked(text: str, told: str) -> None:
+    assert f"\nsize        messages of {told}: " in asked(case_of("p5-tree"), f"numa0 gpu0 --size {text}")
+
+
+def test_flows_without_a_way_say_why(capture: str) -> None:
+    lost = "no rate is known of the memory of numa0"
+    assert asked(case_of("p5-tree"), "gpu0->numa0").endswith("a few bytes\n")
+    done = CliRunner().invoke(main, ["expect", "--from", capture, "*"])
+    assert f"\n{lost}\n" in done.stdout
+    assert "\nnvme0 alone moves nothing: name two ends\n" in done.stdout
+    done = CliRunner().invoke(main, ["expect", "--from", capture, "*", "--format", "json"])
+    assert lost in done.stderr.splitlines()
+    assert len(json.loads(done.stdout)) == 40
+
+
 def test_small_messages_get_less_and_the_share_is_shown() -> None:
     whole, small = (asked(case_of("p5-tree"), f"numa0 gpu0 --size {size}") for size in ("1GiB", "64KiB"))
     assert "messages of 1 GiB: they reach 100% of what long ones do" in whole
     assert "messages of 64 KiB: they reach " in small
     assert "nothing is published" in asked(case_of("p5-tree"), "nvme1 numa0 --size 64KiB")
+
+
+def test_the_ends_of_a_collective_are_ranks() -> None:
+    assert asked(case_of("p5-tree"), "gpu0 gpu1 --op all_reduce").startswith("gpu0, gpu1: all_reduce, NVL; ")
 
 
 def test_a_machine_of_which_nothing_is_known() -> None:
@@ -300,7 +322,7 @@ def test_any_flows_are_shown_in_less_than_100_columns(
     as_json(found)
     if found:
         shown(as_flows(found[:1]))
-        shown(as_flows(found, flows[:2]))
+        shown(as_flows(found, ["x" * 200, "\x1b[31m"]))
     for flow in found:
         holds(flow)
 

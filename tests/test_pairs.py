@@ -13,13 +13,14 @@ from nodes import ALL, node
 from linkgauge.agent.sources import READERS
 from linkgauge.models.alike import alike
 from linkgauge.models.assemble import assemble
-from linkgauge.models.load import able
+from linkgauge.models.load import counted
 from linkgauge.models.pairs import ENDS, Pair, pairs
 from linkgauge.models.predict import predict
 from linkgauge.models.routes import path_type, route
 from linkgauge.models.said import Flow
 from linkgauge.models.site import Site
 from linkgauge.models.topology import Topology
+from linkgauge.models.ways import legs
 
 sys.path.append(str(Path(__file__).parents[1] / "bench"))
 
@@ -36,8 +37,7 @@ def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:
             kind = path_type(topology, way)
             found[source][target] = Pair(kind, predicted.rated, predicted.typical, predicted.bottleneck)
         elif way:
-            memory = [topology.memory[end] for end in (source, target) if end in topology.memory]
-            able_to = min(map(able, (*way, *memory)))
+            able_to = min(counted(hop) for leg in legs(topology, flow) for over in leg for hop in over)
             rated = None if able_to == float("inf") else able_to
             found[source][target] = Pair(path_type(topology, way), rated, None, None)
     return found

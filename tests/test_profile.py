@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 from click.testing import CliRunner
+from hypothesis import example, given
+from hypothesis import strategies as st
 from nodes import ALL, FOLDER, node, report_of
 
 from linkgauge.agent.cli import main
 from linkgauge.agent.pipeline import look
 from linkgauge.agent.sources import READERS
+from linkgauge.exporters.nccl_xml import as_nccl_xml
 from linkgauge.exporters.profile import FROM_NODE, as_toml
 from linkgauge.models.accepted import Unrecognisable, machine_of
 from linkgauge.models.assemble import assemble
@@ -21,7 +25,7 @@ from linkgauge.models.catalog import machines
 from linkgauge.models.facts import Node
 from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.said import Evidence, Flow, Observation
-from linkgauge.models.site import Site, read_site
+from linkgauge.models.site import Machine, Rate, Site, read_site
 from linkgauge.probes.recorded import dump
 from linkgauge.probes.synthetic import build
 
@@ -30,8 +34,10 @@ def case_of(name: str) -> Case:
     return look(node(name), READERS, Site())
 
 
-def observed(ends: tuple[str, ...], gigabytes: float, **more: object) -> Observation:
-    flow = Flow("copy", ends, 1 << 28, **more)  # type: ignore[arg-type]
+def observed(
+    ends: tuple[str, ...], gigabytes: float, size: int = 1 << 28, op: str = "copy", **more: object
+) -> Observation:
+    flow = Flow(op, ends, size, **more)  # type: ignore[arg-type]
     return Observation(about=flow, quantity="rate", unit="bytes_per_second", value=gigabytes * 1e9, at=1.0,
                        evidence=Evidence("host_copy", "x"))  # fmt: skip
 
@@ -55,14 +61,21 @@ def test_what_is_written() -> None:
     case = case_of("hgx-h100")
     copies = [observed((f"numa{gpu // 4}", f"gpu{gpu}"), 55 + gpu / 100) for gpu in range(8)]
     beside = observed(("numa0", "gpu0"), 30, beside=(("numa0", "gpu1"),))
+    small = observed(("numa0", "gpu0"), 3, size=1 << 20)
     memory = [observed((f"numa{n}",), 100 + n) for n in range(2)]
-    assert as_toml(machine_of(replace(case, observations=(*copies, beside, *memory)), "rack 7")) == WRITTEN
+    collectives = [
+        observed(tuple(f"rank{n}" for n in range(ranks)), rate, size=size, op="all_gather")
+        for ranks, rate, size in ((8, 350, 1 << 30), (8, 360, 8 << 30), (8, 20, 1 << 20), (4, 300, 8 << 30))
+    ]
+    collectives.append(observed(tuple(f"rank{n}" for n in range(8)), 350, size=8 << 30, op="collective"))
+    seen = (*copies, beside, small, *memory, *collectives)
+    assert as_toml(machine_of(replace(case, observations=seen), "rack 7")) == WRITTEN
 
 
 WRITTEN = """\
 [[machine]]
 name = "rack 7"
-source = "hgx as it was accepted on 2026-11-21"
+source = "hgx as it was accepted on 2026-11-21; else as hgx-h100-8"
 product = "SYS-821GE-TNHR"
 vendor = "Supermicro"
 gpu = "NVIDIA H100 80GB HBM3"
@@ -78,33 +91,41 @@ persistence = true
 compute_mode = "default"
 
 [machine.bus_bandwidth]
-all_reduce = [
-    330000000000.0,
-    478000000000.0,
-    483000000000.0,
-]
+all_reduce = [330e9, 478e9, 483e9]
+all_gather = [339.5e9, 355e9, 370.8e9]
 
 [[machine.rates]]
 op = "copy"
-ends = [
-    "numa*",
-    "gpu*",
-]
-low = 53350000000.0
-typical = 55040000000.0
-high = 56720000000.0
+ends = ["numa*", "gpu*"]
+low = 53.35e9
+typical = 55.04e9
+high = 56.72e9
 source = "8 measured when the node was accepted (host_copy)"
 
 [[machine.rates]]
 op = "copy"
-ends = [
-    "numa*",
-]
-low = 85000000000.0
-typical = 100500000000.0
-high = 116100000000.0
+ends = ["numa*"]
+low = 85e9
+typical = 100.5e9
+high = 116.1e9
 source = "2 measured when the node was accepted (host_copy)"
 """
+
+
+@pytest.mark.parametrize(
+    ("name", "broken", "code"),
+    [
+        ("hgx-h100", "[device.gpu5]\ngone = true\n", "gpu-missing"),
+        ("hgx-h100", "[device.gpu3]\ninactive = [7]\n", "nvlink-inactive"),
+        ("azure-nd-h100-v5", "[device.mlx5_3]\nrate = 100\n", "nic-rate-low"),
+        ("p5-tree", "[device.gpu5]\ngone = true\n", "gpu-missing"),
+    ],
+)
+def test_a_broken_node_of_the_kind_is_told_by_the_site(name: str, broken: str, code: str) -> None:
+    ours = machine_of(case_of(name), "ours")
+    report = report_of(node(name, broken), Site(machine=(ours,)))
+    (finding,) = [one for one in report.findings if one.severity != "info"]
+    assert (finding.code, finding.basis) == (code, "site")
 
 
 def test_what_differs_between_equal_devices_is_left_out() -> None:
@@ -113,6 +134,31 @@ def test_what_differs_between_equal_devices_is_left_out() -> None:
     gpus["gpu3"] = replace(gpus["gpu3"], mig=True, nvlinks=17)
     machine = machine_of(replace(case, facts={**case.facts, Gpu: gpus}), "ours")
     assert (machine.mig, machine.links, machine.ecc, machine.gpus) == (None, None, True, 8)
+
+
+def test_what_the_node_did_not_show_stays_as_its_type_says() -> None:
+    """Ports of two rates: which of them are of the fabric the type knows; what flows reach it says unless measured."""
+    ours = machine_of(case_of("oci-h100"), "ours")
+    assert (ours.rdma, ours.rdma_rate, ours.source) == (
+        18, 25e9, "oci as it was accepted on 2026-11-21; else as oci-bm.gpu.h100.8",
+    )  # fmt: skip
+    (rate,) = read_site(RATED).rates
+    case = case_of("p5-tree")
+    assert case.machine
+    told = replace(case, machine=msgspec.structs.replace(case.machine, rates=(rate,)))
+    assert machine_of(told, "ours").rates == (rate,)
+    measured = replace(told, observations=(observed(("numa0", "gpu0"), 14),))
+    assert [one.typical for one in machine_of(measured, "ours").rates] == [14e9]
+
+
+RATED = """
+[[rates]]
+ends = ["numa*", "gpu*"]
+low = 12e9
+typical = 13e9
+high = 14e9
+source = "rack 7"
+"""
 
 
 @pytest.mark.parametrize("product", ["Virtual Machine", None])
@@ -137,6 +183,33 @@ def test_it_is_read_again_as_it_was() -> None:
     assert msgspec.structs.asdict(machine)["gpu_path"] == "pcie4x8"
 
 
+@example(1.0, [1e6, 1e6, 1e6], ["\x85"])  # where str.splitlines() would break a line
+@given(
+    st.floats(0, 1e18, exclude_min=True),
+    st.lists(st.floats(1e6, 1e18), min_size=3, max_size=3).map(sorted),
+    st.lists(st.text()),
+)
+def test_any_rates_and_words_are_read_again(port: float, rates: list[float], words: list[str]) -> None:
+    low, typical, high = rates
+    rate = Rate(ends=("numa*", "gpu*"), low=low, typical=typical, high=high, source="x")
+    machine = Machine(name="x", source="x", gpu="*", rdma_rate=port, rates=(rate,), healthy=tuple(words),
+                      bus_bandwidth={"all_reduce": (low, typical, high)})  # fmt: skip
+    assert read_site(as_toml(machine)).machine == (machine,)
+
+
+def test_every_type_of_the_catalog_is_read_again() -> None:
+    for machine in machines():
+        assert read_site(as_toml(machine)).machine == (machine,)
+
+
+def test_a_dump_that_was_cut_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "cut.xml"
+    path.write_text(as_nccl_xml(case_of("p5-tree"))[:4000])
+    done = CliRunner().invoke(main, ["profile", "--from-node", "--from", str(path)])
+    assert done.exit_code == 0
+    assert re.fullmatch(r"cut\.xml: line \d+: .*; what stands before that was read\n", done.stderr)
+
+
 @pytest.mark.parametrize(
     ("asked", "code", "begins"),
     [
@@ -149,6 +222,9 @@ def test_it_is_read_again_as_it_was() -> None:
             "Error: no machine type is called 'aws-p4d.24xlarg'; did you mean 'aws-p4d.24xlarge'?\n",
         ),
         (["p5", "x"], 64, "Error: no machine type is called 'x'; 'linkgauge profile --list' lists them\n"),
+        (["p5", ""], 64, "Error: no machine type is called ''; 'linkgauge profile --list' lists them\n"),
+        (["p5", "--from-node", "--name", ""], 64, "Error: --name: a machine type needs a name\n"),
+        (["p5", "--name", "x"], 64, "Usage: linkgauge profile [OPTIONS] [MACHINE]\n"),
         (["p5", "x", "--list"], 64, "Usage: linkgauge profile [OPTIONS] [MACHINE]\n"),
         (
             ["broken", "--from-node"],

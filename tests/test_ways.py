@@ -82,7 +82,7 @@ def test_from_the_processor_to_a_gpu_the_switch_is_the_bottleneck() -> None:
 
 def test_gpu_to_gpu_by_three_ways() -> None:
     pair = ("gpu0", "gpu1")
-    assert told(Flow("copy", pair)) == [(450.0, 389.9, "gpu0/nvlink0")]
+    assert told(Flow("copy", pair)) == [(450.0, 396.4, "gpu0/nvlink0")]
     assert told(Flow("copy", pair, via="net")) == [(50.0, 40.0, "nic0>efa_0/1")]
     assert told(Flow("copy", pair, via="host")) == [(15.75, 3.2, "root0>up0")]
 
@@ -107,7 +107,7 @@ def test_a_striped_array_reads_both_its_disks() -> None:
 
 
 def test_memory_alone() -> None:
-    assert told(Flow("triad", ("numa0",))) == [(204.8, 160.0, "numa0/memory")]
+    assert told(Flow("triad", ("numa0",))) == [(204.8, 170.0, "numa0/memory")]
     assert predict(MACHINE, [Flow("copy", ("numa0",))]) == {}
 
 
@@ -148,3 +148,71 @@ def test_a_few_bytes_take_the_latency() -> None:
 )
 def test_where_there_is_no_way_nothing_is_said(flow: Flow) -> None:
     assert predict(MACHINE, [flow]) == {}
+
+
+def joined(*links: Link) -> Topology:
+    """A GPU and memory of the processor, joined by these links; both memories are known."""
+    kinds = {
+        "gpu0": "gpu",
+        "gpu1": "gpu",
+        "numa0": "numa",
+        "numa1": "numa",
+        "nic0": "nic",
+        "nic0/1": "port",
+        "root": "host-bridge",
+    }
+    memories = [
+        Link(f"{name}/memory", name, name, "memory", 4000 * GB, None, None, "hbm") for name in ("gpu0", "numa0")
+    ]
+    return Topology(tuple(Device(name, kind) for name, kind in kinds.items()), (*links, *memories))
+
+
+@pytest.mark.parametrize("kind", ["internal", "pcie"])
+def test_memory_is_not_what_holds_a_link_that_a_hypervisor_hides(kind: str) -> None:
+    guest = joined(Link("root>gpu0", "root", "gpu0", kind), inside("numa0", "root"))
+    flow = Flow("copy", ("numa0", "gpu0"))
+    assert [hop.links[0].kind for hop in legs(guest, flow)[0][0]] == ["internal", kind]
+    assert predict(guest, [flow]) == {}
+
+
+def test_one_link_of_unknown_rate_may_be_the_slowest() -> None:
+    known, hidden = pcie("root", "gpu0", 31.508, "pcie4x16"), Link("root>nic0", "root", "nic0", "pcie")
+    silent = Link("nic0>nic0/1", "nic0", "nic0/1", "port", None, None, None, "roce")
+    flow = Flow("write", ("gpu0", "nic0/1"))
+    assert predict(joined(known, hidden, silent), [flow]) == {}
+    port = Link("nic0>nic0/1", "nic0", "nic0/1", "port", 12.5 * GB, None, None, "roce")
+    found = predict(joined(known, hidden, port), [flow])[flow]
+    assert (round(found.typical / GB, 2), found.bottleneck.links) == (12.24, (port,))
+
+
+def test_across_sockets_only_pcie_was_measured() -> None:
+    far = (Link("numa0>numa1", "numa0", "numa1", "interconnect", 100 * GB), inside("numa0", "root"))
+    c2c = Link("gpu0/c2c0", "gpu0", "numa0", "c2c", 450 * GB, None, None, "c2c4")
+    assert predict(joined(*far, c2c), [Flow("copy", ("numa1", "gpu0")), Flow("copy", ("numa0", "numa1"))]) == {}
+    slot = pcie("root", "gpu0", 31.508, "pcie4x16")
+    for op, ends in (("copy", ("numa1", "gpu0")), ("write", ("gpu0", "numa1"))):
+        flow = Flow(op, ends)
+        assert round(predict(joined(*far, slot), [flow])[flow].typical / GB, 1) == 22.2
+
+
+def test_a_short_message_is_expected_only_where_its_curve_is_published() -> None:
+    sizes = (4096, 1 << 20, 1 << 26, None)
+    copies = [
+        predict(MACHINE, [flow])[flow].low / GB for flow in (Flow("copy", ("gpu0", "gpu1"), size) for size in sizes)
+    ]
+    assert copies == sorted(copies)
+    assert copies[1] < 60
+    disks = [Flow("read", ("nvme0", "numa0"), size) for size in sizes]
+    assert [bool(predict(MACHINE, [flow])) for flow in disks] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("ends", [("numa0", "gpu0"), ("gpu0", "numa0")])
+@pytest.mark.parametrize("generation", range(3, 6))
+def test_half_the_width_is_below_low(generation: int, ends: tuple[str, str]) -> None:
+    rate = {3: 15.754, 4: 31.508, 5: 63.015}[generation]
+    flow = Flow("copy", ends, 256 << 20)
+    whole, half = (
+        predict(joined(inside("numa0", "root"), pcie("root", "gpu0", rate / n, f"pcie{generation}x{16 // n}")), [flow])
+        for n in (1, 2)
+    )
+    assert half[flow].high < whole[flow].low

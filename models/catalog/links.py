@@ -17,12 +17,12 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """A published rate of a healthy machine, beside what the links that set it are rated at; bytes per second."""
 
     grade: str  # of the link, without its width: "pcie4"
-    op: str = "copy"  # as in Flow.op; what else there is, models/predict.py tells
+    op: str = "copy"  # as in Flow.op; what else there is, models/load.py tells
     towards: Literal["device", "host", ""] = ""  # away from the processor or to it, where that matters
     duplex: bool = False  # while as much goes the other way
     rate: Positive
     of: Positive
-    floor: bool = False  # what an operator asks of healthy machines, which give at least that
+    floor: bool = False  # healthy ones give at least that: an operator's threshold, the data sheet of a slow disk
     platform: Text  # measured on: one vote each
     source: Text
 

@@ -34,7 +34,8 @@ class _Table:
 
 # The first lines that nccl-tests print, or the heading of a table.
 BEGIN = (
-    r"^.{0,40}?#[ ]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version)"
+    r"^.{0,40}?#[ ]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version"
+    r"|[ ]{0,8}Rank[ ]+\d)"
     r"|^.{0,40}?#?[ ]*size[ ]+(?:count[ ]|time[ ]).*\balgbw\b.*\bbusbw\b"
 )
 
