@@ -6,7 +6,7 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TypeVar
+from typing import TypeVar, cast, get_args
 
 import msgspec
 
@@ -16,7 +16,7 @@ from .expectations import best_observations
 from .facts import Mount, Node, Numa, Nvme, Package, Port, Rdma
 from .gpu_facts import Gpu
 from .said import COLLECTIVES, Flow, Observation
-from .site import Machine, Rate
+from .site import Machine, Op, Rate, Via
 from .units import as_utc
 
 T = TypeVar("T", bound=Hashable)
@@ -31,6 +31,8 @@ _NO_TYPE = {
     "Standard PC (Q35 + ICH9, 2009)",
     "VMware Virtual Platform",
 }
+
+_OPS, _VIAS = frozenset(get_args(Op)), frozenset(get_args(Via))  # that a rate in a site file may be of
 
 
 class Unrecognisable(Exception):
@@ -102,13 +104,15 @@ def _rates(case: Case) -> Iterator[Rate]:
     """For each kind of flow that was measured alone: numbers in names become "*"."""
     kinds = defaultdict[tuple[str, tuple[str, ...], str], list[Observation]](list)
     for flow, best in _measured(case):
-        if flow.op not in COLLECTIVES:
+        if flow.op in _OPS and flow.via in _VIAS:
             kinds[flow.op, tuple(re.sub(r"\d+", "*", end) for end in flow.ends), flow.via].append(best)
     for (op, ends, via), several in kinds.items():
         low, typical, high = _levels(several, _APART if len(ends) > 1 else _APART_MEMORY)
         told = Counter(one.evidence.source for one in several).most_common(1)[0][0]
         source = f"{len(several)} measured when the node was accepted ({told})"
-        yield Rate(op=op, ends=ends, via=via, low=low, typical=typical, high=high, source=source)
+        yield Rate(
+            op=cast("Op", op), ends=ends, via=cast("Via", via), low=low, typical=typical, high=high, source=source
+        )
 
 
 def _bus_bandwidth(case: Case, gpus: int) -> dict[str, tuple[float, float, float]]:
