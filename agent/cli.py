@@ -95,12 +95,13 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options of every command that looks at a node."""
     texts = {
         "site": "What the site knows of its nodes (TOML).  [default: /etc/linkgauge/site.toml]",
-        "source": "A capture, a tool's output, or a folder of such, instead of this machine.",
+        "source": "A capture, or outputs of tools (file, folder, archive, - for a paste; may be given several times), "
+        "instead of this machine.",
         "root": "Read the host whose root is mounted at DIR (in a container).",
     }
     for option in (
         click.option("--site", metavar="FILE", type=click.Path(), help=texts["site"]),
-        click.option("--from", "source", metavar="PATH", type=click.Path(), help=texts["source"]),
+        click.option("--from", "source", metavar="PATH", multiple=True, type=click.Path(), help=texts["source"]),
         click.option("--root", metavar="DIR", type=click.Path(), default="/", help=texts["root"]),
     ):
         command = option(command)
@@ -121,7 +122,7 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report there instead of standard output."
 )
 def diagnose(
-    root: str, source: str | None, site: str | None, form: str, passive: bool, context: Context, output: str | None
+    root: str, source: tuple[str, ...], site: str | None, form: str, passive: bool, context: Context, output: str | None
 ) -> None:
     """Say what is wrong with the links of this node, or of a recorded one.
 
@@ -146,7 +147,7 @@ def diagnose(
 @click.option("--rates", is_flag=True, help="The matrix with GB/s in one direction instead of types of path.")
 @click.option("--copies", is_flag=True, help="The matrix with GB/s that a copy typically reaches.")
 def topology(
-    root: str, source: str | None, site: str | None, form: str, output: str | None, matrix: bool, rates: bool,
+    root: str, source: tuple[str, ...], site: str | None, form: str, output: str | None, matrix: bool, rates: bool,
     copies: bool,
 ) -> None:  # fmt: skip
     """Show what is in this node and what its links carry."""
@@ -170,7 +171,7 @@ def topology(
 @click.option("--concurrent", is_flag=True, help="All flows run at once, and share the links that they have in common.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
 def expect(
-    ends: tuple[str, ...], root: str, source: str | None, site: str | None, op: str | None, via: str | None,
+    ends: tuple[str, ...], root: str, source: tuple[str, ...], site: str | None, op: str | None, via: str | None,
     size: str | None, concurrent: bool, form: str,
 ) -> None:  # fmt: skip
     """Say what each level of this node should give, from GPU memory to disks; or what flows between ENDS get, and why.
@@ -200,7 +201,7 @@ def expect(
 @click.option("--anyway", is_flag=True, help="With --from-node: also from a node with findings.")
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
 def profile(
-    machine: str | None, root: str, source: str | None, site: str | None, every: bool, from_node: bool,
+    machine: str | None, root: str, source: tuple[str, ...], site: str | None, every: bool, from_node: bool,
     name: str | None, passive: bool, anyway: bool, output: str | None,
 ) -> None:  # fmt: skip
     """Show what MACHINE should have, or the type that this node is recognised as; or write one from this node.

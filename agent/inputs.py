@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..models.site import Site, read_site
 from ..probes import dumps
+from ..probes.entries import Entry, Folder, Refused
 from ..probes.host import Host
 from ..probes.live import Live
-from ..probes.recorded import parse
+from ..probes.recorded import Recorded, parse
+from . import given as held
 from .pipeline import Source
 from .sources import READERS
 
 SITE = "/etc/linkgauge/site.toml"
-_BIGGEST = 256 << 20  # bytes: a capture of a large node has a few MB
 _CAPTURE = "linkgauge capture "  # how the first line of a capture begins
 _ROOT_SIGNS = ("sys", "proc")
+_MACHINE = {"sys", "proc", "dev", "run", "etc", "usr", "var", "lib", "boot"}  # folders at the root of a machine
 
 
 class BadInput(Exception):
@@ -32,11 +35,11 @@ class Input:
     readers: tuple[Source, ...]
 
 
-def of(root: str, source: str | None) -> Input:
+def of(root: str, source: Sequence[str]) -> Input:
     """What the options --root and --from name. Raises BadInput."""
-    if source is not None and root != "/":
+    if source and root != "/":
         raise BadInput("--from and --root exclude each other: one is a recording, the other a machine")
-    return live(root) if source is None else given(source)
+    return given(source) if source else live(root)
 
 
 def live(root: str) -> Input:
@@ -48,26 +51,52 @@ def live(root: str) -> Input:
     return Input(Live(root), READERS)
 
 
-def given(path: str) -> Input:
-    """A capture, a dump, or a folder of dumps. Raises BadInput."""
-    if _mode(path, "--from") == stat.S_IFDIR:
-        names = _files(path)
-        if not names:
-            raise BadInput(f"--from {path}: an empty folder: put dumps into it (output of nccl-tests ...)")
-        return Input(Live(path, "dumps"), tuple(dumps.sources(names)))
-    text = read_text(path)
-    if text.startswith(_CAPTURE):
+def given(paths: Sequence[str]) -> Input:
+    """A capture; or files, folders and archives of dumps, "-" for standard input. Raises BadInput."""
+    shown = ", ".join(paths)
+    for path in paths:
+        if path != held.STDIN:
+            _mode(path, "--from")
+    try:
+        collected = held.collect(paths)
+    except OSError as error:
+        raise BadInput(f"--from {error.filename or shown}: {error.strerror}") from None
+    except ValueError as wrong:
+        raise BadInput(f"--from {shown}: {wrong}") from None
+    files = {name: entry for name, entry in collected.entries.items() if not isinstance(entry, Folder)}
+    if not files:
+        raise BadInput(f"--from {shown}: an empty folder: put dumps into it (output of nccl-tests ...)")
+    if len(files) == 1 and len(paths) == 1 and not os.path.isdir(paths[0]):
+        return _alone(shown, collected, *files.items())
+    head = held.tree(collected.entries)
+    if head is None:
+        return Input(collected, tuple(dumps.sources(sorted(files))))
+    machine = held.below(collected.entries, head)
+    others = [name for name in machine.entries if isinstance(machine.entries[name], str) and _is_dump(name)]
+    return Input(machine, (*READERS, *dumps.sources(sorted(others))))
+
+
+def _alone(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
+    """A single file must be something that is known."""
+    name, entry = file
+    if isinstance(entry, Refused):
+        raise BadInput(f"--from {shown}: {entry.why}")
+    if isinstance(entry, str) and entry.startswith(_CAPTURE):
         try:
-            return Input(parse(text), READERS)
+            return Input(parse(f"{entry}\n"), READERS)
         except ValueError as wrong:
-            raise BadInput(f"--from {path}: {wrong}") from None
-    if dumps.recognise(text):
-        folder, name = os.path.split(os.path.realpath(path))
-        return Input(Live(folder, "dumps"), tuple(dumps.sources([name])))
+            raise BadInput(f"--from {shown}: {wrong}") from None
+    if isinstance(entry, str) and dumps.recognise(entry):
+        return Input(collected, tuple(dumps.sources([name])))
     raise BadInput(
-        f"--from {path}: neither a capture (its first line would be '{_CAPTURE}') nor the output of a tool that is "
+        f"--from {shown}: neither a capture (its first line would be '{_CAPTURE}') nor the output of a tool that is "
         "known here; make a capture with 'linkgauge capture FILE'"
     )
+
+
+def _is_dump(name: str) -> bool:
+    """A file of a collection that is not part of the machine's own tree."""
+    return name.partition("/")[0] not in _MACHINE
 
 
 def site(path: str | None) -> Site:
@@ -80,14 +109,6 @@ def site(path: str | None) -> Site:
         return read_site(read_text(path, "--site"))
     except ValueError as wrong:
         raise BadInput(f"--site {path}: {wrong}") from None
-
-
-def _files(folder: str) -> list[str]:
-    """The plain files of a folder and below, relative to it."""
-    found = []
-    for here, _, names in os.walk(folder):
-        found += [os.path.relpath(os.path.join(here, name), folder) for name in names]
-    return sorted(found)
 
 
 def _check_folder(path: str, option: str) -> None:
@@ -107,8 +128,8 @@ def read_text(path: str, option: str = "--from") -> str:
     if _mode(path, option) != stat.S_IFREG:
         raise BadInput(f"{option} {path}: not a plain file")
     try:
-        if os.path.getsize(path) > _BIGGEST:
-            raise BadInput(f"{option} {path}: larger than {_BIGGEST >> 20} MB, which no capture or dump is")
+        if os.path.getsize(path) > held.BIGGEST:
+            raise BadInput(f"{option} {path}: larger than {held.BIGGEST >> 20} MB, which no capture or dump is")
         with open(path, "rb") as file:
             content = file.read()
     except OSError as error:

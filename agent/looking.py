@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from ..models.case import Case
 from ..models.report import Context, Report
@@ -12,7 +13,7 @@ from .progress import shown as watched
 from .sources import measure, measure_nothing
 
 
-def report_of(root: str, source: str | None, site: str | None, passive: bool, context: Context) -> Report:
+def report_of(root: str, source: Sequence[str], site: str | None, passive: bool, context: Context) -> Report:
     """The report of this machine, or of what was given instead. Raises BadInput."""
     given = inputs.of(root, source)
     probes = measure if given.host.origin == "live" and root == "/" and not passive else measure_nothing
@@ -20,7 +21,7 @@ def report_of(root: str, source: str | None, site: str | None, passive: bool, co
         return diagnose(given.host, readers, measured, inputs.site(site), context=context)
 
 
-def case_of(root: str, source: str | None, site: str | None) -> Case:
+def case_of(root: str, source: Sequence[str], site: str | None) -> Case:
     """What is known of it, not judged. Raises BadInput."""
     given = inputs.of(root, source)
     with watched(given.readers, measure_nothing) as (readers, _):

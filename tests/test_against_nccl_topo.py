@@ -63,7 +63,7 @@ def test_paths_are_those_of_nccl(name: str) -> None:
 def test_no_alarm(name: str) -> None:
     """Neither for speeds that the files have wrong, nor for anything that they do not say."""
     path = FILES / name
-    source = given(str(path))
+    source = given([str(path)])
     report = diagnose(source.host, source.readers, measure_nothing, Site())
     assert [(f.code, f.subject) for f in report.findings if f.severity != "info"] == []
     assert (report.verdict, report.not_checked) == ("ok", ())

@@ -1,4 +1,7 @@
-"""Tables of nccl-tests (all_reduce_perf and its siblings): https://github.com/NVIDIA/nccl-tests, src/common.cu."""
+"""Tables of nccl-tests (all_reduce_perf and its siblings): https://github.com/NVIDIA/nccl-tests, src/common.cu.
+
+Where NCCL_DEBUG is set, the library's log (nccl_log.py) stands before and between the lines of the table.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass, field
 from ...models.gpu_facts import Gpu
 from ...models.said import Evidence, Flow, Observation, Said
 from ...models.units import from_gigabytes
+from . import nccl_log
 from .part import Part
 
 # Launchers put the rank in front of every line: mpirun "[1,0]<stdout>:", srun and torchrun "0:".
@@ -32,19 +36,27 @@ class _Table:
     rows: list[tuple[int, float, float, Evidence]] = field(default_factory=list)
 
 
-# The first lines that nccl-tests print, or the heading of a table.
+# The first lines that nccl-tests print, or the heading of a table; launchers put the rank in front.
+_AHEAD = r"^[ \t]*(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)?[ \t]*"
 BEGIN = (
-    r"^.{0,40}?#[ ]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version"
+    rf"{_AHEAD}\#[ ]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version"
     r"|[ ]{0,8}Rank[ ]+\d)"
-    r"|^.{0,40}?#?[ ]*size[ ]+(?:count[ ]|time[ ]).*\balgbw\b.*\bbusbw\b"
+    rf"|{_AHEAD}\#?[ ]*size[ ]+(?:count[ ]|time[ ]).*\balgbw\b.*\bbusbw\b"
 )
 
 
 def read(part: Part) -> Iterator[Said]:
-    """A GPU for each rank on the first host, and the bus bandwidth of each size (out of place) as an observation."""
+    """A GPU for each rank on the first host, the bus bandwidth of each size (out of place), and what the log tells."""
+    yield from _read_tables(part)
+    yield from nccl_log.read(part)
+
+
+def _read_tables(part: Part) -> Iterator[Said]:
     tables: list[_Table] = []
     op, ranks, host = None, set[str](), None
     for number, line in part.lines():
+        if any(mark in line for mark in _LOG):
+            continue
         plain, where = _plain(line), part.where(number)
         if rank := _RANK.match(plain):
             ranks.add(rank["rank"])
@@ -58,7 +70,7 @@ def read(part: Part) -> Iterator[Said]:
             op, ranks = None, set()
         elif tables and (row := _row(tables[-1].columns, plain)):
             tables[-1].rows.append((*row, Evidence(where, plain)))
-    names = set(_NAME.findall(part.text))
+    names = set(_NAME.findall(part.text)) if tables else set[str]()
     for table in tables:
         yield from _bandwidths(table, names.copy().pop() if len(names) == 1 else None, part.at)
 

@@ -37,23 +37,36 @@ def clean(text: str) -> str:
 def split(file: str, text: str, at: float, families: Sequence[ModuleType]) -> Iterator[tuple[ModuleType | None, Part]]:
     """The parts in order, each with its family; None: in no form that is known. `text` is cleaned first."""
     plain = clean(text)
-    marks = [(match.start(), match.lastgroup or "") for match in _marks(tuple(families)).finditer(plain)]
     known = {f"f{number}": family for number, family in enumerate(families)}
-    stretches: list[tuple[int, ModuleType | None]] = [(0, None)]
-    for start, group in marks:
+    begin = begun = 0
+    last: ModuleType | None = None
+    for start, number, group in _marks(plain, tuple(families)):
         family = known.get(group)
-        if family is None or family is not stretches[-1][1]:
-            stretches.append((start, family))
-    line = 1
-    for (start, family), (end, _) in zip(stretches, [*stretches[1:], (len(plain), None)], strict=True):
-        piece = plain[start:end]
-        if piece.strip():
-            yield family, Part(file, line, piece, at)
-        line += piece.count("\n")
+        if family is None or family is not last:
+            if (piece := plain[begin:start]).strip():
+                yield last, Part(file, begun + 1, piece, at)
+            begin, begun, last = start, number, family
+    if (piece := plain[begin:]).strip():
+        yield last, Part(file, begun + 1, piece, at)
+
+
+def _marks(text: str, families: tuple[ModuleType, ...]) -> Iterator[tuple[int, int, str]]:
+    """Where a line begins an output or stands between outputs: its place, its number from 0, the group that matched.
+
+    Line by line: a search would try every alternative at every letter.
+    """
+    match, find = _expression(families).match, text.find
+    start = number = 0
+    while True:
+        if found := match(text, start):
+            yield start, number, found.lastgroup or ""
+        start = find("\n", start) + 1
+        number += 1
+        if not start:
+            return
 
 
 @cache
-def _marks(families: tuple[ModuleType, ...]) -> re.Pattern[str]:
-    """One expression for all, so that a large file is looked through once."""
+def _expression(families: tuple[ModuleType, ...]) -> re.Pattern[str]:
     begins = "|".join(f"(?P<f{number}>{family.BEGIN})" for number, family in enumerate(families))
     return re.compile(f"{begins}|(?P<between>{_BETWEEN})", re.MULTILINE)
