@@ -27,7 +27,7 @@ def lines(number: int) -> str:
         f"node{number % 9}:{number}:{number + 1} [{number % 8}] NCCL INFO Channel {number % 24:02d}/0 : "
         f"{number % 8}[{number % 8}] -> {(number + 1) % 8}[{(number + 1) % 8}] via P2P/CUMEM",
         f"node{number % 9}:{number}:{number + 1} [{number % 8}] NCCL INFO Connected all rings",
-        f"{1 << number % 30:12} {1 << number % 28:12} float sum -1 {number % 900 + 1}.1 {number % 90}.11 {number % 9}.2",
+        f"{1 << number % 30:12} {1 << number % 28:12} float sum -1 {number % 900 + 1}.1 {number % 90}.11 1.2",
         "step 100: loss 2.3141, 412.1 tokens/s/GPU, something that no reader knows",
         f"Nov 21 03:04:{number % 60:02d} node{number % 9} systemd[1]: Started Session {number} of User root.",
     )) + "\n"  # fmt: skip

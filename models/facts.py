@@ -86,6 +86,7 @@ class Pci(Fact):
     max_payload: int | None = None  # bytes
     max_read_request: int | None = None  # bytes
     relaxed_ordering: bool | None = None
+    downgraded: tuple[str, ...] | None = None  # "speed", "width": lspci says that they are below this end's own
     acs: tuple[str, ...] | None = None  # what Access Control Services have switched on: "ReqRedir", "CmpltRedir" ...
 
 
@@ -116,6 +117,7 @@ class Rdma(Fact):
     board_id: str | None = None  # PSID
     hca_type: str | None = None
     firmware: str | None = None
+    gpu_direct: bool | None = None  # whether NCCL lets it reach GPU memory (its log, NCCL_DEBUG=INFO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,16 @@ class Port(Fact):
     link_layer: str | None = None  # "InfiniBand", "Ethernet"; EFA: "Unspecified"
     lid: int | None = None
     netdev: str | None = None  # key of the Net fact that shares the port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gid(Fact):
+    """An entry of a port's table of addresses, by its index: "mlx5_0/1/gid3". The address is not kept."""
+
+    port: str | None = None  # key of the Port fact; None: a text that does not name it
+    index: int | None = None
+    version: str | None = None  # "RoCE v1", "RoCE v2", "IB"
+    scope: str | None = None  # "link-local", "IPv4", "global"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,12 +200,13 @@ class Event(Fact):
     code: int | None = None  # 79; of a recovery what the driver asks for, 0 for nothing
     subject: str | None = None  # a PCI address, or the kernel's own name: "nvme3", "mc0", "cpu12", "nvidia"
     text: str | None = None  # the last of these lines
-    at: float | None = None  # the last time, in seconds since 1970, or since boot where the log has no better
+    at: float | None = None  # the last time, in seconds since 1970, or by the log's own clock where it has no better
     fatal: bool | None = None  # as the log itself calls it
     link: int | None = None  # the NVLink or the port of a NIC that it is about
     count: int | None = None  # how often, since boot
     first: float | None = None  # the first time, as `at`
     recent: int | None = None  # how often in the hour up to the last time
+    until: float | None = None  # where the log ends, as `at`; None: it goes on until now
     name: str | None = None  # what a driver calls the thing: "eth0", "mlx5_0"
     # Of "pcie limited": which port has the slow link, and bytes per second that it leaves of those that could be.
     port: str | None = None
@@ -214,3 +227,39 @@ class Service(Fact):
 
     running: bool | None = None
     version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nccl(Fact):
+    """The collective library of a job, as its log (NCCL_DEBUG=INFO) tells; its key is always "nccl"."""
+
+    version: str | None = None  # "2.21.5"
+    cuda: str | None = None  # that it was built for: "12.4"
+    network: str | None = None  # what it sends over to other nodes: "IB", "Socket", "AWS Libfabric" ...
+    ranks: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transport(Fact):
+    """How the collective library moves bytes between two GPUs of the node: "gpu0-gpu1", the lower number first."""
+
+    via: tuple[str, ...] | None = None  # "P2P/CUMEM", "P2P/IPC", "SHM/direct/direct", "NET/Socket/0" ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NcclFailure(Fact):
+    """What the collective library failed at; its key is the kind: "shared memory", "memory registration"."""
+
+    error: str | None = None  # "No space left on device"
+    size: int | None = None  # bytes that it asked for
+    text: str | None = None  # the first of these lines
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePair(Fact):
+    """What two nodes reached in a collective between them: "node1-node2"."""
+
+    a: str | None = None
+    b: str | None = None
+    rate: float | None = None  # bus bandwidth

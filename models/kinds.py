@@ -8,10 +8,14 @@ from .facts import (
     Array,
     Disk,
     Event,
+    Gid,
     HostBridge,
     Mount,
+    Nccl,
+    NcclFailure,
     Net,
     Node,
+    NodePair,
     Numa,
     Nvme,
     Package,
@@ -20,6 +24,7 @@ from .facts import (
     Rdma,
     Service,
     Setting,
+    Transport,
 )  # fmt: skip
 from .gpu_facts import Driver, Gpu, GpuLink, GpuPair
 from .said import Fact
@@ -27,7 +32,8 @@ from .said import Fact
 KINDS: Mapping[str, type[Fact]] = {
     kind.__name__: kind
     for kind in (
-        Node, Package, Numa, HostBridge, Pci, Driver, Gpu, GpuLink, GpuPair, Net, Rdma, Port, Nvme, Disk, Array, Mount,
-        Setting, Service, Event,
+        Node, Package, Numa, HostBridge, Pci, Driver, Gpu, GpuLink, GpuPair, Net, Rdma, Port, Gid, Nvme, Disk, Array,
+        Mount, Setting, Service, Event, Nccl, Transport, NcclFailure,
+        NodePair,
     )
 }  # fmt: skip

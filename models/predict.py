@@ -59,14 +59,14 @@ def _prediction(flow: Flow, reach: Attainable, whole: Share, low: Share, typical
     slow, usual, fast = size_of.bounds(flow.size) if flow.size else (1.0, 1.0, 1.0)
     more = f" and {len(hop.links) - 1} more" if len(hop.links) > 1 else ""
     sized = f"; {usual:.0%} of that with messages of {as_bytes(flow.size)}" if flow.size and usual < 0.995 else ""
-    # What is fair at lower rates may give one flow more: the three are put in order.
-    bounds = sorted((low.rate * slow, typical.rate * usual, high.rate * fast))
-    least, middle, most = (_sized(rate, flow, size_of) for rate in bounds)
+    # What is fair at other rates may give one flow less than at these: low and high are at least in order.
+    rates = low.rate * slow, typical.rate * usual, high.rate * fast
+    least, most = min(rates[0], rates[1]), max(rates[1], rates[2])
     return Prediction(
         rated=whole.rate,
-        low=least,
-        typical=middle,
-        high=most,
+        low=_sized(least, flow, size_of),
+        typical=_sized(rates[1], flow, size_of),
+        high=_sized(most, flow, size_of),
         bottleneck=hop,
         seconds=size_of.latency,
         source=f"{hop.links[0].id}{more} can do {as_gigabytes(able(hop))}, {reach.typical:.0%} are reached: "

@@ -18,7 +18,7 @@ from ..models.said import Evidence
 from ..models.units import from_gigabits
 
 _HOUR = 3600.0  # seconds
-_LONGEST = 500  # characters of a line that are looked at and kept
+LONGEST = 500  # characters of a line that are looked at and kept
 _A = r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
 # Of an Xid: older drivers leave out "PCI:" or the domain, none has the function, MIG adds "GPU-I:05".
 _XID = r"NVRM: Xid \((?:PCI:)?(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?(?: [^)]{1,40})?\): "
@@ -96,7 +96,7 @@ _MILD = ("Non-fatal", "Nonfatal", "Non-Fatal", "CE")
 
 def event_of(text: str) -> Event | None:
     """What a line says, without its time; None for a line that says nothing of links and devices."""
-    text = text[:_LONGEST]
+    text = text[:LONGEST]
     for form in FORMS:
         if form.needle in text and (found := form.pattern.search(text)):
             return _event(form.kind, text, found.groupdict())

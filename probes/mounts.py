@@ -38,7 +38,7 @@ def read_mounts(host: Host) -> Iterator[Said]:
     mounts, rubbish = _mounts(text)
     if rubbish:
         yield NotChecked(what="Mount", subject="node", why=f"{table}: {rubbish}")
-    stores = sorted(filter(_stores, mounts.values()), key=_far)
+    stores = sorted(filter(is_store, mounts.values()), key=_far)
     yield from stores
     yield from _free(host, stores)
 
@@ -61,7 +61,7 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\([0-3][0-7]{2})", lambda digits: chr(int(digits[1], 8)), text)
 
 
-def _stores(mount: Mount) -> bool:
+def is_store(mount: Mount) -> bool:
     """Whether it holds files that matter: on a device, over the network, or the memory that NCCL shares."""
     fstype, device = mount.fstype or "", mount.device or ""
     if fstype in _IMAGES or fstype in _DESKTOP:

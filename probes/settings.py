@@ -46,7 +46,7 @@ def read_settings(host: Host) -> Iterator[Said]:
     """A `Setting` for each row that this machine has; where its parts differ, "powersave, performance"."""
     machine = _Machine(host, {name: bool(asked(host)) for name, asked in _HERE.items()})
     for name, row in settings().items():
-        if all(_may_be(condition, machine.here) for condition in row.where):
+        if row.paths and all(_may_be(condition, machine.here) for condition in row.where):
             yield from _setting(machine, name, row)
 
 
@@ -104,7 +104,7 @@ def _things(machine: _Machine, placeholder: str, row: Row) -> list[str]:
 
 
 def _values(machine: _Machine, row: Row, places: tuple[str, ...]) -> Iterator[tuple[str, Evidence]]:
-    """What the first of the paths that is there holds, and of all that a * stands for. Raises as _value does."""
+    """What the first of the paths that is there holds, and of all that a * stands for. Raises as value_in does."""
     if row.read == "exists":
         yield from _existing(machine.host, places)
         return
@@ -112,7 +112,7 @@ def _values(machine: _Machine, row: Row, places: tuple[str, ...]) -> Iterator[tu
         paths = list(_expanded(machine, row, place)) if "*" in place else [place]
         texts = {path: text for path in paths if (text := machine.read(path)) is not None}
         for path, text in texts.items():
-            value, line = _value(row, text)
+            value, line = value_in(row, text)
             yield value, Evidence(path, line)
         if texts:
             return
@@ -140,7 +140,7 @@ def _expanded(machine: _Machine, row: Row, place: str) -> Iterator[str]:
                 yield f"{beside}{below}"
 
 
-def _value(row: Row, text: str) -> tuple[str, str]:
+def value_in(row: Row, text: str) -> tuple[str, str]:
     """The value in a file's text, and the line where it stands. ValueError for a text that holds none."""
     if row.read in ("entry", "bit"):
         text = _line(row.entry, text)

@@ -32,19 +32,19 @@ class _Refused(Exception):
     """What we do not read though it may be XML."""
 
 
-def elements(name: str, text: str, first: int = 1) -> Iterator[Element | NotChecked]:
+def elements(name: str, text: str, first: int = 1, most: int = _MOST) -> Iterator[Element | NotChecked]:
     """The elements from the top, each before those in it; last a NotChecked where the text ends or breaks too soon.
 
-    `first` is the line of the file in which the text begins.
+    `first` is the line of the file in which the text begins. There are not more than `most` elements.
     """
     found: list[Element] = []
-    why = _parse(name, text, first - 1, found)
+    why = _parse(name, text, first - 1, found, most)
     yield from found
     if why:
         yield NotChecked(what="dump", subject=name, why=why)
 
 
-def _parse(name: str, text: str, before: int, found: list[Element]) -> str | None:
+def _parse(name: str, text: str, before: int, found: list[Element], most: int) -> str | None:
     """Append the elements to `found`; why it ended before the end of the text, or None."""
     lines = _NEWLINE.split(text)
     open_now: list[Element] = []
@@ -53,8 +53,8 @@ def _parse(name: str, text: str, before: int, found: list[Element]) -> str | Non
     def begin(tag: str, said: dict[str, str]) -> None:
         if len(open_now) >= _DEEPEST:
             raise _Refused(f"elements are nested deeper than {_DEEPEST}")
-        if len(found) >= _MOST:
-            raise _Refused(f"more than {_MOST} elements")
+        if len(found) >= most:
+            raise _Refused(f"more than {most} elements")
         number = parser.CurrentLineNumber
         where = Evidence(f"{name}:{before + number}", lines[number - 1][: 4 * _LONGEST].strip()[:_LONGEST])
         open_now.append(Element(tag, said, open_now[-1] if open_now else None, where))

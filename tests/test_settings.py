@@ -177,7 +177,8 @@ def test_a_row_of_the_catalog_is_whole(name: str) -> None:
     assert {name for one in row.where for name in one.split("|")} <= CONDITIONS.keys()
     assert {*row.only, *row.unless} <= settings().keys()
     assert bool(row.entry) == (row.read in ("entry", "bit", "match"))
-    assert ("{process}" in row.paths[0]) == bool(row.service)
+    assert any("{process}" in path for path in row.paths[:1]) == bool(row.service)
+    assert bool(row.paths) == (row.read != "variable")
     ways = judged_by(row)
     if row.code is None:
         assert (ways, row.says) == (0, "")

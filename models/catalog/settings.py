@@ -16,8 +16,8 @@ from . import load
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One setting. settings.toml tells what each field means."""
 
-    paths: tuple[str, ...]
-    read: Literal["word", "bracket", "number", "match", "entry", "bit", "exists"]
+    paths: tuple[str, ...] = ()
+    read: Literal["word", "bracket", "number", "match", "entry", "bit", "exists", "variable"]
     entry: str = ""
     bit: int = 0
     service: str = ""

@@ -8,6 +8,7 @@ from . import (
     device_events,
     events,
     fabric,
+    gid,
     gpu_clocks,
     gpu_driver,
     gpu_memory,
@@ -19,11 +20,14 @@ from . import (
     host_counters,
     job,
     lost,
+    nccl,
     nic,
     nic_place,
+    node_pairs,
     nvlink,
     nvlink_errors,
     nvswitch,
+    one_end,
     pcie,
     peers,
     settings,
@@ -32,12 +36,12 @@ from . import (
 from .rule import Rule
 
 RULES: tuple[Rule, ...] = (
-    *pcie.RULES, *lost.RULES,
+    *pcie.RULES, *one_end.RULES, *lost.RULES,
     *gpu_missing.RULES, *gpu_driver.RULES, *events.RULES, *gpu_memory.RULES, *gpu_clocks.RULES, *gpu_state.RULES,
     *gpu_pcie.RULES, *gpu_window.RULES,
     *nvlink.RULES, *nvlink_errors.RULES, *fabric.RULES, *nvswitch.RULES, *peers.RULES,
-    *nic.RULES, *nic_place.RULES, *host.RULES, *storage.RULES,
-    *acs.RULES, *settings.RULES, *host_counters.RULES, *job.RULES,
+    *nic.RULES, *nic_place.RULES, *gid.RULES, *host.RULES, *storage.RULES,
+    *acs.RULES, *settings.RULES, *host_counters.RULES, *job.RULES, *nccl.RULES, *node_pairs.RULES,
     *bus_events.RULES, *device_events.RULES,
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from .direct import peers
 from .rule import Rule
 from .words import location, named
 
-_REDIRECTS = frozenset({"ReqRedir", "CmpltRedir"})
+REDIRECTS = frozenset({"ReqRedir", "CmpltRedir"})
 _SHOWN = 6  # ports that a message names
 _FEWEST_KIN = 2
 
@@ -39,7 +39,7 @@ def redirected(case: Case, node: Node) -> Iterator[Finding]:
     first = hit[0]
     more = f" and {len(hit) - 1} more pair{'s' if len(hit) > 2 else ''}" if len(hit) > 1 else ""
     further = f" and {len(ports) - _SHOWN} more" if len(ports) > _SHOWN else ""
-    on = sorted({name for port in ports for name in functions[port].acs or ()} & _REDIRECTS, reverse=True)
+    on = sorted({name for port in ports for name in functions[port].acs or ()} & REDIRECTS, reverse=True)
     yield Finding(
         code="pcie-acs-redirect",
         severity="warning",
@@ -64,7 +64,7 @@ def _remedy(ports: list[str]) -> str:
 
 
 def _redirects(port: Pci) -> bool:
-    return not _REDIRECTS.isdisjoint(port.acs or ())
+    return not REDIRECTS.isdisjoint(port.acs or ())
 
 
 def has_kin(case: Case, function: Pci) -> bool:

@@ -36,6 +36,27 @@ def direct_gpus(case: Case) -> list[Pci]:
     return [function for function in gpus(case) if _direct(function, _products(case).get(function.key))]
 
 
+def may_peer(case: Case) -> bool:
+    """Whether the GPUs may reach each other's memory: over NVLink, or because no driver is known to forbid it."""
+    linked = any(link.active for link in case.of(GpuLink).values()) or any(gpu.nvlinks for gpu in case.of(Gpu).values())
+    return linked or may_be_reached(case)
+
+
+def may_be_reached(case: Case) -> bool:
+    """Whether others may reach the memory of GPUs over PCIe: no driver is known to keep it to itself."""
+    if gpus(case):
+        return bool(direct_gpus(case))
+    drivers = case.of(Gpu).values()
+    return not drivers or any(_allowed(gpu.name, product_of(gpu, {})) for gpu in drivers)
+
+
+def adapters(case: Case) -> list[Rdma]:
+    """RDMA devices that may be hardware: what printed a dump seldom tells their functions."""
+    devices = case.of(Rdma).values()
+    dumped = case.origin == "dumps"
+    return [one for one in devices if one.address or (dumped and not one.key.startswith(("rxe", "siw")))]
+
+
 def rdma_devices(case: Case) -> list[Rdma]:
     """RDMA devices of hardware."""
     return [one for one in case.of(Rdma).values() if one.address]
@@ -83,7 +104,11 @@ def _between(case: Case, a: Pci, b: Pci) -> tuple[tuple[str, ...], str | None]:
 
 
 def _direct(function: Pci, product: Product | None) -> bool:
-    return product.peers if product else "GeForce" not in (function.name or "")
+    return _allowed(function.name, product)
+
+
+def _allowed(name: str | None, product: Product | None) -> bool:
+    return product.peers if product else "GeForce" not in (name or "")
 
 
 def _joined(case: Case, a: Pci, b: Pci) -> bool:

@@ -159,6 +159,11 @@ def is_manager(case: Case, service: Service) -> bool:
     return service.key == MANAGER and bool(local(case))
 
 
+def refuses(case: Case, service: Service) -> bool:
+    """The fabric manager, also where nobody says which GPUs there are: its log names both versions."""
+    return service.key == MANAGER and (bool(local(case)) or not case.of(Gpu))
+
+
 def manager_down(case: Case, service: Service) -> Iterator[Finding]:
     """The manager does not run, and the fabric shows it. One that is complete needs no manager to carry bytes."""
     if service.running:
@@ -246,6 +251,6 @@ def exchange(case: Case, service: Service) -> Iterator[Finding]:
 RULES = (
     Rule("nvlink-fabric-incomplete", Gpu, ("fabric_state", "fabric_status?", "fabric_faults?"), incomplete, joins),
     Rule("fabric-manager-down", Service, ("running",), manager_down, is_manager),
-    Rule("driver-mismatch", Service, ("version",), version, is_manager),
+    Rule("driver-mismatch", Service, ("version",), version, refuses),
     Rule("imex-not-ready", Service, ("running",), exchange, exchanges),
 )

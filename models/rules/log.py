@@ -48,15 +48,17 @@ def often(count: int) -> str:
 
 
 def old(case: Case, event: Event) -> bool:
-    """A day later it is history: what it left behind has checks of its own."""
-    return event.at is not None and event.at > EPOCH and case.now - event.at > DAY
+    """A day later it is history: what it left behind has checks of its own. A log that was saved ends at its end."""
+    end = case.now if event.until is None and (event.at or 0.0) > EPOCH else event.until
+    return event.at is not None and end is not None and end - event.at > DAY
 
 
 def later(case: Case, event: Event, kind: str, subject: str | None, code: int | None = None) -> bool:
-    """Whether such a thing was logged of the subject after the event."""
+    """Whether such a thing was logged of the subject after the event, in the same log: another has another clock."""
     return event.at is not None and any(
         one.at is not None and one.at > event.at and one.subject == subject and one.code == code
         for one in events(case, kind)
+        if one.until == event.until
     )
 
 

@@ -56,7 +56,8 @@ def normal(case: Case, gpu: Gpu) -> Normal | None:
             return None
         source = f"{known.name} has {known.links} NVLinks ({known.source})"
         return Normal(known.links, known.link_rate or gpu.nvlink_rate, "capability", source, known.bridged)
-    counts = [other.nvlinks for other in equals(case, gpu)]
+    nameless = [other for other in case.of(Gpu).values() if other.name is None]  # as in a matrix alone
+    counts = [other.nvlinks for other in equals(case, gpu) or nameless]
     most = usual(counts)
     if most is None or (not gpu.nvlinks and (counts.count(0) > 1 or len(counts) % 2)):  # bridges join two: one is left
         return None

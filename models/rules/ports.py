@@ -37,7 +37,7 @@ def real(case: Case, port: AnyPort) -> bool:
     devices (rxe, siw) have no port of their own; virtual functions and their representors are up when they are used.
     """
     function = function_of(case, port)
-    if function is None or function.physfn:
+    if (function is None and not _of_an_adapter(case, port)) or (function and function.physfn):
         return False
     if isinstance(port, Port):
         adapter = case.of(Rdma).get(port.device or "")
@@ -104,14 +104,22 @@ def adapter_name(case: Case, port: AnyPort) -> str | None:
     return named(case, function) if function else None
 
 
+def _of_an_adapter(case: Case, port: AnyPort) -> bool:
+    """Dumps tell of RDMA devices without their function: those of hardware have a type or the number of a board."""
+    adapter = case.of(Rdma).get(port.device or "") if isinstance(port, Port) and case.origin == "dumps" else None
+    return adapter is not None and adapter.address is None and bool(adapter.hca_type or adapter.board_id)
+
+
 def _waits(port: Port) -> bool:
-    return port.physical_state == "LinkUp" and port.state in ("INIT", "ARMED")
+    """Virtual functions are DOWN until then, others INIT."""
+    return port.physical_state == "LinkUp" and port.state in ("INIT", "ARMED", "DOWN")
 
 
 def _product(case: Case, port: AnyPort) -> tuple[object, ...] | None:
     function = function_of(case, port)
     if function is None:
-        return None
+        adapter = case.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
+        return ("adapter", adapter.hca_type, adapter.board_id, port.key.rpartition("/")[2]) if adapter else None
     ids = (function.vendor, function.device, function.subdevice, function.physfn is None, function_number(function.key))
     if isinstance(port, Net):
         return *ids, "net", port.port

@@ -7,11 +7,12 @@ from fnmatch import fnmatchcase
 
 from ..case import Case
 from ..catalog.settings import Row, settings
-from ..facts import Node, Nvme, Package, Setting
+from ..facts import NcclFailure, Node, Nvme, Package, Setting
+from ..gpu_facts import Gpu, GpuPair
 from ..pci_classes import AMD, NVIDIA
 from ..report import Finding
 from ..said import NotChecked
-from .direct import direct_gpus, fabric_nics, gpus, peers, rdma_devices
+from .direct import adapters, direct_gpus, fabric_nics, gpus, may_be_reached, may_peer, peers
 from .job import NOT_A_JOB
 from .rule import Rule
 
@@ -20,26 +21,47 @@ _UNLIMITED = "unlimited"
 
 
 def _on_metal(case: Case) -> bool:
+    """Whether nothing runs below the system. Of dumps, few of which tell: unless one says otherwise."""
     node = case.of(Node).get("node")
-    return node is not None and node.virtual is False
+    unsaid = case.origin == "dumps" and (node is None or node.virtual is None)
+    return unsaid or (node is not None and node.virtual is False)
 
 
 def _x86(case: Case) -> bool:
-    return any(package.vendor in _X86 for package in case.of(Package).values())
+    """Whether the processors are; of dumps, unless one tells of others."""
+    vendors = [package.vendor for package in case.of(Package).values() if package.vendor]
+    return any(vendor in _X86 for vendor in vendors) or (case.origin == "dumps" and not vendors)
+
+
+def _gpus(case: Case) -> object:
+    """GPUs on the bus; of dumps, those of a driver do as well."""
+    return gpus(case) or (case.origin == "dumps" and case.of(Gpu))
+
+
+def _peer_traffic(case: Case) -> object:
+    """Whether devices talk to each other over PCIe: by the tree; without it, several GPUs that nothing else joins."""
+    known = case.of(Gpu).values()
+    joined = any(gpu.nvlinks for gpu in known) or any("NV" in (pair.path or "") for pair in case.of(GpuPair).values())
+    shown = case.origin == "dumps" and not gpus(case) and len(known) > 1 and not joined and may_be_reached(case)
+    return shown or peers(case) or (direct_gpus(case) and fabric_nics(case))
 
 
 # What `where` of a row may name.
 CONDITIONS: Mapping[str, Callable[[Case], object]] = {
-    "gpu": gpus,
+    "gpu": _gpus,
     "nvidia gpu": lambda case: [f for f in gpus(case) if f.vendor == NVIDIA],
     "amd gpu": lambda case: [f for f in gpus(case) if f.vendor == AMD],
     "direct gpu": direct_gpus,
-    "rdma": rdma_devices,
+    "gpu peers": may_peer,
+    "rdma": lambda case: adapters(case) or "memory registration" in case.of(NcclFailure),
+    "adapter": adapters,
+    "verbs": lambda case: [one for one in adapters(case) if one.driver != "efa"],
+    "efa": lambda case: [one for one in adapters(case) if one.driver == "efa"],
     "nvme": lambda case: case.of(Nvme),
     "x86": _x86,
     "arm": lambda case: case.of(Package) and not _x86(case),
     "bare metal": _on_metal,
-    "peer traffic": lambda case: peers(case) or (direct_gpus(case) and fabric_nics(case)),
+    "peer traffic": _peer_traffic,
     "gpudirect": lambda case: [f for f in direct_gpus(case) if f.vendor == NVIDIA] and fabric_nics(case, "mlx5_core"),
 }
 

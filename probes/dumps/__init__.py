@@ -12,13 +12,77 @@ from functools import partial
 
 from ...models.said import NotChecked, Said
 from ..host import Host, Unreadable
-from . import nccl, nccl_topo
+from . import (
+    cpu_text,
+    environment,
+    fabric_log,
+    fi_info,
+    fio,
+    gpu_copy,
+    host_text,
+    hwloc_text,
+    hwloc_xml,
+    ib_fabric,
+    iperf,
+    kernel_text,
+    lspci,
+    lspci_tree,
+    nccl,
+    nccl_topo,
+    net_tools,
+    numactl,
+    nvbandwidth,
+    p2p_bandwidth,
+    pairwise,
+    perftest,
+    rdma_tools,
+    smi_csv,
+    smi_nvlink,
+    smi_query,
+    smi_table,
+    smi_topology,
+    storage_json,
+    storage_text,
+    sysfs_text,
+)
 from .part import Part
-from .split import split
+from .split import means_nothing, split
 
 Source = Callable[[Host], Iterator[Said]]
 
-FAMILIES = (nccl, nccl_topo)
+FAMILIES = (
+    cpu_text,
+    environment,
+    fabric_log,
+    fi_info,
+    fio,
+    gpu_copy,
+    host_text,
+    hwloc_text,
+    hwloc_xml,
+    ib_fabric,
+    iperf,
+    kernel_text,
+    lspci,
+    lspci_tree,
+    nccl,
+    nccl_topo,
+    net_tools,
+    numactl,
+    nvbandwidth,
+    p2p_bandwidth,
+    pairwise,
+    perftest,
+    rdma_tools,
+    smi_csv,
+    smi_nvlink,
+    smi_query,
+    smi_table,
+    smi_topology,
+    storage_json,
+    storage_text,
+    sysfs_text,
+)
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")  # what an XML file has before its root
 _MOST_NAMED = 5  # stretches of a file
 
@@ -51,7 +115,7 @@ def read_dump(name: str, host: Host) -> Iterator[Said]:
         if family:
             known += 1
             yield from family.read(part)
-        elif not _NOTHING.fullmatch(part.text):
+        elif not _NOTHING.fullmatch(part.text) and not means_nothing(part):
             unknown.append(part)
     if unknown or not known:
         yield NotChecked(what="dump", subject=shown, why=_unknown(unknown, known))

@@ -36,18 +36,22 @@ class _Table:
     rows: list[tuple[int, float, float, Evidence]] = field(default_factory=list)
 
 
-# The first lines that nccl-tests print, or the heading of a table; launchers put the rank in front.
+# The first lines that nccl-tests print, the heading of a table, or a line of NCCL's log, which stands between the rows
+# where NCCL_DEBUG is set; launchers put the rank in front.
+_LOG = (" NCCL INFO ", " NCCL WARN ")
 _AHEAD = r"^[ \t]*(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)?[ \t]*"
 BEGIN = (
     rf"{_AHEAD}\#[ ]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version"
     r"|[ ]{0,8}Rank[ ]+\d)"
     rf"|{_AHEAD}\#?[ ]*size[ ]+(?:count[ ]|time[ ]).*\balgbw\b.*\bbusbw\b"
+    rf"|{nccl_log.BEGIN}"
 )
 
 
 def read(part: Part) -> Iterator[Said]:
     """A GPU for each rank on the first host, the bus bandwidth of each size (out of place), and what the log tells."""
-    yield from _read_tables(part)
+    if "busbw" in part.text or " Rank " in part.text:  # a log alone has millions of lines, and none of a table
+        yield from _read_tables(part)
     yield from nccl_log.read(part)
 
 

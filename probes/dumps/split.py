@@ -26,7 +26,13 @@ _BETWEEN = (
     rf"^[ \t]*(?:```.*|~~~.*|={{8,}}.*|-{{20,}}[ \t]*|\#{{2,}} .*"
     rf"|{_WHO}[$#%] {_COMMAND}|[$%] {_COMMAND}|\# {_TOOLS})$"
 )
+_SEPARATOR = re.compile(_BETWEEN)
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
+
+
+def means_nothing(part: Part) -> bool:
+    """Whether it is lines between outputs alone."""
+    return all(not line.strip() or _SEPARATOR.match(line) for _, line in part.lines())
 
 
 def clean(text: str) -> str:

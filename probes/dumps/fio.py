@@ -1,0 +1,125 @@
+"""Results of fio, as JSON (--output-format=json) and as text: https://fio.readthedocs.io, Interpreting the output.
+
+Jobs of one group run at the same moment, and their rates on one device add up. The block size is the size of a message:
+what small blocks reach says nothing of a link.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...models.said import Evidence, Flow, NotChecked, Observation, Said
+from .part import Part
+
+BEGIN = (
+    r"^(?:[ \t]{0,8}\{\s{0,20}\"fio version\"[ ]{0,2}:|\S[^\n]{0,80}: \(g=\d{1,4}\): rw=\w{1,20}, bs="
+    r"|Run status group \d{1,4} \(all jobs\):)"
+)
+_JOB = re.compile(r"\S.*?: \(g=(\d{1,4})\): rw=\w+, bs=(?:\(R\) )?(\d{1,6})([KMG]i?)?B?-")
+_GROUP = re.compile(r"Run status group (\d{1,4}) \(all jobs\):\s*")
+_RATE = re.compile(r"\s*(READ|WRITE): bw=[0-9.]{1,12}[KMGT]?i?B/s \(([0-9.]{1,12})([kMGT]?)B/s\).*")
+_DISK = re.compile(r"\s+([a-z][a-z0-9]{1,30}): ios=\d+/\d+.*")
+_UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def read(part: Part) -> Iterator[Said]:
+    """The rates at which devices were read and written; none of runs that do not tell the device."""
+    yield from _read_json(part) if part.text.lstrip().startswith("{") else _read_text(part)
+
+
+def _read_json(part: Part) -> Iterator[Said]:
+    begin, decoder = part.text.find("{"), json.JSONDecoder()
+    while begin >= 0:
+        where = part.where(part.text.count("\n", 0, begin))
+        try:
+            run, end = decoder.raw_decode(part.text, begin)
+        except (ValueError, RecursionError):
+            why = f"{where}: no whole JSON text begins here: it was cut, or is none"
+            yield NotChecked(what="dump", subject=part.file, why=why)
+            return
+        if isinstance(run, dict):
+            yield from _run(run, part, where)
+        begin = part.text.find("{", end)
+
+
+def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation]:
+    """Of each group of jobs and block size what a device gave, in both directions if it did."""
+    common, disks = _dict(run.get("global options")), [_dict(one).get("name") for one in _list(run.get("disk_util"))]
+    sums: dict[tuple[int, str, int | None], dict[str, float]] = defaultdict(lambda: {"read": 0.0, "write": 0.0})
+    for job in map(_dict, _list(run.get("jobs"))):
+        options = {**common, **_dict(job.get("job options"))}
+        device = _device(options.get("filename"), disks)
+        group = job.get("groupid")
+        if device and isinstance(group, int):
+            for side in ("read", "write"):
+                sums[group, device, _size(options.get("bs"))][side] += _rate(_dict(job.get(side)))
+    for (group, device, size), rates in sums.items():
+        for side, rate in rates.items():
+            if rate:
+                text = f"group {group}, {device}, {side}: {rate:.0f} bytes/s"
+                yield _observed(device, side, size, rate, all(rates.values()), part, Evidence(where, text))
+
+
+def _rate(side: Mapping[str, Any]) -> float:
+    """Bytes per second; fio 2 has KiB/s alone."""
+    exact, rough = side.get("bw_bytes"), side.get("bw")
+    value = exact if isinstance(exact, (int, float)) else rough * 1024 if isinstance(rough, (int, float)) else 0
+    return float(value) if 0 < value < 1e15 else 0.0
+
+
+def _device(filename: object, disks: list[object]) -> str | None:
+    """The block device that was named, else the only one whose counters moved."""
+    named = re.fullmatch(r"/dev/([a-z][a-z0-9]{1,30})", filename) if isinstance(filename, str) else None
+    if named:
+        return named[1]
+    only = disks[0] if len(disks) == 1 else None
+    return only if isinstance(only, str) and re.fullmatch(r"[a-z][a-z0-9]{1,30}", only) else None
+
+
+def _size(text: object) -> int | None:
+    """ "4096", "4k", "1M"; None for ranges and lists."""
+    found = re.fullmatch(r"([0-9]{1,9})([kmg]?)(?:i?b)?", text.lower()) if isinstance(text, str) else None
+    return int(found[1]) * _SIZES.get(found[2], 1) or None if found else None
+
+
+def _read_text(part: Part) -> Iterator[Observation]:
+    """The sums of each group; the devices stand behind them all."""
+    disks = [found[1] for _, line in part.lines() if (found := _DISK.fullmatch(line))]
+    sizes: dict[str, int | None] = {}
+    group, seen = "", dict[str, list[tuple[str, float, Evidence]]]()
+    for number, line in part.lines():
+        if job := _JOB.match(line):
+            size = _size(f"{job[2]}{(job[3] or '')[:1]}")
+            sizes[job[1]] = size if sizes.get(job[1], size) == size else None
+        elif begun := _GROUP.fullmatch(line):
+            group = begun[1]
+        elif (rate := _RATE.fullmatch(line)) and rate[2].count(".") <= 1 and rate[2].strip("."):
+            value = float(rate[2]) * _UNITS[rate[3]]
+            seen.setdefault(group, []).append((rate[1].lower(), value, part.cite(number, line)))
+    if len(set(disks)) == 1:
+        for group, rates in seen.items():
+            for side, value, cite in rates:
+                yield _observed(disks[0], side, sizes.get(group), value, len(rates) > 1, part, cite)
+
+
+def _observed(
+    device: str, side: str, size: int | None, rate: float, both: bool, part: Part, cite: Evidence
+) -> Observation:
+    ends = (device, "host") if side == "read" else ("host", device)
+    return Observation(
+        about=Flow(side, ends, size, beside=(ends[::-1],) if both else ()), quantity="rate", unit="bytes_per_second",
+        value=rate, at=part.at, busy=True, evidence=cite,
+    )  # fmt: skip
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

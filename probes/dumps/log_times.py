@@ -1,0 +1,96 @@
+"""When a line of a kernel log was logged: the forms that dmesg, journalctl and syslog give the time in front of it.
+
+dmesg(1): seconds since boot, -T, --time-format iso, -H, -d, -x, -r; journalctl(1), -o short and its kin; rsyslog's
+traditional and ISO forms; records of /dev/kmsg.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta, timezone
+from types import MappingProxyType
+
+_MONTHS = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DAYS = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_KERNEL = r"[^\s:]{1,80} kernel: {1,2}"  # who logs, behind the host's name
+_BOOT = r"\[ {0,8}[0-9]{1,8}\.[0-9]{6}(?: <[ 0-9.]{1,20}>)?\](?: ?\[ {0,8}[TC][0-9]{1,10}\])?"
+_ISO = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}"
+_FRACTION = r"(?:[.,][0-9]{1,9})?"
+_ZONE = r"(?:Z|[+-][0-9]{2}:?[0-9]{2})"
+
+# By clock: seconds since boot; a date with its zone; one without; one without a year; none. Each ends where the
+# message begins, or the seconds since boot that stand before it.
+FORMS: Mapping[str, str] = MappingProxyType({
+    "record": r"[0-9]{1,4},[0-9]{1,20},[0-9]{1,15},[-c](?:,[^;\n]{0,80})?;",
+    "boot": rf"{_BOOT} (?:{_KERNEL})?",
+    "zoned": rf"{_ISO}(?:,[0-9]{{6}}{_ZONE} |{_FRACTION}{_ZONE} {_KERNEL})|{_DAYS} {_ISO} (?:UTC|GMT) {_KERNEL}",
+    "dated": rf"\[{_DAYS} {_MONTHS} [ 0-9][0-9] {_CLOCK} [0-9]{{4}}\] |"
+    rf"(?:{_DAYS} )?{_ISO}{_FRACTION}(?: [A-Z]{{3,5}})? {_KERNEL}",
+    "yearless": rf"{_MONTHS} [ 0-9][0-9] {_CLOCK}{_FRACTION} {_KERNEL}",
+    "untimed": rf"\[ {{0,4}}\+[0-9]{{1,6}}\.[0-9]{{6}}\] |\[{_MONTHS} ?[ 0-9][0-9] [0-9]{{2}}:[0-9]{{2}}\] ",
+})  # fmt: skip
+LEVEL = r"(?:<[0-9]{1,3}>|(?:kern|user|daemon|auth|syslog) {0,4}:[a-z]{3,7} {0,4}: )?"  # dmesg -r, -x
+_HEAD = re.compile(rf"[ \t]*{LEVEL}(?:" + "|".join(f"(?P<{name}>{form})" for name, form in FORMS.items()) + ")")
+_AGAIN = re.compile(rf"(?:{_BOOT} ?|kernel: )")  # seconds since boot behind syslog's time
+_SECONDS = re.compile(r"[0-9]{1,8}\.[0-9]{6}")
+_WHEN = re.compile(
+    rf"(?P<date>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})[T ](?P<time>{_CLOCK})(?:[.,](?P<fraction>[0-9]{{1,6}})[0-9]{{0,3}})?"
+    rf"(?P<zone>{_ZONE})?"
+)
+_CTIME = re.compile(rf"(?P<month>{_MONTHS}) (?P<day>[ 0-9][0-9]) (?P<time>{_CLOCK})(?: (?P<year>[0-9]{{4}}))?")
+_LEAP = 2000  # a year that has all days
+
+
+def head(line: str) -> tuple[str, float | None, str]:
+    """The clock of a line, what it shows in seconds, and the message. Clocks cannot be compared with each other.
+
+    "boot": seconds since boot; "zoned": since 1970; "dated": since 1970 in a zone that nobody knows; "yearless":
+    since the beginning of a year; "untimed": nothing.
+    """
+    found = _HEAD.match(line)
+    if not found:
+        return "untimed", None, line.strip()
+    clock, text = found.lastgroup or "untimed", line[found.end() :]
+    if again := _AGAIN.match(text):
+        text = text[again.end() :]
+    try:
+        return ("boot" if clock == "record" else clock), _READ[clock](found[0]), text.strip()
+    except (ValueError, OverflowError):  # the 31st of February, the year 0
+        return "untimed", None, text.strip()
+
+
+def _nothing(text: str) -> float | None:
+    return None
+
+
+def _boot(text: str) -> float | None:
+    found = _SECONDS.search(text)
+    return float(found[0]) if found else None
+
+
+def _record(text: str) -> float | None:
+    return int(text.split(",")[2]) / 1e6
+
+
+def _calendar(text: str) -> float | None:
+    """Of a zone that is not told, as if it were UTC."""
+    if found := _WHEN.search(text):
+        moment = datetime.fromisoformat(f"{found['date']}T{found['time']}").replace(tzinfo=timezone.utc)
+        zone = (found["zone"] or "Z").replace(":", "").replace("Z", "+0000")
+        east = timedelta(hours=int(zone[:3]), minutes=int(zone[0] + zone[3:]))
+        return (moment - east).timestamp() + float(f"0.{found['fraction'] or 0}")
+    if not (found := _CTIME.search(text)):
+        return None
+    month = _MONTHS.index(found["month"]) // 4 + 1
+    day = datetime(int(found["year"] or _LEAP), month, int(found["day"]), tzinfo=timezone.utc)
+    hours, minutes, seconds = (int(part) for part in found["time"].split(":"))
+    begun = 0.0 if found["year"] else datetime(_LEAP, 1, 1, tzinfo=timezone.utc).timestamp()
+    return day.timestamp() - begun + 3600 * hours + 60 * minutes + seconds
+
+
+_READ: Mapping[str, Callable[[str], float | None]] = MappingProxyType({
+    "record": _record, "boot": _boot, "zoned": _calendar, "dated": _calendar, "yearless": _calendar,
+    "untimed": _nothing,
+})  # fmt: skip

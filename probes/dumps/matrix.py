@@ -1,0 +1,49 @@
+"""Matrices of rates between numbered devices, as nvbandwidth and the CUDA samples print them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...models.gpu_facts import Gpu
+from ...models.said import Flow, Observation, Said
+
+# The numbers of the columns, behind nothing or behind what the rows and columns are ("D\D", "GPU").
+_HEADING = re.compile(r"\s*(?:D\\D|GPU|CPU)?((?:\s+[0-9]{1,3})+|[0-9]{1,3}(?:\s+[0-9]{1,3})*)\s*")
+_ROW = re.compile(r"\s*([0-9]{1,3})((?:\s+(?:[0-9]+(?:\.[0-9]*)?|N/A|nan|-))+)\s*")
+_RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # one with fewer digits is the end of a text that was cut
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A number of a matrix, in the unit of its tool, and the line in which it stands."""
+
+    row: int
+    column: int
+    value: float
+    line: int
+
+
+def cells(lines: Sequence[str], start: int) -> Iterator[Cell]:
+    """The numbers of the matrix whose heading is the line `start`; zeros are what was not measured."""
+    heading = _HEADING.fullmatch(lines[start]) if start < len(lines) else None
+    if not heading:
+        return
+    columns = [int(number) for number in heading[1].split()]
+    for line in range(start + 1, len(lines)):
+        row = _ROW.fullmatch(lines[line])
+        if not row:
+            return
+        for column, text in zip(columns, row[2].split(), strict=False):
+            if _RATE.fullmatch(text) and float(text):
+                yield Cell(int(row[1]), column, float(text), line)
+
+
+def unnamed(said: Sequence[Said]) -> Iterator[Gpu]:
+    """The GPUs that only the ends of flows name: they are there, whatever else is known of them."""
+    named = {one.key for one in said if isinstance(one, Gpu)}
+    flows = (one.about for one in said if isinstance(one, Observation) and isinstance(one.about, Flow))
+    for key in dict.fromkeys(end for flow in flows for end in flow.ends):
+        if key.startswith("gpu") and key not in named:
+            yield Gpu(key=key)

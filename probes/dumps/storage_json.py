@@ -1,0 +1,93 @@
+"""lsblk --json and nvme list --output-format=json."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ...models.facts import Disk, Mount
+from ...models.said import Evidence, NotChecked, Said
+from ..mounts import is_store
+from .part import Part
+
+BEGIN = r"^[ \t]*\{\s{0,20}\"(?:blockdevices|Devices)\"[ ]{0,2}:\s{0,20}\["
+_NAME = re.compile(r"(?:/dev/)?([a-z][\w.!-]{1,40})")
+_DEEPEST = 8  # disk, partition, array, volume ...
+
+
+def read(part: Part) -> Iterator[Said]:
+    """A `Disk` for each device and partition; file systems where they are mounted. Of a text that was cut, nothing."""
+    begin = part.text.find("{")
+    try:
+        whole, end = json.JSONDecoder().raw_decode(part.text, max(begin, 0))
+    except (ValueError, RecursionError):
+        why = f"{part.where(0)}: no whole JSON text begins here: it was cut, or is none"
+        yield NotChecked(what="dump", subject=part.file, why=why)
+        return
+    cite = Evidence(part.where(part.text.count("\n", 0, max(begin, 0))), "")
+    if isinstance(whole, dict):
+        for one in _list(whole.get("blockdevices")):
+            yield from _block(one, None, cite, 0)
+        for one in _list(whole.get("Devices")):
+            yield from _nvme(one, cite)
+    if part.text[end:].strip():
+        line = part.where(part.text.count("\n", 0, end)).rpartition(":")[2]
+        yield NotChecked(what="dump", subject=part.file, why=f"line {line}: what stands behind the JSON was not read")
+
+
+def _block(one: dict[str, Any], above: str | None, cite: Evidence, depth: int) -> Iterator[Said]:
+    """A device of lsblk and what is made of it."""
+    name, kind = _NAME.fullmatch(_text(one.get("name")) or ""), one.get("type")
+    if not name or depth > _DEEPEST:
+        return
+    cited = Evidence(cite.source, f"{name[1]} {kind}")
+    if kind in ("disk", "part"):
+        fields: dict[str, Any] = {
+            "size": _size(one.get("size")),
+            "model": _text(one.get("model")),
+            "rotational": _flag(one.get("rota")),
+            "partition_of": above if kind == "part" else None,
+        }
+        known = {field: value for field, value in fields.items() if value is not None}
+        yield Disk(key=name[1], cites=dict.fromkeys(known, cited), **known)
+    points = one.get("mountpoints")
+    for point in (one.get("mountpoint"), *(points if isinstance(points, list) else ())):
+        place = _text(point) or ""
+        if place.startswith("/") and kind != "loop":
+            mount = Mount(key=place, device=f"/dev/{name[1]}", fstype=_text(one.get("fstype")))
+            if is_store(mount):
+                cites = {"device": cited, **({"fstype": cited} if mount.fstype else {})}
+                yield Mount(key=place, device=mount.device, fstype=mount.fstype, cites=cites)
+    for child in _list(one.get("children")):
+        yield from _block(child, name[1], cite, depth + 1)
+
+
+def _nvme(one: dict[str, Any], cite: Evidence) -> Iterator[Said]:
+    """A namespace of nvme list."""
+    name, model = _NAME.fullmatch(_text(one.get("DevicePath")) or ""), _text(one.get("ModelNumber"))
+    if name:
+        fields: dict[str, Any] = {"model": model, "size": _size(one.get("PhysicalSize"))}
+        known = {field: value for field, value in fields.items() if value is not None}
+        yield Disk(key=name[1], cites=dict.fromkeys(known, Evidence(cite.source, f"{name[1]} {model}")), **known)
+
+
+def _list(value: object) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _text(value: object) -> str | None:
+    return value.strip() or None if isinstance(value, str) and value.isprintable() and len(value) < 500 else None
+
+
+def _size(value: object) -> int | None:
+    """Bytes, where they are a number: without --bytes they are rounded words."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63 else None
+
+
+def _flag(value: object) -> bool | None:
+    """Older versions of lsblk write numbers in quotes."""
+    if isinstance(value, str):
+        return {"0": False, "1": True}.get(value)
+    return value if isinstance(value, bool) else None
