@@ -83,11 +83,12 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
     if not is_archive(content[:512]):
         return {name: _text(content)}
     try:
-        return {f"{name}/{inner}": entry for inner, entry in unpack(name, content).items()}
+        inside = unpack(name, content)
     except ValueError as wrong:
         if named:
             raise
         return {name: Refused(None, str(wrong))}
+    return {f"{name}/{inner}": one.rstrip() if isinstance(one, str) else one for inner, one in inside.items()}
 
 
 def _text(content: bytes) -> Entry:
