@@ -48,6 +48,10 @@ def tree(entries: Mapping[str, Entry]) -> str | None:
 def below(entries: Mapping[str, Entry], head: str) -> Recorded:
     """The machine whose tree stands there."""
     inside = {name.removeprefix(head): entry for name, entry in entries.items() if name.startswith(head)}
+    for name in [*inside]:  # each folder is there whole
+        while name:
+            name = name.rpartition("/")[0]
+            inside.setdefault(name, Folder())
     recorded = Recorded(int(time.time()), inside)
     recorded.origin = "dumps"
     return recorded
