@@ -13,6 +13,7 @@ from functools import cache
 from types import ModuleType
 
 from .part import Part
+from .shapes import loosened, shape
 
 # Between outputs: fences, headlines of collections, and prompts with a command ("$ nvidia-smi", "root@node1:~# lspci").
 # A "#" alone is root's prompt before the name of a tool only: outputs have comments.
@@ -27,6 +28,7 @@ _BETWEEN = (
     rf"|{_WHO}[$#%] {_COMMAND}|[$%] {_COMMAND}|\# {_TOOLS})$"
 )
 _SEPARATOR = re.compile(_BETWEEN)
+_MOST_SHAPES, _LONGEST = 50_000, 2_000  # characters of a line whose shape is remembered
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
 
 
@@ -61,18 +63,28 @@ def _marks(text: str, families: tuple[ModuleType, ...]) -> Iterator[tuple[int, i
 
     Line by line: a search would try every alternative at every letter.
     """
-    match, find = _expression(families).match, text.find
+    exact, loose = _expressions(families)
+    nothing = set[str]()
     start = number = 0
-    while True:
-        if found := match(text, start):
-            yield start, number, found.lastgroup or ""
-        start = find("\n", start) + 1
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        form = shape(text[start : min(end, start + _LONGEST)])
+        if form not in nothing:
+            if found := exact.match(text, start):
+                yield start, number, found.lastgroup or ""
+            elif len(nothing) < _MOST_SHAPES and end - start < _LONGEST and not loose.match(form):
+                nothing.add(form)
+        start = end + 1
         number += 1
-        if not start:
-            return
 
 
 @cache
-def _expression(families: tuple[ModuleType, ...]) -> re.Pattern[str]:
+def _expressions(families: tuple[ModuleType, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """One for all families, and the one that tells which shapes of lines it cannot match."""
     begins = "|".join(f"(?P<f{number}>{family.BEGIN})" for number, family in enumerate(families))
-    return re.compile(f"{begins}|(?P<between>{_BETWEEN})", re.MULTILINE)
+    loose = "|".join(f"(?:{loosened(family.BEGIN)})" for family in families)
+    return (
+        re.compile(f"{begins}|(?P<between>{_BETWEEN})", re.MULTILINE),
+        re.compile(f"{loose}|(?:{loosened(_BETWEEN)})", re.MULTILINE),
+    )

@@ -1,0 +1,47 @@
+"""Shapes of lines: an expression that is loosened misses the shape of no line that it matches."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.probes.dumps import FAMILIES
+from linkgauge.probes.dumps.shapes import loosened, shape
+
+
+@pytest.mark.parametrize(
+    ("expression", "loose"),
+    [
+        ("a1b", r"a\db"),
+        (r"\x1b[0m]x{3}\d", r"\x1b(?:[0m]|\d)x{3}\d"),
+        ("[a-z]{1,8}", "[a-z]{1,8}"),
+        ("[^0-9]x", r"[\s\S]x"),
+        ("[^ ]x", "[^ ]x"),
+        (r"[]7]\]", r"(?:[]7]|\d)\]"),
+        ("(?:a|b)(?!c(d)e)f", "(?:a|b)f"),
+        ("(?<=1)x(?=[0-9])", "x"),
+        ("(?P<name>1)", r"(?P<name>\d)"),
+        (r"\[1\]", r"\[\d\]"),
+    ],
+)
+def test_loosened(expression: str, loose: str) -> None:
+    assert loosened(expression) == loose
+    re.compile(loose)
+
+
+def test_a_shape() -> None:
+    assert shape("[  12.345] GPU 7") == "[  00.000] GPU 0"
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__.rpartition(".")[2])
+@given(data=st.data())
+def test_no_beginning_is_missed(family: object, data: st.DataObject) -> None:
+    begin: str = family.BEGIN  # type: ignore[attr-defined]
+    line = data.draw(st.from_regex(re.compile(begin, re.MULTILINE)))
+    found = re.compile(begin, re.MULTILINE).search(line)
+    assert found
+    rest = line[found.start() :]
+    assert re.compile(loosened(begin), re.MULTILINE).match(shape(rest))
