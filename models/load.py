@@ -51,9 +51,7 @@ class Load:
 
         def rate(hop: Hop) -> float:
             reach = self.reach(hop)
-            if reach:
-                return able(hop) * float(getattr(reach, bound))
-            return counted(hop)
+            return counted(hop) * float(getattr(reach, bound)) if reach else counted(hop)
 
         return rate
 

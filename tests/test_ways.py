@@ -216,3 +216,9 @@ def test_half_the_width_is_below_low(generation: int, ends: tuple[str, str]) -> 
         for n in (1, 2)
     )
     assert half[flow].high < whole[flow].low
+
+
+def test_what_joins_sockets_limits_nothing_whatever_its_grade() -> None:
+    link = Link("0>1", "numa0", "numa1", "interconnect", GB, None, None, "pcie5x16")
+    topology = Topology((Device("numa0", "numa"), Device("numa1", "numa")), (link,))
+    assert predict(topology, [Flow("copy", ("numa0", "numa1"))]) == {}
