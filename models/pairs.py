@@ -74,20 +74,18 @@ def _figures(topology: Topology) -> Mapping[Hop, _Figures]:
     for hop in (*chain.from_iterable(topology.hops.values()), *topology.memory.values()):
         alone, across = (operation(topology, _COPY, way, hop) for way in ((hop,), (hop, _ACROSS)))
         whole = able(hop)
-        near, known = _typical(hop, whole, alone)
-        far, known_far = (near, known) if across == alone else _typical(hop, whole, across)
+        near, known = _typical(hop, alone)
+        far, known_far = (near, known) if across == alone else _typical(hop, across)
         rates = unrated((hop,)), whole == float("inf"), is_pcie(hop)
         over = f"{hop.links[0].kind}>{topology.by_name[hop.receiver].kind}{rates}"
         found[hop] = counted(hop), near, far, (known, known_far), over
     return found
 
 
-def _typical(hop: Hop, whole: float, op: str) -> tuple[float, bool]:
+def _typical(hop: Hop, op: str) -> tuple[float, bool]:
     """As Load.rates("typical") with this operation alone; and whether a share is published."""
     reach = attainable(hop.links[0].grade, op, towards(hop))
-    if reach:
-        return whole * reach.typical, True
-    return float("inf") if hop.links[0].kind == "interconnect" else whole, False
+    return counted(hop) * (reach.typical if reach else 1.0), reach is not None
 
 
 def _along(
