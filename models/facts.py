@@ -117,6 +117,7 @@ class Rdma(Fact):
     board_id: str | None = None  # PSID
     hca_type: str | None = None
     firmware: str | None = None
+    place: int | None = None  # among the devices of its card, from 0: what tells them apart where no address is known
     gpu_direct: bool | None = None  # whether NCCL lets it reach GPU memory (its log, NCCL_DEBUG=INFO)
 
 

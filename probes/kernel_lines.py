@@ -58,6 +58,8 @@ FORMS = _forms(
     ("reset", ": reset done", _A + r": reset done$"),
     ("gpu init failed", "RmInitAdapter", rf"NVRM: GPU {_A}: RmInitAdapter failed"),
     ("gpu init failed", "NVRM: The NVIDIA", rf"NVRM: The NVIDIA (?:probe routine|GPU {_A})"),
+    # The end of a message of three lines, of which the first names the GPU.
+    ("gpu fell off", "NVRM: fallen", r"(?P<subject>NVRM): fallen off the bus"),
     ("gpu init failed", "NVRM: API mismatch", r"(?P<subject>NVRM): API mismatch: "),
     ("gpu init failed", "NVRM: No", r"(?P<subject>NVRM): (?:No NVIDIA |None of the NVIDIA )"),
     ("gpu init failed", "failed with error", rf"nvidia(?:: probe of {_A}| {_A.replace('address', 'address2')}: probe "

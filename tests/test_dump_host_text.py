@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.facts import NcclFailure, Node, Setting
+from linkgauge.models.facts import NcclFailure, Node, Rdma, Setting
 from linkgauge.models.gpu_facts import Driver, Gpu
 from linkgauge.models.said import Fact, Said
 from linkgauge.models.said_lines import decode, encode
@@ -122,10 +122,14 @@ def test_the_order_of_lines_does_not_matter(family: ModuleType, text: str, facts
         ("NVIDIA driver version: 535.54", [Driver(key="nvidia", version="535.54")]),
         ("-x NCCL_NET=Socket", [Setting(key="NCCL_NET", value="Socket")]),
         ("NCCL_NET=", []),
+        ("RuntimeError: Error 802: system not yet initialized", [
+            NcclFailure(key="CUDA", error="system not yet initialized",
+                        text="RuntimeError: Error 802: system not yet initialized")]),
+        ("CUDA error: out of memory", []),
         ("# NCCL_P2P_DISABLE=1", []),
         ("memlock=1", []),
     ],
-)
+)  # fmt: skip
 def test_single_statements(line: str, fact: list[Fact]) -> None:
     assert plain(said(environment, line)) == fact
 
@@ -141,6 +145,11 @@ def test_single_statements(line: str, fact: list[Fact]) -> None:
             "Limit                     Soft Limit           Hard Limit           Units     \n"
             "Max locked memory         8388608              unlimited            bytes     \n",
             [Setting(key="memlock", value="8388608")],
+        ),
+        (
+            "[n1:7:0:7]       ib_log.c:246  UCX  ERROR mlx5_0: ibv_create_cq() failed: Cannot allocate memory. Please "
+            "set max locked memory (ulimit -l) to 'unlimited' (current: 64 kbytes)",
+            [Setting(key="memlock", value="65536"), Rdma(key="mlx5_0")],
         ),
         ("root=/dev/sda1 intel_iommu=on quiet", [Setting(key="iommu", value="DMA")]),
         ("root=/dev/sda1 iommu.passthrough=1", [Setting(key="iommu", value="identity")]),

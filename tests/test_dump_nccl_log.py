@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.assemble import assemble
-from linkgauge.models.facts import Mount, Nccl, NcclFailure, Port, Rdma, Setting, Transport
+from linkgauge.models.facts import Mount, Nccl, NcclFailure, Port, Rdma, Service, Setting, Transport
 from linkgauge.models.gpu_facts import Gpu, GpuLink
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Finding
@@ -121,6 +122,10 @@ def test_forms_of_variables(text: str, expected: list[tuple[str, str]]) -> None:
         ("ibvwrap.cc:9 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory", "memory registration",
          "Cannot allocate memory", None),
         ("n:1:2 [0] NCCL WARN Call to ibv_modify_qp failed with error Bad address", "queue pair", "Bad address", None),
+        ("n:1:2 [0] NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev a:1", "queue pair",
+         "110 Connection timed out, on dev a:1", None),
+        ("n:1:2 [0] f:3 NCCL WARN NET/OFI Only EFA provider is supported", "provider",
+         "NET/OFI Only EFA provider is supported", None),
         ("n:1:2 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.2<1> with status=12 opcode=0",
          "completion", "status=12", None),
         ("n:1:2 [3] enqueue.cc:5 NCCL WARN Cuda failure 719 'unspecified launch failure'", "CUDA",
@@ -159,6 +164,7 @@ def told(*facts: Said) -> list[tuple[str, str, str, str]]:
     return [(one.code, one.severity, one.confidence, one.subject) for one in findings(*facts)]
 
 
+FM = "nvidia-fabricmanager"
 GEFORCE, H100 = Gpu(key="gpu0", name="NVIDIA GeForce RTX 4090"), Gpu(key="gpu0", name="NVIDIA H100 80GB HBM3")
 EFA = Rdma(key="rdmap16s27", driver="efa")
 
@@ -227,11 +233,30 @@ SPACE = NcclFailure(key="shared memory", error="No space left on device", size=9
         ([SPACE], ("shm-small", "critical", "certain", "node")),
         ([SPACE, Mount(key="/dev/shm", size=64 << 20)], ("shm-small", "critical", "certain", "node")),
         ([NcclFailure(key="shared memory", text="x")], ("shm-small", "critical", "possible", "node")),
+        ([NcclFailure(key="provider", text="x")], ("not-enough-evidence", "info", "certain", "node")),
         ([NcclFailure(key="CUDA", text="x")], ("not-enough-evidence", "info", "certain", "node")),
     ],
 )
 def test_failures(facts: list[Said], expected: tuple[str, str, str, str]) -> None:
     assert told(*facts) == [expected]
+
+
+def test_a_fabric_that_nobody_set_up() -> None:
+    """Error 802 is of NVSwitches; beside cards that have none it is something else. A manager that is down says it."""
+    unready = NcclFailure(key="CUDA", error="system not yet initialized", text="x")
+    down, runs = ("fabric-manager-down", "critical", "likely", "nvidia-fabricmanager"), Service(key=FM, running=True)
+    assert told(unready) == told(unready, Gpu(key="gpu0", name="NVIDIA A100-SXM4-80GB")) == [down]
+    assert told(unready, runs) == [("fabric-manager-down", "critical", "possible", "nvidia-fabricmanager")]
+    assert told(unready, GEFORCE) == []
+    waiting = [Gpu(key=f"gpu{n}", name="NVIDIA H100 80GB HBM3", fabric_state="in progress") for n in (0, 1)]
+    (finding,) = findings(unready, *waiting, replace(runs, running=False))
+    assert finding.message.startswith("the service nvidia-fabricmanager does not run, and 2 of 2 GPUs")
+
+
+def test_a_manager_that_does_not_run_and_a_fabric_of_which_nothing_is_told() -> None:
+    eight = [Gpu(key=f"gpu{number}", name="NVIDIA H100 80GB HBM3") for number in range(8)]
+    assert told(*eight, Service(key=FM, running=False)) == [("fabric-manager-down", "info", "possible", FM)]
+    assert told(*eight[:2], Service(key=FM, running=False)) == []
 
 
 def test_messages() -> None:

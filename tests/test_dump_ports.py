@@ -47,7 +47,8 @@ def test_a_port_whose_function_is_not_shown() -> None:
         told = ports(replace(PORT, state=state))
         assert found(*told) == expected
         assert found(*told, origin="capture") == []
-        assert found(Rdma(key="mlx5_0"), told[-1]) == []
+        assert found(Rdma(key="mlx5_0"), told[-1]) == expected  # as ibstatus: no software device speaks InfiniBand
+        assert found(Rdma(key="mlx5_0"), replace(PORT, state=state, link_layer="Ethernet")) == []
 
 
 def test_ports_that_are_no_kin_of_others() -> None:
@@ -61,10 +62,29 @@ def test_ports_that_are_no_kin_of_others() -> None:
     assert found(*others) == [("nic-port-down", "mlx5_0/1", "info")]
 
 
+def test_spare_second_ports_of_cards() -> None:
+    """Two cards with a device for each port, of which the second is unused: it is kin of the other's second."""
+    adapters = [Rdma(key=f"mlx5_{number}", hca_type="MT4125", place=number % 2) for number in range(4)]
+    spare = {"state": "DOWN", "physical_state": "Disabled", "link_layer": "Ethernet"}
+    up = {"link_layer": "Ethernet"}
+    assert found(*adapters, *(port(number, **(spare if number % 2 else up)) for number in range(4))) == []
+    alike = [replace(one, place=0) for one in adapters]
+    down = [port(0, **spare), *(port(number, **up) for number in range(1, 4))]
+    assert found(*alike, *down) == [("nic-port-down", "mlx5_0/1", "warning")]
+
+
 def test_a_port_below_its_kin() -> None:
     assert found(*ports(port(0, rate=25e9), *(port(number) for number in range(1, 4)))) == [
         ("nic-rate-low", "mlx5_0/1", "warning")
     ]
+
+
+def test_ports_of_which_nobody_says_what_they_are() -> None:
+    """As ibstatus has them: one that is slow is told, two may be for another network."""
+    several = [port(number) for number in range(2, 7)]
+    nameless = [Rdma(key=f"mlx5_{number}") for number in range(7)]
+    assert found(*nameless, *several, port(0, rate=25e9)) == [("nic-rate-low", "mlx5_0/1", "warning")]
+    assert found(*nameless, *several, port(0, rate=25e9), port(1, rate=25e9)) == []
 
 
 @pytest.mark.parametrize(("index", "wrong"), [("0", True), ("1", True), ("2", True), ("3", False), ("4", False)])
@@ -91,6 +111,24 @@ def test_an_index_that_somebody_chose(index: str, wrong: bool) -> None:
 )
 def test_an_index_of_which_nothing_is_wrong(said: tuple[Said, ...]) -> None:
     assert found(*said, Pci(key="0000:01:00.0")) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "finding"),
+    [
+        ("fe80::a8:1", ("nic-gid-index", "mlx5_2/1", "warning")),
+        ("::ffff:10.0.0.7", ("not-enough-evidence", "node", "info")),
+    ],
+)
+def test_the_address_of_a_connection_that_failed(address: str, finding: tuple[str, str, str]) -> None:
+    states = "curr state INIT, next state RTR"
+    error = (
+        f"110 Connection timed out, on dev mlx5_2:1, {states}, local GID index 1, local GID {address}, remote GID ::"
+    )
+    failure = NcclFailure(key="queue pair", error=error, text="x")
+    assert found(failure) == [finding]
+    chosen = Setting(key="NCCL_IB_GID_INDEX", value="1")
+    assert found(failure, chosen, *ROCE) == [("nic-gid-index", "a/1", "warning")]
 
 
 def test_several_ports_are_one_finding() -> None:

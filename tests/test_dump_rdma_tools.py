@@ -190,6 +190,22 @@ def test_outputs(text: str, expected: list[Fact]) -> None:
     assert said(indented) == expected
 
 
+def test_the_devices_of_one_card() -> None:
+    """In the order of their own GUIDs, of which nothing is kept; who shows no GUID of a card has no place on one."""
+    guids = {"mlx5_7": ("0x00000000000000b0", "a0"), "mlx5_10": ("0x00000000000000a1", "a0"),
+             "mlx5_9": ("0x00000000000000a0", "a0"), "mlx5_3": ("0x00000000000000c0", "c0")}  # fmt: skip
+    text = "".join(
+        f"CA '{name}'\n\tNode GUID: {own}\n\tSystem image GUID: 0x00000000000000{card}\n"
+        for name, (own, card) in guids.items()
+    )
+    facts = said(text + "CA 'mlx5_4'\n\tNode GUID: 0x00000000000000a3\n")
+    places = {one.key: one.place for one in facts if isinstance(one, Rdma)}
+    assert places == {"mlx5_9": 0, "mlx5_10": 1, "mlx5_7": 2, "mlx5_3": 0, "mlx5_4": None}
+    lines = "".join(f"hca_id:\tmlx5_{at}\n\tnode_guid:\t{'0000:' * 3}000{at}\n\tsys_image_guid:\t{'0000:' * 3}0000\n"
+                    for at in (1, 0))  # fmt: skip
+    assert {one.key: one.place for one in said(lines) if isinstance(one, Rdma)} == {"mlx5_0": 0, "mlx5_1": 1}
+
+
 @pytest.mark.parametrize("text", SAMPLES)
 def test_an_output_that_was_cut(text: str) -> None:
     """What it has stays true."""

@@ -64,6 +64,12 @@ def test_columns_in_any_order(names: list[str]) -> None:
     ]  # fmt: skip
 
 
+def test_a_reason_that_was_asked_alone() -> None:
+    """One that is active tells; that one is not says nothing of the others."""
+    text = "index, clocks_throttle_reasons.hw_slowdown\n0, Active\n1, Not Active\n"
+    assert plain(text) == [Gpu(key="gpu0", clock_reasons=("hardware slowdown",))]
+
+
 def test_without_an_index() -> None:
     """The address; without both, the order."""
     keys = [one.key for one in said(printed(["name", "pci.bus_id"])) if isinstance(one, Gpu)]

@@ -45,6 +45,24 @@ def counts(text: str) -> list[tuple[int | None, int | None, float | None]]:
     return [(one.nvlinks, one.nvlinks_present, one.nvlink_rate) for one in said(text) if isinstance(one, Gpu)]
 
 
+def test_names_alone() -> None:
+    """As collect_env of PyTorch lists them, between lines of its own."""
+    text = "GPU models and configuration: \nGPU 0: NVIDIA L4\nGPU 1: NVIDIA H200\n\nNvidia driver version: 550.54.15\n"
+    assert recognise(text)
+    assert said(text) == [
+        Gpu(key="gpu0", name="NVIDIA L4", cites={"name": line(text, 2)}),
+        Gpu(key="gpu1", name=H200, cites={"name": line(text, 3)}),
+    ]
+    one = "GPU models and configuration: GPU 0: NVIDIA L4\n"
+    assert said(one) == [Gpu(key="gpu0", name="NVIDIA L4", cites={"name": line(one, 1)})]
+
+
+@pytest.mark.parametrize("uuid", ["...", "GPU-xxxxxxxx-xxxx", "redacted"])
+def test_names_that_were_blacked_out(uuid: str) -> None:
+    text = status(3, [25.781, None, *[25.781] * 4], V100).replace("GPU-00000000-0000-0000-0000-000000000003", uuid)
+    assert [(one.name, one.uuid, one.nvlinks) for one in said(text) if isinstance(one, Gpu)] == [(V100, None, 5)]
+
+
 def test_links_up_and_down() -> None:
     """All that is read of a V100 of which one link is down; 25.781 GB/s of signals are 25 of bytes."""
     text = status(3, [25.781, None, 25.781, 25.781, 25.781, 25.781], V100)

@@ -71,6 +71,22 @@ def test_paths_and_what_is_near() -> None:
     ]
 
 
+def test_rows_that_are_indented() -> None:
+    """The tool indents those of -p2p; what quotes it indents all."""
+    rows = PCIE.replace("\nGPU", "\n GPU")
+    quoted = "".join(f"    {text}\n" for text in PCIE.split("\n"))
+    able = COMMAND.format("rw") + ABLE.replace("\nGPU", "\n GPU")
+    assert said(rows) == said(quoted) == said(PCIE)
+    assert said(able) == said(COMMAND.format("r") + ABLE)
+
+
+def test_a_heading_that_was_stripped() -> None:
+    """As collect_env of PyTorch prints it, behind what lscpu says."""
+    for text in (PCIE, ABLE, printed([["X"]], ["0-3\t0\t\tN/A"])):
+        assert said(text.lstrip()) == said(text)
+    assert not recognise("GPU0\t X \tPHB\nGPU0 GPU\nGPU0\n")
+
+
 def test_blanks_in_place_of_tabs() -> None:
     """Of a pasted matrix; where an affinity is missing, nobody knows which."""
     text = "      GPU0  GPU1  CPU Affinity  NUMA Affinity\nGPU0   X    NODE   0-1     0\nGPU1  NODE   X            1\n"

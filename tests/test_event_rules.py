@@ -12,7 +12,7 @@ from linkgauge.models.assemble import assemble
 from linkgauge.models.catalog.sxids import sxids
 from linkgauge.models.catalog.xids import xids
 from linkgauge.models.facts import Event, Net, Node, Nvme, Package, Pci, Port
-from linkgauge.models.gpu_facts import Gpu, GpuLink
+from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink
 from linkgauge.models.judge import apply_rules
 from linkgauge.models.report import Finding, Origin
 from linkgauge.models.rules.log import logged
@@ -172,6 +172,21 @@ def test_sxids(code: int, word: str, severity: str | None) -> None:
     assert told(*log(line, last=NOW - 90_000)) == ([("nvswitch-error", SWITCH, "info")] if severity else [])
 
 
+def test_a_gpu_of_which_the_log_alone_tells() -> None:
+    failed = log(f"NVRM: GPU {ADDRESS}: RmInitAdapter failed! (0x62:0x40:2393)")
+    assert told(*failed, origin="dumps") == [("gpu-driver-failed", ADDRESS, "critical")]
+    assert told(*failed, GPU, origin="dumps") == told(*failed) == []
+    off = log(f"NVRM: The NVIDIA GPU {ADDRESS}", "NVRM: fallen off the bus and is not responding to commands.")
+    assert told(*off, origin="dumps") == [("gpu-missing", ADDRESS, "critical")]
+    assert told(*log("NVRM: The NVIDIA probe routine was not called for 1 device(s)."), origin="dumps") == []
+
+
+def test_a_program_of_another_version() -> None:
+    (refused,) = log("NVRM: API mismatch: the client has the version 535.183.01, but")
+    assert told(refused, origin="dumps") == [("driver-mismatch", "node", "warning")]
+    assert told(refused, Driver(key="nvidia", failure="Driver/library version mismatch"), origin="dumps") == []
+
+
 def test_sxids_of_one_switch() -> None:
     hot = f"nvidia-nvswitch2: SXid (PCI:{SWITCH}): 10004, Thermal Slowdown Engaged | Temp higher than WARN Threshold"
     cool = f"nvidia-nvswitch2: SXid (PCI:{SWITCH}): 10005, Thermal Slowdown Disengaged"
@@ -196,6 +211,14 @@ def test_bus_errors() -> None:
         about=ADDRESS, quantity="aer_fatal", unit="count", value=0, at=NOW, evidence=Evidence("a", "")
     )
     assert told(BRIDGE, FUNCTION, counter, *log(fatal)) == []  # counted, and judged by the counter
+
+
+def test_corrected_errors_of_a_short_log() -> None:
+    """Of an excerpt, as many within minutes as an hour may have; a few say little, and are named."""
+    line = f"pcieport {PORT}: PCIe Bus Error: severity=Corrected, type=Physical Layer"
+    assert told(*log(*[line] * 300), origin="dumps") == [("pcie-errors", PORT, "warning")]
+    assert told(*log(*[line] * 300)) == []
+    assert told(*log(*[line] * 59), origin="dumps") == [("pcie-errors", PORT, "info")]
 
 
 def test_a_link_that_went_down() -> None:

@@ -131,6 +131,8 @@ def test_virtual_machines() -> None:
     other = replace(lone, key="0000:00:07.0")
     assert told(guest, lone, other) == [("pcie-topology-hidden", "node", "warning")]
     assert told(guest, lone, ena, site=Site(trust_virtual_links=True)) == []
+    unplaced = [replace(one, parent=None) for one in (lone, other)]  # of a list without the ports above them
+    assert judge(assemble((guest, *unplaced), Site(), NOW, origin="dumps")).findings == ()
 
 
 @pytest.mark.parametrize(

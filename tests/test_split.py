@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from linkgauge.probes.dumps import FAMILIES
 from linkgauge.probes.dumps.part import Part
-from linkgauge.probes.dumps.split import clean, split
+from linkgauge.probes.dumps.split import clean, means_nothing, split
 
 
 def family(name: str, begin: str) -> ModuleType:
@@ -45,6 +45,11 @@ def test_prompts_and_fences_and_headlines_end_an_output() -> None:
     for between in ("$ lspci -vv", "root@node1:~# nvidia-smi", "[me@a b]$ /usr/bin/ls", "(venv) me@a:/tmp$ ls", "```",
                     "```text", "========== dmesg ==========", "## what I tried", "# lspci"):  # fmt: skip
         assert parts(f"apple 1\n{between}\nrest\n") == [("fruit", 1, "apple 1\n"), ("", 2, f"{between}\nrest\n")]
+
+
+def test_lines_that_mean_nothing() -> None:
+    for text, nothing in (("+-----+---+\n\n", True), ("```\n$ nvidia-smi\n", True), ("+-- a --+\n", False)):
+        assert means_nothing(Part("f", 1, text)) is nothing
 
 
 def test_comments_of_outputs_do_not() -> None:

@@ -17,6 +17,8 @@ from .words import location, named
 _KINDS = ("aer", "aer corrected", "surprise down")
 # As for the counters (pcie.py): 8 a minute on 16 lanes (DCGM's health watch).
 _CORRECTABLE = 8 * 60 / 16  # an hour and lane
+_MANY = 60  # in an excerpt of less than an hour: fewer may be a burst
+_HOUR = 3600.0
 _SOON = 60.0  # seconds between a link that goes down and the driver that notices
 
 
@@ -57,13 +59,21 @@ def _severity(case: Case, event: Event) -> Severity | None:
         severity = "critical" if event.fatal else "warning"
     elif event.kind == "aer corrected":
         function = case.of(Pci).get(event.subject or "")
-        if (event.recent or 1) <= _CORRECTABLE * (function and function.width or 16):
-            return None
+        rate = _rate(event) if case.origin == "dumps" else event.recent or 1
+        if rate <= _CORRECTABLE * (function and function.width or 16):
+            return "info" if case.origin == "dumps" else None  # who pastes a few lines has cut the others away
     elif not _empty(case, event.subject):
         return None
     elif event.fatal is None:
         severity = "info"  # a disk that somebody pulls out looks the same
     return "info" if old(case, event) else severity
+
+
+def _rate(event: Event) -> float:
+    """Errors an hour: of many within less, by the time between the first and the last of them."""
+    recent, span = event.recent or 1, (event.at or 0.0) - (event.first or event.at or 0.0)
+    many = recent >= _MANY and recent == event.count and span >= _SOON
+    return recent * _HOUR / min(span, _HOUR) if many else recent
 
 
 def _empty(case: Case, port: str | None) -> bool:

@@ -148,8 +148,8 @@ def _switch(case: Case, event: Event) -> Told | None:
     return Told(event, "info" if past else severity, says, action, meaning.source if meaning else None, past)
 
 
-def _first(told: Told) -> tuple[int, float]:
-    return _GRAVITY.index(told.severity), -(told.event.at or 0.0)
+def _first(told: Told) -> tuple[int, bool, float]:
+    return _GRAVITY.index(told.severity), not told.event.fatal, -(told.event.at or 0.0)
 
 
 def _finding(case: Case, code: str, word: str, phrase: str, told: list[Told]) -> Finding:

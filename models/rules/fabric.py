@@ -134,10 +134,14 @@ def local(case: Case) -> list[Gpu]:
     if is_guest(case) and not seen:
         return []
     known = [(gpu, product(case, gpu)) for gpu in case.of(Gpu).values() if not is_part(gpu)]
+    rack = any(it and it.c2c_rate for _, it in known)
     return [
         gpu
         for gpu, it in known
-        if it and not it.c2c_rate and (it.fabric or (seen and it.link_kind == "nvlink" and it.links and not it.bridged))
+        if it
+        and not it.c2c_rate
+        and (it.fabric or (seen and it.link_kind == "nvlink" and it.links and not it.bridged))
+        or (it is None and not rack and gpu.fabric_state in ("not started", "in progress"))
     ]
 
 
@@ -171,13 +175,17 @@ def manager_down(case: Case, service: Service) -> Iterator[Finding]:
     gpus, names = local(case), explained(case)
     out, cut = [gpu for gpu in gpus if outside(case, gpu)], [gpu for gpu in gpus if gpu.nvlinks == 0]
     mute = (gpu for gpu in gpus if gpu.fabric_state in (None, "not supported"))
-    silent = [gpu for gpu in mute if gpu.failure is None] if switches(case) else []
+    seen = len(switches(case))
+    boards = bool(seen) or (case.origin == "dumps" and any(switched(case, gpu) for gpu in gpus))
+    silent = [gpu for gpu in mute if gpu.failure is None] if boards else []
     if out:
-        text = f"{len(out)} of {len(gpus)} GPUs have not joined their NVLink fabric ({out[0].fabric_state})"
+        total = f" of {len(gpus)}" if all(product(case, gpu) for gpu in gpus) else ""
+        text = f"{len(out)}{total} GPUs have not joined their NVLink fabric ({out[0].fabric_state})"
     elif names:
         text = f"no NVLink of {len(cut)} of {len(gpus)} GPUs is up"
     elif silent:  # in a container of its own it may run unseen (gpu-operator), and their driver says nothing
-        text = f"there are {len(switches(case))} NVSwitches: if nothing else has set them up, CUDA fails (error 802)"
+        which = f"there are {seen}" if seen else "its GPUs need"
+        text = f"{which} NVSwitches: if nothing else has set them up, CUDA fails (error 802)"
     else:
         return
     proofs = [one for gpu in out or cut for one in proof(gpu, "fabric_state" if out else "nvlinks")]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ..case import Case
-from ..facts import Gid, Setting
+from ..facts import Gid, NcclFailure, Setting
 from ..report import Finding
 from .rule import Rule
 
 _VARIABLE = "NCCL_IB_GID_INDEX"
+# NCCL 2.25 and later add the addresses to the error where a connection has them: over RoCE (src/misc/ibvwrap.cc).
+_USED = re.compile(r"on dev ([\w.-]+):(\d{1,3}),.{0,100} local GID index (\d{1,5}), local GID fe80:", re.IGNORECASE)
 
 
 def chosen(case: Case, setting: Setting) -> bool:
@@ -54,6 +57,29 @@ def index(case: Case, setting: Setting) -> Iterator[Finding]:
     )  # fmt: skip
 
 
+def link_local(failure: NcclFailure) -> re.Match[str] | None:
+    """The device, port and index of a connection that failed from an address that no router forwards."""
+    return _USED.search(failure.error or "") if failure.key == "queue pair" else None
+
+
+def used(case: Case, failure: NcclFailure) -> Iterator[Finding]:
+    """A connection failed whose own address is link-local. Where the tables show a better one, that is said."""
+    found = link_local(failure)
+    if found and not unrouted(case):
+        yield Finding(
+            code="nic-gid-index",
+            severity="warning",
+            confidence="likely",
+            subject=f"{found[1]}/{found[2]}",
+            message=f"NCCL could not connect from index {found[3]} of port {found[1]}/{found[2]}, which has a "
+            "link-local address: no router forwards it",
+            expected="a routed address",
+            observed=int(found[3]),
+            cause=f"{_VARIABLE} is set to it, or the port has no other address: show_gids lists them",
+            evidence=tuple(failure.cites[name] for name in ("text",) if name in failure.cites),
+        )
+
+
 def _tables(case: Case) -> Mapping[str | None, list[Gid]]:
     """The entries of RoCE of each port."""
     tables: dict[str | None, list[Gid]] = defaultdict(list)
@@ -74,4 +100,7 @@ def _fault(gid: Gid) -> str:
     return "RoCE v1" if gid.version == "RoCE v1" else ""
 
 
-RULES = (Rule("nic-gid-index", Setting, ("value", "Gid"), index, chosen),)
+RULES = (
+    Rule("nic-gid-index", Setting, ("value", "Gid"), index, chosen),
+    Rule("nic-gid-index", NcclFailure, ("text",), used, lambda case, failure: link_local(failure) is not None),
+)

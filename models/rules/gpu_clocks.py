@@ -149,6 +149,8 @@ def _told(case: Case, gpu: Gpu) -> _Told | None:
 
 def _power(gpu: Gpu) -> _Told | None:
     limit, default = gpu.power_limit, gpu.power_limit_default
+    if "Laptop" in (gpu.name or ""):
+        return None  # its limit moves with what the processor takes and with the battery (NVIDIA Dynamic Boost)
     if not limit or not default or limit >= _LOWERED * default:
         return None
     text = f"its power limit is {limit:.0f} W, the default is {default:.0f} W"

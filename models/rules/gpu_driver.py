@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ..case import Case
-from ..facts import Node, Numa, Pci, Setting
+from ..facts import Event, Node, Numa, Pci, Setting
 from ..gpu_facts import Driver, Gpu
 from ..pci_classes import NVIDIA
 from ..report import Finding
 from ..said import Evidence, NotChecked
 from .gpu_missing import gone
 from .gpus import asked, called, held, is_lost, place_of, proof, subject_of
-from .log import events, logged
+from .log import events, gpu_at, logged, old, since
+from .log import proof as proof_of
 from .lost import is_gpu
 from .rule import Rule
 from .words import gap, location, missed, named
@@ -43,6 +45,7 @@ _ONE_GPU = (
     "Read what the driver logged: sudo dmesg -T | grep -E 'NVRM|Xid'. Drain the node and reboot it. If the GPU does "
     "not work then, switch the node's power off and on; then replace the GPU."
 )
+_CLIENT = re.compile(r"API mismatch: .{0,40}client .{0,40}has the version ([0-9]{3}[0-9.]{2,16}[0-9])", re.IGNORECASE)
 _GIVEN = (
     "Nothing, if that many were asked for. Whether the others work shows on the host: run linkgauge diagnose there."
 )
@@ -235,7 +238,51 @@ def differs(case: Case, driver: Driver) -> Iterator[Finding]:
     )
 
 
+def failed(case: Case, event: Event) -> bool:
+    """A GPU of which the kernel's log alone tells, in dumps; of others their driver and the bus do."""
+    unseen = case.origin == "dumps" and not gpu_at(case, event.subject) and event.subject not in gone(case)
+    return unseen and event.kind == "gpu init failed" and ":" in (event.subject or "")
+
+
+def unstarted(case: Case, event: Event) -> Iterator[Finding]:
+    """The driver did not start on the GPU; or found that it is off the bus, without an Xid (NVIDIA/NVSentinel#155)."""
+    off = (event.text or "").startswith("NVRM: The NVIDIA GPU") and bool(events(case, "gpu fell off"))
+    yield Finding(
+        code="gpu-missing" if off else "gpu-driver-failed",
+        severity="info" if old(case, event) else "critical",
+        confidence="likely",
+        subject=event.subject or "node",
+        message=f"the GPU at {event.subject} " + (
+            "fell off the bus: the driver gets no answer from it" if off else "cannot be used: its driver did not start"
+        ),
+        expected="an answer",
+        observed="none",
+        cause="power, seating, firmware, or a driver that does not know the product; the log's next lines say more",
+        remedy=_ONE_GPU,
+        since=since(event),
+        evidence=logged(case, event.subject or ""),
+    )  # fmt: skip
+
+
+def refused(case: Case, event: Event) -> Iterator[Finding]:
+    """A program with another version of the library than the module's was turned away."""
+    found = _CLIENT.search(event.text or "")
+    if found and not any(driver.failure for driver in case.of(Driver).values()):
+        yield Finding(
+            code="driver-mismatch",
+            severity="info" if old(case, event) else "warning",
+            subject="node",
+            message=f"the NVIDIA module refused a program whose library is version {found[1]}: versions differ",
+            observed=found[1],
+            cause=_UPDATED,
+            since=since(event),
+            evidence=(proof_of(event),),
+        )
+
+
 RULES = (
+    Rule("gpu-driver-failed", Event, ("kind",), unstarted, failed),
+    Rule("driver-mismatch", Event, ("kind",), refused, lambda case, event: event.kind == "gpu init failed"),
     Rule("gpu-driver-failed", Pci, ("pci_class", "vendor", "driver?"), without_driver, is_nvidia),
     Rule("gpu-driver-failed", Driver, (), broken, spoke),
     Rule("gpu-driver-failed", Gpu, (), mute, asked),

@@ -11,8 +11,9 @@ from ..gpu_facts import Gpu
 from ..report import Finding
 from ..said import Evidence
 from ..units import as_bytes
+from .cuda import unready
 from .direct import may_be_reached
-from .gid import unrouted
+from .gid import link_local, unrouted
 from .job import SHARED_MEMORY
 from .rule import Rule
 from .wiring import switched
@@ -135,15 +136,19 @@ _SYMPTOMS = {
     "queue pair": ("an RDMA connection could not be made", "show_gids; ibv_devinfo -v; the same of the other node"),
     "completion": ("a message over RDMA was not delivered", "ibqueryerrors; perfquery -x; dmesg of both nodes"),
     "connection": ("the connection to another rank broke", "the logs of all ranks: the first that failed tells why"),
+    "provider": ("its libfabric plugin found no provider: without EFA it goes over sockets",
+                 "fi_info -p efa; lspci -d 1d0f:; ibv_devinfo; the log from where the plugin was loaded"),
     "hang": ("it hangs", "lspci -vvv as root (ACSCtl), the kernel command line, dmesg, NCCL_DEBUG=INFO of all ranks"),
     "CUDA": ("a GPU operation failed", "dmesg; nvidia-smi -q"),
-}
+}  # fmt: skip
 
 
 def symptom(case: Case, failure: NcclFailure) -> Iterator[Finding]:
     """A failure that any of several faults has, here or elsewhere."""
-    if failure.key == "queue pair" and unrouted(case):
+    if failure.key == "queue pair" and (unrouted(case) or link_local(failure)):
         return  # the address that no peer can reach is why
+    if unready(failure):
+        return  # cuda.py
     what, collect = _SYMPTOMS[failure.key]
     yield Finding(
         code="not-enough-evidence",

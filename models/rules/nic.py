@@ -57,7 +57,7 @@ def _without_role(case: Case, port: AnyPort) -> tuple[Severity, str]:
 def _state(port: AnyPort) -> tuple[str, tuple[str, ...]]:
     """What a port that is down is called, and the fields that say so."""
     if isinstance(port, Port):
-        return f"{port.state}/{port.physical_state}", ("state", "physical_state")
+        return "/".join(filter(None, (port.state, port.physical_state))), ("state", "physical_state")
     return ("no carrier", ("carrier",)) if port.enabled else ("switched off", ("enabled",))
 
 
@@ -116,12 +116,14 @@ def _of_machine(case: Case, port: AnyPort) -> tuple[Basis, float, str] | None:
 
 def _of_kin(case: Case, port: AnyPort) -> tuple[Basis, float, str] | None:
     """What most equal ports of this node run at."""
+    adapter = case.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
     known = [rate for other in kin(case, port) if up(other) and (rate := rate_of(case, other)) is not None]
     if len(known) < _FEWEST_KIN:
         return None
     usual = statistics.mode(known)
-    if 2 * known.count(usual) <= len(known):
-        return None
+    nameless = adapter is not None and not (adapter.address or adapter.hca_type or adapter.board_id)
+    if 2 * known.count(usual) <= len(known) or (nameless and any(rate < usual for rate in known)):
+        return None  # several that are slower and of which nobody knows what they are may be for another network
     return "kin", usual, f"{known.count(usual)} of {len(known)} equal ports of this node run at it"
 
 

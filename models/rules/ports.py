@@ -105,9 +105,10 @@ def adapter_name(case: Case, port: AnyPort) -> str | None:
 
 
 def _of_an_adapter(case: Case, port: AnyPort) -> bool:
-    """Dumps tell of RDMA devices without their function: those of hardware have a type or the number of a board."""
+    """Dumps tell of RDMA devices without their function: hardware has a type, a board's number, or InfiniBand."""
     adapter = case.of(Rdma).get(port.device or "") if isinstance(port, Port) and case.origin == "dumps" else None
-    return adapter is not None and adapter.address is None and bool(adapter.hca_type or adapter.board_id)
+    wired = port.link_layer == "InfiniBand" if isinstance(port, Port) else False  # no software device speaks it
+    return adapter is not None and adapter.address is None and bool(adapter.hca_type or adapter.board_id or wired)
 
 
 def _waits(port: Port) -> bool:
@@ -119,7 +120,8 @@ def _product(case: Case, port: AnyPort) -> tuple[object, ...] | None:
     function = function_of(case, port)
     if function is None:
         adapter = case.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
-        return ("adapter", adapter.hca_type, adapter.board_id, port.key.rpartition("/")[2]) if adapter else None
+        number = port.key.rpartition("/")[2]
+        return ("adapter", adapter.hca_type, adapter.board_id, adapter.place, number) if adapter else None
     ids = (function.vendor, function.device, function.subdevice, function.physfn is None, function_number(function.key))
     if isinstance(port, Net):
         return *ids, "net", port.port

@@ -31,6 +31,9 @@ _FORMS = {
     # "all_reduce_perf: hangs between GPU 0 and 1": people say of a program what it does, and not why.
     "hang": r"(?:\w{2,30}_perf|nccl[\w-]{0,20}|p2pBandwidthLatencyTest|torchrun|training|job|mpirun)[:=]? "
     r"[^\n]{0,100}\b(?:hangs|hanging|hung|stuck|deadlocks?|freezes)\b[^\n]{0,200}$",
+    # What CUDA says on a machine whose NVSwitches nobody has set up, by who prints it: PyTorch, samples, any program.
+    "unready": r"(?:/\S{1,300}: UserWarning: CUDA init|\w{0,20}Error: |CUDA |cuda[A-Z]\w{2,40} |-> )"
+    r"[^\n]{0,400}?\bsystem not yet initialized",
     "software": r"(?:cuda|nccl|ofed|os)(?: host)?[:=]?[ ]{1,8}[\w.-]{0,40}[ -]?v?[0-9]{1,4}\.[0-9][^\n]{0,80}$",
 }
 BEGIN = rf"^[ \t]*(?:{'|'.join(_FORMS.values())})"
@@ -61,6 +64,10 @@ def _variable(text: str, cite: Evidence) -> Iterator[Fact]:
 
 def _hang(text: str, cite: Evidence) -> Iterator[Fact]:
     yield NcclFailure(key="hang", error=text, text=text, cites={"text": cite})
+
+
+def _unready(text: str, cite: Evidence) -> Iterator[Fact]:
+    yield NcclFailure(key="CUDA", error="system not yet initialized", text=cite.text, cites={"text": cite})
 
 
 def _driver(text: str, cite: Evidence) -> Iterator[Fact]:
@@ -103,5 +110,5 @@ def _last(text: str) -> str:
 
 _READERS: Mapping[str, Callable[[str, Evidence], Iterator[Fact]]] = {
     "variable": _variable, "driver": _driver, "kernel": _kernel, "instance": _instance, "place": _place,
-    "products": _products, "hang": _hang, "software": _nothing,
+    "products": _products, "hang": _hang, "unready": _unready, "software": _nothing,
 }  # fmt: skip

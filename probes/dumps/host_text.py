@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from ...models.facts import Node, Setting
+from ...models.facts import Node, Rdma, Setting
 from ...models.said import Evidence, Fact, Said
 from ...models.units import KIB
 from .part import Part
@@ -19,6 +19,9 @@ _FORMS = {
     "module": r"(?:nvidia(?:_[a-z]{2,8})?|nv_peer_mem|gdrdrv|mlx5_core|ib_core)[ ]+[0-9]{4,9}[ ]+-?[0-9]{1,4}(?!\S)",
     "shell": rf"(?:max locked memory|core file size|scheduling priority)[ ]+\([^()\n]{{2,20}}\)[ ]+{_LIMIT}$",
     "asked": rf"(?:\S{{0,40}}[$#%] )?(?:(?:mpirun|srun|docker) [^\n]{{0,80}}?)?ulimit (?:-[SH] ?)?-l[ \t]*\n{_LIMIT}$",
+    # UCX, src/uct/ib/base/ib_log.c: what it adds where the limit is low.
+    "ucx": r"(?:\[[^\]\n]{1,120}\][ ]{1,40})?\w{1,40}\.c:[0-9]{1,5}[ ]{1,4}UCX[ ]{1,4}ERROR[ ][^\n]{0,300}?"
+    r"\(ulimit -l\) to 'unlimited' \(current: [0-9]{1,15} kbytes\)",
     "process": rf"Max locked memory[ ]{{2,40}}{_LIMIT}[ ][^\n]*|Limit[ ]{{2,40}}Soft Limit[^\n]*",
 }
 BEGIN = rf"^[ \t]*(?:{'|'.join(_FORMS.values())})"
@@ -78,6 +81,13 @@ def _asked(text: str, cite: Evidence) -> Iterator[Fact]:
     yield _locked(text.split()[-1], KIB, cite)
 
 
+def _ucx(text: str, cite: Evidence) -> Iterator[Fact]:
+    """The limit, and the device that could not be used: "ERROR mlx5_0: ibv_create_cq() failed: ... (current: 64"."""
+    yield _locked(text.split()[-2], KIB, cite)
+    if device := re.search(r"ERROR (\w{1,30}): ", text):
+        yield Rdma(key=device[1])
+
+
 def _process(text: str, cite: Evidence) -> Iterator[Fact]:
     """The soft limit of /proc/PID/limits, in bytes."""
     if text.startswith("Max"):
@@ -95,5 +105,6 @@ def _nothing(text: str, cite: Evidence) -> Iterator[Fact]:
 
 
 _READERS: Mapping[str, Callable[[str, Evidence], Iterator[Fact]]] = {
-    "uname": _uname, "command": _command, "module": _module, "shell": _shell, "asked": _asked, "process": _process,
+    "uname": _uname, "command": _command, "module": _module, "shell": _shell, "asked": _asked, "ucx": _ucx,
+    "process": _process,
 }  # fmt: skip

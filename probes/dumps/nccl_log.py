@@ -33,15 +33,17 @@ _WARNING = re.compile(
     r"NCCL WARN [^\n]{0,300}?(?:"
     r"\b(?:ibv_reg_\w{0,9}mr\w{0,9}|fi_mr_reg\w{0,9}) failed[^\n]{0,200}?(?P<registration>Cannot allocate memory)"
     r"|(?P<shared>posix_fallocate|shared memory segment|failed to extend /dev/shm)"
-    r"|\bibv_modify_qp failed with error (?P<pair>[^\n]+)"
+    r"|\bibv_modify_qp failed with (?:error )?(?P<pair>[^\n]+)"
     r"|Got completion [^\n]{0,200}?(?P<completion>(?:status=|error )\d+)"
     r"|Cuda failure [^\n']{0,99}'(?P<cuda>[^\n']+)"
+    r"|(?P<provider>NET/OFI (?:Could not find any optimal provider|Only EFA provider is supported|"
+    r"No eligible providers were found|Unable to find a protocol that worked))"
     r"|(?P<connection>Connection (?:refused|reset by peer|timed out|closed by remote peer)|No route to host)"
     r")[^\n]*"
 )
 _KINDS = {
     "registration": "memory registration", "shared": "shared memory", "pair": "queue pair", "completion": "completion",
-    "cuda": "CUDA", "connection": "connection",
+    "cuda": "CUDA", "connection": "connection", "provider": "provider",
 }  # fmt: skip
 _SIZE = re.compile(r"\(size (\d{1,15})\)| to (\d{1,15}) bytes")
 _NO_SPACE = "No space left on device"

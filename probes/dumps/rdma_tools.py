@@ -36,6 +36,9 @@ _HEADING = re.compile(
     rf"hca_id:\s*(?P<hca>{_NAME})|(?:Port (?P<port>[0-9]{{1,3}}):|port:\s*(?P<small>[0-9]{{1,3}}))\s*$"
 )
 _FIELD = re.compile(r"(?P<name>[A-Za-z_]+(?: [a-z]+)?):\s*(?P<value>\S.*)")
+_GUID = re.compile(
+    r"(?:(?P<card>System image GUID|sys_image_guid)|Node GUID|node_guid):\s*(?P<digits>[0-9a-fA-Fx:]{16,22})$"
+)
 _GID = re.compile(
     r"GID\[ {0,2}(?P<index>[0-9]{1,5})\]:\s*(?P<gid>[0-9a-fA-F:.]{2,45})(?:, (?P<version>(?:IB/)?RoCE v[12]|IB))?"
 )
@@ -69,6 +72,7 @@ def read(part: Part) -> Iterator[Said]:
     """Devices, ports, and which kind of address each index of a port has."""
     fields = Fields()
     device, port, speeds = None, None, dict[str, dict[str, str]]()
+    guids: dict[str, dict[bool, tuple[str, Evidence]]] = {}
     for number, line in part.lines():
         text = line.strip()
         if not text:
@@ -82,6 +86,9 @@ def read(part: Part) -> Iterator[Said]:
                 _heading(fields, device, port, where)
         elif gid := _GID.match(text):
             _gid(fields, port, int(gid["index"]), gid["gid"], gid["version"], where)
+        elif device and (guid := _GUID.match(text)):
+            digits = guid["digits"].lower().removeprefix("0x").replace(":", "")
+            guids.setdefault(device, {})[bool(guid["card"])] = digits, where
         elif found := _FIELD.match(text):
             name, value = found["name"], found["value"].strip()
             _field(fields, {Rdma: device, Port: port}, name, value, where)
@@ -90,7 +97,20 @@ def read(part: Part) -> Iterator[Said]:
                 _speed(fields, port, speeds[port], where)
         else:
             _row(fields, text, where)
+    _places(fields, guids)
     yield from fields.said()
+
+
+def _places(fields: Fields, guids: Mapping[str, Mapping[bool, tuple[str, Evidence]]]) -> None:
+    """The devices of a card share its GUID and count up their own: by these the place of each on its card."""
+    cards: dict[str, list[tuple[str, str, Evidence]]] = {}
+    for device, known in guids.items():
+        if True in known and False in known:
+            (card, _), (own, where) = known[True], known[False]
+            cards.setdefault(card, []).append((own, device, where))
+    for devices in cards.values():
+        for place, (_, device, where) in enumerate(sorted(devices, key=lambda one: one[:2])):
+            fields.say(Rdma, device, where, place=place)
 
 
 def _heading(fields: Fields, device: str, port: str | None, where: Evidence) -> None:

@@ -21,7 +21,8 @@ from .smi_sums import SUMS, reasons, sums
 
 Read = Callable[[str], Any]
 
-# What stands where there is nothing to say; "Unknown Error" is a question that failed.
+# What stands where there is nothing to say; "Unknown Error" is a question that failed, and of a fabric its status
+# (https://github.com/NVIDIA/NVSentinel/issues/883).
 _NOTHING = re.compile(
     r"|\[?(?:N/A|Not Supported|Not Available|Unknown Error|None|Requested functionality has been deprecated)\]?", re.I
 )
@@ -226,7 +227,8 @@ def _chosen(card: Card) -> dict[str, tuple[str, Evidence]]:
     found: dict[str, tuple[str, Evidence]] = {}
     for called, (text, where) in card.texts.items():
         name, rank = _RANK.get(called, ("", 0))
-        nothing = _NOTHING.fullmatch(text) and not (text == "None" and name in _NONE_MEANS)
+        answer = name == "fabric_status" if text == "Unknown Error" else text == "None" and name in _NONE_MEANS
+        nothing = _NOTHING.fullmatch(text) and not answer
         if name and not nothing and rank < best.get(name, len(_RANK)):
             best[name], found[name] = rank, (text, where)
     return {name: found[name] for name in _READ if name in found}

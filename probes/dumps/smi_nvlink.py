@@ -18,10 +18,12 @@ from ...models.units import from_gigabytes
 from ..nvml_words import nvlink_generation, nvlink_rate, pci_address
 from .part import Part
 
+_MODELS = "GPU models and configuration:"  # PyTorch's collect_env, and vLLM's, before names alone
 BEGIN = (
-    r"^[ \t]*GPU [0-9]{1,3}: (?:[^\n]{1,80}\(UUID: GPU-[0-9A-Fa-f-]{1,40}\)|\S[^\n]{0,80}\n\s{0,9}Link [0-9]{1,2}[:,] )"
+    r"^[ \t]*(?:GPU [0-9]{1,3}: (?:[^\n]{1,80}\(UUID: [^()\n]{1,60}\)|\S[^\n]{0,80}\n\s{0,9}Link [0-9]{1,2}[:,] )"
+    rf"|{_MODELS})"
 )
-_GPU = re.compile(r"GPU ([0-9]{1,3}): (\S.{0,79}?)(?: \(UUID: (GPU-[0-9A-Fa-f-]{1,40})\))?")
+_GPU = re.compile(r"GPU ([0-9]{1,3}): (\S.{0,79}?)(?: \(UUID: (?:(GPU-[0-9A-Fa-f-]{1,40})|[^()\n]{1,60})\))?")
 _LINK = re.compile(r"Link ([0-9]{1,2})[:,] (\S.*)")
 _SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) GB/s")
 _REMOTE = re.compile(
@@ -85,7 +87,7 @@ def read(part: Part) -> Iterator[Said]:
     """A `Gpu` for each, its `GpuLink`s, and what these counted."""
     found: list[_Listed] = []
     for number, line in part.lines():
-        text = line.strip()
+        text = line.strip().removeprefix(_MODELS).lstrip()
         if gpu := _GPU.fullmatch(text):
             if found:
                 found[-1].followed = True

@@ -36,6 +36,7 @@ _SECOND = re.compile(
     r"\|\s*\S+\s+(\S+)\s+(P[0-9]{1,2}|ERR!|N/A)\s+(\S+)\s*/\s*(\S+)\s*\|\s+(\S+)\s*/\s*(\S+)\s*\|\s+\S+\s+(\S.*?)\s*\|"
 )
 _THIRD = re.compile(r"\|\s+\|\s+\|\s+(Enabled|Disabled|N/A)\*?\s*\|")
+_UNCORRECTED = "ecc.errors.uncorrected.volatile.total"  # the column "Volatile Uncorr. ECC"
 _UNITS = re.compile(r"([0-9]{1,9})(MiB|W|C)")
 
 
@@ -88,13 +89,15 @@ def _lost(found: re.Match[str], where: Evidence) -> Said:
 
 
 def _card(first: re.Match[str], where: Evidence) -> Card:
-    number, name, persistence, address, _ = first.groups()
+    number, name, persistence, address, errors = first.groups()
     card = Card(key=f"gpu{int(number)}", address=pci_address(address))
     card.texts["PCI/Bus Id"] = (address, where)
     if not name.endswith(".."):
         card.texts["Product Name"] = (name, where)
     if persistence in ("On", "Off"):
         card.texts["Persistence Mode"] = (persistence, where)
+    if errors.isdecimal():
+        card.texts[_UNCORRECTED] = (errors, where)
     return card
 
 

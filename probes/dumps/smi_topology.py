@@ -21,14 +21,18 @@ from .part import Part
 
 _PROMPT = r"(?:[$#%+>][ ]|\[[^\]\n]{1,80}\][$#%][ ]|[\w.-]{1,40}@[^\n$#%]{1,60}[$#%][ ])?(?:sudo )?"
 _COMMAND = r"nvidia-smi(?:[ ]\S+)?[ ]topo[ ](?:-p2p|--p2pstatus)[ =]?"
+_COLUMN = r"(?:GPU|NIC|mlx[45]_(?:bond_)?)[0-9]{1,3}"
+# The heading of a matrix: what follows its first GPU is a column, where a row has X or a path. What copies the output
+# may have stripped it (collect_env of PyTorch and of vLLM).
+_HEADING = rf"(?:[ \t]+GPU[0-9]{{1,3}}[ \t]*$|[ \t]*GPU[0-9]{{1,3}}[ \t]+(?:{_COLUMN}|CPU Affinity)(?![\w.-]))"
 BEGIN = (
     rf"^[ \t]*{_PROMPT}{_COMMAND}[a-z]"  # nothing else says what a matrix of -p2p is about
-    r"|^[ \t]+GPU[0-9]{1,3}(?:[ \t]+(?:GPU|NIC|mlx5_)[0-9]{1,3})*(?:[ \t]+CPU Affinity.*)?[ \t]*$"
+    rf"|^{_HEADING}"
 )
 _ASKED = re.compile(rf"{_COMMAND}([a-z]+)")
 _ASKED_BY_NAME = re.compile(r"p2p[-_. ]?(read|write|nvlink|atomics?|[rwna])(?![a-z])", re.IGNORECASE)
 _ABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics"}
-_HEAD = re.compile(r"\s+GPU[0-9]{1,3}(?:\s|$)")
+_HEAD = re.compile(_HEADING)
 _ROW = re.compile(r"\s*(GPU[0-9]{1,3})\s")
 _GPU = re.compile(r"GPU[0-9]{1,3}")
 _NVLINKS = re.compile(r"NV([0-9]{1,2})")
@@ -71,7 +75,7 @@ def read(part: Part) -> Iterator[Said]:
     ability = _by_name(part.file)
     for number, line in part.lines():
         if asked := _ASKED.search(line):
-            ability = _ABILITIES.get(asked[1])
+            ability = _ABILITIES.get(asked[1][0])  # "r", and what wrappers name: "rw"
         if _HEAD.match(line):
             before, found, _ = line.partition(_AFFINITIES[0])
             matrices.append(_Matrix(before.split(), sum(name in line for name in _AFFINITIES) if found else 0, ability))

@@ -33,8 +33,8 @@ _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\
 
 
 def means_nothing(part: Part) -> bool:
-    """Whether it is lines between outputs alone."""
-    return all(not line.strip() or _SEPARATOR.match(line) for _, line in part.lines())
+    """Whether it is lines between outputs alone, or without a word: the upper edge of a table."""
+    return all(not any(map(str.isalnum, line)) or _SEPARATOR.match(line) for _, line in part.lines())
 
 
 def clean(text: str) -> str:
