@@ -62,7 +62,7 @@ class _Known:
 def read(part: Part) -> Iterator[Said]:
     """A `Service` for each that is spoken of, the `Driver` that it met, an `Event` for errors of NVSwitches."""
     known = _Known()
-    for number, line in _told(part.text):
+    for number, line in part.lines_with(_NEEDLES):
         where = part.cite(number, line)
         if '"fabric_state' in line:
             yield from _state(line, where, part)
@@ -75,22 +75,6 @@ def read(part: Part) -> Iterator[Said]:
         yield Driver(key="nvidia", version=version, cites={"version": where})
     for key, lines in known.errors.items():
         yield _event(key, lines)
-
-
-def _told(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that may say something, numbered from 0: of a log that is 100 times as long."""
-    starts: set[int] = set()
-    for needle in _NEEDLES:
-        place = text.find(needle)
-        while place >= 0:
-            starts.add(text.rfind("\n", 0, place) + 1)
-            end = text.find("\n", place)
-            place = text.find(needle, end) if end >= 0 else -1
-    number = before = 0
-    for start in sorted(starts):
-        number += text.count("\n", before, start)
-        before, end = start, text.find("\n", start)
-        yield number, text[start : end if end >= 0 else len(text)]
 
 
 def _line(known: _Known, line: str, where: Evidence) -> None:

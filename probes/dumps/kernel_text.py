@@ -48,7 +48,7 @@ class _Line:
 
 def read(part: Part) -> Iterator[Said]:
     """An `Event` for everything of kernel_lines.py, equal ones as one, as the live log has them; kernel and driver."""
-    lines = [_line(number, whole) for number, whole in _told(part.text)]
+    lines = [_line(number, whole) for number, whole in part.lines_with(_NEEDLES)]
     yield from _versions(part, lines)
     clocks: dict[str, list[_Line]] = defaultdict(list)
     for line in lines:
@@ -56,22 +56,6 @@ def read(part: Part) -> Iterator[Said]:
     ends = _ends(part.text)
     for clock, found in clocks.items():
         yield from _events(part, found, ends.get(clock))
-
-
-def _told(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that may tell something, numbered from 0. Searches for needles are faster than a look at each line."""
-    starts: set[int] = set()
-    for needle in _NEEDLES:
-        place = text.find(needle)
-        while place >= 0:
-            starts.add(text.rfind("\n", 0, place) + 1)
-            end = text.find("\n", place)
-            place = text.find(needle, end) if end >= 0 else -1
-    number = before = 0
-    for start in sorted(starts):
-        number += text.count("\n", before, start)
-        before, end = start, text.find("\n", start)
-        yield number, text[start : end if end >= 0 else len(text)]
 
 
 def _line(number: int, whole: str) -> _Line:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ...models.said import Evidence
@@ -28,6 +28,21 @@ class Part:
     def lines(self) -> Iterator[tuple[int, str]]:
         """The lines with their numbers, counted from 0."""
         yield from enumerate(self.text.split("\n"))
+
+    def lines_with(self, needles: Iterable[str]) -> Iterator[tuple[int, str]]:
+        """The lines that hold one of them, numbered from 0: searches are faster than a look at each line of a log."""
+        starts: set[int] = set()
+        for needle in needles:
+            place = self.text.find(needle)
+            while place >= 0:
+                starts.add(self.text.rfind("\n", 0, place) + 1)
+                end = self.text.find("\n", place)
+                place = self.text.find(needle, end) if end >= 0 else -1
+        number = before = 0
+        for start in sorted(starts):
+            number += self.text.count("\n", before, start)
+            before, end = start, self.text.find("\n", start)
+            yield number, self.text[start : end if end >= 0 else len(self.text)]
 
     @property
     def last(self) -> int:
