@@ -238,6 +238,11 @@ def differs(case: Case, driver: Driver) -> Iterator[Finding]:
     )
 
 
+def in_dumps(case: Case) -> bool:
+    """Where the kernel's log may be all that there is; on a machine its driver tells, and a hidden log is no gap."""
+    return case.origin == "dumps"
+
+
 def failed(case: Case, event: Event) -> bool:
     """A GPU of which the kernel's log alone tells, in dumps; of others their driver and the bus do."""
     unseen = case.origin == "dumps" and not gpu_at(case, event.subject) and event.subject not in gone(case)
@@ -281,8 +286,8 @@ def refused(case: Case, event: Event) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule("gpu-driver-failed", Event, ("kind",), unstarted, failed),
-    Rule("driver-mismatch", Event, ("kind",), refused, lambda case, event: event.kind == "gpu init failed"),
+    Rule("gpu-driver-failed", Event, ("kind",), unstarted, failed, in_dumps),
+    Rule("driver-mismatch", Event, ("kind",), refused, lambda case, event: event.kind == "gpu init failed", in_dumps),
     Rule("gpu-driver-failed", Pci, ("pci_class", "vendor", "driver?"), without_driver, is_nvidia),
     Rule("gpu-driver-failed", Driver, (), broken, spoke),
     Rule("gpu-driver-failed", Gpu, (), mute, asked),
