@@ -8,12 +8,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..probes.dumps.archives import is_archive, unpack
 from ..probes.entries import Entry, Folder, Link, Refused
 from ..probes.recorded import Recorded
 
 BIGGEST = 256 << 20  # bytes of one file: a capture of a large node has a few MB, a log of weeks some hundred
 STDIN = "-"
+CAPTURE = "linkgauge capture "  # how the first line of a capture begins
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})  # that text does not have
 _TREE = ("sys", "proc")  # what hwloc-gather-topology and sosreports keep of a machine as it was
 
@@ -84,6 +84,10 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
         if named:
             raise
         return {name: Refused(error.errno, error.strerror or str(error))}
+    if content.startswith(CAPTURE.encode()):
+        return {name: _text(content)}
+    from ..probes.dumps.archives import is_archive, unpack  # takes long to import
+
     if not is_archive(content[:512]):
         return {name: _text(content)}
     try:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..models.site import Site, read_site
-from ..probes import dumps
 from ..probes.entries import Entry, Folder, Refused
 from ..probes.host import Host
 from ..probes.live import Live
@@ -18,7 +17,6 @@ from .pipeline import Source
 from .sources import READERS
 
 SITE = "/etc/linkgauge/site.toml"
-_CAPTURE = "linkgauge capture "  # how the first line of a capture begins
 _ROOT_SIGNS = ("sys", "proc")
 _MACHINE = {"sys", "proc", "dev", "run", "etc", "usr", "var", "lib", "boot"}  # folders at the root of a machine
 
@@ -68,6 +66,8 @@ def given(paths: Sequence[str]) -> Input:
         raise BadInput(f"--from {shown}: an empty folder: put dumps into it (output of nccl-tests ...)")
     if len(files) == 1 and len(paths) == 1 and not os.path.isdir(paths[0]):
         return _alone(shown, collected, *files.items())
+    from ..probes import dumps  # some thirty readers, which captures and this machine do without
+
     head = held.tree(collected.entries)
     if head is None:
         return Input(collected, tuple(dumps.sources(sorted(files))))
@@ -81,16 +81,18 @@ def _alone(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
     name, entry = file
     if isinstance(entry, Refused):
         raise BadInput(f"--from {shown}: {entry.why}")
-    if isinstance(entry, str) and entry.startswith(_CAPTURE):
+    if isinstance(entry, str) and entry.startswith(held.CAPTURE):
         try:
             return Input(parse(f"{entry}\n"), READERS)
         except ValueError as wrong:
             raise BadInput(f"--from {shown}: {wrong}") from None
+    from ..probes import dumps
+
     if isinstance(entry, str) and dumps.recognise(entry):
         return Input(collected, tuple(dumps.sources([name])))
     raise BadInput(
-        f"--from {shown}: neither a capture (its first line would be '{_CAPTURE}') nor the output of a tool that is "
-        "known here; make a capture with 'linkgauge capture FILE'"
+        f"--from {shown}: neither a capture (its first line would be '{held.CAPTURE}') nor the output of a tool that "
+        "is known here; make a capture with 'linkgauge capture FILE'"
     )
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from .alike import End, Group, alike
 from .attainable import attainable
-from .load import able, counted, is_pcie, operation, told, towards
+from .load import able, is_pcie, operation, told, towards
 from .routes import Route, follow, path_type, rated, tree
 from .said import Flow
 from .topology import Hop, Link, Topology
@@ -74,18 +74,19 @@ def _figures(topology: Topology) -> Mapping[Hop, _Figures]:
     for hop in (*chain.from_iterable(topology.hops.values()), *topology.memory.values()):
         alone, across = (operation(topology, _COPY, way, hop) for way in ((hop,), (hop, _ACROSS)))
         whole = able(hop)
-        near, known = _typical(hop, alone)
-        far, known_far = (near, known) if across == alone else _typical(hop, across)
+        limit = float("inf") if hop.links[0].kind == "interconnect" else whole  # as counted(hop), without asking twice
+        near, known = _typical(hop, limit, alone)
+        far, known_far = (near, known) if across == alone else _typical(hop, limit, across)
         rates = unrated((hop,)), whole == float("inf"), is_pcie(hop)
         over = f"{hop.links[0].kind}>{topology.by_name[hop.receiver].kind}{rates}"
-        found[hop] = counted(hop), near, far, (known, known_far), over
+        found[hop] = limit, near, far, (known, known_far), over
     return found
 
 
-def _typical(hop: Hop, op: str) -> tuple[float, bool]:
+def _typical(hop: Hop, limit: float, op: str) -> tuple[float, bool]:
     """As Load.rates("typical") with this operation alone; and whether a share is published."""
     reach = attainable(hop.links[0].grade, op, towards(hop))
-    return counted(hop) * (reach.typical if reach else 1.0), reach is not None
+    return limit * (reach.typical if reach else 1.0), reach is not None
 
 
 def _along(
