@@ -57,7 +57,8 @@ def _narrower(*grades: Grade | None) -> Grade | None:
 
 
 def _at(link: Link, grade: Grade | None) -> Link:
-    return replace(link, rated=_rate(grade), trained=None, grade=grade) if grade else link
+    """What could be read is believed."""
+    return replace(link, rated=_rate(grade), grade=grade) if grade and link.trained is None else link
 
 
 def _rate(grade: Grade) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from nodes import node
 
@@ -231,6 +231,14 @@ odd_parts = st.builds(
 grades = st.none() | st.sampled_from(["pcie3x16", "pcie4x8", "pcie5x16"])
 
 
+@example(
+    parts=[
+        port("0000:00:00.0", "0000:02:00.0", BRIDGE, 0x1B36, device=None),
+        port("0000:01:00.0", "0000:00:00.0", GPU, 0x10DE, device=None),
+        port("0000:02:00.0", "0000:03:00.0", BRIDGE, 0x10DE, device=None),
+    ],
+    link=None, path="pcie3x16", nic=None, adapters=[],
+)  # fmt: skip
 @given(st.lists(odd_parts, max_size=8), grades, grades, grades, st.lists(odd, max_size=2))
 def test_any_guest_however_odd(
     parts: list[Pci], link: str | None, path: str | None, nic: str | None, adapters: list[str]
