@@ -41,10 +41,7 @@ def read(part: Part) -> Iterator[Said]:
     packages: dict[str, _Entries] = {}
     node: dict[str, tuple[Any, Evidence]] = {}
     structure, block = "", _Entries()
-    line, before = 0, 0
-    for found in _ENTRY.finditer(part.text):
-        line += part.text.count("\n", before, found.start())
-        before = found.start()
+    for line, found in part.matches(_ENTRY):
         name, value = found[1], found[2].strip()
         cite = part.cite(line, found[0][:300])
         if name.endswith("Information"):

@@ -44,13 +44,10 @@ _DIGITS = re.compile(r"[0-9][\w.+-]*")
 
 def read(part: Part) -> Iterator[Said]:
     """Settings, the driver's version, the kernel, the machine type, GPUs: each as the line has it."""
-    line, before = 0, 0
-    for found in _ALL.finditer(part.text):
-        line += part.text.count("\n", before, found.start())
-        before = found.start()
+    for line, found in part.matches(_ALL):
         text = found[found.lastgroup or 0]
         first = found.start(found.lastgroup or 0)
-        cite = part.cite(line + part.text.count("\n", before, first), text)
+        cite = part.cite(line + part.text.count("\n", found.start(), first), text)
         yield from _READERS[found.lastgroup or ""](text.strip(), cite)
 
 

@@ -33,10 +33,7 @@ _UNITS = {"kbytes": KIB, "bytes": 1}
 
 def read(part: Part) -> Iterator[Said]:
     """Settings, and what the kernel is called."""
-    line, before = 0, 0
-    for found in _ALL.finditer(part.text):
-        line += part.text.count("\n", before, found.start())
-        before = found.start()
+    for line, found in part.matches(_ALL):
         text = found[found.lastgroup or 0].strip()
         cite = part.cite(line, text.replace("\n", " "))
         yield from _READERS.get(found.lastgroup or "", _nothing)(text, cite)

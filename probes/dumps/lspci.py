@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...models.facts import Pci
@@ -38,16 +39,13 @@ _MOST_UNNAMED = 2000  # pieces without an address
 
 def read(part: Part) -> Iterator[Said]:
     """A `Pci` for each function; its parent where the bridges tell their buses."""
-    headers = list(_HEADER.finditer(part.text))
-    first = headers[0].start() if headers else len(part.text)
-    yield from _unnamed(part, part.text[:first])
-    line, before = 0, 0
-    blocks: list[_Block] = []
-    ends = [*(header.start() for header in headers), len(part.text)][1:]
-    for header, end in zip(headers, ends, strict=True):
-        line += part.text.count("\n", before, header.start())
-        before = header.start()
-        blocks.append(_Block(part, line, header, part.text[header.start() : end]))
+    headers = list(part.matches(_HEADER))
+    starts = [*(header.start() for _, header in headers), len(part.text)]
+    yield from _unnamed(replace(part, text=part.text[: starts[0]]))
+    blocks = [
+        _Block(part, line, header, part.text[header.start() : end])
+        for (line, header), end in zip(headers, starts[1:], strict=True)
+    ]
     parents = _parents(blocks)
     for block in blocks:
         yield block.fact(parents.get(block.address))
@@ -246,28 +244,24 @@ def _parents(blocks: list[_Block]) -> Mapping[str, str]:
     return parents
 
 
-def _unnamed(part: Part, text: str) -> Iterator[Said]:
+def _unnamed(part: Part) -> Iterator[Said]:
     """What grep left of functions: lines of links and of access control, of nobody knows whom. Their key is a line."""
-    groups: list[dict[str, re.Match[str]]] = []
-    for found in _LINK.finditer(text):
+    groups: list[dict[str, tuple[int, re.Match[str]]]] = []
+    for line, found in part.matches(_LINK):
         if not groups or found[1] in groups[-1]:
             groups.append({})
-        groups[-1][found[1]] = found
+        groups[-1][found[1]] = line, found
         if len(groups) > _MOST_UNNAMED:
             break
-    line, before = 0, 0
     for group in groups:
-        start = next(iter(group.values())).start()
-        line += text.count("\n", before, start)
-        before = start
         fields: dict[str, Any] = {}
         cites: dict[str, Evidence] = {}
-        for name, found in group.items():
+        for name, (line, found) in group.items():
             for pattern, parse in _READERS[f"{name}:"]:
-                if whole := pattern.match(text, found.start()):
+                if whole := pattern.match(part.text, found.start()):
                     here = {key: value for key, value in parse(whole).items() if value is not None}
                     fields |= here
-                    evidence = part.cite(line + text.count("\n", start, found.start()), found[0])
-                    cites |= dict.fromkeys(here, evidence)
+                    cites |= dict.fromkeys(here, part.cite(line, found[0]))
+        first, _ = next(iter(group.values()))
         if fields:
-            yield Pci(key=part.where(line), cites=cites, **fields)
+            yield Pci(key=part.where(first), cites=cites, **fields)

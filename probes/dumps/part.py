@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -43,6 +44,14 @@ class Part:
             number += self.text.count("\n", before, start)
             before, end = start, self.text.find("\n", start)
             yield number, self.text[start : end if end >= 0 else len(self.text)]
+
+    def matches(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
+        """The matches of a pattern, each with the number of the line that it begins in, counted from 0."""
+        number = before = 0
+        for found in pattern.finditer(self.text):
+            number += self.text.count("\n", before, found.start())
+            before = found.start()
+            yield number, found
 
     @property
     def last(self) -> int:

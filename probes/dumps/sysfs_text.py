@@ -34,10 +34,7 @@ _PLACEHOLDER = re.compile(r"\{\w+\}")
 def read(part: Part) -> Iterator[Said]:
     """PCI functions, ports, network devices and settings, each with what stood there of it."""
     facts = _Facts()
-    line, before = 0, 0
-    for found in _LINE.finditer(part.text):
-        line += part.text.count("\n", before, found.start())
-        before = found.start()
+    for line, found in part.matches(_LINE):
         path, rest = found["path"], found["rest"]
         number = line
         if found["cat"]:
