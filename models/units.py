@@ -15,6 +15,11 @@ def from_gigabytes(rate: float) -> BytesPerSecond:
     return BytesPerSecond(rate * 1e9)
 
 
+def from_bits(rate: float) -> BytesPerSecond:
+    """Bit/s, as network benchmarks give rates, as bytes per second."""
+    return BytesPerSecond(rate / 8)
+
+
 def from_megabits(rate: float) -> BytesPerSecond:
     """Mbit/s, as the kernel gives Ethernet speeds, as bytes per second."""
     return BytesPerSecond(rate * 1e6 / 8)

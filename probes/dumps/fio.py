@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...models.said import Evidence, Flow, NotChecked, Observation, Said
+from ...models.units import GIB, KIB, MIB
+from .json_values import list_of, object_of
 from .part import Part
 
 BEGIN = (
@@ -24,7 +26,7 @@ _GROUP = re.compile(r"Run status group (\d{1,4}) \(all jobs\):\s*")
 _RATE = re.compile(r"\s*(READ|WRITE): bw=[0-9.]{1,12}[KMGT]?i?B/s \(([0-9.]{1,12})([kMGT]?)B/s\).*")
 _DISK = re.compile(r"\s+([a-z][a-z0-9]{1,30}): ios=\d+/\d+.*")
 _UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SIZES = {"k": KIB, "m": MIB, "g": GIB}
 
 
 def read(part: Part) -> Iterator[Said]:
@@ -49,26 +51,27 @@ def _read_json(part: Part) -> Iterator[Said]:
 
 def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation]:
     """Of each group of jobs and block size what a device gave, in both directions if it did."""
-    common, disks = _dict(run.get("global options")), [_dict(one).get("name") for one in _list(run.get("disk_util"))]
+    common = object_of(run.get("global options"))
+    disks = [object_of(one).get("name") for one in list_of(run.get("disk_util"))]
     sums: dict[tuple[int, str, int | None], dict[str, float]] = defaultdict(lambda: {"read": 0.0, "write": 0.0})
-    for job in map(_dict, _list(run.get("jobs"))):
-        options = {**common, **_dict(job.get("job options"))}
+    for job in map(object_of, list_of(run.get("jobs"))):
+        options = {**common, **object_of(job.get("job options"))}
         device = _device(options.get("filename"), disks)
         group = job.get("groupid")
         if device and isinstance(group, int):
             for side in ("read", "write"):
-                sums[group, device, _size(options.get("bs"))][side] += _rate(_dict(job.get(side)))
+                sums[group, device, _size(options.get("bs"))][side] += _rate(object_of(job.get(side)))
     for (group, device, size), rates in sums.items():
         for side, rate in rates.items():
             if rate:
                 text = f"group {group}, {device}, {side}: {rate:.0f} bytes/s"
-                yield _observed(device, side, size, rate, all(rates.values()), part, Evidence(where, text))
+                yield part.rate(_flow(device, side, size, all(rates.values())), rate, Evidence(where, text))
 
 
 def _rate(side: Mapping[str, Any]) -> float:
     """Bytes per second; fio 2 has KiB/s alone."""
     exact, rough = side.get("bw_bytes"), side.get("bw")
-    value = exact if isinstance(exact, (int, float)) else rough * 1024 if isinstance(rough, (int, float)) else 0
+    value = exact if isinstance(exact, (int, float)) else rough * KIB if isinstance(rough, (int, float)) else 0
     return float(value) if 0 < value < 1e15 else 0.0
 
 
@@ -104,22 +107,9 @@ def _read_text(part: Part) -> Iterator[Observation]:
     if len(set(disks)) == 1:
         for group, rates in seen.items():
             for side, value, cite in rates:
-                yield _observed(disks[0], side, sizes.get(group), value, len(rates) > 1, part, cite)
+                yield part.rate(_flow(disks[0], side, sizes.get(group), len(rates) > 1), value, cite)
 
 
-def _observed(
-    device: str, side: str, size: int | None, rate: float, both: bool, part: Part, cite: Evidence
-) -> Observation:
+def _flow(device: str, side: str, size: int | None, both: bool) -> Flow:
     ends = (device, "host") if side == "read" else ("host", device)
-    return Observation(
-        about=Flow(side, ends, size, beside=(ends[::-1],) if both else ()), quantity="rate", unit="bytes_per_second",
-        value=rate, at=part.at, busy=True, evidence=cite,
-    )  # fmt: skip
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return Flow(side, ends, size, beside=(ends[::-1],) if both else ())

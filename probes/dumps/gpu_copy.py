@@ -38,8 +38,5 @@ def _rates(part: Part) -> Iterator[Observation]:
         host = row[5] or "host"
         ends = (row[1] if row[1] != "cpu" else host, row[3] if row[3] != "cpu" else host)
         both = row[2] == "and"
-        yield Observation(
-            about=Flow(_OPS[row[4]], ends, beside=(ends[::-1],) if both else ()), quantity="rate",
-            unit="bytes_per_second", value=from_gigabytes(float(row[6]) / (2 if both else 1)), at=part.at, busy=True,
-            evidence=part.cite(number, line),
-        )  # fmt: skip
+        flow = Flow(_OPS[row[4]], ends, beside=(ends[::-1],) if both else ())
+        yield part.rate(flow, from_gigabytes(float(row[6]) / (2 if both else 1)), part.cite(number, line))

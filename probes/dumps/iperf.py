@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.said import Evidence, Flow, NotChecked, Observation, Said
+from ...models.units import from_bits
+from .json_values import object_of
 from .part import Part
 
 _JSON = r'\{\s{0,20}"start":\s{0,20}\{\s{0,20}"connected":'
@@ -53,7 +55,7 @@ def read(part: Part) -> Iterator[Said]:
         elif re.search(r"\bLost/Total Datagrams\b", line):
             test.op = "udp"
         elif row := _ROW.fullmatch(line):
-            rate = float(row["rate"]) * _BITS[row["unit"]] / 8
+            rate = from_bits(float(row["rate"]) * _BITS[row["unit"]])
             test.sums[row["whose"], row["stream"] == "SUM"] = rate, part.cite(number, line)
     yield from _told(part, test)
 
@@ -71,10 +73,7 @@ def _told(part: Part, test: _Test) -> Iterator[Said]:
 def _observation(part: Part, op: str, sends: bool, rate: float, where: Evidence) -> Iterator[Observation]:
     if rate > 0:
         ends = (_HOST, _NETWORK) if sends else (_NETWORK, _HOST)
-        yield Observation(
-            about=Flow(op, ends), quantity="rate", unit="bytes_per_second", value=rate, at=part.at, busy=True,
-            evidence=where,
-        )  # fmt: skip
+        yield part.rate(Flow(op, ends), rate, where)
 
 
 def _of_json(part: Part, start: int) -> Iterator[Said]:
@@ -84,18 +83,15 @@ def _of_json(part: Part, start: int) -> Iterator[Said]:
     except (ValueError, RecursionError):
         yield _lost(place, "a text of JSON that is cut or broken")
         return
-    begun, end = _dict(_dict(told.get("start")).get("test_start")), _dict(told.get("end"))
-    sums = [_dict(end.get(name)).get("bits_per_second") for name in ("sum_received", "sum_sent", "sum")]
+    begun, end = object_of(object_of(told.get("start")).get("test_start")), object_of(told.get("end"))
+    sums = [object_of(end.get(name)).get("bits_per_second") for name in ("sum_received", "sum_sent", "sum")]
     rate = next((float(one) for one in sums if isinstance(one, int | float) and 0 < one < 1e18), None)
     if rate is None:
         yield _lost(place, str(told.get("error") or "no rate in it")[:200])
         return
     op = "udp" if begun.get("protocol") == "UDP" else "tcp"
-    yield from _observation(part, op, not begun.get("reverse"), rate / 8, Evidence(place, f"bits_per_second {rate:g}"))
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    where = Evidence(place, f"bits_per_second {rate:g}")
+    yield from _observation(part, op, not begun.get("reverse"), from_bits(rate), where)
 
 
 def _lost(where: str, why: str) -> NotChecked:

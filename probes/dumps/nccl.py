@@ -76,10 +76,10 @@ def _read_tables(part: Part) -> Iterator[Said]:
             tables[-1].rows.append((*row, Evidence(where, plain)))
     names = set(_NAME.findall(part.text)) if tables else set[str]()
     for table in tables:
-        yield from _bandwidths(table, names.copy().pop() if len(names) == 1 else None, part.at)
+        yield from _bandwidths(part, table, names.copy().pop() if len(names) == 1 else None)
 
 
-def _bandwidths(table: _Table, op: str | None, at: float) -> Iterator[Observation]:
+def _bandwidths(part: Part, table: _Table, op: str | None) -> Iterator[Observation]:
     """The rows of a table; `op` is what it measured where nothing before it says so."""
     if not table.rows:
         return
@@ -87,10 +87,7 @@ def _bandwidths(table: _Table, op: str | None, at: float) -> Iterator[Observatio
     op, implied = _collective(table.op or op, algorithm, bus)
     ends = tuple(f"rank{rank}" for rank in range(table.ranks or implied))
     for size, _, bus, evidence in table.rows:
-        yield Observation(
-            about=Flow(op, ends, size), quantity="bus_bandwidth", unit="bytes_per_second", value=from_gigabytes(bus),
-            at=at, busy=True, evidence=evidence,
-        )  # fmt: skip
+        yield part.rate(Flow(op, ends, size), from_gigabytes(bus), evidence, "bus_bandwidth")
 
 
 def _plain(line: str) -> str:

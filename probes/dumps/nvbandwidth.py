@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...models.gpu_facts import Driver, Gpu
-from ...models.said import Evidence, Flow, NotChecked, Observation, Said
+from ...models.said import Flow, NotChecked, Said
 from ...models.units import from_gigabytes
 from .matrix import Cell, cells, unnamed
 from .part import Part
@@ -67,7 +67,7 @@ def _read_text(part: Part) -> Iterator[Said]:
             test = named[1]
         elif heading := _MATRIX.fullmatch(line_text):
             for flow, cell in _flows(_Table(test, heading[1], tuple(cells(lines, number + 1)))):
-                yield _rate(flow, cell.value, part, part.cite(cell.line, lines[cell.line]))
+                yield part.rate(flow, from_gigabytes(cell.value), part.cite(cell.line, lines[cell.line]))
 
 
 def _read_json(part: Part) -> Iterator[Said]:
@@ -87,9 +87,8 @@ def _read_json(part: Part) -> Iterator[Said]:
             place = re.search(rf'"name"\s*:\s*"{re.escape(table.test or "")}"', part.text)
             line = part.text.count("\n", 0, place.start()) if place else 0
             for flow, cell in _flows(table):
-                yield _rate(
-                    flow, cell.value, part, part.cite(line, f"{table.test} [{cell.row}][{cell.column}]: {cell.value:g}")
-                )
+                shown = f"{table.test} [{cell.row}][{cell.column}]: {cell.value:g}"
+                yield part.rate(flow, from_gigabytes(cell.value), part.cite(line, shown))
 
 
 def _json_cells(test: dict[str, Any]) -> Iterator[Cell]:
@@ -136,10 +135,3 @@ def _peer_flows(table: _Table, op: str, write: bool, both: bool) -> Iterator[tup
         if cell.row != cell.column:
             ends = (f"gpu{cell.row}", f"gpu{cell.column}") if out else (f"gpu{cell.column}", f"gpu{cell.row}")
             yield Flow(op, ends, beside=(ends[::-1],) if both else ()), cell
-
-
-def _rate(flow: Flow, gigabytes: float, part: Part, evidence: Evidence) -> Observation:
-    return Observation(
-        about=flow, quantity="rate", unit="bytes_per_second", value=from_gigabytes(gigabytes), at=part.at, busy=True,
-        evidence=evidence,
-    )  # fmt: skip

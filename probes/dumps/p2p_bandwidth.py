@@ -70,9 +70,5 @@ def _without_access(lines: list[str]) -> Iterator[tuple[int, int]]:
 def _rate(part: Part, cell: Cell, line: str, both: bool, through_host: bool, reads: bool) -> Observation:
     ends = (f"gpu{cell.row}", f"gpu{cell.column}")
     ends = ends[::-1] if reads else ends
-    via = "host" if through_host else ""
-    return Observation(
-        about=Flow("copy", ends, via=via, beside=(ends[::-1],) if both else ()), quantity="rate",
-        unit="bytes_per_second", value=from_gigabytes(cell.value / 2 if both else cell.value), at=part.at, busy=True,
-        evidence=part.cite(cell.line, line),
-    )  # fmt: skip
+    flow = Flow("copy", ends, via="host" if through_host else "", beside=(ends[::-1],) if both else ())
+    return part.rate(flow, from_gigabytes(cell.value / 2 if both else cell.value), part.cite(cell.line, line))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ...models.said import Evidence
+from ...models.said import Evidence, Flow, Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,13 @@ class Part:
     def cite(self, number: int, line: str) -> Evidence:
         """A line of the part as evidence."""
         return Evidence(self.where(number), line.strip()[:300])
+
+    def rate(self, flow: Flow, value: float, evidence: Evidence, quantity: str = "rate") -> Observation:
+        """What a tool that puts load on the flow measured of it; bytes per second in one direction."""
+        return Observation(
+            about=flow, quantity=quantity, unit="bytes_per_second", value=value, at=self.at, busy=True,
+            evidence=evidence,
+        )  # fmt: skip
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """The lines with their numbers, counted from 0."""

@@ -10,6 +10,7 @@ from typing import Any
 from ...models.facts import Disk, Mount
 from ...models.said import Evidence, NotChecked, Said
 from ..mounts import is_store
+from .json_values import list_of, object_of
 from .part import Part
 
 BEGIN = r"^[ \t]*\{\s{0,20}\"(?:blockdevices|Devices)\"[ ]{0,2}:\s{0,20}\["
@@ -28,9 +29,9 @@ def read(part: Part) -> Iterator[Said]:
         return
     cite = Evidence(part.where(part.text.count("\n", 0, max(begin, 0))), "")
     if isinstance(whole, dict):
-        for one in _list(whole.get("blockdevices")):
+        for one in map(object_of, list_of(whole.get("blockdevices"))):
             yield from _block(one, None, cite, 0)
-        for one in _list(whole.get("Devices")):
+        for one in map(object_of, list_of(whole.get("Devices"))):
             yield from _nvme(one, cite)
     if part.text[end:].strip():
         line = part.where(part.text.count("\n", 0, end)).rpartition(":")[2]
@@ -53,14 +54,14 @@ def _block(one: dict[str, Any], above: str | None, cite: Evidence, depth: int) -
         known = {field: value for field, value in fields.items() if value is not None}
         yield Disk(key=name[1], cites=dict.fromkeys(known, cited), **known)
     points = one.get("mountpoints")
-    for point in (one.get("mountpoint"), *(points if isinstance(points, list) else ())):
+    for point in (one.get("mountpoint"), *list_of(points)):
         place = _text(point) or ""
         if place.startswith("/") and kind != "loop":
             mount = Mount(key=place, device=f"/dev/{name[1]}", fstype=_text(one.get("fstype")))
             if is_store(mount):
                 cites = {"device": cited, **({"fstype": cited} if mount.fstype else {})}
                 yield Mount(key=place, device=mount.device, fstype=mount.fstype, cites=cites)
-    for child in _list(one.get("children")):
+    for child in map(object_of, list_of(one.get("children"))):
         yield from _block(child, name[1], cite, depth + 1)
 
 
@@ -71,10 +72,6 @@ def _nvme(one: dict[str, Any], cite: Evidence) -> Iterator[Said]:
         fields: dict[str, Any] = {"model": model, "size": _size(one.get("PhysicalSize"))}
         known = {field: value for field, value in fields.items() if value is not None}
         yield Disk(key=name[1], cites=dict.fromkeys(known, Evidence(cite.source, f"{name[1]} {model}")), **known)
-
-
-def _list(value: object) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _text(value: object) -> str | None:
