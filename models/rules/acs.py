@@ -11,7 +11,7 @@ from ..pci_classes import function_number, kind_of
 from ..report import Finding
 from .direct import peers
 from .rule import Rule
-from .words import location, named
+from .words import cited, location, named
 
 REDIRECTS = frozenset({"ReqRedir", "CmpltRedir"})
 _SHOWN = 6  # ports that a message names
@@ -100,7 +100,7 @@ def odd(case: Case, function: Pci) -> Iterator[Finding]:
         remedy="Compare the slot's settings in the firmware setup with those of its neighbours, and look for a script "
         "that sets it (setpci). Large transfers to this device may be slower; nothing is broken.",
         location=location(function, case),
-        evidence=tuple(function.cites[name] for name in ("max_payload",) if name in function.cites),
+        evidence=cited(function, "max_payload"),
     )
 
 

@@ -11,6 +11,7 @@ from ..report import Finding
 from .fabric import MANAGER, explained
 from .rule import Rule
 from .wiring import product
+from .words import cited
 
 _UNREADY = "system not yet initialized"  # cudaErrorSystemNotReady, 802
 
@@ -44,9 +45,8 @@ def system(case: Case, failure: NcclFailure) -> Iterator[Finding]:
         expected_source="CUDA Runtime API, cudaErrorSystemNotReady",
         cause="the fabric manager is not installed, does not run, or does not fit the driver; or GPUs were reset after "
         "it was started",
-        evidence=tuple(one.cites[name] for one, name in ((failure, "text"), (service, "running"))
-                       if one and name in one.cites),
-    )  # fmt: skip
+        evidence=(*cited(failure, "text"), *(cited(service, "running") if service else ())),
+    )
 
 
 RULES = (Rule("fabric-manager-down", NcclFailure, ("text",), system, waits),)

@@ -18,6 +18,7 @@ from ..said import Evidence
 from .gpus import called, equals, place_of, proof, subject_of
 from .rule import Rule
 from .wiring import is_alone, is_guest, is_part, product, switched, switches
+from .words import cited
 
 MANAGER, EXCHANGE = "nvidia-fabricmanager", "nvidia-imex"
 _STATE: tuple[str, ...] = ("fabric_state",)
@@ -227,7 +228,7 @@ def version(case: Case, service: Service) -> Iterator[Finding]:
             cause="one of the two was updated without the other",
             remedy=f"Install the fabric manager of version {case.of(Driver)['nvidia'].version}, then restart it: "
             "sudo systemctl restart nvidia-fabricmanager.",
-            evidence=tuple(service.cites[name] for name in ("version",) if name in service.cites),
+            evidence=cited(service, "version"),
         )
 
 
@@ -252,7 +253,7 @@ def exchange(case: Case, service: Service) -> Iterator[Finding]:
         expected="running",
         observed="not running",
         cause="it was not started, or a scheduler starts it with each job",
-        evidence=tuple(service.cites[name] for name in ("running",) if name in service.cites),
+        evidence=cited(service, "running"),
     )
 
 

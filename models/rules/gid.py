@@ -10,6 +10,7 @@ from ..case import Case
 from ..facts import Gid, NcclFailure, Setting
 from ..report import Finding
 from .rule import Rule
+from .words import cited
 
 _VARIABLE = "NCCL_IB_GID_INDEX"
 # NCCL 2.25 and later add the addresses to the error where a connection has them: over RoCE (src/misc/ibvwrap.cc).
@@ -52,9 +53,8 @@ def index(case: Case, setting: Setting) -> Iterator[Finding]:
         basis="capability",
         expected_source="the table of addresses of the same port",
         cause="the variable is set for the job, and the order of the table differs between nodes",
-        evidence=tuple(one.cites[name] for one, name in ((setting, "value"), (entry, "index"), (better, "index"))
-                       if name in one.cites),
-    )  # fmt: skip
+        evidence=(*cited(setting, "value"), *cited(entry, "index"), *cited(better, "index")),
+    )
 
 
 def link_local(failure: NcclFailure) -> re.Match[str] | None:
@@ -76,7 +76,7 @@ def used(case: Case, failure: NcclFailure) -> Iterator[Finding]:
             expected="a routed address",
             observed=int(found[3]),
             cause=f"{_VARIABLE} is set to it, or the port has no other address: show_gids lists them",
-            evidence=tuple(failure.cites[name] for name in ("text",) if name in failure.cites),
+            evidence=cited(failure, "text"),
         )
 
 

@@ -17,7 +17,7 @@ from .log import events, gpu_at, logged, old, since
 from .log import proof as proof_of
 from .lost import is_gpu
 from .rule import Rule
-from .words import gap, location, missed, named
+from .words import cited, gap, location, missed, named
 
 _UPDATED = "the library was updated and the module that is loaded was not, or the other way round"
 _CAUSES = (  # a word of what NVML says, what it means, and what to do
@@ -233,8 +233,7 @@ def differs(case: Case, driver: Driver) -> Iterator[Finding]:
         expected=driver.version,
         observed=driver.library,
         cause=_UPDATED,
-        evidence=tuple(driver.cites[name] for name in ("version", "library") if name in driver.cites)
-        or (Evidence("nvmlSystemGetDriverVersion", str(driver.library)),),
+        evidence=cited(driver, "version", "library") or (Evidence("nvmlSystemGetDriverVersion", str(driver.library)),),
     )
 
 

@@ -15,7 +15,7 @@ from ..said import Evidence
 from ..units import MIB
 from .gpus import called, equals, function_of, place_of, proof, subject_of, usual
 from .rule import Rule
-from .words import location, named
+from .words import cited, location, named
 
 _SMALL = 256 * MIB  # what there is without Resizable BAR, or below a firmware that assigns nothing above 4 GB
 _LARGE = 8 << 30  # bytes of memory: a GPU with less is for a display
@@ -50,7 +50,7 @@ def of_function(case: Case, function: Pci) -> Iterator[Finding]:
     others = [f for f in case.of(Pci).values() if (f.vendor, f.device) == number and f is not function and not f.physfn]
     memory = (gpu.memory if gpu else None) or (product.memory if product else None)
     if function.bar1 and memory and _wanted(case, gpu, len(others)):
-        cites = tuple(function.cites[name] for name in ("bar1", "bar1_max") if name in function.cites)
+        cites = cited(function, "bar1", "bar1_max")
         place = place_of(case, gpu) if gpu else location(function)
         yield from _small(Window(function.key, named(case, function), function.bar1, function.bar1_max, memory,
                                  tuple(f.bar1 for f in others), product, place, cites))  # fmt: skip

@@ -10,6 +10,7 @@ from ..facts import Numa
 from ..report import Finding
 from ..units import as_bytes
 from .rule import Rule
+from .words import cited
 
 _UNEVEN = 0.75  # of the median of the others: a missing DIMM of eight is 0.875, a missing channel of two is less
 
@@ -38,7 +39,7 @@ def memory(case: Case, node: Numa) -> Iterator[Finding]:
         basis="kin" if usual else None,
         expected_source=f"median of {len(others)} other NUMA nodes" if usual else None,
         cause="memory modules missing, failed at boot, or in the wrong sockets",
-        evidence=tuple(node.cites[name] for name in ("memory",) if name in node.cites),
+        evidence=cited(node, "memory"),
     )
 
 

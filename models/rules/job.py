@@ -12,6 +12,7 @@ from ..said import Evidence, NotChecked
 from ..units import GIB, as_bytes
 from .direct import gpus
 from .rule import Rule
+from .words import cited
 
 SHARED_MEMORY = "/dev/shm"
 # What NCCL's documentation asks of containers (troubleshooting, shared memory): docker run --shm-size=1g.
@@ -71,7 +72,7 @@ def hidden(case: Case, numa: Numa) -> Iterator[Finding]:
         cause="a cpuset of the job's control group: copies to these GPUs cross the processors' interconnect",
         remedy="Ask the scheduler for the processors and memory near the GPUs (Slurm: --gpu-bind=closest, "
         "--mem-bind=local; Kubernetes: the Topology Manager).",
-        evidence=tuple(allowed.cites[name] for name in ("value",) if name in allowed.cites),
+        evidence=cited(allowed, "value"),
     )
 
 

@@ -9,7 +9,6 @@ from ..catalog.settings import settings
 from ..facts import Mount, NcclFailure, Rdma, Setting, Transport
 from ..gpu_facts import Gpu
 from ..report import Finding
-from ..said import Evidence
 from ..units import as_bytes
 from .cuda import unready
 from .direct import may_be_reached
@@ -17,6 +16,7 @@ from .gid import link_local, unrouted
 from .job import SHARED_MEMORY
 from .rule import Rule
 from .wiring import switched
+from .words import cited
 
 _LEVELS = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")  # variables with which the job itself asked for it
 _DEFAULT = settings()["memlock"].more_than or 0  # bytes: up to there the setting's own rule says it
@@ -44,7 +44,7 @@ def direct(case: Case, device: Rdma) -> Iterator[Finding]:
         expected_source="NCCL documentation, GPU Direct RDMA",
         cause="no peer-memory module is registered with the RDMA stack in use (/sys/kernel/mm/memory_peers), and "
         "dma-buf is not available either",
-        evidence=tuple(one.cites["gpu_direct"] for one in without if "gpu_direct" in one.cites),
+        evidence=tuple(seen for one in without for seen in cited(one, "gpu_direct")),
     )
 
 
@@ -73,7 +73,7 @@ def apart(case: Case, pair: Transport) -> Iterator[Finding]:
         observed=", ".join(pair.via or ()),
         expected_source="NCCL src/graph/paths.cc: GPUs that NVLink joins are peers",
         cause="the driver or the container does not let one GPU reach the other's memory",
-        evidence=tuple(pair.cites[name] for name in ("via",) if name in pair.cites),
+        evidence=cited(pair, "via"),
     )
 
 
@@ -102,7 +102,7 @@ def registration(case: Case, failure: NcclFailure) -> Iterator[Finding]:
         if known
         else "the limit on locked memory of the job (ulimit -l) is the usual cause; it was not read",
         remedy="Look for other limits on memory of the job's control group, and at dmesg." if known else None,
-        evidence=_line(failure),
+        evidence=cited(failure, "text"),
     )
 
 
@@ -124,12 +124,8 @@ def shared_memory(case: Case, failure: NcclFailure) -> Iterator[Finding]:
         unit="bytes" if failure.size else None,
         expected_source="NCCL documentation, troubleshooting, shared memory",
         cause="the container was started with the default size of /dev/shm, or files are left over in it",
-        evidence=_line(failure),
+        evidence=cited(failure, "text"),
     )
-
-
-def _line(failure: NcclFailure) -> tuple[Evidence, ...]:
-    return tuple(failure.cites[name] for name in ("text",) if name in failure.cites)
 
 
 _SYMPTOMS = {
@@ -157,7 +153,7 @@ def symptom(case: Case, failure: NcclFailure) -> Iterator[Finding]:
         message=f"{'a job' if failure.key == 'hang' else 'NCCL'} failed: {what} ({failure.error})",
         observed=failure.error,
         cause="the log alone does not tell; findings beside this one may",
-        evidence=_line(failure),
+        evidence=cited(failure, "text"),
         remedy=f"Collect {collect}, and diagnose again.",
     )
 

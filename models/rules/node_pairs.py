@@ -12,6 +12,7 @@ from ..report import Finding
 from ..said import NotChecked
 from ..units import as_gigabytes
 from .rule import Rule
+from .words import cited
 
 _SLOW = 0.8  # of what the partner reaches with others: equal nodes of one fabric lie within a few percent
 _FEWEST = 2  # pairs of a node that tell that it is not the partner, nor the way between the two
@@ -79,7 +80,7 @@ def _finding(case: Case, node: str, own: list[NodePair]) -> Finding:
         unit="bytes_per_second",
         basis="kin",
         expected_source="what its partners reach with other nodes",
-        evidence=tuple(pair.cites["rate"] for pair in own if "rate" in pair.cites),
+        evidence=tuple(seen for pair in own for seen in cited(pair, "rate")),
     )
 
 

@@ -15,6 +15,7 @@ from ..said import Evidence
 from .lost import off_the_bus
 from .rule import Rule
 from .wiring import switches
+from .words import cited
 
 _REMEDY = (
     "Drain the node, switch its power off and on again. Read the management controller's log for power and missing "
@@ -72,7 +73,7 @@ def _led_to(case: Case) -> dict[str, tuple[int, tuple[Evidence, ...]]]:
         if link.remote_kind == "switch" and link.remote and link.remote not in case.of(Pci):
             links.setdefault(link.remote, []).append(link)
     return {
-        address: (len(several), tuple(link.cites["remote"] for link in several[:1] if "remote" in link.cites))
+        address: (len(several), tuple(seen for link in several[:1] for seen in cited(link, "remote")))
         for address, several in links.items()
     }
 

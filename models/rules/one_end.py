@@ -17,7 +17,7 @@ from ..said import NotChecked
 from ..units import as_transfers
 from .acs import REDIRECTS
 from .rule import Judge, Rule
-from .words import gap, location, named
+from .words import cited, gap, location, named
 
 _ENDPOINTS = {"gpu": "pcie-link-narrow", "nic": "pcie-link-narrow", "nvme": "storage-link-slow"}
 _WHOLE = "sudo lspci -vv, all of it: each function under its address, and the port above it"
@@ -82,7 +82,7 @@ def _finding(case: Case, function: Pci, code: str) -> Finding:
         expected_source="what the device says of itself; the port above it is not shown",
         cause="a slot or riser with fewer lanes; else seating, cable, or a slot split by firmware",
         location=location(function, case),
-        evidence=tuple(function.cites[field] for field in ("width", "max_width") if field in function.cites),
+        evidence=cited(function, "width", "max_width"),
     )
 
 
@@ -125,7 +125,7 @@ def redirected(case: Case, node: Node) -> Iterator[Finding]:
             expected="off",
             observed=" ".join(on),
             cause="the firmware, or a kernel with the IOMMU on, switched ACS on",
-            evidence=tuple(port.cites["acs"] for port in hit[:6] if "acs" in port.cites),
+            evidence=tuple(seen for port in hit[:6] for seen in cited(port, "acs")),
         )
 
 

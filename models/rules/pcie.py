@@ -17,7 +17,7 @@ from ..units import as_gigabytes, as_transfers
 from .gpus import equals, usual
 from .profile import profile
 from .rule import Rule
-from .words import gap, location, named
+from .words import cited, gap, location, named
 
 # Correctable errors that need a look: 8 a minute on a GPU's 16 lanes (DCGM_LIMIT_MAX_PCIREPLAY_RATE in DCGM's
 # health watch), so by lane and second.
@@ -80,7 +80,7 @@ def width_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
             cause=split or f"trained at x{function.width}: seating, slot, riser, cable, or a slot split by firmware",
             limits={link.id: rated(speed, function.width)} if speed else {},
             location=location(function, case),
-            evidence=tuple(function.cites[name] for name in ("width", "max_width") if name in function.cites),
+            evidence=cited(function, "width", "max_width"),
         )
 
 
@@ -206,7 +206,7 @@ def bottleneck(case: Case, port: Pci) -> Iterator[Finding]:
         basis="capability",
         expected_source=f"link {widest.id}",
         cause="both ends of the uplink support no more",
-        evidence=tuple(port.cites[name] for name in ("max_speed", "max_width") if name in port.cites),
+        evidence=cited(port, "max_speed", "max_width"),
     )
 
 
@@ -287,7 +287,7 @@ def hidden(case: Case, node: Node) -> Iterator[Finding]:
         unit="devices",
         cause="the hypervisor made up the ports above the devices",
         remedy=_ALONE if len(gpus) == 1 else _KNOWN if harmless else None,
-        evidence=tuple(f.cites["pci_class"] for f in gpus[:1] if "pci_class" in f.cites),
+        evidence=tuple(seen for f in gpus[:1] for seen in cited(f, "pci_class")),
     )
 
 

@@ -11,6 +11,7 @@ from ..report import Finding
 from ..said import NotChecked
 from .pcie import speed_below, width_below
 from .rule import Rule
+from .words import cited
 
 
 def on_link(case: Case, function: Pci) -> bool:
@@ -37,7 +38,7 @@ def dead(case: Case, controller: Nvme) -> Iterator[Finding]:
             expected="live",
             observed=controller.state,
             cause="the controller stopped answering; the kernel log has the time-outs before it",
-            evidence=tuple(controller.cites[name] for name in ("state",) if name in controller.cites),
+            evidence=cited(controller, "state"),
         )
 
 
@@ -65,7 +66,7 @@ def degraded(case: Case, array: Array) -> Iterator[Finding]:
         observed=(array.wanted or 0) - missing,
         unit="members",
         cause="a disk failed or did not come up",
-        evidence=tuple(array.cites[name] for name in ("missing", "state", "wanted") if name in array.cites),
+        evidence=cited(array, "missing", "state", "wanted"),
     )
 
 

@@ -8,7 +8,7 @@ from ..case import Case
 from ..facts import Pci
 from ..gpu_facts import Gpu
 from ..pci_classes import kind_of
-from ..said import NotChecked
+from ..said import Evidence, Fact, NotChecked
 
 _KINDS = {
     "gpu": "GPU",
@@ -42,6 +42,11 @@ def location(function: Pci, case: Case | None = None) -> dict[str, str | int | N
     gpus = case.of(Gpu).values() if case else ()
     places = [gpu.module_id for gpu in gpus if gpu.address == function.key and gpu.module_id]
     return {**found, "module_id": places[0]} if places else found
+
+
+def cited(fact: Fact, *fields: str) -> tuple[Evidence, ...]:
+    """Where the fields stood, of those of which that is known."""
+    return tuple(fact.cites[name] for name in fields if name in fact.cites)
 
 
 def missed(case: Case, what: str, subject: str) -> bool:
