@@ -105,4 +105,6 @@ def _text(content: bytes) -> Entry:
     head = content[:4096]
     if len(head) - len(head.translate(None, _CONTROLS)) > len(head) // 20:  # logs of crashed machines have some zeros
         return Refused(None, "a binary file; captures and dumps are text")
-    return content.decode("utf-8", "replace").rstrip()
+    tail = content[-4096:]
+    end = len(content) - len(tail) + len(tail.rstrip())
+    return str(memoryview(content)[:end], "utf-8", "replace")  # no copy of hundreds of MB

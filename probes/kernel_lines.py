@@ -90,10 +90,16 @@ FORMS = _forms(
      r"controller is down; will reset)"),
     ("edac", "EDAC MC", r"EDAC MC(?P<memory>[0-9]{1,3}): (?P<count>[0-9]{1,9}) (?P<fatal>CE|UE) "),
     ("edac", "ncorrected hardware memory error", r"mce: (?P<fatal>Uncorrected) hardware memory error"),
-    ("edac", "Memory failure: ", r"^(?P<fatal>Memory failure): 0x[0-9a-f]{1,16}: recovery action for "),
+    ("edac", "Memory failure: ", r"(?P<fatal>Memory failure): 0x[0-9a-f]{1,16}: recovery action for "),
     ("throttle", "above threshold", r"CPU(?P<cpu>[0-9]{1,5}): (?:Package|Core) temperature above threshold"),
 )  # fmt: skip
 _MILD = ("Non-fatal", "Nonfatal", "Non-Fatal", "CE")
+
+
+def may_tell(line: str) -> bool:
+    """Whether a line with its time is an event: what does not is not looked at further."""
+    line = line[: 2 * LONGEST]
+    return any(form.needle in line and form.pattern.search(line) for form in FORMS)
 
 
 def event_of(text: str) -> Event | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ...models.facts import Event, Node
 from ...models.gpu_facts import Driver
 from ...models.said import Said
-from ..kernel_lines import FORMS, LONGEST, fold
+from ..kernel_lines import FORMS, LONGEST, fold, may_tell
 from . import log_times
 from .log_times import LEVEL, head
 from .part import Part
@@ -25,10 +25,11 @@ _BARE = (
     r"(?:kernel: )?(?:NVRM: |nvidia-nvswitch[0-9]{1,3}: SXid \(|nvme nvme[0-9]{1,4}: |EDAC MC[0-9]{1,3}: |mce: |"
     rf"Memory failure: 0x|CPU[0-9]{{1,5}}: (?:Core|Package) temperature |{_DRIVERS} {_A}(?: \S{{1,20}})?: )"
 )
-# Each line of a log: neighbours are one part.
+# Each line of a log.
 BEGIN = rf"^[ \t]*{LEVEL}(?:{'|'.join(log_times.FORMS.values())}|{_BARE})"
+LINES = True
 _YEAR = 366 * 86400.0  # of the clock that knows no year
-_EDGE = 40  # lines at either end among which some have a time
+_EDGE, _MOST = 40, 1 << 16  # lines at either end among which some have a time, and characters where they stand
 _KERNEL = re.compile(r"Linux version (?P<release>[\w.+~-]{1,80}) ")
 _MODULE = re.compile(
     r"NVRM: loading NVIDIA UNIX .{0,60}Kernel Module.{0,20}?\s(?P<version>[0-9]{3}(?:\.[0-9]{1,4}){1,2})\b"
@@ -48,7 +49,11 @@ class _Line:
 
 def read(part: Part) -> Iterator[Said]:
     """An `Event` for everything of kernel_lines.py, equal ones as one, as the live log has them; kernel and driver."""
-    lines = [_line(number, whole) for number, whole in part.lines_with(_NEEDLES)]
+    lines = [
+        _line(number, whole)
+        for number, whole in part.lines_with(_NEEDLES)
+        if _BOOTED in whole or _LOADED in whole or may_tell(whole)
+    ]
     yield from _versions(part, lines)
     clocks: dict[str, list[_Line]] = defaultdict(list)
     for line in lines:
@@ -65,7 +70,8 @@ def _line(number: int, whole: str) -> _Line:
 
 def _ends(text: str) -> Mapping[str, tuple[float, float]]:
     """What each clock shows at both ends of the log, in the order of the lines."""
-    lines = text.rstrip("\n").split("\n")
+    edges = text if len(text) <= 2 * _MOST else f"{text[:_MOST]}\n{text[-_MOST:]}"
+    lines = [line for line in edges.split("\n") if line]
     ends: dict[str, tuple[float, float]] = {}
     for line in lines if len(lines) <= 2 * _EDGE else (*lines[:_EDGE], *lines[-_EDGE:]):
         clock, at, _ = head(line)

@@ -46,6 +46,7 @@ BEGIN = (
     rf"|{_AHEAD}\#?[ ]*size[ ]+(?:count[ ]|time[ ]).*\balgbw\b.*\bbusbw\b"
     rf"|{nccl_log.BEGIN}"
 )
+LINES = True
 
 
 def read(part: Part) -> Iterator[Said]:

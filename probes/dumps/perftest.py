@@ -18,9 +18,10 @@ _TITLE = r"(?:RDMA_(?:Write|Read)|Send)(?:[ _][A-Za-z_ ]{1,60})? Test"
 _HEADING = r"#bytes[ \t]+#iterations[ \t]"
 # Rules of dashes stand around each block: those before and after what is read belong to it.
 _TABLE = rf"{_HEADING}[^\n]*(?:(?:\n(?:[ \t]*[0-9][^\n]*|Conflicting CPU [^\n]*)?){{1,64}}\n-{{40,}}[ \t]*$)?"
+_FIRST = rf"[ \t]{{0,60}}(?:{_TITLE}[ \t]*$|local address: LID|{_TABLE})"
 BEGIN = (
     r"^(?:\*{30,}[ \t]*\n\*[ ]Waiting for client|initializing CUDA[ \t]*$|Listing all CUDA devices in system|"
-    rf"(?:{_DASHES})?[ \t]{{0,60}}(?:{_TITLE}[ \t]*$|local address: LID|{_TABLE}))"
+    rf"{_DASHES}{_FIRST}|{_FIRST})"
 )
 _TITLED = re.compile(
     r"\s*(?P<op>RDMA_Write|RDMA_Read|Send)\b(?P<two> [A-Za-z_ ]{0,40}Bidirectional)?[A-Za-z_ ]{0,40} Test\s*"

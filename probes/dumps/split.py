@@ -2,15 +2,16 @@
 
 Each family says how a line looks with which an output of its tools begins (BEGIN, a regular expression). The output
 goes on to the next such line of any family, or to a shell's prompt, a fence, a headline. Neighbours of one family are
-one part.
+one part. Where each line of a family speaks for itself (LINES), what other such logs wrote in between does not part it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import ModuleType
+from typing import NamedTuple
 
 from .part import Part
 from .shapes import loosened, shape
@@ -28,7 +29,9 @@ _BETWEEN = (
     rf"|{_WHO}[$#%] {_COMMAND}|[$%] {_COMMAND}|\# {_TOOLS})$"
 )
 _SEPARATOR = re.compile(_BETWEEN)
-_MOST_SHAPES, _LONGEST = 50_000, 2_000  # characters of a line whose shape is remembered
+_MOST_SHAPES, _LONGEST = 50_000, 2_000  # that are remembered, and characters of one
+_BLOCK = 1 << 20  # characters whose shapes are made at once
+_NEVER = re.compile("(?!)")
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
 
 
@@ -45,46 +48,92 @@ def clean(text: str) -> str:
 def split(file: str, text: str, at: float, families: Sequence[ModuleType]) -> Iterator[tuple[ModuleType | None, Part]]:
     """The parts in order, each with its family; None: in no form that is known. `text` is cleaned first."""
     plain = clean(text)
-    known = {f"f{number}": family for number, family in enumerate(families)}
-    begin = begun = 0
+    logs: dict[ModuleType, list[_Stretch]] = {}
+    for stretch in _stretches(plain, families):
+        if stretch.family and getattr(stretch.family, "LINES", False):
+            logs.setdefault(stretch.family, []).append(stretch)
+            continue
+        yield from _woven(file, plain, at, logs)
+        logs = {}
+        if (piece := plain[stretch.begin : stretch.end]).strip():
+            yield stretch.family, Part(file, stretch.line + 1, piece, at)
+    yield from _woven(file, plain, at, logs)
+
+
+class _Stretch(NamedTuple):  # quick to make: logs that alternate have hundreds of thousands
+    """Neighbouring lines of one family: where they stand in the text, and the number of the first, from 0."""
+
+    family: ModuleType | None
+    begin: int
+    end: int
+    line: int
+
+
+def _stretches(text: str, families: Sequence[ModuleType]) -> Iterator[_Stretch]:
+    begin = line = 0
     last: ModuleType | None = None
-    for start, number, group in _marks(plain, tuple(families)):
-        family = known.get(group)
+    for start, number, family in _marks(text, tuple(families)):
         if family is None or family is not last:
-            if (piece := plain[begin:start]).strip():
-                yield last, Part(file, begun + 1, piece, at)
-            begin, begun, last = start, number, family
-    if (piece := plain[begin:]).strip():
-        yield last, Part(file, begun + 1, piece, at)
+            yield _Stretch(last, begin, start, line)
+            begin, line, last = start, number, family
+    yield _Stretch(last, begin, len(text), line)
 
 
-def _marks(text: str, families: tuple[ModuleType, ...]) -> Iterator[tuple[int, int, str]]:
-    """Where a line begins an output or stands between outputs: its place, its number from 0, the group that matched.
+def _woven(
+    file: str, text: str, at: float, logs: Mapping[ModuleType, Sequence[_Stretch]]
+) -> Iterator[tuple[ModuleType, Part]]:
+    """Logs that were written to one file at the same time: a part for each, where the lines of others are empty."""
+    for family, stretches in logs.items():
+        yield family, Part(file, stretches[0].line + 1, "".join(_pieces(text, stretches)), at)
 
-    Line by line: a search would try every alternative at every letter.
-    """
-    exact, loose = _expressions(families)
-    nothing = set[str]()
-    start = number = 0
-    while start <= len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        form = shape(text[start : min(end, start + _LONGEST)])
-        if form not in nothing:
-            if found := exact.match(text, start):
-                yield start, number, found.lastgroup or ""
-            elif len(nothing) < _MOST_SHAPES and end - start < _LONGEST and not loose.match(form):
-                nothing.add(form)
-        start = end + 1
-        number += 1
+
+def _pieces(text: str, stretches: Sequence[_Stretch]) -> Iterator[str]:
+    line = stretches[0].line
+    for stretch in stretches:
+        piece = text[stretch.begin : stretch.end]
+        yield "\n" * (stretch.line - line)
+        yield piece
+        line = stretch.line + piece.count("\n")
+
+
+def _marks(text: str, families: tuple[ModuleType, ...]) -> Iterator[tuple[int, int, ModuleType | None]]:
+    """Where a line begins an output, and of which family; None: what stands between outputs. Its number from 0."""
+    known: dict[str, re.Pattern[str] | None] = {}
+    named = {f"f{number}": family for number, family in enumerate(families)}
+    number = start = 0
+    while start < len(text):
+        end = text.find("\n", start + _BLOCK)
+        forms = shape(text[start : end if end >= 0 else len(text)]).split("\n")
+        for form in forms:
+            pattern = known.get(form, _NEVER)
+            if pattern is _NEVER:
+                pattern = _beginnings(families, form)
+                if len(known) < _MOST_SHAPES and len(form) < _LONGEST:
+                    known[form] = pattern
+            if pattern and (found := pattern.match(text, start)):
+                yield start, number, named.get(found.lastgroup or "")
+            start += len(form) + 1
+            number += 1
+
+
+def _beginnings(families: tuple[ModuleType, ...], form: str) -> re.Pattern[str] | None:
+    """The expression of those with which a line of this shape may begin; None: of no one."""
+    some, each = _loose(families)
+    if not some.match(form):
+        return None
+    return _expression(families, tuple(number for number, loose in enumerate(each) if loose.match(form)))
 
 
 @cache
-def _expressions(families: tuple[ModuleType, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """One for all families, and the one that tells which shapes of lines it cannot match."""
-    begins = "|".join(f"(?P<f{number}>{family.BEGIN})" for number, family in enumerate(families))
-    loose = "|".join(f"(?:{loosened(family.BEGIN)})" for family in families)
-    return (
-        re.compile(f"{begins}|(?P<between>{_BETWEEN})", re.MULTILINE),
-        re.compile(f"{loose}|(?:{loosened(_BETWEEN)})", re.MULTILINE),
-    )
+def _loose(families: tuple[ModuleType, ...]) -> tuple[re.Pattern[str], tuple[re.Pattern[str], ...]]:
+    """Matches the shapes of all lines that mean something here; by family, of those with which its outputs begin."""
+    each = [loosened(family.BEGIN) for family in families]
+    some = "|".join(f"(?:{one})" for one in (*each, loosened(_BETWEEN)))
+    return re.compile(some, re.MULTILINE), tuple(re.compile(one, re.MULTILINE) for one in each)
+
+
+@cache
+def _expression(families: tuple[ModuleType, ...], numbers: tuple[int, ...]) -> re.Pattern[str]:
+    """One for some of the families and what stands between outputs; its groups are named f0, f1 ... and between."""
+    begins = "".join(f"(?P<f{number}>{families[number].BEGIN})|" for number in numbers)
+    return re.compile(f"{begins}(?P<between>{_BETWEEN})", re.MULTILINE)
