@@ -108,8 +108,16 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+with_tools = click.option(
+    "--with-tools", is_flag=True,
+    help="Ask nvidia-smi, lstopo and ibstat too, where they are installed: they fill gaps, and what they say otherwise "
+    "is shown by topology --conflicts.",
+)  # fmt: skip
+
+
 @main.command(short_help="Say what is wrong with the links of a node.")
 @from_options
+@with_tools
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
 @click.option("--passive", is_flag=True, help="Read only: measure nothing.")
 @click.option(
@@ -122,8 +130,9 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report there instead of standard output."
 )
 def diagnose(
-    root: str, source: tuple[str, ...], site: str | None, form: str, passive: bool, context: Context, output: str | None
-) -> None:
+    root: str, source: tuple[str, ...], site: str | None, with_tools: bool, form: str, passive: bool, context: Context,
+    output: str | None,
+) -> None:  # fmt: skip
     """Say what is wrong with the links of this node, or of a recorded one.
 
     Needs no root. Measures for some seconds if the node is idle, unless --passive is given.
@@ -131,13 +140,14 @@ def diagnose(
     from . import looking
 
     with clear_errors():
-        report = looking.report_of(root, source, site, passive, context)
+        report = looking.report_of(root, source, site, passive, context, with_tools)
     _write(looking.told(report, form, colour=output is None and sys.stdout.isatty()), output)
     sys.exit(EXIT[report.verdict])
 
 
 @main.command()
 @from_options
+@with_tools
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "nccl-xml"]), default="text",
     help="nccl-xml is what NCCL and RCCL read with NCCL_TOPO_FILE.  [default: text]",
@@ -146,20 +156,22 @@ def diagnose(
 @click.option("--matrix", is_flag=True, help="How GPUs and NICs reach each other, as nvidia-smi topo -m prints it.")
 @click.option("--rates", is_flag=True, help="The matrix with GB/s in one direction instead of types of path.")
 @click.option("--copies", is_flag=True, help="The matrix with GB/s that a copy typically reaches.")
+@click.option("--conflicts", is_flag=True, help="Where two sources disagree, with both values.")
 def topology(
-    root: str, source: tuple[str, ...], site: str | None, form: str, output: str | None, matrix: bool, rates: bool,
-    copies: bool,
+    root: str, source: tuple[str, ...], site: str | None, with_tools: bool, form: str, output: str | None, matrix: bool,
+    rates: bool, copies: bool, conflicts: bool,
 ) -> None:  # fmt: skip
     """Show what is in this node and what its links carry."""
-    if form != "text" and (matrix or rates or copies):
-        raise click.UsageError(f"--matrix, --rates and --copies are text: leave out --format {form}")
-    if rates and copies:
-        raise click.UsageError("--rates and --copies exclude each other")
+    views = [name for name, on in (("rates", rates), ("copies", copies), ("conflicts", conflicts)) if on]
+    if form != "text" and (matrix or views):
+        raise click.UsageError(f"--matrix, --rates, --copies and --conflicts are text: leave out --format {form}")
+    if len(views) > 1:
+        raise click.UsageError(f"--{views[0]} and --{views[1]} exclude each other")
     from . import looking
 
     with clear_errors():
-        case = looking.case_of(root, source, site)
-    _write(looking.shown(case, "copies" if copies else "rates" if rates else "matrix" if matrix else form), output)
+        case = looking.case_of(root, source, site, with_tools)
+    _write(looking.shown(case, views[0] if views else "matrix" if matrix else form), output)
 
 
 @main.command(short_help="Say what links and ways should give, and what holds them.")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..models.site import Site, read_site
+from ..probes import tools
 from ..probes.entries import Entry, Folder, Refused
 from ..probes.host import Host
 from ..probes.live import Live
@@ -33,11 +34,14 @@ class Input:
     readers: tuple[Source, ...]
 
 
-def of(root: str, source: Sequence[str]) -> Input:
-    """What the options --root and --from name. Raises BadInput."""
+def of(root: str, source: Sequence[str], with_tools: bool = False) -> Input:
+    """What the options --root, --from and --with-tools name. Raises BadInput."""
     if source and root != "/":
         raise BadInput("--from and --root exclude each other: one is a recording, the other a machine")
-    return given(source) if source else live(root)
+    if with_tools and (source or root != "/"):
+        raise BadInput("--with-tools asks the tools of this machine: it goes with neither --from nor --root")
+    found = given(source) if source else live(root)
+    return replace(found, readers=(*found.readers, *tools.SOURCES)) if with_tools else found
 
 
 def live(root: str) -> Input:

@@ -13,17 +13,19 @@ from .progress import shown as watched
 from .sources import measure, measure_nothing
 
 
-def report_of(root: str, source: Sequence[str], site: str | None, passive: bool, context: Context) -> Report:
+def report_of(
+    root: str, source: Sequence[str], site: str | None, passive: bool, context: Context, with_tools: bool
+) -> Report:
     """The report of this machine, or of what was given instead. Raises BadInput."""
-    given = inputs.of(root, source)
+    given = inputs.of(root, source, with_tools)
     probes = measure if given.host.origin == "live" and root == "/" and not passive else measure_nothing
     with watched(given.readers, probes) as (readers, measured):
         return diagnose(given.host, readers, measured, inputs.site(site), context=context)
 
 
-def case_of(root: str, source: Sequence[str], site: str | None) -> Case:
+def case_of(root: str, source: Sequence[str], site: str | None, with_tools: bool = False) -> Case:
     """What is known of it, not judged. Raises BadInput."""
-    given = inputs.of(root, source)
+    given = inputs.of(root, source, with_tools)
     with watched(given.readers, measure_nothing) as (readers, _):
         case = look(given.host, readers, inputs.site(site))
     tell_lost(case)
@@ -50,7 +52,7 @@ def told(report: Report, form: str, colour: bool) -> str:
 
 def shown(case: Case, form: str) -> str:
     """The topology as "text", "json", "nccl-xml", or as a matrix of types of path ("matrix"), of "rates" or of
-    what "copies" reach.
+    what "copies" reach; or the "conflicts" of sources.
     """
     if form == "json":
         import msgspec
@@ -70,6 +72,10 @@ def shown(case: Case, form: str) -> str:
         from ..models.matrix import copies
 
         return as_matrix(copies(case), rates=True, copies=True)
+    if form == "conflicts":
+        from ..exporters.conflicts import as_conflicts
+
+        return as_conflicts(case)
     from ..exporters.tree import as_tree
 
     return as_tree(case.topology)

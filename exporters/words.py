@@ -25,6 +25,7 @@ _KINDS = {
     "Array": ("array", "arrays"),
     "Mount": ("file system", "file systems"),
     "Event": ("log entry", "the kernel log"),
+    "NVML": ("NVML", "NVML"),
 }
 
 _FIELDS = {

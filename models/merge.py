@@ -7,10 +7,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
+from .facts import Mount, Pci
+from .gpu_facts import Gpu
 from .said import Fact
 
 Facts: TypeAlias = Mapping[type[Fact], Mapping[str, Fact]]
 F = TypeVar("F", bound=Fact)
+
+# What changes from one moment to the next: sources that were asked one after the other need not agree.
+_MOMENTARY: Mapping[type[Fact], frozenset[str]] = {
+    Pci: frozenset({"speed"}),
+    Mount: frozenset({"free"}),
+    Gpu: frozenset({
+        "pcie_speed", "performance_state", "clock", "memory_clock", "clock_reasons", "power", "temperature",
+        "memory_used", "ecc_corrected", "ecc_corrected_lifetime", "processes",
+    }),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +54,14 @@ def of(facts: Facts, kind: type[F]) -> Mapping[str, F]:
 
 
 def overlay(known: Fact, further: Fact) -> tuple[Fact, list[str]]:
-    """`known`, its gaps filled from `further`; and the fields in which both speak and differ."""
+    """`known`, its gaps filled from `further`; and the fields in which both speak and disagree."""
     changes: dict[str, Any] = {}
     differing: list[str] = []
     for name in (f.name for f in fields(known) if f.name not in ("key", "cites")):
         mine, theirs = getattr(known, name), getattr(further, name)
         if mine is None and theirs is not None:
             changes[name] = theirs
-        elif theirs is not None and mine != theirs:
+        elif theirs is not None and mine != theirs and name not in _MOMENTARY.get(type(known), ()):
             differing.append(name)
     cites = {**further.cites, **known.cites}
     return replace(known, cites=cites, **changes), differing

@@ -22,6 +22,7 @@ CALLS: Mapping[str, str] = {
     "nvml_wiring": "wiring",
     "pci_config": "capabilities",
     "statvfs": "free_space",
+    "tools": "outputs",
 }
 
 

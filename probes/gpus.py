@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 
 from ..models.gpu_facts import Driver, Gpu
 from ..models.said import NotChecked, Said
+from . import tools
 from .hang import hung
 from .host import Host, Unreadable
 from .nvml_asking import seconds
@@ -28,7 +30,7 @@ def read_gpus(host: Host) -> Iterator[Said]:
     yield from reading.said()
     known: set[str] = set()
     without_address: list[str] = []
-    for said in host.call("nvml", deadline=_CHILD * seconds()):
+    for said in _state(host):
         yield said
         if isinstance(said, Gpu) and said.address:
             known.add(said.address)
@@ -40,6 +42,21 @@ def read_gpus(host: Host) -> Iterator[Said]:
     if len(left) == len(without_address):  # the driver numbers GPUs in the order of their addresses
         for key, address in zip(without_address, left, strict=True):
             yield Gpu(key=key, address=address)
+
+
+def _state(host: Host) -> Iterator[Said]:
+    """What NVML says; where this process cannot use it, and the driver does not hang, what nvidia-smi says."""
+    refused: list[NotChecked] = []
+    for said in host.call("nvml", deadline=_CHILD * seconds()):
+        if isinstance(said, NotChecked) and (said.what, said.subject) == ("Gpu", "node") and not hung(said):
+            refused.append(said)
+        else:
+            yield said
+    instead = list(tools.ask(host, "nvidia-smi")) if refused else []
+    if any(isinstance(one, Gpu) for one in instead):
+        yield from instead
+        refused = [replace(one, what="NVML", why=f"{one.why}: nvidia-smi was asked instead") for one in refused]
+    yield from refused
 
 
 def read_gpu_wiring(host: Host) -> Iterator[Said]:

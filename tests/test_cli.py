@@ -109,8 +109,11 @@ MISTAKES = {
     "capture - --synthetic unknown.toml": "--synthetic unknown.toml: ",
     "explain link": "no finding has the code 'link'; 'linkgauge explain' lists them",
     "explain nvlink-inactiv": "no finding has the code 'nvlink-inactiv'; did you mean 'nvlink-inactive'?",
-    "topology --matrix --format json": "--matrix, --rates and --copies are text: leave out --format json",
+    "topology --matrix --format json": "--matrix, --rates, --copies and --conflicts are text: leave out --format json",
     "topology --rates --copies": "--rates and --copies exclude each other",
+    "topology --rates --conflicts": "--rates and --conflicts exclude each other",
+    "topology --with-tools --from capture": "--with-tools asks the tools of this machine: it goes with",
+    "diagnose --with-tools --root empty": "--with-tools asks the tools of this machine",
     "completion tcsh": "'tcsh' is not one of 'bash', 'zsh', 'fish'",
 }
 

@@ -109,16 +109,21 @@ def read_dump(name: str, host: Host) -> Iterator[Said]:
         why = "a link that leads nowhere, or out of the folder"
         yield NotChecked(what="dump", subject=shown, why=why, how="copy the file into the folder")
         return
+    yield from read_text(shown, text, host.now())
+
+
+def read_text(name: str, text: str, at: float) -> Iterator[Said]:
+    """What stands in a text that has this name and was read at this time, in seconds since 1970."""
     unknown: list[Part] = []
     known = 0
-    for family, part in split(shown, text, host.now(), FAMILIES):
+    for family, part in split(name, text, at, FAMILIES):
         if family:
             known += 1
             yield from family.read(part)
         elif not _NOTHING.fullmatch(part.text) and not means_nothing(part):
             unknown.append(part)
     if unknown or not known:
-        yield NotChecked(what="dump", subject=shown, why=_unknown(unknown, known))
+        yield NotChecked(what="dump", subject=name, why=_unknown(unknown, known))
 
 
 def _unknown(parts: list[Part], known: int) -> str:
