@@ -1,80 +1,114 @@
-"""Blame: a slow flow goes under the state that explains it; what no state explains is bandwidth-low."""
+"""Blame: a slow flow goes under the state that explains it; what no state explains goes under what slow flows share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from .blame import Suspect, blame
 from .case import Case
-from .expectations import best_observations, together, way_of
-from .report import Expectation, Finding, Level, Severity
+from .expectations import best_observations, together
+from .kin import noise
+from .report import Expectation, Finding, Level
 from .routes import limited
-from .said import Observation
+from .rows import slow_together
+from .said import Evidence, Flow
 from .shares import shares
+from .slowness import Slow, alone, crowds, shared
+from .suspicion import may_slow
 from .units import as_gigabytes
+from .ways import hops_of
 
 # A limited link still reaches the same share of its rate, give or take what varies between copies.
 _SLACK = 0.95
-_CRITICAL = 0.9  # less than that of what is expected at least: a job loses more than a tenth
+_ERRORS = 3  # standard deviations that measurements scatter by themselves
+_MOST_EVIDENCE = 6  # lines of measurements below a state; the names of all flows stand beside them
 
 
-def attribute(case: Case, levels: Iterable[Level], states: Iterable[Finding]) -> list[Finding]:
-    """The states, with the slow flows that they explain; and a finding for each slow flow that none explains."""
-    found = list(states)
+def attribute(case: Case, levels: Sequence[Level], states: Iterable[Finding]) -> list[Finding]:
+    """The states, with the slow flows that they explain; then what none explains, a finding for each cause."""
+    found = [*states, *crowds(case, levels)]
     best = best_observations(case)
+    row = slow_together(case, best)
+    left: dict[Flow, Slow] = {}
     for level in levels:
-        for missed in missed_by(level):
-            index = next((i for i, state in enumerate(found) if explains(case, state, level, missed)), None)
+        of_row = [row[level.flow]] if level.flow in row else []
+        for missed in (*missed_by(level, noise(case, level.flow, best)), *of_row):
+            index, share = _explained(case, found, level, missed)
+            slow = Slow(level, missed, share, best[level.flow].evidence)
             if index is None:
-                found.append(_unexplained(level, missed, best[level.flow]))
+                left[level.flow] = slow
                 break
-            name = f"bandwidth-low:{level.flow.subject}"
-            if name not in found[index].explains:
-                evidence = (*found[index].evidence, best[level.flow].evidence)
-                found[index] = replace(found[index], explains=(*found[index].explains, name), evidence=evidence)
+            found[index] = _with(found[index], [slow])
+    for blamed in list(blame(case, levels, left)):
+        slows = [left.pop(flow) for flow in blamed.flows]
+        _take(found, case, slows, blamed.suspect, shared(case, blamed, slows, levels))
+    for slow in left.values():
+        _take(found, case, [slow], None, alone(case, slow))
     return found
 
 
-def missed_by(level: Level) -> list[Expectation]:
-    """Expectations that the observation is below, the deciding one first.
+def missed_by(level: Level, error: float = 0.0) -> list[Expectation]:
+    """Expectations that the observation is below, the deciding one first; `error` is the noise of such measurements.
 
     Of site, profile and capability the first decides; kin and baseline are looked at besides.
     """
     absolute = [one for one in level.expected if one.basis in ("site", "profile", "capability")]
     relative = [one for one in level.expected if one.basis in ("kin", "baseline")]
     observed = level.observed
-    return [] if observed is None else [one for one in (*absolute, *relative) if observed < one.low]
+    if observed is None:
+        return []
+    below = [one for one in absolute if observed < (1 - _ERRORS * error) * one.low]
+    return [*below, *(one for one in relative if observed < one.low)]
 
 
-def explains(case: Case, state: Finding, level: Level, missed: Expectation) -> bool:
-    """Whether what the state leaves of its links is what the flow got."""
-    on_the_way = {link.id for hop in way_of(case, level.flow) for link in hop.links}
-    if not on_the_way & state.limits.keys() or level.rated is None or level.observed is None:
-        return False
-    flows = together(level.flow)
-    left = shares(case.topology, flows, limited(state.limits)).get(level.flow)
-    whole = shares(case.topology, flows, limited({})).get(level.flow)
-    return bool(left and whole) and level.observed >= _SLACK * missed.low * (left or 0) / (whole or 1)
+def _take(found: list[Finding], case: Case, slow: Sequence[Slow], suspect: Suspect | None, new: Finding) -> None:
+    """Put slow flows under a state that may slow them by what it is, though nobody says by how much; else a finding."""
+    for index, state in enumerate(found):
+        if may_slow(case, state, [one.level.flow for one in slow], suspect):
+            found[index] = _with(state, slow)
+            return
+    found.append(new)
 
 
-def _unexplained(level: Level, missed: Expectation, seen: Observation) -> Finding:
-    first = next(e for e in level.expected)
-    severity: Severity = "warning"
-    if missed.basis in ("site", "profile", "capability"):
-        severity = "info" if missed is not first else "critical" if seen.value < _CRITICAL * missed.low else "warning"
-    return Finding(
-        code="bandwidth-low",
-        severity=severity,
-        confidence="likely",
-        subject=level.flow.subject,
-        message=f"{level.op} {level.flow.subject} reaches {as_gigabytes(seen.value)}, "
-        f"expected {as_gigabytes(missed.typical)} and at least {as_gigabytes(missed.low)}",
-        expected=missed.typical,
-        observed=seen.value,
-        unit="bytes_per_second",
-        basis=missed.basis,
-        expected_source=missed.source,
-        cause=f"no state that was read explains it; the tightest hop is {missed.bottleneck}" if missed.bottleneck
-        else "no state that was read explains it",
-        evidence=(seen.evidence,),
-    )  # fmt: skip
+def _with(state: Finding, slow: Sequence[Slow]) -> Finding:
+    """The state with flows that it explains, and how much of what they lost."""
+    names = dict.fromkeys((*state.explains, *(f"bandwidth-low:{one.level.flow.subject}" for one in slow)))
+    room = max(0, _MOST_EVIDENCE - len(state.explains))
+    further = [line for one in slow[:room] for line in (one.evidence, *_accounted(one))]
+    severity = "warning" if state.code == "cpu-governor" and state.severity == "info" else state.severity
+    return replace(state, explains=tuple(names), severity=severity, evidence=(*state.evidence, *further))
+
+
+def _accounted(slow: Slow) -> list[Evidence]:
+    """How much of what a flow lost the state accounts for, where its limits say so."""
+    expected, observed = slow.missed.typical, slow.level.observed or 0.0
+    if slow.share == 1 or expected <= observed:
+        return []
+    part = min(1.0, expected * (1 - slow.share) / (expected - observed))
+    text = f"{as_gigabytes(observed)} of {as_gigabytes(expected)}; the limit accounts for {part:.0%} of what is missing"
+    return [Evidence(f"{slow.level.op} {slow.level.flow.subject}", text)]
+
+
+def _explained(
+    case: Case, found: Sequence[Finding], level: Level, missed: Expectation
+) -> tuple[int | None, float]:  # fmt: skip
+    """Which state leaves least, where what all leave of their links is what the flow got; what share of it that is."""
+    on_the_way = {link.id for hop in hops_of(case.topology, level.flow) for link in hop.links}
+    holders = [index for index, state in enumerate(found) if on_the_way & state.limits.keys()]
+    if not holders or level.rated is None or level.observed is None:
+        return None, 1.0
+    every = [(link, rate) for index in holders for link, rate in found[index].limits.items()]
+    lowest = {link: min(rate for other, rate in every if other == link) for link, _ in every}
+    share = _share(case, level.flow, lowest)
+    if share is None or level.observed < _SLACK * missed.low * share:
+        return None, share or 1.0
+    return min(holders, key=lambda index: _share(case, level.flow, found[index].limits) or 1.0), share
+
+
+def _share(case: Case, flow: Flow, limits: Mapping[str, float]) -> float | None:
+    """What limits leave of what the flow would get."""
+    flows: Collection[Flow] = together(flow)
+    left = shares(case.topology, flows, limited(limits)).get(flow)
+    whole = shares(case.topology, flows, limited({})).get(flow)
+    return left / whole if left and whole else None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from .case import Case
 from .curve import full
+from .kin import by_kin
 from .load import able, counted
 from .predict import Prediction, predict
 from .report import Basis, Expectation, Level
-from .routes import RateOf, Route, rated
+from .routes import RateOf
 from .said import COLLECTIVES, Flow, Observation
 from .shares import fill
 from .site import Rate
@@ -20,15 +19,7 @@ from .topology import Hop
 from .ways import Leg, legs
 
 RATES = ("rate", "bus_bandwidth")  # quantities of observations that are judged as levels
-# How far equal flows of one healthy machine lie apart at most. Links: 8 H200 copies within 0.2 %, 12 A100 pairs within
-# 0.04 % (stas00 ml-engineering; simllm); ten times that. Host memory has no published figure: copies of a few threads
-# vary with placement, so the bound is wide. Where a node's own flows scatter more (56 pairs of B200 with 16 MiB:
-# 5.8 %), what is beyond four of their deviations, estimated by the median one, is apart.
-_KIN_LINK, _KIN_MEMORY = 0.02, 0.15
-_DEVIATIONS = 4 * 1.4826  # the median absolute deviation of a normal distribution is 1/1.4826 of its standard deviation
 _BASELINE = 0.03
-_ODD = 0.25  # of flows whose ways are not known, more that are slower than the others are of another kind
-_FEWEST_KIN = 3  # others to compare with: among fewer, nobody knows who is the odd one
 
 
 def best_observations(case: Case) -> dict[Flow, Observation]:
@@ -70,7 +61,7 @@ def expect(case: Case, flow: Flow, best: dict[Flow, Observation]) -> Iterator[Ex
     """In the order of trust: site or profile, capability; then kin and baseline, which are judged besides."""
     yield from _by_machine(case, flow)
     yield from _by_capability(case, flow)
-    yield from _by_kin(case, flow, best)
+    yield from by_kin(case, flow, best)
     for then in case.baseline:
         if then.about == flow and then.quantity in RATES:
             source = "this node when it was accepted"
@@ -123,48 +114,9 @@ def capability(reached: Prediction) -> Expectation:
     )  # fmt: skip
 
 
-def _by_kin(case: Case, flow: Flow, best: dict[Flow, Observation]) -> Iterator[Expectation]:
-    others = [best[other].value for other in _kin(case, best).get(kinship(case, flow), ()) if other != flow]
-    if len(others) < _FEWEST_KIN:
-        return
-    typical = statistics.median(others)
-    scatter = statistics.median(abs(other - typical) for other in others) / typical
-    apart = max(_KIN_MEMORY if len(flow.ends) == 1 else _KIN_LINK, _DEVIATIONS * scatter)
-    slower = sum(1 for other in others if other < (1 - apart) * typical)
-    if not way_of(case, flow) and slower > _ODD * len(others):
-        return
-    source = f"median of {len(others)} equal flows of this node"
-    low, high = max(0.0, 1 - apart) * typical, (1 + apart) * typical
-    yield Expectation(basis="kin", low=low, typical=typical, high=high, source=source)
-
-
-def _kin(case: Case, best: dict[Flow, Observation]) -> dict[Hashable, list[Flow]]:
-    """The flows that moved anything, by kinship."""
-    known: dict[Hashable, list[Flow]] | None = case.memo.get("kin")
-    if known is None:
-        known = defaultdict(list)
-        for flow, one in best.items():
-            if one.value:
-                known[kinship(case, flow)].append(flow)
-        case.memo["kin"] = known
-    return known
-
-
-def kinship(case: Case, flow: Flow) -> Hashable:
-    """Flows of one kinship should be equally fast: same operation and size, like ends, like hops."""
-    devices = [case.topology.find(end) for end in flow.ends]
-    kinds = tuple(device.kind if device else end for device, end in zip(devices, flow.ends, strict=True))
-    return flow.op, flow.size, flow.via, len(flow.beside), kinds, tuple(rated(hop) for hop in way_of(case, flow))
-
-
 def together(flow: Flow) -> list[Flow]:
     """The flow and those that ran beside it."""
     return [flow, *(Flow(flow.op, ends, flow.size, flow.via) for ends in flow.beside)]
-
-
-def way_of(case: Case, flow: Flow) -> Route:
-    """The hops that a flow goes over, those of all its ways; empty where it has none."""
-    return tuple(dict.fromkeys(hop for leg in legs(case.topology, flow) for way in leg for hop in way))
 
 
 def _class(flow: Flow, tightest: Hop | None) -> str:

@@ -36,6 +36,11 @@ def legs(topology: Topology, flow: Flow, rate: RateOf = rated) -> tuple[Leg, ...
     return (leg,) if leg else ()
 
 
+def hops_of(topology: Topology, flow: Flow) -> Route:
+    """The hops that a flow goes over, those of all its ways; none where it has no way."""
+    return tuple(dict.fromkeys(hop for leg in legs(topology, flow) for way in leg for hop in way))
+
+
 def _stripes(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
     """A way for each member of an array, else the one way."""
     source, target = _near_host(topology, *flow.ends)

@@ -1,0 +1,121 @@
+"""What slow flows have in common: the fewest links, turns or devices that cover them, and that no fast flow clears.
+
+A link that is slow slows all that goes over it. One over which another flow went faster than the slow ones is cleared.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from .case import Case
+from .report import Level
+from .routes import Route
+from .said import Flow
+from .topology import Topology
+from .ways import hops_of
+
+# A link in one direction; a link; the place where a way over PCIe goes down again; a device.
+Kind: TypeAlias = Literal["way", "link", "turn", "device"]
+_PREFERRED: Sequence[Kind] = ("way", "link", "turn", "device")  # of several that cover as much, who says most
+_FREE = frozenset({"internal", "function", "port", "disk", "member"})  # kinds of links that are never slow themselves
+_UP = ("package", "numa", "host", "host-bridge", "root-port", "upstream-port")  # from the processors down
+_CLEARS = 1.05  # times what the slow flows reached: more than copies scatter (models/expectations.py)
+_FEWEST = 2  # flows; a single one is its own subject
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Suspect:
+    """Something that flows have in common. A link is named by its two ends."""
+
+    kind: Kind
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Slow flows, and the one thing that explains them; `others` of its kind would explain the same as well."""
+
+    suspect: Suspect
+    others: tuple[Suspect, ...]
+    flows: tuple[Flow, ...]
+
+
+def blame(case: Case, levels: Collection[Level], slow: Collection[Flow]) -> Iterator[Blame]:
+    """The suspect that covers most of the slow flows first, then that of those that are left. A flow alone has none."""
+    observed = {level.flow: level.observed for level in levels if level.observed}
+    over = defaultdict[Suspect, list[Flow]](list)
+    for flow in observed:
+        for suspect in dict.fromkeys(suspects_of(case, flow)):
+            over[suspect].append(flow)
+    left = [flow for flow in dict.fromkeys(slow) if flow in observed]
+    guilty = {one: flows for one, flows in over.items() if not _is_cleared(flows, left, observed)}
+    while True:
+        covered = {one: frozenset(flow for flow in left if flow in flows) for one, flows in guilty.items()}
+        most = max(map(len, covered.values()), default=0)
+        if most < _FEWEST:
+            return
+        best = [one for one, flows in covered.items() if len(flows) == most]
+        ends = {end for flow in left for end in _ends(case.topology, flow)}
+        first = min(
+            best, key=lambda one: (len(guilty[one]), _PREFERRED.index(one.kind), ends.isdisjoint(one.names), one)
+        )
+        others = (one for one in best if one != first and one.kind == first.kind and covered[one] == covered[first])
+        yield Blame(first, tuple(others), tuple(flow for flow in left if flow in covered[first]))
+        left = [flow for flow in left if flow not in covered[first]]
+
+
+def _is_cleared(flows: Collection[Flow], slow: Collection[Flow], observed: Mapping[Flow, float]) -> bool:
+    """Whether more went over it at once than the slow flows got; what no slow flow goes over is cleared too.
+
+    What one flow gets alone clears nothing over which several collapse.
+    """
+    runs = defaultdict[Hashable, float](float)
+    for flow in flows:
+        runs[_run(flow)] += observed[flow]
+    reached = [runs[_run(flow)] for flow in flows if flow in slow]
+    crowd = min((len(flow.beside) for flow in flows if flow in slow), default=0)
+    fast = [flow for flow in flows if flow not in slow and len(flow.beside) >= crowd]
+    return not reached or any(runs[_run(flow)] > _CLEARS * max(reached) for flow in fast)
+
+
+def _run(flow: Flow) -> Hashable:
+    """What is the same of all flows that were measured at the same moment."""
+    return flow.op, flow.size, flow.via, frozenset((flow.ends, *flow.beside))
+
+
+def suspects_of(case: Case, flow: Flow) -> Iterator[Suspect]:
+    """All that could slow a flow."""
+    way = hops_of(case.topology, flow)
+    for hop in way:
+        memory = hop.sender == hop.receiver
+        if hop.links[0].kind not in _FREE and not (memory and len(flow.ends) > 1):  # far faster than what leads to it
+            yield Suspect("way", (hop.sender, hop.receiver))
+            yield Suspect("link", tuple(sorted((hop.sender, hop.receiver))))
+    yield from _turn(case.topology, flow, way)
+    for end in _ends(case.topology, flow):
+        yield Suspect("device", (end,))
+
+
+def _ends(topology: Topology, flow: Flow) -> Iterator[str]:
+    for end in flow.ends:
+        device = topology.find(end)
+        yield device.id if device else end
+
+
+def _turn(topology: Topology, flow: Flow, hops: Route) -> Iterator[Suspect]:
+    """Of a copy over PCIe between two devices: the highest thing on its way, a switch or what belongs to processors."""
+    way = [hop for hop in hops if hop.sender != hop.receiver]  # without the memories at its ends
+    between = [hop.sender for hop in way[1:]]
+    over_pcie = {hop.links[0].kind for hop in way} <= {"pcie", "interconnect", *_FREE}
+    if len(flow.ends) == 2 and over_pcie and not any(_kind(topology, end) in _UP for end in flow.ends):
+        heights = [(_UP.index(kind), name) for name in between if (kind := _kind(topology, name)) in _UP]
+        if heights:
+            yield Suspect("turn", (min(heights)[1],))
+
+
+def _kind(topology: Topology, name: str) -> str:
+    device = topology.find(name)
+    return device.kind if device else name
