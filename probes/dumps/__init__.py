@@ -14,6 +14,7 @@ from ...models.said import NotChecked, Said
 from ..host import Host, Unreadable
 from . import (
     cpu_text,
+    cuda_bandwidth,
     environment,
     fabric_log,
     fi_info,
@@ -52,6 +53,7 @@ Source = Callable[[Host], Iterator[Said]]
 
 FAMILIES = (
     cpu_text,
+    cuda_bandwidth,
     environment,
     fabric_log,
     fi_info,
