@@ -21,7 +21,6 @@ OUT_OF_SCOPE = {
     "rocm-smi/mi100_rocm602.json": "rocm-smi is not read yet",
     "rocm-smi/vega-20-WKS-GL-XE.json": "rocm-smi is not read yet",
     "superbench-tests/ib_traffic_topo_aware_ibstat.txt": "names and GUIDs of ibstat without states and rates",
-    "superbench-tests/rocm_memory_h2d_bw.log": "hipBusBandwidth is not read yet",
     # Read, and of a machine that is well nothing is to be said.
     "kmsg/kmsg.2.peermem.log": "a kernel log without an event that matters",
 }
