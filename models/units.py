@@ -15,6 +15,11 @@ def from_gigabytes(rate: float) -> BytesPerSecond:
     return BytesPerSecond(rate * 1e9)
 
 
+def from_megabytes(rate: float) -> BytesPerSecond:
+    """MB/s (10⁶ bytes), as STREAM gives rates of memory, as bytes per second."""
+    return BytesPerSecond(rate * 1e6)
+
+
 def from_bits(rate: float) -> BytesPerSecond:
     """Bit/s, as network benchmarks give rates, as bytes per second."""
     return BytesPerSecond(rate / 8)

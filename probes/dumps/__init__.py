@@ -45,6 +45,7 @@ from . import (
     smi_topology,
     storage_json,
     storage_text,
+    stream,
     sysfs_text,
 )
 from .part import Part
@@ -85,6 +86,7 @@ FAMILIES = (
     smi_topology,
     storage_json,
     storage_text,
+    stream,
     sysfs_text,
 )
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")  # what an XML file has before its root
