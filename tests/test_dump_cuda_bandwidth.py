@@ -117,6 +117,23 @@ def test_a_second_run_has_its_own_gpu() -> None:
     ]  # fmt: skip
 
 
+def test_a_longer_copy_that_is_slower_was_disturbed() -> None:
+    """Lines of one direction; the sizes of the next run begin anew."""
+    rows = [(20, 12.4), (30, 10.5), (40, 12.4), (50, 12.1), (20, 11.0), (30, 11.5)]
+    text = "".join(
+        f"bandwidthTest-H2D-Pinned, Bandwidth = {rate} GB/s, Time = 0.00160 s, Size = {size}000000 bytes, "
+        "NumDevsUsed = 1\n"
+        for size, rate in rows
+    )
+    told = [one for one in said(text) if isinstance(one, Observation)]
+    assert [(one.about.size, one.value) for one in told if isinstance(one.about, Flow)] == [
+        (20_000_000, 12.4e9),
+        (40_000_000, 12.4e9),
+        (20_000_000, 11.0e9),
+        (30_000_000, 11.5e9),
+    ]
+
+
 def test_cut_at_any_place_it_says_no_other_things() -> None:
     whole = [(one.about, one.value) for one in WHOLE if isinstance(one, Observation)]
     for end in range(len(TEXT)):

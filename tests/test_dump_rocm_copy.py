@@ -211,8 +211,8 @@ def test_any_text(text: str) -> None:
 def test_recorded_outputs() -> None:
     name = "superbench-tests/rocm_memory_h2d_bw.log"
     told = [one for one in said((SHARED / name).read_text()) if isinstance(one, Observation)]
-    assert len(told) == 20
-    assert (told[-1].about, told[-1].value) == (Flow("copy", ("host", "gpu"), 512 << 20), 24.7523e9)
+    assert len(told) == 18  # two sizes are slower than a smaller one
+    assert (told[-1].about, told[-1].value) == (Flow("copy", ("host", "gpu"), 256 << 20), 25.328e9)
     for path in sorted(SHARED.rglob("*")):
         if path.is_file() and path.stat().st_size < 1 << 20 and path.name != "rocm_memory_h2d_bw.log":
             assert not re.search(rocm_copy.BEGIN, path.read_text(errors="replace"), re.MULTILINE), path.name

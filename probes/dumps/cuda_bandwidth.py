@@ -15,6 +15,7 @@ from ...models.gpu_facts import Gpu
 from ...models.said import Flow, NotChecked, Observation, Said
 from ...models.units import from_gigabytes
 from .part import Part
+from .sizes import undisturbed
 
 _COPIES = r"(?:Host to Device|Device to Host|Device to Device)"
 BEGIN = (
@@ -51,6 +52,10 @@ class _Table:
 
 def read(part: Part) -> Iterator[Said]:
     """The GPU, and the rate of each size of copy between it and the host."""
+    yield from undisturbed(_told(part))
+
+
+def _told(part: Part) -> Iterator[Said]:
     table, refused = _Table(), dict[str, NotChecked]()
     for number, line in part.lines():
         if _STARTED.fullmatch(line):

@@ -21,6 +21,7 @@ from ...models.said import Flow, NotChecked, Observation, Said
 from ...models.units import KIB, from_gigabytes
 from .matrix import unnamed
 from .part import Part
+from .sizes import undisturbed
 
 _BUS_TEST = r"(?:(?:H2D|D2H|Bidir)_Bandwidth_(?:pinned|unpinned|registered)|p2p_(?:uni|bi)_gpu\d{1,3}_gpu\d{1,3})"
 BEGIN = (
@@ -58,7 +59,7 @@ _OPS = {"GFX": "copy-sm", "DMA": "copy"}
 def read(part: Part) -> Iterator[Said]:
     """The GPUs, and the rate of each copy."""
     lines = part.text.split("\n")
-    told: list[Said] = [*_of_bus(part, lines), *_of_rocm(part, lines), *_of_bench(part, lines)]
+    told: list[Said] = [*undisturbed(_of_bus(part, lines)), *_of_rocm(part, lines), *_of_bench(part, lines)]
     yield from told
     yield from (gpu for gpu in unnamed(told) if gpu.key != "gpu")
 
