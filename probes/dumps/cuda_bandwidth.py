@@ -34,7 +34,7 @@ _LINE = re.compile(
     r"(?:, NumDevsUsed = (?P<gpus>\d{1,4}))?\s*"
 )
 _SHORT = {"Host to Device": "H2D", "Device to Host": "D2H", "Device to Device": "D2D"}
-# Up to CUDA 9 bytes * 2^10 were divided by milliseconds * 2^20: what it calls a megabyte is 1,024,000 bytes.
+# The sample of CUDA 8 divides bytes * 2^10 by milliseconds * 2^20: what it calls a megabyte is 1,024,000 bytes.
 _UNITS = {"GB": from_gigabytes(1), "MB": 1.024e6}
 _LEAST = 1.0  # GB/s: below, one digit is all that is printed
 

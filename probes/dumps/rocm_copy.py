@@ -50,8 +50,9 @@ _BENCH = re.compile(
     r"\s*Unidirectional copy peak bandwidth GB/s \[(?P<side>Local|Remote) read / (?:Local|Remote) write\] "
     r"\(GPU-Executor: (?P<engine>GFX|DMA)\)\s*"
 )
-_BENCH_COLUMNS = re.compile(r"\s*SRC(?:\+EXE)?\\{1,2}DST(?:\+EXE)?((?:\s+(?:CPU|GPU) \d{1,3})+)\s*")
+_BENCH_COLUMNS = re.compile(r"\s*SRC(?:\+EXE)?\\{1,2}(?:EXE\+)?DST((?:\s+(?:CPU|GPU) \d{1,3})+)\s*")
 _BENCH_ROW = re.compile(r"\s*((?:CPU|GPU) \d{1,3})\s+->((?:\s+(?:\d{1,6}\.\d{2}|N/A))+)\s*")
+_BENCH_MORE = re.compile(r"\s*(?:CPU|GPU) \d{1,3}\s+(?:min|max|sd)\s.*")  # SHOW_ITERATIONS
 _BENCH_END = re.compile(r"(CPU|GPU) (\d{1,3})")
 _OPS = {"GFX": "copy-sm", "DMA": "copy"}
 
@@ -155,7 +156,7 @@ def _of_bench(part: Part, lines: Sequence[str]) -> Iterator[Observation]:
                 if text != "N/A" and float(text) and copier.startswith("gpu") and sender != receiver:
                     flow = Flow(_OPS[heading["engine"]], (sender, receiver), size)
                     yield part.rate(flow, from_gigabytes(float(text)), part.cite(number, line))
-        elif line.strip():
+        elif line.strip() and not _BENCH_MORE.fullmatch(line):
             heading = None
 
 
