@@ -75,6 +75,13 @@ def test_prompts_and_fences_and_headlines_end_an_output() -> None:
         assert parts(f"apple 1\n{between}\nrest\n") == [("fruit", 1, "apple 1\n"), ("", 2, f"{between}\nrest\n")]
 
 
+def test_a_brace_of_another_json_hides_no_beginning() -> None:
+    """The next line tells what it is, and lines are remembered by themselves."""
+    fio = '{\n  "fio version" : "fio-3.28"\n}\n'
+    told = [made.__name__ if made else "" for made, _ in split("f", f'{{\n "a": 1\n}}\n{fio}', 0.0, FAMILIES)]
+    assert told == ["", "linkgauge.probes.dumps.fio"]
+
+
 def test_lines_that_mean_nothing() -> None:
     for text, nothing in (("+-----+---+\n\n", True), ("```\n$ nvidia-smi\n", True), ("+-- a --+\n", False)):
         assert means_nothing(Part("f", 1, text)) is nothing
