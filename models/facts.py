@@ -197,7 +197,7 @@ class Event(Fact):
     The kinds, and which lines they are, stand in probes/kernel_lines.py.
     """
 
-    kind: str | None = None  # "xid", "sxid", "aer", "pcie limited", "surprise down", "link down", "driver loaded" ...
+    kind: str | None = None  # "xid", "sxid", "aer", "pcie limited", "surprise down", "link down", "test failed" ...
     code: int | None = None  # 79; of a recovery what the driver asks for, 0 for nothing
     subject: str | None = None  # a PCI address, or the kernel's own name: "nvme3", "mc0", "cpu12", "nvidia"
     text: str | None = None  # the last of these lines

@@ -7,6 +7,7 @@ from . import (
     bus_events,
     cuda,
     device_events,
+    diagnosis,
     events,
     fabric,
     gid,
@@ -43,7 +44,7 @@ RULES: tuple[Rule, ...] = (
     *nvlink.RULES, *nvlink_errors.RULES, *fabric.RULES, *nvswitch.RULES, *peers.RULES,
     *nic.RULES, *nic_place.RULES, *gid.RULES, *cuda.RULES, *host.RULES, *storage.RULES,
     *acs.RULES, *settings.RULES, *host_counters.RULES, *job.RULES, *nccl.RULES, *node_pairs.RULES,
-    *bus_events.RULES, *device_events.RULES,
+    *bus_events.RULES, *device_events.RULES, *diagnosis.RULES,
 )  # fmt: skip
 
 __all__ = ["RULES", "Rule"]

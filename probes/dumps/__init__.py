@@ -15,6 +15,7 @@ from ..host import Host, Unreadable
 from . import (
     cpu_text,
     cuda_bandwidth,
+    dcgm,
     environment,
     fabric_log,
     fi_info,
@@ -57,6 +58,7 @@ Source = Callable[[Host], Iterator[Said]]
 FAMILIES = (
     cpu_text,
     cuda_bandwidth,
+    dcgm,
     environment,
     fabric_log,
     fi_info,

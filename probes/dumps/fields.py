@@ -16,7 +16,7 @@ class Fields:
     facts: dict[tuple[type[Fact], str], dict[str, tuple[Any, Evidence]]] = field(default_factory=dict)
     lost: list[NotChecked] = field(default_factory=list)
 
-    def say(self, kind: type[Fact], key: str, where: Evidence, **fields: Any) -> None:
+    def say(self, kind: type[Fact], key: str, where: Evidence, /, **fields: Any) -> None:
         """There is such a thing; None is not said of it."""
         known = self.facts.setdefault((kind, key), {})
         for name, value in fields.items():
