@@ -18,8 +18,6 @@ FILES = sorted(
 OUT_OF_SCOPE = {
     "catalog/dcgm_diag-skus.yaml": "thresholds of DCGM, no output of a machine",
     "catalog/pci.ids": "a list of names, no output of a machine",
-    "rocm-smi/mi100_rocm602.json": "rocm-smi is not read yet",
-    "rocm-smi/vega-20-WKS-GL-XE.json": "rocm-smi is not read yet",
     "superbench-tests/ib_traffic_topo_aware_ibstat.txt": "names and GUIDs of ibstat without states and rates",
     # Read, and of a machine that is well nothing is to be said.
     "kmsg/kmsg.2.peermem.log": "a kernel log without an event that matters",

@@ -13,6 +13,7 @@ from functools import partial
 from ...models.said import NotChecked, Said
 from ..host import Host, Unreadable
 from . import (
+    amd_smi,
     cpu_text,
     cuda_bandwidth,
     dcgm,
@@ -40,6 +41,7 @@ from . import (
     perftest,
     rdma_tools,
     rocm_copy,
+    rocm_smi,
     smi_csv,
     smi_nvlink,
     smi_query,
@@ -56,6 +58,7 @@ from .split import means_nothing, split
 Source = Callable[[Host], Iterator[Said]]
 
 FAMILIES = (
+    amd_smi,
     cpu_text,
     cuda_bandwidth,
     dcgm,
@@ -83,6 +86,7 @@ FAMILIES = (
     perftest,
     rdma_tools,
     rocm_copy,
+    rocm_smi,
     smi_csv,
     smi_nvlink,
     smi_query,
