@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts import Net, Pci
-from linkgauge.models.said import Evidence, Fact, Observation, Said
+from linkgauge.models.said import Evidence, Fact, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.dumps import net_tools, recognise
 from linkgauge.probes.dumps.part import Part
@@ -157,3 +157,19 @@ def test_any_text(text: str) -> None:
     for one in said(text):
         assert isinstance(one, Net | Pci | Observation)
         assert decode(encode(one)) == one
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        ("NIC statistics:\n     rx_packets: 5\n     Speed: 25000Mb/s\n", "ethtool -S"),
+        ("\tIdentifier                                : 0x11 (QSFP28)\n\tSpeed: 25000Mb/s\n", "ethtool -m"),
+    ],
+)
+def test_outputs_without_a_device_are_not_read(text: str, tool: str) -> None:
+    """Nor taken for more of the device before them."""
+    (lost,) = said(text)
+    assert isinstance(lost, NotChecked)
+    assert (lost.what, lost.subject) == (tool, "net.txt")
+    (device,) = (one for one in said(DOWN + text) if isinstance(one, Net))
+    assert device.speed is None

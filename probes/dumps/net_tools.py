@@ -1,6 +1,6 @@
 """What tools say of network devices: ethtool(8) with and without -i, and ip(8): link, addr, -s.
 
-Addresses are not kept. `ethtool -S` does not say which device it is of, and is not read.
+Addresses are not kept. `ethtool -S` and `ethtool -m` do not say which device they are of, and are not read.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.facts import Net, Pci
-from ...models.said import Evidence, Observation, Said
+from ...models.said import Evidence, NotChecked, Observation, Said
 from ...models.units import from_megabits
 from .fields import Fields
 from .part import Part
 
 _NAME = r"[\w.-]{1,64}"
 BEGIN = (
-    rf"^[ \t]*(?:Settings for {_NAME}:[ \t]*$|driver: [\w-]{{1,40}}[ \t]*\n[ \t]*version: |"
+    rf"^[ \t]*(?:Settings for {_NAME}:[ \t]*$|NIC statistics:[ \t]*$|Identifier[ \t]{{1,40}}: 0x[0-9a-f]{{2}} \("
+    r"|driver: [\w-]{1,40}[ \t]*\n[ \t]*version: |"
     rf"[0-9]{{1,5}}: {_NAME}(?:@{_NAME})?: <[A-Z0-9_,-]{{0,200}}> mtu [0-9])"
 )
+_NAMELESS = re.compile(r"\s*(?:(?P<counters>NIC statistics:)|Identifier\s{1,40}: 0x)")
 _SETTINGS = re.compile(rf"\s*Settings for (?P<name>{_NAME}):\s*")
 _FIELD = re.compile(r"(?P<name>[A-Za-z][\w -]{0,40}?):\s*(?P<value>.*)")
 _MODE = re.compile(r"\b([0-9]{2,7})base[A-Z]")
@@ -57,11 +59,21 @@ def read(part: Part) -> Iterator[Said]:
             yield from _counters(part, number, line, reading.device, counted)
         counts = _COUNTS.fullmatch(line)
         counted = f"{counts['way'].lower()} {counts['names']}" if counts else ""
+        if nameless := _NAMELESS.match(line):
+            reading.device = reading.listed = ""
+            yield _unread(part, number, "-S" if nameless["counters"] else "-m")
         if not counts:
             _read_line(reading, line, part.cite(number, line))
     for (device, name), (speed, where) in reading.modes.items():
         reading.fields.say(Net, device, where, **{name: speed})
     yield from reading.fields.said()
+
+
+def _unread(part: Part, number: int, option: str) -> NotChecked:
+    tool = f"ethtool {option}"
+    why = f"{part.where(number)}: the output of {tool} does not say which device it is of, and is not read"
+    how = "ip -s link; grep . /sys/class/infiniband/*/ports/*/counters/*" if option == "-S" else "mlxlink -d DEVICE -m"
+    return NotChecked(what=tool, subject=part.file, why=why, how=how)
 
 
 def _read_line(reading: _Reading, line: str, where: Evidence) -> None:
