@@ -26,16 +26,16 @@ _KINDS = (XGMI, "PCIE")
 def reaches(part: Part, lines: Sequence[str], first: int) -> Iterator[tuple[int, str, dict[int, Reach]]]:
     """Of each GPU its number, its address and what leads to its peers; `first` is the number of the first line."""
     found: dict[str, dict[int, Reach]] = {}
-    order: list[str] = []
-    table, columns, rate = "", 0, None
+    order: dict[str, None] = {}  # addresses
+    table, columns, rate, last = "", 0, None, ""
     for number, line in enumerate(lines, first):
         if head := _HEAD.fullmatch(line):
             table, columns = head[1].removesuffix(" TABLE"), 0
         elif table and not columns and (names := _COLUMN.findall(line)):
             columns = len(names)
         elif table and (row := _ROW.fullmatch(line)):
-            if row[2] not in order:
-                order.append(row[2])
+            last = row[2]
+            order.setdefault(last)
             if table == "LINK METRIC":
                 rate = _METRIC.fullmatch(row[3])
                 continue
@@ -45,7 +45,7 @@ def reaches(part: Part, lines: Sequence[str], first: int) -> Iterator[tuple[int,
                 own[peer] = _cell(own.get(peer, Reach(where)), table, cell)
         elif table == "LINK METRIC" and rate and rate[2] == XGMI and line.strip().startswith("Read"):
             where = part.cite(number, line)
-            own = found.setdefault(order[-1], {})
+            own = found.setdefault(last, {})
             for peer, cell in enumerate(re.findall(r"N/A|[0-9.]{1,12} [KMGTP]?B", line)):
                 if cell != "N/A" and peer not in own:
                     own[peer] = Reach(where, XGMI, hops=1, rate=from_gigabits(float(rate[1])))
