@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from io import TextIOWrapper
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import __version__
+from .options import OPS, VIA, codes_begun, from_options, machines_begun, with_tools
 
 if TYPE_CHECKING:
     from ..models.report import Context
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
 EXIT = {"ok": 0, "degraded": 1, "failed": 2, "unknown": 3}
 BAD_INPUT, OUR_BUG = 64, 70  # EX_USAGE and EX_SOFTWARE of sysexits.h
 INTERRUPTED, READER_LEFT = 130, 141  # as shells show what SIGINT and SIGPIPE ended
-OPS = (  # as in Flow.op: completion must not wait for the model
-    "copy", "copy-sm", "read", "write", "send", "triad", "stream-copy", "egress", "all_reduce", "all_reduce-nvls",
-    "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter",
-)  # fmt: skip
-VIA = ("nvlink", "xgmi", "c2c", "pcie", "host", "net")
 
 
 class Commands(click.Group):
@@ -78,43 +74,6 @@ def main() -> None:
     """
 
 
-def _codes(context: object, parameter: object, begun: str) -> list[str]:
-    """Codes of findings that begin so, as shells complete them."""
-    from ..models.catalog import codes
-
-    return [code for code in codes() if code.startswith(begun)]
-
-
-def _machines(context: object, parameter: object, begun: str) -> list[str]:
-    from ..models.catalog import machines
-
-    return [machine.name for machine in machines() if machine.name.startswith(begun)]
-
-
-def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of every command that looks at a node."""
-    texts = {
-        "site": "What the site knows of its nodes (TOML).  [default: /etc/linkgauge/site.toml]",
-        "source": "A capture, or outputs of tools (file, folder, archive, - for a paste; may be given several times), "
-        "instead of this machine.",
-        "root": "Read the host whose root is mounted at DIR (in a container).",
-    }
-    for option in (
-        click.option("--site", metavar="FILE", type=click.Path(), help=texts["site"]),
-        click.option("--from", "source", metavar="PATH", multiple=True, type=click.Path(), help=texts["source"]),
-        click.option("--root", metavar="DIR", type=click.Path(), default="/", help=texts["root"]),
-    ):
-        command = option(command)
-    return command
-
-
-with_tools = click.option(
-    "--with-tools", is_flag=True,
-    help="Ask nvidia-smi, lstopo and ibstat too, where they are installed: they fill gaps, and what they say otherwise "
-    "is shown by topology --conflicts.",
-)  # fmt: skip
-
-
 @main.command(short_help="Say what is wrong with the links of a node.")
 @from_options
 @with_tools
@@ -127,11 +86,15 @@ with_tools = click.option(
     help="Where this runs: inside a job its limits on locked and shared memory are judged too.  [default: host]",
 )
 @click.option(
+    "--ignore", metavar="CODE[:SUBJECT][=REASON]", multiple=True, shell_complete=codes_begun,
+    help="A known finding that does not count; the report says so. May be given several times.",
+)  # fmt: skip
+@click.option(
     "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report there instead of standard output."
 )
 def diagnose(
     root: str, source: tuple[str, ...], site: str | None, with_tools: bool, form: str, passive: bool, context: Context,
-    output: str | None,
+    ignore: tuple[str, ...], output: str | None,
 ) -> None:  # fmt: skip
     """Say what is wrong with the links of this node, or of a recorded one.
 
@@ -140,7 +103,7 @@ def diagnose(
     from . import looking
 
     with clear_errors():
-        report = looking.report_of(root, source, site, passive, context, with_tools)
+        report = looking.report_of(root, source, site, passive, context, with_tools, ignore)
     _write(looking.told(report, form, colour=output is None and sys.stdout.isatty()), output)
     sys.exit(EXIT[report.verdict])
 
@@ -204,7 +167,7 @@ def expect(
 
 
 @main.command(short_help="Show or write what a type of machine should have.")
-@click.argument("machine", required=False, shell_complete=_machines)
+@click.argument("machine", required=False, shell_complete=machines_begun)
 @from_options
 @click.option("--list", "every", is_flag=True, help="The machine types that are known.")
 @click.option("--from-node", is_flag=True, help="Write a type for the site file from this node, which was accepted.")
@@ -262,7 +225,7 @@ def capture(file: str, root: str, synthetic: str | None) -> None:
 
 
 @main.command(short_help="Say what a finding's CODE means and how to mend it.")
-@click.argument("code", required=False, shell_complete=_codes)
+@click.argument("code", required=False, shell_complete=codes_begun)
 def explain(code: str | None) -> None:
     """Say what a finding's CODE means, how to confirm it and how to mend it; without one, list the codes."""
     from ..exporters import explain as explaining
@@ -270,9 +233,30 @@ def explain(code: str | None) -> None:
     try:
         _write(explaining.explain(code) if code else explaining.listing(), None)
     except KeyError:
-        near = get_close_matches(str(code), _codes(None, None, ""), 1)
+        near = get_close_matches(str(code), codes_begun(None, None, ""), 1)
         hint = f"did you mean {near[0]!r}?" if near else "'linkgauge explain' lists them"
         raise click.ClickException(f"no finding has the code {code!r}; {hint}") from None
+
+
+@main.command(short_help="Print what a technician or vendor needs about one thing.")
+@click.argument("subject")
+@from_options
+@click.option("--passive", is_flag=True, help="Read only: measure nothing.")
+@click.option("--serial", is_flag=True, help="With serial numbers: root may read more of them.")
+@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
+def ticket(
+    subject: str, root: str, source: tuple[str, ...], site: str | None, passive: bool, serial: bool, output: str | None
+) -> None:
+    """Print what a technician or vendor needs about SUBJECT: a PCI address, gpu3, mlx5_0/1, nvme2, or node for all.
+
+    Where it is, which part with which firmware, what is wrong with the lines that show it, how to confirm it, and which
+    tests were done. Serial numbers only with --serial.
+    """
+    from . import looking
+
+    with clear_errors():
+        text = looking.ticket_of(root, source, site, subject, passive, serial)
+    _write(text, output)
 
 
 @main.command(short_help="Print the completion script of a shell.")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
+import msgspec
+
+from ..models.catalog import codes
 from ..models.site import Site, read_site
 from ..probes import tools
 from ..probes.entries import Entry, Folder, Refused
@@ -105,16 +109,35 @@ def _is_dump(name: str) -> bool:
     return name.partition("/")[0] not in _MACHINE
 
 
-def site(path: str | None) -> Site:
-    """The site file that was named, or the system's where there is one. Raises BadInput."""
-    if path is None:
-        if not os.path.exists(SITE):
-            return Site()
+def site(path: str | None, ignore: Sequence[str] = ()) -> Site:
+    """The site file that was named, or the system's where there is one, and what --ignore adds. Raises BadInput."""
+    if path is None and os.path.exists(SITE):
         path = SITE
-    try:
-        return read_site(read_text(path, "--site"))
-    except ValueError as wrong:
-        raise BadInput(f"--site {path}: {wrong}") from None
+    known = Site()
+    if path is not None:
+        try:
+            known = read_site(read_text(path, "--site"))
+        except ValueError as wrong:
+            raise BadInput(f"--site {path}: {wrong}") from None
+        _check_codes(known.ignore, f"--site {path}: [ignore]")
+    named = dict(_ignored(text) for text in ignore)
+    _check_codes(named, "--ignore")
+    return msgspec.structs.replace(known, ignore={**known.ignore, **named})
+
+
+def _ignored(text: str) -> tuple[str, str]:
+    """What to ignore and why, of "CODE", "CODE:SUBJECT", "CODE:SUBJECT=REASON"."""
+    what, _, reason = text.partition("=")
+    return what, reason or "--ignore"
+
+
+def _check_codes(ignore: Iterable[str], where: str) -> None:
+    for what in ignore:
+        code = what.partition(":")[0]
+        if code not in codes():
+            near = get_close_matches(code, codes(), 1)
+            hint = f"did you mean {near[0]!r}?" if near else "'linkgauge explain' lists them"
+            raise BadInput(f"{where}: no finding has the code {code!r}; {hint}")
 
 
 def _check_folder(path: str, option: str) -> None:

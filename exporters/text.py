@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from ..models.catalog import codes
 from ..models.report import Finding, Report
+from ..models.said import Evidence
 from ..models.units import as_bytes, as_gigabytes, as_megahertz, as_transfers
 from .not_checked import gaps
 from .terminal import Paint, hanging, painter, safe, short, wrap
@@ -172,6 +173,11 @@ def quantity(value: float | str | None, unit: str | None) -> str:
     return f"{number} {'GPUs' if unit == 'gpus' else unit.replace('_', ' ')}" if unit and unit != "count" else number
 
 
+def seen(evidence: Evidence) -> str:
+    """Where something stood, without the bridges above it, and the text."""
+    return f"{_ABOVE.sub('', evidence.source)}: {evidence.text or '(empty)'}"
+
+
 def _impact(finding: Finding) -> Iterable[str]:
     slower = {name: factor > 1.005 for name, factor in finding.impact.items()}
     told = [
@@ -190,7 +196,7 @@ _ROWS: tuple[tuple[str, Say], ...] = (
     ("cause", lambda finding: [finding.cause] if finding.cause and finding.cause not in finding.message else []),
     ("expected", _expected),
     ("source", _source),
-    ("seen", lambda finding: [f"{_ABOVE.sub('', one.source)}: {one.text or '(empty)'}" for one in finding.evidence]),
+    ("seen", lambda finding: [seen(one) for one in finding.evidence]),
     ("explains", lambda finding: [listed([one.replace(":", " of ", 1) for one in finding.explains], _MOST)]
      if finding.explains else []),
     ("impact", _impact),

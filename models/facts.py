@@ -223,6 +223,13 @@ class Setting(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Serial(Fact):
+    """A serial number, asked for by name alone: "node", "gpu3", "nvme0"."""
+
+    number: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Service(Fact):
     """A program that should run in the background: "nvidia-fabricmanager"."""
 

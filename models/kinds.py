@@ -22,6 +22,7 @@ from .facts import (
     Pci,
     Port,
     Rdma,
+    Serial,
     Service,
     Setting,
     Transport,
@@ -33,7 +34,7 @@ KINDS: Mapping[str, type[Fact]] = {
     kind.__name__: kind
     for kind in (
         Node, Package, Numa, HostBridge, Pci, Driver, Gpu, GpuLink, GpuPair, Net, Rdma, Port, Gid, Nvme, Disk, Array,
-        Mount, Setting, Service, Event, Nccl, Transport, NcclFailure,
+        Mount, Setting, Serial, Service, Event, Nccl, Transport, NcclFailure,
         NodePair,
     )
 }  # fmt: skip

@@ -19,6 +19,7 @@ CALLS: Mapping[str, str] = {
     "journal": "read",
     "link_load": "sample",
     "nvml": "state",
+    "nvml_serials": "serials",
     "nvml_wiring": "wiring",
     "pci_config": "capabilities",
     "statvfs": "free_space",

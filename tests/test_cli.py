@@ -48,7 +48,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     capture = (folder / "capture").read_text()
     write(folder, {
         "half": capture[: len(capture) // 2], "version": capture.replace("capture 1", "capture 99", 1),
-        "text": "hello", "nccl": NCCL, "unknown.toml": "speed = 1", "broken.toml": "ignore = [", "dumps/nccl": NCCL,
+        "text": "hello", "nccl": NCCL, "unknown.toml": "speed = 1", "broken.toml": "ignore = [",
+        "codes.toml": "ignore = { speed = 'x' }", "dumps/nccl": NCCL,
         "wrong.toml": "fabric = 1",
     })  # fmt: skip
     (folder / "binary").write_bytes(bytes(range(256)))
@@ -114,6 +115,10 @@ MISTAKES = {
     "topology --rates --conflicts": "--rates and --conflicts exclude each other",
     "topology --with-tools --from capture": "--with-tools asks the tools of this machine: it goes with",
     "diagnose --with-tools --root empty": "--with-tools asks the tools of this machine",
+    "diagnose --from capture --ignore gpu-xids": "--ignore: no finding has the code 'gpu-xids'; did you",
+    "diagnose --from capture --site codes.toml": "--site codes.toml: [ignore]: no finding has the code 'speed'",
+    "ticket": "Missing argument 'SUBJECT'",
+    "ticket nobody --from capture": "nothing here is called 'nobody'; 'linkgauge topology' shows what there is",
     "completion tcsh": "'tcsh' is not one of 'bash', 'zsh', 'fish'",
 }
 

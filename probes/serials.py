@@ -1,0 +1,35 @@
+"""Serial numbers, read for a ticket alone: they identify a machine and its owner, and no report has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..models.facts import Serial
+from ..models.said import Said
+from .host import Host, Unreadable
+from .nvme import CONTROLLERS
+from .nvml_asking import seconds
+from .peers import NVIDIA, gpus
+
+_MACHINE = "sys/class/dmi/id/product_serial"  # for root alone
+
+
+def read_serials(host: Host) -> Iterator[Said]:
+    """A `Serial` of the machine, of NVMe controllers and of NVIDIA GPUs, as far as this user may read them."""
+    files = {"node": _MACHINE, **{name: f"{CONTROLLERS}/{name}/serial" for name in _controllers(host)}}
+    for name, path in files.items():
+        try:
+            text = (host.read(path) or "").strip()
+        except Unreadable:
+            continue  # the ticket says that it is not shown
+        if text:
+            yield Serial(key=name, number=text)
+    if gpus(host, NVIDIA):
+        yield from host.call("nvml_serials", deadline=2 * seconds())
+
+
+def _controllers(host: Host) -> list[str]:
+    try:
+        return host.list(CONTROLLERS)
+    except Unreadable:
+        return []
