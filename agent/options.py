@@ -1,4 +1,4 @@
-"""Options that several commands have, and what shells complete. Nothing of the model is imported before it is needed."""
+"""Options that several commands have, and what shells complete."""
 
 from __future__ import annotations
 

@@ -15,9 +15,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from nodes import node
 
-from linkgauge.agent.cli import OPS, VIA, main
+from linkgauge.agent.cli import main
 from linkgauge.agent.expecting import expect
 from linkgauge.agent.inputs import BadInput
+from linkgauge.agent.options import OPS, VIA
 from linkgauge.agent.pipeline import look
 from linkgauge.agent.sources import READERS
 from linkgauge.exporters.expect import as_hierarchy, as_json
