@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.agent.given import collect, tree
+from linkgauge.agent.given import collect, trees
 from linkgauge.agent.inputs import BadInput, given
 from linkgauge.agent.pipeline import look
 from linkgauge.models.facts import Event, Node, Setting
@@ -97,6 +97,6 @@ def test_a_single_file_must_be_something(tmp_path: Path, name: str, content: byt
 
 
 def test_where_a_tree_stands() -> None:
-    assert tree({"a/sys/x": "", "a/proc/y": "", "b": ""}) == "a/"
-    assert tree({"sys/x": "", "proc/y": ""}) == ""
-    assert tree({"a/sys/x": "", "b/proc/y": ""}) is None
+    assert trees({"a/sys/x": "", "a/proc/y": "", "b": ""}) == ("a/",)
+    assert trees({"sys/x": "", "proc/y": ""}) == ("",)
+    assert trees({"a/sys/x": "", "b/proc/y": ""}) == ()

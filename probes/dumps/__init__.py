@@ -13,6 +13,7 @@ from functools import partial
 from ...models.said import NotChecked, Said
 from ..host import Host, Unreadable
 from . import (
+    bug_report,
     cpu_text,
     environment,
     fabric_log,
@@ -28,6 +29,7 @@ from . import (
     lspci,
     lspci_tree,
     nccl,
+    nccl_json,
     nccl_topo,
     net_tools,
     numactl,
@@ -43,6 +45,7 @@ from . import (
     smi_topology,
     storage_json,
     storage_text,
+    superbench,
     sysfs_text,
 )
 from .part import Part
@@ -51,6 +54,7 @@ from .split import means_nothing, split
 Source = Callable[[Host], Iterator[Said]]
 
 FAMILIES = (
+    bug_report,
     cpu_text,
     environment,
     fabric_log,
@@ -66,6 +70,7 @@ FAMILIES = (
     lspci,
     lspci_tree,
     nccl,
+    nccl_json,
     nccl_topo,
     net_tools,
     numactl,
@@ -81,6 +86,7 @@ FAMILIES = (
     smi_topology,
     storage_json,
     storage_text,
+    superbench,
     sysfs_text,
 )
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")  # what an XML file has before its root

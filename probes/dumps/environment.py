@@ -51,7 +51,7 @@ def read(part: Part) -> Iterator[Said]:
         yield from _READERS[found.lastgroup or ""](text.strip(), cite)
 
 
-def _variable(text: str, cite: Evidence) -> Iterator[Fact]:
+def variable(text: str, cite: Evidence) -> Iterator[Fact]:
     """The variables that the catalog has a row for."""
     if found := _ASSIGNED.search(text):
         row = settings().get(found[1])
@@ -106,6 +106,6 @@ def _last(text: str) -> str:
 
 
 _READERS: Mapping[str, Callable[[str, Evidence], Iterator[Fact]]] = {
-    "variable": _variable, "driver": _driver, "kernel": _kernel, "instance": _instance, "place": _place,
+    "variable": variable, "driver": _driver, "kernel": _kernel, "instance": _instance, "place": _place,
     "products": _products, "hang": _hang, "unready": _unready, "software": _nothing,
 }  # fmt: skip

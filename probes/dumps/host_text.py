@@ -12,7 +12,7 @@ from .part import Part
 
 _LIMIT = r"(?:[0-9]{1,20}|unlimited)"
 _FORMS = {
-    "uname": r"Linux [A-Za-z0-9][\w.-]{0,252} [0-9]{1,2}\.[0-9]{1,3}[\w.+-]{0,80} #[0-9][^\n]*",
+    "uname": r"(?:uname: )?Linux [A-Za-z0-9][\w.-]{0,252} [0-9]{1,2}\.[0-9]{1,3}[\w.+-]{0,80} #[0-9][^\n]*",
     "release": r"(?:PRETTY_NAME|VERSION_CODENAME|ID_LIKE)=[^\n]*",
     "command": r"(?:Kernel command line: )?(?:BOOT_IMAGE=|root=(?:UUID=|LABEL=|/dev/))[^\n]*",
     "modules": r"Module[ ]{2,40}Size[ ]{1,8}Used by",
@@ -40,7 +40,7 @@ def read(part: Part) -> Iterator[Said]:
 
 
 def _uname(text: str, cite: Evidence) -> Iterator[Fact]:
-    _, hostname, kernel, *_ = text.split()
+    _, hostname, kernel, *_ = text.removeprefix("uname: ").split()
     yield Node(key="node", hostname=hostname, kernel=kernel, cites={"hostname": cite, "kernel": cite})
 
 

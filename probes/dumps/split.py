@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from types import ModuleType
 
+from . import other_hosts
+from .frames import unframed
 from .part import Part
 from .shapes import loosened, shape
 
@@ -24,10 +26,11 @@ _TOOLS = (
 )
 _WHO = r"(?:\([\w.-]+\)[ ]?)?(?:\[[^\]\n]{1,80}\]|[\w.-]+@[\w.-]+[^\n$#%]{0,80})"
 _BETWEEN = (
-    rf"^[ \t]*(?:```.*|~~~.*|={{8,}}.*|-{{20,}}[ \t]*|\#{{2,}} .*"
+    rf"^[ \t]*(?:```.*|~~~.*|={{8,}}.*|-{{20,}}[ \t]*|_{{20,}}[ \t]*|\#{{2,}} .*"
     rf"|{_WHO}[$#%] {_COMMAND}|[$%] {_COMMAND}|\# {_TOOLS})$"
 )
 _SEPARATOR = re.compile(_BETWEEN)
+_DEEPEST = 2  # a quoted journal of a container
 _MOST_SHAPES, _LONGEST = 50_000, 2_000  # characters of a line whose shape is remembered
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
 
@@ -44,18 +47,33 @@ def clean(text: str) -> str:
 
 def split(file: str, text: str, at: float, families: Sequence[ModuleType]) -> Iterator[tuple[ModuleType | None, Part]]:
     """The parts in order, each with its family; None: in no form that is known. `text` is cleaned first."""
-    plain = clean(text)
+    yield from _cut(Part(file, 1, clean(text), at), tuple(families), _DEEPEST)
+
+
+def _cut(whole: Part, families: tuple[ModuleType, ...], deep: int) -> Iterator[tuple[ModuleType | None, Part]]:
+    """The parts of a text that is clean."""
     known = {f"f{number}": family for number, family in enumerate(families)}
     begin = begun = 0
     last: ModuleType | None = None
-    for start, number, group in _marks(plain, tuple(families)):
+    for start, number, group in (*_marks(whole.text, families), (len(whole.text), 0, "end")):
         family = known.get(group)
         if family is None or family is not last:
-            if (piece := plain[begin:start]).strip():
-                yield last, Part(file, begun + 1, piece, at)
+            piece = Part(whole.file, whole.first + begun, whole.text[begin:start], whole.at)
+            if piece.text.strip():
+                yield from ((last, piece),) if last else _bared(piece, families, deep)
             begin, begun, last = start, number, family
-    if (piece := plain[begin:]).strip():
-        yield last, Part(file, begun + 1, piece, at)
+
+
+def _bared(piece: Part, families: tuple[ModuleType, ...], deep: int) -> Iterator[tuple[ModuleType | None, Part]]:
+    """Lines in no form that is known: what is known of them without what stands around them."""
+    for text, others in unframed(piece.text) if deep else ():
+        inner = list(_cut(Part(piece.file, piece.first, text, piece.at), families, deep - 1))
+        if any(family for family, _ in inner):
+            yield from inner
+            if others:
+                yield other_hosts, Part(piece.file, piece.first, "\n".join(others), piece.at)
+            return
+    yield None, piece
 
 
 def _marks(text: str, families: tuple[ModuleType, ...]) -> Iterator[tuple[int, int, str]]:
