@@ -6,7 +6,7 @@ Addresses are not kept. `ethtool -S` does not say which device it is of, and is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,7 @@ _DEVICE = re.compile(
     rf"\s*[0-9]{{1,5}}: (?P<name>{_NAME})(?:@{_NAME})?: <(?P<flags>[A-Z0-9_,-]{{0,200}})> mtu (?P<mtu>[0-9]{{1,6}})\b"
 )
 _TYPE = re.compile(r"\s+link/(?P<type>[a-z]{2,20})\b")
-_TYPES = {"ether": "ethernet", "infiniband": "infiniband", "loopback": "loopback"}
+TYPES = {"ether": "ethernet", "infiniband": "infiniband", "loopback": "loopback"}
 _COUNTS = re.compile(r"\s+(?P<way>[RT]X)(?: errors)?:\s+(?P<names>[a-z]+(?:\s+[a-z_]+)*)\s*")
 _KEPT = {"bytes": "bytes", "errors": "count"}
 _LISTS = {"Supported link modes": "max_speed", "Link partner advertised link modes": "partner_speed"}
@@ -70,12 +70,12 @@ def _read_line(reading: _Reading, line: str, where: Evidence) -> None:
         reading.fields.say(Net, reading.device, where)
     elif device := _DEVICE.match(line):
         reading.device = device["name"]
-        reading.fields.say(Net, reading.device, where, **_flags(device))
+        reading.fields.say(Net, reading.device, where, mtu=int(device["mtu"]), **flags(device["flags"].split(",")))
     elif found := _FIELD.fullmatch(line.strip()):
         reading.listed = _LISTS.get(found["name"], "")
         _field(reading, found["name"], found["value"], where)
     elif reading.device and (kind := _TYPE.match(line)):
-        reading.fields.say(Net, reading.device, where, link_type=_TYPES.get(kind["type"]))
+        reading.fields.say(Net, reading.device, where, link_type=TYPES.get(kind["type"]))
     if reading.listed and reading.device:
         _fastest(reading, line, where)
 
@@ -90,11 +90,10 @@ def _field(reading: _Reading, name: str, value: str, where: Evidence) -> None:
         reading.fields.say(Net, reading.device, where, **_value(name, value))
 
 
-def _flags(device: re.Match[str]) -> Mapping[str, Any]:
-    """A device that is switched off does not say whether a cable is in."""
-    flags = device["flags"].split(",")
-    enabled = "UP" in flags
-    return {"enabled": enabled, "carrier": "LOWER_UP" in flags if enabled else None, "mtu": int(device["mtu"])}
+def flags(known: Collection[str]) -> dict[str, Any]:
+    """What its flags say of a device. One that is switched off does not say whether a cable is in."""
+    enabled = "UP" in known
+    return {"enabled": enabled, "carrier": "LOWER_UP" in known if enabled else None}
 
 
 def _value(name: str, value: str) -> Mapping[str, Any]:

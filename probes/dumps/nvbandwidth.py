@@ -22,7 +22,7 @@ from .part import Part
 
 BEGIN = (
     r"^[ \t]*(?:nvbandwidth Version: |Running (?:benchmark )?\w{1,80}_(?:memcpy|copy|latency)\w{0,40}\.[ \t]*$"
-    r"|memcpy (?:CE|SM) [CG]PU\(row\))"
+    r"|memcpy (?:CE|SM) [CG]PU\(row\)|Device [0-9]{1,4}: [^\n]{1,100} \([0-9a-f]{8}:[0-9a-f]{2}:[0-9a-f]{2}\)[ \t]*$)"
     r'|^\{\s{0,40}"nvbandwidth"\s*:'
 )
 _TEST = re.compile(r"\s*Running (?:benchmark )?(\w+)\.\s*")

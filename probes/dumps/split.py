@@ -32,16 +32,26 @@ _BETWEEN = (
 _SEPARATOR = re.compile(_BETWEEN)
 _DEEPEST = 2  # a quoted journal of a container
 _MOST_SHAPES, _LONGEST = 50_000, 2_000  # characters of a line whose shape is remembered
+_ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " ", "&amp;": "&"}  # of a web page
+_ELEMENT = re.compile(r"<[a-z_]{2,40}[ >]")
+_VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
 
 
 def means_nothing(part: Part) -> bool:
-    """Whether it is lines between outputs alone, or without a word: the upper edge of a table."""
-    return all(not any(map(str.isalnum, line)) or _SEPARATOR.match(line) for _, line in part.lines())
+    """Whether it is lines between outputs alone, or without a word (the edge of a table), or variables."""
+    return all(
+        not any(map(str.isalnum, line)) or _SEPARATOR.match(line) or _VARIABLE.match(line) for _, line in part.lines()
+    )
 
 
 def clean(text: str) -> str:
-    """Without colour codes, carriage returns and zero bytes. Lines stay lines."""
+    """Without colour codes, carriage returns, zero bytes and what web pages put for characters. Lines stay lines."""
+    if "\xa0" in text or text.startswith("\ufeff"):
+        text = text.removeprefix("\ufeff").replace("\xa0", " ")
+    if ("&lt;" in text or "&gt;" in text) and not _ELEMENT.search(text):
+        for escape, character in _ESCAPES.items():
+            text = text.replace(escape, character)
     return _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
 
 
