@@ -28,6 +28,7 @@ _FEWEST = 2  # lines that one host has
 _CANDIDATES = 4
 _PAIR = re.compile(r"[ \t]*([A-Z_]{2,40})=(.*)")
 _VERBOSE = re.compile(rf"[A-Z][a-z]{{2}} ({_ISO}(?:\.[0-9]{{1,6}})?) (\S{{1,8}}) \[[^\]\n]{{4,300}}\]$")
+_OPENING = re.compile(r"[ \t]*\"dmesg\"[ ]?:[ ]?\[$")
 _MEMBER = re.compile(r"[ \t]*\"(pri|time|msg|[A-Z_]{2,40})\"[ \t]?:[ \t]{0,4}(.*?),?[ \t]*$")
 
 
@@ -102,7 +103,9 @@ def _records(lines: list[str]) -> list[str]:
             if place >= 0 and (shown := _shown(known)):
                 written[since:number] = [shown if at == place else "" for at in range(since, number)]
             known, place = {}, -1
-        if found:
+        if _OPENING.match(line):
+            written[number] = ""
+        elif found:
             since = since if known else number
             known[found[1]] = found[2] if found.re is _PAIR else _plain(found[2])
             place = number if found[1] in ("MESSAGE", "msg") else place
