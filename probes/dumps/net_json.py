@@ -18,7 +18,7 @@ from .net_tools import TYPES, flags
 from .part import Part
 from .rdma_tools import PHYSICAL, port_state
 
-BEGIN = r"^[ \t]*\[[ ]?(?:\{[ ]?\},\s{0,20}){0,9}\{\s{0,20}\"ifindex\"[ ]?:"
+BEGIN = r"^[ \t]*\[\s{0,20}(?:\{[ ]?\},\s{0,20}){0,9}\{\s{0,20}\"ifindex\"[ ]?:"
 _MOST_PORTS = 256
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import islice
 from types import ModuleType
 
 from . import other_hosts
@@ -31,6 +32,8 @@ _BETWEEN = (
 )
 _SEPARATOR = re.compile(_BETWEEN)
 _DEEPEST = 2  # a quoted journal of a container
+_SHORT, _FEW = 1 << 20, 2  # of texts that are longer, fewer ways are tried to read what is in no known form
+_TRIES = 3  # of lines of one shape: what begins an output may stand on the line below
 _MOST_SHAPES, _LONGEST = 50_000, 2_000  # characters of a line whose shape is remembered
 _ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " ", "&amp;": "&"}  # of a web page
 _ELEMENT = re.compile(r"<[a-z_]{2,40}[ >]")
@@ -76,8 +79,9 @@ def _cut(whole: Part, families: tuple[ModuleType, ...], deep: int) -> Iterator[t
 
 def _bared(piece: Part, families: tuple[ModuleType, ...], deep: int) -> Iterator[tuple[ModuleType | None, Part]]:
     """Lines in no form that is known: what is known of them without what stands around them."""
-    for text, others in unframed(piece.text) if deep else ():
-        inner = list(_cut(Part(piece.file, piece.first, text, piece.at), families, deep - 1))
+    short = len(piece.text) < _SHORT
+    for text, others in islice(unframed(piece.text), None if short else _FEW) if deep else ():
+        inner = list(_cut(Part(piece.file, piece.first, text, piece.at), families, deep - 1 if short else 0))
         if any(family for family, _ in inner):
             yield from inner
             if others:
@@ -92,7 +96,7 @@ def _marks(text: str, families: tuple[ModuleType, ...]) -> Iterator[tuple[int, i
     Line by line: a search would try every alternative at every letter.
     """
     exact, loose = _expressions(families)
-    nothing = set[str]()
+    tried, nothing = dict[str, int](), set[str]()
     start = number = 0
     while start <= len(text):
         end = text.find("\n", start)
@@ -101,8 +105,10 @@ def _marks(text: str, families: tuple[ModuleType, ...]) -> Iterator[tuple[int, i
         if form not in nothing:
             if found := exact.match(text, start):
                 yield start, number, found.lastgroup or ""
-            elif len(nothing) < _MOST_SHAPES and end - start < _LONGEST and not loose.match(form):
-                nothing.add(form)
+            elif len(tried) < _MOST_SHAPES and end - start < _LONGEST and not loose.match(form):
+                tried[form] = tried.get(form, 0) + 1
+                if tried[form] >= _TRIES and any(map(str.isalnum, form)):  # any JSON begins with "{"
+                    nothing.add(form)
         start = end + 1
         number += 1
 
