@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -69,6 +70,21 @@ def test_rates(title: str, unit: str, flow: Flow, value: float) -> None:
     text = output(title, RATES.format(unit), ROW)
     assert recognise(text)
     assert said(text) == [seen(text, ROW, flow, value)]
+
+
+def test_json() -> None:
+    """Of --out_json, which does not tell the unit of the rates."""
+    told = {"test_info": {"test": "RDMA_Write Bidirectional BW", "Device": "mlx5_3", "Mtu": 4096},
+            "results": {"MsgSize": 65536, "n_iterations": 5000, "BW_average": 393.87, "MsgRate": 0.75}}  # fmt: skip
+    text = json.dumps(told, indent=1)
+    assert recognise(text)
+    ends = ("mlx5_3", "mlx5_3/1")
+    (one,) = said(text)
+    assert one == Observation(
+        about=Flow("write", ends, 65536, beside=(ends[::-1],)), quantity="rate", unit="bytes_per_second",
+        value=65536 * 0.75e6 / 2, at=AT, busy=True, evidence=Evidence("bw.txt:1", "MsgSize 65536, MsgRate 0.75"),
+    )  # fmt: skip
+    assert isinstance(said(text[:-5])[0], NotChecked)
 
 
 def test_sizes() -> None:
