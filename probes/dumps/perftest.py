@@ -19,6 +19,11 @@ from .part import Part
 
 _DASHES = r"-{40,}[ \t]*\n"
 _TITLE = r"(?:RDMA_(?:Write|Read)|Send)(?:[ _][A-Za-z_ ]{1,60})? Test"
+# Where two processes write into one file (a loopback), blocks begin anywhere.
+_HEADED = (
+    r"(?:ibv_wr\* API|CQ Moderation|Data ex\. method|rdma_cm QPs|Max inline data|PCIe relax order|Dual-port|Number of qps)"
+    r"[ \t]{1,8}: "
+)
 _HEADING = r"#bytes[ \t]+#iterations[ \t]"
 # Rules of dashes stand around each block: those before and after what is read belong to it.
 _TABLE = rf"{_HEADING}[^\n]*(?:(?:\n(?:[ \t]*[0-9][^\n]*|Conflicting CPU [^\n]*)?){{1,64}}\n-{{40,}}[ \t]*$)?"
@@ -26,7 +31,7 @@ BEGIN = (
     r"^(?:[ ]?WARNING: BW peak won't be measured|de(?:allocating GPU buffer|stroying current CUDA Ctx)"
     r"|[ \t]*\{\s{0,20}\"?test_info\"?[ ]?:|\*{30,}[ \t]*\n\*[ ]Waiting for client|initializing CUDA[ \t]*$|"
     r"Listing all CUDA devices in system|"
-    rf"(?:{_DASHES})?[ \t]{{0,60}}(?:{_TITLE}[ \t]*$|local address: LID|{_TABLE}))"
+    rf"(?:{_DASHES}){{0,3}}[ \t]{{0,60}}(?:{_TITLE}[ \t]*$|(?:local|remote) address: LID|{_HEADED}|{_TABLE}))"
 )
 _TITLED = re.compile(
     r"\s*(?P<op>RDMA_Write|RDMA_Read|Send)\b(?P<two> [A-Za-z_ ]{0,40}Bidirectional)?[A-Za-z_ ]{0,40} Test\s*"
