@@ -157,3 +157,10 @@ def test_any_text(text: str) -> None:
     for one in said(text):
         assert isinstance(one, Net | Pci | Observation)
         assert decode(encode(one)) == one
+
+
+def test_the_device_in_the_name_of_a_file() -> None:
+    """Sosreports name their files after the commands; ethtool -i alone does not say whose driver it tells of."""
+    told = list(net_tools.read(Part("sos/sos_commands/networking/ethtool_-i_ens1f0np0", 1, DRIVER, AT)))
+    nets = [(one.key, one.address, one.driver) for one in told if isinstance(one, Net)]
+    assert nets == [("ens1f0np0", "0000:b3:00.1", "mlx5_core")]

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
-from linkgauge.probes.dumps import perftest, recognise, sources
+from linkgauge.probes.dumps import FAMILIES, perftest, recognise, sources
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.split import split
 from linkgauge.probes.live import Live
 
 SHARED = Path(__file__).parents[2] / "shared"
@@ -198,3 +199,17 @@ def test_any_text(text: str) -> None:
     for one in said(text):
         assert isinstance(one, Observation | NotChecked)
         assert decode(encode(one)) == one
+
+
+def test_two_processes_that_write_into_one_file() -> None:
+    """A loopback, as SuperBench runs it: each line may stand twice, and the blocks of one within those of the other."""
+    rule = "-" * 87 + "\n"
+    head = f"{rule}                    RDMA_Write BW Test\nDual-port       : OFF          Device         : ib0\n"
+    rest = "ibv_wr* API     : ON\nMtu             : 4096[B]\nData ex. method : Ethernet\n"
+    text = (
+        f"{head}{head}{rest}{rule}{rest}{rule}{rule}{RATES.format('MB/sec')}\n{RATES.format('MB/sec')}\n{ROW}\n{rule}"
+    )
+    ((family, part),) = [(family, part) for family, part in split("f", text, AT, FAMILIES) if family]
+    assert family is perftest
+    told = [one for one in perftest.read(part) if isinstance(one, Observation)]
+    assert [one.about for one in told] == [Flow("write", ("ib0", "ib0/1"), 65536)]

@@ -31,6 +31,7 @@ _DEVICE = re.compile(
 )
 _TYPE = re.compile(r"\s+link/(?P<type>[a-z]{2,20})\b")
 TYPES = {"ether": "ethernet", "infiniband": "infiniband", "loopback": "loopback"}
+_ASKED = re.compile(r"(?:^|/)ethtool_-i_([A-Za-z][\w-]{0,30})$")  # as sosreports name their files
 _COUNTS = re.compile(r"\s+(?P<way>[RT]X)(?: errors)?:\s+(?P<names>[a-z]+(?:\s+[a-z_]+)*)\s*")
 _KEPT = {"bytes": "bytes", "errors": "count"}
 _LISTS = {"Supported link modes": "max_speed", "Link partner advertised link modes": "partner_speed"}
@@ -47,11 +48,13 @@ class _Reading:
     device: str = ""
     listed: str = ""  # the field that a list of link modes is of, which goes on over several lines
     driver: str = ""
+    asked: str = ""  # the device that the file's name says was asked for with -i
 
 
 def read(part: Part) -> Iterator[Said]:
     """Network devices, and what `ip -s` counted of them."""
-    reading, counted = _Reading(), ""
+    named = _ASKED.search(part.file)
+    reading, counted = _Reading(asked=named[1] if named else ""), ""
     for number, line in part.lines():
         if counted and reading.device:
             yield from _counters(part, number, line, reading.device, counted)
@@ -86,6 +89,8 @@ def _field(reading: _Reading, name: str, value: str, where: Evidence) -> None:
         reading.driver, reading.device = value, ""
     elif name == "bus-info" and reading.driver and _ADDRESS.fullmatch(value):
         reading.fields.say(Pci, value, where, driver=reading.driver)
+        if reading.asked:
+            reading.fields.say(Net, reading.asked, where, address=value, driver=reading.driver)
     elif reading.device:
         reading.fields.say(Net, reading.device, where, **_value(name, value))
 

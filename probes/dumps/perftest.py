@@ -21,8 +21,8 @@ _DASHES = r"-{40,}[ \t]*\n"
 _TITLE = r"(?:RDMA_(?:Write|Read)|Send)(?:[ _][A-Za-z_ ]{1,60})? Test"
 # Where two processes write into one file (a loopback), blocks begin anywhere.
 _HEADED = (
-    r"(?:ibv_wr\* API|CQ Moderation|Data ex\. method|rdma_cm QPs|Max inline data|PCIe relax order|Dual-port|Number of qps)"
-    r"[ \t]{1,8}: "
+    r"(?:ibv_wr\* API|CQ Moderation|Data ex\. method|rdma_cm QPs|Max inline data|PCIe relax order|Dual-port"
+    r"|Number of qps)[ \t]{1,8}: "
 )
 _HEADING = r"#bytes[ \t]+#iterations[ \t]"
 # Rules of dashes stand around each block: those before and after what is read belong to it.
