@@ -85,6 +85,24 @@ def test_of_several_hosts_one() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "heading",
+    ["---------------\n{}\n---------------\n", "{} | CHANGED | rc=0 >>\n", "-----------\n{} (2)\n-----------\n"],
+)  # fmt: skip
+def test_of_blocks_with_hosts_above_them_the_first(heading: str) -> None:
+    text = "".join(
+        heading.format(name) + "\n".join(TOPO) + "\n" for name in ("n1", "gpu[2-3]" if "(" in heading else "n2")
+    )
+    found = [(family, part) for family, part in split("f", text, 0.0, FAMILIES) if family]
+    assert [family for family, _ in found] == [smi_topology, other_hosts]
+    assert [line for line in found[0][1].text.split("\n") if line] == TOPO
+
+
+def test_headlines_are_no_hosts() -> None:
+    text = "".join(f"----------\n{name}\n----------\n{TIMED}\n" for name in ("Summary", "Details"))
+    assert [family for family, _ in split("f", text, 0.0, FAMILIES) if family] == [kernel_text]
+
+
 def test_a_quote_in_a_letter() -> None:
     """What is no output is listed with its lines."""
     text = "\n".join(["Hello!", "", "> here it is", *(f"> {line}" for line in TOPO), "", "Any idea?"])

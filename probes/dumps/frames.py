@@ -24,12 +24,28 @@ _STAMP = re.compile(
 _FILE = re.compile(r"(?:/|\./)?[\w.+-]{1,80}(?:/[\w.+-]{1,80}){0,10}:(?=[\[A-Z<0-9])")
 _NUMBER = re.compile(r"([0-9]{1,8})[:-](?! )")
 _HOST = re.compile(r"([A-Za-z0-9][\w.-]{0,62})(?::[ \t]|:$| \| ?)")
+# "node1", "node[1-3,7] (4)" between two rules; names of hosts have digits, headlines have not.
+_HEADING = re.compile(
+    r"^-{10,80}[ \t]*\n([A-Za-z][\w.-]{0,62}(?:[0-9]|\[[0-9,-]{1,200}\])[\w.,\[\]-]{0,200})(?: \([0-9]{1,5}\))?[ \t]*"
+    r"\n-{10,80}[ \t]*$"
+    r"|^([A-Za-z0-9][\w.-]{0,62}) \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=[0-9]{1,3})? >>[ \t]*$",
+    re.MULTILINE,
+)
 _FEWEST = 2  # lines that one host has
 _CANDIDATES = 4
 _PAIR = re.compile(r"[ \t]*([A-Z_]{2,40})=(.*)")
 _VERBOSE = re.compile(rf"[A-Z][a-z]{{2}} ({_ISO}(?:\.[0-9]{{1,6}})?) (\S{{1,8}}) \[[^\]\n]{{4,300}}\]$")
 _OPENING = re.compile(r"[ \t]*\"dmesg\"[ ]?:[ ]?\[$")
 _MEMBER = re.compile(r"[ \t]*\"(pri|time|msg|[A-Z_]{2,40})\"[ \t]?:[ \t]{0,4}(.*?),?[ \t]*$")
+
+
+def first_block(text: str) -> tuple[str, tuple[str, ...]]:
+    """Of a text in blocks below the names of hosts (clush -b, dshbak, ansible), the first alone; and the other hosts."""
+    headings = list(_HEADING.finditer(text)) if _HEADING.match(text.lstrip()[:2000]) else []
+    if len(headings) < 2:
+        return text, ()
+    end = headings[1].start()
+    return text[:end] + "\n" * text.count("\n", end), tuple(found[1] or found[2] for found in headings[1:])
 
 
 def unframed(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:

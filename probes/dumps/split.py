@@ -14,7 +14,7 @@ from itertools import islice
 from types import ModuleType
 
 from . import other_hosts
-from .frames import unframed
+from .frames import first_block, unframed
 from .part import Part
 from .shapes import loosened, shape
 
@@ -60,7 +60,10 @@ def clean(text: str) -> str:
 
 def split(file: str, text: str, at: float, families: Sequence[ModuleType]) -> Iterator[tuple[ModuleType | None, Part]]:
     """The parts in order, each with its family; None: in no form that is known. `text` is cleaned first."""
-    yield from _cut(Part(file, 1, clean(text), at), tuple(families), _DEEPEST)
+    plain, others = first_block(clean(text))
+    yield from _cut(Part(file, 1, plain, at), tuple(families), _DEEPEST)
+    if others:
+        yield other_hosts, Part(file, 1, "\n".join(others), at)
 
 
 def _cut(whole: Part, families: tuple[ModuleType, ...], deep: int) -> Iterator[tuple[ModuleType | None, Part]]:
