@@ -40,7 +40,7 @@ _MEMBER = re.compile(r"[ \t]*\"(pri|time|msg|[A-Z_]{2,40})\"[ \t]?:[ \t]{0,4}(.*
 
 
 def first_block(text: str) -> tuple[str, tuple[str, ...]]:
-    """Of a text in blocks below the names of hosts (clush -b, dshbak, ansible), the first alone; and the other hosts."""
+    """Of a text in blocks below the names of hosts (clush -b, dshbak, ansible), the first; and the other hosts."""
     headings = list(_HEADING.finditer(text)) if _HEADING.match(text.lstrip()[:2000]) else []
     if len(headings) < 2:
         return text, ()
