@@ -38,16 +38,19 @@ def collect(paths: Sequence[str]) -> Recorded:
     return recorded
 
 
-def tree(entries: Mapping[str, Entry]) -> str | None:
-    """Where in a collection a machine's tree stands: "" or "node1/", below which are sys and proc. None: nowhere."""
+def trees(entries: Mapping[str, Entry]) -> tuple[str, ...]:
+    """Where in a collection machines' trees stand: "" or "node1/", below which are sys and proc; the nearest first."""
     heads = {name.split(f"{_TREE[0]}/", 1)[0] for name in entries if name.startswith("sys/") or "/sys/" in name}
     found = [head for head in heads if any(name.startswith(f"{head}{_TREE[1]}/") for name in entries)]
-    return min(found, key=len, default=None)
+    return tuple(sorted(found, key=lambda head: (len(head), head)))
 
 
 def below(entries: Mapping[str, Entry], head: str) -> Recorded:
-    """The machine whose tree stands there."""
-    inside = {name.removeprefix(head): entry for name, entry in entries.items() if name.startswith(head)}
+    """The machine whose tree stands there, and beside it the files that are in no machine's tree."""
+    trees_of = trees(entries)
+    beside = {name: entry for name, entry in entries.items() if not any(map(name.startswith, trees_of))}
+    own = {name.removeprefix(head): entry for name, entry in entries.items() if name.startswith(head)}
+    inside = {**beside, **own}
     for name in [*inside]:  # each folder is there whole
         while name:
             name = name.rpartition("/")[0]

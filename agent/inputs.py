@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 
 import msgspec
 
 from ..models.catalog import codes
+from ..models.said import NotChecked, Said
 from ..models.site import Site, read_site
 from ..probes import tools
 from ..probes.entries import Entry, Folder, Refused
@@ -24,6 +26,7 @@ from .sources import READERS
 SITE = "/etc/linkgauge/site.toml"
 _ROOT_SIGNS = ("sys", "proc")
 _MACHINE = {"sys", "proc", "dev", "run", "etc", "usr", "var", "lib", "boot"}  # folders at the root of a machine
+_LOGS = ("var/log/", "proc/driver/nvidia/")  # sosreports have them
 
 
 class BadInput(Exception):
@@ -76,12 +79,14 @@ def given(paths: Sequence[str]) -> Input:
         return _alone(shown, collected, *files.items())
     from ..probes import dumps  # some thirty readers, which captures and this machine do without
 
-    head = held.tree(collected.entries)
-    if head is None:
+    heads = held.trees(collected.entries)
+    if not heads:
         return Input(collected, tuple(dumps.sources(sorted(files))))
-    machine = held.below(collected.entries, head)
-    others = [name for name in machine.entries if isinstance(machine.entries[name], str) and _is_dump(name)]
-    return Input(machine, (*READERS, *dumps.sources(sorted(others))))
+    machine = held.below(collected.entries, heads[0])
+    texts = {name: entry for name, entry in machine.entries.items() if isinstance(entry, str)}
+    others = [name for name, text in texts.items() if _is_dump(name) or _is_log(name) and dumps.recognise(text)]
+    left = tuple(partial(_other_machine, head, heads[0]) for head in heads[1:] if not head.startswith(heads[0]))
+    return Input(machine, (*READERS, *dumps.sources(sorted(others)), *left))
 
 
 def _alone(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
@@ -104,9 +109,19 @@ def _alone(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
     )
 
 
+def _other_machine(head: str, judged: str, host: Host) -> Iterator[Said]:
+    why = f"the files of another machine than those below {judged}; one is judged at a time"
+    yield NotChecked(what="dump", subject=head, why=why, how="give the files of this machine alone")
+
+
 def _is_dump(name: str) -> bool:
     """A file of a collection that is not part of the machine's own tree."""
     return name.partition("/")[0] not in _MACHINE
+
+
+def _is_log(name: str) -> bool:
+    """A file of the machine's own tree that the readers of a machine leave to those of dumps."""
+    return name.startswith(_LOGS)
 
 
 def site(path: str | None, ignore: Sequence[str] = ()) -> Site:

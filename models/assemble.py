@@ -8,6 +8,7 @@ from .build_topology import build_topology
 from .case import Case
 from .facts import Node
 from .merge import merge
+from .numbered import numbered
 from .recognition import recognise
 from .report import Context, Origin
 from .said import Fact, NotChecked, Observation, Run, Said
@@ -24,7 +25,7 @@ def assemble(
     context: Context = "host",
 ) -> Case:
     """Merge the facts, build the topology, recognise the machine. `now` is in seconds since 1970."""
-    everything = tuple(said)
+    everything = numbered(said)
     facts, conflicts = merge((Node(key="node"), *(one for one in everything if isinstance(one, Fact))))
     machine, matched_by = recognise(facts, site)
     return Case(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -135,6 +136,21 @@ def test_cut_at_every_line(family: ModuleType, text: str, facts: list[Fact]) -> 
             assert isinstance(one, Fact)
             known = whole[type(one), one.key]
             assert [getattr(one, name) for name in one.cites] == [getattr(known, name) for name in one.cites]
+
+
+def test_lscpu_as_json() -> None:
+    """Nested since util-linux 2.37, each with its lines below one another or on one."""
+    children = [{"field": "Model name:", "data": "EPYC", "children": [{"field": "Socket(s):", "data": "1"}]}]
+    fields = [
+        {"field": "Vendor ID:", "data": "AuthenticAMD", "children": children}, {"field": "Flags:", "data": "fpu"},
+        {"field": "NUMA node0 CPU(s):", "data": "0-3"},
+    ]  # fmt: skip
+    for indent in (None, 3):
+        text = json.dumps({"lscpu": fields}, indent=indent)
+        assert begins(cpu_text, text) == 0
+        assert plain(said(cpu_text, text)) == [
+            Package(key="package0", model="EPYC", vendor="AuthenticAMD"), Numa(key="numa0", cpus=(0, 1, 2, 3)),
+        ]  # fmt: skip
 
 
 def test_numbers_that_do_not_fit() -> None:

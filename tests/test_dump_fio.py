@@ -117,6 +117,24 @@ def test_rates_of_fio_2_are_in_kib() -> None:
     assert one.value == 1024000.0
 
 
+def test_text_of_fio_2() -> None:
+    """It writes KB for KiB."""
+    text = (
+        "seq: (g=0): rw=read, bs=1M-1M/1M-1M/1M-1M, ioengine=libaio, iodepth=32\nfio-2.2.10\n\n"
+        "Run status group 0 (all jobs):\n   READ: io=1024.0MB, aggrb=400000KB/s, minb=400000KB/s, mint=2621msec\n\n"
+        "Disk stats (read/write):\n  sda: ios=250000/0, merge=0/0, util=96.00%\n"
+    )
+    (one,) = said(text)
+    assert isinstance(one, Observation)
+    assert (one.about, one.value) == (Flow("read", ("sda", "host"), 1 << 20), 409.6e6)
+
+
+def test_messages_before_the_json() -> None:
+    notes = "fio: this platform does not support process shared mutexes\nnote: both iodepth >= 1 and synchronous I/O\n"
+    told = said(notes + document({"groupid": 0, "read": {"bw_bytes": 5e9}}))
+    assert [one.value for one in told if isinstance(one, Observation)] == [5e9]
+
+
 def test_json_that_was_cut_is_not_checked() -> None:
     text = document(job(0, 10))
     lines = text.splitlines(keepends=True)

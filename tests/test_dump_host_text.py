@@ -138,6 +138,7 @@ def test_single_statements(line: str, fact: list[Fact]) -> None:
     ("text", "fact"),
     [
         ("$ mpirun -np 2 ulimit -l\n8192", [Setting(key="memlock", value="8388608")]),
+        ("-l: locked-in-memory size (kbytes)  64\n", [Setting(key="memlock", value="65536")]),  # zsh
         ("ulimit -l\nunlimited\n", [Setting(key="memlock", value="unlimited")]),
         ("max locked memory           (kbytes, -l) unlimited", [Setting(key="memlock", value="unlimited")]),
         ("max locked memory           (furlongs, -l) 7", []),

@@ -139,6 +139,20 @@ def test_forms_of_failures(text: str, key: str, error: str | None, size: int | N
     assert said(f"{text}\n{text}\n") == [NcclFailure(key=key, error=error, size=size, text=text, count=2, cites=cites)]
 
 
+def test_logs_before_2_8() -> None:
+    """Rings, ranks without addresses, and what is called SHM since then (src/transport/shm.cc of 2.4)."""
+    text = """\
+n1:7:8 [0] NCCL INFO comm 0x7f00 rank 0 nranks 2 cudaDev 0 nvmlDev 0
+n1:7:9 [1] NCCL INFO comm 0x7f01 rank 1 nranks 2 cudaDev 1 nvmlDev 1
+n1:7:9 [1] NCCL INFO Ring 00 : 0[0] -> 1[1] via direct shared memory
+n1:7:9 [1] NCCL INFO Ring 01 : 0[1a000] -> 1[1b000] via P2P/IPC
+"""
+    assert said(text)[1:] == [
+        Gpu(key="gpu0"), Gpu(key="gpu1"),
+        Transport(key="gpu0-gpu1", via=("SHM/direct", "P2P/IPC"), cites={"via": line(3, text)}),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("text", ["", "NCCL", "NCCL INFO", "NCCL_DEBUG=INFO", "$ NCCL_P2P_DISABLE=1 ./all_reduce_perf"])
 def test_what_is_no_log(text: str) -> None:
     assert not re.search(nccl_log.BEGIN, text, re.MULTILINE)

@@ -173,3 +173,10 @@ def test_outputs_without_a_device_are_not_read(text: str, tool: str) -> None:
     assert (lost.what, lost.subject) == (tool, "net.txt")
     (device,) = (one for one in said(DOWN + text) if isinstance(one, Net))
     assert device.speed is None
+
+
+def test_the_device_in_the_name_of_a_file() -> None:
+    """Sosreports name their files after the commands; ethtool -i alone does not say whose driver it tells of."""
+    told = list(net_tools.read(Part("sos/sos_commands/networking/ethtool_-i_ens1f0np0", 1, DRIVER, AT)))
+    nets = [(one.key, one.address, one.driver) for one in told if isinstance(one, Net)]
+    assert nets == [("ens1f0np0", "0000:b3:00.1", "mlx5_core")]

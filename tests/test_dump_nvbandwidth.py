@@ -19,8 +19,9 @@ from linkgauge.models.report import Report
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.models.site import Site
-from linkgauge.probes.dumps import nvbandwidth, recognise
+from linkgauge.probes.dumps import FAMILIES, nvbandwidth, recognise
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.split import split
 
 SHARED = Path(__file__).parents[1].parent / "shared/data/outputs"
 AT = 1795230000.0
@@ -271,3 +272,10 @@ def test_recorded_outputs() -> None:
     for path in sorted(SHARED.rglob("*")):
         if path.is_file() and path.stat().st_size < 1 << 20 and path.parent.name != "nvbandwidth":
             assert not re.search(nvbandwidth.BEGIN, path.read_text(errors="replace"), re.MULTILINE), path.name
+
+
+def test_devices_below_the_version_of_the_driver() -> None:
+    """The line of the driver may be of any text; what follows it is this tool's."""
+    text = "Driver Version: 570.124.06\n\nhost1\nDevice 0: NVIDIA H100 80GB HBM3 (00000000:19:00)\n"
+    told = [one for family, part in split("f", text, 0.0, FAMILIES) if family for one in family.read(part)]
+    assert [one.key for one in told if isinstance(one, Driver | Gpu)] == ["nvidia", "gpu0"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
-from linkgauge.probes.dumps import perftest, recognise, sources
+from linkgauge.probes.dumps import FAMILIES, perftest, recognise, sources
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.split import split
 from linkgauge.probes.live import Live
 
 SHARED = Path(__file__).parents[2] / "shared"
@@ -69,6 +71,21 @@ def test_rates(title: str, unit: str, flow: Flow, value: float) -> None:
     text = output(title, RATES.format(unit), ROW)
     assert recognise(text)
     assert said(text) == [seen(text, ROW, flow, value)]
+
+
+def test_json() -> None:
+    """Of --out_json, which does not tell the unit of the rates."""
+    told = {"test_info": {"test": "RDMA_Write Bidirectional BW", "Device": "mlx5_3", "Mtu": 4096},
+            "results": {"MsgSize": 65536, "n_iterations": 5000, "BW_average": 393.87, "MsgRate": 0.75}}  # fmt: skip
+    text = json.dumps(told, indent=1)
+    assert recognise(text)
+    ends = ("mlx5_3", "mlx5_3/1")
+    (one,) = said(text)
+    assert one == Observation(
+        about=Flow("write", ends, 65536, beside=(ends[::-1],)), quantity="rate", unit="bytes_per_second",
+        value=65536 * 0.75e6 / 2, at=AT, busy=True, evidence=Evidence("bw.txt:1", "MsgSize 65536, MsgRate 0.75"),
+    )  # fmt: skip
+    assert isinstance(said(text[:-5])[0], NotChecked)
 
 
 def test_sizes() -> None:
@@ -182,3 +199,17 @@ def test_any_text(text: str) -> None:
     for one in said(text):
         assert isinstance(one, Observation | NotChecked)
         assert decode(encode(one)) == one
+
+
+def test_two_processes_that_write_into_one_file() -> None:
+    """A loopback, as SuperBench runs it: each line may stand twice, and the blocks of one within those of the other."""
+    rule = "-" * 87 + "\n"
+    head = f"{rule}                    RDMA_Write BW Test\nDual-port       : OFF          Device         : ib0\n"
+    rest = "ibv_wr* API     : ON\nMtu             : 4096[B]\nData ex. method : Ethernet\n"
+    text = (
+        f"{head}{head}{rest}{rule}{rest}{rule}{rule}{RATES.format('MB/sec')}\n{RATES.format('MB/sec')}\n{ROW}\n{rule}"
+    )
+    ((family, part),) = [(family, part) for family, part in split("f", text, AT, FAMILIES) if family]
+    assert family is perftest
+    told = [one for one in perftest.read(part) if isinstance(one, Observation)]
+    assert [one.about for one in told] == [Flow("write", ("ib0", "ib0/1"), 65536)]

@@ -266,3 +266,11 @@ def test_any_text(text: str) -> None:
     for one in said(text):
         assert isinstance(one, Rdma | Port | Gid | NotChecked)
         assert decode(encode(one)) == one
+
+
+def test_devices_of_rdma_dev() -> None:
+    text = "0: mlx5_0: node_type ca fw 28.39.1002 node_guid 1070:fd03:00aa:aaaa sys_image_guid 1070:fd03:00aa:aaaa"
+    assert recognise(text)
+    (one,) = rdma_tools.read(Part("f", 1, text))
+    assert isinstance(one, Rdma)
+    assert (one.key, one.firmware) == ("mlx5_0", "28.39.1002")

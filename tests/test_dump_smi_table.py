@@ -146,3 +146,9 @@ def test_outputs_of_real_tools() -> None:
         gpus = [one for one in found if isinstance(one, Gpu)]
         assert len(gpus) == (2 if path.name.startswith("linux-x86_64") else 0), path
         assert all(one.temperature and one.power and one.memory for one in gpus), path
+
+
+def test_the_date_above_the_table_belongs_to_it() -> None:
+    text = f"Sat Nov 21 10:11:12 2026       \n+{'-' * 77}+\n{TABLE}"
+    ((family, part),) = split("f", text, 0.0, FAMILIES)
+    assert (family, part.first) == (smi_table, 1)

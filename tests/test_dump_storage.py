@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.facts import Array, Disk, Mount
+from linkgauge.models.facts import Array, Disk, Mount, Nvme
 from linkgauge.models.said import Fact, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.dumps import storage_json, storage_text
@@ -101,7 +101,32 @@ DEVICES = [
     Mount(key="/", device="/dev/sda1", fstype="ext4"),
 ]
 NVME_JSON = json.dumps({"Devices": [{"DevicePath": "/dev/nvme1n1", "ModelNumber": "Z 9", "PhysicalSize": 4096}]})
-TEXTS = [(DF, FILLED), (MOUNT, MOUNTED), (PROC_MOUNTS, MOUNTED), (MDSTAT, ARRAYS), (LSBLK, BLOCKS), (NVME, NAMESPACES)]
+NVME_2 = json.dumps(  # nvme-cli 2, and -v of older ones
+    {"Devices": [{"HostNQN": "nqn", "Subsystems": [
+        {"Subsystem": "nvme-subsys0", "Controllers": [
+            {"Controller": "nvme0", "ModelNumber": "Z 9", "Firmware": "1.0", "Transport": "pcie",
+             "Address": "0000:01:00.0", "Namespaces": [{"NameSpace": "nvme0n1", "PhysicalSize": 4096}]}]},
+        {"Subsystem": "nvme-subsys1", "Namespaces": [{"NameSpace": "nvme1n1", "PhysicalSize": 8192}], "Controllers": [
+            {"Controller": "nvme1", "ModelNumber": "Z 9", "Transport": "tcp", "Address": "traddr=10.0.0.1"},
+            {"Controller": "nvme2", "ModelNumber": "Z 9"}]}]}]}
+)  # fmt: skip
+SUBSYSTEMS = [
+    Nvme(key="nvme0", address="0000:01:00.0", model="Z 9", firmware="1.0", transport="pcie"),
+    Disk(key="nvme0n1", size=4096, model="Z 9", controller="nvme0"),
+    Disk(key="nvme1n1", size=8192),
+    Nvme(key="nvme1", model="Z 9", transport="tcp"),
+    Nvme(key="nvme2", model="Z 9"),
+]
+NVME_V = """\
+Device   SN       MN                   FR       TxPort Address        Subsystem    Namespaces
+-------- -------- -------------------- -------- ------ -------------- ------------ ----------------
+nvme0    S000     SAMSUNG MZWLO3T8HCLS OPPA4B5Q pcie   0000:01:00.0   nvme-subsys0 nvme0n1
+"""
+CONTROLLERS: list[Fact] = [
+    Nvme(key="nvme0", address="0000:01:00.0", model="SAMSUNG MZWLO3T8HCLS", firmware="OPPA4B5Q", transport="pcie"),
+]
+TEXTS = [(DF, FILLED), (MOUNT, MOUNTED), (PROC_MOUNTS, MOUNTED), (MDSTAT, ARRAYS), (LSBLK, BLOCKS), (NVME, NAMESPACES),
+         (NVME_V, CONTROLLERS)]  # fmt: skip
 
 
 def said(family: ModuleType, text: str) -> list[Said]:
@@ -154,7 +179,8 @@ def test_sizes_for_people_are_rounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "facts"), [(BLOCKDEVICES, DEVICES), (NVME_JSON, [Disk(key="nvme1n1", model="Z 9", size=4096)])]
+    ("text", "facts"),
+    [(BLOCKDEVICES, DEVICES), (NVME_JSON, [Disk(key="nvme1n1", model="Z 9", size=4096)]), (NVME_2, SUBSYSTEMS)],
 )
 def test_json(text: str, facts: list[Fact]) -> None:
     assert begins(storage_json, text) == 0

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.agent.given import collect, tree
+from linkgauge.agent.given import collect, trees
 from linkgauge.agent.inputs import BadInput, given
 from linkgauge.agent.pipeline import look
-from linkgauge.models.facts import Event, Node, Setting
+from linkgauge.models.facts import Event, Net, Node, Pci, Setting
+from linkgauge.models.gpu_facts import Driver
 from linkgauge.models.site import Site
 from linkgauge.probes.entries import Link, Refused
 
@@ -97,6 +98,50 @@ def test_a_single_file_must_be_something(tmp_path: Path, name: str, content: byt
 
 
 def test_where_a_tree_stands() -> None:
-    assert tree({"a/sys/x": "", "a/proc/y": "", "b": ""}) == "a/"
-    assert tree({"sys/x": "", "proc/y": ""}) == ""
-    assert tree({"a/sys/x": "", "b/proc/y": ""}) is None
+    assert trees({"a/sys/x": "", "a/proc/y": "", "b": ""}) == ("a/",)
+    assert trees({"sys/x": "", "proc/y": ""}) == ("",)
+    assert trees({"a/sys/x": "", "b/proc/y": ""}) == ()
+
+
+SOS = {
+    "sos_commands/kernel/dmesg": XID,
+    "sos_commands/pci/lspci_-nnvv": "53:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)\n",
+    "sos_commands/networking/ethtool_eth0": "Settings for eth0:\n\tSpeed: 25000Mb/s\n",
+    "proc/cpuinfo": "processor\t: 0\n",
+    "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 2024\n",
+    "sys/class/net/eth0/flags": "0x1003\n",
+    "sys/module/nvidia/refcnt": "20\n",
+    "var/log/messages": "Nov 21 10:00:00 n1 kernel: NVRM: Xid (PCI:0000:53:00): 48, pid=1, An uncorrectable error\n",
+    "var/log/audit/audit.log": "type=LOGIN msg=audit(1): pid=1\n",
+}
+
+
+@pytest.mark.parametrize("packing", ["folder", "nested", "archive"])
+def test_a_sosreport(tmp_path: Path, packing: str) -> None:
+    """Logs in its tree are read too; those of other programs are no dumps that somebody should look at."""
+    head = "sosreport-n1-2026-11-21-abcdefg"
+    for name, text in SOS.items():
+        (tmp_path / "in" / head / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / head / name).write_text(text)
+    path = {"folder": tmp_path / "in" / head, "nested": tmp_path / "in"}.get(packing, tmp_path / f"{head}.tar.gz")
+    if packing == "archive":
+        path.write_bytes(packed({f"{head}/{name}": text for name, text in SOS.items()}))
+    source = given([str(path)])
+    case = look(source.host, source.readers, Site())
+    assert sorted(event.code for event in case.of(Event).values() if event.code) == [48, 79]
+    assert case.of(Net)["eth0"].speed == 25e9 / 8
+    assert case.of(Driver)["nvidia"].version == "550.54.15"
+    assert list(case.of(Pci)) == ["0000:53:00.0"]
+    assert [one for one in case.not_checked if one.what == "dump"] == []
+
+
+def test_files_beside_a_tree_and_a_second_machine(tmp_path: Path) -> None:
+    (tmp_path / "limits.txt").write_text(LIMITS)
+    (tmp_path / "a.tar.gz").write_bytes(packed({"a/sys/x": "1", "a/proc/y": "1", "a/dmesg": XID}))
+    (tmp_path / "b.tar.gz").write_bytes(packed({"b/sys/x": "1", "b/proc/y": "1", "b/dmesg": XID}))
+    source = given([str(tmp_path)])
+    case = look(source.host, source.readers, Site())
+    assert (len(case.of(Event)), list(case.of(Setting))) == (1, ["memlock"])
+    assert [(one.subject, one.why) for one in case.not_checked if one.what == "dump"] == [
+        ("b.tar.gz/b/", "the files of another machine than those below a.tar.gz/a/; one is judged at a time")
+    ]

@@ -42,6 +42,11 @@ def timed(size: int, algorithm: float, bus: float) -> str:
     return f"{size:12} {size // 4:12} float sum -1 {size / 1e6:8.1f} {algorithm:.2f} {bus:.2f} 0"
 
 
+def large(size: int, algorithm: float, bus: float) -> str:
+    """Numbers have six characters (getFloatStr of nccl-tests), and the time may stand behind them."""
+    return f"{size:12} {size // 4:12} float sum -1 1234.5 {algorithm:.1f} {bus:.0f} 0 2026-11-21 10:11:12"
+
+
 Row = Callable[[int, float, float], str]
 FORMS: tuple[tuple[str, Row], ...] = ((WIDE, wide), (OLD, old), (SHORT, short), (TIMED, timed))
 UNITS = "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)"
@@ -76,6 +81,12 @@ def test_forms_of_tables(heading: str, row: Row) -> None:
     """The bandwidths out of place, which stand first; the ranks from busbw over algbw."""
     text = table(heading, row)
     assert said(text) == bandwidths("all_reduce", 8, text, 4)
+
+
+def test_large_rates_and_the_time_of_each_row() -> None:
+    rows = ((8388608, 1024.5, 1792.0), (17179869184, 10000.5, 17500.0))
+    text = table(f"{TIMED} timestamp          ", large, rows)
+    assert said(text) == bandwidths("all_reduce", 8, text, 4, rows)
 
 
 @pytest.mark.parametrize("prefix", ["[1,0]<stdout>:", "[1,12]<stderr>: ", "0: ", "12:", "    ", "  [1,0]<stdout>:"])

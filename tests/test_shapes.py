@@ -29,6 +29,12 @@ from linkgauge.probes.dumps.shapes import loosened, shape
         (r"a\nb|c", "a|c"),
         (r"a(?:b|c\s{2}d|e){1,3}f|g", "a(?:b|c|e){1,3}|g"),
         (r"(?:(?:a\n)b)c", "(?:(?:a))"),
+        (r"(?:a\n)?b", "(?:a|b)"),
+        (r"(?:(?:a\n)?b|c)d|e", "(?:(?:a|b)|c)|e"),
+        (r"(?:(?:a\n){0,3}b)?c", "(?:(?:a|b)|c)"),
+        (r"(?:a\nb)*?c", "(?:a|c)"),
+        (r"x(?:a\n)?b(?:c\n)?d|e", "x(?:a|b(?:c|d))|e"),
+        ("(a)?b", "(a)?b"),
     ],
 )
 def test_loosened(expression: str, loose: str) -> None:

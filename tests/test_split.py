@@ -126,3 +126,11 @@ def test_no_line_is_lost_or_read_twice(some: list[str]) -> None:
 def test_any_text_is_cut_by_the_real_families(text: str) -> None:
     shown = "".join(part.text for _, part in split("f", text, 0.0, FAMILIES)).split()
     assert sorted(shown) == sorted(clean(text).split())  # logs that are woven into each other are read one by one
+
+
+def test_what_begins_an_output_on_two_lines() -> None:
+    """A line like its first one, with something else below, does not hide it."""
+    boxes = family("boxes", r"^(?:\{\s{0,9}\"box\"|Box 1\n\s+size)")
+    for text in ('{\n "other"\n}\n' * 5 + '{\n "box"\n}\n', "Box 1\nnone\nBox 1\n  size\n"):
+        found = [made for made, _ in split("f", text, 1.0, (FRUIT, boxes))]
+        assert found == [None, boxes], text

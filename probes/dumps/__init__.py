@@ -14,6 +14,7 @@ from ...models.said import NotChecked, Said
 from ..host import Host, Unreadable
 from . import (
     amd_smi,
+    bug_report,
     cpu_text,
     cuda_bandwidth,
     dcgm,
@@ -30,9 +31,12 @@ from . import (
     iperf,
     kernel_text,
     lspci,
+    lspci_records,
     lspci_tree,
     nccl,
+    nccl_json,
     nccl_topo,
+    net_json,
     net_tools,
     numactl,
     nvbandwidth,
@@ -50,6 +54,7 @@ from . import (
     storage_json,
     storage_text,
     stream,
+    superbench,
     sysfs_text,
 )
 from .part import Part
@@ -59,6 +64,7 @@ Source = Callable[[Host], Iterator[Said]]
 
 FAMILIES = (
     amd_smi,
+    bug_report,
     cpu_text,
     cuda_bandwidth,
     dcgm,
@@ -75,9 +81,12 @@ FAMILIES = (
     iperf,
     kernel_text,
     lspci,
+    lspci_records,
     lspci_tree,
     nccl,
+    nccl_json,
     nccl_topo,
+    net_json,
     net_tools,
     numactl,
     nvbandwidth,
@@ -95,6 +104,7 @@ FAMILIES = (
     storage_json,
     storage_text,
     stream,
+    superbench,
     sysfs_text,
 )
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")  # what an XML file has before its root

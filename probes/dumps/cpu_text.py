@@ -13,6 +13,7 @@ from .part import Part
 
 BEGIN = (
     r"^[ \t]*(?:Architecture:[ ]+(?:x86_64|aarch64|ppc64le|i686)[ \t]*$|CPU op-mode\(s\):|processor[ \t]*: [0-9]{1,5}$"
+    r"|\{\s{0,20}\"lscpu\"[ ]?:"  # with -J
     r"|# dmidecode [0-9]|Handle 0x[0-9A-F]{4}, DMI type [0-9])"
 )
 _ENTRY = re.compile(
@@ -22,6 +23,7 @@ _ENTRY = re.compile(
     r"(?::|[ \t]*:|[ \t]*$)[ \t]*([^\n]*)",
     re.MULTILINE,
 )
+_JSON = re.compile(r"\"field\"[ ]?:[ ]?\"([^\"\n]{1,80}?):?\",\s{0,40}\"data\"[ ]?:[ ]?\"([^\"\n]{0,4000})\"")
 # What lscpu calls hypervisors (sys-utils/lscpu-virt.c of util-linux), in the words of probes/node.py.
 _HYPERVISORS = {"KVM": "KVM", "Microsoft": "Microsoft Hyper-V", "Xen": "Xen", "VMware": "VMware"}
 # Of dmidecode: which entry of which structure is which field of the machine.
@@ -58,6 +60,9 @@ def read(part: Part) -> Iterator[Said]:
             node.setdefault("virtual", ("hypervisor" in value.split(), cite))
         else:
             summary.setdefault(name, (value, cite))
+    for line, found in part.matches(_JSON):
+        if _ENTRY.match(f"{found[1]}:") and found[1] not in ("Flags", "flags"):
+            summary.setdefault(found[1], (found[2].strip(), part.cite(line, f"{found[1]}: {found[2]}")))
     yield from _sockets(summary)
     yield from _processors(packages)
     yield from _nodes(summary)

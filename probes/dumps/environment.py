@@ -23,7 +23,7 @@ _NAMES = r"(?:R?NCCL|FI|UCX|CUDA|NVSHMEM|OMPI)_[A-Z0-9_]{1,60}"
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _FORMS = {
     "variable": rf"(?:(?:export|declare -x|-x|set -x) )?{_NAMES}={_VALUE}",
-    "driver": rf"(?:(?:nvidia|NVIDIA) )?[Dd]river(?: [Vv]ersion)?[:=]?[ ]{{1,8}}{_DOTTED}",
+    "driver": rf"(?:(?:[Nn]vidia|NVIDIA) )?[Dd]river(?: [Vv]ersion)?[:=]?[ ]{{1,8}}{_DOTTED}",
     "kernel": rf"[Kk]ernel(?: [Vv]ersion)?[:=]?[ ]{{1,8}}{_DOTTED}",
     "instance": r"[Ii]nstance(?:[ _-][Tt]ype)?[:=]?[ ]{1,8}[A-Za-z0-9]{1,20}[._][A-Za-z0-9._-]{1,60}[ \t]*$",
     "place": rf"(?:gpu|GPU)[ ]?[0-9]{{1,3}}[:=]?[ ]{{1,8}}{_ADDRESS}[ \t]*$",
@@ -34,6 +34,8 @@ _FORMS = {
     # What CUDA says on a machine whose NVSwitches nobody has set up, by who prints it: PyTorch, samples, any program.
     "unready": r"(?:/\S{1,300}: UserWarning: CUDA init|\w{0,20}Error: |CUDA |cuda[A-Z]\w{2,40} |-> )"
     r"[^\n]{0,400}?\bsystem not yet initialized",
+    # collect_env of PyTorch, and of vLLM: what it says of GPUs and processors is theirs who print it.
+    "collected": r"Collecting environment information\.\.\.|PyTorch version: [^\n]*|Versions of relevant libraries:$",
     "software": r"(?:cuda|nccl|ofed|os)(?: host)?[:=]?[ ]{1,8}[\w.-]{0,40}[ -]?v?[0-9]{1,4}\.[0-9][^\n]{0,80}$",
 }
 BEGIN = rf"^[ \t]*(?:{'|'.join(_FORMS.values())})"
@@ -51,7 +53,7 @@ def read(part: Part) -> Iterator[Said]:
         yield from _READERS[found.lastgroup or ""](text.strip(), cite)
 
 
-def _variable(text: str, cite: Evidence) -> Iterator[Fact]:
+def variable(text: str, cite: Evidence) -> Iterator[Fact]:
     """The variables that the catalog has a row for."""
     if found := _ASSIGNED.search(text):
         row = settings().get(found[1])
@@ -106,6 +108,6 @@ def _last(text: str) -> str:
 
 
 _READERS: Mapping[str, Callable[[str, Evidence], Iterator[Fact]]] = {
-    "variable": _variable, "driver": _driver, "kernel": _kernel, "instance": _instance, "place": _place,
-    "products": _products, "hang": _hang, "unready": _unready, "software": _nothing,
+    "variable": variable, "driver": _driver, "kernel": _kernel, "instance": _instance, "place": _place,
+    "products": _products, "hang": _hang, "unready": _unready, "software": _nothing, "collected": _nothing,
 }  # fmt: skip

@@ -19,11 +19,15 @@ from .part import Part
 
 BEGIN = (
     r"^(?:[ \t]{0,8}\{\s{0,20}\"fio version\"[ ]{0,2}:|\S[^\n]{0,80}: \(g=\d{1,4}\): rw=\w{1,20}, bs="
-    r"|Run status group \d{1,4} \(all jobs\):)"
+    r"|Run status group \d{1,4} \(all jobs\):|fio: this platform does not support |note: both iodepth >= 1 and synch)"
 )
+_WHOLE = re.compile(r"^[ \t]*\{\s{0,20}\"fio version\"", re.MULTILINE)  # messages may stand before it
 _JOB = re.compile(r"\S.*?: \(g=(\d{1,4})\): rw=\w+, bs=(?:\(R\) )?(\d{1,6})([KMG]i?)?B?-")
 _GROUP = re.compile(r"Run status group (\d{1,4}) \(all jobs\):\s*")
 _RATE = re.compile(r"\s*(READ|WRITE): bw=[0-9.]{1,12}[KMGT]?i?B/s \(([0-9.]{1,12})([kMGT]?)B/s\).*")
+# Of fio 2, which writes KB for KiB.
+_OLD_RATE = re.compile(r"\s*(READ|WRITE): io=[^,]{1,40}, aggrb=([0-9.]{1,12})([KMGT]?)B/s.*")
+_OLD_UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
 _DISK = re.compile(r"\s+([a-z][a-z0-9]{1,30}): ios=\d+/\d+.*")
 _UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZES = {"k": KIB, "m": MIB, "g": GIB}
@@ -31,7 +35,7 @@ _SIZES = {"k": KIB, "m": MIB, "g": GIB}
 
 def read(part: Part) -> Iterator[Said]:
     """The rates at which devices were read and written; none of runs that do not tell the device."""
-    yield from _read_json(part) if part.text.lstrip().startswith("{") else _read_text(part)
+    yield from _read_json(part) if _WHOLE.search(part.text) else _read_text(part)
 
 
 def _read_json(part: Part) -> Iterator[Said]:
@@ -104,6 +108,9 @@ def _read_text(part: Part) -> Iterator[Observation]:
         elif (rate := _RATE.fullmatch(line)) and rate[2].count(".") <= 1 and rate[2].strip("."):
             value = float(rate[2]) * _UNITS[rate[3]]
             seen.setdefault(group, []).append((rate[1].lower(), value, part.cite(number, line)))
+        elif (old := _OLD_RATE.fullmatch(line)) and old[2].count(".") <= 1 and old[2].strip("."):
+            value = float(old[2]) * _OLD_UNITS[old[3]]
+            seen.setdefault(group, []).append((old[1].lower(), value, part.cite(number, line)))
     if len(set(disks)) == 1:
         for group, rates in seen.items():
             for side, value, cite in rates:

@@ -28,7 +28,7 @@ _LINES = (
     r"|GPU index [0-9]{1,4} |IOMMU ?: (?:dis|en|Pass)|Nvidia Driver Info Status: |Found ACS enabled for switch "
     r"|Platform verification (?:succeeded|failed)"
 )
-BEGIN = rf"^[ \t]*(?:{_COMMAND}|{_RESULT}|(?:{_RULE}){{1,3}}{_HEADINGS}|{_RULE}(?:{_LINES})|{_LINES})"
+BEGIN = rf"^[ \t]*(?:{_COMMAND}|{_RESULT}|(?:{_RULE}){{1,3}}{_HEADINGS}|(?:{_RULE})?(?:{_LINES}))"
 _ASKED = re.compile(rf"\s*{_COMMAND}")
 _DISK = re.compile(r"\s-f\s+/dev/([a-z][a-z0-9]{1,30})(?!\S)")
 _OF_GPU = re.compile(r"\s-d\s+(\d{1,3})(?!\S)")

@@ -17,10 +17,8 @@ from .part import Part
 
 _END = r"(?:cpu|gpu\d{1,3})"
 BEGIN = rf"^(?:gpu-copy-bw[:/])?{_END}_(?:to|and)_{_END}_(?:read_|write_)?by_(?:sm|dma)(?:_under_numa\d{{1,3}})?[ \t:]"
-_LINE = re.compile(
-    rf"(?:gpu-copy-bw[:/])?({_END})_(to|and)_({_END})_(?:read_|write_)?by_(sm|dma)(?:_under_(numa\d{{1,3}}))?"
-    r"[ \t:]+([0-9]{1,5}\.[0-9]{1,6})[ \t]*"
-)
+_TAG = re.compile(rf"({_END})_(to|and)_({_END})_(?:read_|write_)?by_(sm|dma)(?:_under_(numa\d{{1,3}}))?")
+_LINE = re.compile(r"(?:gpu-copy-bw[:/])?(\w{1,80})[ \t:]+([0-9]{1,5}\.[0-9]{1,6})[ \t]*")
 _OPS = {"dma": "copy", "sm": "copy-sm"}
 
 
@@ -30,13 +28,19 @@ def read(part: Part) -> Iterator[Said]:
     yield from (*told, *unnamed(told))
 
 
+def flow(tag: str) -> Flow | None:
+    """What "cpu_to_gpu0_by_dma_under_numa1" is the rate of; None of copies inside a GPU, and of several at once."""
+    found = _TAG.fullmatch(tag)
+    if not found or found[1] == found[3]:
+        return None
+    host = found[5] or "host"
+    ends = (found[1] if found[1] != "cpu" else host, found[3] if found[3] != "cpu" else host)
+    return Flow(_OPS[found[4]], ends, beside=(ends[::-1],) if found[2] == "and" else ())
+
+
 def _rates(part: Part) -> Iterator[Observation]:
     for number, line in part.lines():
         row = _LINE.fullmatch(line)
-        if not row or row[1] == row[3] or not float(row[6]):
-            continue
-        host = row[5] or "host"
-        ends = (row[1] if row[1] != "cpu" else host, row[3] if row[3] != "cpu" else host)
-        both = row[2] == "and"
-        flow = Flow(_OPS[row[4]], ends, beside=(ends[::-1],) if both else ())
-        yield part.rate(flow, from_gigabytes(float(row[6]) / (2 if both else 1)), part.cite(number, line))
+        copied = flow(row[1]) if row and float(row[2]) else None
+        if row and copied:
+            yield part.rate(copied, from_gigabytes(float(row[2]) / (1 + len(copied.beside))), part.cite(number, line))

@@ -12,12 +12,13 @@ from .part import Part
 
 _LIMIT = r"(?:[0-9]{1,20}|unlimited)"
 _FORMS = {
-    "uname": r"Linux [A-Za-z0-9][\w.-]{0,252} [0-9]{1,2}\.[0-9]{1,3}[\w.+-]{0,80} #[0-9][^\n]*",
+    "uname": r"(?:uname: )?Linux [A-Za-z0-9][\w.-]{0,252} [0-9]{1,2}\.[0-9]{1,3}[\w.+-]{0,80} #[0-9][^\n]*",
     "release": r"(?:PRETTY_NAME|VERSION_CODENAME|ID_LIKE)=[^\n]*",
     "command": r"(?:Kernel command line: )?(?:BOOT_IMAGE=|root=(?:UUID=|LABEL=|/dev/))[^\n]*",
     "modules": r"Module[ ]{2,40}Size[ ]{1,8}Used by",
     "module": r"(?:nvidia(?:_[a-z]{2,8})?|nv_peer_mem|gdrdrv|mlx5_core|ib_core)[ ]+[0-9]{4,9}[ ]+-?[0-9]{1,4}(?!\S)",
     "shell": rf"(?:max locked memory|core file size|scheduling priority)[ ]+\([^()\n]{{2,20}}\)[ ]+{_LIMIT}$",
+    "listed": rf"-l:[ ]locked-in-memory size[ ]\((?:k?bytes)\)[ ]+{_LIMIT}$",  # ulimit -a of zsh
     "asked": rf"(?:\S{{0,40}}[$#%] )?(?:(?:mpirun|srun|docker) [^\n]{{0,80}}?)?ulimit (?:-[SH] ?)?-l[ \t]*\n{_LIMIT}$",
     # UCX, src/uct/ib/base/ib_log.c: what it adds where the limit is low.
     "ucx": r"(?:\[[^\]\n]{1,120}\][ ]{1,40})?\w{1,40}\.c:[0-9]{1,5}[ ]{1,4}UCX[ ]{1,4}ERROR[ ][^\n]{0,300}?"
@@ -40,7 +41,7 @@ def read(part: Part) -> Iterator[Said]:
 
 
 def _uname(text: str, cite: Evidence) -> Iterator[Fact]:
-    _, hostname, kernel, *_ = text.split()
+    _, hostname, kernel, *_ = text.removeprefix("uname: ").split()
     yield Node(key="node", hostname=hostname, kernel=kernel, cites={"hostname": cite, "kernel": cite})
 
 
@@ -68,7 +69,9 @@ def _module(text: str, cite: Evidence) -> Iterator[Fact]:
 
 def _shell(text: str, cite: Evidence) -> Iterator[Fact]:
     """Of ulimit -a: "max locked memory       (kbytes, -l) 64"."""
-    value, unit = text.rpartition(" ")[2], re.search(r"\((\w+), -l\)", text)
+    if "memory" not in text:
+        return
+    value, unit = text.rpartition(" ")[2], re.search(r"\((\w+)(?:, -l)?\)", text)
     if unit and unit[1] in _UNITS:
         yield _locked(value, _UNITS[unit[1]], cite)
 
@@ -102,6 +105,6 @@ def _nothing(text: str, cite: Evidence) -> Iterator[Fact]:
 
 
 _READERS: Mapping[str, Callable[[str, Evidence], Iterator[Fact]]] = {
-    "uname": _uname, "command": _command, "module": _module, "shell": _shell, "asked": _asked, "ucx": _ucx,
-    "process": _process,
+    "uname": _uname, "command": _command, "module": _module, "shell": _shell, "listed": _shell, "asked": _asked,
+    "ucx": _ucx, "process": _process,
 }  # fmt: skip

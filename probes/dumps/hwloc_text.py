@@ -19,7 +19,8 @@ BEGIN = (
     r"^Machine (?:L#0 )?\([^\n()]{1,400}(?:total|[KMG]B|\")[^\n]*\)[ \t]*$|^[ ]{2,8}(?:Package|Socket) L#[0-9]{1,4}\b"
 )
 _LINE = re.compile(
-    r"^( *)(Package|Socket|NUMANode|Group[01]?|Die|HostBridge|PCIBridge|PCI|Net|OpenFabrics|Block|GPU)\b([^\n]*)$"
+    r"^( *)(Package|Socket|NUMANode|Group[01]?|Die|HostBridge|PCIBridge|PCI|Net(?:work)?|OpenFabrics|Block|GPU)\b"
+    r"([^\n]*)$"
 )
 _PU = re.compile(r"\bPU L#\d{1,5} \(P#(\d{1,5})\)")
 _PHYSICAL = re.compile(r"P#(\d{1,5})")
@@ -142,7 +143,7 @@ def _address(above: list[_Place]) -> str | None:
 def _device(kind: str, name: str, address: str | None, cite: Evidence) -> Iterator[Said]:
     """What a driver made of a function."""
     cites = {"address": cite} if address else {}
-    if kind == "Net":
+    if kind in ("Net", "Network"):
         yield Net(key=name, address=address, cites=cites)
     elif kind == "OpenFabrics" and not name.startswith("dax"):
         yield Rdma(key=name, address=address, cites=cites)

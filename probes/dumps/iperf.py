@@ -19,7 +19,7 @@ from .part import Part
 _JSON = r'\{\s{0,20}"start":\s{0,20}\{\s{0,20}"connected":'
 BEGIN = (
     rf"^[ \t]*(?:{_JSON}|Connecting to host [\w.:%-]{{1,80}}, port [0-9]|"
-    r"-{20,}[ \t]*\nServer listening on [0-9]|Server listening on [0-9]|Accepted connection from |"
+    r"(?:-{20,}[ \t]*\n)?Server listening on [0-9]|Accepted connection from |"
     r"\[ ID\] Interval[ \t]+Transfer[ \t]+Bitrate)"
 )
 _BEGUN = re.compile(r"\s*(?:(?P<client>Connecting to host)|(?P<server>Accepted connection from))\b")

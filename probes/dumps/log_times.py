@@ -1,7 +1,7 @@
 """When a line of a kernel log was logged: the forms that dmesg, journalctl and syslog give the time in front of it.
 
 dmesg(1): seconds since boot, -T, --time-format iso, -H, -d, -x, -r; journalctl(1), -o short and its kin; rsyslog's
-traditional and ISO forms; records of /dev/kmsg.
+traditional and ISO forms, RFC 5424; records of /dev/kmsg.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from types import MappingProxyType
 _MONTHS = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAYS = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}"
-_KERNEL = r"[^\s:]{1,80} kernel: {1,2}"  # who logs, behind the host's name
+# Who logs, behind the host's name, and what busybox and some syslogs have between.
+_KERNEL = r"(?:[^\s:]{1,80} )?(?:[a-z0-9]{3,8}\.[a-z]{3,7} )?(?:kernel|vmunix)(?:\[[0-9]{1,3}\])?: {1,2}"
 _BOOT = r"\[ {0,8}[0-9]{1,8}\.[0-9]{6}(?: <[ 0-9.]{1,20}>)?\](?: ?\[ {0,8}[TC][0-9]{1,10}\])?"
 _ISO = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}"
 _FRACTION = r"(?:[.,][0-9]{1,9})?"
+_DELTA = r"(?: ?<[ 0-9.]{1,20}>)"  # since the line before: dmesg -d
+_FIELDS = r"\S{1,20} \S{1,32} (?:-|\[[^\]\n]{0,200}\]) (?:\ufeff)?"  # of RFC 5424, behind who logs
 _ZONE = r"(?:Z|[+-][0-9]{2}:?[0-9]{2})"
 
 # By clock: seconds since boot; a date with its zone; one without; one without a year; none. Each ends where the
@@ -25,16 +28,19 @@ _ZONE = r"(?:Z|[+-][0-9]{2}:?[0-9]{2})"
 FORMS: Mapping[str, str] = MappingProxyType({
     "record": r"[0-9]{1,4},[0-9]{1,20},[0-9]{1,15},[-c](?:,[^;\n]{0,80})?;",
     "boot": rf"{_BOOT} (?:{_KERNEL})?",
-    "zoned": rf"{_ISO}(?:,[0-9]{{6}}{_ZONE} |{_FRACTION}{_ZONE} {_KERNEL})|{_DAYS} {_ISO} (?:UTC|GMT) {_KERNEL}",
-    "dated": rf"\[{_DAYS} {_MONTHS} [ 0-9][0-9] {_CLOCK} [0-9]{{4}}\] |"
+    "zoned": rf"{_ISO}(?:,[0-9]{{6}}{_ZONE} |{_FRACTION}{_ZONE} {_KERNEL})|{_DAYS} {_ISO} (?:UTC|GMT) {_KERNEL}"
+    rf"|1 {_ISO}{_FRACTION}{_ZONE} \S{{1,80}} kernel {_FIELDS}|[0-9]{{9,10}}\.[0-9]{{6}} {_KERNEL}",
+    "dated": rf"\[{_DAYS} {_MONTHS} [ 0-9][0-9] {_CLOCK} [0-9]{{4}}{_DELTA}?\] |"
     rf"(?:{_DAYS} )?{_ISO}{_FRACTION}(?: [A-Z]{{3,5}})? {_KERNEL}",
     "yearless": rf"{_MONTHS} [ 0-9][0-9] {_CLOCK}{_FRACTION} {_KERNEL}",
-    "untimed": rf"\[ {{0,4}}\+[0-9]{{1,6}}\.[0-9]{{6}}\] |\[{_MONTHS} ?[ 0-9][0-9] [0-9]{{2}}:[0-9]{{2}}\] ",
+    "untimed": rf"\[{_DELTA}\] |\[ {{0,4}}\+[0-9]{{1,6}}\.[0-9]{{6}}\] |"
+    rf"\[{_MONTHS} ?[ 0-9][0-9] [0-9]{{2}}:[0-9]{{2}}\] ",
 })  # fmt: skip
 LEVEL = r"(?:<[0-9]{1,3}>|(?:kern|user|daemon|auth|syslog) {0,4}:[a-z]{3,7} {0,4}: )?"  # dmesg -r, -x
 _HEAD = re.compile(rf"[ \t]*{LEVEL}(?:" + "|".join(f"(?P<{name}>{form})" for name, form in FORMS.items()) + ")")
 _AGAIN = re.compile(rf"(?:{_BOOT} ?|kernel: )")  # seconds since boot behind syslog's time
 _SECONDS = re.compile(r"[0-9]{1,8}\.[0-9]{6}")
+_UNIX = re.compile(r"[0-9]{9,10}\.[0-9]{6}")  # -o short-unix
 _WHEN = re.compile(
     rf"(?P<date>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})[T ](?P<time>{_CLOCK})(?:[.,](?P<fraction>[0-9]{{1,6}})[0-9]{{0,3}})?"
     rf"(?P<zone>{_ZONE})?"
@@ -76,6 +82,8 @@ def _record(text: str) -> float | None:
 
 def _calendar(text: str) -> float | None:
     """Of a zone that is not told, as if it were UTC."""
+    if found := _UNIX.match(text):
+        return float(found[0])
     if found := _WHEN.search(text):
         moment = datetime.fromisoformat(f"{found['date']}T{found['time']}").replace(tzinfo=timezone.utc)
         zone = (found["zone"] or "Z").replace(":", "").replace("Z", "+0000")

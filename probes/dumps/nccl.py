@@ -21,8 +21,10 @@ _RANK = re.compile(
     r"#\s+Rank\s+(?P<rank>\d+)\b.*?\bon\s+(?P<host>\S+)\s+device\s+(?P<device>[0-9]{1,4})\s+"
     r"\[(?P<bus>[0-9a-fx:.]+)\]\s+(?P<name>\S.*)"
 )
-_NAME = re.compile(r"\b(all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|gather|scatter)_perf\b")
-_RATE = re.compile(r"[0-9]{1,6}\.[0-9]{2,4}")  # one with fewer digits is the end of a text that was cut
+NAME = re.compile(r"\b(all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|gather|scatter)_perf\b")
+# From 1000 on with one digit behind the point, then none (getFloatStr); a row that is cut has fewer cells than columns.
+_RATE = re.compile(r"[0-9]{1,3}\.[0-9]{2,4}|[0-9]{4,6}(?:\.[0-9]{1,4})?")
+_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}$")  # with -S 1, behind the last column
 _MOST_RANKS = 4096  # that two bandwidths of a few digits can tell
 
 
@@ -68,26 +70,28 @@ def _read_tables(part: Part) -> Iterator[Said]:
             host = host or rank["host"]
             if rank["host"] == host:
                 yield _gpu(rank, Evidence(where, plain))
-        if named := _NAME.search(plain):
+        if named := NAME.search(plain):
             op = named[1]
         if columns := _heading(plain):
             tables.append(_Table(columns, op, len(ranks)))
             op, ranks = None, set()
         elif tables and (row := _row(tables[-1].columns, plain)):
             tables[-1].rows.append((*row, Evidence(where, plain)))
-    names = set(_NAME.findall(part.text)) if tables else set[str]()
+    names = set(NAME.findall(part.text)) if tables else set[str]()
     for table in tables:
-        yield from _bandwidths(part, table, names.copy().pop() if len(names) == 1 else None)
+        yield from bandwidths(part, table.rows, table.op or (min(names) if len(names) == 1 else None), table.ranks)
 
 
-def _bandwidths(part: Part, table: _Table, op: str | None) -> Iterator[Observation]:
-    """The rows of a table; `op` is what it measured where nothing before it says so."""
-    if not table.rows:
+def bandwidths(
+    part: Part, rows: Sequence[tuple[int, float, float, Evidence]], op: str | None, ranks: int
+) -> Iterator[Observation]:
+    """Rows of size, algorithm and bus bandwidth in GB/s; `op` and `ranks` where somebody says them, else None and 0."""
+    if not rows:
         return
-    _, algorithm, bus, _ = max(table.rows, key=lambda row: row[0])
-    op, implied = _collective(table.op or op, algorithm, bus)
-    ends = tuple(f"rank{rank}" for rank in range(table.ranks or implied))
-    for size, _, bus, evidence in table.rows:
+    _, algorithm, bus, _ = max(rows, key=lambda row: row[0])
+    op, implied = _collective(op, algorithm, bus)
+    ends = tuple(f"rank{rank}" for rank in range(ranks or implied))
+    for size, _, bus, evidence in rows:
         yield part.rate(Flow(op, ends, size), from_gigabytes(bus), evidence, "bus_bandwidth")
 
 
@@ -96,14 +100,14 @@ def _plain(line: str) -> str:
 
 
 def _heading(line: str) -> list[str] | None:
-    words = line.lstrip("# ").split()
+    words = [word for word in line.lstrip("# ").split() if word != "timestamp"]
     known = words[:1] == ["size"] and {"algbw", "busbw"} <= set(words) and {"time", "cputime"} & set(words)
     return words if known else None
 
 
 def _row(columns: Sequence[str], line: str) -> tuple[int, float, float] | None:
     """Size in bytes, algorithm and bus bandwidth in GB/s of a line of the table; None for any other line."""
-    cells = line.split()
+    cells = _TIMESTAMP.sub("", line).split()
     size = cells[0].replace("_", "") if cells else ""
     if len(cells) != len(columns) or not re.fullmatch(r"[0-9]{1,18}", size) or not int(size):
         return None

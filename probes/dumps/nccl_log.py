@@ -23,9 +23,13 @@ _VERSION = re.compile(r"NCCL version (?P<version>\d+\.\d+(?:\.\d+)?)(?:\+(?:cuda
 _NETWORK = re.compile(r"Using network (?P<network>[^\n]+)")
 _RANK = re.compile(
     r"comm 0x[0-9a-f]+ rank (?P<rank>\d+) n[Rr]anks (?P<ranks>\d+) cudaDev (?P<cuda>\d+)"
-    r"(?: nvmlDev (?P<nvml>\d+))? busId (?P<bus>[0-9a-f]{4,12}) "
+    r"(?: nvmlDev (?P<nvml>\d+))?(?: busId (?P<bus>[0-9a-f]{4,12}))? "
 )
-_CHANNEL = re.compile(r"Channel \d+(?:/\d+)? ?: (\d+)\[\w+\] -> (\d+)\[\w+\](?: \[(?:send|receive)\])? via (\S+)")
+# Until 2.7 "Ring", and what is "SHM" now in words.
+_CHANNEL = re.compile(
+    r"(?:Channel|Ring) \d+(?:/\d+)? ?: (\d+)\[\w+\] -> (\d+)\[\w+\](?: \[(?:send|receive)\])? "
+    r"via (direct shared memory|\S+)"
+)
 _PORTS = re.compile(r"NET/IB ?: Using (?P<ports>[^\n]*)")
 _PORT = re.compile(r"\[\d+\](?P<device>[\w.-]+):(?P<port>\d+)/(?P<layer>IB|RoCE)\b")
 _DIRECT = re.compile(r"GPU Direct RDMA (?P<state>Enabled|Disabled) for HCA \d+ '(?P<device>[\w.-]+)")
@@ -117,7 +121,8 @@ def _ranks(log: _Log) -> Iterator[tuple[int, Gpu]]:
         first = first or host
         rank, number = _count(found["rank"]), _count(found["nvml"] or found["cuda"])
         if host == first and rank is not None and number is not None:
-            yield rank, Gpu(key=f"gpu{number}", address=_address(int(found["bus"], 16)), cites={"address": line})
+            address = _address(int(found["bus"], 16)) if found["bus"] else None
+            yield rank, Gpu(key=f"gpu{number}", address=address, cites={"address": line} if address else {})
 
 
 def _address(bus: int) -> str:
@@ -156,6 +161,7 @@ def _transports(log: _Log, gpus: dict[int, str]) -> Iterator[Transport]:
     known = {str(rank): key for rank, key in gpus.items()}
     for found in _CHANNEL.finditer(log.text):
         one, two, via = found.groups()
+        via = "SHM/direct" if " " in via else via
         if one in known and two in known and one != two and len(ways) < _MOST_PAIRS:
             pair = "-".join(sorted((known[one], known[two]), key=lambda name: int(name[3:])))
             several = ways.setdefault(pair, {})

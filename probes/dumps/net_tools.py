@@ -6,7 +6,7 @@ Addresses are not kept. `ethtool -S` and `ethtool -m` do not say which device th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,8 @@ _DEVICE = re.compile(
     rf"\s*[0-9]{{1,5}}: (?P<name>{_NAME})(?:@{_NAME})?: <(?P<flags>[A-Z0-9_,-]{{0,200}})> mtu (?P<mtu>[0-9]{{1,6}})\b"
 )
 _TYPE = re.compile(r"\s+link/(?P<type>[a-z]{2,20})\b")
-_TYPES = {"ether": "ethernet", "infiniband": "infiniband", "loopback": "loopback"}
+TYPES = {"ether": "ethernet", "infiniband": "infiniband", "loopback": "loopback"}
+_ASKED = re.compile(r"(?:^|/)ethtool_-i_([A-Za-z][\w-]{0,30})$")  # as sosreports name their files
 _COUNTS = re.compile(r"\s+(?P<way>[RT]X)(?: errors)?:\s+(?P<names>[a-z]+(?:\s+[a-z_]+)*)\s*")
 _KEPT = {"bytes": "bytes", "errors": "count"}
 _LISTS = {"Supported link modes": "max_speed", "Link partner advertised link modes": "partner_speed"}
@@ -49,11 +50,13 @@ class _Reading:
     device: str = ""
     listed: str = ""  # the field that a list of link modes is of, which goes on over several lines
     driver: str = ""
+    asked: str = ""  # the device that the file's name says was asked for with -i
 
 
 def read(part: Part) -> Iterator[Said]:
     """Network devices, and what `ip -s` counted of them."""
-    reading, counted = _Reading(), ""
+    named = _ASKED.search(part.file)
+    reading, counted = _Reading(asked=named[1] if named else ""), ""
     for number, line in part.lines():
         if counted and reading.device:
             yield from _counters(part, number, line, reading.device, counted)
@@ -82,12 +85,12 @@ def _read_line(reading: _Reading, line: str, where: Evidence) -> None:
         reading.fields.say(Net, reading.device, where)
     elif device := _DEVICE.match(line):
         reading.device = device["name"]
-        reading.fields.say(Net, reading.device, where, **_flags(device))
+        reading.fields.say(Net, reading.device, where, mtu=int(device["mtu"]), **flags(device["flags"].split(",")))
     elif found := _FIELD.fullmatch(line.strip()):
         reading.listed = _LISTS.get(found["name"], "")
         _field(reading, found["name"], found["value"], where)
     elif reading.device and (kind := _TYPE.match(line)):
-        reading.fields.say(Net, reading.device, where, link_type=_TYPES.get(kind["type"]))
+        reading.fields.say(Net, reading.device, where, link_type=TYPES.get(kind["type"]))
     if reading.listed and reading.device:
         _fastest(reading, line, where)
 
@@ -98,15 +101,16 @@ def _field(reading: _Reading, name: str, value: str, where: Evidence) -> None:
         reading.driver, reading.device = value, ""
     elif name == "bus-info" and reading.driver and _ADDRESS.fullmatch(value):
         reading.fields.say(Pci, value, where, driver=reading.driver)
+        if reading.asked:
+            reading.fields.say(Net, reading.asked, where, address=value, driver=reading.driver)
     elif reading.device:
         reading.fields.say(Net, reading.device, where, **_value(name, value))
 
 
-def _flags(device: re.Match[str]) -> Mapping[str, Any]:
-    """A device that is switched off does not say whether a cable is in."""
-    flags = device["flags"].split(",")
-    enabled = "UP" in flags
-    return {"enabled": enabled, "carrier": "LOWER_UP" in flags if enabled else None, "mtu": int(device["mtu"])}
+def flags(known: Collection[str]) -> dict[str, Any]:
+    """What its flags say of a device. One that is switched off does not say whether a cable is in."""
+    enabled = "UP" in known
+    return {"enabled": enabled, "carrier": "LOWER_UP" in known if enabled else None}
 
 
 def _value(name: str, value: str) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ from .part import Part
 
 BEGIN = (
     r"^[ \t]*(?:nvbandwidth Version: |Running (?:benchmark )?\w{1,80}_(?:memcpy|copy|latency)\w{0,40}\.[ \t]*$"
-    r"|memcpy (?:CE|SM) [CG]PU\(row\))"
+    r"|memcpy (?:CE|SM) [CG]PU\(row\)|Device [0-9]{1,4}: [^\n]{1,100} \([0-9a-f]{8}:[0-9a-f]{2}:[0-9a-f]{2}\)[ \t]*$)"
     r'|^\{\s{0,40}"nvbandwidth"\s*:'
 )
 _TEST = re.compile(r"\s*Running (?:benchmark )?(\w+)\.\s*")
@@ -38,7 +38,7 @@ _OPS = {"ce": "copy", "sm": "copy-sm"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class Table:
     """One matrix: the test that it is of, and what its heading says."""
 
     test: str | None
@@ -66,7 +66,7 @@ def _read_text(part: Part) -> Iterator[Said]:
         elif named := _TEST.fullmatch(line_text):
             test = named[1]
         elif heading := _MATRIX.fullmatch(line_text):
-            for flow, cell in _flows(_Table(test, heading[1], tuple(cells(lines, number + 1)))):
+            for flow, cell in flows(Table(test, heading[1], tuple(cells(lines, number + 1)))):
                 yield part.rate(flow, from_gigabytes(cell.value), part.cite(cell.line, lines[cell.line]))
 
 
@@ -83,10 +83,10 @@ def _read_json(part: Part) -> Iterator[Said]:
         yield Driver(key="nvidia", version=version, cites={"version": part.cite(0, f"Driver Version: {version}")})
     for one in tests if isinstance(tests, list) else ():
         if isinstance(one, dict) and isinstance(one.get("name"), str):
-            table = _Table(one["name"], str(one.get("bandwidth_description", "")), tuple(_json_cells(one)))
+            table = Table(one["name"], str(one.get("bandwidth_description", "")), tuple(_json_cells(one)))
             place = re.search(rf'"name"\s*:\s*"{re.escape(table.test or "")}"', part.text)
             line = part.text.count("\n", 0, place.start()) if place else 0
-            for flow, cell in _flows(table):
+            for flow, cell in flows(table):
                 shown = f"{table.test} [{cell.row}][{cell.column}]: {cell.value:g}"
                 yield part.rate(flow, from_gigabytes(cell.value), part.cite(line, shown))
 
@@ -99,7 +99,7 @@ def _json_cells(test: dict[str, Any]) -> Iterator[Cell]:
                 yield Cell(row, column, float(text), 0)
 
 
-def _flows(table: _Table) -> Iterator[tuple[Flow, Cell]]:
+def flows(table: Table) -> Iterator[tuple[Flow, Cell]]:
     """The copy that each number is the rate of; none of those of sums, of several nodes, and inside a GPU."""
     test = table.test or ""
     if host := _HOST_TEST.fullmatch(test):
@@ -112,20 +112,20 @@ def _flows(table: _Table) -> Iterator[tuple[Flow, Cell]]:
         yield from _host_flows(table, _OPS[heading[1].lower()], heading[2] == "->", False)
 
 
-def _host_flows(table: _Table, op: str, out: bool, both: bool) -> Iterator[tuple[Flow, Cell]]:
+def _host_flows(table: Table, op: str, out: bool, both: bool) -> Iterator[tuple[Flow, Cell]]:
     for cell in table.cells:
         ends = ("host", f"gpu{cell.column}") if out else (f"gpu{cell.column}", "host")
         yield Flow(op, ends, beside=(ends[::-1],) if both else ()), cell
 
 
-def _concurrent_flows(table: _Table, op: str, out: bool) -> Iterator[tuple[Flow, Cell]]:
+def _concurrent_flows(table: Table, op: str, out: bool) -> Iterator[tuple[Flow, Cell]]:
     """Of each GPU in turn, while all the others copy in the same direction."""
     every = [("host", f"gpu{cell.column}") if out else (f"gpu{cell.column}", "host") for cell in table.cells]
     for ends, cell in zip(every, table.cells, strict=True):
         yield Flow(op, ends, beside=tuple(other for other in every if other != ends)), cell
 
 
-def _peer_flows(table: _Table, op: str, write: bool, both: bool) -> Iterator[tuple[Flow, Cell]]:
+def _peer_flows(table: Table, op: str, write: bool, both: bool) -> Iterator[tuple[Flow, Cell]]:
     """Of two streams the first is what the row receives, the second what it sends (testcases_ce.cpp)."""
     stream = _STREAM.search(table.heading)
     if both and not stream:

@@ -1,27 +1,37 @@
-"""Tables of perftest (ib_write_bw, ib_read_bw, ib_send_bw and their *_lat): https://github.com/linux-rdma/perftest.
+"""perftest (ib_write_bw, ib_read_bw, ib_send_bw and their *_lat): its tables, and the JSON of --out_json.
+
+https://github.com/linux-rdma/perftest. The JSON does not tell the unit of its rates: messages per second do.
 
 The other end is another machine, or this one; which of both printed the table it does not say.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...models.said import Flow, NotChecked, Observation, Said
+from ...models.said import Evidence, Flow, NotChecked, Observation, Said
 from ...models.units import MIB, from_gigabits
+from .json_values import list_of, object_of
 from .part import Part
 
 _DASHES = r"-{40,}[ \t]*\n"
 _TITLE = r"(?:RDMA_(?:Write|Read)|Send)(?:[ _][A-Za-z_ ]{1,60})? Test"
+# Where two processes write into one file (a loopback), blocks begin anywhere.
+_HEADED = (
+    r"(?:ibv_wr\* API|CQ Moderation|Data ex\. method|rdma_cm QPs|Max inline data|PCIe relax order|Dual-port"
+    r"|Number of qps)[ \t]{1,8}: "
+)
 _HEADING = r"#bytes[ \t]+#iterations[ \t]"
 # Rules of dashes stand around each block: those before and after what is read belong to it.
 _TABLE = rf"{_HEADING}[^\n]*(?:(?:\n(?:[ \t]*[0-9][^\n]*|Conflicting CPU [^\n]*)?){{1,64}}\n-{{40,}}[ \t]*$)?"
-_FIRST = rf"[ \t]{{0,60}}(?:{_TITLE}[ \t]*$|local address: LID|{_TABLE})"
+_FIRST = rf"[ \t]{{0,60}}(?:{_TITLE}[ \t]*$|(?:local|remote) address: LID|{_HEADED}|{_TABLE})"
 BEGIN = (
-    r"^(?:\*{30,}[ \t]*\n\*[ ]Waiting for client|initializing CUDA[ \t]*$|Listing all CUDA devices in system|"
-    rf"{_DASHES}{_FIRST}|{_FIRST})"
+    r"^(?:[ ]?WARNING: BW peak won't be measured|de(?:allocating GPU buffer|stroying current CUDA Ctx)"
+    r"|[ \t]*\{\s{0,20}\"?test_info\"?[ ]?:|\*{30,}[ \t]*\n\*[ ]Waiting for client|initializing CUDA[ \t]*$|"
+    rf"Listing all CUDA devices in system|(?:{_DASHES}){{0,3}}{_FIRST})"
 )
 _TITLED = re.compile(
     r"\s*(?P<op>RDMA_Write|RDMA_Read|Send)\b(?P<two> [A-Za-z_ ]{0,40}Bidirectional)?[A-Za-z_ ]{0,40} Test\s*"
@@ -31,6 +41,9 @@ _GPU = re.compile(r"CUDA device (?P<number>[0-9]{1,3}): PCIe address is (?P<bus>
 _PICKED = re.compile(r"Picking device No\. (?P<number>[0-9]{1,3})\b")
 _COLUMN = re.compile(r"(?P<name>#?[\w.%]+(?: [a-z]+)?)(?:\[(?P<unit>[^\]]{1,12})\])?")
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
+_JSON = re.compile(r"^[ \t]*\{\s{0,20}\"test_info\"", re.MULTILINE)
+_NAMED = re.compile(r"(?:rdma_)?(?P<op>write|read|send)\b[a-z_ ]{0,60}")
+_FASTEST = 1e9  # bytes in a microsecond
 _OPS = {"RDMA_Write": "write", "RDMA_Read": "read", "Send": "send"}
 # What one of a unit is: perftest divides by 0x100000, whether it writes MB or MiB (src/perftest_resources.c).
 _UNITS = {"Gb/sec": from_gigabits(1), "MB/sec": float(MIB), "MiB/sec": float(MIB), "usec": 1e-6}
@@ -49,6 +62,7 @@ class _Test:
 
 def read(part: Part) -> Iterator[Said]:
     """The average rate, or the typical latency, of each size of message."""
+    yield from _documents(part)
     test, places, picked = _Test(), dict[str, str](), None
     for number, line in part.lines():
         if titled := _TITLED.fullmatch(line):
@@ -65,6 +79,34 @@ def read(part: Part) -> Iterator[Said]:
             yield from _nameless(part, number, test)
         elif test.columns and (flow := _flow(test)):
             yield from _row(part, number, line, test, flow)
+
+
+def _documents(part: Part) -> Iterator[Said]:
+    """Of each JSON text the rate: what it moved in a second."""
+    for line, begun in part.matches(_JSON):
+        try:
+            told, _ = json.JSONDecoder().raw_decode(part.text, part.text.index("{", begun.start()))
+        except (ValueError, RecursionError):
+            why = f"{part.where(line)}: no whole JSON text begins here: it was cut, or is none"
+            yield NotChecked(what="dump", subject=part.file, why=why)
+            return
+        info, results = object_of(object_of(told).get("test_info")), object_of(told).get("results")
+        titled = _NAMED.match(str(info.get("test")).lower())
+        device = info.get("Device", info.get("device"))
+        for one in map(object_of, list_of(results) or [results]):
+            size, rate = one.get("MsgSize"), one.get("MsgRate")
+            if not (titled and isinstance(device, str) and re.fullmatch(r"[\w.-]{1,64}", device)):
+                continue
+            test = _Test(op=titled["op"], both="bidirectional" in titled[0], device=device)
+            if (
+                isinstance(size, int)
+                and isinstance(rate, int | float)
+                and 0 < size * rate < _FASTEST
+                and (flow := _flow(test))
+            ):
+                value = size * rate * 1e6 / (2 if test.both else 1)
+                cite = Evidence(part.where(line), f"MsgSize {size}, MsgRate {rate:g}")
+                yield part.rate(Flow(flow.op, flow.ends, size, beside=flow.beside), value, cite)
 
 
 def _nameless(part: Part, number: int, test: _Test) -> Iterator[NotChecked]:

@@ -27,6 +27,7 @@ BEGIN = (
     rf"^[ \t]*(?:CA '{_NAME}'|Infiniband device '{_NAME}' port [0-9]|hca_id:[ \t]*\S|[0-9]{{1,3}} HCAs? found:|"
     r"phys_port_cnt:|active_width:|phys_state:[ \t]+[A-Z_]+ \(|GID\[ {0,2}[0-9]{1,5}\]:|"
     r"DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID\b|"
+    rf"[0-9]{{1,3}}: {_NAME}: node_type [a-z]|"
     rf"(?:[0-9]{{1,3}}/[0-9]{{1,3}}: |link ){_NAME}/[0-9]{{1,3}}:? (?:subnet_prefix [^\n]{{1,120}})?state [A-Z]+ "
     rf"physical_state |(?:{_ADDRESS} )?{_DRIVERS}\w{{1,60}} (?:\([^\n]{{1,160}} )?port [0-9]{{1,3}} "
     r"(?:\([A-Z]{1,9} {0,6}\) )?==> )"
@@ -51,6 +52,9 @@ _NETDEV = re.compile(
     r".{0,120}?\bfw (?P<firmware>[0-9.]{3,20}) )?port (?P<port>[0-9]{1,3}) "
     rf"(?:\((?P<state>[A-Z]{{1,9}}) {{0,6}}\) )?==> (?P<netdev>{_NAME}) \(\w+\)"
 )
+_DEVICE = re.compile(
+    rf"[0-9]{{1,3}}: (?P<device>{_NAME}): node_type (?:ca|rnic|usnic) fw (?P<firmware>[0-9.]{{1,20}})\b"
+)
 _LINK = re.compile(
     rf"(?:[0-9/]{{1,7}}: |link )?(?P<device>{_NAME})/(?P<port>[0-9]{{1,3}}):? "
     r"(?:subnet_prefix \S+ lid (?P<lid>[0-9]{1,5}) .{0,60})?"
@@ -61,7 +65,7 @@ _SPEED = re.compile(r"([0-9]{1,3}\.[0-9]) Gbps \([0-9]{1,4}\)")
 _WIDTH = re.compile(r"([0-9]{1,2})X \([0-9]{1,3}\)")
 # The words of ibstat and of ibv_devinfo (rdma-core, libibverbs/examples/devinfo.c) for those of sysfs.
 _STATES = {"INITIALIZING": "INIT", "INITIALIZE": "INIT"}
-_PHYSICAL = {
+PHYSICAL = {
     "LINK_UP": "LinkUp", "POLLING": "Polling", "DISABLED": "Disabled", "SLEEP": "Sleep",
     "PORT_CONFIGURATION_TRAINNING": "PortConfigurationTraining", "LINK_ERROR_RECOVERY": "LinkErrorRecovery",
 }  # fmt: skip
@@ -135,14 +139,17 @@ def _speed(fields: Fields, port: str, said: Mapping[str, str], where: Evidence) 
 
 
 def _row(fields: Fields, text: str, where: Evidence) -> None:
-    """A line of a tool that has a line for each port."""
+    """A line of a tool that has a line for each port, or device (rdma dev)."""
+    if found := _DEVICE.match(text):
+        fields.say(Rdma, found["device"], where, firmware=found["firmware"])
+        return
     if found := _NETDEV.match(text):
         device = found["device"]
         fields.say(Rdma, device, where, address=found["address"], hca_type=found["type"], firmware=found["firmware"])
     elif found := _LINK.match(text):
         physical = found["physical"]
         fields.say(Port, f"{found['device']}/{int(found['port'])}", where, lid=int(found["lid"] or 0) or None,
-                    physical_state=_PHYSICAL.get(physical, physical))  # fmt: skip
+                    physical_state=PHYSICAL.get(physical, physical))  # fmt: skip
     elif found := _SHOWN_GID.match(text):
         key = f"{found['device']}/{int(found['port'])}"
         _gid(fields, key, int(found["index"]), found["gid"], f"RoCE v{found['version']}", where)
@@ -152,7 +159,7 @@ def _row(fields: Fields, text: str, where: Evidence) -> None:
     fields.say(Rdma, found["device"], where)
     fields.say(Port, port, where, device=found["device"], netdev=known["netdev"])
     if known.get("state"):
-        fields.take(Port, port, where, "state", found["state"], _state)
+        fields.take(Port, port, where, "state", found["state"], port_state)
 
 
 def _gid(fields: Fields, port: str | None, index: int, gid: str, version: str | None, where: Evidence) -> None:
@@ -170,7 +177,7 @@ def _scope(gid: str) -> str:
     return "IPv4" if re.match(r"(?:::|(?:0{1,4}:){5})ffff:", gid) else "global"
 
 
-def _state(text: str) -> str | None:
+def port_state(text: str) -> str | None:
     """ "Active", "4: ACTIVE", "PORT_ACTIVE (4)" as sysfs has it: "ACTIVE"."""
     found = re.fullmatch(r"(?:[0-9]: )?(?:PORT_)?([A-Za-z]{2,12})(?: \([0-9]\))?", text)
     if not found:
@@ -183,7 +190,7 @@ def _physical_state(text: str) -> str | None:
     found = re.fullmatch(r"(?:[0-9]: )?([A-Za-z_ ]{2,40}?)(?: \([0-9]\))?", text)
     if not found:
         raise ValueError(f"{shown(text)} is not the state of a link")
-    return _PHYSICAL.get(found[1], found[1])
+    return PHYSICAL.get(found[1], found[1])
 
 
 def _rate(text: str) -> float | None:
@@ -214,8 +221,8 @@ _FIELDS: Mapping[str, tuple[Row, ...]] = {
     "fw_ver": ((Rdma, "firmware", word),),
     "board_id": ((Rdma, "board_id", word),),
     "vendor_id": ((Rdma, "driver", _driver),),
-    "State": ((Port, "state", _state),),
-    "state": ((Port, "state", _state),),
+    "State": ((Port, "state", port_state),),
+    "state": ((Port, "state", port_state),),
     "Physical state": ((Port, "physical_state", _physical_state),),
     "phys state": ((Port, "physical_state", _physical_state),),
     "phys_state": ((Port, "physical_state", _physical_state),),

@@ -27,25 +27,51 @@ class _Group:
     hidden: bool = False
     ended: bool = False
     cut: bool = False
+    open: int = 0  # further groups that end with this alternative
 
 
 def loosened(expression: str) -> str:
-    """The expression up to where it may leave the line, in which each digit may be any; without what is around."""
+    """The expression up to where it may leave the line, in which each digit may be any; without what is around.
+
+    Of what is optional and leaves the line, either it begins or what follows: two alternatives.
+    """
     written: list[str] = []
     groups = [_Group()]
     closed = _Group(hidden=True)  # what the token before has closed
-    for token in _TOKEN.findall(expression):
+    tokens = _TOKEN.findall(expression)
+    for token, following in zip(tokens, (*tokens[1:], ""), strict=True):
         if token.startswith("("):
             groups.append(_Group(hidden=groups[-1].hidden or groups[-1].ended or token[-1] in "=!"))
         group = groups[-1]
         group.ended = token != "|" and (group.ended or _may_leave(token))
         group.cut = group.cut or group.ended
-        counts_closed = token[0] in "?*+{" and not closed.hidden
-        if not group.hidden and (not group.ended or token == ")" or counts_closed):
+        if token in "|)":
+            written.append(")" * group.open)
+            group.open = 0
+        of_closed = token[0] in "?*+{" and not closed.hidden
+        if token == ")":
+            closed = groups.pop()
+            written += [] if closed.hidden else _closing(closed, groups[-1], following)
+            continue
+        if of_closed and closed.open:
+            continue  # how often the group comes, of which its alternative stands already
+        if not group.hidden and (not group.ended or of_closed):
             written.append(_loose(token))
-        closed = groups.pop() if token == ")" else _Group(hidden=True)
-        groups[-1].ended = groups[-1].ended or (not closed.hidden and closed.cut)
-    return "".join(written)
+        closed = _Group(hidden=True)
+    return "".join(written) + ")" * groups[0].open
+
+
+def _closing(closed: _Group, parent: _Group, following: str) -> list[str]:
+    """What stands for the end of a group. One that is cut ends its parent's alternative, unless it is optional."""
+    if not closed.cut:
+        return [")"]
+    parent.cut = True
+    if following[:1] in ("?", "*") or following.startswith("{0,"):
+        parent.open += 1
+        closed.open = 1
+        return ["|"]
+    parent.ended = True
+    return [")"]
 
 
 def _may_leave(token: str) -> bool:

@@ -21,7 +21,12 @@ _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
 _FAILED = (
     r"NVIDIA-SMI has failed because [^\n]{1,200}|Failed to initialize NVML: [^\n]{1,200}|No devices were found[. ]*"
 )
-BEGIN = rf"^[ \t]*(?:\|[ ]NVIDIA-SMI[ ][0-9]|NVIDIA-SMI version[ ]+:[ ]|\|=+\+=+\+=+\|[ \t]*$|(?:{_FAILED})|{_HANDLE})"
+_DATED = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}[ \t]*\n"  # above the table
+_EDGE = r"\+-{60,100}\+[ \t]*\n[ \t]*\|[ ]NVIDIA-SMI[ ]"
+BEGIN = (
+    rf"^[ \t]*(?:(?:{_DATED}[ \t]*)?{_EDGE}|\|[ ]NVIDIA-SMI[ ][0-9]|NVIDIA-SMI version[ ]+:[ ]|"
+    rf"\|=+\+=+\+=+\|[ \t]*$|(?:{_FAILED})|{_HANDLE})"
+)
 _VERSIONS = re.compile(
     r"(?:(?:Driver|DRIVER|KMD) [Vv]ersion|NVML (?:library )?version|CUDA (?:UMD )?Version)\s*: ?([0-9.]{1,20})"
 )

@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from types import ModuleType
 from typing import NamedTuple
 
+from . import other_hosts
+from .frames import first_block, unframed
 from .part import Part
 from .shapes import loosened, shape
 
@@ -25,39 +28,72 @@ _TOOLS = (
 )
 _WHO = r"(?:\([\w.-]+\)[ ]?)?(?:\[[^\]\n]{1,80}\]|[\w.-]+@[\w.-]+[^\n$#%]{0,80})"
 _BETWEEN = (
-    rf"^[ \t]*(?:```.*|~~~.*|={{8,}}.*|-{{20,}}[ \t]*|\#{{2,}} .*"
+    rf"^[ \t]*(?:```.*|~~~.*|={{8,}}.*|-{{20,}}[ \t]*|_{{20,}}[ \t]*|\#{{2,}} .*"
     rf"|{_WHO}[$#%] {_COMMAND}|[$%] {_COMMAND}|\# {_TOOLS})$"
 )
 _SEPARATOR = re.compile(_BETWEEN)
+_DEEPEST = 2  # a quoted journal of a container
+_SHORT, _FEW = 1 << 20, 2  # of texts that are longer, fewer ways are tried to read what is in no known form
 _MOST_SHAPES, _LONGEST = 50_000, 2_000  # that are remembered, and characters of one
 _BLOCK = 1 << 20  # characters whose shapes are made at once
 _NEVER = re.compile("(?!)")
+_ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " ", "&amp;": "&"}  # of a web page
+_ELEMENT = re.compile(r"<[a-z_]{2,40}[ >]")
+_VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
 
 
 def means_nothing(part: Part) -> bool:
-    """Whether it is lines between outputs alone, or without a word: the upper edge of a table."""
-    return all(not any(map(str.isalnum, line)) or _SEPARATOR.match(line) for _, line in part.lines())
+    """Whether it is lines between outputs alone, or without a word (the edge of a table), or variables."""
+    return all(
+        not any(map(str.isalnum, line)) or _SEPARATOR.match(line) or _VARIABLE.match(line) for _, line in part.lines()
+    )
 
 
 def clean(text: str) -> str:
-    """Without colour codes, carriage returns and zero bytes. Lines stay lines."""
+    """Without colour codes, carriage returns, zero bytes and what web pages put for characters. Lines stay lines."""
+    if "\xa0" in text or text.startswith("\ufeff"):
+        text = text.removeprefix("\ufeff").replace("\xa0", " ")
+    if ("&lt;" in text or "&gt;" in text) and not _ELEMENT.search(text):
+        for escape, character in _ESCAPES.items():
+            text = text.replace(escape, character)
     return _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
 
 
 def split(file: str, text: str, at: float, families: Sequence[ModuleType]) -> Iterator[tuple[ModuleType | None, Part]]:
     """The parts in order, each with its family; None: in no form that is known. `text` is cleaned first."""
-    plain = clean(text)
+    plain, others = first_block(clean(text))
+    yield from _cut(Part(file, 1, plain, at), tuple(families), _DEEPEST)
+    if others:
+        yield other_hosts, Part(file, 1, "\n".join(others), at)
+
+
+def _cut(whole: Part, families: tuple[ModuleType, ...], deep: int) -> Iterator[tuple[ModuleType | None, Part]]:
+    """The parts of a text that is clean."""
     logs: dict[ModuleType, list[_Stretch]] = {}
-    for stretch in _stretches(plain, families):
+    for stretch in _stretches(whole.text, families):
         if stretch.family and getattr(stretch.family, "LINES", False):
             logs.setdefault(stretch.family, []).append(stretch)
             continue
-        yield from _woven(file, plain, at, logs)
+        yield from _woven(whole, logs)
         logs = {}
-        if (piece := plain[stretch.begin : stretch.end]).strip():
-            yield stretch.family, Part(file, stretch.line + 1, piece, at)
-    yield from _woven(file, plain, at, logs)
+        piece = _part(whole, stretch.line, whole.text[stretch.begin : stretch.end])
+        if piece.text.strip():
+            yield from ((stretch.family, piece),) if stretch.family else _bared(piece, families, deep)
+    yield from _woven(whole, logs)
+
+
+def _bared(piece: Part, families: tuple[ModuleType, ...], deep: int) -> Iterator[tuple[ModuleType | None, Part]]:
+    """Lines in no form that is known: what is known of them without what stands around them."""
+    short = len(piece.text) < _SHORT
+    for text, others in islice(unframed(piece.text), None if short else _FEW) if deep else ():
+        inner = list(_cut(Part(piece.file, piece.first, text, piece.at), families, deep - 1 if short else 0))
+        if any(family for family, _ in inner):
+            yield from inner
+            if others:
+                yield other_hosts, Part(piece.file, piece.first, "\n".join(others), piece.at)
+            return
+    yield None, piece
 
 
 class _Stretch(NamedTuple):  # quick to make: logs that alternate have hundreds of thousands
@@ -79,12 +115,14 @@ def _stretches(text: str, families: Sequence[ModuleType]) -> Iterator[_Stretch]:
     yield _Stretch(last, begin, len(text), line)
 
 
-def _woven(
-    file: str, text: str, at: float, logs: Mapping[ModuleType, Sequence[_Stretch]]
-) -> Iterator[tuple[ModuleType, Part]]:
+def _woven(whole: Part, logs: Mapping[ModuleType, Sequence[_Stretch]]) -> Iterator[tuple[ModuleType, Part]]:
     """Logs that were written to one file at the same time: a part for each, where the lines of others are empty."""
     for family, stretches in logs.items():
-        yield family, Part(file, stretches[0].line + 1, "".join(_pieces(text, stretches)), at)
+        yield family, _part(whole, stretches[0].line, "".join(_pieces(whole.text, stretches)))
+
+
+def _part(whole: Part, line: int, text: str) -> Part:
+    return Part(whole.file, whole.first + line, text, whole.at)
 
 
 def _pieces(text: str, stretches: Sequence[_Stretch]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ...models.facts import Disk, Mount
+from ...models.facts import Disk, Mount, Nvme
 from ...models.said import Evidence, NotChecked, Said
 from ..mounts import is_store
 from .json_values import list_of, object_of
@@ -15,6 +15,7 @@ from .part import Part
 
 BEGIN = r"^[ \t]*\{\s{0,20}\"(?:blockdevices|Devices)\"[ ]{0,2}:\s{0,20}\["
 _NAME = re.compile(r"(?:/dev/)?([a-z][\w.!-]{1,40})")
+_FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _DEEPEST = 8  # disk, partition, array, volume ...
 
 
@@ -33,6 +34,7 @@ def read(part: Part) -> Iterator[Said]:
             yield from _block(one, None, cite, 0)
         for one in map(object_of, list_of(whole.get("Devices"))):
             yield from _nvme(one, cite)
+            yield from _controllers(one, cite)
     if part.text[end:].strip():
         line = part.where(part.text.count("\n", 0, end)).rpartition(":")[2]
         yield NotChecked(what="dump", subject=part.file, why=f"line {line}: what stands behind the JSON was not read")
@@ -72,6 +74,45 @@ def _nvme(one: dict[str, Any], cite: Evidence) -> Iterator[Said]:
         fields: dict[str, Any] = {"model": model, "size": _size(one.get("PhysicalSize"))}
         known = {field: value for field, value in fields.items() if value is not None}
         yield Disk(key=name[1], cites=dict.fromkeys(known, Evidence(cite.source, f"{name[1]} {model}")), **known)
+
+
+def _controllers(host: dict[str, Any], cite: Evidence) -> Iterator[Said]:
+    """Subsystems of nvme list (nvme-cli 2), or -v: controllers, and namespaces below them, or beside them if shared."""
+    for subsystem in map(object_of, list_of(host.get("Subsystems"))):
+        controllers = [object_of(one) for one in list_of(subsystem.get("Controllers"))]
+        only = _text(controllers[0].get("Controller")) if len(controllers) == 1 else None
+        yield from _namespaces(subsystem, only, controllers[0] if only else {}, cite)
+        for one in controllers:
+            name = _text(one.get("Controller"))
+            if not name or not re.fullmatch("nvme[0-9]{1,5}", name):
+                continue
+            fields: dict[str, Any] = {
+                "address": _address(one.get("Address")),
+                "model": _text(one.get("ModelNumber")),
+                "firmware": _text(one.get("Firmware")),
+                "transport": _text(one.get("Transport")),
+            }
+            known = {field: value for field, value in fields.items() if value is not None}
+            cited = Evidence(cite.source, f"{name} {known.get('model')}")
+            yield Nvme(key=name, cites=dict.fromkeys(known, cited), **known)
+            yield from _namespaces(one, name, one, cite)
+
+
+def _namespaces(above: dict[str, Any], controller: str | None, one: dict[str, Any], cite: Evidence) -> Iterator[Said]:
+    for namespace in map(object_of, list_of(above.get("Namespaces"))):
+        name = _NAME.fullmatch(_text(namespace.get("NameSpace")) or "")
+        if name:
+            fields: dict[str, Any] = {
+                "model": _text(one.get("ModelNumber")), "size": _size(namespace.get("PhysicalSize")),
+                "controller": controller,
+            }  # fmt: skip
+            known = {field: value for field, value in fields.items() if value is not None}
+            yield Disk(key=name[1], cites=dict.fromkeys(known, Evidence(cite.source, name[1])), **known)
+
+
+def _address(value: object) -> str | None:
+    """Of a controller in this machine."""
+    return value if isinstance(value, str) and _FUNCTION.fullmatch(value) else None
 
 
 def _text(value: object) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from ...models.facts import Array, Disk, Mount
+from ...models.facts import Array, Disk, Mount, Nvme
 from ...models.said import Evidence, Said
 from ...models.units import GIB, KIB, MIB
 from ..mounts import is_store
@@ -15,7 +15,9 @@ from .part import Part
 
 BEGIN = (
     r"^[ \t]*(?:Filesystem[ ]+(?:Type[ ]+)?(?:(?:1K|1M|1G|1024)-blocks|Size)[ ]+Used[ ]|NAME[ ]+MAJ:MIN[ ]+RM[ ]"
-    r"|Node[ ]{2,40}(?:Generic[ ]{2,40})?SN[ ]{2,40}Model[ ]|Personalities :(?: \[|$)|md[0-9_]{1,6} : (?:in)?active "
+    r"|Node[ ]{2,40}(?:Generic[ ]{2,40})?SN[ ]{2,40}Model[ ]|Subsystem[ ]{2,40}Subsystem-NQN[ ]|Device[ ]{2,40}"
+    r"(?:Cntlid[ ]{1,8})?SN[ ]{2,40}MN[ ]|NAME[ ]+(?:FSTYPE|ALIGNMENT|DISC-ALN|SIZE|TYPE|KNAME|MODEL|ROTA)[ ]|"
+    r"Personalities :(?: \[|$)|md[0-9_]{1,6} : (?:in)?active "
     r"|\S{1,200} on /\S{0,200} type [a-z0-9._]{1,30} \(r[wo]\b"
     r"|\S{1,200} /\S{0,200} [a-z0-9._]{1,30} r[wo](?:,\S*)? [0-9] [0-9]$)"
 )
@@ -33,6 +35,10 @@ _MEMBER = re.compile(r"(\S+)\[\d+\]((?:\([A-Z]\))*)")
 _BLOCKS = re.compile(r"[ \t]+\d+ blocks .*\[(\d{1,5})/(\d{1,5})\]")
 _LSBLK = re.compile(r"([ \t│├└─|`-]*)(\w[\w.!-]*)[ ]+\d+:\d+[ ]+[01][ ]+\S+[ ]+[01][ ]+(\w+)(?:[ ]+(/\S*))?[ \t]*$")
 _NVME = re.compile(r"[ \t]*/dev/(nvme\d{1,4}n\d{1,4})[ ]")
+_CONTROLLER = re.compile(
+    r"[ \t]*(?P<name>nvme\d{1,4})[ ]+(?:\d{1,5}[ ]+)?\S{1,20}[ ]+(?P<model>\S[^\n]{0,39}?)[ ]+(?P<firmware>\S{1,8})[ ]+"
+    r"(?P<transport>pcie|tcp|rdma|fc|loop)[ ]+(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])?"
+)
 _UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10, "P": GIB << 20}
 _BLOCK_SIZES = {"1K-blocks": KIB, "1024-blocks": KIB, "1M-blocks": MIB, "1G-blocks": GIB, "Size": 1}
 _LONGEST = 2000  # characters of a line
@@ -77,6 +83,8 @@ class _Reading:
             yield from self._block(found, cite)
         elif line.lstrip().startswith(("--", "/dev/nvme")):
             yield from self._nvme(line, cite)
+        elif found := _CONTROLLER.match(line):
+            yield _controller(found, cite)
 
     def _df(self, line: str, cite: _Cite) -> Iterator[Said]:
         if found := _DF.match(line.strip()):
@@ -130,6 +138,14 @@ class _Reading:
             model = line[begin:end].strip()
             if model and model.isprintable():
                 yield Disk(key=found[1], model=model, cites={"model": cite()})
+
+
+def _controller(found: re.Match[str], cite: _Cite) -> Nvme:
+    """A row of the controllers of nvme list -v."""
+    fields = {"model": found["model"].strip(), "firmware": found["firmware"], "transport": found["transport"]}
+    fields["address"] = found["address"] or ""
+    known: dict[str, Any] = {name: value for name, value in fields.items() if value and value.isprintable()}
+    return Nvme(key=found["name"], cites=dict.fromkeys(known, cite()), **known)
 
 
 def _mount(point: str, device: str, fstype: str | None, cite: _Cite, sizes: Mapping[str, Any]) -> Iterator[Said]:

@@ -21,7 +21,7 @@ _LINES = (
     r"|WARNING -- The above is only a rough guideline|Function[ ]{1,12}(?:Best Rate MB/s|Rate \(MB/s\))[ ]{1,8}Avg time"
     r"|Printing one line per active thread|Solution Validates: |Failed Validation on array "
 )
-BEGIN = rf"^[ \t]*(?:-{{20,}}[ \t]*\n[ \t]*(?:{_LINES})|{_LINES})"  # rules of dashes stand between the blocks
+BEGIN = rf"^[ \t]*(?:-{{20,}}[ \t]*\n[ \t]*)?(?:{_LINES})"  # rules of dashes stand between the blocks
 _BEGUN = re.compile(r"\s*STREAM version [$]Revision: .*")
 _ELSEWHERE = re.compile(r"\s*STREAM Benchmark implementation in .*")  # CUDA's: the memory of a GPU
 _WIDTH = re.compile(r"\s*This system uses (\d{1,3}) bytes per .*")

@@ -1,0 +1,95 @@
+"""What nccl-tests (-J) and rccl-tests (-x, as JSON) write into a file.
+
+https://github.com/NVIDIA/nccl-tests, src/util.cu; https://github.com/ROCm/rccl-tests, src/common.cu.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...models.gpu_facts import Gpu
+from ...models.said import Evidence, NotChecked, Said
+from . import environment, nccl
+from .json_values import list_of, object_of
+from .part import Part
+
+BEGIN = (
+    r"^[ \t]*(?:\{\s{0,20}\"version\":\s?[0-9]{1,3},\s{0,20}\"start_time\":"
+    r"|(?:\[\s{0,20})?\{\s{0,20}\"numCycle\":)"
+)
+_OPS = {
+    "AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter", "AlltoAll": "alltoall",
+    "Broadcast": "broadcast", "Reduce": "reduce", "Gather": "gather", "Scatter": "scatter", "SendRecv": "sendrecv",
+}  # fmt: skip
+_BUS = re.compile(r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?")
+_MOST = 1e6  # GB/s
+_MOST_RANKS = 100_000
+
+_Rows = list[tuple[int, float, float, Evidence]]
+
+
+def read(part: Part) -> Iterator[Said]:
+    """As of the tables: a GPU for each rank of the first host, the bus bandwidth of each size; and the variables."""
+    decoder, end, line = json.JSONDecoder(), 0, 0
+    records: dict[tuple[str, int], _Rows] = defaultdict(list)
+    while (begin := part.text.find("{", end)) >= 0:
+        line += part.text.count("\n", end, begin)
+        where = part.where(line)
+        try:
+            document, end = decoder.raw_decode(part.text, begin)
+        except (ValueError, RecursionError):
+            why = f"{where}: no whole JSON text begins here: it was cut, or is none"
+            yield NotChecked(what="dump", subject=part.file, why=why)
+            break
+        line += part.text.count("\n", begin, end)
+        if "numCycle" in document:
+            _record(records, document, where)
+        else:
+            yield from _run(part, document, where)
+    for (op, ranks), rows in records.items():
+        yield from nccl.bandwidths(part, rows, op, ranks)
+
+
+def _run(part: Part, run: Mapping[str, Any], where: str) -> Iterator[Said]:
+    """One run of nccl-tests: what it was called with, its GPUs, and its table (out of place)."""
+    for variable in list_of(run.get("env")):
+        if isinstance(variable, str):
+            yield from environment.variable(variable, Evidence(where, variable[:300]))
+    devices = [object_of(one) for one in list_of(object_of(run.get("config")).get("devices"))]
+    for one in devices:
+        if one.get("hostname") == devices[0].get("hostname"):
+            yield from _gpu(one, where)
+    named = next((found[1] for word in list_of(run.get("args"))[:1] if (found := nccl.NAME.search(str(word)))), None)
+    rows: _Rows = []
+    for one in map(object_of, list_of(run.get("results"))):
+        body = object_of(one.get("out_of_place"))
+        _add(rows, one.get("size"), body.get("alg_bw"), body.get("bus_bw"), where)
+    yield from nccl.bandwidths(part, rows, named, len(devices))
+
+
+def _gpu(device: Mapping[str, Any], where: str) -> Iterator[Gpu]:
+    number, name, bus = device.get("device"), device.get("device_info"), device.get("device_hex")
+    if isinstance(number, int) and 0 <= number < _MOST_RANKS and isinstance(name, str) and name.isprintable():
+        found = _BUS.fullmatch(bus) if isinstance(bus, str) else None
+        cite = Evidence(where, f"device {number} [{bus}] {name}"[:300])
+        address = f"{found[1]}{found[2] or '.0'}" if found else None
+        yield Gpu(key=f"gpu{number}", name=name.strip(), address=address, cites={"name": cite})
+
+
+def _record(records: dict[tuple[str, int], _Rows], one: Mapping[str, Any], where: str) -> None:
+    """One line of rccl-tests: a size, in place or not."""
+    op, ranks, inside = _OPS.get(str(one.get("name"))), one.get("ranks"), one.get("inPlace")
+    if op and isinstance(ranks, int) and 0 < ranks < _MOST_RANKS and not inside:
+        _add(records[op, ranks], one.get("size"), one.get("algBw"), one.get("busBw"), where)
+
+
+def _add(rows: _Rows, size: object, algorithm: object, bus: object, where: str) -> None:
+    """A row where all three are numbers; of sizes too small to measure the rate is 0, as in the tables."""
+    if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < 1 << 63:
+        return
+    if isinstance(algorithm, int | float) and isinstance(bus, int | float) and 0 <= bus < _MOST:
+        rows.append((size, float(algorithm), float(bus), Evidence(where, f"size {size}: busbw {bus:g}")))
