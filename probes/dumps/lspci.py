@@ -169,7 +169,7 @@ def _control(found: re.Match[str]) -> Mapping[str, Any]:
 
 
 def _switches(found: re.Match[str]) -> Mapping[str, Any]:
-    return {"acs": tuple(re.findall(r"(\w+)\+", found[0]))}
+    return {"acs": tuple(re.findall(r"\b(\w+)\+", found[0]))}
 
 
 def _number(field: str) -> _Parse:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ...models.gpu_facts import Gpu
 from ...models.said import Flow, Observation, Said
 
-# The numbers of the columns, behind nothing or behind what the rows and columns are ("D\D", "GPU").
-_HEADING = re.compile(r"\s*(?:D\\D|GPU|CPU)?((?:\s+[0-9]{1,3})+|[0-9]{1,3}(?:\s+[0-9]{1,3})*)\s*")
+_CORNERS = ("D\\D", "GPU", "CPU")  # what the rows and columns are, before the numbers of the columns
+_NUMBER = re.compile(r"[0-9]{1,3}")
 _ROW = re.compile(r"\s*([0-9]{1,3})((?:\s+(?:[0-9]+(?:\.[0-9]*)?|N/A|nan|-))+)\s*")
 _RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # one with fewer digits is the end of a text that was cut
 
@@ -27,10 +27,11 @@ class Cell:
 
 def cells(lines: Sequence[str], start: int) -> Iterator[Cell]:
     """The numbers of the matrix whose heading is the line `start`; zeros are what was not measured."""
-    heading = _HEADING.fullmatch(lines[start]) if start < len(lines) else None
-    if not heading:
+    heading = lines[start].split() if start < len(lines) else []
+    numbers = heading[1:] if heading[:1] and heading[0] in _CORNERS else heading
+    if not all(map(_NUMBER.fullmatch, numbers)):
         return
-    columns = [int(number) for number in heading[1].split()]
+    columns = [int(number) for number in numbers]
     for line in range(start + 1, len(lines)):
         row = _ROW.fullmatch(lines[line])
         if not row:

@@ -39,11 +39,11 @@ class _Table:
 # The first lines that nccl-tests print, the heading of a table, or a line of NCCL's log, which stands between the rows
 # where NCCL_DEBUG is set; launchers put the rank in front.
 _LOG = (" NCCL INFO ", " NCCL WARN ")
-_AHEAD = r"^[ \t]*(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)?[ \t]*"
+_AHEAD = r"^[ \t]*(?:(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)[ \t]*)?"
 BEGIN = (
     rf"{_AHEAD}\#[ ]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version"
     r"|[ ]{0,8}Rank[ ]+\d)"
-    rf"|{_AHEAD}\#?[ ]*size[ ]+(?:count[ ]|time[ ]).*\balgbw\b.*\bbusbw\b"
+    rf"|{_AHEAD}(?:\#[ ]*)?size[ ]+(?:count|time)[ ][^\n]{{0,300}}?\balgbw\b[^\n]{{0,100}}?\bbusbw\b"
     rf"|{nccl_log.BEGIN}"
 )
 
@@ -61,19 +61,19 @@ def _read_tables(part: Part) -> Iterator[Said]:
     for number, line in part.lines():
         if any(mark in line for mark in _LOG):
             continue
-        plain, where = _plain(line), part.where(number)
+        plain = _plain(line)
         if rank := _RANK.match(plain):
             ranks.add(rank["rank"])
             host = host or rank["host"]
             if rank["host"] == host:
-                yield _gpu(rank, Evidence(where, plain))
+                yield _gpu(rank, part.cite(number, plain))
         if named := _NAME.search(plain):
             op = named[1]
         if columns := _heading(plain):
             tables.append(_Table(columns, op, len(ranks)))
             op, ranks = None, set()
         elif tables and (row := _row(tables[-1].columns, plain)):
-            tables[-1].rows.append((*row, Evidence(where, plain)))
+            tables[-1].rows.append((*row, part.cite(number, plain)))
     names = set(_NAME.findall(part.text)) if tables else set[str]()
     for table in tables:
         yield from _bandwidths(part, table, names.copy().pop() if len(names) == 1 else None)

@@ -61,8 +61,8 @@ def _without_access(lines: list[str]) -> Iterator[tuple[int, int]]:
         if pair := _REFUSED.fullmatch(line):
             yield int(pair[1]), int(pair[2])
         elif _CONNECTED.fullmatch(line):
-            for below in lines[number + 2 :]:
-                if not (row := _ROW.fullmatch(below)):
+            for place in range(number + 2, len(lines)):
+                if not (row := _ROW.fullmatch(lines[place])):
                     break
                 yield from ((int(row[1]), column) for column, able in enumerate(row[2].split()) if able == "0")
 
