@@ -176,6 +176,7 @@ H2D = {
     "bandwidth_matrix": [["55.6123", "N/A"]], "name": "host_to_device_memcpy_ce", "status": "Passed", "sum": 55.6,
 }  # fmt: skip
 WAIVED = {"name": "device_to_device_memcpy_read_ce", "status": "Waived"}
+SAMPLES = (TEXT, document(H2D, WAIVED))
 
 
 def test_json() -> None:
