@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...models.gpu_facts import Gpu
-from ...models.said import Evidence, Flow, Observation, Said
+from ...models.said import Evidence, Flow, NotChecked, Observation, Said
 from ...models.units import from_gigabytes
 from . import nccl_log
 from .part import Part
@@ -74,6 +74,8 @@ def _read_tables(part: Part) -> Iterator[Said]:
             op, ranks = None, set()
         elif tables and (row := _row(tables[-1].columns, plain)):
             tables[-1].rows.append((*row, part.cite(number, plain)))
+    if tables:
+        yield from _end(part, tables[-1])
     names = set(_NAME.findall(part.text)) if tables else set[str]()
     for table in tables:
         yield from _bandwidths(part, table, names.copy().pop() if len(names) == 1 else None)
@@ -88,6 +90,14 @@ def _bandwidths(part: Part, table: _Table, op: str | None) -> Iterator[Observati
     ends = tuple(f"rank{rank}" for rank in range(table.ranks or implied))
     for size, _, bus, evidence in table.rows:
         yield part.rate(Flow(op, ends, size), from_gigabytes(bus), evidence, "bus_bandwidth")
+
+
+def _end(part: Part, table: _Table) -> Iterator[NotChecked]:
+    """Whether the text ends in a row: of what follows a table nothing begins with so many numbers."""
+    whole = part.text.rstrip()
+    cells = _plain(whole[whole.rfind("\n") + 1 :]).split()
+    if table.rows and 1 < len(cells) < len(table.columns) and cells[0].isdecimal() and cells[1].isdecimal():
+        yield part.cut(whole.count("\n"), f"after {len(cells)} of {len(table.columns)} columns")
 
 
 def _plain(line: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from ...models.gpu_facts import Driver, Gpu
 from ...models.said import Flow, NotChecked, Said
 from ...models.units import from_gigabytes
-from .matrix import Cell, cells, unnamed
+from .matrix import Cell, broken_off, cells, unnamed
 from .part import Part
 
 BEGIN = (
@@ -68,6 +68,8 @@ def _read_text(part: Part) -> Iterator[Said]:
         elif heading := _MATRIX.fullmatch(line_text):
             for flow, cell in _flows(_Table(test, heading[1], tuple(cells(lines, number + 1)))):
                 yield part.rate(flow, from_gigabytes(cell.value), part.cite(cell.line, lines[cell.line]))
+            if end := broken_off(lines, number + 1, square=(test or "").startswith("device_to_device")):
+                yield part.cut(*end)
 
 
 def _read_json(part: Part) -> Iterator[Said]:

@@ -41,6 +41,7 @@ def read(part: Part) -> Iterator[Said]:
             cells = [cell.strip() for cell in line.split(",")[: _MOST_COLUMNS + 1]]
             if number == len(lines) - 1 and 2 < len(cells) < len(columns):
                 cells.pop()
+                yield part.cut(number, f"after {len(cells)} of {len(columns)} columns")
             elif len(cells) != len(columns):
                 columns = []  # the table is over
             if columns and not _PER_PROCESS & set(columns):

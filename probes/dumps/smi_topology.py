@@ -85,6 +85,20 @@ def read(part: Part) -> Iterator[Said]:
         for name, row in matrix.rows.items():
             yield from _gpu(matrix, name, row)
         yield from _pairs(matrix)
+    if matrices:
+        yield from _end(part, matrices[-1])
+
+
+def _end(part: Part, matrix: _Matrix) -> Iterator[NotChecked]:
+    """Whether the text ends in the last matrix: a row is short, or GPUs have columns and no rows."""
+    whole = part.text.rstrip()
+    number, last = whole.count("\n"), whole[whole.rfind("\n") + 1 :]
+    begun = _ROW.match(f"{last} ")
+    rows = sum(bool(_GPU.fullmatch(column)) for column in matrix.columns)
+    if begun and len(last.split()) - 1 < len(matrix.columns):
+        yield part.cut(number, f"within the row of {begun[1]}")
+    elif (begun or _HEAD.match(last)) and len(matrix.rows) < rows:
+        yield part.cut(number, f"after the rows of {len(matrix.rows)} of {rows} GPUs")
 
 
 def _by_name(file: str) -> str | None:
