@@ -119,7 +119,8 @@ def guided(name: str, seconds: int, seed: int, save: Path) -> Outcome:
     runs = [int(line.rsplit(maxsplit=1)[1]) for line in done.stderr.splitlines() if "number_of_executed_units" in line]
     outcome = Outcome(name, inputs=sum(runs), seconds=float(seconds))
     if done.returncode:
-        outcome.failures.append((done.stderr[-3000:], b""))
+        told = done.stdout + done.stderr
+        outcome.failures.append((told[max(0, told.find("Uncaught Python exception")) :][:2000], b""))
     return outcome
 
 
