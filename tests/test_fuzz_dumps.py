@@ -10,7 +10,17 @@ from types import ModuleType
 import pytest
 
 from linkgauge.models.said import Evidence, NotChecked
-from linkgauge.probes.dumps import ib_fabric, lspci, nccl, nvbandwidth, p2p_bandwidth, recognise, smi_csv, smi_table
+from linkgauge.probes.dumps import (
+    ib_fabric,
+    lspci,
+    nccl,
+    nvbandwidth,
+    p2p_bandwidth,
+    recognise,
+    smi_csv,
+    smi_table,
+    smi_topology,
+)
 from linkgauge.probes.dumps.part import Part
 from linkgauge.probes.dumps.storage_json import read as read_json
 
@@ -44,6 +54,7 @@ def test_inputs_are_made_of_their_number_and_the_seed_alone() -> None:
         (p2p_bandwidth, f"Unidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n{BLANKS}x"),
         (smi_csv, f"index, name, uuid{BLANKS}x"),
         (smi_table, f"| NVIDIA-SMI 535.86\n| 0 a{BLANKS}x"),
+        (smi_topology, "\t" + "GPU0\t" * 50_000 + "\nGPU0\t" + " X \t" * 50_000),
         (ib_fabric, f"CA: x:\n{BLANKS}x"),
         (lspci, "00:00.0 Host bridge: x\n\tACSCtl:\t" + "a+ " * 6 + "a" * 200_000 + "-"),
     ],

@@ -38,6 +38,7 @@ _GPU = re.compile(r"GPU[0-9]{1,3}")
 _NVLINKS = re.compile(r"NV([0-9]{1,2})")
 _MOST_LINKS = (18, 36)  # of a GPU: until Blackwell, and NVML_NVLINK_MAX_LINKS
 _FEWEST = 2  # GPUs whose NVLinks lead to switches, before one without any is said to have lost them
+_MOST_COLUMNS = 128  # GPUs and NICs: pairs are as many as their square
 _SOC = "SOC"  # what drivers before 384 call SYS
 _ALLOWED = {
     "OK": P2P[0], "CNS": P2P[1], "GNS": P2P[2], "TNS": P2P[3], "DR": P2P[4], "NS": P2P[5], "U": P2P[6],
@@ -78,7 +79,8 @@ def read(part: Part) -> Iterator[Said]:
             ability = _ABILITIES.get(asked[1][0])  # "r", and what wrappers name: "rw"
         if _HEAD.match(line):
             before, found, _ = line.partition(_AFFINITIES[0])
-            matrices.append(_Matrix(before.split(), sum(name in line for name in _AFFINITIES) if found else 0, ability))
+            columns = before.split()[:_MOST_COLUMNS]
+            matrices.append(_Matrix(columns, sum(name in line for name in _AFFINITIES) if found else 0, ability))
         elif matrices and (begun := _ROW.match(line)):
             matrices[-1].rows.setdefault(begun[1], _row(matrices[-1], line, part.cite(number, line)))
     for matrix in matrices:
