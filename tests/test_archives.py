@@ -141,7 +141,10 @@ def test_a_path_to_nowhere(name: str) -> None:
 
 def test_an_entry_of_a_zip_without_a_name() -> None:
     """Names end at a zero byte; there is nothing to call it."""
-    assert unpack("x", zipped({"Q": b"x", "good": b"y"}).replace(b"Q", b"\0")) == {"good": "y"}
+    content = zipped({"Q": b"x", "good": b"y"}).replace(b"Q", b"\0")
+    assert unpack("x", content) == {"good": "y"}
+    place = content.index(b"PK\x01\x02") + 8  # its flags: encrypted
+    assert unpack("x", content[:place] + b"\1" + content[place + 1 :]) == {"good": "y"}
 
 
 def test_of_an_archive_that_was_cut_the_beginning_is_read() -> None:

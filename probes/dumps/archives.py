@@ -135,7 +135,7 @@ def _of_zip(content: bytes) -> Iterator[tuple[str, bytes | Link]]:
     _counted(content.count(_ENTRY_OF_ZIP))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for info in archive.infolist():
-            if not info.filename.endswith("/"):
+            if info.filename and not info.filename.endswith("/"):  # zipfile breaks at a name that is empty
                 with archive.open(info) as file:
                     yield _opened(info.filename, _whole(file))
 
