@@ -62,7 +62,7 @@ _OURS = {
     "user": re.compile("some-user-[0-9]+"), "program": re.compile("some-program-[0-9]+"),
 }  # fmt: skip
 
-_BETWEEN_SERVERS = re.compile(r"(\[.*\]|[,:@/])")
+_BETWEEN_SERVERS = re.compile(r"(\[[^\[\]]*\]|[,:@/])")
 _NO_SERVER = re.compile(r"\[.*\]|(?:tcp|o2ib|gni|kfi)[0-9]*")
 
 

@@ -6,7 +6,6 @@ reading, and so do nesting and numbers that no machine has. What stands before t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from xml.parsers import expat
@@ -14,7 +13,6 @@ from xml.parsers import expat
 from ..models.said import Evidence, NotChecked
 
 _DEEPEST, _MOST = 64, 5_000  # elements; NCCL takes 256 of each of the 18 hosts of a rack
-_NEWLINE = re.compile(r"\r\n|\r|\n")  # as expat counts lines
 _LONGEST = 200  # characters of a line that is cited
 
 
@@ -46,7 +44,8 @@ def elements(name: str, text: str, first: int = 1, most: int = _MOST) -> Iterato
 
 def _parse(name: str, text: str, before: int, found: list[Element], most: int) -> str | None:
     """Append the elements to `found`; why it ended before the end of the text, or None."""
-    lines = _NEWLINE.split(text)
+    text = text.replace("\r\n", "\n").replace("\r", " ")  # which expat counts as a line, and nothing else does
+    lines = text.split("\n")
     open_now: list[Element] = []
     parser = expat.ParserCreate("utf-8")
 

@@ -96,6 +96,57 @@ def test_too_many_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         unpack("x", tar({f"f{n}": b"" for n in range(6)}))
 
 
+def header(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, size
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("kind", [tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.REGTYPE])
+def test_too_many_entries_are_refused_whatever_they_are(kind: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders, devices, the same file again and again: nothing is kept of them, and they take time and memory."""
+    monkeypatch.setattr(archives, "MOST_FILES", 5)
+    with pytest.raises(ValueError, match="holds more than 25 entries"):
+        unpack("x", gzip.compress(header("x", kind) * 30))
+
+
+def test_too_many_entries_of_a_zip_are_refused_before_they_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MOST_FILES", 5)
+    with pytest.raises(ValueError, match="holds more than 25 entries"):
+        unpack("x", zipped({f"folder{n}/": b"" for n in range(30)}))
+
+
+@pytest.mark.parametrize("kind", [b"Z", tarfile.REGTYPE])
+def test_a_header_that_claims_a_petabyte(kind: bytes) -> None:
+    """It would be skipped read by read, in hours."""
+    content = header("first") + header("x", kind, 10**15) + bytes(1024)
+    entries = unpack("x", content)
+    assert entries["first"] == ""
+    assert isinstance(entries["where the archive breaks off"], Refused)
+
+
+def test_names_of_files_that_unpack_to_much_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A header of PAX is kept whole, however long it says it is."""
+    monkeypatch.setattr(archives, "MOST_BYTES", 1 << 20)
+    content = header("x", tarfile.XHDTYPE, 5 << 20) + bytes(5 << 20)
+    with pytest.raises(ValueError, match="unpacks to more than 1 MB"):
+        unpack("x", gzip.compress(content))
+
+
+@pytest.mark.parametrize("name", ["..", "/", "/.."])
+def test_a_path_to_nowhere(name: str) -> None:
+    (entry,) = unpack("x", tar({name: b"x"})).items()
+    assert entry == ("a path to nowhere", Refused(None, f"its path in the archive leads out of it: {name}"))
+
+
+def test_an_entry_of_a_zip_without_a_name() -> None:
+    """Names end at a zero byte; there is nothing to call it."""
+    content = zipped({"Q": b"x", "good": b"y"}).replace(b"Q", b"\0")
+    assert unpack("x", content) == {"good": "y"}
+    place = content.index(b"PK\x01\x02") + 8  # its flags: encrypted
+    assert unpack("x", content[:place] + b"\1" + content[place + 1 :]) == {"good": "y"}
+
+
 def test_of_an_archive_that_was_cut_the_beginning_is_read() -> None:
     many = {f"f{n}": bytes([65 + n % 26]) * 5000 for n in range(50)}
     content = tar(many)

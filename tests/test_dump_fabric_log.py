@@ -125,6 +125,7 @@ def test_state_of_the_fabric_in_json() -> None:
 
 
 WHOLE = (BEGUN, STARTED, OWN.format("ERROR", ERROR.format("fatal", 20034, "fid 0")), MISMATCH, EXITED)
+SAMPLES = ("\n".join(WHOLE),)
 
 
 def test_cut_at_every_line() -> None:

@@ -82,6 +82,9 @@ def document(*jobs: dict[str, Any], filename: str = "/dev/nvme0n1", disks: tuple
     return json.dumps(run, indent=2, separators=(",", " : "))
 
 
+SAMPLES = (TEXT, document(job(0, 3000), job(1, 40, 60, bs="4k")))
+
+
 def cite(text: str) -> Evidence:
     return Evidence("log:1", text)
 

@@ -26,6 +26,7 @@ ROWS = [
     ("gpu0_and_gpu1_write_by_dma 531.0", Flow("copy", ("gpu0", "gpu1"), beside=(("gpu1", "gpu0"),)), 265.5e9),
 ]
 SKIPPED = ["gpu0_to_gpu0_by_sm 682.667", "gpu_all_to_gpu0_write_by_sm 56.2", "gpu0_to_gpu1_write_by_dma 0.0"]
+SAMPLES = ("\n".join([*(row[0] for row in ROWS), *SKIPPED]),)
 
 
 def said(text: str) -> list[Said]:

@@ -101,6 +101,7 @@ def as_json(**end: object) -> str:
 
 
 SENT, RECEIVED = {"bits_per_second": 9.5e9}, {"bits_per_second": 9.25e9}
+SAMPLES = (ONE + SUMS, as_json(sum_sent=SENT, sum_received=RECEIVED))
 
 
 def test_json() -> None:

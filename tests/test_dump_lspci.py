@@ -126,6 +126,13 @@ def test_what_a_cut_text_says_stays_true(end: int) -> None:
         assert told == {name: getattr(whole, name) for name in told}
 
 
+@pytest.mark.parametrize("speed", ["1.2.3", ".", "16.", "9" * 400, "\u0661.\u0662.\u0663"])
+def test_a_speed_that_is_no_number(speed: str) -> None:
+    text = f"41:00.0 3D controller: NVIDIA Corporation Device 2330\n\t\tLnkSta:\tSpeed {speed}GT/s, Width x16, TrErr-\n"
+    assert functions(text)[BUS].speed is None
+    assert functions(text.replace("LnkSta", "LnkCap"))[BUS].max_speed is None
+
+
 def test_a_number_that_may_be_cut_is_not_read() -> None:
     """ "Width x1" at the end of a text may have been x16."""
     text = "41:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)\n\t\tLnkSta:\tSpeed 32GT/s, Width x1"

@@ -28,6 +28,9 @@ RDMA: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+SAMPLES = (json.dumps(IP), json.dumps(RDMA, indent=4))
+
+
 def read(text: str) -> list[Said]:
     assert recognise(text)
     return list(net_json.read(Part("f", 1, text, AT)))

@@ -140,7 +140,7 @@ def test_a_whole_run() -> None:
 def test_cut_at_any_place_it_says_no_other_things() -> None:
     for end in range(len(TEXT)):
         for one in nvbandwidth.read(Part("log", 1, TEXT[:end], AT)):
-            if not isinstance(one, Driver):
+            if not isinstance(one, Driver | NotChecked):
                 about = [(w.about, w.value) for w in WHOLE if isinstance(w, Observation)]
                 assert isinstance(one, Gpu) or (isinstance(one, Observation) and (one.about, one.value) in about) or (
                     isinstance(one, Observation) and one.about in [Flow(f.op, f.ends, beside=()) for _, f, _ in FLOWS]
@@ -177,6 +177,7 @@ H2D = {
     "bandwidth_matrix": [["55.6123", "N/A"]], "name": "host_to_device_memcpy_ce", "status": "Passed", "sum": 55.6,
 }  # fmt: skip
 WAIVED = {"name": "device_to_device_memcpy_read_ce", "status": "Waived"}
+SAMPLES = (TEXT, document(H2D, WAIVED))
 
 
 def test_json() -> None:

@@ -38,6 +38,14 @@ def output(title: str, heading: str, *rows: str, device: str = "mlx5_3") -> str:
     )) + "\n"  # fmt: skip
 
 
+SAMPLES = (
+    output("RDMA_Write Bidirectional BW Test", RATES.format("Gb/sec"), SHORT_ROW, ROW),
+    output(
+        "Send Latency Test", LATENCIES, " 2       1000          0.97           5.22         1.01       1.02 0.0 1.1 2.0"
+    ),
+)
+
+
 def said(text: str) -> list[Said]:
     return list(perftest.read(Part("bw.txt", 1, text, AT)))
 
@@ -168,7 +176,7 @@ def test_an_output_that_was_cut() -> None:
         told = said(text[:end])
         part = [(one.about, one.value) for one in told if isinstance(one, Observation)]
         assert part == whole[: len(part)]
-        assert not any(isinstance(one, NotChecked) for one in told)
+        assert not any(isinstance(one, NotChecked) for one in told if "the output ends here" not in repr(one))
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,9 @@ def printed(names: list[str]) -> str:
     return "\n".join((", ".join(names), *rows)) + "\n"
 
 
+SAMPLES = (printed([*CELLS]), "index, clocks_throttle_reasons.hw_slowdown\n0, Active\n1, Not Active\n")
+
+
 def said(text: str) -> list[Said]:
     assert recognise(text)
     return list(smi_csv.read(Part("gpus.csv", 1, text, AT)))

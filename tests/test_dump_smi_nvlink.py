@@ -132,7 +132,7 @@ def test_counters() -> None:
         "\t Link 1: CRC Errors: 5", head(1), "\t Link 4: Total link recovery events: 3",
         "\t Link 4: Effective BER: 15e-255",
         "\t Link 4: Tx packets: 99", "\t Link 4: FEC Errors - 0: 17941761", "\t Link 4: FEC Errors - 3: 2",
-        "\t Link 4: FEC Errors - 4: 0",
+        "\t Link 4: FEC Errors - 4: 0", "\t Link 5: Effective BER: 1.2.3e-5", "\t Link 5: Effective BER: .e-1",
     ])  # fmt: skip
 
     def seen(about: str, quantity: str, unit: str, value: float, where: int) -> Observation:

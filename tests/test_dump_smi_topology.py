@@ -182,7 +182,7 @@ def test_cut_at_every_line() -> None:
     lines = PCIE.split("\n")
     for end in range(1, len(lines)):
         for one in said("\n".join(lines[:end])):
-            assert whole[type(one), getattr(one, "key", "")] == one
+            assert isinstance(one, NotChecked) or whole[type(one), getattr(one, "key", "")] == one
 
 
 def test_rows_in_any_order() -> None:

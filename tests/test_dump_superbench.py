@@ -46,6 +46,7 @@ PASSED: dict[str, Any] = {
     "monitor/gpu_temperature:0": 50, "bert_models/pytorch-bert-base/steptime_train_float32": 114.5,
 }  # fmt: skip
 NUMBERS = {**PASSED, **{key: value for key, (value, _, _) in SAID.items()}, "node": "sb-01"}
+SAMPLES = (json.dumps(NUMBERS), json.dumps(NUMBERS, indent=2))
 
 
 def read(text: str, file: str = "results-summary.jsonl") -> list[Said]:

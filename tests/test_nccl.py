@@ -57,6 +57,9 @@ def table(heading: str, row: Row, rows: tuple[tuple[int, float, float], ...] = R
     return "\n".join(("# nThread 1 nGpus 1", heading, UNITS, *(row(*values) for values in rows), END))
 
 
+SAMPLES = [table(heading, row) for heading, row in FORMS]
+
+
 def said(text: str) -> list[Said]:
     assert recognise(text)
     return list(nccl.read(Part("dump", 1, text, AT)))

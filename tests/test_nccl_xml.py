@@ -84,6 +84,7 @@ subsystem_vendor="0x10de" subsystem_device="0x16c1" link_speed="32.0 GT/s PCIe" 
   </cpu>
 </system>
 """
+SAMPLES = (WRITTEN,)
 
 
 def test_what_is_written() -> None:
@@ -205,7 +206,11 @@ BOMB = '<!DOCTYPE a [<!ENTITY x "xxxxxxxx"><!ENTITY y "&x;&x;&x;&x;">]>\n'
         (system("<pci>" * 80 + "</pci>" * 80), "line 1: elements are nested deeper than 64"),
         (system("<nic/>" * 6_000), "line 1: more than 5000 elements"),
         (system("\n<pci busid=&lol;/>"), "line 2: not well-formed (invalid token); what stands before that was read"),
-        (system("\r\n\r<b"), "line 3: not well-formed (invalid token); what stands before that was read"),
+        (system("\r\n\r<b"), "line 2: not well-formed (invalid token); what stands before that was read"),
+        (
+            system('<pci busid="0000:17:00.0"><gpu dev="0"><pci busid="0000:18:00.0"/></gpu></pci>'),
+            "topo.xml:1: <pci>: it is in a <gpu>; it and what is below it is left out",
+        ),
         (f"{system('')}<cpu>", "line 1: what stands behind </system> was not read"),
     ],
 )

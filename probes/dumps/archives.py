@@ -20,6 +20,9 @@ from ..entries import Entry, Link, Refused
 
 MOST_BYTES = 256 << 20  # of all files together, unpacked: sosreports have some tens of MB of text
 MOST_FILES = 20_000
+_MEMBERS_A_FILE = 5  # folders, devices and files that come again count too, and there may be so many times as many
+_MOST_ENDS = 8  # how often a stream is read at its end
+_ENTRY_OF_ZIP = b"PK\x01\x02"
 _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -27,7 +30,8 @@ _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
 }
 _ZIP, _ZSTD = b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
 _BROKEN = (OSError, EOFError, ValueError, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
-           NotImplementedError, RuntimeError)  # fmt: skip  # the last two: methods and passwords that zipfile has not
+           NotImplementedError, RuntimeError, MemoryError)  # fmt: skip
+# RuntimeError: passwords, NotImplementedError: methods that zipfile has not, MemoryError: xz with huge dictionaries.
 
 
 class TooMuch(ValueError):
@@ -50,12 +54,14 @@ def unpack(name: str, content: bytes) -> dict[str, Entry]:
         for path, entry in _members(name, content):
             left -= len(entry) if isinstance(entry, bytes) else 0
             if left < 0:
-                raise TooMuch(f"unpacks to more than {MOST_BYTES >> 20} MB, which no collection of dumps does")
+                raise _too_long()
             if len(entries) >= MOST_FILES:
                 raise TooMuch(f"holds more than {MOST_FILES} files")
             clean = posixpath.normpath("/" + path).lstrip("/")
             if ".." in path.split("/") or path.startswith("/"):
-                entries[clean] = Refused(None, f"its path in the archive leads out of it: {path[:100]}")
+                entries[clean or "a path to nowhere"] = Refused(
+                    None, f"its path in the archive leads out of it: {path[:100]}"
+                )
             elif clean:
                 entries[clean] = entry.decode("utf-8", "replace") if isinstance(entry, bytes) else entry
     except TooMuch:
@@ -65,6 +71,35 @@ def unpack(name: str, content: bytes) -> dict[str, Entry]:
             raise ValueError(f"an archive that cannot be read: {broken or type(broken).__name__}") from None
         entries["where the archive breaks off"] = Refused(None, f"the archive ends too soon: {broken}")
     return entries
+
+
+class _Limited(io.BufferedIOBase):
+    """A stream that ends where no collection of dumps goes on.
+
+    tarfile goes by what a header says: it skips a petabyte of a file of a kilobyte read by read, and keeps all members.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream, self.left, self.ends = stream, 2 * MOST_BYTES, 0  # headers and padding count here
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = self.stream.read(-1 if size is None else size)
+        self.left -= len(data)
+        self.ends += not data
+        if self.left < 0:
+            raise _too_long()
+        if self.ends > _MOST_ENDS:
+            raise EOFError("a file in it is longer than the archive")
+        return data
+
+
+def _too_long() -> TooMuch:
+    return TooMuch(f"unpacks to more than {MOST_BYTES >> 20} MB, which no collection of dumps does")
+
+
+def _counted(number: int) -> None:
+    if number > _MEMBERS_A_FILE * MOST_FILES:
+        raise TooMuch(f"holds more than {_MEMBERS_A_FILE * MOST_FILES} entries")
 
 
 def _members(name: str, content: bytes) -> Iterator[tuple[str, bytes | Link]]:
@@ -78,16 +113,17 @@ def _members(name: str, content: bytes) -> Iterator[tuple[str, bytes | Link]]:
     head = stream.read(512)
     stream.seek(0)
     if head[257:262] == b"ustar":
-        yield from _of_tar(stream)
+        yield from _of_tar(_Limited(stream))
     elif opener:
         yield _plain(name), _whole(stream)
     else:
         raise ValueError("no archive that is known here")
 
 
-def _of_tar(stream: IO[bytes]) -> Iterator[tuple[str, bytes | Link]]:
+def _of_tar(stream: _Limited) -> Iterator[tuple[str, bytes | Link]]:
     with tarfile.open(fileobj=stream, mode="r|") as archive:
-        for member in archive:
+        for number, member in enumerate(archive):
+            _counted(number)
             if member.issym() or member.islnk():
                 target = member.linkname if member.issym() else f"/{member.linkname}"
                 yield member.name, Link(target)
@@ -96,9 +132,10 @@ def _of_tar(stream: IO[bytes]) -> Iterator[tuple[str, bytes | Link]]:
 
 
 def _of_zip(content: bytes) -> Iterator[tuple[str, bytes | Link]]:
+    _counted(content.count(_ENTRY_OF_ZIP))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for info in archive.infolist():
-            if not info.is_dir():
+            if info.filename and not info.filename.endswith("/"):  # zipfile breaks at a name that is empty
                 with archive.open(info) as file:
                     yield _opened(info.filename, _whole(file))
 
@@ -117,7 +154,7 @@ def _opened(name: str, content: bytes) -> tuple[str, bytes]:
 def _whole(file: IO[bytes]) -> bytes:
     content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise TooMuch(f"unpacks to more than {MOST_BYTES >> 20} MB, which no collection of dumps does")
+        raise _too_long()
     return content
 
 

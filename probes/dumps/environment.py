@@ -40,7 +40,7 @@ _FORMS = {
 }
 BEGIN = rf"^[ \t]*(?:{'|'.join(_FORMS.values())})"
 _ALL = re.compile("^[ \t]*(?:" + "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items()) + ")", re.MULTILINE)
-_ASSIGNED = re.compile(r"([A-Z][A-Z0-9_]{1,80})=[\"']?([^\"'\n]*?)[\"']?[ \t;]*$")
+_ASSIGNED = re.compile(r"([A-Z][A-Z0-9_]{1,80})=[\"']?([^\"'\n]*)[\"']?$")
 _DIGITS = re.compile(r"[0-9][\w.+-]*")
 
 
@@ -55,7 +55,7 @@ def read(part: Part) -> Iterator[Said]:
 
 def variable(text: str, cite: Evidence) -> Iterator[Fact]:
     """The variables that the catalog has a row for."""
-    if found := _ASSIGNED.search(text):
+    if found := _ASSIGNED.search(text.rstrip(" \t;")):
         row = settings().get(found[1])
         if row and not row.paths and found[2]:
             yield Setting(key=found[1], value=found[2], cites={"value": cite})
@@ -84,7 +84,7 @@ def _instance(text: str, cite: Evidence) -> Iterator[Fact]:
 
 
 def _place(text: str, cite: Evidence) -> Iterator[Fact]:
-    if found := re.search(r"([0-9]+)[:= ]+([0-9a-fA-F]+):([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])", text):
+    if found := re.search(r"([0-9]{1,3})[:= ]{1,9}([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])", text):
         address = f"{int(found[2], 16):04x}:{found[3].lower()}"
         yield Gpu(key=f"gpu{int(found[1])}", address=address, cites={"address": cite})
 

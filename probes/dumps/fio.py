@@ -40,8 +40,10 @@ def read(part: Part) -> Iterator[Said]:
 
 def _read_json(part: Part) -> Iterator[Said]:
     begin, decoder = part.text.find("{"), json.JSONDecoder()
+    line = counted = 0
     while begin >= 0:
-        where = part.where(part.text.count("\n", 0, begin))
+        line += part.text.count("\n", counted, begin)
+        counted, where = begin, part.where(line)
         try:
             run, end = decoder.raw_decode(part.text, begin)
         except (ValueError, RecursionError):

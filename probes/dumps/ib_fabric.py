@@ -13,7 +13,7 @@ from .part import Part
 
 _TOOLS = {
     "ibnetdiscover": r"(?:CA|SW|RT) {1,8}[0-9]{1,5} {1,4}[0-9]{1,3} 0x[0-9a-f]{16} |vendid=0x[0-9a-f]{1,8}[ \t]*$",
-    "iblinkinfo": r"(?:CA|Switch): [^\n]{1,120}:[ \t]*\n[ \t]+(?:0x[0-9a-f]{16} )?[ \t]*[0-9]{1,5} {1,6}[0-9]{1,3}\[",
+    "iblinkinfo": r"(?:CA|Switch): [^\n]{1,120}:[ \t]*\n[ \t]+(?:0x[0-9a-f]{16} [ \t]*)?[0-9]{1,5} {1,6}[0-9]{1,3}\[",
     "ibqueryerrors": r"Errors for (?:0x[0-9a-f]{16} )?\"",
     "perfquery": r"# Port (?:extended )?counters: (?:Lid|DR path) ",
     "mlxlink": r"Operational Info[ \t]*\n[ \t]*-{4,}[ \t]*\n",

@@ -22,6 +22,7 @@ BEGIN = (
     r"(?:-{20,}[ \t]*\n)?Server listening on [0-9]|Accepted connection from |"
     r"\[ ID\] Interval[ \t]+Transfer[ \t]+Bitrate)"
 )
+_DOCUMENT = re.compile(rf"^[ \t]*{_JSON}", re.MULTILINE)
 _BEGUN = re.compile(r"\s*(?:(?P<client>Connecting to host)|(?P<server>Accepted connection from))\b")
 _ROW = re.compile(
     r"\s*\[ {0,4}(?P<stream>[0-9]{1,4}|SUM)\]\s+[0-9.]{1,12}-[0-9.]{1,12}\s+sec\s+[0-9.]{1,12} [KMGT]?Bytes\s+"
@@ -43,8 +44,8 @@ class _Test:
 
 def read(part: Part) -> Iterator[Said]:
     """What arrived of each test; where the receiver's number is missing, what was sent."""
-    for document in re.finditer(rf"^[ \t]*{_JSON}", part.text, re.MULTILINE):
-        yield from _of_json(part, document.start())
+    for first, document in part.matches(_DOCUMENT):
+        yield from _of_json(part, part.where(first), document.start())
     test = _Test()
     for number, line in part.lines():
         if begun := _BEGUN.match(line):
@@ -76,8 +77,7 @@ def _observation(part: Part, op: str, sends: bool, rate: float, where: Evidence)
         yield part.rate(Flow(op, ends), rate, where)
 
 
-def _of_json(part: Part, start: int) -> Iterator[Said]:
-    place = part.where(part.text.count("\n", 0, start))
+def _of_json(part: Part, place: str, start: int) -> Iterator[Said]:
     try:
         told: dict[str, Any] = json.JSONDecoder().raw_decode(part.text, part.text.index("{", start))[0]
     except (ValueError, RecursionError):

@@ -169,7 +169,7 @@ def _control(found: re.Match[str]) -> Mapping[str, Any]:
 
 
 def _switches(found: re.Match[str]) -> Mapping[str, Any]:
-    return {"acs": tuple(re.findall(r"(\w+)\+", found[0]))}
+    return {"acs": tuple(re.findall(r"\b(\w+)\+", found[0]))}
 
 
 def _number(field: str) -> _Parse:
@@ -185,10 +185,9 @@ def _subsystem(found: re.Match[str]) -> Mapping[str, Any]:
 
 
 # The end of a width must stand there: of a text that was cut, "x1" may be half of "x16".
-_STATUS = re.compile(
-    r"LnkSta:\s+Speed ([\d.]+|(?i:unknown))(?:GT/s)?( \(\w+\))?, Width x(\d{1,3})( \(\w+\))?(?=[,\s(])"
-)
-_CAPABLE = re.compile(r"LnkCap:\s+(?:Port #\d+, )?Speed ([\d.]+|(?i:unknown))(?:GT/s)?, Width x(\d{1,3})(?=[,\s(])")
+_GT = r"(\d{1,3}(?:\.\d{1,2})?|(?i:unknown))(?:GT/s)?"
+_STATUS = re.compile(rf"LnkSta:\s+Speed {_GT}( \(\w+\))?, Width x(\d{{1,3}})( \(\w+\))?(?=[,\s(])")
+_CAPABLE = re.compile(rf"LnkCap:\s+(?:Port #\d+, )?Speed {_GT}, Width x(\d{{1,3}})(?=[,\s(])")
 _ACS = re.compile(r"ACSCtl:[ \t]+(?:\w+[+-][ \t]*){7}(?=\n|$)")
 _LINE = r"[ \t]*([^\n]{1,100}?)[ \t]*(?:\n|$)"
 # By how their line begins: a search for these few words is all that a long text costs.

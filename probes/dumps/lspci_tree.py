@@ -17,7 +17,7 @@ from .pci_words import identity
 BEGIN = r"^[ \t]*-(?:\+-)?\[[0-9a-f]{4,8}:[0-9a-f]{2}(?:-[0-9a-f]{2})?\]-"
 _BRANCH = re.compile(r"[ |]*([-+\\])")
 _ROOT = re.compile(r"[-+\\]*\[([0-9a-f]{4,8}):([0-9a-f]{2})(?:-[0-9a-f]{2})?\]")
-_DEVICE = re.compile(r"-*\+?-*([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\])?")
+_DEVICE = re.compile(r"-*(?:\+-*)?([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\])?")
 _NUMBERS = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\][ \t]*$")
 _BRIDGE = 0x060400
 _MOST = 512  # columns: a tree is no wider

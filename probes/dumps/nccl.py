@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...models.gpu_facts import Gpu
-from ...models.said import Evidence, Flow, Observation, Said
+from ...models.said import Evidence, Flow, NotChecked, Observation, Said
 from ...models.units import from_gigabytes
 from . import nccl_log
 from .part import Part
@@ -41,11 +41,11 @@ class _Table:
 # The first lines that nccl-tests print, the heading of a table, or a line of NCCL's log, which stands between the rows
 # where NCCL_DEBUG is set; launchers put the rank in front.
 _LOG = (" NCCL INFO ", " NCCL WARN ")
-_AHEAD = r"^[ \t]*(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)?[ \t]*"
+_AHEAD = r"^[ \t]*(?:(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)[ \t]*)?"
 BEGIN = (
     rf"{_AHEAD}\#[ ]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version"
     r"|[ ]{0,8}Rank[ ]+\d)"
-    rf"|{_AHEAD}\#?[ ]*size[ ]+(?:count[ ]|time[ ]).*\balgbw\b.*\bbusbw\b"
+    rf"|{_AHEAD}(?:\#[ ]*)?size[ ]+(?:count|time)[ ][^\n]{{0,300}}?\balgbw\b[^\n]{{0,100}}?\bbusbw\b"
     rf"|{nccl_log.BEGIN}"
 )
 LINES = True
@@ -64,19 +64,21 @@ def _read_tables(part: Part) -> Iterator[Said]:
     for number, line in part.lines():
         if any(mark in line for mark in _LOG):
             continue
-        plain, where = _plain(line), part.where(number)
+        plain = _plain(line)
         if rank := _RANK.match(plain):
             ranks.add(rank["rank"])
             host = host or rank["host"]
             if rank["host"] == host:
-                yield _gpu(rank, Evidence(where, plain))
+                yield _gpu(rank, part.cite(number, plain))
         if named := NAME.search(plain):
             op = named[1]
         if columns := _heading(plain):
             tables.append(_Table(columns, op, len(ranks)))
             op, ranks = None, set()
         elif tables and (row := _row(tables[-1].columns, plain)):
-            tables[-1].rows.append((*row, Evidence(where, plain)))
+            tables[-1].rows.append((*row, part.cite(number, plain)))
+    if tables:
+        yield from _end(part, tables[-1])
     names = set(NAME.findall(part.text)) if tables else set[str]()
     for table in tables:
         yield from bandwidths(part, table.rows, table.op or (min(names) if len(names) == 1 else None), table.ranks)
@@ -93,6 +95,14 @@ def bandwidths(
     ends = tuple(f"rank{rank}" for rank in range(ranks or implied))
     for size, _, bus, evidence in rows:
         yield part.rate(Flow(op, ends, size), from_gigabytes(bus), evidence, "bus_bandwidth")
+
+
+def _end(part: Part, table: _Table) -> Iterator[NotChecked]:
+    """Whether the text ends in a row: of what follows a table nothing begins with so many numbers."""
+    whole = part.text.rstrip()
+    cells = _plain(whole[whole.rfind("\n") + 1 :]).split()
+    if table.rows and 1 < len(cells) < len(table.columns) and cells[0].isdecimal() and cells[1].isdecimal():
+        yield part.cut(whole.count("\n"), f"after {len(cells)} of {len(table.columns)} columns")
 
 
 def _plain(line: str) -> str:

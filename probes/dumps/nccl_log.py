@@ -17,7 +17,7 @@ from ...models.said import Evidence, Said
 from .part import Part
 
 BEGIN = r"^(?:[^N\n]{0,160}N){1,8}?CCL(?: (?:INFO|WARN|version) |_[A-Z0-9_]{1,60} set (?:by environment )?to )"
-_HOST = re.compile(r"([\w.-]+)(?::\d+:\d+)? \[\d+\] NCCL INFO ")
+_HOST = re.compile(r"(?<![\w.-])([\w.-]{1,253})(?::\d+:\d+)? \[\d+\] NCCL INFO ")
 _VARIABLE = re.compile(r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (?P<value>\S+)[ \t]*$", re.MULTILINE)
 _VERSION = re.compile(r"NCCL version (?P<version>\d+\.\d+(?:\.\d+)?)(?:\+(?:cuda|hip)(?P<cuda>\d+\.\d+))?\b")
 _NETWORK = re.compile(r"Using network (?P<network>[^\n]+)")

@@ -37,6 +37,10 @@ _REMOTE = {"0x068000": "switch", "0x068001": "cpu", "0x03": "gpu", "0x12": "gpu"
 # Generations by compute capability: data sheets of P100, V100, A100, RTX A6000, H100, B200 and B300.
 _NVLINK_OF_SM = {60: 1, 70: 2, 80: 3, 86: 3, 90: 4, 100: 5, 103: 5}
 _MOST_LINKS = 64  # of one GPU
+_BELOW = {  # what each stands in
+    "pci": ("cpu", "pci"), "gpu": ("pci",), "nvlink": ("gpu",), "xgmi": ("gpu",), "c2c": ("gpu",),
+    "nic": ("cpu", "pci"), "net": ("nic", "cpu", "pci"),
+}  # fmt: skip
 _GUESSED = 10_000  # Mb/s: what NCCL's sockets say of a network device whose speed they cannot read (net_socket.cc)
 
 
@@ -73,6 +77,7 @@ class _Reading:
         known = one.tag in ("system", "cpu") or (one.above is not None and one.above in self.places)
         if read and known:
             try:
+                _placed(one)
                 yield from read(one)
             except ValueError as wrong:
                 why = f"{one.where.source}: <{one.tag}>: {wrong}; it and what is below it is left out"
@@ -180,6 +185,11 @@ class _Reading:
         yield from _fact(Rdma, name, one, address)
         if "port" in one.said:
             yield from _fact(Port, f"{name}/{number}", one, {"device": name}, rate=("speed", _rate))
+
+
+def _placed(one: Element) -> None:
+    if one.above is not None and one.above.tag not in _BELOW.get(one.tag, (one.above.tag,)):
+        raise ValueError(f"it is in a <{one.above.tag}>")
 
 
 def _above(one: Element) -> Element:

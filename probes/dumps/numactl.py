@@ -17,6 +17,7 @@ _CPUS = re.compile(r"[ \t]*node ([0-9]{1,4}) cpus:((?:[ ][0-9]{1,5})*)[ \t]*$")
 _SIZE = re.compile(r"[ \t]*node ([0-9]{1,4}) size: ([0-9]{1,12}) MB[ \t]*$")
 _HEADING = re.compile(r"[ \t]*node((?:[ ]+[0-9]{1,4})+)[ \t]*$")
 _ROW = re.compile(r"[ \t]*([0-9]{1,4}):((?:[ ]+[0-9]{1,4})+)[ \t]*$")
+_AVAILABLE = re.compile(r"[ \t]*available: ([0-9]{1,4}) nodes? \(")
 _SHORTEST, _LONGEST = len("0: 10"), 64 * 1024  # characters of a line
 
 
@@ -24,6 +25,7 @@ def read(part: Part) -> Iterator[Said]:
     """A `Numa` for each node. Of an older numactl, distances to nodes without memory are missing."""
     nodes: dict[str, Numa] = {}
     columns: list[str] = []
+    available = rows = 0
     for number, line in part.lines():
         if len(line) < _SHORTEST or len(line) > _LONGEST:
             continue
@@ -34,12 +36,19 @@ def read(part: Part) -> Iterator[Said]:
         elif found := _SIZE.match(line):
             _add(nodes, found[1], {"memory": cite()}, Numa(key="", memory=int(found[2]) * MIB))
         elif found := _HEADING.match(line):
-            columns = found[1].split()
+            columns, rows = found[1].split(), 0
+        elif found := _AVAILABLE.match(line):
+            available = int(found[1])
         elif (found := _ROW.match(line)) and len(found[2].split()) == len(columns):
             pairs = zip(columns, found[2].split(), strict=True)
             distances = {f"numa{int(column)}": int(distance) for column, distance in pairs}
             _add(nodes, found[1], {"distances": cite()}, Numa(key="", distances=distances))
+            rows += 1
     yield from nodes.values()
+    if 0 < len(nodes) < available:
+        yield part.cut(part.text.rstrip().count("\n"), f"after {len(nodes)} of {available} nodes")
+    elif 0 < rows < len(columns):
+        yield part.cut(part.text.rstrip().count("\n"), f"after {rows} of {len(columns)} rows of distances")
 
 
 def _add(nodes: dict[str, Numa], number: str, cites: Mapping[str, Evidence], said: Numa) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from ...models.gpu_facts import Driver, Gpu
 from ...models.said import Flow, NotChecked, Said
 from ...models.units import from_gigabytes
-from .matrix import Cell, cells, unnamed
+from .matrix import Cell, broken_off, cells, unnamed
 from .part import Part
 
 BEGIN = (
@@ -28,7 +28,7 @@ BEGIN = (
 _TEST = re.compile(r"\s*Running (?:benchmark )?(\w+)\.\s*")
 _MATRIX = re.compile(r"\s*(memcpy .*\bbandwidth \(GB/s\))\s*")
 _GPU = re.compile(r"\s*Device (\d{1,4}): (\S.*?) \(([0-9a-f]{8}):([0-9a-f]{2}:[0-9a-f]{2})\)\s*")
-_DRIVER = re.compile(r"^\s*Driver Version: (\d[\d.]*)\s*$", re.MULTILINE)
+_DRIVER = re.compile(r"^[ \t]*Driver Version: (\d[\d.]*)[ \t]*$", re.MULTILINE)
 _HOST_TEST = re.compile(r"(host|device)_to_(host|device)(_bidirectional)?_memcpy_(ce|sm)")
 _ALL_TEST = re.compile(r"(all_to_host|host_to_all)_memcpy_(ce|sm)")
 _PEER_TEST = re.compile(r"device_to_device(_bidirectional)?_memcpy_(read|write)_(ce|sm)")
@@ -68,6 +68,8 @@ def _read_text(part: Part) -> Iterator[Said]:
         elif heading := _MATRIX.fullmatch(line_text):
             for flow, cell in flows(Table(test, heading[1], tuple(cells(lines, number + 1)))):
                 yield part.rate(flow, from_gigabytes(cell.value), part.cite(cell.line, lines[cell.line]))
+            if end := broken_off(lines, number + 1, square=(test or "").startswith("device_to_device")):
+                yield part.cut(*end)
 
 
 def _read_json(part: Part) -> Iterator[Said]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from ...models.gpu_facts import Gpu
 from ...models.said import Flow, Observation, Said
 from ...models.units import from_gigabytes
-from .matrix import Cell, cells, unnamed
+from .matrix import Cell, broken_off, cells, unnamed
 from .part import Part
 
 BEGIN = (
@@ -53,6 +53,8 @@ def _told(part: Part) -> Iterator[Said]:
                 if cell.row != cell.column:
                     through_host = disabled or (cell.row, cell.column) in staged
                     yield _rate(part, cell, lines[cell.line], both, through_host, reads)
+            if end := broken_off(lines, number + 1, square=True):
+                yield part.cut(*end)
 
 
 def _without_access(lines: list[str]) -> Iterator[tuple[int, int]]:
@@ -61,8 +63,8 @@ def _without_access(lines: list[str]) -> Iterator[tuple[int, int]]:
         if pair := _REFUSED.fullmatch(line):
             yield int(pair[1]), int(pair[2])
         elif _CONNECTED.fullmatch(line):
-            for below in lines[number + 2 :]:
-                if not (row := _ROW.fullmatch(below)):
+            for place in range(number + 2, len(lines)):
+                if not (row := _ROW.fullmatch(lines[place])):
                     break
                 yield from ((int(row[1]), column) for column, able in enumerate(row[2].split()) if able == "0")
 

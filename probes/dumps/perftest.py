@@ -79,6 +79,15 @@ def read(part: Part) -> Iterator[Said]:
             yield from _nameless(part, number, test)
         elif test.columns and (flow := _flow(test)):
             yield from _row(part, number, line, test, flow)
+    yield from _end(part, test)
+
+
+def _end(part: Part, test: _Test) -> Iterator[NotChecked]:
+    """Whether the text ends in a row of a table."""
+    whole = part.text.rstrip()
+    cells = whole[whole.rfind("\n") + 1 :].split()
+    if cells and len(cells) < len(test.columns) and all(map(_NUMBER.fullmatch, cells)):
+        yield part.cut(whole.count("\n"), f"after {len(cells)} of {len(test.columns)} columns")
 
 
 def _documents(part: Part) -> Iterator[Said]:

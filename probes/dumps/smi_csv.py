@@ -20,7 +20,7 @@ _COLUMN = (
     r"|compute_mode|gpu_(?:name|uuid|bus_id)|(?:pci|pcie|memory|temperature|power|clocks|ecc|mig|fabric|utilization"
     r"|enforced|remapped_rows|retired_pages|clocks_(?:event|throttle)_reasons)\.[\w.]{1,60})(?: \[[A-Za-z%]{1,4}\])?"
 )
-BEGIN = rf"^[ \t]*{_COLUMN}, ?{_COLUMN}(?:, ?[a-z][^\n]{{0,9999}})?[ \t]*$"
+BEGIN = rf"^[ \t]*{_COLUMN}, ?{_COLUMN}(?:, ?[a-z]|[ \t]*$)"
 _HEAD = re.compile(BEGIN)
 _UNIT = re.compile(r" \[[A-Za-z%]{1,4}\]$")
 _PER_PROCESS = {"pid", "retired_pages.address"}  # tables of other queries have the same columns
@@ -41,6 +41,7 @@ def read(part: Part) -> Iterator[Said]:
             cells = [cell.strip() for cell in line.split(",")[: _MOST_COLUMNS + 1]]
             if number == len(lines) - 1 and 2 < len(cells) < len(columns):
                 cells.pop()
+                yield part.cut(number, f"after {len(cells)} of {len(columns)} columns")
             elif len(cells) != len(columns):
                 columns = []  # the table is over
             if columns and not _PER_PROCESS & set(columns):

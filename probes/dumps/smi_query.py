@@ -45,6 +45,7 @@ _USERS = ("Processes", "processes")
 _TAILS = frozenset(called.rpartition("/")[2] for called in WANTED)
 _MATTER = frozenset({*_TAILS, *_HEAD, *_NEW, *_INSTANCE, *_USERS, "Type"})
 _CARD_XML = "gpu"
+_PRODUCT = "Product Name"
 
 
 @dataclass(slots=True)
@@ -95,6 +96,19 @@ def read(part: Part) -> Iterator[Said]:
         _number(look)
         for card in look.cards:
             yield from facts(card, part.at)
+    if xml and part.text.rfind("</nvidia_smi_log>") < part.text.rfind("<nvidia_smi_log"):
+        yield part.cut(part.text.rstrip().count("\n"), "before </nvidia_smi_log>")
+    elif not xml and _breaks_off(looks[-1].cards):
+        yield part.cut(part.text.rstrip().count("\n"), "within the last GPU")
+
+
+def _breaks_off(cards: list[Card]) -> bool:
+    """Whether the last GPU lacks what the one before it ends with, though they are of one product."""
+    if len(cards) < 2:
+        return False
+    (*_, before), last = cards[-2].texts or [""], cards[-1].texts
+    names = [card.texts.get(_PRODUCT, ("", None))[0] for card in cards[-2:]]
+    return bool(last) and before not in last and (_PRODUCT not in last or names[0] == names[1])
 
 
 def _take(look: _Look, entry: _Entry, part: Part) -> None:

@@ -34,11 +34,14 @@ _NOT_LOADED = "Driver Not Loaded"  # as NVML calls what the tool describes in tw
 _FIELD = {"D": "version", "K": "version", "N": "nvml", "C": "cuda"}  # by how the words above begin
 _FAILURE = re.compile(_FAILED)
 _LOST = re.compile(rf"{_HANDLE}(?:([0-9]{{1,3}}): ?)?({_ADDRESS})?[: ]*([A-Z][A-Za-z ]{{2,60}})")
+_CELL = r"(?:N/A|[^\s/|]+)"
 _FIRST = re.compile(
-    rf"\|\s+([0-9]{{1,3}})\s+(\S.*?)\s{{2,}}(On|Off|ERR!|N/A)\s*\|\s+({_ADDRESS})\s+\S+\s*\|\s+(\S+)\s*\|"
+    rf"\|\s+([0-9]{{1,3}})\s+([^\s|]+(?:[ ][^\s|]+)*)\s{{2,}}(On|Off|ERR!|N/A)\s*\|\s+({_ADDRESS})\s+[^\s|]+\s*\|"
+    r"\s+([^\s|]+)\s*\|"
 )
 _SECOND = re.compile(
-    r"\|\s*\S+\s+(\S+)\s+(P[0-9]{1,2}|ERR!|N/A)\s+(\S+)\s*/\s*(\S+)\s*\|\s+(\S+)\s*/\s*(\S+)\s*\|\s+\S+\s+(\S.*?)\s*\|"
+    rf"\|\s*[^\s|]+\s+([^\s|]+)\s+(P[0-9]{{1,2}}|ERR!|N/A)\s+({_CELL})\s*/\s*({_CELL})\s*\|\s+({_CELL})\s*/\s*({_CELL})\s*\|"
+    r"\s+[^\s|]+\s+([^\s|][^|]*)\|"
 )
 _THIRD = re.compile(r"\|\s+\|\s+\|\s+(Enabled|Disabled|N/A)\*?\s*\|")
 _UNCORRECTED = "ecc.errors.uncorrected.volatile.total"  # the column "Volatile Uncorr. ECC"
@@ -109,7 +112,7 @@ def _card(first: re.Match[str], where: Evidence) -> Card:
 def _more(card: Card, text: str, where: Evidence) -> None:
     """The rows below: of a GPU that does not answer they say ERR!."""
     if second := _SECOND.match(text):
-        temperature, state, power, limit, used, memory, mode = second.groups()
+        temperature, state, power, limit, used, memory, mode = map(str.rstrip, second.groups())
         said = {
             "Temperature/GPU Current Temp": temperature, "Performance State": state,
             "GPU Power Readings/Power Draw": power, "GPU Power Readings/Current Power Limit": limit,

@@ -38,6 +38,7 @@ _GPU = re.compile(r"GPU[0-9]{1,3}")
 _NVLINKS = re.compile(r"NV([0-9]{1,2})")
 _MOST_LINKS = (18, 36)  # of a GPU: until Blackwell, and NVML_NVLINK_MAX_LINKS
 _FEWEST = 2  # GPUs whose NVLinks lead to switches, before one without any is said to have lost them
+_MOST_COLUMNS = 128  # GPUs and NICs: pairs are as many as their square
 _SOC = "SOC"  # what drivers before 384 call SYS
 _ALLOWED = {
     "OK": P2P[0], "CNS": P2P[1], "GNS": P2P[2], "TNS": P2P[3], "DR": P2P[4], "NS": P2P[5], "U": P2P[6],
@@ -78,13 +79,28 @@ def read(part: Part) -> Iterator[Said]:
             ability = _ABILITIES.get(asked[1][0])  # "r", and what wrappers name: "rw"
         if _HEAD.match(line):
             before, found, _ = line.partition(_AFFINITIES[0])
-            matrices.append(_Matrix(before.split(), sum(name in line for name in _AFFINITIES) if found else 0, ability))
+            columns = before.split()[:_MOST_COLUMNS]
+            matrices.append(_Matrix(columns, sum(name in line for name in _AFFINITIES) if found else 0, ability))
         elif matrices and (begun := _ROW.match(line)):
             matrices[-1].rows.setdefault(begun[1], _row(matrices[-1], line, part.cite(number, line)))
     for matrix in matrices:
         for name, row in matrix.rows.items():
             yield from _gpu(matrix, name, row)
         yield from _pairs(matrix)
+    if matrices:
+        yield from _end(part, matrices[-1])
+
+
+def _end(part: Part, matrix: _Matrix) -> Iterator[NotChecked]:
+    """Whether the text ends in the last matrix: a row is short, or GPUs have columns and no rows."""
+    whole = part.text.rstrip()
+    number, last = whole.count("\n"), whole[whole.rfind("\n") + 1 :]
+    begun = _ROW.match(f"{last} ")
+    rows = sum(bool(_GPU.fullmatch(column)) for column in matrix.columns)
+    if begun and len(last.split()) - 1 < len(matrix.columns):
+        yield part.cut(number, f"within the row of {begun[1]}")
+    elif (begun or _HEAD.match(last)) and len(matrix.rows) < rows:
+        yield part.cut(number, f"after the rows of {len(matrix.rows)} of {rows} GPUs")
 
 
 def _by_name(file: str) -> str | None:

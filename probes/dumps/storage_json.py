@@ -42,10 +42,10 @@ def read(part: Part) -> Iterator[Said]:
 
 def _block(one: dict[str, Any], above: str | None, cite: Evidence, depth: int) -> Iterator[Said]:
     """A device of lsblk and what is made of it."""
-    name, kind = _NAME.fullmatch(_text(one.get("name")) or ""), one.get("type")
+    name, kind = _NAME.fullmatch(_text(one.get("name")) or ""), _text(one.get("type"))
     if not name or depth > _DEEPEST:
         return
-    cited = Evidence(cite.source, f"{name[1]} {kind}")
+    cited = Evidence(cite.source, f"{name[1]} {kind or ''}".rstrip())
     if kind in ("disk", "part"):
         fields: dict[str, Any] = {
             "size": _size(one.get("size")),

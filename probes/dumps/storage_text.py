@@ -31,7 +31,7 @@ _MD = re.compile(
     r"[ \t]*(md\w{1,16}) : (active|inactive)(?: \((?:auto-)?read-only\))?(?: (raid\d+|linear|faulty|multipath))?"
     r"((?: [\w!-]{1,32}\[\d+\](?:\([A-Z]\))*)*)[ \t]*$"
 )
-_MEMBER = re.compile(r"(\S+)\[\d+\]((?:\([A-Z]\))*)")
+_MEMBER = re.compile(r"([\w!-]{1,32})\[\d+\]((?:\([A-Z]\))*)")
 _BLOCKS = re.compile(r"[ \t]+\d+ blocks .*\[(\d{1,5})/(\d{1,5})\]")
 _LSBLK = re.compile(r"([ \t│├└─|`-]*)(\w[\w.!-]*)[ ]+\d+:\d+[ ]+[01][ ]+\S+[ ]+[01][ ]+(\w+)(?:[ ]+(/\S*))?[ \t]*$")
 _NVME = re.compile(r"[ \t]*/dev/(nvme\d{1,4}n\d{1,4})[ ]")
