@@ -6,7 +6,6 @@ their own numbers, and calls ports down that work: what is not up there is kept 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from ..parsers import pcie_speed, pcie_width, word
 from . import amd_tables
 from .amd_links import XGMI, Reach, say
 from .fields import Fields
-from .json_values import list_of, object_of
+from .json_values import documents, list_of, object_of
 from .part import Part
 
 _ENTRY = r'\[\s{0,40}(?:\[\s{0,40})?\{\s{0,40}"gpu"\s{0,4}:\s{0,4}[0-9]'
@@ -49,18 +48,13 @@ class _Reading:
 def read(part: Part) -> Iterator[Said]:
     """The GPUs, their driver, their links to the host and to each other, and what they counted."""
     reading = _Reading(part)
-    end, decoder, texts = 0, json.JSONDecoder(), list[str]()
-    for number, begun in part.matches(_JSON):
-        if begun.start() < end:
-            continue
-        texts.append(part.text[end : begun.start()])
-        try:
-            whole, end = decoder.raw_decode(part.text, begun.start() + len(begun[0]) - len(begun[0].lstrip()))
-        except (ValueError, RecursionError):
-            why = f"{part.where(number)}: no whole JSON text begins here: it was cut, or is none"
-            reading.rest.append(NotChecked(what="dump", subject=part.file, why=why))
-            break
-        _walk(reading, whole, number, 0)
+    end = 0
+    for one in documents(part, _JSON):
+        if isinstance(one, NotChecked):
+            reading.rest.append(one)
+        else:
+            _walk(reading, one.value, one.line, 0)
+            end = one.end
     _read_text(reading, end)
     for gpu, peers in sorted(reading.peers.items()):
         say(reading.found, gpu, peers, reading.addresses)

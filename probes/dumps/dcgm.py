@@ -5,14 +5,13 @@ GPUs have the numbers that DCGM gives them. All outputs but lists are there as J
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 
 from ...models.said import NotChecked, Said
 from . import dcgm_diag, dcgm_lists, dcgm_trees
 from .fields import Fields
-from .json_values import object_of
+from .json_values import documents, object_of
 from .part import Part
 
 _Rows = list[tuple[int, str]]
@@ -40,9 +39,12 @@ def read(part: Part) -> Iterator[Said]:
     found = Fields()
     rest: list[Said] = []
     inside: list[tuple[int, int]] = []  # the lines of each JSON text
-    for first, text in _texts(part, rest):
+    for one in documents(part, _JSON):
+        if isinstance(one, NotChecked):
+            rest.append(one)
+            continue
+        first, text, whole = one.line, part.text[one.begin : one.end], object_of(one.value)
         inside.append((first, first + text.count("\n")))
-        whole = object_of(json.loads(text))
         if "body" in whole:
             rest += dcgm_trees.read_json(part, whole, text, first, found)
         else:
@@ -50,21 +52,6 @@ def read(part: Part) -> Iterator[Said]:
     rest += _tables(part, inside, found)
     yield from found.said()
     yield from rest
-
-
-def _texts(part: Part, lost: list[Said]) -> Iterator[tuple[int, str]]:
-    """Each whole JSON text with the number of its first line; one that was cut is lost, and what follows it."""
-    end, decoder = 0, json.JSONDecoder()
-    for number, begun in part.matches(_JSON):
-        if begun.start() < end:
-            continue
-        try:
-            _, end = decoder.raw_decode(part.text, part.text.index("{", begun.start()))
-        except (ValueError, RecursionError):
-            why = f"{part.where(number)}: no whole JSON text begins here: it was cut, or is none"
-            lost.append(NotChecked(what="dump", subject=part.file, why=why))
-            return
-        yield number, part.text[begun.start() : end]
 
 
 def _tables(part: Part, inside: list[tuple[int, int]], found: Fields) -> Iterator[Said]:

@@ -6,7 +6,6 @@ what small blocks reach says nothing of a link.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from typing import Any
 
 from ...models.said import Evidence, Flow, NotChecked, Observation, Said
 from ...models.units import GIB, KIB, MIB
-from .json_values import list_of, object_of
+from .json_values import documents, list_of, object_of
 from .part import Part
 
 BEGIN = (
@@ -22,6 +21,7 @@ BEGIN = (
     r"|Run status group \d{1,4} \(all jobs\):|fio: this platform does not support |note: both iodepth >= 1 and synch)"
 )
 _WHOLE = re.compile(r"^[ \t]*\{\s{0,20}\"fio version\"", re.MULTILINE)  # messages may stand before it
+_OBJECT = re.compile(r"\{")
 _JOB = re.compile(r"\S.*?: \(g=(\d{1,4})\): rw=\w+, bs=(?:\(R\) )?(\d{1,6})([KMG]i?)?B?-")
 _GROUP = re.compile(r"Run status group (\d{1,4}) \(all jobs\):\s*")
 _RATE = re.compile(r"\s*(READ|WRITE): bw=[0-9.]{1,12}[KMGT]?i?B/s \(([0-9.]{1,12})([kMGT]?)B/s\).*")
@@ -39,20 +39,11 @@ def read(part: Part) -> Iterator[Said]:
 
 
 def _read_json(part: Part) -> Iterator[Said]:
-    begin, decoder = part.text.find("{"), json.JSONDecoder()
-    line = counted = 0
-    while begin >= 0:
-        line += part.text.count("\n", counted, begin)
-        counted, where = begin, part.where(line)
-        try:
-            run, end = decoder.raw_decode(part.text, begin)
-        except (ValueError, RecursionError):
-            why = f"{where}: no whole JSON text begins here: it was cut, or is none"
-            yield NotChecked(what="dump", subject=part.file, why=why)
-            return
-        if isinstance(run, dict):
-            yield from _run(run, part, where)
-        begin = part.text.find("{", end)
+    for one in documents(part, _OBJECT):
+        if isinstance(one, NotChecked):
+            yield one
+        else:
+            yield from _run(one.value, part, part.where(one.line))
 
 
 def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation]:

@@ -5,7 +5,6 @@ https://github.com/NVIDIA/nccl-tests, src/util.cu; https://github.com/ROCm/rccl-
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from typing import Any
 from ...models.gpu_facts import Gpu
 from ...models.said import Evidence, NotChecked, Said
 from . import environment, nccl
-from .json_values import list_of, object_of
+from .json_values import documents, list_of, object_of
 from .part import Part
 
 BEGIN = (
@@ -27,6 +26,7 @@ _OPS = {
 }  # fmt: skip
 _BUS = re.compile(r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?")
 _MOST = 1e6  # GB/s
+_OBJECT = re.compile(r"\{")
 _MOST_RANKS = 100_000
 
 _Rows = list[tuple[int, float, float, Evidence]]
@@ -34,22 +34,14 @@ _Rows = list[tuple[int, float, float, Evidence]]
 
 def read(part: Part) -> Iterator[Said]:
     """As of the tables: a GPU for each rank of the first host, the bus bandwidth of each size; and the variables."""
-    decoder, end, line = json.JSONDecoder(), 0, 0
     records: dict[tuple[str, int], _Rows] = defaultdict(list)
-    while (begin := part.text.find("{", end)) >= 0:
-        line += part.text.count("\n", end, begin)
-        where = part.where(line)
-        try:
-            document, end = decoder.raw_decode(part.text, begin)
-        except (ValueError, RecursionError):
-            why = f"{where}: no whole JSON text begins here: it was cut, or is none"
-            yield NotChecked(what="dump", subject=part.file, why=why)
-            break
-        line += part.text.count("\n", begin, end)
-        if "numCycle" in document:
-            _record(records, document, where)
+    for one in documents(part, _OBJECT):
+        if isinstance(one, NotChecked):
+            yield one
+        elif "numCycle" in one.value:
+            _record(records, one.value, part.where(one.line))
         else:
-            yield from _run(part, document, where)
+            yield from _run(part, one.value, part.where(one.line))
     for (op, ranks), rows in records.items():
         yield from nccl.bandwidths(part, rows, op, ranks)
 

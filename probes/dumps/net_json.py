@@ -6,39 +6,35 @@ net_tools.py and rdma_tools.py read of the text.
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...models.facts import Net, Port, Rdma
 from ...models.said import Evidence, NotChecked, Observation, Said
 from .fields import Fields
-from .json_values import list_of, object_of
+from .json_values import documents, list_of, object_of
 from .net_tools import TYPES, flags
 from .part import Part
 from .rdma_tools import PHYSICAL, port_state
 
 BEGIN = r"^[ \t]*\[\s{0,20}(?:\{[ ]?\},\s{0,20}){0,9}\{\s{0,20}\"ifindex\"[ ]?:"
+_LIST = re.compile(r"\[")
 _MOST_PORTS = 256
 
 
 def read(part: Part) -> Iterator[Said]:
     """Of a text that was cut, nothing."""
-    fields, decoder, end, line = Fields(), json.JSONDecoder(), 0, 0
+    fields = Fields()
     counted: list[Observation] = []
-    while (begin := part.text.find("[", end)) >= 0:
-        line += part.text.count("\n", end, begin)
-        try:
-            entries, end = decoder.raw_decode(part.text, begin)
-        except (ValueError, RecursionError):
-            why = f"{part.where(line)}: no whole JSON text begins here: it was cut, or is none"
-            yield NotChecked(what="dump", subject=part.file, why=why)
-            break
-        at, line = line, line + part.text.count("\n", begin, end)
-        for one in map(object_of, list_of(entries)):
+    for document in documents(part, _LIST):
+        if isinstance(document, NotChecked):
+            yield document
+            continue
+        for one in map(object_of, list_of(document.value)):
             name = one.get("ifname")
             if isinstance(name, str) and 0 < len(name) < 65 and name.isprintable():
-                where = Evidence(part.where(at), name)
+                where = Evidence(part.where(document.line), name)
                 if "mtu" in one:
                     counted += _net(fields, one, name, where, part.at)
                 else:

@@ -7,14 +7,13 @@ The other end is another machine, or this one; which of both printed the table i
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...models.said import Evidence, Flow, NotChecked, Observation, Said
 from ...models.units import MIB, from_gigabits
-from .json_values import list_of, object_of
+from .json_values import documents, list_of, object_of
 from .part import Part
 
 _DASHES = r"-{40,}[ \t]*\n"
@@ -92,14 +91,12 @@ def _end(part: Part, test: _Test) -> Iterator[NotChecked]:
 
 def _documents(part: Part) -> Iterator[Said]:
     """Of each JSON text the rate: what it moved in a second."""
-    for line, begun in part.matches(_JSON):
-        try:
-            told, _ = json.JSONDecoder().raw_decode(part.text, part.text.index("{", begun.start()))
-        except (ValueError, RecursionError):
-            why = f"{part.where(line)}: no whole JSON text begins here: it was cut, or is none"
-            yield NotChecked(what="dump", subject=part.file, why=why)
-            return
-        info, results = object_of(object_of(told).get("test_info")), object_of(told).get("results")
+    for document in documents(part, _JSON):
+        if isinstance(document, NotChecked):
+            yield document
+            continue
+        told = object_of(document.value)
+        info, results = object_of(told.get("test_info")), told.get("results")
         titled = _NAMED.match(str(info.get("test")).lower())
         device = info.get("Device", info.get("device"))
         for one in map(object_of, list_of(results) or [results]):
@@ -114,7 +111,7 @@ def _documents(part: Part) -> Iterator[Said]:
                 and (flow := _flow(test))
             ):
                 value = size * rate * 1e6 / (2 if test.both else 1)
-                cite = Evidence(part.where(line), f"MsgSize {size}, MsgRate {rate:g}")
+                cite = Evidence(part.where(document.line), f"MsgSize {size}, MsgRate {rate:g}")
                 yield part.rate(Flow(flow.op, flow.ends, size, beside=flow.beside), value, cite)
 
 

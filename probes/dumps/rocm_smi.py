@@ -6,7 +6,6 @@ says which GPU it is of, and the topology stands in matrices. How many xGMI link
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from ..nvml_words import pci_address
 from ..parsers import count, known, pcie_speed, pcie_width, word
 from .amd_links import XGMI, Reach, say
 from .fields import Fields
-from .json_values import object_of
+from .json_values import documents, object_of
 from .part import Part
 
 _MATRICES = "(?:Weight|Hops|Link Type|Link type) between two GPUs"
@@ -73,20 +72,14 @@ _FIELDS = {
 def read(part: Part) -> Iterator[Said]:
     """The GPUs, their driver, their links to the host and to each other, and how often packets were repeated."""
     reading = _Reading(part)
-    end, decoder = 0, json.JSONDecoder()
     inside: set[int] = set()
-    for number, begun in part.matches(_JSON):
-        if begun.start() < end:
+    for one in documents(part, _JSON):
+        if isinstance(one, NotChecked):
+            reading.rest.append(one)
             continue
-        try:
-            whole, end = decoder.raw_decode(part.text, part.text.index("{", begun.start()))
-        except (ValueError, RecursionError):
-            why = f"{part.where(number)}: no whole JSON text begins here: it was cut, or is none"
-            reading.rest.append(NotChecked(what="dump", subject=part.file, why=why))
-            break
-        text = part.text[begun.start() : end]
-        inside.update(range(number, number + text.count("\n") + 1))
-        _read_json(reading, object_of(whole), text, number)
+        text = part.text[one.begin : one.end]
+        inside.update(range(one.line, one.line + text.count("\n") + 1))
+        _read_json(reading, object_of(one.value), text, one.line)
     _read_text(reading, inside)
     for gpu, peers in sorted(reading.peers.items()):
         say(reading.found, gpu, peers, reading.addresses)

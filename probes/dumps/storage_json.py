@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,10 +9,11 @@ from typing import Any
 from ...models.facts import Disk, Mount, Nvme
 from ...models.said import Evidence, NotChecked, Said
 from ..mounts import is_store
-from .json_values import list_of, object_of
+from .json_values import documents, list_of, object_of
 from .part import Part
 
 BEGIN = r"^[ \t]*\{\s{0,20}\"(?:blockdevices|Devices)\"[ ]{0,2}:\s{0,20}\["
+_OBJECT = re.compile(r"\{")
 _NAME = re.compile(r"(?:/dev/)?([a-z][\w.!-]{1,40})")
 _FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _DEEPEST = 8  # disk, partition, array, volume ...
@@ -21,15 +21,12 @@ _DEEPEST = 8  # disk, partition, array, volume ...
 
 def read(part: Part) -> Iterator[Said]:
     """A `Disk` for each device and partition; file systems where they are mounted. Of a text that was cut, nothing."""
-    begin = part.text.find("{")
-    try:
-        whole, end = json.JSONDecoder().raw_decode(part.text, max(begin, 0))
-    except (ValueError, RecursionError):
-        why = f"{part.where(0)}: no whole JSON text begins here: it was cut, or is none"
-        yield NotChecked(what="dump", subject=part.file, why=why)
-        return
-    cite = Evidence(part.where(part.text.count("\n", 0, max(begin, 0))), "")
-    if isinstance(whole, dict):
+    end = 0
+    for document in documents(part, _OBJECT):
+        if isinstance(document, NotChecked):
+            yield document
+            return
+        cite, whole, end = Evidence(part.where(document.line), ""), document.value, document.end
         for one in map(object_of, list_of(whole.get("blockdevices"))):
             yield from _block(one, None, cite, 0)
         for one in map(object_of, list_of(whole.get("Devices"))):

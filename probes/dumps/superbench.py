@@ -10,17 +10,15 @@ check that copies are correct (one of 4 KiB), and collectives with settings that
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...models.said import Evidence, Flow, NotChecked, Observation, Said
 from ...models.units import MIB, from_gigabytes
 from . import gpu_copy, nccl, nvbandwidth
-from .json_values import list_of, object_of
+from .json_values import documents, list_of, object_of
 from .matrix import Cell, unnamed
 from .part import Part
 
@@ -73,40 +71,24 @@ def read(part: Part) -> Iterator[Said]:
 
 def _read(part: Part) -> Iterator[Said]:
     node, others = _Node(part), set[str]()
-    for line, document in _documents(part):
+    for document in documents(part, _BEGINS):
         if isinstance(document, NotChecked):
             yield document
             continue
-        named = object_of(document).get("node")
+        named = object_of(document.value).get("node")
         name = named if isinstance(named, str) else None
         node.name = node.name or name
         if name != node.name:
             others.add(f"{name}")
             continue
-        for key, value in _metrics(document, part.file):
-            yield from _metric(node, key, value, part.cite(line, f"{key}: {value:g}"))
+        for key, value in _metrics(document.value, part.file):
+            yield from _metric(node, key, value, part.cite(document.line, f"{key}: {value:g}"))
     yield from _tables(node)
     yield from _collectives(node)
     yield from _disks(node)
     if others:
         why = f"results of {len(others) + 1} nodes, and one is judged here: {node.name} is, the others are not read"
         yield NotChecked(what="dump", subject=part.file, why=why, how="give the lines of one node")
-
-
-def _documents(part: Part) -> Iterator[tuple[int, Any]]:
-    """The JSON texts of a part, each with its line; a NotChecked where one is not whole, and no more behind it."""
-    decoder, end, line = json.JSONDecoder(), 0, 0
-    while found := _BEGINS.search(part.text, end):
-        line += part.text.count("\n", end, found.start())
-        try:
-            document, after = decoder.raw_decode(part.text, found.start())
-        except (ValueError, RecursionError):
-            why = f"{part.where(line)}: no whole JSON text begins here: it was cut, or is none"
-            yield line, NotChecked(what="dump", subject=part.file, why=why)
-            return
-        yield line, document
-        line += part.text.count("\n", found.start(), after)
-        end = after
 
 
 def _metrics(document: object, file: str) -> Iterator[tuple[str, float]]:
