@@ -188,6 +188,7 @@ class Mount(Fact):
     fstype: str | None = None
     size: int | None = None
     free: int | None = None  # for users without privileges
+    read_only: bool | None = None  # mounted so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

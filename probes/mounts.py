@@ -48,9 +48,10 @@ def _mounts(text: str) -> tuple[Mapping[str, Mount], str | None]:
     mounts: dict[str, Mount] = {}
     rubbish = None
     for line in text.split("\n"):
-        device, point, fstype, *_ = *map(_unescaped, line.split(" ")), "", "", ""
+        device, point, fstype, options, *_ = *map(_unescaped, line.split(" ")), "", "", "", ""
         if point.startswith("/") and fstype and "\0" not in point:
-            mounts[point] = Mount(key=point, device=device, fstype=fstype)
+            read_only = "ro" in options.split(",")
+            mounts[point] = Mount(key=point, device=device, fstype=fstype, read_only=read_only)
         else:
             rubbish = f"{shown(line)} is not a mount"
     return mounts, rubbish
@@ -103,4 +104,9 @@ def _ours(host: Host, stores: list[Mount]) -> list[Mount]:
     except Unreadable:
         text = None
     mine = _mounts(text)[0] if text else None
-    return [mount for mount in stores if mine is None or mine.get(mount.key) == mount]
+    return [mount for mount in stores if mine is None or _place(mine.get(mount.key)) == _place(mount)]
+
+
+def _place(mount: Mount | None) -> tuple[str | None, str | None] | None:
+    """What is mounted there. A service may see read-only what others write to (systemd.exec(5), ProtectSystem=)."""
+    return (mount.device, mount.fstype) if mount else None

@@ -179,6 +179,10 @@ HGX = {
     "memory that corrects": (
         setting("sys/devices/system/edac/mc/mc0/ce_count", "1000"), "host-memory-errors", "mc0", "warning"
     ),
+    "a scratch that is full": (
+        "[[mount]]\nat = '/scratch'\ndevice = '/dev/md0'\nfstype = 'xfs'\nsize = 28_000_000_000_000\n"
+        "free = 1_000_000_000", "storage-full", "/scratch", "warning",
+    ),
     "a sparing preference": (
         setting("sys/devices/system/cpu/cpu0/cpufreq/energy_performance_preference", "power"),
         "cpu-governor", "node", "info",

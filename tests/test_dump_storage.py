@@ -36,16 +36,16 @@ FILLED = [
 MOUNT = """\
 /dev/sda1 on / type ext4 (rw,relatime)
 sysfs on /sys type sysfs (rw,nosuid)
-nas:/data on /data type nfs4 (rw,vers=4.1)
+nas:/data on /data type nfs4 (ro,vers=4.1)
 """
 PROC_MOUNTS = """\
 /dev/sda1 / ext4 rw,relatime 0 0
 sysfs /sys sysfs rw,nosuid 0 0
-nas:/data /data nfs4 rw,vers=4.1 0 0
+nas:/data /data nfs4 ro,vers=4.1 0 0
 """
 MOUNTED = [
-    Mount(key="/", device="/dev/sda1", fstype="ext4"),
-    Mount(key="/data", device="nas:/data", fstype="nfs4"),
+    Mount(key="/", device="/dev/sda1", fstype="ext4", read_only=False),
+    Mount(key="/data", device="nas:/data", fstype="nfs4", read_only=True),
 ]
 MDSTAT = """\
 Personalities : [raid1] [raid0]

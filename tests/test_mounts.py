@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from trees import tree, write
@@ -17,6 +18,7 @@ from linkgauge.probes.live import Live
 from linkgauge.probes.mounts import read_mounts
 from linkgauge.probes.statvfs import free_space
 
+Writable = partial(Mount, read_only=False)
 TABLE = r"""rootfs / rootfs rw 0 0
 sysfs /sys sysfs rw,nosuid 0 0
 devtmpfs /dev devtmpfs rw 0 0
@@ -35,16 +37,16 @@ portal /run/user/0/doc fuse.portal rw 0 0
 10.0.0.1@o2ib:/lustre /lustre lustre rw 0 0
 dfuse /daos fuse.daos rw 0 0"""
 LOCAL = [
-    Mount(key="/", device="overlay", fstype="overlay"),
-    Mount(key="/dev/shm", device="tmpfs", fstype="tmpfs"),
-    Mount(key="/raid", device="/dev/md0", fstype="ext4"),
-    Mount(key="/mnt/old data\\x", device="/dev/sdb1", fstype="xfs"),
-    Mount(key="/tank", device="tank/scratch", fstype="zfs"),
+    Writable(key="/", device="overlay", fstype="overlay"),
+    Writable(key="/dev/shm", device="tmpfs", fstype="tmpfs"),
+    Writable(key="/raid", device="/dev/md0", fstype="ext4"),
+    Writable(key="/mnt/old data\\x", device="/dev/sdb1", fstype="xfs"),
+    Writable(key="/tank", device="tank/scratch", fstype="zfs"),
 ]
 FAR = [
-    Mount(key="/home", device="nfs1:/export/home", fstype="nfs4"),
-    Mount(key="/lustre", device="10.0.0.1@o2ib:/lustre", fstype="lustre"),
-    Mount(key="/daos", device="dfuse", fstype="fuse.daos"),
+    Writable(key="/home", device="nfs1:/export/home", fstype="nfs4"),
+    Writable(key="/lustre", device="10.0.0.1@o2ib:/lustre", fstype="lustre"),
+    Writable(key="/daos", device="dfuse", fstype="fuse.daos"),
 ]
 
 
@@ -77,10 +79,10 @@ def test_a_server_that_is_away_loses_what_comes_after_it() -> None:
 def test_a_mount_that_this_process_does_not_see_is_not_asked_for() -> None:
     files = {
         "proc/1/mounts": "/dev/sda1 / ext4 rw 0 0\n/dev/md0 /raid ext4 rw 0 0",
-        "proc/self/mounts": "/dev/sda1 / ext4 rw 0 0\n/dev/sdz /raid xfs rw 0 0",
+        "proc/self/mounts": "/dev/sda1 / ext4 ro 0 0\n/dev/sdz /raid xfs rw 0 0",
     }
     root, raid = (
-        Mount(key=key, device=device, fstype="ext4") for key, device in (("/", "/dev/sda1"), ("/raid", "/dev/md0"))
+        Writable(key=key, device=device, fstype="ext4") for key, device in (("/", "/dev/sda1"), ("/raid", "/dev/md0"))
     )
     unseen = NotChecked(
         what="Mount.free", subject="/raid", why="mounted for the machine's first process, not for this one",
@@ -92,7 +94,7 @@ def test_a_mount_that_this_process_does_not_see_is_not_asked_for() -> None:
 def test_only_files_are_read_under_a_root(tmp_path: Path) -> None:
     write(tmp_path, {"proc/mounts": "/dev/sda1 / ext4 rw 0 0"})
     assert list(read_mounts(Live(str(tmp_path)))) == [
-        Mount(key="/", device="/dev/sda1", fstype="ext4"),
+        Writable(key="/", device="/dev/sda1", fstype="ext4"),
         NotChecked(
             what="Mount.free", subject="/", why="only files are read under --root",
             how="run on the machine itself, without --root",
@@ -101,7 +103,7 @@ def test_only_files_are_read_under_a_root(tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_refused_and_one_that_is_garbled() -> None:
-    root = Mount(key="/", device="/dev/sda1", fstype="ext4")
+    root = Writable(key="/", device="/dev/sda1", fstype="ext4")
     shut: Mapping[str, Entry] = {"proc/1/mounts": Refused(errno.EACCES, "Permission denied")}
     assert read({**shut, "proc/mounts": "rubbish\n/dev/sda1 / ext4 rw 0 0"}, [root], full([root])) == [
         NotChecked(what="Mount", subject="node", why="proc/mounts: 'rubbish' is not a mount"), root, *full([root])

@@ -22,6 +22,7 @@ from . import (
     host_counters,
     job,
     lost,
+    mounts,
     nccl,
     nic,
     nic_place,
@@ -42,7 +43,7 @@ RULES: tuple[Rule, ...] = (
     *gpu_missing.RULES, *gpu_driver.RULES, *events.RULES, *gpu_memory.RULES, *gpu_clocks.RULES, *gpu_state.RULES,
     *gpu_pcie.RULES, *gpu_window.RULES,
     *nvlink.RULES, *nvlink_errors.RULES, *fabric.RULES, *nvswitch.RULES, *peers.RULES,
-    *nic.RULES, *nic_place.RULES, *gid.RULES, *cuda.RULES, *host.RULES, *storage.RULES,
+    *nic.RULES, *nic_place.RULES, *gid.RULES, *cuda.RULES, *host.RULES, *storage.RULES, *mounts.RULES,
     *acs.RULES, *settings.RULES, *host_counters.RULES, *job.RULES, *nccl.RULES, *node_pairs.RULES,
     *bus_events.RULES, *device_events.RULES, *diagnosis.RULES,
 )  # fmt: skip

@@ -25,8 +25,8 @@ _DF_HEADING = re.compile(r"[ \t]*Filesystem[ ]+(Type[ ]+)?(1K-blocks|1024-blocks
 _DF = re.compile(
     r"(\S+)[ ]+(?:([a-z][\w.]*)[ ]+)?([\d.,]+[KMGTP]?)[ ]+[\d.,]+[KMGTP]?[ ]+(-?[\d.,]+[KMGTP]?)[ ]+[\d-]+%[ ]+(/.*)$"
 )
-_MOUNTED = re.compile(r"[ \t]*(\S+) on (/\S*) type ([\w.]+) \(")
-_PROC_MOUNTS = re.compile(r"[ \t]*(\S+) (/\S*) ([\w.]+) r[wo]\b\S* [0-9] [0-9][ \t]*$")
+_MOUNTED = re.compile(r"[ \t]*(\S+) on (/\S*) type ([\w.]+) \((r[wo])?\b")
+_PROC_MOUNTS = re.compile(r"[ \t]*(\S+) (/\S*) ([\w.]+) (r[wo])\b\S* [0-9] [0-9][ \t]*$")
 _MD = re.compile(
     r"[ \t]*(md\w{1,16}) : (active|inactive)(?: \((?:auto-)?read-only\))?(?: (raid\d+|linear|faulty|multipath))?"
     r"((?: [\w!-]{1,32}\[\d+\](?:\([A-Z]\))*)*)[ \t]*$"
@@ -74,7 +74,8 @@ class _Reading:
         elif "%" in line and self.unit:
             yield from self._df(line, cite)
         elif found := (" on /" in line and _MOUNTED.match(line)) or (line[-1].isdigit() and _PROC_MOUNTS.match(line)):
-            yield from _mount(found[2], found[1], found[3], cite, {})
+            known = {"read_only": found[4] == "ro"} if found[4] else {}
+            yield from _mount(found[2], found[1], found[3], cite, known)
         elif " : " in line and (found := _MD.match(line)):
             self._array(found, cite)
         elif " blocks " in line and self.last and (found := _BLOCKS.match(line)):
@@ -148,15 +149,15 @@ def _controller(found: re.Match[str], cite: _Cite) -> Nvme:
     return Nvme(key=found["name"], cites=dict.fromkeys(known, cite()), **known)
 
 
-def _mount(point: str, device: str, fstype: str | None, cite: _Cite, sizes: Mapping[str, Any]) -> Iterator[Said]:
+def _mount(point: str, device: str, fstype: str | None, cite: _Cite, known: Mapping[str, Any]) -> Iterator[Said]:
     """A file system that holds something; df without -T names what has no device by its type."""
     virtual = fstype or (device if device in ("tmpfs", "overlay", "zfs") else None)
-    fact = Mount(key=point, device=device, fstype=virtual, **sizes)
+    fact = Mount(key=point, device=device, fstype=virtual, **known)
     remote = fstype is None and ":/" in device
     if not device.startswith("/dev/loop") and (remote or is_store(fact)):
-        told = ("device", "fstype", "size", "free")
+        told = ("device", "fstype", "size", "free", "read_only")
         cites = dict.fromkeys((name for name in told if getattr(fact, name) is not None), cite())
-        yield Mount(key=point, device=device, fstype=virtual, cites=cites, **sizes)
+        yield Mount(key=point, device=device, fstype=virtual, cites=cites, **known)
 
 
 def _bytes(text: str, unit: int) -> int | None:
