@@ -8,6 +8,7 @@ from dataclasses import replace
 from .blame import Suspect, blame
 from .case import Case
 from .expectations import best_observations, together
+from .impossible import invalid
 from .kin import noise
 from .report import Expectation, Finding, Level
 from .routes import limited
@@ -26,8 +27,11 @@ _MOST_EVIDENCE = 6  # lines of measurements below a state; the names of all flow
 
 
 def attribute(case: Case, levels: Sequence[Level], states: Iterable[Finding]) -> list[Finding]:
-    """The states, with the slow flows that they explain; then what none explains, a finding for each cause."""
-    found = [*states, *crowds(case, levels)]
+    """The states, with the slow flows that they explain; then what none explains, a finding for each cause.
+
+    Numbers that cannot be are told beside them, and explain nothing.
+    """
+    found = [*states, *invalid(case), *crowds(case, levels)]
     best = best_observations(case)
     row = slow_together(case, best)
     left: dict[Flow, Slow] = {}

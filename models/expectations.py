@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from .case import Case
 from .curve import full
+from .impossible import impossible
 from .kin import by_kin
 from .load import able, counted
 from .predict import Prediction, predict
@@ -23,10 +24,11 @@ _BASELINE = 0.03
 
 
 def best_observations(case: Case) -> dict[Flow, Observation]:
-    """The highest rate that was seen of each flow: disturbances only lower a measurement."""
+    """The highest rate that was seen of each flow, of those that can be: disturbances only lower a measurement."""
     best: dict[Flow, Observation] = {}
+    wrong = {id(one.said) for one in impossible(case)}
     for about, series in case.observed.items():
-        rates = [one for one in series if one.quantity in RATES]
+        rates = [one for one in series if one.quantity in RATES and id(one) not in wrong]
         if isinstance(about, Flow) and rates:
             best[about] = max(rates, key=lambda one: one.value)
     return best

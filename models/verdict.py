@@ -12,9 +12,9 @@ def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin
     """Failed > unknown > degraded > ok. Info and silenced findings do not count.
 
     Unknown: a vital check was wanted and could not be judged (dumps show what they show); a symptom was seen and its
-    cause was not; or nothing could be judged at all.
+    cause was not; or nothing could be judged at all: a number that cannot be says nothing of the node.
     """
-    counted = [one for one in found if not one.silenced]
+    counted = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
     grave = {one.severity for one in counted}
     if "critical" in grave:
         return "failed"

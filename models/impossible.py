@@ -1,0 +1,122 @@
+"""Rates above what the links of their way carry: numbers that cannot mean what they are read as.
+
+Sums of both directions, and bytes that never left a cache. Collectives are left out: a switch that reduces them (NVLink
+SHARP) makes a bus bandwidth above the wire. So is what is not known well enough to say that it is impossible.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from .case import Case
+from .catalog.gpus import product_of
+from .facts import Node, Pci
+from .gpu_facts import Gpu
+from .report import Finding
+from .routes import rated
+from .said import COLLECTIVES, EGRESS, Flow, Observation
+from .shares import Share, fill
+from .topology import Hop
+from .units import as_gigabytes
+from .ways import hops_of, legs
+
+# The best that was published stays below what its link is rated at: 0.88 of PCIe, 0.94 of NVLink, 0.98 of ports, 0.92
+# of memory (links.toml). Data sheets round by less than this.
+_ABOVE = 1.05
+_BOTH = 2.1  # times its rate: what two directions of one link may add up to
+_MOST_EVIDENCE = 6
+_AWAY = ("pcie", "host", "net")  # ways on which a copy between GPUs takes no NVLink
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """A rate that was said of a flow, and the hop that carries less."""
+
+    said: Observation
+    flow: Flow
+    most: Share
+
+
+def impossible(case: Case) -> Sequence[Impossible]:
+    """All rates that cannot be, worked out once a case."""
+    if "impossible" not in case.memo:
+        case.memo["impossible"] = tuple(_impossible(case))
+    known: Sequence[Impossible] = case.memo["impossible"]
+    return known
+
+
+def _impossible(case: Case) -> Iterator[Impossible]:
+    for flow, several in case.observed.items():
+        rates = [one for one in several if one.quantity == "rate"]
+        if not rates or not isinstance(flow, Flow) or flow.op in (*COLLECTIVES, EGRESS) or not _is_known(case, flow):
+            continue
+        most = fill({flow: legs(case.topology, flow)}, _sure).get(flow)
+        yield from (Impossible(one, flow, most) for one in rates if most and one.value > _ABOVE * most.rate)
+
+
+def _sure(hop: Hop) -> float:
+    """What a hop carries at most. Of what joins sockets the catalog has the least that boards have."""
+    return float("inf") if hop.links[0].kind == "interconnect" else rated(hop)
+
+
+def _is_known(case: Case, flow: Flow) -> bool:
+    """Whether the way is surely the one that the bytes took, and all its links were told."""
+    kinds = {link.kind for hop in hops_of(case.topology, flow) for link in hop.links}
+    node = case.of(Node).get("node")
+    if "pcie" in kinds and node and node.virtual:
+        return False  # its tree is the hypervisor's
+    ends = {device.id for end in flow.ends if (device := case.topology.find(end)) and device.kind == "gpu"}
+    gpus = [gpu for gpu in case.of(Gpu).values() if {gpu.key, gpu.address} & ends]
+    return len(gpus) == len(ends) and all(_is_whole(case, gpu, flow, kinds, len(ends) > 1) for gpu in gpus)
+
+
+def _is_whole(case: Case, gpu: Gpu, flow: Flow, kinds: set[str], pair: bool) -> bool:
+    """Whether nothing faster may join the GPU to the other end than what the topology has."""
+    product = product_of(gpu, case.of(Pci))
+    if product is None:
+        return len(flow.ends) == 1
+    if kinds & {"nvlink", "xgmi"}:
+        names = {gpu.key, gpu.address}
+        return sum(1 for link in case.topology.links if link.kind in kinds & {"nvlink", "xgmi"} and
+                   names & {link.a, link.b}) >= product.links  # fmt: skip
+    if "pcie" not in kinds:
+        return True
+    if pair:
+        return flow.via in _AWAY or gpu.nvlinks == 0 or not product.links
+    return not product.c2c_rate and product.link_kind == "nvlink"  # others may be joined to processors by theirs
+
+
+def invalid(case: Case) -> Iterator[Finding]:
+    """One finding for all such numbers of one kind."""
+    kinds: Mapping[object, list[Impossible]] = defaultdict(list)
+    for one in impossible(case):
+        kinds[one.flow.op, one.flow.size, one.flow.via, len(one.flow.beside)].append(one)
+    for several in kinds.values():
+        worst = max(several, key=lambda one: one.said.value / one.most.rate)
+        flow, rate, most = worst.flow, worst.said.value, worst.most.rate
+        tightest = "+".join(link.id for link in worst.most.full.links[:3])
+        more = f", and {len(several) - 1} more numbers like it" if len(several) > 1 else ""
+        yield Finding(
+            code="measurement-invalid",
+            severity="info",
+            confidence="likely",
+            subject=flow.subject,
+            message=f"{flow.op} {flow.subject} is said to reach {as_gigabytes(rate)}, and the links of its way carry "
+            f"{as_gigabytes(most)} at most{more}: not judged",
+            expected=most,
+            observed=rate,
+            unit="bytes_per_second",
+            basis="capability",
+            expected_source=f"what both ends of {tightest} can do",
+            cause=_cause(flow, rate / most),
+            evidence=tuple(one.said.evidence for one in several[:_MOST_EVIDENCE]),
+        )
+
+
+def _cause(flow: Flow, times: float) -> str:
+    cached = "bytes that came from a cache, or links that are others than was read"
+    if len(flow.ends) > 1 and flow.op not in ("read", "stream-copy", "triad") and times <= _BOTH:
+        return "probably the sum of both directions; else links that are others than was read"
+    return f"probably {cached}"
