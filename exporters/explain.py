@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..models.attribution import OF_FLOWS
 from ..models.catalog import Code, codes
 from ..models.rules import RULES
 from .terminal import hanging, wrap
 
 WIDTH = 80
-# What nothing explains is found by attribution.py, not by a rule.
-_JUDGED = frozenset({"bandwidth-low", *(rule.code for rule in RULES)})
+_JUDGED = OF_FLOWS | {rule.code for rule in RULES}
 
 _INTRODUCTION = """\
 # Findings
@@ -29,7 +29,7 @@ A finding can be less grave than its code: links of a virtual machine that was g
 week.
 
 In the commands ADDRESS is a PCI address, GPU an index or a PCI address, NIC an RDMA device, PORT its port, NETDEV a
-network device, DISK a block device, PID a process, PEER another node.
+network device, DISK a block device, PATH a mount point, PID a process, PEER another node.
 """
 
 

@@ -24,6 +24,7 @@ from . import (
     lost,
     mounts,
     nccl,
+    nccl_version,
     nic,
     nic_place,
     node_pairs,
@@ -44,7 +45,7 @@ RULES: tuple[Rule, ...] = (
     *gpu_pcie.RULES, *gpu_window.RULES,
     *nvlink.RULES, *nvlink_errors.RULES, *fabric.RULES, *nvswitch.RULES, *peers.RULES,
     *nic.RULES, *nic_place.RULES, *gid.RULES, *cuda.RULES, *host.RULES, *storage.RULES, *mounts.RULES,
-    *acs.RULES, *settings.RULES, *host_counters.RULES, *job.RULES, *nccl.RULES, *node_pairs.RULES,
+    *acs.RULES, *settings.RULES, *host_counters.RULES, *job.RULES, *nccl.RULES, *nccl_version.RULES, *node_pairs.RULES,
     *bus_events.RULES, *device_events.RULES, *diagnosis.RULES,
 )  # fmt: skip
 
