@@ -6,14 +6,14 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TypeVar, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 
 from .case import Case
 from .curve import full
 from .expectations import best_observations
-from .facts import Mount, Node, Numa, Nvme, Package, Port, Rdma
+from .facts import Mount, Node, Numa, Nvme, Package, Pci, Port, Rdma
 from .gpu_facts import Gpu
 from .said import COLLECTIVES, Flow, Observation
 from .site import Machine, Op, Rate, Via
@@ -56,6 +56,7 @@ def machine_of(case: Case, name: str) -> Machine:
         "nvme": len(_data_disks(case)) or None,
         "sockets": len(case.of(Package)) or None,
         "numa": sum(1 for numa in case.of(Numa).values() if numa.cpus) or None,
+        **_places(case, node, gpus),
         "mig": _same(gpu.mig for gpu in gpus),
         "ecc": _same(gpu.ecc for gpu in gpus),
         "persistence": _same(gpu.persistence for gpu in gpus),
@@ -67,6 +68,17 @@ def machine_of(case: Case, name: str) -> Machine:
     if case.machine:
         source += f"; else as {case.machine.name}"
     return msgspec.structs.replace(base, name=name, source=source, **had)
+
+
+def _places(case: Case, node: Node, gpus: list[Gpu]) -> dict[str, Any]:
+    """Where GPUs on a baseboard and NICs are. A hypervisor gives each guest addresses as it likes."""
+    if node.virtual is not False:
+        return {}
+    modules = {str(gpu.module_id): gpu.address for gpu in gpus if gpu.module_id is not None and gpu.address}
+    functions = case.of(Pci)
+    nics = (functions.get(one.address or "") for one in case.of(Rdma).values())
+    own = sorted(function.key for function in nics if function and function.physfn is None)
+    return {"gpu_places": modules if 1 < len(gpus) == len(modules) else {}, "nic_places": tuple(own)}
 
 
 def _recognised_by(case: Case, node: Node, gpus: list[Gpu]) -> Machine:

@@ -132,6 +132,7 @@ class Port(Fact):
     lanes: str | None = None  # "4X NDR"
     link_layer: str | None = None  # "InfiniBand", "Ethernet"; EFA: "Unspecified"
     lid: int | None = None
+    mtu: int | None = None  # bytes of a packet over RDMA; ibv_devinfo: active_mtu
     netdev: str | None = None  # key of the Net fact that shares the port
 
 

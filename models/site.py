@@ -13,6 +13,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Few: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
 Numbers: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
+Address: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
 Op: TypeAlias = Literal["copy", "copy-sm", "read", "write", "send", "triad", "stream-copy"]  # of one flow, not of ranks
 Via: TypeAlias = Literal["", "nvlink", "xgmi", "c2c", "pcie", "host", "net"]
 Grade: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^pcie[1-7]x(1|2|4|8|12|16|32)$")]
@@ -68,6 +69,10 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     gpu_path: Grade | None = None  # the narrowest between a GPU and its processor
     nic_link: Grade | None = None  # a NIC's own
     nvme_rate: Positive | None = None  # bytes per second that the provider lets a disk read
+
+    # Where its devices are, if firmware numbers the buses of all such machines alike.
+    gpu_places: dict[str, Address] = {}  # a GPU's module id -> its PCI address: {"1" = "0000:1b:00.0"}
+    nic_places: tuple[Address, ...] = ()  # PCI addresses of its RDMA devices
 
     # Modes of its GPUs; without one they are compared with each other.
     mig: bool | None = None

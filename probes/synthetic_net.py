@@ -17,6 +17,7 @@ from .tree_writer import TreeWriter
 
 _INVALID = Refused(errno.EINVAL, os.strerror(errno.EINVAL))
 _ETHERNET, _INFINIBAND, _LOOPBACK = 1, 32, 772  # include/uapi/linux/if_arp.h
+_JUMBO = 9000
 _STATISTICS = (
     "collisions", "multicast", "rx_bytes", "rx_crc_errors", "rx_dropped", "rx_errors", "rx_packets", "tx_bytes",
     "tx_carrier_errors", "tx_dropped", "tx_errors", "tx_packets",
@@ -80,6 +81,11 @@ def _rate(function: Function) -> float:
     return function.model.rate if function.change.rate is None else function.change.rate
 
 
+def _is_fabric(function: Function) -> bool:
+    """RoCE as it is used between GPU nodes: whoever sets it up makes room for packets of 4096 bytes."""
+    return bool(function.model.rdma) and function.model.rate >= 100
+
+
 def _network_device(tree: TreeWriter, function: Function, name: str, number: int) -> None:
     change, folder = function.change, f"{function.folder}/net/{name}"
     infiniband = function.model.infiniband
@@ -89,7 +95,7 @@ def _network_device(tree: TreeWriter, function: Function, name: str, number: int
         link = {"carrier": 0, "duplex": "unknown", "speed": -1}
     if not change.enabled:
         link = dict.fromkeys(link, _INVALID)
-    kind, mtu = (_INFINIBAND, 2044) if infiniband else (_ETHERNET, 1500)
+    kind, mtu = (_INFINIBAND, 2044) if infiniband else (_ETHERNET, _JUMBO if _is_fabric(function) else 1500)
     _netdev(tree, folder, number, kind, 0x1003 if change.enabled else 0x1002, mtu, link)
     tree.files(f"{folder}/statistics", **{n: v for n, v in change.counters.items() if n in _STATISTICS})
     tree.put(f"{folder}/carrier_changes", change.counters.get("carrier_changes", 1))

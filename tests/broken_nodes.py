@@ -160,6 +160,14 @@ HGX = {
     "a port that comes and goes": (
         kernel(*["mlx5_core 0000:1c:00.0 mlx5_2: Port: 1 Link DOWN"] * 3), "nic-port-flapping", "mlx5_2/1", "warning"
     ),
+    "a NIC that does not answer": (
+        kernel("mlx5_core 0000:1c:00.0: print_health_info:424:(pid 0): Health issue observed, firmware internal error"),
+        "nic-errors", "0000:1c:00.0", "warning",
+    ),
+    "a module that is too hot": (
+        kernel("mlx5_core 0000:1c:00.0: Port module event[error]: module 0, Cable error, High Temperature"),
+        "nic-optics", "0000:1c:00.0", "warning",
+    ),
     "IOMMU": (
         "[files]\n" + "\n".join(f"'sys/kernel/iommu_groups/{group}/type' = 'DMA-FQ'" for group in range(69)),
         "iommu-translation", "node", "warning"),

@@ -259,9 +259,13 @@ NIC = Pci(key="0000:17:00.0", parent="pci0000:10", pci_class=0x020000, vendor=0x
 
 def test_nics() -> None:
     sick = "mlx5_core 0000:17:00.0: poll_health:821:(pid 0): device's health compromised - reached miss count"
-    module = "mlx5_core 0000:17:00.0: Port module event[error]: module 0, Cable error, High Temperature"
+    module = "mlx5_core 0000:17:00.0: Port module event[error]: module 0, Cable error, Bad or shorted cable/module"
     assert told(NIC, *log(sick, module)) == [("nic-errors", NIC.key, "warning")]
     assert told(NIC, *log(module)) == [("nic-errors", NIC.key, "info")]
+    hot = module.replace("Bad or shorted cable/module", "High Temperature")
+    assert told(NIC, *log(hot)) == [("nic-optics", NIC.key, "warning")]
+    assert told(NIC, *log(hot, last=NOW - 90_000)) == [("nic-optics", NIC.key, "info")]
+    assert told(NIC, *log(sick, hot)) == [("nic-errors", NIC.key, "warning"), ("nic-optics", NIC.key, "warning")]
     assert told(NIC, *log(sick, last=NOW - 90_000)) == [("nic-errors", NIC.key, "info")]
     assert told(BRIDGE, *log(sick)) == [("nic-missing", NIC.key, "critical")]
     assert told(BRIDGE, *log(sick.replace("17:00.0", "17:00.4"))) == [("nic-errors", "0000:17:00.4", "warning")]

@@ -139,7 +139,7 @@ def test_the_array_and_its_mount_are_as_described() -> None:
     )
     assert fact(machine, Disk, "sda2") == Disk(key="sda2", size=479_000_000_000 // 512 * 512, partition_of="sda")
     assert fact(machine, Mount, "/raid") == Mount(
-        key="/raid", device="/dev/md0", fstype="xfs", size=15_355_000_000_000, free=9_000_000_000_000
+        key="/raid", device="/dev/md0", fstype="xfs", read_only=False, size=15_355_000_000_000, free=9_000_000_000_000
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     acs,
     bus_events,
+    congestion,
     cuda,
     device_events,
     diagnosis,
@@ -23,6 +24,7 @@ from . import (
     job,
     lost,
     mounts,
+    mtu,
     nccl,
     nccl_version,
     nic,
@@ -34,6 +36,7 @@ from . import (
     one_end,
     pcie,
     peers,
+    places,
     settings,
     storage,
 )  # fmt: skip
@@ -44,7 +47,8 @@ RULES: tuple[Rule, ...] = (
     *gpu_missing.RULES, *gpu_driver.RULES, *events.RULES, *gpu_memory.RULES, *gpu_clocks.RULES, *gpu_state.RULES,
     *gpu_pcie.RULES, *gpu_window.RULES,
     *nvlink.RULES, *nvlink_errors.RULES, *fabric.RULES, *nvswitch.RULES, *peers.RULES,
-    *nic.RULES, *nic_place.RULES, *gid.RULES, *cuda.RULES, *host.RULES, *storage.RULES, *mounts.RULES,
+    *nic.RULES, *nic_place.RULES, *gid.RULES, *mtu.RULES, *congestion.RULES, *cuda.RULES,
+    *places.RULES, *host.RULES, *storage.RULES, *mounts.RULES,
     *acs.RULES, *settings.RULES, *host_counters.RULES, *job.RULES, *nccl.RULES, *nccl_version.RULES, *node_pairs.RULES,
     *bus_events.RULES, *device_events.RULES, *diagnosis.RULES,
 )  # fmt: skip

@@ -27,7 +27,7 @@ def _grouped(found: list[Event]) -> Mapping[str, list[Event]]:
 
 def nics(case: Case, node: Node) -> Iterator[Finding]:
     """A NIC whose driver or firmware said that something is wrong with it, or with the module in its cage."""
-    for address, found in _grouped(events(case, "nic", "module")).items():
+    for address, found in _grouped([one for one in events(case, "nic", "module") if not _is_hot(one)]).items():
         function = case.of(Pci).get(address)
         # A function 0 of device 0 is no virtual one, which come and go.
         gone = function is None and address.endswith(":00.0") and case.origin != "dumps" and bool(case.of(Pci))
@@ -49,6 +49,31 @@ def nics(case: Case, node: Node) -> Iterator[Finding]:
             location=location(function, case) if function else {},
             evidence=tuple(proof(one) for one in found),
         )
+
+
+def modules(case: Case, node: Node) -> Iterator[Finding]:
+    """A module in the cage of a NIC that is hotter than it says that it may be."""
+    for address, found in _grouped([one for one in events(case, "module") if _is_hot(one)]).items():
+        function = case.of(Pci).get(address)
+        name = named(case, function) if function else f"NIC {address}"
+        yield Finding(
+            code="nic-optics",
+            severity="info" if old(case, found[-1]) else "warning",
+            subject=address,
+            subject_name=name if function else None,
+            message=f"the module in the cage of {name} is too hot{often(number(found))}: {_said(found[-1])}",
+            since=since(found[-1]),
+            observed=number(found),
+            unit="count",
+            cause="airflow at the cage, the room's temperature, or the module itself",
+            location=location(function, case) if function else {},
+            evidence=tuple(proof(one) for one in found),
+        )
+
+
+def _is_hot(event: Event) -> bool:
+    """As mlx5_pme_error_to_string() of drivers/net/ethernet/mellanox/mlx5/core/events.c says it."""
+    return event.kind == "module" and "High Temperature" in (event.text or "")
 
 
 def _said(event: Event) -> str:
@@ -172,6 +197,7 @@ def _package_of(case: Case, event: Event) -> str:
 
 RULES = (
     Rule("nic-errors", Node, (), nics, some("nic", "module")),
+    Rule("nic-optics", Node, (), modules, some("module")),
     Rule("nic-port-flapping", Node, (), flaps, some("link down")),
     Rule("storage-degraded", Node, (), disks, some("nvme", "nvme gone")),
     Rule("host-memory-errors", Node, (), memory, some("edac")),

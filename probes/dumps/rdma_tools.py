@@ -205,6 +205,12 @@ def _lid(text: str) -> int | None:
     return (hexadecimal(text) if text.startswith("0x") else count(text)) or None
 
 
+def _mtu(text: str) -> int | None:
+    """ "4096 (5)"; None where it is not one of the five that there are."""
+    found = re.fullmatch(r"(256|512|1024|2048|4096) \([1-5]\)", text)
+    return int(found[1]) if found else None
+
+
 def _driver(text: str) -> str | None:
     return "efa" if hexadecimal(text) == _AMAZON else None
 
@@ -231,6 +237,7 @@ _FIELDS: Mapping[str, tuple[Row, ...]] = {
     "Base lid": ((Port, "lid", _lid),),
     "base lid": ((Port, "lid", _lid),),
     "port_lid": ((Port, "lid", _lid),),
+    "active_mtu": ((Port, "mtu", _mtu),),
     "Link layer": ((Port, "link_layer", word),),
     "link_layer": ((Port, "link_layer", word),),
 }
