@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..models.attribution import OF_FLOWS
 from ..models.catalog import Code, codes
-from ..models.rules import RULES
 from .terminal import hanging, wrap
 
 WIDTH = 80
-_JUDGED = OF_FLOWS | {rule.code for rule in RULES}
 
 _INTRODUCTION = """\
 # Findings
@@ -23,7 +20,6 @@ What `linkgauge diagnose` can say: PCIe first, then GPUs, NVLink, NICs, the host
 - **info**: true and worth knowing; by design, or harmless. Info alone keeps the verdict `ok`.
 - **vital**: where it was wanted and could not be judged, the verdict is `unknown`.
 - **event**: the daemon says it at once. All others are states, said when they stood in two of three cycles.
-- **not judged yet**: the code has its meaning, and this version does not look for it.
 
 A finding can be less grave than its code: links of a virtual machine that was given half a board, an error of last
 week.
@@ -43,7 +39,7 @@ def listing() -> str:
 def explain(name: str) -> str:
     """What a code says, how to see it, what to do. KeyError: there is no such code."""
     code = codes()[name]
-    lines = [*wrap(f"{name} ({_kind(name, code)})", WIDTH), *hanging("  ", code.says, WIDTH), "", "To see it"]
+    lines = [*wrap(f"{name} ({_kind(code)})", WIDTH), *hanging("  ", code.says, WIDTH), "", "To see it"]
     lines += [f"  {command}" for command in code.confirm]  # never wrapped: they are there to be copied
     lines += ["", "To mend it, the cheapest step first"]
     for number, step in enumerate(code.fix, 1):
@@ -54,7 +50,7 @@ def explain(name: str) -> str:
 
 def findings_page() -> str:
     """Every code in Markdown: a table, and a section for each."""
-    rows = (f"| [{name}](#{name}) | {code.says} | {_kind(name, code)} |" for name, code in codes().items())
+    rows = (f"| [{name}](#{name}) | {code.says} | {_kind(code)} |" for name, code in codes().items())
     table = "\n".join(("| code | it says | usual severity |", "|---|---|---|", *rows))
     sections = ("\n".join(_section(name, code)) for name, code in codes().items())
     return "\n".join((_INTRODUCTION, f"{table}\n", *sections))
@@ -62,7 +58,7 @@ def findings_page() -> str:
 
 def _section(name: str, code: Code) -> Iterator[str]:
     yield f"## {name}\n"
-    yield f"{code.says} *{_kind(name, code).capitalize()}.*\n"
+    yield f"{code.says} *{_kind(code).capitalize()}.*\n"
     sentences = [line for line in code.confirm if line.endswith(".")]
     commands = [line for line in code.confirm if line not in sentences]
     if commands:
@@ -72,6 +68,6 @@ def _section(name: str, code: Code) -> Iterator[str]:
     yield f"\nSource: {code.source}.\n"
 
 
-def _kind(name: str, code: Code) -> str:
-    marks = {"vital": code.vital, "event": not code.steady, "not judged yet": name not in _JUDGED}
+def _kind(code: Code) -> str:
+    marks = {"vital": code.vital, "event": not code.steady}
     return ", ".join((" or ".join(code.severity), *(mark for mark, holds in marks.items() if holds)))

@@ -20,10 +20,6 @@ from .suspicion import may_slow
 from .units import as_gigabytes
 from .ways import hops_of
 
-# What is said of measurements, and by no rule.
-OF_FLOWS = frozenset(
-    {"bandwidth-low", "measurement-invalid", "pcie-concurrent-collapse", "pcie-peer-slow", "storage-slow"}
-)
 # A limited link still reaches the same share of its rate, give or take what varies between copies.
 _SLACK = 0.95
 _ERRORS = 3  # standard deviations that measurements scatter by themselves
