@@ -6,7 +6,7 @@ SHARP) makes a bus bandwidth above the wire. So is what is not known well enough
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +27,7 @@ from .ways import hops_of, legs
 _ABOVE = 1.05
 _BOTH = 2.1  # times its rate: what two directions of one link may add up to
 _MOST_EVIDENCE = 6
+_BETWEEN = frozenset({"nvlink", "xgmi"})
 _AWAY = ("pcie", "host", "net")  # ways on which a copy between GPUs takes no NVLink
 
 
@@ -68,8 +69,16 @@ def _is_known(case: Case, flow: Flow) -> bool:
     if "pcie" in kinds and node and node.virtual:
         return False  # its tree is the hypervisor's
     ends = {device.id for end in flow.ends if (device := case.topology.find(end)) and device.kind == "gpu"}
-    gpus = [gpu for gpu in case.of(Gpu).values() if {gpu.key, gpu.address} & ends]
+    gpus = [gpu for end in ends if (gpu := _gpus(case).get(end))]
     return len(gpus) == len(ends) and all(_is_whole(case, gpu, flow, kinds, len(ends) > 1) for gpu in gpus)
+
+
+def _gpus(case: Case) -> Mapping[str, Gpu]:
+    """The GPUs that drivers told of, by their names in the topology."""
+    if "gpus by place" not in case.memo:
+        case.memo["gpus by place"] = {name: gpu for gpu in case.of(Gpu).values() for name in (gpu.key, gpu.address)}
+    known: Mapping[str, Gpu] = case.memo["gpus by place"]
+    return known
 
 
 def _is_whole(case: Case, gpu: Gpu, flow: Flow, kinds: set[str], pair: bool) -> bool:
@@ -77,15 +86,22 @@ def _is_whole(case: Case, gpu: Gpu, flow: Flow, kinds: set[str], pair: bool) -> 
     product = product_of(gpu, case.of(Pci))
     if product is None:
         return len(flow.ends) == 1
-    if kinds & {"nvlink", "xgmi"}:
-        names = {gpu.key, gpu.address}
-        return sum(1 for link in case.topology.links if link.kind in kinds & {"nvlink", "xgmi"} and
-                   names & {link.a, link.b}) >= product.links  # fmt: skip
+    if kinds & _BETWEEN:
+        return _joining(case)[gpu.key] + _joining(case)[gpu.address or ""] >= product.links
     if "pcie" not in kinds:
         return True
     if pair:
         return flow.via in _AWAY or gpu.nvlinks == 0 or not product.links
     return not product.c2c_rate and product.link_kind == "nvlink"  # others may be joined to processors by theirs
+
+
+def _joining(case: Case) -> Counter[str]:
+    """How many links between GPUs end at each device, counted once a case."""
+    if "joining" not in case.memo:
+        links = [link for link in case.topology.links if link.kind in _BETWEEN]
+        case.memo["joining"] = Counter(end for link in links for end in (link.a, link.b))
+    known: Counter[str] = case.memo["joining"]
+    return known
 
 
 def invalid(case: Case) -> Iterator[Finding]:
