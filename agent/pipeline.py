@@ -34,6 +34,7 @@ class Memory:
     standing: Standing = field(default_factory=dict)
     past: tuple[Observation, ...] = ()
     baseline: tuple[Observation, ...] = ()
+    accepted: float | None = None  # when the node was marked as good, in seconds since 1970
 
 
 def name_of(source: Source) -> str:
@@ -86,12 +87,14 @@ def diagnose(
     site: Site,
     baseline: Iterable[Observation] = (),
     context: Context = "host",
+    accepted: float | None = None,
 ) -> Report:
     """One report. `probes` says from a report what to measure next; what was slow is measured once more.
 
-    `context` says whose limits are met: those of a job, or of nobody in particular.
+    `context` says whose limits are met: those of a job, or of nobody in particular. `accepted` is when the node was
+    marked as good, `baseline` what was observed then.
     """
-    return examine(host, readers, probes, site, baseline, context)[1]
+    return examine(host, readers, probes, site, baseline, context, accepted)[1]
 
 
 def examine(
@@ -101,13 +104,16 @@ def examine(
     site: Site,
     baseline: Iterable[Observation] = (),
     context: Context = "host",
+    accepted: float | None = None,
 ) -> tuple[Case, Report]:
     """As `diagnose`, with the case that was judged."""
     said = ask_all(readers, host)
     known = tuple(baseline)
 
     def now() -> tuple[Case, Report]:
-        case = assemble(said, site, host.now(), baseline=known, origin=host.origin, context=context)
+        case = assemble(
+            said, site, host.now(), baseline=known, origin=host.origin, context=context, accepted=accepted
+        )  # fmt: skip
         return case, judge(case)
 
     case, report = now()
@@ -125,10 +131,11 @@ def cycle(host: Host, due: Mapping[str, Source], site: Site, memory: Memory) -> 
     fresh = {name: ask(source, host) for name, source in due.items()}
     heard = {**memory.heard, **fresh}
     now = host.now()
-    case = assemble(chain(*heard.values()), site, now, memory.past, memory.baseline, host.origin)
-    standing, shown = settle(memory.standing, judge(case))
+    said = chain(*heard.values())
+    case = assemble(said, site, now, memory.past, memory.baseline, host.origin, accepted=memory.accepted)
+    standing, shown = settle(memory.standing, judge(case), memory.accepted)
     past = thin((*memory.past, *chain(*fresh.values())), now)
-    return Memory(heard, standing, past, memory.baseline), shown
+    return Memory(heard, standing, past, memory.baseline, memory.accepted), shown
 
 
 def thin(said: Iterable[Said], now: float) -> tuple[Observation, ...]:

@@ -23,8 +23,9 @@ def assemble(
     baseline: Iterable[Observation] = (),
     origin: Origin = "live",
     context: Context = "host",
+    accepted: float | None = None,
 ) -> Case:
-    """Merge the facts, build the topology, recognise the machine. `now` is in seconds since 1970."""
+    """Merge the facts, build the topology, recognise the machine. `now` and `accepted` are in seconds since 1970."""
     everything = numbered(said)
     facts, conflicts = merge((Node(key="node"), *(one for one in everything if isinstance(one, Fact))))
     machine, matched_by = recognise(facts, site)
@@ -43,4 +44,5 @@ def assemble(
         now=now,
         origin=origin,
         context="dumps" if origin == "dumps" else context,
+        accepted=accepted,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
+from .facts import Node
 from .merge import Conflict, Facts
 from .report import Context, Origin
 from .said import Fact, Flow, NotChecked, Observation, Run
@@ -35,6 +36,7 @@ class Case:
     now: float  # seconds since 1970
     origin: Origin
     context: Context
+    accepted: float | None = None  # when somebody said that the node is good, in seconds since 1970
 
     @cached_property
     def memo(self) -> dict[str, Any]:
@@ -43,11 +45,25 @@ class Case:
 
     @cached_property
     def earlier(self) -> Mapping[tuple[Flow | str, str], tuple[Observation, ...]]:
-        """The past by what it is about and the quantity, oldest first."""
+        """The past by what it is about and the quantity, oldest first.
+
+        What was before the node was accepted is no matter any more. Where nothing was read since then, the count of
+        that moment is what later ones are compared with.
+        """
         series: dict[tuple[Flow | str, str], list[Observation]] = defaultdict(list)
         for one in sorted(self.past, key=lambda one: one.at):
-            series[one.about, one.quantity].append(one)
-        return {key: tuple(several) for key, several in series.items()}
+            if self.accepted is None or one.at > self.accepted:
+                series[one.about, one.quantity].append(one)
+        past = {key: tuple(several) for key, several in series.items()}
+        return {**{key: (one,) for key, one in self.when_accepted.items()}, **past}
+
+    @cached_property
+    def when_accepted(self) -> Mapping[tuple[Flow | str, str], Observation]:
+        """What was counted when the node was accepted, if that was since it was started: then counts begin anew."""
+        node = self.of(Node).get("node")
+        booted = node.booted if node else None
+        counts = [one for one in self.baseline if isinstance(one.about, str)]
+        return {(one.about, one.quantity): one for one in counts if booted is None or one.at >= booted}
 
     @cached_property
     def observed(self) -> Mapping[Flow | str, tuple[Observation, ...]]:

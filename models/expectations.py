@@ -17,6 +17,7 @@ from .said import COLLECTIVES, Flow, Observation
 from .shares import fill
 from .site import Rate
 from .topology import Hop
+from .units import as_utc
 from .ways import Leg, legs
 
 RATES = ("rate", "bus_bandwidth")  # quantities of observations that are judged as levels
@@ -66,7 +67,7 @@ def expect(case: Case, flow: Flow, best: dict[Flow, Observation]) -> Iterator[Ex
     yield from by_kin(case, flow, best)
     for then in case.baseline:
         if then.about == flow and then.quantity in RATES:
-            source = "this node when it was accepted"
+            source = f"this node when it was accepted, {as_utc(then.at)}"
             low, high = (1 - _BASELINE) * then.value, (1 + _BASELINE) * then.value
             yield Expectation(basis="baseline", low=low, typical=then.value, high=high, source=source)
 

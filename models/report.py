@@ -14,6 +14,8 @@ from .topology import Topology
 Basis: TypeAlias = Literal["site", "profile", "capability", "kin", "baseline"]  # three absolute, in the order of trust
 Severity: TypeAlias = Literal["critical", "warning", "info"]
 Verdict: TypeAlias = Literal["ok", "degraded", "failed", "unknown"]
+# What holds now; what happened, which is told until what clears it has happened; what was measured slow.
+FindingKind: TypeAlias = Literal["state", "event", "measurement"]
 Origin: TypeAlias = Literal["live", "capture", "dumps"]
 Context: TypeAlias = Literal["host", "job", "dumps"]
 
@@ -57,6 +59,7 @@ class Finding:
     """Something that differs from what should be. It names the thing, both numbers, the likely cause, the next step."""
 
     code: str
+    kind: FindingKind = "state"
     severity: Severity
     confidence: Literal["certain", "likely", "possible"] = "certain"
     subject: str

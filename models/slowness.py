@@ -52,6 +52,7 @@ def alone(case: Case, slow: Slow) -> Finding:
     tightest = f"; the tightest hop is {missed.bottleneck}" if missed.bottleneck else ""
     return Finding(
         code="storage-slow" if _is_read(case, level.flow) else "bandwidth-low",
+        kind="measurement",
         severity=_severity([slow]),
         confidence="likely",
         subject=level.flow.subject,
@@ -79,6 +80,7 @@ def shared(case: Case, blamed: Blame, slow: Sequence[Slow], levels: Sequence[Lev
     fit = " or ".join(_named(case, other) for other in blamed.others[:3])
     return Finding(
         code=code,
+        kind="measurement",
         severity=_severity(slow) if code == "bandwidth-low" else "warning",
         confidence="possible" if blamed.others else "likely",
         subject=_subject(case, suspect, links),
@@ -114,6 +116,7 @@ def crowds(case: Case, levels: Sequence[Level]) -> Iterator[Finding]:
 def _crowd(case: Case, uplink: Hop, limit: Limit, over: Sequence[Level], together: float) -> Finding:
     return Finding(
         code="pcie-concurrent-collapse",
+        kind="measurement",
         severity="warning",
         subject=uplink.sender,
         message=f"{len(over)} copies at the same time from GPUs below {_called(case, uplink.sender)} reach "

@@ -8,6 +8,7 @@ from typing import NewType
 BytesPerSecond = NewType("BytesPerSecond", float)
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+_UTC = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def from_gigabytes(rate: float) -> BytesPerSecond:
@@ -67,4 +68,9 @@ def as_bytes(size: float) -> str:
 
 def as_utc(seconds: float) -> str:
     """Seconds since 1970 as "2026-11-21T03:00:00Z"."""
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime(_UTC)
+
+
+def from_utc(text: str) -> float:
+    """ "2026-11-21T03:00:00Z" as seconds since 1970."""
+    return datetime.strptime(text, _UTC).replace(tzinfo=timezone.utc).timestamp()

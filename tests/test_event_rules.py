@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from linkgauge.models.assemble import assemble
 from linkgauge.models.catalog.sxids import sxids
 from linkgauge.models.catalog.xids import xids
-from linkgauge.models.facts import Event, Net, Node, Nvme, Package, Pci, Port
+from linkgauge.models.facts import Event, Net, Node, Nvme, Package, Pci, Port, Rdma
 from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink
 from linkgauge.models.judge import apply_rules
 from linkgauge.models.report import Finding, Origin
@@ -284,6 +284,22 @@ def test_flapping() -> None:
     assert told(replace(NIC, physfn="0000:17:00.1"), *log(*[eth] * 3)) == []
     slowly = list(fold(((NOW - 3500 * n, eth) for n in range(50)), "log"))
     assert told(NIC, *slowly) == []
+
+
+def test_a_port_that_is_down_now_is_one_finding_that_tells_how_often_it_went() -> None:
+    """Where nothing says that the port is of the fabric, that it flaps is the graver."""
+    line = f"mlx5_core {NIC.key} mlx5_0: Port: 1 Link DOWN"
+    device = Rdma(key="mlx5_0", address=NIC.key, driver="mlx5_core")
+    port = Port(key="mlx5_0/1", device="mlx5_0", state="DOWN", physical_state="LinkUp", link_layer="InfiniBand")
+    (finding,) = apply_rules(assemble([NIC, device, port, *log(*[line] * 3)], Site(), NOW))[0]
+    assert (finding.code, finding.severity) == ("nic-port-down", "critical")
+    assert finding.message.endswith("; it went down 3 times within an hour")
+    assert finding.evidence[-1] == Evidence("log", line)
+    spare = replace(port, physical_state="Polling")
+    assert told(NIC, device, spare, *log(*[line] * 3)) == [("nic-port-flapping", "mlx5_0/1", "warning")]
+    old = [NIC, device, port, *log(*[line] * 3, last=NOW - 90_000)]
+    codes = {one.code: one.message for one in apply_rules(assemble(old, Site(), NOW))[0]}
+    assert "within an hour" not in codes["nic-port-down"]
 
 
 def test_disks() -> None:

@@ -33,6 +33,7 @@ def few(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, 
 findings = st.builds(
     Finding,
     code=text,
+    kind=st.sampled_from(["state", "event", "measurement"]),
     severity=st.sampled_from(["critical", "warning", "info"]),
     confidence=st.sampled_from(["certain", "likely", "possible"]),
     subject=text,
@@ -108,7 +109,7 @@ def test_the_names_are_those_of_the_contract() -> None:
         "topology runs"
     )
     assert " ".join(told["findings"][0]) == (
-        "code severity confidence subject subject_name message expected observed unit basis expected_source cause "
+        "code kind severity confidence subject subject_name message expected observed unit basis expected_source cause "
         "limits explains impact location since silenced evidence remedy"
     )
     assert told["findings"][0]["since"] is None

@@ -102,6 +102,7 @@ def _error(case: Case, subject: str, severity: Severity, event: Event, found: li
     empty = ", and nothing is there now" if event.kind == "surprise down" else ""
     return Finding(
         code="pcie-errors",
+        kind="state" if event.kind == "aer corrected" else "event",
         severity=severity,
         subject=subject,
         subject_name=name if function else None,

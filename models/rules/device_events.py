@@ -10,6 +10,8 @@ from ..facts import Event, Net, Node, Nvme, Package, Pci, Port
 from ..report import Finding, Severity
 from .bus_events import some
 from .log import events, number, often, old, proof, since
+from .nic import down
+from .ports import downs_of, real
 from .rule import Rule
 from .words import location, named
 
@@ -37,6 +39,7 @@ def nics(case: Case, node: Node) -> Iterator[Finding]:
         name = named(case, function) if function else f"NIC {address}"
         yield Finding(
             code="nic-missing" if gone and sick else "nic-errors",
+            kind="state" if gone and sick else "event",
             severity="info" if old(case, last) and not (gone and sick) else severity,
             subject=address,
             subject_name=name if function else None,
@@ -83,19 +86,18 @@ def _said(event: Event) -> str:
 
 
 def flaps(case: Case, node: Node) -> Iterator[Finding]:
-    """A port that went down several times within an hour."""
-    ports: dict[str, list[Event]] = defaultdict(list)
-    for event in events(case, "link down"):
-        function = case.of(Pci).get(event.subject or "")
-        if not (function and function.physfn):
-            ports[_port_of(case, event)].append(event)
-    for port, found in ports.items():
+    """A port that went down several times within an hour. Of one that is down now that is said (nic.py)."""
+    for port, found in downs_of(case).items():
+        known = case.of(Port).get(port) or case.of(Net).get(port)
+        if known and real(case, known) and any(one.severity != "info" for one in down(case, known)):
+            continue
         most = max(found, key=lambda one: one.recent or 1)
         downs = most.recent or 1
         if downs < _FLAPS:
             continue
         yield Finding(
             code="nic-port-flapping",
+            kind="event",
             severity="info" if old(case, most) else "warning",
             subject=port,
             message=f"port {port} went down {downs} times within an hour, {most.count or downs} times since boot",
@@ -106,16 +108,6 @@ def flaps(case: Case, node: Node) -> Iterator[Finding]:
             cause="the cable, a transceiver, or the port at the other end",
             evidence=(proof(most),),
         )
-
-
-def _port_of(case: Case, event: Event) -> str:
-    """The port as other findings call it: a network device that shares an RDMA port is called as that."""
-    if event.link is not None:
-        return f"{event.name}/{event.link}"
-    name = event.name or ""
-    if name not in case.of(Net):
-        name = next((net.key for net in case.of(Net).values() if net.address == event.subject), name)
-    return next((port.key for port in case.of(Port).values() if port.netdev == name), name or str(event.subject))
 
 
 def disks(case: Case, node: Node) -> Iterator[Finding]:
@@ -129,6 +121,7 @@ def disks(case: Case, node: Node) -> Iterator[Finding]:
         few: Severity = "info" if number(found) < 2 or old(case, last) else "warning"
         yield Finding(
             code="storage-degraded",
+            kind="state" if gone else "event",
             severity="critical" if gone else few,
             subject=key,
             subject_name=controller.model if controller else None,
@@ -156,6 +149,7 @@ def memory(case: Case, node: Node) -> Iterator[Finding]:
         kind = "uncorrected" if bad else "corrected"
         yield Finding(
             code="host-memory-errors",
+            kind="event" if bad else "state",
             severity=severity,
             subject=key,
             message=f"the kernel logged {number(bad or found)} {kind} memory errors of {key}",

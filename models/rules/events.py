@@ -13,7 +13,7 @@ from ..gpu_facts import Gpu, GpuLink
 from ..pci_classes import NVIDIA
 from ..report import Finding, Severity
 from .gpu_missing import gone
-from .log import events, gpu_at, later, number, often, old, proof, since
+from .log import events, gpu_at, history, later, number, often, proof, since
 from .rule import Rule
 from .words import location, named
 
@@ -77,8 +77,8 @@ def _past(case: Case, event: Event, meaning: Xid) -> str | None:
     """Why an Xid is not a fault today."""
     if meaning.clears == "nothing":
         return None
-    if old(case, event):
-        return "more than a day ago"
+    if past := history(case, event):
+        return past
     gpu = gpu_at(case, event.subject)
     if gpu and _asks(gpu):
         return None
@@ -107,10 +107,11 @@ def _asked(case: Case, subject: str | None) -> list[Told]:
     gpu = gpu_at(case, subject)
     if last is None or last.code not in _RECOVERIES or (gpu and gpu.recovery is not None):
         return []  # what the driver asks for now is known, and judged as a state
-    done = later(case, last, "driver loaded", _DRIVER) or later(case, last, "reset", subject) or old(case, last)
-    severity: Severity = "info" if done else "warning" if last.code in (3, 5) else "critical"
+    done = later(case, last, "driver loaded", _DRIVER) or later(case, last, "reset", subject)
+    past = "it was done" if done else history(case, last)
+    severity: Severity = "info" if past else "warning" if last.code in (3, 5) else "critical"
     says = f"the driver asks for {_RECOVERIES[last.code]}"
-    return [Told(last, severity, says, None, xids()[154].source, "done, or more than a day ago" if done else None)]
+    return [Told(last, severity, says, None, xids()[154].source, past)]
 
 
 def sxid(case: Case, event: Event) -> Iterator[Finding]:
@@ -138,7 +139,7 @@ def _switch(case: Case, event: Event) -> Told | None:
         severity = "critical"
     if severity is None:
         return None
-    past = "more than a day ago" if old(case, event) else None
+    past = history(case, event)
     if later(case, event, "driver loaded", _DRIVER):
         past = "the driver was loaded again after it"
     if meaning and meaning.ends and later(case, event, "sxid", event.subject, meaning.ends):
@@ -162,6 +163,7 @@ def _finding(case: Case, code: str, word: str, phrase: str, told: list[Told]) ->
     observed = event.code if event.kind != "recovery" else 154
     return Finding(
         code=code,
+        kind="event",
         severity=first.severity,
         subject=event.subject or "node",
         subject_name=named(case, function) if function else None,

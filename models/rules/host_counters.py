@@ -8,6 +8,7 @@ from ..case import Case
 from ..facts import Node, Package
 from ..report import Finding
 from ..said import Observation
+from ..units import as_utc
 from .rule import Rule
 from .words import missed
 
@@ -66,9 +67,12 @@ def erring(case: Case, node: Node) -> Iterator[Finding]:
     """Uncorrected errors at once; corrected ones where they come day by day."""
     for name in _controllers(case):
         uncorrected, corrected = _latest(case, name, "ue_count"), _latest(case, name, "ce_count")
-        if uncorrected and uncorrected.value > 0:
-            errors = "1 uncorrected error" if uncorrected.value == 1 else f"{uncorrected.value:.0f} uncorrected errors"
-            yield _finding(name, uncorrected, f"{errors} of memory since boot")
+        accepted = case.when_accepted.get((name, "ue_count"))
+        bad = uncorrected.value - (accepted.value if accepted else 0) if uncorrected else 0
+        if uncorrected and bad > 0:
+            errors = "1 uncorrected error" if bad == 1 else f"{bad:.0f} uncorrected errors"
+            when = f"the node was accepted {as_utc(accepted.at)}" if accepted else "boot"
+            yield _finding(name, uncorrected, f"{errors} of memory since {when}")
         elif corrected and (span := _since(case, corrected, oldest=True)):
             before, seconds = span
             new = corrected.value - (before.value if before else 0)
@@ -81,6 +85,7 @@ def _finding(name: str, counted: Observation, text: str) -> Finding:
     uncorrected = counted.quantity == "ue_count"
     return Finding(
         code="host-memory-errors",
+        kind="event" if uncorrected else "state",
         severity="critical" if uncorrected else "warning",
         subject=name,
         message=f"memory controller {name} counted {text}",

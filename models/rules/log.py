@@ -48,9 +48,19 @@ def often(count: int) -> str:
 
 
 def old(case: Case, event: Event) -> bool:
-    """A day later it is history: what it left behind has checks of its own. A log that was saved ends at its end."""
-    end = case.now if event.until is None and (event.at or 0.0) > EPOCH else event.until
-    return event.at is not None and end is not None and end - event.at > DAY
+    """Whether it is history."""
+    return history(case, event) is not None
+
+
+def history(case: Case, event: Event) -> str | None:
+    """Why it is history: a day later, what it left behind has checks of its own; or somebody said since that the node
+    is good. A log that was saved ends at its end.
+    """
+    ours = event.until is None and (event.at or 0.0) > EPOCH
+    if ours and event.at is not None and case.accepted is not None and event.at <= case.accepted:
+        return f"the node was accepted {as_utc(case.accepted)}, after it"
+    end = case.now if ours else event.until
+    return "more than a day ago" if event.at is not None and end is not None and end - event.at > DAY else None
 
 
 def later(case: Case, event: Event, kind: str, subject: str | None, code: int | None = None) -> bool:

@@ -11,7 +11,8 @@ from ..facts import Net, Node, Port, Rdma
 from ..report import Basis, Finding, Severity
 from ..said import Evidence
 from ..units import as_gigabits
-from .ports import AnyPort, Role, adapter_name, function_of, kin, network_of, rate_of, real, role_of, up
+from .log import old, proof
+from .ports import AnyPort, Role, adapter_name, downs_of, function_of, kin, network_of, rate_of, real, role_of, up
 from .profile import profile
 from .rule import Rule
 from .words import location
@@ -28,20 +29,23 @@ def down(case: Case, port: AnyPort) -> Iterator[Finding]:
         return
     state, fields = _state(port)
     severity, why = _without_role(case, port) if role is None else (role.severity, role.why)
+    logged = [event for event in downs_of(case).get(port.key, ()) if not old(case, event)]
+    recent = max((event.recent or 1 for event in logged), default=0)
     yield Finding(
         code="nic-port-down",
         severity=severity,
         confidence=_confidence(role),
         subject=port.key,
         subject_name=adapter_name(case, port),
-        message=f"port {port.key} is down ({state}); {why}",
+        message=f"port {port.key} is down ({state}); {why}"
+        + (f"; it went down {recent} times within an hour" if recent > 1 else ""),
         expected="up",
         observed=state,
         basis=role.basis if role else None,
         expected_source=role.why if role else None,
         cause="cable, transceiver, the port at the other end, or no subnet manager",
         location=_location(case, port),
-        evidence=_evidence(port, fields),
+        evidence=(*_evidence(port, fields), *map(proof, logged)),
     )
 
 

@@ -224,6 +224,7 @@ def errors(case: Case, function: Pci) -> Iterator[Finding]:
         text, before = told
         yield Finding(
             code="pcie-errors",
+            kind="state" if kind == "correctable" else "event",
             severity="critical" if kind == "fatal" else "warning",
             subject=function.key,
             subject_name=named(case, function),
@@ -240,8 +241,8 @@ def correctable(
     case: Case, lanes: int, now: Observation, earlier: list[Observation], what: str = "correctable errors"
 ) -> tuple[str, Observation | None] | None:
     """Against the last reading, or since boot: these errors are retried, and cost bandwidth only when many."""
-    before, node = earlier[-1] if earlier else None, case.of(Node).get("node")
-    start = before.at if before else node.booted if node else None
+    before = earlier[-1] if earlier and earlier[-1].value <= now.value else None  # a reset clears them
+    start = before.at if before else case.of(Node)["node"].booted
     limit = _CORRECTABLE * lanes
     new = now.value - (before.value if before else 0)
     if start is None or start >= now.at or new < _FEWEST or new / (now.at - start) <= limit:
@@ -252,9 +253,9 @@ def correctable(
 
 
 def _uncorrected(now: Observation, earlier: list[Observation]) -> tuple[str, Observation | None] | None:
-    """Against the oldest reading of the last hour; without one, since boot."""
-    recent = [one for one in earlier if one.at >= now.at - 3600]
-    before = recent[0] if recent else None
+    """Against the oldest reading of the last hour, or the last one before; without one, since boot."""
+    same = [one for one in earlier if one.value <= now.value]  # a reset clears them
+    before = next((one for one in same if one.at >= now.at - 3600), same[-1] if same else None)
     new = now.value - (before.value if before else 0)
     if new <= 0:
         return None
@@ -268,9 +269,8 @@ def hidden(case: Case, node: Node) -> Iterator[Finding]:
     if not node.virtual or case.site.trust_virtual_links:
         return
     kinds = ("gpu", "nic", "nvswitch")
-    shown = case.origin != "dumps"  # a dump may be of lspci | grep NVIDIA: nothing says what these functions hang on
     real = [f for f in case.of(Pci).values() if kind_of(f) in kinds and f.vendor not in _VIRTUAL_VENDORS]
-    seen = [f for f in real if shown or f.parent]
+    seen = [f for f in real if f.parent or case.origin != "dumps"]  # lspci | grep NVIDIA shows nothing that it hangs on
     lost = [f for f in seen if emulated(f, case.of(Pci))]
     gpus = [f for f in lost if kind_of(f) == "gpu"]  # one alone has no peers; its driver says what its link gives
     if not gpus:

@@ -10,9 +10,10 @@ from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from ..case import Case
-from ..facts import Net, Pci, Port, Rdma
+from ..facts import Event, Net, Pci, Port, Rdma
 from ..pci_classes import function_number, kind_of
 from ..report import Basis, Severity
+from .log import events
 from .words import named
 
 AnyPort: TypeAlias = "Port | Net"
@@ -102,6 +103,26 @@ def adapter_name(case: Case, port: AnyPort) -> str | None:
     """The NIC of the port, as people speak of it."""
     function = function_of(case, port)
     return named(case, function) if function else None
+
+
+def downs_of(case: Case) -> Mapping[str, list[Event]]:
+    """What the kernel logged of ports that went down, by the port; those of virtual functions aside."""
+    ports: dict[str, list[Event]] = defaultdict(list)
+    for event in events(case, "link down"):
+        function = case.of(Pci).get(event.subject or "")
+        if not (function and function.physfn):
+            ports[_named_by(case, event)].append(event)
+    return ports
+
+
+def _named_by(case: Case, event: Event) -> str:
+    """The port as other findings call it: a network device that shares an RDMA port is called as that."""
+    if event.link is not None:
+        return f"{event.name}/{event.link}"
+    name = event.name or ""
+    if name not in case.of(Net):
+        name = next((net.key for net in case.of(Net).values() if net.address == event.subject), name)
+    return next((port.key for port in case.of(Port).values() if port.netdev == name), name or str(event.subject))
 
 
 def _of_an_adapter(case: Case, port: AnyPort) -> bool:
