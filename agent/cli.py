@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import __version__
-from .options import OPS, VIA, codes_begun, from_options, machines_begun, with_tools
+from .exits import BAD_INPUT, EXIT, INTERRUPTED, OUR_BUG, READER_LEFT
+from .options import OPS, VIA, codes_begun, from_options, machines_begun, state_dir, with_tools
 
 if TYPE_CHECKING:
     from ..models.report import Context
-
-EXIT = {"ok": 0, "degraded": 1, "failed": 2, "unknown": 3}
-BAD_INPUT, OUR_BUG = 64, 70  # EX_USAGE and EX_SOFTWARE of sysexits.h
-INTERRUPTED, READER_LEFT = 130, 141  # as shells show what SIGINT and SIGPIPE ended
 
 
 class Commands(click.Group):
@@ -85,6 +82,7 @@ def main() -> None:
     default="host",
     help="Where this runs: inside a job its limits on locked and shared memory are judged too.  [default: host]",
 )
+@state_dir
 @click.option(
     "--ignore", metavar="CODE[:SUBJECT][=REASON]", multiple=True, shell_complete=codes_begun,
     help="A known finding that does not count; the report says so. May be given several times.",
@@ -94,7 +92,7 @@ def main() -> None:
 )
 def diagnose(
     root: str, source: tuple[str, ...], site: str | None, with_tools: bool, form: str, passive: bool, context: Context,
-    ignore: tuple[str, ...], output: str | None,
+    state_dir: str | None, ignore: tuple[str, ...], output: str | None,
 ) -> None:  # fmt: skip
     """Say what is wrong with the links of this node, or of a recorded one.
 
@@ -103,9 +101,30 @@ def diagnose(
     from . import looking
 
     with clear_errors():
-        report = looking.report_of(root, source, site, passive, context, with_tools, ignore)
+        report = looking.report_of(root, source, site, passive, context, with_tools, ignore, state_dir)
     _write(looking.told(report, form, colour=output is None and sys.stdout.isatty()), output)
     sys.exit(EXIT[report.verdict])
+
+
+@main.command(short_help="Mark a node as good after a repair.")
+@from_options
+@click.option("--passive", is_flag=True, help="Read only: measure nothing; rates that were accepted before are kept.")
+@click.option("--anyway", is_flag=True, help="Also a node with findings, or one that could not be judged.")
+@state_dir
+def accept(
+    root: str, source: tuple[str, ...], site: str | None, passive: bool, anyway: bool, state_dir: str | None
+) -> None:  # fmt: skip
+    """Mark this node as good, after a repair or when it is taken over.
+
+    What was logged and counted before is history from then on, and rates are compared with those that were measured
+    now. A node on which something is wrong now is refused, with the list and the exit code of diagnose.
+    """
+    with clear_errors():
+        from .accepting import accept as accepting
+
+        text, verdict = accepting(root, source, site, passive, anyway, state_dir)
+    _write(text, None)
+    sys.exit(EXIT[verdict])
 
 
 @main.command()
@@ -185,20 +204,9 @@ def profile(
     idle, what its flows reached. Nodes like it are judged by that before any catalog.
     """
     with clear_errors():
-        from . import inputs, looking, profiling
+        from . import profiling
 
-        if sum((every, from_node, machine is not None)) > 1:
-            raise click.UsageError("MACHINE, --list and --from-node exclude each other")
-        if (name is not None or passive or anyway) and not from_node:
-            raise click.UsageError("--name, --passive and --anyway are about a type that --from-node writes")
-        if every:
-            text = profiling.listing(inputs.site(site))
-        elif machine is not None:
-            text = profiling.shown(machine, inputs.site(site))
-        elif from_node:
-            text = profiling.accepted(inputs.of(root, source), inputs.site(site), name, passive, anyway)
-        else:
-            text = profiling.recognised(looking.case_of(root, source, site))
+        text = profiling.chosen(root, source, site, machine, every, from_node, name, passive, anyway)
     _write(text, output)
 
 

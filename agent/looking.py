@@ -10,7 +10,7 @@ from ..models.case import Case
 from ..models.facts import Serial
 from ..models.report import Context, Report
 from ..probes.serials import read_serials
-from . import inputs
+from . import inputs, state
 from .pipeline import diagnose, examine, look
 from .progress import shown as watched
 from .sources import measure, measure_nothing
@@ -18,13 +18,15 @@ from .sources import measure, measure_nothing
 
 def report_of(
     root: str, source: Sequence[str], site: str | None, passive: bool, context: Context, with_tools: bool,
-    ignore: Sequence[str] = (),
+    ignore: Sequence[str] = (), state_dir: str | None = None,
 ) -> Report:  # fmt: skip
     """The report of this machine, or of what was given instead. Raises BadInput."""
     given = inputs.of(root, source, with_tools)
+    known = state.of(root, source, state_dir, given.host.now())
     probes = measure if given.host.origin == "live" and root == "/" and not passive else measure_nothing
     with watched(given.readers, probes) as (readers, measured):
-        return diagnose(given.host, readers, measured, inputs.site(site, ignore), context=context)
+        ours = inputs.site(site, ignore)
+        return diagnose(given.host, readers, measured, ours, known.baseline, context, known.at)
 
 
 def case_of(root: str, source: Sequence[str], site: str | None, with_tools: bool = False) -> Case:

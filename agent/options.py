@@ -50,3 +50,10 @@ with_tools = click.option(
     help="Ask nvidia-smi, lstopo and ibstat too, where they are installed: they fill gaps, and what they say otherwise "
     "is shown by topology --conflicts.",
 )  # fmt: skip
+
+
+state_dir = click.option(
+    "--state-dir", metavar="DIR", type=click.Path(),
+    help="Where it is kept that a node was accepted; with --from nowhere, unless it is given.  "
+    "[default: /var/lib/linkgauge]",
+)  # fmt: skip

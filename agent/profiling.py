@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 
 from ..exporters.profile import FROM_NODE, as_toml
@@ -9,11 +10,30 @@ from ..models.accepted import Unrecognisable, machine_of
 from ..models.case import Case
 from ..models.catalog import machines
 from ..models.site import Machine, Site
+from . import inputs
 from .inputs import BadInput, Input
-from .looking import tell_lost
+from .looking import case_of, tell_lost
 from .pipeline import examine
 from .progress import shown as watched
 from .sources import measure, measure_nothing
+
+
+def chosen(
+    root: str, source: Sequence[str], site: str | None, machine: str | None, every: bool, from_node: bool,
+    name: str | None, passive: bool, anyway: bool,
+) -> str:  # fmt: skip
+    """What `linkgauge profile` prints. Raises BadInput."""
+    if sum((every, from_node, machine is not None)) > 1:
+        raise BadInput("MACHINE, --list and --from-node exclude each other")
+    if (name is not None or passive or anyway) and not from_node:
+        raise BadInput("--name, --passive and --anyway are about a type that --from-node writes")
+    if every:
+        return listing(inputs.site(site))
+    if machine is not None:
+        return shown(machine, inputs.site(site))
+    if from_node:
+        return accepted(inputs.of(root, source), inputs.site(site), name, passive, anyway)
+    return recognised(case_of(root, source, site))
 
 
 def listing(site: Site) -> str:

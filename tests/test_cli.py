@@ -16,7 +16,8 @@ from click.testing import CliRunner
 from trees import write
 
 from linkgauge import __version__
-from linkgauge.agent.cli import EXIT, main
+from linkgauge.agent.cli import main
+from linkgauge.agent.exits import EXIT
 from linkgauge.models.catalog import codes
 
 # What the console script does.
