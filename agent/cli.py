@@ -203,6 +203,10 @@ def profile(
     What --from-node writes is TOML for the site file: counts, rates of ports, modes of GPUs, and, where the node is
     idle, what its flows reached. Nodes like it are judged by that before any catalog.
     """
+    if sum((every, from_node, machine is not None)) > 1:
+        raise click.UsageError("MACHINE, --list and --from-node exclude each other")
+    if (name is not None or passive or anyway) and not from_node:
+        raise click.UsageError("--name, --passive and --anyway are about a type that --from-node writes")
     with clear_errors():
         from . import profiling
 

@@ -23,10 +23,6 @@ def chosen(
     name: str | None, passive: bool, anyway: bool,
 ) -> str:  # fmt: skip
     """What `linkgauge profile` prints. Raises BadInput."""
-    if sum((every, from_node, machine is not None)) > 1:
-        raise BadInput("MACHINE, --list and --from-node exclude each other")
-    if (name is not None or passive or anyway) and not from_node:
-        raise BadInput("--name, --passive and --anyway are about a type that --from-node writes")
     if every:
         return listing(inputs.site(site))
     if machine is not None:

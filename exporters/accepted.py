@@ -30,9 +30,8 @@ def as_accepted(report: Report, at: float, cleared: Sequence[str], measured: int
         rates = f"{counted(len(kept), 'rate')} kept, not measured now: of {as_utc(min(kept))} or later"
         lines += hanging("  baseline     ", rates, WIDTH)
     if not measured and not kept:
-        lines += hanging(
-            "  baseline     ", "no rates were measured: there is nothing to compare later ones with", WIDTH
-        )
+        why = next((f" ({gap.why})" for gap in report.not_checked if gap.what == "bandwidth"), "")
+        lines += hanging("  baseline     ", safe(f"no rates{why}: nothing to compare later ones with"), WIDTH)
     return "\n".join(lines)
 
 

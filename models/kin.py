@@ -16,7 +16,7 @@ from .ways import hops_of
 # 0.04 % (stas00 ml-engineering; simllm); ten times that. Host memory has no published figure: copies of a few threads
 # vary with placement, so the bound is wide. Where a node's own flows scatter more (56 pairs of B200 with 16 MiB:
 # 5.8 %), what is beyond what chance would make of that is apart (_apart).
-KIN_LINK, _KIN_MEMORY = 0.02, 0.15
+KIN_LINK, KIN_MEMORY = 0.02, 0.15
 _ODD = 0.25  # of flows whose ways are not known, more that are slower than the others are of another kind
 _FEWEST_KIN = 3  # others to compare with: among fewer, nobody knows who is the odd one
 _CLOSEST = 0.26  # of a standard deviation, how far the closest half of 8 to 56 normal deviates lies from its middle
@@ -30,7 +30,7 @@ def by_kin(case: Case, flow: Flow, best: Mapping[Flow, Observation]) -> Iterator
         return
     typical = statistics.median(others)
     scatter, count = _scatter(case, best).get(_manner(flow), (0.0, 1))
-    apart = max(_KIN_MEMORY if len(flow.ends) == 1 else KIN_LINK, scatter * _apart(count))
+    apart = max(KIN_MEMORY if len(flow.ends) == 1 else KIN_LINK, scatter * _apart(count))
     slower = sum(1 for other in others if other < (1 - apart) * typical)
     if not hops_of(case.topology, flow) and slower > _ODD * len(others):
         return

@@ -117,3 +117,9 @@ def test_rates_are_compared_with_those_of_the_acceptance() -> None:
     (finding,) = report.findings
     assert (finding.basis, finding.severity) == ("baseline", "warning")
     assert finding.expected_source == f"this node when it was accepted, {as_utc(1.8e9)}"
+
+
+@pytest.mark.parametrize(("now", "slow"), [(10.0, False), (8.6, False), (8.4, True)])
+def test_a_memory_varies_more_than_a_link(now: float, slow: bool) -> None:
+    report = report_of([copy(("numa0",), now)], baseline=(copy(("numa0",), 10.0),))
+    assert [one.basis for one in report.findings] == (["baseline"] if slow else [])

@@ -38,7 +38,7 @@ def test_what_a_finding_says_of_a_link_that_several_share() -> None:
     said += [copy(("gpu2", ROOT), 55.0), copy((ROOT, "gpu3"), 55.0)]
     (found,) = report_of(said).findings
     assert found == Finding(
-        code="bandwidth-low", severity="critical", confidence="likely", subject="0000:01:00.0",
+        code="bandwidth-low", kind="measurement", severity="critical", confidence="likely", subject="0000:01:00.0",
         message="4 flows that have the link of 0000:00:01.0 and 0000:01:00.0 in common reach 20.0 GB/s where 55.1 GB/s "
         "is expected; nothing over it was faster",
         expected=found.expected, observed=20e9, unit="bytes_per_second", basis="capability",

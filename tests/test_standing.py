@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_stories import Clock, but, copy, gpu_address, gpus_under_switches, said_by
 
 from linkgauge.agent.pipeline import Memory, cycle
-from linkgauge.models.facts import Pci, Port, Rdma
+from linkgauge.models.facts import Node, Pci, Port, Rdma
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.said import Evidence, Observation, Said
 from linkgauge.models.site import Site
@@ -136,9 +136,23 @@ def test_uncorrected_errors_stay_and_corrected_ones_settle() -> None:
     assert shown(report) == []
 
 
-def count(quantity: str, value: float, at: float) -> Observation:
+def test_memory_errors_are_counted_from_the_acceptance_on_unless_the_machine_was_started_since() -> None:
+    now, kept = count("ue_count", 3.0, NOW, "mc0"), count("ue_count", 2.0, NOW - 60, "mc0")
+    for accepted, booted, said in [
+        (None, NOW - HOUR, "3 uncorrected errors of memory since boot"),
+        (kept, NOW - HOUR, f"1 uncorrected error of memory since the node was accepted {as_utc(NOW - 60)}"),
+        (kept, NOW - 30, "3 uncorrected errors of memory since boot"),
+        (replace(kept, value=3.0), NOW - HOUR, None),
+    ]:
+        memory = Memory(baseline=(accepted,) if accepted else (), accepted=accepted.at if accepted else None)
+        _, report = ran(memory, NOW, Node(key="node", booted=booted), now)
+        told = [one.message.partition("counted ")[2] for one in report.findings]
+        assert told == ([said] if said else [])
+
+
+def count(quantity: str, value: float, at: float, about: str = GPU) -> Observation:
     seen = Evidence(quantity, f"{value:.0f}")
-    return Observation(about=GPU, quantity=quantity, unit="count", value=value, at=at, evidence=seen)
+    return Observation(about=about, quantity=quantity, unit="count", value=value, at=at, evidence=seen)
 
 
 def port(up: bool) -> list[Said]:
