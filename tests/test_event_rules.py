@@ -67,6 +67,21 @@ def test_an_xid_is_as_grave_as_its_number(code: int, severity: str | None) -> No
     assert told(BRIDGE, FUNCTION, *log(XID.format(code))) == (xid(severity) if severity else [])
 
 
+@pytest.mark.parametrize("code", [code for code, one in xids().items() if one.severity not in (None, "info")])
+def test_who_accepts_a_node_clears_what_a_reset_would(code: int) -> None:
+    """Not what only another GPU would; and nothing that was logged since, or by a clock that is not ours."""
+    said = [BRIDGE, FUNCTION, *log(XID.format(code))]
+    saved = [replace(one, until=NOW) if isinstance(one, Event) else one for one in said]
+
+    def grave(what: list[Said], accepted: float) -> bool:
+        found = apply_rules(assemble(what, Site(), NOW, accepted=accepted))[0]
+        return any(one.severity != "info" for one in found if one.code == "gpu-xid")
+
+    assert grave(said, NOW - 60) is (xids()[code].clears == "nothing")
+    assert grave(said, NOW - 61)
+    assert grave(saved, NOW)
+
+
 def test_of_one_gpu_the_gravest_leads() -> None:
     lines = [XID.format(94), XID.format(48), XID.format(48), XID.format(63), XID.format(45), XID.format(13)]
     (finding,) = findings(BRIDGE, FUNCTION, *log(*lines))
