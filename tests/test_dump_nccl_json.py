@@ -92,6 +92,11 @@ def test_a_text_that_was_cut(end: int) -> None:
     assert "no whole JSON text" in only.why
 
 
+def test_a_number_beyond_all_numbers() -> None:
+    row = {"size": 8, "out_of_place": {"alg_bw": 10**400, "bus_bw": 1.0}}
+    assert list(nccl_json.read(Part("f", 1, json.dumps({"version": 2, "results": [row]})))) == []
+
+
 def test_what_is_another() -> None:
     for text in ('{"version": 1}', '{"start_time": 2}', '{"start":{"connected":['):
         assert not re.search(nccl_json.BEGIN, text, re.MULTILINE)

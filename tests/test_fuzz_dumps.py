@@ -11,6 +11,7 @@ import pytest
 
 from linkgauge.models.said import Evidence, NotChecked
 from linkgauge.probes.dumps import (
+    bug_report,
     fio,
     ib_fabric,
     lspci,
@@ -57,6 +58,7 @@ def test_inputs_are_made_of_their_number_and_the_seed_alone() -> None:
         (smi_table, f"| NVIDIA-SMI 535.86\n| 0 a{BLANKS}x"),
         (smi_topology, "\t" + "GPU0\t" * 50_000 + "\nGPU0\t" + " X \t" * 50_000),
         (fio, '{"fio version": "3"}\n' + "{}\n" * 500_000),
+        (bug_report, f"Model: a{BLANKS}\x00\nIRQ: 1\nBus Location: 0000:1b:00.0"),
         (ib_fabric, f"CA: x:\n{BLANKS}x"),
         (lspci, "00:00.0 Host bridge: x\n\tACSCtl:\t" + "a+ " * 6 + "a" * 200_000 + "-"),
     ],

@@ -29,7 +29,7 @@ BEGIN = (
 )
 _VERSION = re.compile(rf"^{_VERSIONED}[^\n]{{0,100}}?\s([0-9]{{3}}(?:\.[0-9]{{1,4}}){{1,2}})\b", re.MULTILINE)
 _GPU = re.compile(rf"^{_ABOUT}[^\n]*(?:\n(?!Model:)[A-Z][\w ]{{2,30}}:[^\n]*){{0,20}}", re.MULTILINE)
-_ENTRY = re.compile(r"^(Model|GPU UUID|Video BIOS|Bus Location):[ \t]{1,8}(\S[^\n]*?)[ \t]*$", re.MULTILINE)
+_ENTRY = re.compile(r"^(Model|GPU UUID|Video BIOS|Bus Location):[ \t]{1,8}(\S[^\n]*)", re.MULTILINE)
 _FIELDS = {"Model": "name", "GPU UUID": "uuid", "Video BIOS": "vbios"}
 
 
@@ -43,7 +43,7 @@ def read(part: Part) -> Iterator[Said]:
         address = None
         for entry in _ENTRY.finditer(found[0]):
             cite = part.cite(line + found[0].count("\n", 0, entry.start()), entry[0])
-            name, text = _FIELDS.get(entry[1], "address"), entry[2]
+            name, text = _FIELDS.get(entry[1], "address"), entry[2].rstrip()
             if name == "address":
                 address = _address(text)
                 text = address or "?"
