@@ -12,17 +12,16 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import permutations
 from pathlib import Path
+
+from measured import NOW, SIZE, Measured, healthy, report_on, seen, single
 
 from linkgauge.agent.pipeline import ask_all
 from linkgauge.agent.sources import READERS
 from linkgauge.models.assemble import assemble
-from linkgauge.models.judge import judge
-from linkgauge.models.predict import predict
 from linkgauge.models.report import Report
 from linkgauge.models.routes import limited
-from linkgauge.models.said import Evidence, Flow, Observation, Said
+from linkgauge.models.said import Flow, Said
 from linkgauge.models.shares import shares
 from linkgauge.models.site import Site
 from linkgauge.models.topology import Topology
@@ -30,8 +29,6 @@ from linkgauge.probes.synthetic import build
 
 NODES = Path(__file__).parents[1] / "tests/nodes"
 NOISE, ENOUGH = 0.02, 0.95
-SIZE = 1 << 28  # bytes; long enough for all links
-Measured = Mapping[Flow, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +40,6 @@ class Scenario:
     measured: Callable[[Topology], Measured]
     code: str
     subjects: frozenset[str]
-
-
-def single(topology: Topology) -> list[Flow]:
-    """All copies between GPUs, and between each GPU and the nearest memory, one at a time."""
-    gpus = sorted(alias for one in topology.devices if one.kind == "gpu" for alias in one.aliases)
-    host = [ends for gpu in gpus for ends in (("host", gpu), (gpu, "host"))]
-    return [Flow("copy", ends, SIZE) for ends in (*host, *permutations(gpus, 2))]
-
-
-def healthy(topology: Topology, flows: Iterable[Flow]) -> dict[Flow, float]:
-    """What each of them typically reaches alone."""
-    return {flow: reached.typical for flow in flows if (reached := predict(topology, [flow]).get(flow))}
 
 
 def limiting(ends: Mapping[tuple[str, str], float], links: Iterable[str] = ()) -> Callable[[Topology], Measured]:
@@ -154,13 +139,7 @@ def said_of(node: str) -> list[Said]:
 
 def report_of(said: Iterable[Said], measured: Measured, seed: int) -> Report:
     """The report on the node with these measurements, each a little off."""
-    chance = random.Random(seed)
-    seen = [
-        Observation(about=flow, quantity="rate", unit="bytes_per_second", value=rate * chance.gauss(1, NOISE), at=1.0,
-                    busy=True, evidence=Evidence("matrix", flow.subject))
-        for flow, rate in measured.items()
-    ]  # fmt: skip
-    return judge(assemble([*said, *seen], Site(), 2e9, origin="capture"))
+    return report_on([*said, *seen(measured, random.Random(seed), NOISE)])
 
 
 def is_right(report: Report, scenario: Scenario) -> bool:
@@ -177,7 +156,7 @@ def main(seeds: int = 100) -> int:
     print(f"{'scenario':40} right of {seeds}")
     for scenario in SCENARIOS:
         said = said_of(scenario.node)
-        measured = scenario.measured(assemble(said, Site(), 2e9, origin="capture").topology)
+        measured = scenario.measured(assemble(said, Site(), NOW, origin="capture").topology)
         right = sum(is_right(report_of(said, measured, seed), scenario) for seed in range(seeds))
         print(f"{scenario.name:40} {right:5}")
         missed |= right < ENOUGH * seeds

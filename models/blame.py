@@ -11,18 +11,21 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from .case import Case
+from .expectations import best_observations
+from .kin import noise
 from .report import Level
 from .routes import Route
 from .said import Flow
 from .topology import Topology
 from .ways import hops_of
 
-# A link in one direction; a link; the place where a way over PCIe goes down again; a device.
-Kind: TypeAlias = Literal["way", "link", "turn", "device"]
-_PREFERRED: Sequence[Kind] = ("way", "link", "turn", "device")  # of several that cover as much, who says most
+# A link in one direction; a link; the place where a way over PCIe goes down again; a device; two ends, both directions.
+Kind: TypeAlias = Literal["way", "link", "turn", "device", "pair"]
+_PREFERRED: Sequence[Kind] = ("way", "link", "turn", "device", "pair")  # of several that cover as much, who says most
 _FREE = frozenset({"internal", "function", "port", "disk", "member"})  # kinds of links that are never slow themselves
 _UP = ("package", "numa", "host", "host-bridge", "root-port", "upstream-port")  # from the processors down
-_CLEARS = 1.05  # times what the slow flows reached: more than copies scatter (models/expectations.py)
+# Times what the slow flows reached: more than copies scatter. Where it is known how much these do, less may be enough.
+_CLEARS, _CLEARS_LEAST, _ERRORS = 1.05, 1.01, 4
 _FEWEST = 2  # flows; a single one is its own subject
 
 
@@ -51,7 +54,8 @@ def blame(case: Case, levels: Collection[Level], slow: Collection[Flow]) -> Iter
         for suspect in dict.fromkeys(suspects_of(case, flow)):
             over[suspect].append(flow)
     left = [flow for flow in dict.fromkeys(slow) if flow in observed]
-    guilty = {one: flows for one, flows in over.items() if not _is_cleared(flows, left, observed)}
+    seen = _seen(case, levels)
+    guilty = {one: flows for one, flows in over.items() if not _is_cleared(flows, left, seen)}
     while True:
         covered = {one: frozenset(flow for flow in left if flow in flows) for one, flows in guilty.items()}
         most = max(map(len, covered.values()), default=0)
@@ -67,18 +71,41 @@ def blame(case: Case, levels: Collection[Level], slow: Collection[Flow]) -> Iter
         left = [flow for flow in left if flow not in covered[first]]
 
 
-def _is_cleared(flows: Collection[Flow], slow: Collection[Flow], observed: Mapping[Flow, float]) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What flows reached, as a share of what is expected of them too, and how much faster is no scatter."""
+
+    rate: Mapping[Flow, float]
+    share: Mapping[Flow, float]
+    clears: Mapping[Flow, float]
+
+
+def _seen(case: Case, levels: Collection[Level]) -> _Seen:
+    best = best_observations(case)
+    clears = {}
+    for level in levels:
+        error = noise(case, level.flow, best)
+        clears[level.flow] = min(_CLEARS, max(_CLEARS_LEAST, 1 + _ERRORS * error)) if error else _CLEARS
+    rate = {level.flow: level.observed for level in levels if level.observed}
+    expected = {level.flow: level.expected[0].typical for level in levels if level.expected}
+    return _Seen(rate, {flow: rate[flow] / expected[flow] for flow in rate if expected.get(flow)}, clears)
+
+
+def _is_cleared(flows: Collection[Flow], slow: Collection[Flow], seen: _Seen) -> bool:
     """Whether more went over it at once than the slow flows got; what no slow flow goes over is cleared too.
 
+    More of what is expected of them as well: copies to the host are a little faster than others over the same link.
     What one flow gets alone clears nothing over which several collapse.
     """
     runs = defaultdict[Hashable, float](float)
     for flow in flows:
-        runs[_run(flow)] += observed[flow]
-    reached = [runs[_run(flow)] for flow in flows if flow in slow]
-    crowd = min((len(flow.beside) for flow in flows if flow in slow), default=0)
+        runs[_run(flow)] += seen.rate[flow]
+    over = [flow for flow in flows if flow in slow]
+    crowd = min((len(flow.beside) for flow in over), default=0)
     fast = [flow for flow in flows if flow not in slow and len(flow.beside) >= crowd]
-    return not reached or any(runs[_run(flow)] > _CLEARS * max(reached) for flow in fast)
+    most = max((seen.clears[flow] * runs[_run(flow)] for flow in over), default=0.0)
+    share = max((seen.clears[flow] * seen.share.get(flow, 0.0) for flow in over), default=0.0)
+    return not over or any(runs[_run(flow)] > most and seen.share.get(flow, share + 1) > share for flow in fast)
 
 
 def _run(flow: Flow) -> Hashable:
@@ -97,6 +124,8 @@ def suspects_of(case: Case, flow: Flow) -> Iterator[Suspect]:
     yield from _turn(case.topology, flow, way)
     for end in _ends(case.topology, flow):
         yield Suspect("device", (end,))
+    if len(flow.ends) == 2:
+        yield Suspect("pair", tuple(sorted(flow.ends)))
 
 
 def _ends(topology: Topology, flow: Flow) -> Iterator[str]:

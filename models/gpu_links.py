@@ -51,11 +51,21 @@ def gpu_links(facts: Facts) -> Mapping[str, Link]:
         first = several[0].at
         near = [end for end in several if end.at == first]
         far = [end for end in several if end.at != first]
+        if _down(near) == _down(far):  # then those belong together, whatever their numbers
+            near, far = sorted(near, key=_is_down), sorted(far, key=_is_down)
         for pair in zip_longest(near, far):  # which end belongs to which, drivers do not say
             both = [end for end in pair if end]
             single.update(dict.fromkeys((end.key for end in both), _link(both)))
     # Of ways of equally many hops the first link's is taken: between two GPUs of one processor, NVLink before C2C.
     return dict(sorted(single.items(), key=lambda item: item[1].b in of(facts, Numa)))
+
+
+def _down(ends: list[_End]) -> int:
+    return sum(map(_is_down, ends))
+
+
+def _is_down(end: _End) -> bool:
+    return end.active is False
 
 
 def _link(ends: list[_End]) -> Link:
@@ -159,6 +169,7 @@ def _mates(lost: list[_End], ends: Iterable[_End], functions: Mapping[str, Pci])
     """The peers of links that are down in a machine without switches: a pair of GPUs that both miss some.
 
     Of the pairs that are joined at all, the one with the fewest links first: on one board they have equally many.
+    A GPU without any link left misses those that all others miss.
     """
     joined = Counter(
         tuple(sorted((end.at, end.other)))
@@ -168,6 +179,10 @@ def _mates(lost: list[_End], ends: Iterable[_End], functions: Mapping[str, Pci])
     missing: dict[str, list[_End]] = defaultdict(list)
     for end in lost:
         missing[end.at].append(end)
+    for one in [at for at in missing if not any(at in pair for pair in joined)]:  # it has no link left
+        others = [at for at in missing if any(at in pair for pair in joined)]
+        if len(missing[one]) == sum(len(missing[other]) for other in others):
+            joined.update(dict.fromkeys(((min(one, other), max(one, other)) for other in others), 0))
     places: dict[str, str] = {}
     while pairs := [pair for pair in joined if missing[pair[0]] and missing[pair[1]]]:
         one, two = min(pairs, key=lambda pair: joined[pair])

@@ -85,7 +85,7 @@ def shared(case: Case, blamed: Blame, slow: Sequence[Slow], levels: Sequence[Lev
         confidence="possible" if blamed.others else "likely",
         subject=_subject(case, suspect, links),
         message=f"{len(slow)} flows that have {_named(case, suspect)} in common reach {as_gigabytes(observed)} "
-        f"where {as_gigabytes(expected)} is expected; nothing over it was faster",
+        f"where {as_gigabytes(expected)} is expected; nothing {_where(suspect)} was faster",
         expected=expected,
         observed=observed,
         unit="bytes_per_second",
@@ -190,6 +190,8 @@ def _links(case: Case, suspect: Suspect) -> list[Link]:
 
 def _subject(case: Case, suspect: Suspect, links: Sequence[Link]) -> str:
     """Of a link the device at its end, else what is below: that is where a technician begins."""
+    if suspect.kind == "pair":
+        return "-".join(suspect.names)
     ends = [name for name in suspect.names if _kind_of(case, name) in _ENDS]
     return ends[0] if ends else links[0].b if links else suspect.names[0]
 
@@ -203,7 +205,13 @@ def _named(case: Case, suspect: Suspect) -> str:
         return f"the way from {first} to {last}"
     if suspect.kind == "link":
         return f"the link of {first} and {last}"
+    if suspect.kind == "pair":
+        return f"both ends, {first} and {last},"
     return f"the turn at {first}" if suspect.kind == "turn" else first
+
+
+def _where(suspect: Suspect) -> str:
+    return "between them" if suspect.kind == "pair" else "over it"
 
 
 def _called(case: Case, name: str) -> str:

@@ -9,6 +9,7 @@ from .blame import Suspect
 from .case import Case
 from .report import Finding
 from .said import COLLECTIVES, Flow
+from .ways import hops_of
 
 Test: TypeAlias = Callable[[Case, Finding, Sequence[Flow], "Suspect | None"], bool]
 
@@ -21,8 +22,11 @@ def may_slow(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect
 
 def _peers(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
     """Copies between GPUs, or to NICs, over PCIe that have a turn in common: what goes to the host is not slower."""
-    if suspect and suspect.kind != "turn":
+    if suspect and suspect.kind not in ("turn", "pair"):
         return False
+    ways = [{hop.sender for hop in hops_of(case.topology, flow)} for flow in flows]
+    if case.topology.find(state.subject) and any(way and state.subject not in way for way in ways):
+        return False  # of one switch, and these copies go elsewhere
     return all(_kinds(case, flow) in (["gpu", "gpu"], ["gpu", "nic"]) and flow.via in ("", "pcie") for flow in flows)
 
 

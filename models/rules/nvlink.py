@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from ..case import Case
-from ..gpu_facts import Gpu
+from ..gpu_facts import Gpu, GpuLink
 from ..gpu_links import gpu_links
 from ..report import Basis, Finding, Severity
 from ..said import Evidence
+from ..topology import Link
 from ..units import as_gigabytes
 from .fabric import cut_off, explained
 from .gpus import called, equals, place_of, proof, subject_of, usual
@@ -70,11 +72,16 @@ def inactive(case: Case, gpu: Gpu) -> Iterator[Finding]:
     wanted = None if active == 0 and is_alone(case) else normal(case, gpu)
     if wanted is None or active >= wanted.count or f"nvlink-inactive:{subject_of(gpu)}" in explained(case):
         return
-    severity, confidence = _grade(case, gpu, wanted)
     lost = wanted.count - active
     down = _down(case, gpu, lost)
+    holders = _holders(case, gpu, down)
+    if len(down) == lost and down and gpu.key not in holders and None not in holders:
+        return  # each is one link, and is told of at its other end
+    severity, confidence = _grade(case, gpu, wanted)
     numbers = f": link{'s' if len(down) > 1 else ''} {', '.join(map(str, down))}" if down and active else ""
     rate = wanted.rate or 0.0
+    ends = _other_ends(case, gpu, down)
+    numbers += f"; their other ends are at {', '.join(ends)}" if ends else ""
     carried = f"; {as_gigabytes(lost * rate)} of {as_gigabytes(wanted.count * rate)} each way are lost" if rate else ""
     yield Finding(
         code="nvlink-inactive",
@@ -133,6 +140,39 @@ def _down(case: Case, gpu: Gpu, missing: int) -> list[int]:
     return sorted(down & used if len(down) > missing and len(down & used) == missing else down)
 
 
+def _holders(case: Case, gpu: Gpu, down: list[int]) -> list[str | None]:
+    """By which GPU each of its inactive links is told of; None for those that do not lead to another GPU.
+
+    The fewest GPUs that all inactive links between GPUs end at: one that lost all of its links, not each of its peers.
+    """
+    if "links between GPUs" not in case.memo:
+        found: dict[str, str] = {}
+        left = {key: link for key, link in _between(case).items() if case.of(GpuLink)[key].active is False}
+        while left:
+            most = Counter(key.partition("/")[0] for key in left)
+            first = max(sorted(most), key=lambda one: most[one])
+            own = {link.id for key, link in left.items() if key.startswith(f"{first}/")}
+            found |= dict.fromkeys(own, first)
+            left = {key: link for key, link in left.items() if link.id not in own}
+        case.memo["links between GPUs"] = found
+    holders: dict[str, str] = case.memo["links between GPUs"]
+    return [holders.get(_link_id(case, f"{gpu.key}/nvlink{number}")) for number in down]
+
+
+def _between(case: Case) -> dict[str, Link]:
+    """The NVLinks of which both ends are known and are GPUs, by either end."""
+    links = {key: _link(case, key) for key, end in case.of(GpuLink).items() if end.kind == "nvlink"}
+    ends = Counter(link.id for link in links.values() if link)
+    return {key: link for key, link in links.items() if link and ends[link.id] > 1}
+
+
+def _other_ends(case: Case, gpu: Gpu, down: list[int]) -> list[str]:
+    """The GPUs that its inactive links lead to."""
+    own = {_link_id(case, f"{gpu.key}/nvlink{number}") for number in down}
+    owners = {key.partition("/")[0] for key, link in _between(case).items() if link.id in own}
+    return sorted(owners - {gpu.key})
+
+
 def _cause(case: Case, gpu: Gpu, wanted: Normal) -> str:
     if wanted.bridged:
         return "the bridge between two cards: its seating, one bridge of several that is missing, or the card"
@@ -160,10 +200,15 @@ def _reached(case: Case, gpu: Gpu) -> set[str]:
 
 def _link_id(case: Case, key: str) -> str:
     """What the topology calls the link: both ends of one between two GPUs have one name."""
+    link = _link(case, key)
+    return link.id if link else key
+
+
+def _link(case: Case, key: str) -> Link | None:
     if "gpu links" not in case.memo:
         case.memo["gpu links"] = gpu_links(case.facts)
-    link = case.memo["gpu links"].get(key)
-    return link.id if link else key
+    found: Link | None = case.memo["gpu links"].get(key)
+    return found
 
 
 def _evidence(case: Case, gpu: Gpu, numbers: list[int]) -> list[Evidence]:
