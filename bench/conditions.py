@@ -100,11 +100,10 @@ def translated(bed: Bed, chance: Random) -> Fault | None:
 
 
 def governor(bed: Bed, chance: Random) -> Fault | None:
-    """Processors save power rather than speed up: worth knowing."""
-    row = bed.case.of(Setting).get("scaling_governor")
-    if row is None or bed.case.of(Setting).get("energy_preference"):
+    """Processors prefer to save power: worth knowing."""
+    if "energy_preference" not in bed.case.of(Setting):
         return None
-    edit = but(Setting, "scaling_governor", value="powersave")
+    edit = but(Setting, "energy_preference", value="power")
     return Fault("cpu-governor", frozenset({"node"}), frozenset({"governor"}), edit, info=True)
 
 

@@ -21,7 +21,7 @@ def but(kind: type[Fact], key: str, **changed: object) -> Edit:
 
     def edit(said: list[Said]) -> list[Said]:
         told = [_with(one, changed) if type(one) is kind and one.key == key else one for one in said]
-        return [*told, kind(key=key, cites=cites, **changed)]  # type: ignore[arg-type]
+        return [*told, kind(key=key, cites=cites, **changed)]
 
     return edit
 

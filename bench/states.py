@@ -84,7 +84,8 @@ def nvlinks_down(bed: Bed, chance: Random) -> Fault | None:
     made = gpu_links(case.facts)
     told = case.of(GpuLink)
     links = {key: made[key] for key in told.keys() & made.keys() if made[key].kind == "nvlink" and told[key].active}
-    gpu = drawn(chance, sorted({key.partition("/")[0] for key in links}))
+    whole = {key for key, gpu in case.of(Gpu).items() if not gpu.mig}  # those that are sliced use none
+    gpu = drawn(chance, sorted(whole & {key.partition("/")[0] for key in links}))
     if gpu is None:
         return None
     own = sorted(key for key in links if key.startswith(f"{gpu}/"))

@@ -19,6 +19,8 @@ from .words import counted, device_counts, listed
 WIDTH = 80
 _LONGEST = 160  # characters of a line of evidence; the JSON has it whole
 _MOST = 4  # rows of one label, names in one row
+# Of more blocks than these, each is brief: three faults at once fit on one screen of 60 lines.
+_WHOLE, _BRIEF_ROWS, _BRIEF_SOURCE, _BRIEF_STEPS = 2, 2, 90, 210
 _MOST_MESSAGES = 16  # of alike findings
 _ABOVE = re.compile(r"^sys/devices/\S*/(?=[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/)")  # the address is enough
 _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -71,14 +73,14 @@ def _blocks(findings: Iterable[Finding], paint: Paint) -> Iterator[Iterator[str]
         alike = (finding.code, finding.severity, finding.confidence, finding.cause, finding.remedy, finding.silenced)
         groups.setdefault(alike, []).append(finding)
     for group in groups.values():
-        yield _block(group, paint)
+        yield _block(group, paint, len(groups) > _WHOLE)
 
 
 def _rank(finding: Finding) -> tuple[bool, int, int]:
     return bool(finding.silenced), _SEVERITIES.index(finding.severity), _CONFIDENCES.index(finding.confidence)
 
 
-def _block(group: Sequence[Finding], paint: Paint) -> Iterator[str]:
+def _block(group: Sequence[Finding], paint: Paint, brief: bool) -> Iterator[str]:
     group = [_addressed(group[0])] if len(group) == 1 else group
     first = group[0]
     silenced = bool(first.silenced)
@@ -91,8 +93,10 @@ def _block(group: Sequence[Finding], paint: Paint) -> Iterator[str]:
     yield from _painted(title, about, "dim" if silenced else first.severity, paint)
     yield from _messages(group)
     rows: tuple[tuple[str, Say], ...] = (("reason", lambda f: [f.silenced or ""]),) if silenced else _ROWS
+    if brief and first.severity == "info" and not silenced:
+        return  # true, and nothing to do
     for label, say in rows:
-        yield from _row(label, group, say, paint)
+        yield from _row(label, group, say, paint, brief)
 
 
 def _addressed(finding: Finding) -> Finding:
@@ -116,19 +120,33 @@ def _messages(group: Sequence[Finding]) -> Iterator[str]:
         yield f"  and {len(by_message) - _MOST_MESSAGES} more, all in --format json"
 
 
-def _row(label: str, group: Sequence[Finding], say: Say, paint: Paint) -> Iterator[str]:
+def _row(label: str, group: Sequence[Finding], say: Say, paint: Paint, brief: bool) -> Iterator[str]:
     """What the findings of a group say under one label: once where it is the same, else with the subject."""
-    most = _LONGEST if label == "seen" else None
+    most = _LONGEST if label == "seen" else _BRIEF_SOURCE if brief and label in ("expected", "source") else None
+    rows = _BRIEF_ROWS if brief else _MOST
     said = [(safe(finding.subject), [short(text, most) for text in say(finding)]) for finding in group]
     texts = said[0][1]
     if any(others != texts for _, others in said):
         texts = [f"{subject}: {text}" for subject, few in said for text in few[:1]]
-    shown = texts if len(texts) <= _MOST + 1 else [*texts[:_MOST], f"and {len(texts) - _MOST} more"]
+    texts = [_first_steps(text, group[0].code) for text in texts] if brief and label == "do" else texts
+    shown = texts if len(texts) <= rows + 1 else [*texts[:rows], f"and {len(texts) - rows} more"]
     for index, text in enumerate(shown):
         first = f"  {'' if index else label:<10}"
         lines = list(hanging(first, text, WIDTH))
         yield f"{paint(first, 'dim')}{lines[0][len(first) :]}" if index == 0 else lines[0]
         yield from lines[1:]
+
+
+def _first_steps(text: str, code: str) -> str:
+    """The first of several steps, the cheapest; and where all of them stand."""
+    steps = re.split(r"(?<=[.]) (?=[A-Z])", text)
+    if len(text) <= _BRIEF_STEPS or len(steps) == 1:
+        return text
+    kept = steps[:1]
+    while len(" ".join((*kept, steps[len(kept)]))) <= _BRIEF_STEPS:
+        kept.append(steps[len(kept)])
+    usual = code in codes() and steps[-1] in " ".join(codes()[code].fix)
+    return f"{' '.join(kept)} Further steps: {f'linkgauge explain {code}' if usual else '--format json'}"
 
 
 def _subject(finding: Finding) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from beds import Bed, bed_of
-from edits import inactive, together
+from edits import but as altered
+from edits import inactive, together, unsaid
 from measured import report_on
 from test_blame import ROOT
 from test_stories import bridge, but, copy, function, gpus_under_switches, report_of
 
+from linkgauge.models.facts import Pci, Port
 from linkgauge.models.gpu_facts import Gpu, GpuLink
 from linkgauge.models.gpu_links import gpu_links
 from linkgauge.models.report import Finding, Report
@@ -73,14 +75,18 @@ def test_a_gpu_that_lost_links_to_all_its_peers_is_one_finding() -> None:
 def test_two_causes_of_which_one_is_small_do_not_blame_what_both_have_in_common() -> None:
     """A link that loses 4 % in both directions and another that loses 11 % in one: not the host, where all begin."""
     rates = [(ends, 55.0) for gpu in range(8) for ends in ((f"gpu{gpu}", ROOT), (ROOT, f"gpu{gpu}"))]
-    rates = [(ends, 52.8 if "gpu1" in ends else rate * 0.89 if ends == (ROOT, "gpu4") else rate) for ends, rate in rates]
+    rates = [
+        (ends, 52.8 if "gpu1" in ends else rate * 0.89 if ends == (ROOT, "gpu4") else rate) for ends, rate in rates
+    ]
     report = report_of([*gpus_under_switches(8), *scattered(rates)])
     assert sorted(grave(report)) == [("bandwidth-low", "0000:04:00.0"), ("bandwidth-low", "pci0000:00-gpu4")]
 
 
 def test_copies_that_differ_by_nature_clear_no_link() -> None:
-    """What goes to the host is a little faster than what comes from there: the link of both can be slow all the same."""
-    rates = [(ends, 56.5 if ends[1] == ROOT else 53.0) for n in range(8) for ends in ((f"gpu{n}", ROOT), (ROOT, f"gpu{n}"))]
+    """What goes to the host is a little faster than what comes from there: the link of both can be slow."""
+    rates = [
+        (ends, 56.5 if ends[1] == ROOT else 53.0) for n in range(8) for ends in ((f"gpu{n}", ROOT), (ROOT, f"gpu{n}"))
+    ]
     rates += [((f"gpu{a}", f"gpu{b}"), 53.0) for a in range(8) for b in range(8) if a // 2 != b // 2]
     slow = [(ends, rate * 0.95 if "gpu2" in ends else rate) for ends, rate in rates]
     assert grave(report_of([*gpus_under_switches(8), *scattered(slow)])) == [("bandwidth-low", "0000:13:00.0")]
@@ -102,3 +108,11 @@ def test_a_healthy_pair_below_a_switch_is_not_counted_among_slow_ones() -> None:
     rates = [((f"gpu{a}", f"gpu{b}"), 54.0 * min(slow.get(a, 1), slow.get(b, 1))) for a, b in pairs]
     report = report_of([*gpus_under_one_switch(0, 4), *gpus_under_one_switch(1, 4), *scattered(rates, via="pcie")])
     assert sorted(grave(report)) == [("bandwidth-low", "0000:03:00.0"), ("bandwidth-low", "0000:04:00.0")]
+
+
+def test_the_port_of_a_nic_that_is_gone_is_no_second_finding() -> None:
+    bed = bed_of("hgx-h100")
+    down = altered(Port, "mlx5_2/1", state="DOWN", physical_state="Disabled")
+    assert grave(report_on(down(list(bed.said)), bed.now)) == [("nic-port-down", "mlx5_2/1")]
+    lost = together(down, unsaid(Pci, "0000:1c:00.0", "speed", "width"), altered(Pci, "0000:1c:00.0", lost=True))
+    assert grave(report_on(lost(list(bed.said)), bed.now)) == [("nic-missing", "0000:1c:00.0")]

@@ -36,9 +36,10 @@ def real(case: Case, port: AnyPort) -> bool:
 
     The efa driver hard-codes ACTIVE and LinkUp (drivers/infiniband/hw/efa/efa_verbs.c, efa_query_port); software
     devices (rxe, siw) have no port of their own; virtual functions and their representors are up when they are used.
+    Of a NIC that answers no more (lost.py) no port is judged as well.
     """
     function = function_of(case, port)
-    if (function is None and not _of_an_adapter(case, port)) or (function and function.physfn):
+    if (function is None and not _of_an_adapter(case, port)) or (function and (function.physfn or function.lost)):
         return False
     if isinstance(port, Port):
         adapter = case.of(Rdma).get(port.device or "")
