@@ -19,6 +19,7 @@ from .ways import hops_of
 KIN_LINK, KIN_MEMORY = 0.02, 0.15
 _ODD = 0.25  # of flows whose ways are not known, more that are slower than the others are of another kind
 _FEWEST_KIN = 3  # others to compare with: among fewer, nobody knows who is the odd one
+_MEDIAN = 1.571  # pi/2: the variance of a median in that of a mean (normal distribution)
 _CLOSEST = 0.26  # of a standard deviation, how far the closest half of 8 to 56 normal deviates lies from its middle
 _FEWEST_FOR_NOISE = 8  # flows; fewer say little of how they scatter
 
@@ -30,7 +31,8 @@ def by_kin(case: Case, flow: Flow, best: Mapping[Flow, Observation]) -> Iterator
         return
     typical = statistics.median(others)
     scatter, count = _scatter(case, best).get(_manner(flow), (0.0, 1))
-    apart = max(KIN_MEMORY if len(flow.ends) == 1 else KIN_LINK, scatter * _apart(count))
+    error = (1 + _MEDIAN / len(others)) ** 0.5  # the median of few others is off as well
+    apart = max(KIN_MEMORY if len(flow.ends) == 1 else KIN_LINK, scatter * _apart(count) * error)
     slower = sum(1 for other in others if other < (1 - apart) * typical)
     if not hops_of(case.topology, flow) and slower > _ODD * len(others):
         return
