@@ -92,8 +92,9 @@ def test_a_text_that_was_cut(end: int) -> None:
     assert "no whole JSON text" in only.why
 
 
-def test_a_number_beyond_all_numbers() -> None:
-    row = {"size": 8, "out_of_place": {"alg_bw": 10**400, "bus_bw": 1.0}}
+@pytest.mark.parametrize("rates", [(10**400, 1.0), (1.0, float("nan")), (float("inf"), 1.0), (1.0, -1.0)])
+def test_numbers_that_are_no_rates(rates: tuple[float, float]) -> None:
+    row = {"size": 8, "out_of_place": dict(zip(("alg_bw", "bus_bw"), rates, strict=True))}
     assert list(nccl_json.read(Part("f", 1, json.dumps({"version": 2, "results": [row]})))) == []
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from ..case import Case
 from ..facts import Port
 from ..report import Finding
-from ..said import Evidence
+from ..said import Evidence, NotChecked
 from ..units import from_gigabits
 from .ports import adapter_name, kin, network_of, rate_of, real, role_of, up
 from .rule import Rule
+from .words import gap, missed
 
 # What RDMA may send in a packet, and what its headers take of an Ethernet one: include/rdma/ib_addr.h, iboe_get_mtu().
 _SIZES, _HEADERS = (4096, 2048, 1024, 512, 256), 96
@@ -30,6 +31,20 @@ def payload(case: Case, port: Port) -> int | None:
 def working(case: Case, port: Port) -> bool:
     """A port that carries traffic, and says how large its packets are."""
     return real(case, port) and up(port) is True and payload(case, port) is not None
+
+
+def mute(case: Case, port: Port) -> bool:
+    """A RoCE port that carries traffic, of which a machine does not say how large its packets are; dumps need not."""
+    network = network_of(case, port)
+    told = missed(case, "Port.link_layer", port.key) or (network and missed(case, "Net.mtu", network.key))
+    roce = port.link_layer is None or (port.link_layer == "Ethernet" and network is not None)
+    working = real(case, port) and up(port) is True
+    return case.origin != "dumps" and roce and working and not told and payload(case, port) is None
+
+
+def unsaid(case: Case, port: Port) -> Iterator[NotChecked]:
+    """Said once, on the port."""
+    yield from gap(case, "Port.mtu", port.key, "neither the port nor its network device says how large its packets are")
 
 
 def odd(case: Case, port: Port) -> Iterator[Finding]:
@@ -99,4 +114,8 @@ def _evidence(case: Case, port: Port) -> tuple[Evidence, ...]:
     return tuple(fact.cites["mtu"] for fact in facts if fact and "mtu" in fact.cites)
 
 
-RULES = (Rule("nic-mtu", Port, ("device",), odd, working), Rule("nic-mtu", Port, ("device",), small, working))
+RULES = (
+    Rule("nic-mtu", Port, ("device",), odd, working),
+    Rule("nic-mtu", Port, ("device",), small, working),
+    Rule("nic-mtu", Port, ("device",), unsaid, mute),
+)

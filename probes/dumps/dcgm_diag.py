@@ -165,7 +165,7 @@ def _json_test(part: Part, lines: Mapping[str, int], first: int, told: Mapping[s
         entity = entities[0] if len(entities) == 1 and entities[0] != _NODE else ""
         for kind, key in (("Warning", "warnings"), ("Info", "info")):
             for text in _texts(result.get(key)):
-                where = Evidence(test.where.source, text[:300])
+                where = Evidence(test.where.source, " ".join(text.split())[:300])
                 test.messages.append(_Message(kind, entity, where, [text]))
     return test
 

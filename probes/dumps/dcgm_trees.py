@@ -89,11 +89,15 @@ def read_json(part: Part, whole: Mapping[str, Any], text: str, first: int, found
     yield from _read(part, nodes, gpu, found)
 
 
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:300]
+
+
 def _flatten(children: Mapping[str, Any], above: tuple[str, ...], where: str, nodes: list[_Node]) -> None:
     for name, child in children.items():
         told = object_of(child)
         texts = [str(text) for text in (told.get("value"), *list_of(told.get("overflow"))) if text not in (None, "")]
-        nodes.append(_Node((*above, name), Evidence(where, ": ".join((name, *texts))[:300]), texts))
+        nodes.append(_Node((*above, name), Evidence(where, _one_line(": ".join((name, *texts)))), texts))
         if len(above) < 4:
             _flatten(object_of(told.get("children")), (*above, name), where, nodes)
 

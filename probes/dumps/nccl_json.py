@@ -83,10 +83,9 @@ def _add(rows: _Rows, size: object, algorithm: object, bus: object, where: str) 
     """A row where all three are numbers; of sizes too small to measure the rate is 0, as in the tables."""
     if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < 1 << 63:
         return
-    if (
-        isinstance(algorithm, int | float)
-        and isinstance(bus, int | float)
-        and max(algorithm, bus) < _MOST
-        and min(algorithm, bus) >= 0
-    ):
-        rows.append((size, float(algorithm), float(bus), Evidence(where, f"size {size}: busbw {bus:g}")))
+    told = [
+        rate for rate in (algorithm, bus) if isinstance(rate, int | float) and 0 <= rate < _MOST
+    ]  # JSON has NaN too
+    if len(told) == 2:
+        evidence = Evidence(where, f"size {size}: busbw {told[1]:g}")
+        rows.append((size, float(told[0]), float(told[1]), evidence))
