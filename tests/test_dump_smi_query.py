@@ -243,6 +243,11 @@ def test_the_status_of_a_fabric_may_be_an_unknown_error() -> None:
     assert gpus(said(text)) == [{"key": "gpu", "fabric_state": "completed", "fabric_status": "Unknown Error"}]
 
 
+def test_the_health_of_a_fabric_may_be_one_line() -> None:
+    text = "    Fabric\n        State        : Completed\n        Health\n            Incorrect Configuration : None\n"
+    assert gpus(said(text)) == [{"key": "gpu", "fabric_state": "completed", "fabric_faults": ()}]
+
+
 def test_runs_of_a_loop_are_apart() -> None:
     found = said(TWO + printed(("53:00.0", {**NEW, "Performance State": "P0"}), ("54:00.0", OLD)))
     assert [(gpu["key"], gpu.get("performance_state")) for gpu in gpus(found)] == [

@@ -36,7 +36,7 @@ _CANDIDATES = 4
 _PAIR = re.compile(r"[ \t]*([A-Z_]{2,40})=(.*)")
 _VERBOSE = re.compile(rf"[A-Z][a-z]{{2}} ({_ISO}(?:\.[0-9]{{1,6}})?) (\S{{1,8}}) \[[^\]\n]{{4,300}}\]$")
 _OPENING = re.compile(r"[ \t]*\"dmesg\"[ ]?:[ ]?\[$")
-_MEMBER = re.compile(r"[ \t]*\"(pri|time|msg|[A-Z_]{2,40})\"[ \t]?:[ \t]{0,4}(.*?),?[ \t]*$")
+_MEMBER = re.compile(r"[ \t]*\"(pri|time|msg|[A-Z_]{2,40})\"[ \t]?:[ \t]{0,4}(.*)$")
 
 
 def first_block(text: str) -> tuple[str, tuple[str, ...]]:
@@ -123,7 +123,7 @@ def _records(lines: list[str]) -> list[str]:
             written[number] = ""
         elif found:
             since = since if known else number
-            known[found[1]] = found[2] if found.re is _PAIR else _plain(found[2])
+            known[found[1]] = found[2] if found.re is _PAIR else _plain(found[2].rstrip().removesuffix(","))
             place = number if found[1] in ("MESSAGE", "msg") else place
         elif begun := _VERBOSE.match(line):
             known, since = {"VERBOSE": f"{begun[1]} {begun[2]}"}, number

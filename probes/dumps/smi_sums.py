@@ -120,11 +120,8 @@ def _health(texts: Texts) -> Iterator[Field]:
         faults.append((f"incorrect configuration: {setup[0]}", setup[1]))
     said = {text for text, _ in (*parts.values(), *((setup,) if setup else ()))} - {"N/A", "Not Supported"}
     if faults or (said and setup):
-        yield (
-            "fabric_faults",
-            tuple(fault for fault, _ in faults),
-            (faults[0][1] if faults else next(iter(parts.values()))[1]),
-        )
+        stood = (*(where for _, where in faults), *(where for _, where in parts.values()), *(setup or ())[1:])
+        yield "fabric_faults", tuple(fault for fault, _ in faults), stood[0]
 
 
 def _first(texts: Texts, names: tuple[str, ...]) -> tuple[str, Evidence] | None:

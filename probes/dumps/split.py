@@ -21,7 +21,7 @@ from .shapes import loosened, shape
 
 # Between outputs: fences, headlines of collections, and prompts with a command ("$ nvidia-smi", "root@node1:~# lspci").
 # A "#" alone is root's prompt before the name of a tool only: outputs have comments.
-_COMMAND = r"(?:sudo |\w+=\S+ )*[a-z/~.][\w./-]*(?:[ ].*)?"
+_COMMAND = r"(?:sudo |\w+=\S+ ){0,6}[a-z/~.][\w./-]*(?:[ ].*)?"
 _TOOLS = (
     r"(?:sudo |/usr/s?bin/)?(?:nvidia|lspci|lstopo|lscpu|lsblk|ls|ib|rdma|ethtool|ip|dmesg|journalctl|cat|grep|numactl"
     r"|nvme|df|free|ulimit|env|uname|dcgmi|rocm|amd|fi_info|show_gids|mpirun|srun|fio|systemctl)[\w-]*(?:[ ].*)?"
