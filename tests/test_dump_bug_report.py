@@ -148,6 +148,10 @@ def test_what_the_driver_says_of_itself_and_of_gpus() -> None:
     assert (told[2].key, told[2].uuid, told[2].vbios) == ("0000:43:00.0", None, None)
 
 
+def test_a_version_is_on_its_own_line() -> None:
+    assert list(bug_report.read(Part("f", 1, "NVRM version: NVIDIA UNIX x86_64 Kernel Module\n550.54.14\n"))) == []
+
+
 def test_a_report_that_was_cut() -> None:
     for end in range(0, len(TEXT), 97):
         for family, part in split("log", TEXT[:end], 0.0, FAMILIES):

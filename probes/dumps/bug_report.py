@@ -27,7 +27,7 @@ BEGIN = (
     rf"|(?:/usr)?/s?bin/{_TOOLS}(?:[ ][^\n]{{0,200}})?$|[ ]{{0,2}}journalctl -b -[0-9]|No suitable log found"
     rf"|{_VERSIONED}|{_ABOUT})"
 )
-_VERSION = re.compile(rf"^{_VERSIONED}[^\n]{{0,100}}?\s([0-9]{{3}}(?:\.[0-9]{{1,4}}){{1,2}})\b", re.MULTILINE)
+_VERSION = re.compile(rf"^{_VERSIONED}[^\n]{{0,100}}?[ \t]([0-9]{{3}}(?:\.[0-9]{{1,4}}){{1,2}})\b", re.MULTILINE)
 _GPU = re.compile(rf"^{_ABOUT}[^\n]*(?:\n(?!Model:)[A-Z][\w ]{{2,30}}:[^\n]*){{0,20}}", re.MULTILINE)
 _ENTRY = re.compile(r"^(Model|GPU UUID|Video BIOS|Bus Location):[ \t]{1,8}(\S[^\n]*)", re.MULTILINE)
 _FIELDS = {"Model": "name", "GPU UUID": "uuid", "Video BIOS": "vbios"}
