@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..models.catalog import codes
-from ..models.report import Finding, Report
+from ..models.report import SEVERITIES, Finding, Report
 from ..models.said import Evidence
 from ..models.units import as_bytes, as_gigabytes, as_megahertz, as_transfers
 from .not_checked import gaps
@@ -24,7 +24,6 @@ _WHOLE, _BRIEF_ROWS, _BRIEF_SOURCE, _BRIEF_STEPS = 2, 2, 90, 210
 _MOST_MESSAGES = 16  # of alike findings
 _ABOVE = re.compile(r"^sys/devices/\S*/(?=[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/)")  # the address is enough
 _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_SEVERITIES = ("critical", "warning", "info")
 _CONFIDENCES = ("certain", "likely", "possible")
 _ORIGINS = {"live": "", "capture": "from a capture", "dumps": "from dumps"}
 
@@ -54,7 +53,7 @@ def _head(report: Report, paint: Paint) -> Iterator[str]:
         yield from wrap(_why_unknown(report), WIDTH)
     kinds = Counter("silenced" if finding.silenced else finding.severity for finding in report.findings)
     if kinds:
-        yield ", ".join(f"{kinds[kind]} {kind}" for kind in (*_SEVERITIES, "silenced") if kinds[kind])
+        yield ", ".join(f"{kinds[kind]} {kind}" for kind in (*SEVERITIES, "silenced") if kinds[kind])
 
 
 def _why_unknown(report: Report) -> str:
@@ -77,7 +76,7 @@ def _blocks(findings: Iterable[Finding], paint: Paint) -> Iterator[Iterator[str]
 
 
 def _rank(finding: Finding) -> tuple[bool, int, int]:
-    return bool(finding.silenced), _SEVERITIES.index(finding.severity), _CONFIDENCES.index(finding.confidence)
+    return bool(finding.silenced), SEVERITIES.index(finding.severity), _CONFIDENCES.index(finding.confidence)
 
 
 def _block(group: Sequence[Finding], paint: Paint, brief: bool) -> Iterator[str]:
@@ -93,8 +92,8 @@ def _block(group: Sequence[Finding], paint: Paint, brief: bool) -> Iterator[str]
     yield from _painted(title, about, "dim" if silenced else first.severity, paint)
     yield from _messages(group)
     rows: tuple[tuple[str, Say], ...] = (("reason", lambda f: [f.silenced or ""]),) if silenced else _ROWS
-    if brief and first.severity == "info" and not silenced:
-        return  # true, and nothing to do
+    if brief and first.severity == "info" and not silenced and first.code != "not-enough-evidence":
+        return  # true, and nothing that must be done; a symptom names what to collect
     for label, say in rows:
         yield from _row(label, group, say, paint, brief)
 

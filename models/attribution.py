@@ -10,7 +10,7 @@ from .case import Case
 from .expectations import best_observations, together
 from .impossible import invalid
 from .kin import noise
-from .report import Expectation, Finding, Level
+from .report import ABSOLUTE, Expectation, Finding, Level
 from .routes import limited
 from .rows import slow_together
 from .said import Evidence, Flow
@@ -57,8 +57,8 @@ def missed_by(level: Level, error: float = 0.0) -> list[Expectation]:
 
     Of site, profile and capability the first decides; kin and baseline are looked at besides.
     """
-    absolute = [one for one in level.expected if one.basis in ("site", "profile", "capability")]
-    relative = [one for one in level.expected if one.basis in ("kin", "baseline")]
+    absolute = [one for one in level.expected if one.basis in ABSOLUTE]
+    relative = [one for one in level.expected if one.basis not in ABSOLUTE]
     observed = level.observed
     if observed is None:
         return []

@@ -48,13 +48,12 @@ class Blame:
 
 def blame(case: Case, levels: Collection[Level], slow: Collection[Flow]) -> Iterator[Blame]:
     """The suspect that covers most of the slow flows first, then that of those that are left. A flow alone has none."""
-    observed = {level.flow: level.observed for level in levels if level.observed}
+    seen = _seen(case, levels)
+    left = [flow for flow in dict.fromkeys(slow) if flow in seen.rate]
     over = defaultdict[Suspect, list[Flow]](list)
-    for flow in observed:
+    for flow in seen.rate if left else ():  # of a healthy node nothing need be worked out
         for suspect in dict.fromkeys(suspects_of(case, flow)):
             over[suspect].append(flow)
-    left = [flow for flow in dict.fromkeys(slow) if flow in observed]
-    seen = _seen(case, levels)
     guilty = {one: flows for one, flows in over.items() if not _is_cleared(flows, left, seen)}
     while True:
         covered = {one: frozenset(flow for flow in left if flow in flows) for one, flows in guilty.items()}
@@ -139,12 +138,7 @@ def _turn(topology: Topology, flow: Flow, hops: Route) -> Iterator[Suspect]:
     way = [hop for hop in hops if hop.sender != hop.receiver]  # without the memories at its ends
     between = [hop.sender for hop in way[1:]]
     over_pcie = {hop.links[0].kind for hop in way} <= {"pcie", "interconnect", *_FREE}
-    if len(flow.ends) == 2 and over_pcie and not any(_kind(topology, end) in _UP for end in flow.ends):
-        heights = [(_UP.index(kind), name) for name in between if (kind := _kind(topology, name)) in _UP]
+    if len(flow.ends) == 2 and over_pcie and not any(topology.kind(end) in _UP for end in flow.ends):
+        heights = [(_UP.index(kind), name) for name in between if (kind := topology.kind(name)) in _UP]
         if heights:
             yield Suspect("turn", (min(heights)[1],))
-
-
-def _kind(topology: Topology, name: str) -> str:
-    device = topology.find(name)
-    return device.kind if device else name

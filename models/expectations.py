@@ -26,7 +26,10 @@ _BASELINE = 0.03
 
 def best_observations(case: Case) -> dict[Flow, Observation]:
     """The highest rate that was seen of each flow, of those that can be: disturbances only lower a measurement."""
-    best: dict[Flow, Observation] = {}
+    best: dict[Flow, Observation] | None = case.memo.get("best")
+    if best is not None:
+        return best
+    best = case.memo["best"] = {}
     wrong = {id(one.said) for one in impossible(case)}
     for about, series in case.observed.items():
         rates = [one for one in series if one.quantity in RATES and id(one) not in wrong]

@@ -11,7 +11,7 @@ from .catalog import codes
 from .expectations import levels
 from .facts import Node
 from .impact import weigh
-from .report import Finding, Level, Profile, Report, Seen
+from .report import SEVERITIES, Finding, Level, Profile, Report, Seen
 from .rules import RULES, Rule
 from .said import Fact, Flow, NotChecked, Observation
 from .site import Site
@@ -19,15 +19,13 @@ from .unasked import unasked
 from .units import as_utc
 from .verdict import verdict
 
-_ORDER = ("critical", "warning", "info")
-
 
 def judge(case: Case) -> Report:
     """Everything that is said about the node."""
     states, gaps, checks = apply_rules(case)
     measured = levels(case)
     found = [_finish(case, finding) for finding in attribute(case, measured, states)]
-    found.sort(key=lambda one: (bool(one.silenced), _ORDER.index(one.severity), one.code, one.subject))
+    found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
     not_checked = (*case.not_checked, *gaps, *_without_expectation(measured), *unasked(case))
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}

@@ -13,6 +13,8 @@ from .topology import Topology
 
 Basis: TypeAlias = Literal["site", "profile", "capability", "kin", "baseline"]  # three absolute, in the order of trust
 Severity: TypeAlias = Literal["critical", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")  # the gravest first
+ABSOLUTE: frozenset[Basis] = frozenset({"site", "profile", "capability"})
 Verdict: TypeAlias = Literal["ok", "degraded", "failed", "unknown"]
 # What holds now; what happened, which is told until what clears it has happened; what was measured slow.
 FindingKind: TypeAlias = Literal["state", "event", "measurement"]

@@ -9,7 +9,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping
 
-from .blame import suspects_of
+from .blame import Suspect, suspects_of
 from .case import Case
 from .kin import KIN_LINK, kin_of, noise
 from .report import Expectation
@@ -24,7 +24,7 @@ def slow_together(case: Case, best: Mapping[Flow, Observation]) -> Mapping[Flow,
     """Of the flows over each such thing, what their kin reach that do not go over it."""
     found: dict[Flow, Expectation] = {}
     for kin in kin_of(case, best).values():
-        over = defaultdict[object, list[Flow]](list)
+        over = defaultdict[Suspect, list[Flow]](list)
         for flow in kin if len(kin) >= 2 * _FEWEST else ():
             for suspect in dict.fromkeys(suspects_of(case, flow)):
                 over[suspect].append(flow)

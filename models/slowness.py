@@ -10,14 +10,13 @@ from .blame import Blame, Suspect
 from .case import Case
 from .catalog.chipsets import Limit
 from .crowding import crowded
-from .report import Expectation, Finding, Level, Severity
+from .report import ABSOLUTE, Expectation, Finding, Level, Severity
 from .said import Evidence, Flow
 from .topology import Hop, Link
 from .units import as_gigabytes
 from .ways import hops_of, legs
 
 _CRITICAL = 0.9  # less than that of what is expected at least: a job loses more than a tenth
-_ABSOLUTE = ("site", "profile", "capability")
 _MOST_EVIDENCE = 6
 _ENDS = frozenset({"gpu", "nic", "nvme", "storage", "numa"})
 _COLLAPSED = 0.5  # of what a single copy gets, what several get together
@@ -76,6 +75,7 @@ def shared(case: Case, blamed: Blame, slow: Sequence[Slow], levels: Sequence[Lev
         statistics.median(rates) for rates in ([s.expected for s in slow], [s.observed for s in slow])
     )
     worst = min(slow, key=lambda one: one.observed / one.expected)
+    share = min(1.0, observed / expected)  # a link that is slow reaches as much less of what it is rated at
     links = _links(case, suspect)
     fit = " or ".join(_named(case, other) for other in blamed.others[:3])
     return Finding(
@@ -92,7 +92,7 @@ def shared(case: Case, blamed: Blame, slow: Sequence[Slow], levels: Sequence[Lev
         basis=worst.missed.basis,
         expected_source=worst.missed.source,
         cause=f"{cause}; {fit} would explain it as well" if fit else cause,
-        limits={link.id: observed / len(links) for link in links} if suspect.kind == "link" else {},
+        limits={link.id: link.rated * share for link in links if link.rated} if suspect.kind == "link" else {},
         explains=tuple(f"bandwidth-low:{one.level.flow.subject}" for one in slow),
         evidence=tuple(one.evidence for one in sorted(slow, key=lambda one: one.observed)[:_MOST_EVIDENCE]),
     )  # fmt: skip
@@ -135,7 +135,7 @@ def _crowd(case: Case, uplink: Hop, limit: Limit, over: Sequence[Level], togethe
 def _kind(case: Case, blamed: Blame, levels: Sequence[Level]) -> tuple[str, str]:
     """The code, and the cause in words."""
     suspect, flows = blamed.suspect, blamed.flows
-    kind = _kind_of(case, suspect.names[0])
+    kind = case.topology.kind(suspect.names[0])
     if all(_is_read(case, flow) for flow in flows):
         return "storage-slow", _UNEXPLAINED
     if suspect.kind == "turn" and all(_are_gpus(case, flow) for flow in flows):
@@ -160,7 +160,7 @@ def _severity(slow: Sequence[Slow]) -> Severity:
 
 
 def _grade(slow: Slow) -> Severity:
-    if slow.missed.basis not in _ABSOLUTE:
+    if slow.missed.basis not in ABSOLUTE:
         return "warning"
     if slow.missed is not slow.level.expected[0]:
         return "info"
@@ -169,30 +169,27 @@ def _grade(slow: Slow) -> Severity:
 
 def _is_read(case: Case, flow: Flow) -> bool:
     """Bytes of a disk or an array."""
-    return any(_kind_of(case, end) in ("disk", "partition", "array", "nvme") for end in flow.ends)
+    return any(case.topology.kind(end) in ("disk", "partition", "array", "nvme") for end in flow.ends)
 
 
 def _are_gpus(case: Case, flow: Flow) -> bool:
-    return len(flow.ends) == 2 and all(_kind_of(case, end) == "gpu" for end in flow.ends)
+    return len(flow.ends) == 2 and all(case.topology.kind(end) == "gpu" for end in flow.ends)
 
 
-def _kind_of(case: Case, name: str) -> str:
-    device = case.topology.find(name)
-    return device.kind if device else name.rstrip("0123456789")
-
-
-def _links(case: Case, suspect: Suspect) -> list[Link]:
-    """The parallel links of a suspect that is one of links."""
+def _links(case: Case, suspect: Suspect) -> tuple[Link, ...]:
+    """The parallel links of a suspect that is one of links; those to any NVSwitch are links to their fabric."""
     if suspect.kind not in ("way", "link"):
-        return []
-    return [link for link in case.topology.links if {link.a, link.b} == set(suspect.names)]
+        return ()
+    first, last = suspect.names
+    hops = (case.topology.memory.get(first),) if first == last else case.topology.hops.get(first, ())
+    return next((hop.links for hop in hops if hop and hop.receiver == last), ())
 
 
 def _subject(case: Case, suspect: Suspect, links: Sequence[Link]) -> str:
     """Of a link the device at its end, else what is below: that is where a technician begins."""
     if suspect.kind == "pair":
         return "-".join(suspect.names)
-    ends = [name for name in suspect.names if _kind_of(case, name) in _ENDS]
+    ends = [name for name in suspect.names if case.topology.kind(name) in _ENDS]
     return ends[0] if ends else links[0].b if links else suspect.names[0]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from .catalog import codes
-from .report import Finding, Report
+from .report import SEVERITIES, Finding, Report
 from .said import Evidence
 from .units import as_utc, from_utc
 from .verdict import verdict
@@ -15,7 +15,6 @@ from .verdict import verdict
 _WINDOW, _ENOUGH = 3, 2  # cycles
 _HOUR, _DAY = 3600.0, 86400.0
 _FLAPS = 3  # comings within an hour: a restart of a driver or a switch takes one or two (rules/device_events.py)
-_ORDER = ("critical", "warning", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ def _grave(findings: Sequence[Finding]) -> bool:
 
 
 def _gravity(findings: Sequence[Finding]) -> int:
-    return min(_ORDER.index(finding.severity) for finding in findings)
+    return min(SEVERITIES.index(finding.severity) for finding in findings)
 
 
 def _evidence(findings: Iterable[Finding]) -> frozenset[Evidence]:
@@ -167,4 +166,4 @@ def _evidence(findings: Iterable[Finding]) -> frozenset[Evidence]:
 
 def _rank(finding: Finding) -> tuple[bool, int, str, str, str]:
     """The order of a report, and one that does not hang on the order in which findings came."""
-    return bool(finding.silenced), _ORDER.index(finding.severity), finding.code, finding.subject, repr(finding)
+    return bool(finding.silenced), SEVERITIES.index(finding.severity), finding.code, finding.subject, repr(finding)

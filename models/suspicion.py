@@ -56,10 +56,7 @@ def _access(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect 
 
 
 def _kinds(case: Case, flow: Flow) -> list[str]:
-    devices = [case.topology.find(end) for end in flow.ends]
-    return sorted(
-        device.kind if device else end.rstrip("0123456789") for device, end in zip(devices, flow.ends, strict=True)
-    )
+    return sorted(map(case.topology.kind, flow.ends))
 
 
 def _is_end(case: Case, state: Finding, flow: Flow) -> bool:

@@ -80,6 +80,11 @@ class Topology:
         """The device of that id or alias."""
         return self.by_name.get(name)
 
+    def kind(self, name: str) -> str:
+        """The kind of the device of that name; of one that dumps do not tell of what its name says: "gpu" of gpu3."""
+        device = self.find(name)
+        return device.kind if device else name.rstrip("0123456789")
+
     @cached_property
     def hops(self) -> Mapping[str, tuple[Hop, ...]]:
         """The hops that leave each device, by its id, in the order of the links; those between GPUs first.

@@ -43,11 +43,22 @@ def test_what_a_finding_says_of_a_link_that_several_share() -> None:
         "is expected; nothing over it was faster",
         expected=found.expected, observed=20e9, unit="bytes_per_second", basis="capability",
         expected_source=found.expected_source, cause="no state that was read explains it",
-        limits={"0000:00:01.0>0000:01:00.0": 20e9}, impact=found.impact,
+        limits=found.limits, impact=found.impact,
         explains=("bandwidth-low:gpu0-pci0000:00", "bandwidth-low:pci0000:00-gpu0", "bandwidth-low:gpu1-pci0000:00",
                   "bandwidth-low:pci0000:00-gpu1"),
         evidence=found.evidence, remedy=found.remedy,
     )  # fmt: skip
+    assert found.limits == {"0000:00:01.0>0000:01:00.0": pytest.approx(63.015e9 * 20 / 55.1, rel=0.01)}
+
+
+def test_what_slow_nvlinks_cost() -> None:
+    """Two of eighteen carry nothing, and no state says so: all 18 are held at 16/18 of what they are rated at."""
+    scenario = next(one for one in SCENARIOS if one.name == "two bad NVLinks of eighteen")
+    said = matrices.said_of(scenario.node)
+    measured = scenario.measured(matrices.report_of(said, {}, 0).topology)
+    (found,) = (one for one in matrices.report_of(said, measured, 1).findings if one.severity != "info")
+    assert found.limits == {f"gpu3/nvlink{number}": pytest.approx(25e9 * 16 / 18, rel=0.02) for number in range(18)}
+    assert found.impact == {"all_reduce": pytest.approx(18 / 16, rel=0.02)}
 
 
 def test_two_causes_are_two_findings() -> None:

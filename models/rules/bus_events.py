@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ..case import Case
 from ..facts import Event, Node, Pci
-from ..report import Finding, Severity
+from ..report import SEVERITIES, Finding, Severity
 from ..units import as_gigabytes
 from .gpu_missing import fallen
 from .log import events, number, often, old, proof, since
@@ -38,8 +38,7 @@ def errors(case: Case, node: Node) -> Iterator[Finding]:
         if counted or _explained(case, subject, found):
             continue
         graded = [(severity, one) for one in found if (severity := _severity(case, one))]
-        order: tuple[Severity, ...] = ("critical", "warning", "info")
-        graded.sort(key=lambda pair: (order.index(pair[0]), -(pair[1].at or 0.0)))
+        graded.sort(key=lambda pair: (SEVERITIES.index(pair[0]), -(pair[1].at or 0.0)))
         if graded:
             yield _error(case, subject, *graded[0], [one for _, one in graded])
 

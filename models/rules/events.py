@@ -11,13 +11,12 @@ from ..catalog.xids import Xid, xids
 from ..facts import Event, Pci
 from ..gpu_facts import Gpu, GpuLink
 from ..pci_classes import NVIDIA
-from ..report import Finding, Severity
+from ..report import SEVERITIES, Finding, Severity
 from .gpu_missing import gone
 from .log import events, gpu_at, history, later, number, often, proof, since
 from .rule import Rule
 from .words import location, named
 
-_GRAVITY = ("critical", "warning", "info")
 _NVLINK_5 = range(144, 151)  # their messages say whether they are fatal; if not, NVIDIA's immediate action is none
 # nvml.h, nvmlDeviceGpuRecoveryAction_t
 _RECOVERIES = {
@@ -150,7 +149,7 @@ def _switch(case: Case, event: Event) -> Told | None:
 
 
 def _first(told: Told) -> tuple[int, bool, float]:
-    return _GRAVITY.index(told.severity), not told.event.fatal, -(told.event.at or 0.0)
+    return SEVERITIES.index(told.severity), not told.event.fatal, -(told.event.at or 0.0)
 
 
 def _finding(case: Case, code: str, word: str, phrase: str, told: list[Told]) -> Finding:
