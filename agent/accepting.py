@@ -16,7 +16,6 @@ from .inputs import BadInput, Input
 from .looking import tell_lost
 from .pipeline import examine
 from .progress import shown as watched
-from .sources import measure, measure_nothing
 
 _CUMULATIVE = ("count", "seconds")  # units of what is counted since a machine or a driver was started
 
@@ -28,8 +27,7 @@ def accept(
     given = _machine(root, source, state_dir)
     at = given.host.now()  # what is logged while we look was not seen by who says that the node is good
     known = state.of(root, source, state_dir, at)
-    probes = measure if given.host.origin == "live" and root == "/" and not passive else measure_nothing
-    with watched(given.readers, probes) as (readers, measured):
+    with watched(given.readers, given.probes(passive)) as (readers, measured):
         case, before = examine(
             given.host, readers, measured, inputs.site(site), known.baseline, accepted=known.at
         )  # fmt: skip

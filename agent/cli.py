@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
@@ -245,9 +244,9 @@ def explain(code: str | None) -> None:
     try:
         _write(explaining.explain(code) if code else explaining.listing(), None)
     except KeyError:
-        near = get_close_matches(str(code), codes_begun(None, None, ""), 1)
-        hint = f"did you mean {near[0]!r}?" if near else "'linkgauge explain' lists them"
-        raise click.ClickException(f"no finding has the code {code!r}; {hint}") from None
+        from .inputs import no_code
+
+        raise click.ClickException(no_code(str(code))) from None
 
 
 @main.command(short_help="Print what a technician or vendor needs about one thing.")
@@ -264,10 +263,10 @@ def ticket(
     Where it is, which part with which firmware, what is wrong with the lines that show it, how to confirm it, and which
     tests were done. Serial numbers only with --serial.
     """
-    from . import looking
-
     with clear_errors():
-        text = looking.ticket_of(root, source, site, subject, passive, serial)
+        from .ticketing import ticket as ticketing
+
+        text = ticketing(root, source, site, subject, passive, serial)
     _write(text, output)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -12,6 +12,7 @@ from functools import partial
 import msgspec
 
 from ..models.catalog import codes
+from ..models.report import Report
 from ..models.said import NotChecked, Said
 from ..models.site import Site, read_site
 from ..probes import tools
@@ -21,7 +22,7 @@ from ..probes.live import Live
 from ..probes.recorded import Recorded, parse
 from . import given as held
 from .pipeline import Source
-from .sources import READERS
+from .sources import READERS, measure, measure_nothing
 
 SITE = "/etc/linkgauge/site.toml"
 _ROOT_SIGNS = ("sys", "proc")
@@ -39,6 +40,11 @@ class Input:
 
     host: Host
     readers: tuple[Source, ...]
+    here: bool = False  # the machine that we run on, which alone may be measured
+
+    def probes(self, passive: bool) -> Callable[[Report], Iterable[Source]]:
+        """What measures it, where that is wanted and may be."""
+        return measure if self.here and not passive else measure_nothing
 
 
 def of(root: str, source: Sequence[str], with_tools: bool = False) -> Input:
@@ -57,7 +63,7 @@ def live(root: str) -> Input:
         _check_folder(root, "--root")
         if not any(os.path.isdir(os.path.join(root, name)) for name in _ROOT_SIGNS):
             raise BadInput(f"--root {root}: holds neither sys nor proc: mount the host's root there, with both")
-    return Input(Live(root), READERS)
+    return Input(Live(root), READERS, here=root == "/")
 
 
 def given(paths: Sequence[str]) -> Input:
@@ -150,9 +156,14 @@ def _check_codes(ignore: Iterable[str], where: str) -> None:
     for what in ignore:
         code = what.partition(":")[0]
         if code not in codes():
-            near = get_close_matches(code, codes(), 1)
-            hint = f"did you mean {near[0]!r}?" if near else "'linkgauge explain' lists them"
-            raise BadInput(f"{where}: no finding has the code {code!r}; {hint}")
+            raise BadInput(f"{where}: {no_code(code)}")
+
+
+def no_code(code: str) -> str:
+    """That no finding has the code, and which one may be meant."""
+    near = get_close_matches(code, codes(), 1)
+    hint = f"did you mean {near[0]!r}?" if near else "'linkgauge explain' lists them"
+    return f"no finding has the code {code!r}; {hint}"
 
 
 def _check_folder(path: str, option: str) -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from ..models.case import Case
-from ..models.facts import Serial
 from ..models.report import Context, Report
-from ..probes.serials import read_serials
 from . import inputs, state
-from .pipeline import diagnose, examine, look
+from .pipeline import diagnose, look
 from .progress import shown as watched
-from .sources import measure, measure_nothing
+from .sources import measure_nothing
 
 
 def report_of(
@@ -23,8 +20,7 @@ def report_of(
     """The report of this machine, or of what was given instead. Raises BadInput."""
     given = inputs.of(root, source, with_tools)
     known = state.of(root, source, state_dir, given.host.now())
-    probes = measure if given.host.origin == "live" and root == "/" and not passive else measure_nothing
-    with watched(given.readers, probes) as (readers, measured):
+    with watched(given.readers, given.probes(passive)) as (readers, measured):
         ours = inputs.site(site, ignore)
         return diagnose(given.host, readers, measured, ours, known.baseline, context, known.at)
 
@@ -36,31 +32,6 @@ def case_of(root: str, source: Sequence[str], site: str | None, with_tools: bool
         case = look(given.host, readers, inputs.site(site))
     tell_lost(case)
     return case
-
-
-def ticket_of(
-    root: str, source: Sequence[str], site: str | None, subject: str, passive: bool, serial: bool
-) -> str:  # fmt: skip
-    """What a technician needs about one thing of it. Raises BadInput."""
-    from ..exporters.ticket import as_ticket, names_of
-
-    given = inputs.of(root, source)
-    live = given.host.origin == "live" and root == "/"
-    readers = (*given.readers, read_serials) if serial else given.readers
-    with watched(readers, measure if live and not passive else measure_nothing) as (asked, measured):
-        case, report = examine(given.host, asked, measured, inputs.site(site))
-    tell_lost(case)
-    found = [one.subject for one in report.findings]
-    if subject not in ("node", *found) and not names_of(case, subject):
-        near = get_close_matches(subject, [*found, *_names(case)], 3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "'linkgauge topology' shows what there is"
-        raise inputs.BadInput(f"nothing here is called {subject!r}; {hint}")
-    serials = {one.key: one.number or "" for one in case.of(Serial).values()}
-    return as_ticket(case, report, subject, serials if serial else None)
-
-
-def _names(case: Case) -> list[str]:
-    return [name for device in case.topology.devices for name in (device.id, *device.aliases)]
 
 
 def tell_lost(case: Case) -> None:

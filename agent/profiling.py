@@ -15,7 +15,6 @@ from .inputs import BadInput, Input
 from .looking import case_of, tell_lost
 from .pipeline import examine
 from .progress import shown as watched
-from .sources import measure, measure_nothing
 
 
 def chosen(
@@ -65,8 +64,7 @@ def accepted(given: Input, site: Site, name: str | None, passive: bool, anyway: 
     """A machine type written from the node, as TOML: what it has, and what it reaches where idle. Raises BadInput."""
     if name == "":
         raise BadInput("--name: a machine type needs a name")
-    live = given.host.origin == "live" and not passive
-    with watched(given.readers, measure if live else measure_nothing) as (readers, probes):
+    with watched(given.readers, given.probes(passive)) as (readers, probes):
         case, report = examine(given.host, readers, probes, site)
     tell_lost(case)
     wrong = [finding for finding in report.findings if finding.severity != "info" and not finding.silenced]

@@ -46,7 +46,8 @@ def measure(report: Report) -> Iterable[Source]:
     probes = copies(report)
     measured = {level.flow.subject for level in report.levels}
     if measured:
-        slow = {finding.subject for finding in report.findings if finding.code == "bandwidth-low"}
+        said = [finding for finding in report.findings if finding.kind == "measurement"]
+        slow = {name for one in said for name in (one.subject, *(flow.partition(":")[2] for flow in one.explains))}
         return [probe for end, probe in probes.items() if end in slow & measured]
     if any(run.name == "idle" for run in report.runs):
         return []

@@ -11,7 +11,7 @@ import pytest
 from linkgauge.agent.idle import busy_because, not_measured
 from linkgauge.agent.pipeline import ask
 from linkgauge.agent.sources import measure, measure_nothing
-from linkgauge.models.report import Finding, Level, Report, Seen
+from linkgauge.models.report import Finding, FindingKind, Level, Report, Seen
 from linkgauge.models.said import NotChecked, Run
 from linkgauge.models.topology import Device, Topology
 from linkgauge.probes.recorded import Recorded
@@ -24,7 +24,8 @@ MEASURED = replace(NODES, levels=tuple(Level(op="copy", ends=(node,), observed=1
 
 
 def slow(subject: str, code: str = "bandwidth-low") -> Finding:
-    return Finding(code=code, severity="warning", subject=subject, message="slow")
+    kind: FindingKind = "measurement" if code == "bandwidth-low" else "state"
+    return Finding(code=code, kind=kind, severity="warning", subject=subject, message="slow")
 
 
 def test_a_busy_node_is_said_to_be_busy_once() -> None:
@@ -44,6 +45,8 @@ def test_what_was_measured_is_not_measured_again() -> None:
 
 def test_what_was_slow_is_measured_once_more() -> None:
     assert len(list(measure(replace(MEASURED, findings=(slow("numa1"),))))) == 1
+    several = replace(slow("package0"), explains=("bandwidth-low:numa0", "bandwidth-low:numa1"))
+    assert len(list(measure(replace(MEASURED, findings=(several,))))) == 2
 
 
 def test_nothing_is_measured_where_nothing_may_be() -> None:
