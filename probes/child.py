@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from ..models.said import NotChecked, Said
 from ..models.said_lines import decode
 from .hang import no_answer, stuck
+from .hold import held
 
 _MODULE = f"{__package__}.calls"
 _GIVES = {
@@ -25,6 +26,11 @@ _GIVES = {
     "pci_config": "Pci.acs",
     "statvfs": "Mount.free",
 }
+# What moves bytes: it yields to everything else, ends with its parent, and lets go when somebody holds the machine.
+MEASURES = frozenset(
+    {"collective", "device_memory", "disk_read", "host_copy", "host_memory", "peer_copy", "port_loopback"}
+)
+_GLANCE = 0.2  # seconds between two looks whether somebody holds the machine
 _TO_END = 1.0  # seconds that a child has to end once it has closed what it writes to
 
 
@@ -83,7 +89,11 @@ def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterato
             if left <= 0:
                 yield unanswered(what, no_answer(deadline))
                 return
-            for key, _ in ready.select(left):
+            why = held() if what in MEASURES else None
+            if why:
+                yield unanswered(what, f"stopped: {why}", "run it again when the machine is free")
+                return
+            for key, _ in ready.select(min(left, _GLANCE)):
                 part = os.read(key.fd, 1 << 16)
                 if not part:
                     ready.unregister(key.fileobj)
