@@ -9,6 +9,7 @@ from .facts import Array, Disk, HostBridge, Node, Numa, Nvme, Package, Pci, Rdma
 from .gpu_facts import Gpu
 from .gpu_links import gpu_links, gpu_memory
 from .hidden_links import hidden_links
+from .identities import identified
 from .merge import Facts, of
 from .nic_ports import nic_ports
 from .pci_classes import kind_of
@@ -43,7 +44,7 @@ def build_topology(facts: Facts, site: Site, machine: Machine | None = None) -> 
     once = {device.id: device for device in devices}
     own = [link for link in (*memory(facts), *gpu_memory(facts)) if link.a in once]
     joined = [link for link in links if link.a != link.b and {link.a, link.b} <= once.keys()]
-    return Topology(tuple(once.values()), (*own, *joined))
+    return Topology(tuple(identified(once.values(), facts)), (*own, *joined))
 
 
 def _fabric(ends: Collection[str], functions: Mapping[str, Pci]) -> Iterator[Device]:

@@ -47,6 +47,7 @@ def levels(case: Case) -> tuple[Level, ...]:
 def level_of(case: Case, flow: Flow, best: dict[Flow, Observation] | None = None) -> Level:
     """What is expected of a flow beside what was observed of it, if it was; `best` as best_observations says."""
     best = best_observations(case) if best is None else best
+    seen = best.get(flow)
     taken = legs(case.topology, flow)
     tightest = min((hop for leg in taken for way in leg for hop in way), key=able, default=None)
     return Level(
@@ -59,7 +60,8 @@ def level_of(case: Case, flow: Flow, best: dict[Flow, Observation] | None = None
         rated=_share(flow, taken, counted),
         trained=_share(flow, taken, _trained),
         expected=tuple(expect(case, flow, best)),
-        observed=best[flow].value if flow in best else None,
+        observed=seen.value if seen else None,
+        observed_at=as_utc(seen.at) if seen else None,
     )
 
 

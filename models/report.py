@@ -49,6 +49,7 @@ class Level(msgspec.Struct, frozen=True, kw_only=True, rename={"link_class": "cl
     trained: float | None = None
     expected: tuple[Expectation, ...] = ()
     observed: float | None = None
+    observed_at: str | None = None
 
     @property
     def flow(self) -> Flow:

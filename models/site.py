@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -18,6 +19,8 @@ Op: TypeAlias = Literal["copy", "copy-sm", "read", "write", "send", "triad", "st
 Via: TypeAlias = Literal["", "nvlink", "xgmi", "c2c", "pcie", "host", "net"]
 Grade: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^pcie[1-7]x(1|2|4|8|12|16|32)$")]
 
+OWN_LABELS = frozenset({"node", "profile"})  # of linkgauge_node_info
+_LABEL = re.compile("(?!__)[a-zA-Z_][a-zA-Z0-9_]*")  # as Prometheus takes them; two underscores in front are its own
 _LEAST = 1e6  # bytes per second: nothing that is judged is so slow, and what people write in GB/s is below
 
 
@@ -104,6 +107,16 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     trust_virtual_links: bool = False  # this virtual machine's PCI tree is passed through whole
     machine: tuple[Machine, ...] = ()  # machine types of the site, looked at before the catalog's
     rates: tuple[Rate, ...] = ()  # what flows reach on all of its machines
+    labels: dict[str, str] = {}  # of linkgauge_node_info: rack, rail, cluster
+
+    def __post_init__(self) -> None:
+        for name in self.labels:
+            if not _LABEL.fullmatch(name):
+                raise ValueError(
+                    f"labels: {name!r}: names are letters, digits and underscores, and begin with no digit"
+                )
+            if name in OWN_LABELS:
+                raise ValueError(f"labels: {name}: linkgauge_node_info has a label of this name already")
 
 
 def read_site(text: str) -> Site:

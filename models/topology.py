@@ -26,6 +26,10 @@ class Device:
     name: str = ""
     numa_node: int | None = None
     aliases: tuple[str, ...] = ()  # "gpu3" and "mlx5_0" are other names of PCI functions
+    uuid: str | None = None  # of a GPU, as its driver has it
+    slot: str | None = None  # as the firmware of the machine calls it
+    module_id: int | None = None  # of a GPU: its place on the baseboard
+    firmware: str | None = None  # its version; a GPU's VBIOS
 
 
 @dataclass(frozen=True, slots=True)

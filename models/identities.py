@@ -1,0 +1,30 @@
+"""What tells one device of a node from another elsewhere: UUID, place, firmware. Other programs know it by these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from .facts import Nvme, Pci, Rdma
+from .gpu_facts import Gpu
+from .merge import Facts, of
+from .topology import Device
+
+
+def identified(devices: Iterable[Device], facts: Facts) -> Iterator[Device]:
+    """The same devices, with what their drivers and the firmware of the machine say of them."""
+    functions = of(facts, Pci)
+    told: dict[str, dict[str, Any]] = {}
+    for gpu in of(facts, Gpu).values():
+        said = {"uuid": gpu.uuid, "module_id": gpu.module_id or None, "firmware": gpu.vbios}  # cards call theirs 0
+        told[gpu.address if gpu.address in functions else gpu.key] = said
+    for kind in (Rdma, Nvme):
+        for part in of(facts, kind).values():
+            if part.address and part.firmware:
+                told.setdefault(part.address, {})["firmware"] = part.firmware
+    for device in devices:
+        function = functions.get(device.id)
+        slot = function.slot or function.label if function else None
+        said = told.get(device.id, {})
+        yield replace(device, slot=slot, **said) if slot or said else device
