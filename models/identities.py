@@ -17,14 +17,14 @@ def identified(devices: Iterable[Device], facts: Facts) -> Iterator[Device]:
     functions = of(facts, Pci)
     told: dict[str, dict[str, Any]] = {}
     for gpu in of(facts, Gpu).values():
-        said = {"uuid": gpu.uuid, "module_id": gpu.module_id or None, "firmware": gpu.vbios}  # cards call theirs 0
-        told[gpu.address if gpu.address in functions else gpu.key] = said
-    for kind in (Rdma, Nvme):
-        for part in of(facts, kind).values():
-            if part.address and part.firmware:
-                told.setdefault(part.address, {})["firmware"] = part.firmware
+        address = gpu.address if gpu.address and gpu.address in functions else gpu.key
+        place = gpu.module_id or None  # cards call theirs 0
+        told[address] = {"uuid": gpu.uuid, "module_id": place, "firmware": gpu.vbios}
+    for part in (*of(facts, Rdma).values(), *of(facts, Nvme).values()):
+        if part.address and part.firmware:
+            told.setdefault(part.address, {})["firmware"] = part.firmware
     for device in devices:
         function = functions.get(device.id)
         slot = function.slot or function.label if function else None
-        said = told.get(device.id, {})
-        yield replace(device, slot=slot, **said) if slot or said else device
+        said = {**told.get(device.id, {}), "slot": slot}
+        yield replace(device, **said) if any(said.values()) else device

@@ -1,0 +1,64 @@
+"""Series of what links count: traffic, errors, and how many NVLinks are up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..models.report import Report, Seen
+from ..models.topology import FORWARDS
+from ..models.units import from_utc
+from .device_info import subject_of
+from .link_series import bundles
+from .sample import Round, Sample
+
+_TRAFFIC: Mapping[str, str] = {
+    "port_rcv_data": "receive", "port_xmit_data": "transmit", "rx_bytes": "receive", "tx_bytes": "transmit",
+}  # fmt: skip
+# Quantities of observations, as the kernel (sysfs) and NVML call them; that the network or a receiver is busy is none.
+_ERRORS = frozenset({
+    "aer_correctable", "aer_nonfatal", "aer_fatal", "pcie_replay",
+    "nvlink_replay", "nvlink_recovery", "nvlink_recovery_failed", "nvlink_crc", "nvlink_symbol_errors",
+    "nvlink_effective_errors",
+    "link_downed", "link_error_recovery", "local_link_integrity_errors", "excessive_buffer_overrun_errors",
+    "port_rcv_errors", "port_rcv_remote_physical_errors", "port_xmit_discards", "symbol_error",
+    "local_ack_timeout_err", "out_of_sequence", "packet_seq_err", "rx_icrc_encapsulated",
+    "carrier_changes", "rx_errors", "tx_errors", "rx_crc_errors", "rx_drops",
+})  # fmt: skip
+_ASIDE = FORWARDS | {"display", "storage", "pci"}  # no traffic of jobs begins or ends there
+
+
+def counters(report: Report, round: Round | None, detail: str) -> Iterator[Sample]:
+    """What was counted, by the device that the kernel or the driver counts at.
+
+    Without detail no single NVLinks; and of ports inside the machine, and of what jobs do not use, those alone that
+    have counted something.
+    """
+    last = {(one.about, one.quantity): one for one in report.observations}
+    counted = {about for (about, _), one in last.items() if one.value}
+    for one in last.values():
+        if one.quantity not in _TRAFFIC and one.quantity not in _ERRORS:
+            continue
+        if not detail and one.about not in counted and report.topology.kind(one.about) in _ASIDE:
+            continue
+        if round is None or not round.is_over(from_utc(one.at), round.counts_last):
+            yield from _sample(report, one, detail)
+
+
+def _sample(report: Report, one: Seen, detail: str) -> Iterator[Sample]:
+    subject = subject_of(report.topology, one.about)
+    direction = _TRAFFIC.get(one.quantity)
+    if direction:
+        labels = {"subject": subject, "direction": direction}
+        yield Sample("linkgauge_link_traffic_bytes_total", labels, one.value)
+    elif detail or "/nvlink" not in subject:
+        yield Sample("linkgauge_link_errors_total", {"subject": subject, "kind": one.quantity}, one.value)
+
+
+def nvlinks(report: Report) -> Iterator[Sample]:
+    """How many NVLinks of each GPU are up; links of which nobody says are in neither number."""
+    for (gpu, kind), links in bundles(report.topology).items():
+        if kind == "nvlink":
+            active = sum(link.trained is not None and link.trained > 0 for link in links)
+            inactive = sum(link.trained == 0 for link in links)
+            yield Sample("linkgauge_nvlink_links", {"subject": gpu, "state": "active"}, active)
+            yield Sample("linkgauge_nvlink_links", {"subject": gpu, "state": "inactive"}, inactive)

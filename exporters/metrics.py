@@ -1,0 +1,101 @@
+"""The metrics: what each is called, what it counts, in which unit, with which labels, and how many series it makes.
+
+One table, from which the pages are written and docs/metrics.md is checked. Names are final: they are added, and never
+renamed. Joins work because labels are spelt as others spell them: `pci_bus_id`, `UUID` and `gpu` as dcgm-exporter has
+them, `device` and `port` as node_exporter's infiniband collector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["gauge", "counter", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A family of series."""
+
+    name: str  # as it is queried, with "_total" and "_info"
+    kind: Kind
+    labels: tuple[str, ...]
+    series: str  # how many, in words
+    text: str
+
+    @property
+    def unit(self) -> str:
+        """Its base unit; "" for plain numbers."""
+        plain = self.name.removesuffix("_total")
+        return next((unit for unit in _UNITS if plain.endswith(f"_{unit}")), "")
+
+
+_UNITS = ("bytes_per_second", "bytes", "seconds", "ratio")
+LINK = ("subject", "kind", "via")
+DEVICE = (
+    "subject", "class", "name", "gpu", "UUID", "pci_bus_id", "device", "port", "slot", "module_id", "numa_node",
+    "firmware",
+)  # fmt: skip
+_DETAIL = "one a device, a port and a measured flow; of more than 16 flows alike two"
+
+_ALL = (
+    Metric("linkgauge_build_info", "info", ("version", "python"), "1", "The program that answers."),
+    Metric("linkgauge_node_info", "info", ("node", "profile", "*"), "1",
+           "The node, the machine type that it was recognised as, and the labels of the site file."),
+    Metric("linkgauge_verdict", "gauge", ("verdict",), "4",
+           "1 for the verdict on the node, 0 for the others: ok, degraded, failed, unknown."),
+    Metric("linkgauge_finding", "gauge", ("code", "subject"), "one a finding",
+           "1 for each finding that counts; what is healthy has none. linkgauge_check says whether it was looked for."),
+    Metric("linkgauge_finding_severity", "gauge", ("code", "subject"), "one a finding",
+           "How grave the finding is: 1 info, 2 warning, 3 critical."),
+    Metric("linkgauge_finding_silenced", "gauge", ("code", "subject"), "one a finding that the site file silences",
+           "1 for each finding that does not count because the operator said so."),
+    Metric("linkgauge_check", "gauge", ("code",), "one a code that has something to judge on this node",
+           "1 where it was judged, 0 where it was wanted and could not be judged everywhere."),
+    Metric("linkgauge_not_checked", "gauge", ("check", "reason"), "one a check and reason; none on a good node",
+           "How many things should have been read and were not, by what was to be read and why not."),
+    Metric("linkgauge_device_info", "info", DEVICE, "one a device; with detail = \"links\" bridges too",
+           "What each subject is, in the words of other exporters."),
+    Metric("linkgauge_link_rated_bytes_per_second", "gauge", LINK, _DETAIL,
+           "What both ends of the link can do, in one direction."),
+    Metric("linkgauge_link_trained_bytes_per_second", "gauge", LINK, _DETAIL,
+           "What the link runs at now, in one direction: less at rest where it saves power; 0 where it is down."),
+    Metric("linkgauge_link_expected_bytes_per_second", "gauge", LINK, "one a measured flow",
+           "What the flow should typically reach, in one direction."),
+    Metric("linkgauge_link_observed_bytes_per_second", "gauge", LINK, "one a measured flow",
+           "What was measured, or seen while jobs sent, in one direction."),
+    Metric("linkgauge_link_attained_ratio", "gauge", LINK, "one a measured flow", "Observed divided by expected."),
+    Metric("linkgauge_observation_timestamp_seconds", "gauge", LINK, "one a measured flow",
+           "When the rate was observed, in seconds since 1970."),
+    Metric("linkgauge_link_traffic_bytes_total", "counter", ("subject", "direction"), "two a port and network device",
+           "Bytes that went over the link: direction receive or transmit."),
+    Metric("linkgauge_link_errors_total", "counter", ("subject", "kind"),
+           "three a PCIe device, four a GPU, some 15 a port and 4 a network device",
+           "Errors that the ends of the link counted, by the name that the kernel or the driver has for them."),
+    Metric("linkgauge_nvlink_links", "gauge", ("subject", "state"), "two a GPU that has NVLinks",
+           "NVLinks of the GPU that are active and inactive."),
+    Metric("linkgauge_probe_success", "gauge", ("probe",), "one a source",
+           "1 where the source was asked without a fault in linkgauge itself."),
+    Metric("linkgauge_probe_duration_seconds", "gauge", ("probe",), "one a source",
+           "How long the source took when it was asked last."),
+    Metric("linkgauge_probe_timestamp_seconds", "gauge", ("probe",), "one a source",
+           "When the source was asked last, in seconds since 1970."),
+    Metric("linkgauge_probe_bytes_total", "counter", ("probe",), "one a source that moves bytes",
+           "Bytes that the source moved to measure."),
+    Metric("linkgauge_cycle_timestamp_seconds", "gauge", (), "1",
+           "When this was found out, in seconds since 1970: it stands still when the program does."),
+    Metric("linkgauge_cycle_duration_seconds", "gauge", (), "1", "How long the last cycle took."),
+    Metric("linkgauge_stuck_children", "gauge", (), "1",
+           "Child processes that hang in a driver and cannot be ended."),
+)  # fmt: skip
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
+
+
+def as_table() -> str:
+    """The metrics as a table of Markdown, for docs/metrics.md."""
+    rows = ["| metric | type | unit | labels | series | what |", "|---|---|---|---|---|---|"]
+    for one in METRICS.values():
+        labels = ", ".join("those of `[labels]`" if label == "*" else f"`{label}`" for label in one.labels)
+        rows.append(f"| `{one.name}` | {one.kind} | {one.unit} | {labels} | {one.series} | {one.text} |")
+    return "\n".join(rows) + "\n"

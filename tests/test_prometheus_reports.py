@@ -1,0 +1,104 @@
+"""Any report gives a page that Prometheus takes, whatever its names hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from linkgauge.exporters.device_info import bus_id
+from linkgauge.exporters.metrics import METRICS
+from linkgauge.exporters.prometheus import page
+from linkgauge.models.report import Expectation, Finding, Level, Profile, Report, Seen, Verdict
+from linkgauge.models.said import NotChecked, Run
+from linkgauge.models.topology import Device, Link, Topology
+
+AT = "2026-11-21T03:00:00Z"
+names = st.sampled_from(["gpu0", "gpu1", "0000:1b:00.0", "mlx5_0/1", "numa0", "host"]) | st.text(max_size=6)
+rates = st.none() | st.floats(min_value=0, max_value=1e15)
+kinds = st.sampled_from(["gpu", "nic", "port", "nvme", "root-port", "numa", "netdev"])
+
+
+def few(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]:
+    return st.lists(strategy, max_size=4).map(tuple)
+
+
+devices = st.builds(
+    Device, id=names, kind=kinds, name=st.text(max_size=5), aliases=few(names), slot=st.text(max_size=3)
+)
+links = st.builds(
+    Link, id=names, a=names, b=names, kind=st.sampled_from(["pcie", "nvlink", "port", "memory"]), rated=rates,
+    trained=rates,
+)  # fmt: skip
+expected = st.floats(0, 1e15).map(
+    lambda rate: Expectation(basis="kin", low=rate, typical=rate, high=rate, source="x")
+)  # fmt: skip
+levels = st.builds(
+    Level, op=st.sampled_from(["copy", "read"]), ends=st.lists(names, min_size=1, max_size=3).map(tuple),
+    via=st.sampled_from(["", "nvlink"]), size=st.none() | st.integers(1, 9), rated=rates, trained=rates,
+    expected=few(expected), observed=rates, observed_at=st.sampled_from([None, AT]), beside=few(few(names)),
+)  # fmt: skip
+quantities = st.sampled_from(["aer_fatal", "rx_bytes", "symbol_error", "processes", "port_traffic"])
+units = st.sampled_from(["count", "bytes", "bytes_per_second"])
+reports = st.builds(
+    Report, node=st.none() | st.text(max_size=5), taken_at=st.sampled_from([None, AT]), source=st.just("live"),
+    context=st.just("host"), profile=st.none() | st.builds(Profile, st.text(max_size=5), st.text(max_size=5)),
+    verdict=st.sampled_from(get_args(Verdict)),
+    findings=few(
+        st.builds(
+            Finding, code=names, severity=st.sampled_from(["critical", "warning", "info"]), subject=names,
+            message=names, silenced=st.none() | names,
+        )
+    ),
+    not_checked=few(st.builds(NotChecked, what=names, subject=names, why=st.text(max_size=9))),
+    checks=st.dictionaries(names, st.booleans(), max_size=3), levels=few(levels),
+    observations=few(
+        st.builds(Seen, about=names, quantity=quantities, unit=units, value=st.floats(0, 1e18), at=st.just(AT))
+    ),
+    topology=st.builds(Topology, few(devices), few(links)),
+    runs=few(st.builds(Run, name=names, ok=st.booleans(), seconds=st.floats(0, 9), bytes=st.integers(0, 9),
+                       at=st.floats(0, 9))),
+)  # fmt: skip
+
+
+def read(page: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    samples = [sample for family in parse(page.decode()) for sample in family.samples]
+    told = {(one.name, frozenset(one.labels.items())): one.value for one in samples}
+    assert len(told) == len(samples)
+    return told
+
+
+@given(reports, st.sampled_from(["", "links"]))
+def test_any_report(report: Report, detail: str) -> None:
+    told = read(page(report, labels={"rack": 'a"b\\c\nd'}, detail=detail))
+    assert {name for name, _ in told} <= set(METRICS)
+    assert told["linkgauge_verdict", frozenset({("verdict", report.verdict)})] == 1
+    assert all(value == value for value in told.values())
+    info = next(labels for name, labels in told if name == "linkgauge_node_info")
+    assert ("rack", 'a"b\\c\nd') in info
+
+
+@given(reports)
+def test_detail_only_adds(report: Report) -> None:
+    """What is shown by default is shown in detail too; only the worst and the median of many give way to each."""
+    assert read(page(report)).items() <= read(page(report, detail="links")).items()
+
+
+@given(reports)
+def test_the_order_of_findings_does_not_matter(report: Report) -> None:
+    assert read(page(report)) == read(page(replace(report, findings=report.findings[::-1])))
+
+
+@given(st.integers(0, 0xFFFF), st.integers(0, 255), st.integers(0, 31), st.integers(0, 7))
+def test_a_bus_id_is_written_as_nvml_does(domain: int, bus: int, device: int, function: int) -> None:
+    """nvml.h: NVML_DEVICE_PCI_BUS_ID_FMT is "%08X:%02X:%02X.0"."""
+    address = f"{domain:04x}:{bus:02x}:{device:02x}.{function}"
+    assert bus_id(address) == f"{domain:08X}:{bus:02X}:{device:02X}.{function}"
+
+
+@given(st.text())
+def test_what_is_no_address_has_no_bus_id(text: str) -> None:
+    assert bus_id(text) == "" or (":" in text and "." in text)
