@@ -48,7 +48,7 @@ def _mounts(text: str) -> tuple[Mapping[str, Mount], str | None]:
     mounts: dict[str, Mount] = {}
     rubbish = None
     for line in text.split("\n"):
-        device, point, fstype, options, *_ = *map(_unescaped, line.split(" ")), "", "", "", ""
+        device, point, fstype, options, *_ = *map(unescaped, line.split(" ")), "", "", "", ""
         if point.startswith("/") and fstype and "\0" not in point:
             read_only = "ro" in options.split(",")
             mounts[point] = Mount(key=point, device=device, fstype=fstype, read_only=read_only)
@@ -57,7 +57,7 @@ def _mounts(text: str) -> tuple[Mapping[str, Mount], str | None]:
     return mounts, rubbish
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
     r"""Spaces, tabs, line ends, # and \ stand there as three octal digits (mangle_path of fs/seq_file.c)."""
     return re.sub(r"\\([0-3][0-7]{2})", lambda digits: chr(int(digits[1], 8)), text)
 
@@ -74,8 +74,12 @@ def is_store(mount: Mount) -> bool:
 
 
 def _far(mount: Mount) -> bool:
-    """Whether a server answers for it, which may be away."""
-    return mount.fstype in _NETWORK or (mount.fstype or "").startswith("fuse.")
+    return is_far(mount.fstype or "")
+
+
+def is_far(fstype: str) -> bool:
+    """Whether a server answers for a file system of that type, which may be away."""
+    return fstype in _NETWORK or fstype.startswith("fuse.")
 
 
 def _free(host: Host, stores: list[Mount]) -> Iterator[Said]:
