@@ -39,6 +39,7 @@ class Wanted:
     ends: frozenset[str]  # ids of devices: flows that end at none of them are left out
     mounts: tuple[str, ...] = ()  # file systems of network and cloud disks that may be read
     write_to: str | None = None  # the folder in which a file may be written
+    owned: bool = False  # the GPUs are the caller's: contexts may be made on those in exclusive mode
     peers: tuple[str, ...] = ()  # machines at which the same tools wait as servers: traffic crosses the network
 
 
