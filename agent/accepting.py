@@ -13,7 +13,8 @@ from ..models.report import Report, Verdict
 from ..models.said import Flow, Observation
 from . import inputs, state
 from .inputs import BadInput, Input
-from .looking import tell_lost
+from .looking import tell_forced, tell_lost
+from .measuring import Wish
 from .pipeline import examine
 from .progress import shown as watched
 
@@ -21,17 +22,21 @@ _CUMULATIVE = ("count", "seconds")  # units of what is counted since a machine o
 
 
 def accept(
-    root: str, source: Sequence[str], site: str | None, passive: bool, anyway: bool, state_dir: str | None
+    root: str, source: Sequence[str], site: str | None, wish: Wish, anyway: bool, state_dir: str | None
 ) -> tuple[str, Verdict]:
     """What to tell, and "ok" where the node was accepted, else its verdict. Raises BadInput."""
     given = _machine(root, source, state_dir)
     at = given.host.now()  # what is logged while we look was not seen by who says that the node is good
     known = state.of(root, source, state_dir, at)
-    with watched(given.readers, given.probes(passive)) as (readers, measured):
+    course = given.course(wish)
+    with watched(given.readers, course.probes) as (readers, measured):
         case, before = examine(
             given.host, readers, measured, inputs.site(site), known.baseline, accepted=known.at
         )  # fmt: skip
     tell_lost(case)
+    tell_forced(course)
+    if course.interrupted:
+        raise BadInput("interrupted: the node was not accepted")
     counts = tuple(_counts(case, at))
     rates = best_observations(case)
     earlier = tuple(one for one in known.baseline if isinstance(one.about, Flow) and one.quantity in RATES)

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import sys
+
+from ..models.site import Site
 from ..probes.capture import Recording
+from ..probes.probe import Effort
 from ..probes.recorded import dump
 from ..probes.scrub import scrub
 from .inputs import BadInput, live, read_text
-from .pipeline import ask
+from .measuring import Wish
+from .pipeline import diagnose
+from .progress import shown as watched
 
 
-def record_node(root: str) -> str:
-    """Everything that the readers see, without what identifies the machine or its owner. Raises BadInput."""
+def record_node(root: str, effort: Effort = "passive") -> str:
+    """Everything that the readers see, and what is measured, without what identifies the machine or its owner.
+
+    Raises BadInput.
+    """
     given = live(root)
     host = Recording(given.host)
-    for reader in given.readers:
-        ask(reader, host)
+    course = given.course(Wish(effort=effort))
+    with watched(given.readers, course.probes) as (readers, probes):
+        diagnose(host, readers, probes, Site())
+    if course.stopped:
+        print(f"Warning: nothing more was measured: {course.stopped}", file=sys.stderr)
     return dump(scrub(host.recorded()))
 
 

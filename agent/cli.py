@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,17 @@ import click
 
 from .. import __version__
 from .exits import BAD_INPUT, EXIT, INTERRUPTED, OUR_BUG, READER_LEFT
-from .options import OPS, VIA, codes_begun, from_options, machines_begun, state_dir, with_tools
+from .expect_command import expect
+from .hold_command import hold
+from .measuring_options import measuring_options
+from .options import codes_begun, from_options, state_dir, with_tools
+from .profile_command import profile
+from .terminal import clear_errors, write
 
 if TYPE_CHECKING:
     from ..models.report import Context
+    from ..probes.probe import Effort
+    from .measuring import Wish
 
 
 class Commands(click.Group):
@@ -50,17 +56,6 @@ class Commands(click.Group):
         sys.exit(BAD_INPUT)
 
 
-@contextmanager
-def clear_errors() -> Iterator[None]:
-    """A user's mistake becomes one sentence and exit code 64."""
-    from .inputs import BadInput
-
-    try:
-        yield
-    except BadInput as wrong:
-        raise click.ClickException(str(wrong)) from None
-
-
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="linkgauge")
 def main() -> None:
@@ -74,7 +69,7 @@ def main() -> None:
 @from_options
 @with_tools
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
-@click.option("--passive", is_flag=True, help="Read only: measure nothing.")
+@measuring_options
 @click.option(
     "--context",
     type=click.Choice(["host", "job"]),
@@ -90,28 +85,29 @@ def main() -> None:
     "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report there instead of standard output."
 )
 def diagnose(
-    root: str, source: tuple[str, ...], site: str | None, with_tools: bool, form: str, passive: bool, context: Context,
+    root: str, source: tuple[str, ...], site: str | None, with_tools: bool, form: str, wish: Wish, context: Context,
     state_dir: str | None, ignore: tuple[str, ...], output: str | None,
 ) -> None:  # fmt: skip
     """Say what is wrong with the links of this node, or of a recorded one.
 
-    Needs no root. Measures for some seconds if the node is idle, unless --passive is given.
+    Needs no root. Measures for some seconds if the node is idle: --level says how much. Ctrl-C ends that, and what was
+    found so far is told.
     """
     from . import looking
 
     with clear_errors():
-        report = looking.report_of(root, source, site, passive, context, with_tools, ignore, state_dir)
-    _write(looking.told(report, form, colour=output is None and sys.stdout.isatty()), output)
-    sys.exit(EXIT[report.verdict])
+        report, interrupted = looking.report_of(root, source, site, wish, context, with_tools, ignore, state_dir)
+    write(looking.told(report, form, colour=output is None and sys.stdout.isatty()), output)
+    sys.exit(INTERRUPTED if interrupted else EXIT[report.verdict])
 
 
 @main.command(short_help="Mark a node as good after a repair.")
 @from_options
-@click.option("--passive", is_flag=True, help="Read only: measure nothing; rates that were accepted before are kept.")
+@measuring_options
 @click.option("--anyway", is_flag=True, help="Also a node with findings, or one that could not be judged.")
 @state_dir
 def accept(
-    root: str, source: tuple[str, ...], site: str | None, passive: bool, anyway: bool, state_dir: str | None
+    root: str, source: tuple[str, ...], site: str | None, wish: Wish, anyway: bool, state_dir: str | None
 ) -> None:  # fmt: skip
     """Mark this node as good, after a repair or when it is taken over.
 
@@ -121,8 +117,8 @@ def accept(
     with clear_errors():
         from .accepting import accept as accepting
 
-        text, verdict = accepting(root, source, site, passive, anyway, state_dir)
-    _write(text, None)
+        text, verdict = accepting(root, source, site, wish, anyway, state_dir)
+    write(text, None)
     sys.exit(EXIT[verdict])
 
 
@@ -152,65 +148,7 @@ def topology(
 
     with clear_errors():
         case = looking.case_of(root, source, site, with_tools)
-    _write(looking.shown(case, views[0] if views else "matrix" if matrix else form), output)
-
-
-@main.command(short_help="Say what links and ways should give, and what holds them.")
-@click.argument("ends", nargs=-1)
-@from_options
-@click.option("--op", metavar="OP", type=click.Choice(OPS), help=f"{', '.join(OPS)}.  [default: what fits the ends]")
-@click.option("--via", type=click.Choice(VIA), help="What the way must go over.")
-@click.option("--size", metavar="BYTES", help="Of one message: 64MiB, 1G, 4096.  [default: long ones]")
-@click.option("--concurrent", is_flag=True, help="All flows run at once, and share the links that they have in common.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
-def expect(
-    ends: tuple[str, ...], root: str, source: tuple[str, ...], site: str | None, op: str | None, via: str | None,
-    size: str | None, concurrent: bool, form: str,
-) -> None:  # fmt: skip
-    """Say what each level of this node should give, from GPU memory to disks; or what flows between ENDS get, and why.
-
-    \b
-    linkgauge expect                              the whole node
-    linkgauge expect GPU0 NIC3                    one way, hop by hop
-    linkgauge expect gpu0 gpu1 --via host         through host memory
-    linkgauge expect numa0                        one memory
-    linkgauge expect 'gpu*->numa*' --concurrent   many flows at once
-    linkgauge expect 'gpu*' --op all_reduce       a collective
-    """  # noqa: D301 (click wants the character itself)
-    with clear_errors():
-        from .expecting import expect as expecting
-        from .looking import case_of
-
-        _write(expecting(case_of(root, source, site), ends, op, via or "", size, concurrent, form), None)
-
-
-@main.command(short_help="Show or write what a type of machine should have.")
-@click.argument("machine", required=False, shell_complete=machines_begun)
-@from_options
-@click.option("--list", "every", is_flag=True, help="The machine types that are known.")
-@click.option("--from-node", is_flag=True, help="Write a type for the site file from this node, which was accepted.")
-@click.option("--name", metavar="NAME", help="With --from-node: what to call it.  [default: our-node]")
-@click.option("--passive", is_flag=True, help="With --from-node: read only, measure nothing.")
-@click.option("--anyway", is_flag=True, help="With --from-node: also from a node with findings.")
-@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
-def profile(
-    machine: str | None, root: str, source: tuple[str, ...], site: str | None, every: bool, from_node: bool,
-    name: str | None, passive: bool, anyway: bool, output: str | None,
-) -> None:  # fmt: skip
-    """Show what MACHINE should have, or the type that this node is recognised as; or write one from this node.
-
-    What --from-node writes is TOML for the site file: counts, rates of ports, modes of GPUs, and, where the node is
-    idle, what its flows reached. Nodes like it are judged by that before any catalog.
-    """
-    if sum((every, from_node, machine is not None)) > 1:
-        raise click.UsageError("MACHINE, --list and --from-node exclude each other")
-    if (name is not None or passive or anyway) and not from_node:
-        raise click.UsageError("--name, --passive and --anyway are about a type that --from-node writes")
-    with clear_errors():
-        from . import profiling
-
-        text = profiling.chosen(root, source, site, machine, every, from_node, name, passive, anyway)
-    _write(text, output)
+    write(looking.shown(case, views[0] if views else "matrix" if matrix else form), output)
 
 
 @main.command(short_help="Record this node as text, to look at it elsewhere.")
@@ -222,7 +160,13 @@ def profile(
     type=click.Path(),
     help="Build a node from a description instead of recording one.",
 )
-def capture(file: str, root: str, synthetic: str | None) -> None:
+@click.option(
+    "--level",
+    type=click.Choice(["passive", "quick", "full"]),
+    default="passive",
+    help="Also measure, and record what was measured.  [default: passive]",
+)
+def capture(file: str, root: str, synthetic: str | None, level: Effort) -> None:
     """Record this node as text in FILE (- for standard output), to look at it elsewhere.
 
     Serial numbers, GUIDs, MAC addresses and host names are replaced. `linkgauge diagnose --from FILE` then gives the
@@ -231,8 +175,8 @@ def capture(file: str, root: str, synthetic: str | None) -> None:
     from .capturing import build_node, record_node
 
     with clear_errors():
-        text = record_node(root) if synthetic is None else build_node(synthetic)
-    _write(text, None if file == "-" else file)
+        text = record_node(root, level) if synthetic is None else build_node(synthetic)
+    write(text, None if file == "-" else file)
 
 
 @main.command(short_help="Say what a finding's CODE means and how to mend it.")
@@ -242,7 +186,7 @@ def explain(code: str | None) -> None:
     from ..exporters import explain as explaining
 
     try:
-        _write(explaining.explain(code) if code else explaining.listing(), None)
+        write(explaining.explain(code) if code else explaining.listing(), None)
     except KeyError:
         from .inputs import no_code
 
@@ -252,11 +196,11 @@ def explain(code: str | None) -> None:
 @main.command(short_help="Print what a technician or vendor needs about one thing.")
 @click.argument("subject")
 @from_options
-@click.option("--passive", is_flag=True, help="Read only: measure nothing.")
+@measuring_options
 @click.option("--serial", is_flag=True, help="With serial numbers: root may read more of them.")
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
 def ticket(
-    subject: str, root: str, source: tuple[str, ...], site: str | None, passive: bool, serial: bool, output: str | None
+    subject: str, root: str, source: tuple[str, ...], site: str | None, wish: Wish, serial: bool, output: str | None
 ) -> None:
     """Print what a technician or vendor needs about SUBJECT: a PCI address, gpu3, mlx5_0/1, nvme2, or node for all.
 
@@ -266,8 +210,8 @@ def ticket(
     with clear_errors():
         from .ticketing import ticket as ticketing
 
-        text = ticketing(root, source, site, subject, passive, serial)
-    _write(text, output)
+        text = ticketing(root, source, site, subject, wish, serial)
+    write(text, output)
 
 
 @main.command(short_help="Print the completion script of a shell.")
@@ -278,16 +222,8 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind
-    _write(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source(), None)
+    write(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source(), None)
 
 
-def _write(text: str, path: str | None) -> None:
-    text = text if text.endswith("\n") else f"{text}\n"
-    if path is None:
-        click.echo(text, nl=False, color=True)
-        return
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as refused:
-        raise click.ClickException(f"{path}: {refused.strerror}") from None
+for command in (expect, hold, profile):
+    main.add_command(command)

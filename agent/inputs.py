@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -12,7 +12,6 @@ from functools import partial
 import msgspec
 
 from ..models.catalog import codes
-from ..models.report import Report
 from ..models.said import NotChecked, Said
 from ..models.site import Site, read_site
 from ..probes import tools
@@ -21,8 +20,9 @@ from ..probes.host import Host
 from ..probes.live import Live
 from ..probes.recorded import Recorded, parse
 from . import given as held
+from .measuring import NOTHING, Course, Wish
 from .pipeline import Source
-from .sources import READERS, measure, measure_nothing
+from .sources import READERS
 
 SITE = "/etc/linkgauge/site.toml"
 _ROOT_SIGNS = ("sys", "proc")
@@ -42,9 +42,9 @@ class Input:
     readers: tuple[Source, ...]
     here: bool = False  # the machine that we run on, which alone may be measured
 
-    def probes(self, passive: bool) -> Callable[[Report], Iterable[Source]]:
-        """What measures it, where that is wanted and may be."""
-        return measure if self.here and not passive else measure_nothing
+    def course(self, wish: Wish) -> Course:
+        """The measuring that is wanted, as far as it may be: of a capture what was measured then, of others nothing."""
+        return Course(wish if self.here or isinstance(self.host, Recorded) else NOTHING, self.host)
 
 
 def of(root: str, source: Sequence[str], with_tools: bool = False) -> Input:

@@ -8,21 +8,25 @@ from collections.abc import Sequence
 from ..models.case import Case
 from ..models.report import Context, Report
 from . import inputs, state
+from .measuring import Course, Wish
 from .pipeline import diagnose, look
 from .progress import shown as watched
 from .sources import measure_nothing
 
 
 def report_of(
-    root: str, source: Sequence[str], site: str | None, passive: bool, context: Context, with_tools: bool,
+    root: str, source: Sequence[str], site: str | None, wish: Wish, context: Context, with_tools: bool,
     ignore: Sequence[str] = (), state_dir: str | None = None,
-) -> Report:  # fmt: skip
-    """The report of this machine, or of what was given instead. Raises BadInput."""
+) -> tuple[Report, bool]:  # fmt: skip
+    """The report of this machine, or of what was given instead; and whether it was cut short. Raises BadInput."""
     given = inputs.of(root, source, with_tools)
     known = state.of(root, source, state_dir, given.host.now())
-    with watched(given.readers, given.probes(passive)) as (readers, measured):
+    course = given.course(wish)
+    with watched(given.readers, course.probes) as (readers, probes):
         ours = inputs.site(site, ignore)
-        return diagnose(given.host, readers, measured, ours, known.baseline, context, known.at)
+        report = diagnose(given.host, readers, probes, ours, known.baseline, context, known.at)
+    tell_forced(course)
+    return report, course.interrupted
 
 
 def case_of(root: str, source: Sequence[str], site: str | None, with_tools: bool = False) -> Case:
@@ -39,6 +43,12 @@ def tell_lost(case: Case) -> None:
     for lost in case.not_checked:
         if lost.what == "dump":
             print(f"{lost.subject}: {lost.why}", file=sys.stderr)
+
+
+def tell_forced(course: Course) -> None:
+    """What --force has overridden, on standard error."""
+    if course.overridden:
+        print(f"Warning: measured by force, although {course.overridden}: rates may be too low", file=sys.stderr)
 
 
 def told(report: Report, form: str, colour: bool) -> str:

@@ -13,13 +13,14 @@ from ..models.site import Machine, Site
 from . import inputs
 from .inputs import BadInput, Input
 from .looking import case_of, tell_lost
+from .measuring import Wish
 from .pipeline import examine
 from .progress import shown as watched
 
 
 def chosen(
     root: str, source: Sequence[str], site: str | None, machine: str | None, every: bool, from_node: bool,
-    name: str | None, passive: bool, anyway: bool,
+    name: str | None, wish: Wish, anyway: bool,
 ) -> str:  # fmt: skip
     """What `linkgauge profile` prints. Raises BadInput."""
     if every:
@@ -27,7 +28,7 @@ def chosen(
     if machine is not None:
         return shown(machine, inputs.site(site))
     if from_node:
-        return accepted(inputs.of(root, source), inputs.site(site), name, passive, anyway)
+        return accepted(inputs.of(root, source), inputs.site(site), name, wish, anyway)
     return recognised(case_of(root, source, site))
 
 
@@ -60,11 +61,11 @@ def recognised(case: Case) -> str:
     return f"# recognised by {case.matched_by}\n\n{as_toml(case.machine)}"
 
 
-def accepted(given: Input, site: Site, name: str | None, passive: bool, anyway: bool) -> str:
+def accepted(given: Input, site: Site, name: str | None, wish: Wish, anyway: bool) -> str:
     """A machine type written from the node, as TOML: what it has, and what it reaches where idle. Raises BadInput."""
     if name == "":
         raise BadInput("--name: a machine type needs a name")
-    with watched(given.readers, given.probes(passive)) as (readers, probes):
+    with watched(given.readers, given.course(wish).probes) as (readers, probes):
         case, report = examine(given.host, readers, probes, site)
     tell_lost(case)
     wrong = [finding for finding in report.findings if finding.severity != "info" and not finding.silenced]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from ..models.report import Report
@@ -24,12 +24,12 @@ def shown(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[list[Sour
     if not sys.stderr.isatty():
         yield list(readers), probes
         return
-    asked: dict[str, None] = {}
+    asked: dict[str, int | None] = {}  # and for probes, how many follow
     done = threading.Event()
 
     def watched(source: Source) -> Source:
         def told(host: Host) -> Iterator[Said]:
-            asked[name_of(source)] = None
+            asked[name_of(source)] = getattr(source, "left", None)
             try:
                 yield from source(host)
             finally:
@@ -40,8 +40,7 @@ def shown(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[list[Sour
 
     def tell() -> None:
         while not done.wait(_PATIENCE):
-            names = [name.replace("_", " ") for name in list(asked)[:_MOST]]
-            sys.stderr.write(f"\r\x1b[Klooking at {', '.join(names)} ..." if names else "")
+            sys.stderr.write(f"\r\x1b[K{_line(dict(asked))}")
             sys.stderr.flush()
 
     teller = threading.Thread(target=tell, daemon=True)
@@ -53,3 +52,12 @@ def shown(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[list[Sour
         teller.join()
         sys.stderr.write("\r\x1b[K")
         sys.stderr.flush()
+
+
+def _line(asked: Mapping[str, int | None]) -> str:
+    """What runs now, and what is left."""
+    names = ", ".join(name.replace("_", " ") for name in list(asked)[:_MOST])
+    left = next((left for left in asked.values() if left is not None), None)
+    if left is None:
+        return f"looking at {names} ..." if names else ""
+    return f"measuring {names}, {left or 'none'} left ... (Ctrl-C shows what was found so far)"

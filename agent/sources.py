@@ -1,16 +1,16 @@
-"""Which sources are asked, in which order, and what a report makes worth measuring."""
+"""Which sources are asked, in which order, and what may be measured."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..models.report import Report
+from ..probes import host_memory
 from ..probes.arrays import read_arrays
 from ..probes.cpu import read_cpu
 from ..probes.disks import read_disks
 from ..probes.gpus import read_gpu_wiring, read_gpus
 from ..probes.host_counters import read_host_counters
-from ..probes.host_memory import copies
 from ..probes.kernel_log import read_kernel_log
 from ..probes.kfd import read_kfd
 from ..probes.link_load import read_link_load
@@ -23,10 +23,10 @@ from ..probes.pci import read_pci
 from ..probes.pci_config import read_pci_config
 from ..probes.pci_links import read_pci_links
 from ..probes.pci_windows import read_pci_windows
+from ..probes.probe import Plan
 from ..probes.rdma import read_rdma
 from ..probes.services import read_services
 from ..probes.settings import read_settings
-from .idle import busy_because, not_measured
 from .pipeline import Source
 
 READERS: tuple[Source, ...] = (
@@ -40,22 +40,11 @@ SELDOM: frozenset[Source] = frozenset({
     read_pci_config,
 })  # fmt: skip
 
-
-def measure(report: Report) -> Iterable[Source]:
-    """Each flow that was not measured yet; of those that were, what is slow and unexplained once more."""
-    probes = copies(report)
-    measured = {level.flow.subject for level in report.levels}
-    if measured:
-        said = [finding for finding in report.findings if finding.kind == "measurement"]
-        slow = {name for one in said for name in (one.subject, *(flow.partition(":")[2] for flow in one.explains))}
-        return [probe for end, probe in probes.items() if end in slow & measured]
-    if any(run.name == "idle" for run in report.runs):
-        return []
-    why = busy_because(report)
-    return [not_measured(why)] if why else list(probes.values())
+# What moves bytes, in the order of its worth: a budget may end before the list does.
+PLANS: Mapping[str, Plan] = {"host_memory": host_memory.plan}
 
 
 def measure_nothing(report: Report) -> Iterable[Source]:
-    """For captures, dumps and `--passive`."""
+    """For those who look and do not measure."""
     del report
     return ()

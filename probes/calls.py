@@ -7,7 +7,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from importlib import import_module
 
 from ..models.said import Said
@@ -15,8 +14,7 @@ from ..models.said_lines import encode
 from .child import MEASURES
 
 _PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
-_NICE = 10
-_LAST_OF_EIGHT = 7  # of best effort. The idle class may starve for good on a disk that is never quiet (ionice(1))
+_NICEST = 19  # and the last of eight at disks: without a priority of its own a process has (nice + 20) / 5 (ionice(1))
 
 # A call is called like its module; this is its function there.
 CALLS: Mapping[str, str] = {
@@ -31,6 +29,7 @@ CALLS: Mapping[str, str] = {
     "link_load": "sample",
     "nvml": "state",
     "nvml_serials": "serials",
+    "nvml_use": "use",
     "nvml_wiring": "wiring",
     "pci_config": "capabilities",
     "peer_copy": "copies",
@@ -69,13 +68,8 @@ def yield_to_all() -> None:
     """Processors and disks go to others first; and where the parent dies, this ends: nothing measures unwatched."""
     import ctypes
 
-    import psutil
-
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    process = psutil.Process()
-    with suppress(psutil.Error, OSError):  # a container may forbid either
-        process.nice(_NICE)
-        process.ionice(psutil.IOPRIO_CLASS_BE, value=_LAST_OF_EIGHT)
+    os.nice(_NICEST)
 
 
 if __name__ == "__main__":

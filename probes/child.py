@@ -18,7 +18,6 @@ _MODULE = f"{__package__}.calls"
 _GIVES = {
     "ethtool": "Net.max_speed",
     "fabric_manager": "Service.version",
-    "host_memory": "bandwidth",
     "journal": "Event",
     "link_load": "Pci.speed",
     "nvml": "Gpu",

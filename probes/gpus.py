@@ -15,7 +15,7 @@ from .parsers import word
 from .pci_links import ADDRESS
 from .reading import Reading
 
-_BOUND = "sys/bus/pci/drivers/nvidia"
+BOUND = "sys/bus/pci/drivers/nvidia"
 _MODULE = "sys/module/nvidia"
 _CHILD = 2.0  # times what the driver may take: the child starts, asks of pairs after GPUs, and ends by itself
 
@@ -68,7 +68,7 @@ def read_gpu_wiring(host: Host) -> Iterator[Said]:
 def _bound(host: Host) -> Generator[NotChecked, None, list[str]]:
     """The PCI addresses that the driver holds."""
     try:
-        return [name for name in host.list(_BOUND) if ADDRESS.fullmatch(name)]
+        return [name for name in host.list(BOUND) if ADDRESS.fullmatch(name)]
     except Unreadable as refusal:
-        yield NotChecked(what="Gpu", subject="node", why=f"{_BOUND}: {refusal.why}", how=refusal.how)
+        yield NotChecked(what="Gpu", subject="node", why=f"{BOUND}: {refusal.why}", how=refusal.how)
         return []

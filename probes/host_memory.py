@@ -1,86 +1,144 @@
-"""How fast a NUMA node's memory copies: `copy` runs in a child, pinned to the node's own CPUs."""
+"""How fast the memory of NUMA nodes copies, in each and between them, and how long one access takes.
+
+Threads are pinned, and pages are placed by who touches them first; where they really lie is looked up afterwards.
+"""
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
 
 from ..models.report import Report
 from ..models.said import Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import MIB
-from .host import Host
+from .host import Unreadable
 from .live import Live
+from .memory_latency import latency
 from .parsers import cpu_list
+from .placement import misplaced, pages
+from .probe import Probe, Wanted
+
+if TYPE_CHECKING:
+    import numpy
+
+    Bytes = numpy.ndarray[Any, numpy.dtype[numpy.uint8]]
 
 SIZE = 64 * MIB  # one buffer of one thread: several times a core's share of the last cache
-_THREADS = 4  # enough to pass what one core can ask for, few enough not to be in the way
+THREADS = 4  # enough to pass what one core can ask for, few enough not to be in the way
 _PASSES = 4
-DEADLINE = 5.0  # seconds
-
-Source = Callable[[Host], Iterator[Said]]
-
-
-def copies(report: Report) -> dict[str, Source]:
-    """A source for each NUMA node of the report, by its name."""
-    return {device.id: _copy_of(device.id) for device in report.topology.devices if device.kind == "numa"}
+_KINDS = frozenset({("numa",), ("numa", "numa")})
+_LEAST = 10e9  # bytes per second of a copy in slow memory: what a run may take is planned with it
+_STARTING = 0.5  # seconds: a process with numpy, and buffers that are touched
 
 
-def _copy_of(node: str) -> Source:
-    def host_memory(host: Host) -> Iterator[Said]:
-        yield from host.call("host_memory", node, deadline=DEADLINE)
+def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
+    """One process for each NUMA node; at "full" one for the ways between them."""
+    nodes = [device.id for device in report.topology.devices if device.kind == "numa" and device.id in wanted.ends]
+    for node in nodes:
+        yield _probe((node,), 1)
+    if wanted.effort == "full" and len(nodes) > 1:
+        yield _probe(tuple(nodes), len(nodes) * (len(nodes) - 1))
 
-    return host_memory
+
+def _probe(nodes: tuple[str, ...], ways: int) -> Probe:
+    moved = ways * THREADS * SIZE * (_PASSES + 1)
+    seconds = _STARTING * (1 + ways) + moved / _LEAST
+    return Probe(
+        name="host_memory", args=nodes, kinds=_KINDS, seconds=seconds, bytes=moved, deadline=5 + 4 * seconds
+    )  # fmt: skip
 
 
-def copy(node: str) -> Iterator[Said]:
-    """Bytes per second that a few threads copy from and to memory of their own node; the best of a few passes.
+def copies(*nodes: str) -> Iterator[Said]:
+    """Of one node its own rate and latency, of several the rates and latencies between them.
 
-    Each thread's buffers are its own and first touched by it, so the kernel places them on its node. A byte copied
-    counts once (STREAM counts it twice: read and written). A node without CPUs is not measured.
+    The best of a few passes. A byte copied counts once (STREAM counts it twice: read and written). Between two nodes
+    the threads run where the bytes arrive. Nodes without CPUs are not measured: nobody could touch their pages first.
     """
-    cpus = set(cpu_list(Live().read(f"sys/devices/system/node/node{node.removeprefix('numa')}/cpulist") or ""))
-    if not cpus:
-        return
-    allowed = os.sched_getaffinity(0) & cpus
-    if not allowed:
+    allowed = {node: os.sched_getaffinity(0) & set(_cpus(node)) for node in nodes if _cpus(node)}
+    for node in [node for node, cpus in allowed.items() if not cpus]:
+        del allowed[node]
         why = f"this process may not run on any CPU of {node}"
         yield NotChecked(what="rate of copy", subject=node, why=why, how="widen its cpuset")
+    ways = [(node, node) for node in allowed] if len(nodes) == 1 else permutations(allowed, 2)
+    for source, target in ways:
+        yield from _way(source, target, allowed)
+
+
+def _cpus(node: str) -> tuple[int, ...]:
+    try:
+        return tuple(cpu_list(Live().read(f"sys/devices/system/node/node{node.removeprefix('numa')}/cpulist") or ""))
+    except (Unreadable, ValueError):
+        return ()
+
+
+def _way(source: str, target: str, cpus: dict[str, set[int]]) -> Iterator[Said]:
+    """The copy from one node's memory to the other's, and the latency of reading the first from the second."""
+    ends = (source,) if source == target else (source, target)
+    name = "-".join(ends)
+    threads = min(THREADS, len(cpus[source]), len(cpus[target]))
+    before = pages()
+    rates, wrong = _passes(threads, cpus[source], cpus[target], lambda: misplaced(before, pages(), source, target))
+    if wrong:
+        yield NotChecked(what="rate of copy", subject=name, why=wrong, how="free memory there, or lift the policy")
         return
-    os.sched_setaffinity(0, allowed)
-    threads = min(_THREADS, len(allowed))
-    rate = max(_passes(threads))
     text = f"{threads} threads, {SIZE // MIB} MiB each, best of {_PASSES} passes"
-    evidence, now = Evidence("memmove", text), time.time()
+    now, evidence = time.time(), Evidence("numpy.copyto", text)
     yield Observation(
-        about=Flow("copy", (node,), SIZE), quantity="rate", unit="bytes_per_second", value=rate, at=now, busy=True,
+        about=Flow("copy", ends, SIZE), quantity="rate", unit="bytes_per_second", value=max(rates), at=now, busy=True,
         evidence=evidence,
     )  # fmt: skip
     moved = float(threads * SIZE * (_PASSES + 1))
-    yield Observation(about=node, quantity="bytes_moved", unit="bytes", value=moved, at=now, evidence=evidence)
+    yield Observation(about=name, quantity="bytes_moved", unit="bytes", value=moved, at=now, evidence=evidence)
+    seconds, how = latency(cpus[source], cpus[target])
+    yield Observation(
+        about=Flow("read", ends), quantity="latency", unit="seconds", value=seconds, at=time.time(), busy=True,
+        evidence=Evidence("tfind", how),
+    )  # fmt: skip
 
 
-def _passes(threads: int) -> list[float]:
-    """Bytes per second of each pass, after one that touches the pages; the slowest thread ends a pass."""
+def _passes(threads: int, source: set[int], target: set[int], placed: Any) -> tuple[list[float], str | None]:
+    """Bytes per second of each pass, after one that warms up; the slowest thread ends a pass. And what is wrong."""
+    import numpy
+
     gate = threading.Barrier(threads + 1)
 
     def work() -> None:
-        target, source = ctypes.create_string_buffer(SIZE), ctypes.create_string_buffer(SIZE)
-        ctypes.memset(source, 1, SIZE)  # untouched pages are one page of zeros, which no copy reads from memory
+        given = _touched(source, 1)
+        taken = _touched(target, 2)  # the thread stays where the bytes arrive
+        gate.wait()
         for _ in range(_PASSES + 1):
             gate.wait()
-            ctypes.memmove(target, source, SIZE)  # releases the interpreter lock
+            numpy.copyto(taken, given)  # releases the interpreter lock
             gate.wait()
 
     workers = [threading.Thread(target=work, daemon=True) for _ in range(threads)]
     for worker in workers:
         worker.start()
+    gate.wait()
+    wrong = placed()
     rates = []
     for _ in range(_PASSES + 1):
         gate.wait()
         start = time.perf_counter()
         gate.wait()
         rates.append(threads * SIZE / (time.perf_counter() - start))
-    return rates[1:]
+    for worker in workers:
+        worker.join()
+    return rates[1:], wrong
+
+
+def _touched(cpus: set[int], value: int) -> Bytes:
+    """A buffer whose pages are of the node of those CPUs, on which this thread then runs.
+
+    Untouched pages are one page of zeros, which no copy reads from memory.
+    """
+    import numpy
+
+    os.sched_setaffinity(0, cpus)
+    buffer = numpy.empty(SIZE, numpy.uint8)
+    buffer.fill(value)
+    return buffer

@@ -13,8 +13,12 @@ from .parsers import pcie_speed
 from .pci_links import ADDRESS
 
 _INTERVAL = 0.1  # seconds between two looks at the counters
-_BUSY = 50e6  # bytes per second: more than management traffic, less than any job's
+BUSY = 50e6  # bytes per second: more than management traffic, less than any job's
 _SECTOR = 512  # bytes: the unit of block statistics (kernel documentation, block/stat)
+# Units of four bytes (InfiniBand Architecture Specification 1, 16.1.3.5); the efa driver has bytes.
+_PORT_COUNTERS = {
+    "counters/port_xmit_data": 4, "counters/port_rcv_data": 4, "hw_counters/tx_bytes": 1, "hw_counters/rx_bytes": 1
+}  # fmt: skip
 DEADLINE = 5.0  # seconds, with the start of a process on a busy machine
 
 
@@ -36,7 +40,7 @@ def busy_links(host: Host, before: Mapping[str, int], after: Mapping[str, int], 
     seen: set[str] = set()
     for folder, now in after.items():
         rate = (now - before.get(folder, now)) / seconds
-        if rate >= _BUSY:
+        if rate >= BUSY:
             text = f"{rate / 1e6:.0f} MB/s through {folder.rpartition('/')[2]}"
             yield from _speeds(host, folder, text, seen)
 
@@ -61,9 +65,12 @@ def _speeds(host: Host, folder: str, text: str, seen: set[str]) -> Iterator[Said
 
 
 def moved(host: Host) -> Mapping[str, int]:
-    """Bytes in and out since boot, by the folder of the network device or disk. What cannot be read is left out."""
+    """Bytes in and out since boot, by the folder of the network device, RDMA device or disk.
+
+    What cannot be read is left out. RDMA does not pass through the network device of its port.
+    """
     moved: dict[str, int] = {}
-    for kind, count in (("net", _net_bytes), ("block", _disk_bytes)):
+    for kind, count in (("net", _net_bytes), ("infiniband", _rdma_bytes), ("block", _disk_bytes)):
         for name in host.list(f"sys/class/{kind}"):
             try:
                 folder = host.resolve(f"sys/class/{kind}/{name}")
@@ -76,6 +83,15 @@ def moved(host: Host) -> Mapping[str, int]:
 
 def _net_bytes(host: Host, folder: str) -> int:
     return sum(int(host.read(f"{folder}/statistics/{name}_bytes") or 0) for name in ("rx", "tx"))
+
+
+def _rdma_bytes(host: Host, folder: str) -> int:
+    """Of all ports; an EFA counts in its own way."""
+    whole = 0
+    for port in host.list(f"{folder}/ports"):
+        for name, unit in _PORT_COUNTERS.items():
+            whole += unit * int(host.read(f"{folder}/ports/{port}/{name}") or 0)
+    return whole
 
 
 def _disk_bytes(host: Host, folder: str) -> int:

@@ -16,7 +16,7 @@ from ..models.gpu_facts import Driver, Gpu
 from ..models.said import Evidence, Observation, Said
 from .nvml_asking import Asking, Row, answered, each_gpu, opened, seconds
 from .nvml_fabric import fabric
-from .nvml_library import ABSENT, FUNCTION_NOT_FOUND, INVALID_ARGUMENT, NOT_FOUND, Field, Refused
+from .nvml_library import ABSENT, INVALID_ARGUMENT, NOT_FOUND, Field, Refused
 from .nvml_links import OF_ALL_LINKS, links
 from .nvml_words import (
     COMPUTE_MODES,
@@ -140,14 +140,7 @@ def _gpu(asking: Asking) -> None:
 
 
 def _memory(asking: Asking) -> None:
-    """Version 2 counts what the driver keeps for itself apart from what is used."""
-    second = 2 << 24 | 40  # sizeof(nvmlMemory_v2_t)
-    try:
-        said = asking.library.ask("DeviceGetMemoryInfo", asking.handle, second)
-    except Refused as refusal:
-        if refusal.code != FUNCTION_NOT_FOUND:
-            raise
-        said = asking.library.ask("DeviceGetMemoryInfo", asking.handle)
+    said = asking.library.memory(asking.handle)
     asking.fields.update(memory=said.total, memory_used=said.used)
 
 

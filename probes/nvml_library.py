@@ -105,6 +105,16 @@ class Library:
             self._count()  # it asked for their number, then for them
         return len({process.pid for process in said})
 
+    def memory(self, handle: Any) -> Any:
+        """Bytes `total`, `used` and `free`; where it can, without what the driver keeps for itself. Raises Refused."""
+        second = 2 << 24 | 40  # sizeof(nvmlMemory_v2_t)
+        try:
+            return self.ask("DeviceGetMemoryInfo", handle, second)
+        except Refused as refusal:
+            if refusal.code != FUNCTION_NOT_FOUND:
+                raise
+            return self.ask("DeviceGetMemoryInfo", handle)
+
     def says(self, code: int) -> str:
         """What an error number means."""
         return str(self._nvml.NVMLError(code))

@@ -1,4 +1,4 @@
-"""The copy within a NUMA node, in the child where it runs, on whatever machine the tests run on."""
+"""Copies in a NUMA node, in the child where they run, on whatever machine the tests run on."""
 
 from __future__ import annotations
 
@@ -9,45 +9,63 @@ import pytest
 from linkgauge.models.report import Report
 from linkgauge.models.said import Flow, NotChecked, Observation, Said
 from linkgauge.models.topology import Device, Topology
-from linkgauge.probes.host_memory import SIZE, copies
+from linkgauge.probes.host_memory import SIZE, THREADS, plan
 from linkgauge.probes.live import Live
+from linkgauge.probes.probe import Effort, Probe, Wanted
 
 NODES = Path("/sys/devices/system/node")
+TWO = Topology((Device("numa0", "numa"), Device("numa1", "numa"), Device("package0", "package")))
 
 
-def copied(node: str, root: str = "/") -> list[Said]:
-    """What the probe of a machine with that one NUMA node says."""
-    topology = Topology((Device(node, "numa"), Device("package0", "package")))
+def planned(effort: Effort, *ends: str) -> list[Probe]:
     report = Report(
-        node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown", topology=topology
+        node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown", topology=TWO
     )
-    (source,) = copies(report).values()
-    return list(source(Live(root)))
+    return list(plan(report, Wanted(effort=effort, ends=frozenset(ends))))
+
+
+def copied(*nodes: str, root: str = "/") -> list[Said]:
+    return list(Live(root).call("host_memory", *nodes, deadline=60))
+
+
+def test_what_is_measured() -> None:
+    assert [probe.args for probe in planned("quick", "numa0", "numa1", "package0")] == [("numa0",), ("numa1",)]
+    assert [probe.args for probe in planned("full", "numa0", "numa1")] == [("numa0",), ("numa1",), ("numa0", "numa1")]
+    assert [probe.args for probe in planned("full", "numa1")] == [("numa1",)]
+    assert planned("full", "0000:17:00.0") == []
+    assert all(
+        probe.seconds < probe.deadline and probe.bytes == THREADS * SIZE * 5 for probe in planned("quick", "numa0")
+    )
+    assert planned("full", "numa0", "numa1")[2].bytes == 2 * THREADS * SIZE * 5
 
 
 @pytest.mark.skipif(not (NODES / "node0/cpulist").is_file(), reason="the kernel shows no NUMA nodes")
-def test_one_rate_and_the_bytes_that_it_took() -> None:
-    rate, moved = Live().call("host_memory", "numa0", deadline=60)
+def test_a_rate_the_bytes_that_it_took_and_a_latency() -> None:
+    rate, moved, latency = copied("numa0")
     assert isinstance(rate, Observation)
     assert isinstance(moved, Observation)
+    assert isinstance(latency, Observation)
     assert (rate.about, rate.quantity, rate.unit, rate.busy) == (
         Flow("copy", ("numa0",), SIZE), "rate", "bytes_per_second", True,
     )  # fmt: skip
     assert 1e6 < rate.value < 1e12
     assert (moved.about, moved.quantity, moved.unit) == ("numa0", "bytes_moved", "bytes")
-    threads, rest = divmod(moved.value, 5 * SIZE)  # one pass that touches the pages, four that are timed
+    threads, rest = divmod(moved.value, 5 * SIZE)  # one pass that warms up, four that are timed
     assert rest == 0
-    assert 1 <= threads <= 4
+    assert 1 <= threads <= THREADS
     assert rate.evidence == moved.evidence
     assert rate.evidence.text == f"{threads:.0f} threads, 64 MiB each, best of 4 passes"
+    assert (latency.about, latency.quantity, latency.unit) == (Flow("read", ("numa0",)), "latency", "seconds")
+    assert 1e-8 < latency.value < 1e-4  # a cache answers in a few nanoseconds, no memory in ten
 
 
 @pytest.mark.parametrize("node", ["numa4095", "numa", "package0", "numa/../../../../etc"])
 def test_a_node_without_cpus_is_not_measured(node: str) -> None:
     assert copied(node) == []
+    assert copied(node, "numa4095") == []
 
 
 def test_memory_of_another_machine_is_not_measured(tmp_path: Path) -> None:
-    (lost,) = copied("numa0", str(tmp_path))
+    (lost,) = copied("numa0", root=str(tmp_path))
     assert isinstance(lost, NotChecked)
     assert lost.why == "only files are read under --root"

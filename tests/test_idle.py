@@ -1,4 +1,4 @@
-"""What is measured next: nothing twice, nothing on a busy node, and the slow once more."""
+"""May this machine be measured: not where a job has it or uses it, and not where nothing tells."""
 
 from __future__ import annotations
 
@@ -7,72 +7,86 @@ from pathlib import Path
 
 import psutil
 import pytest
+from trees import tree
 
-from linkgauge.agent.idle import busy_because, not_measured
+from linkgauge.agent.idle import busy_because, given_away, not_measured
 from linkgauge.agent.pipeline import ask
-from linkgauge.agent.sources import measure, measure_nothing
-from linkgauge.models.report import Finding, FindingKind, Level, Report, Seen
+from linkgauge.models.report import Report, Seen
 from linkgauge.models.said import NotChecked, Run
-from linkgauge.models.topology import Device, Topology
+from linkgauge.probes import hold
 from linkgauge.probes.recorded import Recorded
 
-NODES = Report(
-    node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown",
-    topology=Topology((Device("numa0", "numa"), Device("numa1", "numa"), Device("0000:17:00.0", "gpu"))),
-)  # fmt: skip
-MEASURED = replace(NODES, levels=tuple(Level(op="copy", ends=(node,), observed=1e10) for node in ("numa0", "numa1")))
+EMPTY = Recorded(1000, {})
+REPORT = Report(node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown")
 
 
-def slow(subject: str, code: str = "bandwidth-low") -> Finding:
-    kind: FindingKind = "measurement" if code == "bandwidth-low" else "state"
-    return Finding(code=code, kind=kind, severity="warning", subject=subject, message="slow")
+@pytest.fixture(autouse=True)
+def _nobody_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINKGAUGE_LOCK_DIR", str(tmp_path))
 
 
-def test_a_busy_node_is_said_to_be_busy_once() -> None:
-    lost, run = ask(not_measured("the CPUs are 93 % busy"), Recorded(1000, {}))
+def seen(about: str, value: float, quantity: str = "processes") -> Seen:
+    return Seen(about=about, quantity=quantity, unit="count", value=value, at="2026-11-21T03:00:00Z")
+
+
+def busy(*observations: Seen) -> str | None:
+    return busy_because(replace(REPORT, observations=observations), EMPTY)
+
+
+def test_a_busy_node_says_why_it_is_not_measured() -> None:
+    lost, run = ask(not_measured("the CPUs are 93 % busy"), EMPTY)
     assert lost == NotChecked(
-        what="bandwidth", subject="node", why="not measured: the CPUs are 93 % busy", how="run it when the node is idle"
+        what="bandwidth",
+        subject="node",
+        why="not measured: the CPUs are 93 % busy",
+        how="run it when the node is idle; --owner names a job of your own, --force measures all the same",
     )
     assert isinstance(run, Run)
     assert run.ok
-    assert list(measure(replace(NODES, runs=(run,)))) == []
-
-
-def test_what_was_measured_is_not_measured_again() -> None:
-    assert list(measure(MEASURED)) == []
-    assert list(measure(replace(MEASURED, findings=(slow("numa1", "memory-errors"), slow("0000:17:00.0"))))) == []
-
-
-def test_what_was_slow_is_measured_once_more() -> None:
-    assert len(list(measure(replace(MEASURED, findings=(slow("numa1"),))))) == 1
-    several = replace(slow("package0"), explains=("bandwidth-low:numa0", "bandwidth-low:numa1"))
-    assert len(list(measure(replace(MEASURED, findings=(several,))))) == 2
-
-
-def test_nothing_is_measured_where_nothing_may_be() -> None:
-    assert list(measure_nothing(NODES)) == []
 
 
 def test_this_node_is_idle_or_says_why_not() -> None:
-    why = busy_because(NODES)
+    why = busy()
     assert why is None or why.startswith(("the CPUs are ", "only "))
 
 
 def test_a_node_that_does_not_say_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
-    assert busy_because(NODES) == "nothing says how busy this machine is"
+    assert busy() == "nothing says how busy this machine is"
     (tmp_path / "stat").write_text("cpu  1\n")
-    assert busy_because(NODES) == "nothing says how busy this machine is"
+    assert busy() == "nothing says how busy this machine is"
 
 
 def test_a_node_whose_gpus_are_in_use_is_busy() -> None:
     used = [seen("gpu0", 0), seen("gpu1", 1), seen("gpu2", 4), seen("gpu2", 9, "ecc_corrected")]
-    assert busy_because(replace(NODES, observations=tuple(used))) == "processes use gpu1, gpu2"
-    (source,) = measure(replace(NODES, observations=tuple(used)))
-    lost, _ = ask(source, Recorded(1000, {}))
-    assert isinstance(lost, NotChecked)
-    assert lost.why == "not measured: processes use gpu1, gpu2"
+    assert busy(*used) == "processes use gpu1, gpu2"
+    assert busy(seen("gpu0", 3e9, "memory_used"), seen("gpu1", 5e8, "memory_used")) == "memory of gpu0 is in use"
+    assert busy(seen("gpu0", 0.97, "utilization"), seen("gpu1", 0.02, "utilization")) == "gpu0 computes"
+    assert busy(*(seen(f"gpu{number}", 1) for number in range(8))) == (
+        "processes use gpu0, gpu1, gpu2, gpu3 and 4 more"
+    )
 
 
-def seen(about: str, value: float, quantity: str = "processes") -> Seen:
-    return Seen(about=about, quantity=quantity, unit="count", value=value, at="2026-11-21T03:00:00Z")
+def test_a_node_that_belongs_to_a_job_is_busy_though_nothing_runs() -> None:
+    host = tree({"sys/fs/cgroup/system.slice/slurmstepd.scope/job_4711/cgroup.procs": ""})
+    assert given_away(host) == "Slurm job 4711 has it"
+    assert busy_because(REPORT, host) == "Slurm job 4711 has it"
+    assert given_away(host, "slurm:4711") is None
+    assert given_away(host, "slurm:471") == "Slurm job 4711 has it"
+
+
+def test_a_scheduler_that_does_not_say_is_a_reason() -> None:
+    host = tree({"proc/17/comm": "slurmd"})
+    assert given_away(host) == (
+        "nothing says whether a job has it: slurmd runs, and no cgroups show which jobs it has started "
+        "(ProctrackType is not cgroup)"
+    )
+
+
+def test_whoever_holds_the_machine_has_it() -> None:
+    hold.hold(60, "root, process 7,")
+    why = given_away(EMPTY)
+    assert why is not None
+    assert why.startswith("held by root, process 7, for another ")
+    hold.end()
+    assert given_away(EMPTY) is None

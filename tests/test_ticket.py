@@ -9,6 +9,7 @@ from test_stories import but, case_of, gpu_address, gpus_under_switches
 from trees import tree
 
 from linkgauge.agent.inputs import BadInput
+from linkgauge.agent.measuring import NOTHING
 from linkgauge.agent.ticketing import ticket
 from linkgauge.exporters.ticket import as_ticket, names_of
 from linkgauge.models.facts import Serial
@@ -29,7 +30,7 @@ def capture(tmp_path: Path) -> str:
 
 
 def test_a_part_that_is_broken(capture: str) -> None:
-    text = ticket("/", [capture], None, "gpu1", True, False)
+    text = ticket("/", [capture], None, "gpu1", NOTHING, False)
     blocks = text.split("\n\n")
     assert [block.split("\n")[0] for block in blocks] == [
         "TICKET  hgx  2026-11-21T03:00:00Z", "PART  0000:1e:00.0, gpu1",
@@ -52,7 +53,7 @@ def test_a_part_that_is_broken(capture: str) -> None:
 
 
 def test_the_node_has_all_findings(capture: str) -> None:
-    text = ticket("/", [capture], None, "node", True, False)
+    text = ticket("/", [capture], None, "node", NOTHING, False)
     assert [line for line in text.split("\n") if line.startswith("CRITICAL")] == [
         "CRITICAL  nvlink-inactive  0000:3e:00.0", "CRITICAL  pcie-link-narrow  0000:1e:00.0"
     ]  # fmt: skip
@@ -60,10 +61,10 @@ def test_the_node_has_all_findings(capture: str) -> None:
 
 def test_a_thing_without_fault_and_one_that_is_not_there(capture: str) -> None:
     assert "No finding is about gpu5; the verdict on the node is failed." in ticket(
-        "/", [capture], None, "gpu5", True, False
+        "/", [capture], None, "gpu5", NOTHING, False
     )
     with pytest.raises(BadInput, match=r"^nothing here is called 'gpu11'; did you mean gpu1 or "):
-        ticket("/", [capture], None, "gpu11", True, False)
+        ticket("/", [capture], None, "gpu11", NOTHING, False)
 
 
 def test_a_link_is_found_by_either_end() -> None:

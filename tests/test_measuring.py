@@ -1,0 +1,218 @@
+"""Measuring this machine for real: who stops it, what is told then, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from trees import tree
+
+from linkgauge.agent.budget import Budget
+from linkgauge.agent.lock import is_locked, locked
+from linkgauge.agent.measuring import NOTHING, Course, Wish, slow_flows
+from linkgauge.agent.pipeline import ask, diagnose
+from linkgauge.models.facts import Numa
+from linkgauge.models.report import Finding, Level, Report
+from linkgauge.models.said import Evidence, Flow, NotChecked, Observation
+from linkgauge.models.said_lines import encode
+from linkgauge.models.site import Site
+from linkgauge.models.topology import Device, Topology
+from linkgauge.probes import hold
+from linkgauge.probes.host_memory import SIZE
+from linkgauge.probes.live import Live
+from linkgauge.probes.recorded import Recorded
+
+REPORT = Report(
+    node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown",
+    topology=Topology((Device("numa0", "numa"), Device("numa1", "numa"), Device("0000:17:00.0", "gpu"))),
+)  # fmt: skip
+COMMAND = [sys.executable, "-m", "linkgauge", "diagnose", "--force", "--only", "host_memory", "--format", "json"]
+pytestmark = pytest.mark.skipif(
+    not Path("/sys/devices/system/node/node0/cpulist").is_file(), reason="the kernel shows no NUMA nodes"
+)
+
+
+@pytest.fixture(autouse=True)
+def _a_lock_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINKGAUGE_LOCK_DIR", str(tmp_path))
+
+
+@pytest.fixture
+def run() -> Iterator[subprocess.Popen[str]]:
+    """A diagnosis in a group of its own, as a shell starts it; given when it has begun to measure."""
+    with subprocess.Popen(
+        COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        until(lambda: bool(measuring(process)))
+        yield process
+        process.kill()
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def measuring(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The child that moves bytes; others read, and may end meanwhile."""
+    found = []
+    for child in psutil.Process(process.pid).children():
+        with suppress(psutil.Error):
+            if child.cmdline()[-2:-1] == ["host_memory"]:
+                found.append(child)
+    return found
+
+
+def finished(process: subprocess.Popen[str], code: int) -> list[NotChecked]:
+    """What a run says that it did not check, once it has ended as it should."""
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    assert "Traceback" not in errors
+    assert is_locked() is None
+    return [NotChecked(**{"how": None, **gap}) for gap in json.loads(output)["not_checked"] if gap["what"] != "Pci.acs"]
+
+
+def test_hold_makes_it_let_go(run: subprocess.Popen[str]) -> None:
+    (child,) = measuring(run)
+    held = subprocess.run([sys.executable, "-m", "linkgauge", "hold", "--for", "30s"], timeout=60, check=False)
+    assert held.returncode == 0
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+    lost = [gap for gap in finished(run, 0) if "held by " in gap.why]
+    assert [gap.what for gap in lost][:1] == ["host_memory"]
+    assert lost[0].why.startswith("stopped: held by ")
+
+
+def test_ctrl_c_still_says_what_was_found(run: subprocess.Popen[str]) -> None:
+    (child,) = measuring(run)
+    os.killpg(run.pid, signal.SIGINT)
+    assert NotChecked(what="host_memory", subject="node", why="interrupted") in finished(run, 130)
+    assert not child.is_running()
+
+
+def test_a_probe_that_is_killed_is_one_gap(run: subprocess.Popen[str]) -> None:
+    (child,) = measuring(run)
+    child.kill()
+    assert NotChecked(what="host_memory", subject="node", why="its process ended with -9") in finished(run, 0)
+
+
+def test_a_probe_ends_with_who_measures(run: subprocess.Popen[str]) -> None:
+    (child,) = measuring(run)
+    until(lambda: child.nice() == 19)  # it has begun
+    run.kill()
+    child.wait(timeout=10)
+    assert is_locked() is None
+
+
+def test_a_second_run_does_not_measure() -> None:
+    with locked() as why:
+        assert why is None
+        with locked() as other:
+            assert other == f"another run measures this machine (process {os.getpid()})"
+        report = diagnose(Live(), (), Course(Wish(force=True), Live()).probes, Site())
+        assert report.not_checked == ()  # nothing is known of this machine, so nothing would be measured
+        course = Course(Wish(force=True), Live())
+        (gap,) = [one for source in course.probes(REPORT) for one in source(Live())]
+        assert isinstance(gap, NotChecked)
+        assert gap.why == f"not measured: another run measures this machine (process {os.getpid()})"
+    assert is_locked() is None
+
+
+def test_a_lock_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LINKGAUGE_LOCK_DIR", str(tmp_path / "nowhere"))
+    assert is_locked() == f"the lock {tmp_path}/nowhere/linkgauge.lock cannot be had: No such file or directory"
+
+
+def test_a_hold_that_makes_no_sense_holds_nobody(tmp_path: Path) -> None:
+    for text in ("", "nan me", "1e300 me", "5 me", "\0\0\0"):
+        (tmp_path / "linkgauge.hold").write_text(text)
+        assert hold.held() is None
+    hold.hold(60, "me")
+    assert (hold.held() or "").startswith("held by me for another ")
+    hold.end()
+    hold.end()
+    assert hold.held() is None
+
+
+def names(course: Course, report: Report) -> list[tuple[str, ...]]:
+    """What a course of a recorded machine would measure; on it probes are asked, and answer as they did then."""
+    return [(getattr(one, "name", ""), *getattr(one, "args", ())) for one in course.probes(report)]
+
+
+def recorded(*nodes: str) -> Recorded:
+    calls: dict[tuple[str, ...], tuple[str, ...]] = {
+        ("host_memory", node): (encode(copied(node, 2e10)),) for node in nodes
+    }
+    return tree({"sys/kernel/x": ""}, calls)
+
+
+def copied(node: str, rate: float) -> Observation:
+    return Observation(
+        about=Flow("copy", (node,), SIZE), quantity="rate", unit="bytes_per_second", value=rate, at=1000, busy=True,
+        evidence=Evidence("numpy.copyto", "4 threads"),
+    )  # fmt: skip
+
+
+def test_a_recorded_machine_says_what_was_measured_then() -> None:
+    host = recorded("numa0")
+    assert names(Course(Wish(), host), REPORT) == [("host_memory", "numa0")]
+    assert names(Course(Wish(skip=frozenset({"host_memory"})), host), REPORT) == []
+    assert names(Course(Wish(only=frozenset({"host_copy"})), host), REPORT) == []
+    assert names(Course(NOTHING, host), REPORT) == []
+
+    def read_numa(host: object) -> Iterator[Any]:
+        yield Numa(key="numa0", cpus=(0, 1), memory=1 << 34)
+
+    (level,) = diagnose(host, (read_numa,), Course(Wish(), host).probes, Site()).levels
+    assert (level.ends, level.observed) == (("numa0",), 2e10)
+
+
+def test_what_was_slow_is_measured_once_more() -> None:
+    course = Course(Wish(), recorded("numa0", "numa1"))
+    assert names(course, REPORT) == [("host_memory", "numa0"), ("host_memory", "numa1")]
+    levels = tuple(Level(op="copy", ends=(node,), observed=1e10) for node in ("numa0", "numa1"))
+    slow = Finding(code="bandwidth-low", kind="measurement", severity="warning", subject="numa1", message="slow")
+    assert names(course, Report(**{**fields(REPORT), "levels": levels, "findings": (slow,)})) == [
+        ("host_memory", "numa1")
+    ]
+    assert names(course, Report(**{**fields(REPORT), "levels": levels})) == []
+
+
+def fields(report: Report) -> dict[str, Any]:
+    return {name: getattr(report, name) for name in report.__dataclass_fields__ if name != "schema"}
+
+
+def test_a_cause_of_several_slow_flows_is_measured_by_them() -> None:
+    levels = tuple(Level(op="copy", ends=(node,), observed=1e10) for node in ("numa0", "numa1"))
+    several = Finding(
+        code="bandwidth-low", kind="measurement", severity="warning", subject="package0", message="slow",
+        explains=("bandwidth-low:numa0", "bandwidth-low:numa1"),
+    )  # fmt: skip
+    state = Finding(code="pcie-link-narrow", severity="critical", subject="numa0", message="narrow")
+    assert slow_flows(Report(**{**fields(REPORT), "levels": levels, "findings": (several,)})) == [
+        ("numa0",), ("numa1",),
+    ]  # fmt: skip
+    assert slow_flows(Report(**{**fields(REPORT), "levels": levels, "findings": (state,)})) == []
+
+
+def test_what_the_budget_does_not_allow_is_left_out_and_said() -> None:
+    course = Course(Wish(force=True, budget=Budget(30, 1e6)), Live())
+    said = [one for source in course.probes(REPORT) for one in ask(source, Live())]
+    assert [(one.what, one.why, one.how) for one in said if isinstance(one, NotChecked)] == [
+        (
+            "host_memory",
+            "left out: it does not fit into 30 s and 1 MB",
+            "allow more with --budget, or --only host_memory",
+        )
+    ]
