@@ -1,0 +1,72 @@
+"""Copies that run at the same moment: the rate of each, while all of them run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from .cuda_driver import Refused, Stream
+
+_FEWEST = 3  # copies that must have ended
+_LONGEST = 5.0  # seconds until they have: 3 of 256 MiB at 0.2 GB/s
+SMALL, _SMALL_COPIES = 8, 64  # bytes of a copy that costs nothing but its latency; and how many make one try
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A stream, and what it copies over and over again. Addresses are those of the GPUs' and the host's one space."""
+
+    stream: Stream
+    target: int
+    source: int
+    size: int
+
+    def begin(self) -> None:
+        """Start it, with a first copy that does not count."""
+        self.stream.begin(self.target, self.source, self.size)
+
+    def go_on(self) -> None:
+        """Count what has ended, and ask for as much again."""
+        self.stream.go_on(self.target, self.source, self.size)
+
+    def rate(self) -> float:
+        """Bytes per second of the copies that have ended."""
+        return self.stream.copies * self.size / self.stream.seconds
+
+    def latency(self) -> float:
+        """Seconds of a copy of a few bytes."""
+        return self.stream.small(self.target, self.source, (self.target, self.source, self.size), _SMALL_COPIES, SMALL)
+
+
+def rates(lanes: Sequence[Lane], seconds: float, meanwhile: Callable[[], None] | None = None) -> list[float]:
+    """Bytes per second of each. All are kept busy until the last count is taken, so that none is alone at the end.
+
+    `meanwhile` is called once, in the middle. Raises Refused where a copy fails, or nothing ends.
+    """
+    try:
+        for lane in lanes:
+            lane.begin()
+        start = time.monotonic()
+        while (passed := time.monotonic() - start) < seconds or _too_few(lanes):
+            if meanwhile and passed > seconds / 2:
+                meanwhile()
+                meanwhile = None
+            if passed > _LONGEST + seconds:
+                raise Refused(f"a copy has not ended after {passed:.0f} s")
+            for lane in lanes:
+                lane.go_on()
+        found = [lane.rate() for lane in lanes]
+    except Refused:
+        for lane in lanes:
+            with suppress(Refused):
+                lane.stream.end()
+        raise
+    for lane in lanes:
+        lane.stream.end()
+    return found
+
+
+def _too_few(lanes: Sequence[Lane]) -> bool:
+    return any(lane.stream.copies < _FEWEST for lane in lanes)

@@ -1,0 +1,88 @@
+"""The GPUs on which a probe may make contexts, opened; and why others are left alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+
+from ..models.said import NotChecked
+from .copy_request import CopyRequest
+from .cuda_driver import Cuda, Device, Refused
+from .hang import no_answer
+from .nvml_asking import Question
+from .nvml_library import Library
+from .nvml_library import Refused as NvmlRefused
+from .nvml_words import COMPUTE_MODES, meaning
+
+# Where nothing keeps GPUs initialized, whoever opens the first waits seconds for each (probes/nvml_asking.py).
+OPENING = 30.0
+STARTING, EACH = 0.7, 0.2  # seconds that are planned for a process with the driver, and for the context of a GPU
+_SHARE = 20  # one part of so many of what is free, at most
+_MIG = "it is cut into MIG instances: CUDA shows a process one of them, and links are shared by all"
+_ALONE = "on GPUs of others no context is made"
+
+
+def opened(cuda: Cuda, request: CopyRequest, what: str) -> tuple[dict[str, Device], list[NotChecked]]:
+    """The GPUs of a request that may be used, each with a context; and why the others are not measured.
+
+    All are asked at once, and none of them holds up the others.
+    """
+    asked = {
+        name: Question(partial(_open, cuda, name, address, request.owned)) for name, address in request.gpus.items()
+    }
+    until = time.monotonic() + OPENING
+    ready: dict[str, Device] = {}
+    lost: list[NotChecked] = []
+    for name, question in asked.items():
+        try:
+            if not question.wait(until):
+                raise Refused(no_answer(OPENING))
+            ready[name] = question.answer()
+        except Refused as refusal:
+            lost.append(NotChecked(what=what, subject=name, why=str(refusal), how=refusal.how))
+    return ready, lost
+
+
+def _open(cuda: Cuda, name: str, address: str, owned: bool) -> Device:
+    device = Device(cuda, name, address)
+    _check(device, address, owned)
+    try:
+        device.open()
+    except Refused as refusal:
+        raise Refused(f"no context: {refusal}", "look into dmesg", refusal.code) from None
+    return device
+
+
+def fitting(free: int, size: int, buffers: int, least: int) -> int | None:
+    """`size` bytes, halved until so many buffers are 5 % of what is free; None where they would be below `least`."""
+    while size * buffers > free // _SHARE:
+        size //= 2
+    return size if size >= least else None
+
+
+def _check(device: Device, address: str, owned: bool) -> None:
+    """Raises Refused where no context may be made on it. Nothing is made on it to see that."""
+    mode, mig = device.reserved, False
+    with suppress(ImportError, ValueError, NvmlRefused):  # GPUs before Ampere have no MIG; CUDA says the mode as well
+        library = Library()
+        library.ask("Init")
+        handle = library.ask("DeviceGetHandleByPciBusId", address)
+        mode = meaning(COMPUTE_MODES, library.ask("DeviceGetComputeMode", handle))
+        mig = library.ask("DeviceGetMigMode", handle)[0] == 1
+    if mig:
+        raise Refused(_MIG, "measure it while MIG is off")
+    if mode not in (None, "default") and not (owned and mode == "exclusive process"):
+        raise Refused(f"its compute mode is {mode}: {_ALONE}", f"sudo nvidia-smi -i {address} -c DEFAULT")
+
+
+def starting(gpus: int) -> float:
+    """Seconds that are planned until a process can copy on so many GPUs."""
+    return STARTING + EACH * gpus
+
+
+def closing(devices: Mapping[str, Device]) -> None:
+    """Give all of them back."""
+    for device in devices.values():
+        device.close()
