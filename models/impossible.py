@@ -1,4 +1,4 @@
-"""Rates above what the links of their way carry: numbers that cannot mean what they are read as.
+"""Rates that cannot mean what they are read as: above what the links of their way carry, or of disks that gave nothing.
 
 Sums of both directions, and bytes that never left a cache. Collectives are left out: a switch that reduces them (NVLink
 SHARP) makes a bus bandwidth above the wire. So is what is not known well enough to say that it is impossible.
@@ -26,6 +26,7 @@ from .ways import hops_of, legs
 # of memory (links.toml). Data sheets round by less than this.
 _ABOVE = 1.05
 _BOTH = 2.1  # times its rate: what two directions of one link may add up to
+_ZEROS = 0.05  # of the blocks of a disk; data has hardly any of nothing but zeros
 _MOST_EVIDENCE = 6
 _BETWEEN = frozenset({"nvlink", "xgmi"})
 _AWAY = ("pcie", "host", "net")  # ways on which a copy between GPUs takes no NVLink
@@ -33,11 +34,12 @@ _AWAY = ("pcie", "host", "net")  # ways on which a copy between GPUs takes no NV
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """A rate that was said of a flow, and the hop that carries less."""
+    """A rate that was said of a flow, and the hop that carries less, or what was read to no purpose."""
 
     said: Observation
     flow: Flow
-    most: Share
+    most: Share | None = None
+    hollow: Observation | None = None
 
 
 def impossible(case: Case) -> Sequence[Impossible]:
@@ -51,6 +53,9 @@ def impossible(case: Case) -> Sequence[Impossible]:
 def _impossible(case: Case) -> Iterator[Impossible]:
     for flow, several in case.observed.items():
         rates = [one for one in several if one.quantity == "rate"]
+        if isinstance(flow, Flow):
+            empty = {one.at: one for one in several if one.quantity == "zeros" and one.value > _ZEROS}
+            yield from (Impossible(one, flow, hollow=empty[one.at]) for one in rates if one.at in empty)
         if not rates or not isinstance(flow, Flow) or flow.op in (*COLLECTIVES, EGRESS) or not _is_known(case, flow):
             continue
         most = fill({flow: legs(case.topology, flow)}, _sure).get(flow)
@@ -106,13 +111,16 @@ def _joining(case: Case) -> Counter[str]:
 
 def invalid(case: Case) -> Iterator[Finding]:
     """One finding for all such numbers of one kind."""
-    kinds: Mapping[object, list[Impossible]] = defaultdict(list)
+    kinds: Mapping[object, list[tuple[Impossible, Share]]] = defaultdict(list)
     for one in impossible(case):
-        kinds[one.flow.op, one.flow.size, one.flow.via, len(one.flow.beside)].append(one)
+        if one.hollow:
+            yield _hollow(one.flow, one.said, one.hollow)
+        elif one.most:
+            kinds[one.flow.op, one.flow.size, one.flow.via, len(one.flow.beside)].append((one, one.most))
     for several in kinds.values():
-        worst = max(several, key=lambda one: one.said.value / one.most.rate)
-        flow, rate, most = worst.flow, worst.said.value, worst.most.rate
-        tightest = "+".join(link.id for link in worst.most.full.links[:3])
+        worst, most = max(several, key=lambda pair: pair[0].said.value / pair[1].rate)
+        flow, rate = worst.flow, worst.said.value
+        tightest = "+".join(link.id for link in most.full.links[:3])
         more = f", and {len(several) - 1} more numbers like it" if len(several) > 1 else ""
         yield Finding(
             code="measurement-invalid",
@@ -120,15 +128,30 @@ def invalid(case: Case) -> Iterator[Finding]:
             confidence="likely",
             subject=flow.subject,
             message=f"{flow.op} {flow.subject} is said to reach {as_gigabytes(rate)}, and the links of its way carry "
-            f"{as_gigabytes(most)} at most{more}: not judged",
-            expected=most,
+            f"{as_gigabytes(most.rate)} at most{more}: not judged",
+            expected=most.rate,
             observed=rate,
             unit="bytes_per_second",
             basis="capability",
             expected_source=f"what both ends of {tightest} can do",
-            cause=_cause(flow, rate / most),
-            evidence=tuple(one.said.evidence for one in several[:_MOST_EVIDENCE]),
+            cause=_cause(flow, rate / most.rate),
+            evidence=tuple(one.said.evidence for one, _ in several[:_MOST_EVIDENCE]),
         )
+
+
+def _hollow(flow: Flow, said: Observation, hollow: Observation) -> Finding:
+    return Finding(
+        code="measurement-invalid",
+        severity="info",
+        subject=flow.subject,
+        message=f"{flow.op} {flow.subject} gave {as_gigabytes(said.value)}, and {hollow.value:.0%} of the blocks were "
+        "nothing but zeros: not judged",
+        expected=0,
+        observed=hollow.value,
+        unit=hollow.unit,
+        cause="blocks that were trimmed or never written are answered without being read",
+        evidence=(hollow.evidence, said.evidence),
+    )
 
 
 def _cause(flow: Flow, times: float) -> str:

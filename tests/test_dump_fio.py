@@ -166,6 +166,13 @@ words = st.sampled_from(
 )
 
 
+def test_of_an_array_the_members_stand_beside_it() -> None:
+    job = {"groupid": 0, "job options": {"bs": "1M"}, "read": {"bw_bytes": 5_000_000_000}}
+    used = [{"name": "md0", "aggr_read_ios": 7}, {"name": "nvme0n1"}, {"name": "nvme1n1"}]
+    text = json.dumps({"fio version": "fio-3.33", "jobs": [job], "disk_util": used})
+    assert [one.about for one in said(text) if isinstance(one, Observation)] == [Flow("read", ("md0", "host"), 1 << 20)]
+
+
 @given(st.lists(words | st.text(max_size=10), max_size=30).map("".join) | st.text())
 def test_any_text(text: str) -> None:
     for one in fio.read(Part("log", 1, text)):

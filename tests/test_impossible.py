@@ -112,3 +112,25 @@ def test_the_same_object_twice_is_one_number() -> None:
     twice: list[Observation] = [TO_HOST, TO_HOST]
     assert len(case_of([*PLAIN, *twice]).observed[TO_HOST.about]) == 2
     assert invalid([*PLAIN, *twice]) == ["gpu0-pci0000:00"]
+
+
+def test_a_disk_that_gave_zeros() -> None:
+    """Only the run that met them: another one of the same flow counts."""
+    flow = Flow("read", ("nvme0n1", "host"))
+    fast, true = observation(flow, "rate", 14e9), replace(observation(flow, "rate", 6e9), at=5.0)
+    zeros = replace(observation(flow, "zeros", 0.25), unit="share")
+    report = report_of([fast, zeros, true])
+    (found,) = report.findings
+    assert (found.code, found.severity, found.subject) == ("measurement-invalid", "info", "nvme0n1-host")
+    assert found.message == (
+        "read nvme0n1-host gave 14.0 GB/s, and 25% of the blocks were nothing but zeros: not judged"
+    )
+    assert found.evidence == (zeros.evidence, fast.evidence)
+    assert [level.observed for level in report.levels] == [6e9]
+
+
+def test_data_has_a_few_zeros() -> None:
+    flow = Flow("read", ("nvme0n1", "host"))
+    report = report_of([observation(flow, "rate", 6e9), replace(observation(flow, "zeros", 0.04), unit="share")])
+    assert report.findings == ()
+    assert [level.observed for level in report.levels] == [6e9]

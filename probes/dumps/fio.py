@@ -49,7 +49,9 @@ def _read_json(part: Part) -> Iterator[Said]:
 def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation]:
     """Of each group of jobs and block size what a device gave, in both directions if it did."""
     common = object_of(run.get("global options"))
-    disks = [object_of(one).get("name") for one in list_of(run.get("disk_util"))]
+    used = [object_of(one) for one in list_of(run.get("disk_util"))]
+    # Of an array its members stand there too, and what they did is added up beside its own (fio, stat.c: aggr_util).
+    disks = [one.get("name") for one in ([one for one in used if "aggr_read_ios" in one] or used)]
     sums: dict[tuple[int, str, int | None], dict[str, float]] = defaultdict(lambda: {"read": 0.0, "write": 0.0})
     for job in map(object_of, list_of(run.get("jobs"))):
         options = {**common, **object_of(job.get("job options"))}

@@ -1,0 +1,68 @@
+"""How fast a folder takes what is written to it: one file without a name, which is gone when this process is."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+
+from ..models.said import Evidence, Flow, NotChecked, Observation, Said
+from ..models.units import GIB, MIB, as_bytes
+from . import direct_io
+from .block_places import disk_of, place_of
+from .data_blocks import BLOCK
+from .host import Host
+
+_DEPTH = 8
+_MOST = 4 * GIB
+_SHARE = 0.05  # of what is free, no more is taken
+_LEAST = 64 * MIB
+_HOW = "name another folder with --write-to"
+_WHYS = {
+    errno.EINVAL: "its file system has no direct writes",
+    errno.EOPNOTSUPP: "its file system has no files without a name (O_TMPFILE)",
+    errno.EISDIR: "its file system has no files without a name (O_TMPFILE)",
+}
+
+
+def writes(host: Host, folder: str, seconds: float) -> Iterator[Said]:
+    """Bytes per second that are written and reached the disk (fdatasync)."""
+    place = place_of(host, folder)
+    name = folder if place is None else disk_of(host, place.device) if place.device else place.point
+    if place and place.device is None and not place.far:
+        why = f"{place.fstype} on {folder} lies on no disk that is seen here"
+        yield NotChecked(what="disk_write", subject=name, why=why, how=_HOW)
+        return
+    try:
+        told = os.statvfs(folder)
+        most = min(_MOST, int(_SHARE * told.f_bavail * told.f_frsize)) // BLOCK * BLOCK
+        if most < _LEAST:
+            why = f"{as_bytes(told.f_bavail * told.f_frsize)} are free on {folder}: too little to write a test file"
+            yield NotChecked(what="disk_write", subject=name, why=why, how=_HOW)
+            return
+        file = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        why = f"{folder}: {_WHYS.get(error.errno or 0, error.strerror)}"
+        yield NotChecked(what="disk_write", subject=name, why=why, how=_HOW)
+        return
+    try:
+        moved = direct_io.write(file, most, _DEPTH, seconds)
+    finally:
+        os.close(file)
+    now = time.time()
+    text = (
+        f"{moved.blocks} blocks of {BLOCK // MIB} MiB in {moved.seconds:.2f} s with fdatasync, {_DEPTH} at a time, "
+        f"into a file without a name in {folder}, which is gone"
+    )
+    evidence = Evidence("pwrite", text)
+    if moved.failed:
+        yield NotChecked(what="disk_write", subject=name, why=f"{moved.failed.strerror}, after {text}")
+    else:
+        yield Observation(
+            about=Flow("write", ("host", name)), quantity="rate", unit="bytes_per_second", value=moved.rate, at=now,
+            busy=True, evidence=evidence,
+        )  # fmt: skip
+    yield Observation(
+        about=name, quantity="bytes_moved", unit="bytes", value=float(moved.bytes), at=now, evidence=evidence
+    )
