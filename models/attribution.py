@@ -17,6 +17,7 @@ from .said import Evidence, Flow
 from .shares import shares
 from .slowness import Slow, alone, crowds, shared
 from .suspicion import may_slow
+from .traffic import uneven
 from .units import as_gigabytes
 from .ways import hops_of
 
@@ -31,7 +32,7 @@ def attribute(case: Case, levels: Sequence[Level], states: Iterable[Finding]) ->
 
     Numbers that cannot be are told beside them, and explain nothing.
     """
-    found = [*states, *invalid(case), *crowds(case, levels)]
+    found = [*states, *invalid(case), *crowds(case, levels), *uneven(case)]
     best = best_observations(case)
     row = slow_together(case, best)
     left: dict[Flow, Slow] = {}

@@ -15,6 +15,7 @@ from .report import SEVERITIES, Finding, Level, Profile, Report, Seen
 from .rules import RULES, Rule
 from .said import Fact, Flow, NotChecked, Observation
 from .site import Site
+from .traffic import proven
 from .unasked import unasked
 from .units import as_utc
 from .verdict import verdict
@@ -23,7 +24,7 @@ from .verdict import verdict
 def judge(case: Case) -> Report:
     """Everything that is said about the node."""
     states, gaps, checks = apply_rules(case)
-    measured = levels(case)
+    measured = (*levels(case), *proven(case))
     found = [_finish(case, finding) for finding in attribute(case, measured, states)]
     found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
     not_checked = (*case.not_checked, *gaps, *_without_expectation(measured), *unasked(case))
