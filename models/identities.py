@@ -20,7 +20,8 @@ def identified(devices: Iterable[Device], facts: Facts) -> Iterator[Device]:
         address = gpu.address if gpu.address and gpu.address in functions else gpu.key
         place = gpu.module_id or None  # cards call theirs 0
         told[address] = {"uuid": gpu.uuid, "module_id": place, "firmware": gpu.vbios}
-    for part in (*of(facts, Rdma).values(), *of(facts, Nvme).values()):
+    parts: tuple[Rdma | Nvme, ...] = (*of(facts, Rdma).values(), *of(facts, Nvme).values())
+    for part in parts:
         if part.address and part.firmware:
             told.setdefault(part.address, {})["firmware"] = part.firmware
     for device in devices:

@@ -24,6 +24,11 @@ def read_tables(text: str | bytes, kind: type[T]) -> T:
         raise ValueError("nested too deeply") from None
     except ValueError as broken:  # not TOML (DecodeError is one), or not UTF-8
         raise ValueError(str(broken)) from None
+    return in_tables(raw, kind)
+
+
+def in_tables(raw: Any, kind: type[T]) -> T:
+    """The struct that tables hold which were read already, whatever wrote them. ValueError as `read_tables`."""
     try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as wrong:

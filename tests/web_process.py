@@ -1,0 +1,27 @@
+"""A web server over a recorded node in a process of its own, for what is measured of it: python tests/web_process.py.
+
+It writes its port, serves until its standard input ends, and writes how much memory it had at most, in bytes.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+from web_clients import pages_of
+
+from linkgauge.agent.web import serving
+
+
+def main(config: str | None = None, detail: str = "") -> None:
+    pages = pages_of()
+    if detail:
+        pages.labelled({}, detail)
+    with serving("127.0.0.1:0", pages, config) as server:
+        print(server.address[1], flush=True)
+        sys.stdin.read()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
