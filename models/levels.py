@@ -60,13 +60,19 @@ def reduce_scatter(size: float, levels: Sequence[Level], inner: int = 1) -> floa
 
 def all_to_all(size: float, levels: Sequence[Level]) -> float:
     """What leaves a child for anywhere else, by its rate; over M nodes size (M-1) / (M² W_node)."""
+    return max((size * time for time, _ in _exchanges(levels)), default=0.0)
+
+
+def slowest_exchange(levels: Sequence[Level]) -> Level:
+    """The level that holds an AllToAll."""
+    return max(_exchanges(levels), key=lambda timed: timed[0])[1]
+
+
+def _exchanges(levels: Sequence[Level]) -> Iterator[tuple[float, Level]]:
+    """The seconds that each level takes for a byte."""
     every = ranks_of(levels)
-    times = (
-        size / every * width * (every - width) / every / one.rate
-        for one, width in zip(levels, below(levels), strict=False)
-        if one.children > 1
-    )
-    return max(times, default=0.0)
+    for one, width in zip(levels, below(levels), strict=False):
+        yield width * (every - width) / every**2 / one.rate if one.children > 1 else 0.0, one
 
 
 def slowest(levels: Sequence[Level]) -> Level:
