@@ -6,7 +6,7 @@ import http.client
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import NamedTuple, Protocol
 
@@ -83,15 +83,13 @@ def get(
         connection.close()
 
 
-def talk(server: Listening, sent: bytes) -> bytes:
-    """All that the server says to these bytes, after which nothing comes."""
+def talk(server: Listening, sent: bytes, end: bool = True) -> bytes:
+    """How the server's answer to these bytes begins; `end`: we say that nothing follows, which may be all it hears."""
     said = b""
-    with socket.create_connection(server.address, LONGEST) as one:
-        try:
-            one.sendall(sent)
+    with socket.create_connection(server.address, LONGEST) as one, suppress(ConnectionResetError, BrokenPipeError):
+        one.sendall(sent)
+        if end:
             one.shutdown(socket.SHUT_WR)
-            while part := one.recv(1 << 16):
-                said += part
-        except (ConnectionResetError, BrokenPipeError):
-            pass  # it does not listen to the end of what is too long
+        while len(said) < len("HTTP/1.1 200") and (part := one.recv(1 << 16)):
+            said += part
     return said
