@@ -30,6 +30,7 @@ class Wish:
     owner: str | None = None  # "slurm:4711": the job that the caller is, or prepares
     mounts: tuple[str, ...] = ()
     write_to: str | None = None
+    peers: tuple[str, ...] = ()  # other machines at which tools of the same kind wait
 
 
 NOTHING = Wish(effort="passive")
@@ -90,8 +91,10 @@ class Course:
         slow = [] if self.rounds == 1 else slow_flows(report)
         found = (report.topology.find(end) for ends in slow for end in ends)
         ends = (device.id for device in (report.topology.devices if self.rounds == 1 else found) if device)
+        wish = self.wish
         wanted = Wanted(
-            effort=self.wish.effort, ends=frozenset(ends), mounts=self.wish.mounts, write_to=self.wish.write_to
+            effort=wish.effort, ends=frozenset(ends), mounts=wish.mounts, write_to=wish.write_to,
+            owned=wish.owner is not None, peers=wish.peers,
         )  # fmt: skip
         probes = [probe for plan in self._plans() for probe in plan(report, wanted)]
         kinds = {tuple(map(report.topology.kind, ends)) for ends in slow}

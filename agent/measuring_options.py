@@ -37,6 +37,10 @@ _OPTIONS = (
         "--write-to", metavar="DIR", type=click.Path(),
         help="At --level full, write a file there and remove it, to measure writing.",
     ),
+    click.option(
+        "--peer", metavar="HOST", multiple=True,
+        help="At --level full, measure the network to a machine where 'iperf3 -s' or 'ib_write_bw' waits.",
+    ),
 )  # fmt: skip
 
 
@@ -46,13 +50,14 @@ def measuring_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def gathered(
         *args: Any, level: str, passive: bool, only: Iterable[str], skip: Iterable[str], budget: str | None,
-        owner: str | None, force: bool, mount: tuple[str, ...], write_to: str | None, **others: Any,
+        owner: str | None, force: bool, mount: tuple[str, ...], write_to: str | None,
+        peer: tuple[str, ...], **others: Any,
     ) -> Any:  # fmt: skip
         if passive and level == "full":
             raise click.UsageError("--passive and --level full exclude each other")
         if owner is not None and (not owner.startswith(_OWNER) or owner.endswith(":")):
             raise click.UsageError(f"--owner {owner}: name the job as slurm:4711 or kubernetes:POD-UID")
-        wish = _wish("passive" if passive else level, only, skip, budget, owner, force, mount, write_to)
+        wish = _wish("passive" if passive else level, only, skip, budget, owner, force, mount, write_to, peer)
         return command(*args, wish=wish, **others)
 
     for option in reversed(_OPTIONS):
@@ -62,7 +67,7 @@ def measuring_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _wish(
     level: Any, only: Iterable[str], skip: Iterable[str], budget: str | None, owner: str | None, force: bool,
-    mount: tuple[str, ...], write_to: str | None,
+    mount: tuple[str, ...], write_to: str | None, peer: tuple[str, ...],
 ) -> Wish:  # fmt: skip
     from .budget import budget_of
     from .measuring import Wish
@@ -73,5 +78,5 @@ def _wish(
         raise click.UsageError(f"--budget {wrong}") from None
     return Wish(
         effort=level, only=frozenset(only), skip=frozenset(skip), budget=allowed, force=force, owner=owner,
-        mounts=mount, write_to=write_to,
+        mounts=mount, write_to=write_to, peers=peer,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..models.report import Report
-from ..probes import host_memory
+from ..probes import device_memory, disk_read, host_copy, host_memory, peer_copy
 from ..probes.arrays import read_arrays
 from ..probes.cpu import read_cpu
 from ..probes.disks import read_disks
@@ -41,7 +41,13 @@ SELDOM: frozenset[Source] = frozenset({
 })  # fmt: skip
 
 # What moves bytes, in the order of its worth: a budget may end before the list does.
-PLANS: Mapping[str, Plan] = {"host_memory": host_memory.plan}
+PLANS: Mapping[str, Plan] = {
+    "host_memory": host_memory.plan,
+    "host_copy": host_copy.plan,
+    "peer_copy": peer_copy.plan,
+    "device_memory": device_memory.plan,
+    "disk_read": disk_read.plan,
+}
 
 
 def measure_nothing(report: Report) -> Iterable[Source]:
