@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 OPS = (  # as in Flow.op: completion must not wait for the model
-    "copy", "copy-sm", "read", "write", "send", "triad", "stream-copy", "egress", "all_reduce", "all_reduce-nvls",
-    "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter",
+    "copy", "copy-sm", "read", "write", "send", "triad", "stream-copy", "egress", "loopback", "tcp", "all_reduce",
+    "all_reduce-nvls", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter",
 )  # fmt: skip
 VIA = ("nvlink", "xgmi", "c2c", "pcie", "host", "net")
 

@@ -20,7 +20,7 @@ from .topology import Hop
 from .units import as_utc
 from .ways import Leg, legs
 
-RATES = ("rate", "bus_bandwidth")  # quantities of observations that are judged as levels
+RATES = ("rate", "bus_bandwidth", "hca_loopback")  # quantities of observations that are judged as levels
 _BASELINE = 0.03
 
 

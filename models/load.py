@@ -11,13 +11,13 @@ from .catalog.chipsets import Limit
 from .catalog.links import Links
 from .crowding import crowded
 from .routes import RateOf, Route, rated
-from .said import COLLECTIVES, EGRESS, Flow
+from .said import COLLECTIVES, EGRESS, SOCKETS, Flow
 from .topology import FORWARDS, Hop, Topology
 from .units import as_gigabytes
 from .ways import Leg
 
 _UNLIMITED = float("inf")
-_CARRY = frozenset({"pcie", "port", "nvlink", "xgmi", "c2c"})  # what has a rate, whether it was read or not
+_CARRY = frozenset({"pcie", "port", "loopback", "nvlink", "xgmi", "c2c"})  # what has a rate, whether it was read or not
 _ACROSS = frozenset({"copy", "write", "read", "send", EGRESS})  # what is slower from one socket to another
 
 
@@ -79,7 +79,7 @@ def told(several: tuple[Leg, ...], full: Hop) -> bool:
     A port is seldom faster than the slots around it. What crosses sockets over PCIe has shares of its own; of what does
     over NVLink-C2C, and of copies between memories, nothing is published.
     """
-    free = {"pcie"} if full.links[0].kind == "port" else set()
+    free = {"pcie"} if full.links[0].kind in ("port", "loopback") else set()
     for way in (way for leg in several for way in leg):
         kinds = {hop.links[0].kind for hop in way}
         if any(hop.links[0].kind in _CARRY - free and able(hop) == _UNLIMITED for hop in way):
@@ -112,9 +112,9 @@ def operation(topology: Topology, flow: Flow, way: Route, hop: Hop) -> str:
     kind, below = hop.links[0].kind, topology.by_name[hop.links[0].b].kind
     if kind == "memory":
         return flow.op if len(flow.ends) == 1 else "triad"
-    if flow.op in COLLECTIVES or flow.op == "copy-sm":
+    if flow.op in COLLECTIVES or flow.op in SOCKETS or flow.op == "copy-sm":
         return flow.op
-    if kind == "port":
+    if kind in ("port", "loopback"):
         return "send" if flow.via == "net" or flow.op == EGRESS else "write"
     if flow.via == "host":
         return "staged"

@@ -32,6 +32,8 @@ COLLECTIVES = frozenset(
      "scatter", "collective"}
 )  # fmt: skip
 EGRESS = "egress"  # from all ends at once to the NICs that are nearest to each
+LOOPBACK = "loopback"  # from a memory to a NIC and back: it proves the adapter and its PCIe links, not the cable
+SOCKETS = frozenset({"tcp", "udp"})  # through the kernel's network stack: processors hold them as often as links
 
 
 @dataclass(frozen=True, slots=True)

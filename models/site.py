@@ -15,7 +15,8 @@ Few: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
 Numbers: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 Address: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
-Op: TypeAlias = Literal["copy", "copy-sm", "read", "write", "send", "triad", "stream-copy"]  # of one flow, not of ranks
+# Of one flow, not of ranks.
+Op: TypeAlias = Literal["copy", "copy-sm", "read", "write", "send", "triad", "stream-copy", "loopback", "tcp"]
 Via: TypeAlias = Literal["", "nvlink", "xgmi", "c2c", "pcie", "host", "net"]
 Grade: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^pcie[1-7]x(1|2|4|8|12|16|32)$")]
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from .nearest import nearest
 from .routes import RateOf, Route, rated, route, routes
-from .said import COLLECTIVES, EGRESS, Flow
+from .said import COLLECTIVES, EGRESS, LOOPBACK, Flow
 from .topology import Hop, Link, Topology
 
 Leg: TypeAlias = tuple[Route, ...]
@@ -31,6 +31,9 @@ def legs(topology: Topology, flow: Flow, rate: RateOf = rated) -> tuple[Leg, ...
         return ((memory,),) if memory else ()
     if len(flow.ends) != 2:
         return ()
+    if flow.op == LOOPBACK:
+        way = _loopback(topology, *flow.ends, rate)
+        return ((way,),) if way else ()
     ways = _over_net(topology, *flow.ends, rate) if flow.via == "net" else _stripes(topology, flow, rate)
     leg = tuple(ways)
     return (leg,) if leg else ()
@@ -89,6 +92,22 @@ def _over_net(topology: Topology, source: str, target: str, rate: RateOf) -> Ite
         if out and back:
             wire = Hop(mine, other, (Link(f"{mine}>{other}", mine, other, "net"),))
             yield _joined(topology, source, (*out, wire, *back), target)
+
+
+def _loopback(topology: Topology, source: str, nic: str, rate: RateOf) -> Route | None:
+    """To the NIC and through it. It passes on no more than its port does; the link that leads to the cable is not used.
+
+    What comes back takes the same hops the other way.
+    """
+    source, nic = _near_host(topology, source, nic)
+    device, way = topology.find(nic), route(topology, source, nic, "", rate)
+    if device is None or not way:
+        return None
+    ports = [link for link in topology.links if link.a == device.id and link.kind == "port"]
+    rates = [min(known) for link in ports if (known := [one for one in (link.rated, link.trained) if one])]
+    grade = ports[0].grade if ports else ""
+    through = Link(f"{device.id}>itself", device.id, device.id, "loopback", max(rates, default=None), grade=grade)
+    return _joined(topology, source, (*way, Hop(device.id, device.id, (through,))), nic)
 
 
 def _ports(topology: Topology, name: str) -> list[str]:
