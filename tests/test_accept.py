@@ -11,7 +11,11 @@ from nodes import FOLDER
 from test_cli import linkgauge
 from test_stories import copy, gpus_under_switches, report_of
 
+from linkgauge.models.said import Evidence, Flow, Observation
+from linkgauge.models.said_lines import encode
 from linkgauge.models.units import as_utc
+from linkgauge.probes.host_memory import SIZE
+from linkgauge.probes.recorded import Recorded, dump, parse
 
 NODE = (FOLDER / "hgx-h100.toml").read_text()
 FATAL = "[[log]]\ntext = 'nvidia-nvswitch0: SXid (PCI:0000:d9:00.0): 20034, Fatal, Link 30 LTSSM Fault Up'\n"
@@ -123,3 +127,44 @@ def test_rates_are_compared_with_those_of_the_acceptance() -> None:
 def test_a_memory_varies_more_than_a_link(now: float, slow: bool) -> None:
     report = report_of([copy(("numa0",), now)], baseline=(copy(("numa0",), 10.0),))
     assert [one.basis for one in report.findings] == (["baseline"] if slow else [])
+
+
+def measured(captures: Path, name: str, *rates: float) -> None:
+    """The capture of the healthy node, with copies in its two NUMA nodes as they would have been measured then."""
+    machine = parse((captures / "well").read_text())
+    calls = {
+        ("host_memory", f"numa{place}"): (
+            encode(
+                Observation(
+                    about=Flow("copy", (f"numa{place}",), SIZE),
+                    quantity="rate",
+                    unit="bytes_per_second",
+                    value=rate,
+                    at=machine.taken,
+                    busy=True,
+                    evidence=Evidence("numpy.copyto", "4 threads"),
+                )  # fmt: skip
+            ),
+        )
+        for place, rate in enumerate(rates)
+    }
+    (captures / name).write_text(dump(Recorded(machine.taken, machine.entries, {**machine.calls, **calls})))
+
+
+def test_rates_are_compared_with_those_of_that_day(captures: Path, tmp_path: Path) -> None:
+    state = ("--state-dir", str(tmp_path / "state"))
+    measured(captures, "fast", 60e9, 61e9)
+    measured(captures, "slower", 40e9, 60e9)
+    done = linkgauge("accept", "--from", "fast", *state, cwd=captures)
+    assert done.returncode == 0
+    assert "  baseline     2 rates measured" in done.stdout
+    assert verdict(captures, "fast", *state) == (0, [])
+    assert verdict(captures, "slower", *state) == (1, [("bandwidth-low", "warning")])
+    assert verdict(captures, "slower", "--level", "passive", *state) == (0, [])
+    assert verdict(captures, "slower", "--skip", "host_memory", *state) == (0, [])
+    (finding,) = json.loads(
+        linkgauge("diagnose", "--format", "json", "--from", "slower", *state, cwd=captures).stdout
+    )["findings"]  # fmt: skip
+    assert (finding["subject"], finding["basis"], finding["expected"], finding["observed"]) == (
+        "numa0", "baseline", 60e9, 40e9,
+    )  # fmt: skip
