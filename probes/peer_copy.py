@@ -102,18 +102,17 @@ class PeerBench:
         self._memory[device.name] = base, base + size, size
 
     def lanes(self, run: Run) -> list[Lane]:
-        arriving, leaving = Counter(target for _, target in run), Counter[str]()
-        size = min(_place(self._memory[target][2], count) for target, count in arriving.items())
-        found, landed = list[Lane](), Counter[str]()
+        size = place(min(self._memory[end][2] for ends in run for end in ends), run)
+        found, leaving, landed = list[Lane](), Counter[str](), Counter[str]()
         for sender, receiver in run:
             if (sender, receiver) not in self._via:
                 straight = self._devices[sender].reaches(self._devices[receiver])
                 self._via[sender, receiver] = "" if straight else "host"
             stream = self._stream(sender, leaving[sender])
             leaving[sender] += 1
-            place = self._memory[receiver][1] + landed[receiver] * size
+            target = self._memory[receiver][1] + landed[receiver] * size
             landed[receiver] += 1
-            found.append(Lane(stream, place, self._memory[sender][0], size))
+            found.append(Lane(stream, target, self._memory[sender][0], size))
         return found
 
     def flows(self, run: Run, size: int | None) -> list[Flow]:
@@ -135,9 +134,9 @@ class PeerBench:
         return self._streams[gpu][number]
 
 
-def _place(size: int, copies_at_once: int) -> int:
-    """Bytes of each of so many copies that arrive at once: halves of the buffer until all have room."""
-    room = _ROOM // SIZE * size
-    while size * copies_at_once > room:
+def place(size: int, run: Run) -> int:
+    """Bytes of each copy of a run, of `size` alone: halved until all that arrive at one GPU have room."""
+    room, most = _ROOM // SIZE * size, max(Counter(receiver for _, receiver in run).values())
+    while size * most > room:
         size //= 2
     return size

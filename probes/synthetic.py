@@ -43,6 +43,7 @@ from .services import read_services
 from .synthetic_amd import write_kfd
 from .synthetic_functions import busy_speeds, pci_ids, write_functions
 from .synthetic_host import write_host
+from .synthetic_measured import PLANS, copies, probes_of
 from .synthetic_net import link_modes, write_net
 from .synthetic_node import Node
 from .synthetic_nvml import manager, state, wiring, write_driver
@@ -136,12 +137,16 @@ def _calls(
     machine.answers = {
         "ethtool": partial(link_modes, functions),
         "statvfs": partial(free_space, node),
-        "link_load": partial(busy_speeds, functions, float(taken)),
+        # Of a machine that was measured no link was busy before.
+        "link_load": partial(busy_speeds, () if node.measured else functions, float(taken)),
         "pci_config": partial(config_spaces, functions),
         "fabric_manager": partial(manager, node),
         "nvml": partial(state, tree, node, functions, float(taken)),
         "nvml_wiring": partial(wiring, tree, node, functions),
+        **{name: partial(copies, name, tree, node, functions, float(taken)) for name in PLANS},
     }
     for source in _ASKING:
         deque(source(machine), maxlen=0)
+    for probe in probes_of(machine) if node.measured else ():
+        deque(probe(machine), maxlen=0)
     return machine.kept

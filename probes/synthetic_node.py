@@ -122,6 +122,18 @@ class Mount(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
     free: Size = 0
 
 
+class Measured(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What copies reached when they were measured; of several rows about one copy the last holds.
+
+    Ends are names or patterns: "gpu3", "numa*". Without `to` it is the memory of one device.
+    """
+
+    source: Line = "*"
+    to: Line = ""
+    beside: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 0  # of copies with at least so many others at that moment
+    rate: Annotated[float, msgspec.Meta(gt=0, le=1e6)]  # GB/s
+
+
 class Record(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A line of the kernel log."""
 
@@ -155,4 +167,5 @@ class Node(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
     array: dict[Name, Array] = {}
     mount: list[Mount] = []
     log: list[Record] = []
+    measured: list[Measured] = []  # none: it was never measured
     files: dict[str, str] = {}  # anything else, by its path from the root

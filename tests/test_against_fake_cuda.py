@@ -56,7 +56,7 @@ def near(rate: float) -> object:
 def test_host_copies_and_a_slow_gpu(conf: Path) -> None:
     fault(conf, "gpu.3.h2d=27", "gpu.5.d2h=13")
     said = call("host_copy", *ALONE)
-    slow = {("numa0", "gpu3"): 27, ("gpu5", "numa0"): 13}
+    slow: dict[tuple[str, ...], int] = {("numa0", "gpu3"): 27, ("gpu5", "numa0"): 13}
     assert lost(said) == []
     assert rates(said) == {
         Flow("copy", ends, 64 << 20): near(slow.get(ends, 55)) for run in ALONE for ends in run
@@ -140,7 +140,7 @@ def slowly(name: str, *runs: Run) -> Iterator[Said]:
 def test_a_gpu_that_disappears_while_it_copies(conf: Path) -> None:
     """What was measured before stands; what came after is missed, of this GPU alone."""
     runs: list[Run] = [(("gpu0", "gpu1"),), *((("gpu0", "gpu1"),) for _ in range(20)), (("gpu2", "gpu3"),)]
-    said = []
+    said: list[Said] = []
     for one in slowly("peer_copy", *runs):
         if not said:
             fault(conf, "gpu.1.lost=1")
