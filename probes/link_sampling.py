@@ -37,15 +37,16 @@ class LinkSampling:
                 self._nvml = library
 
     def awake(self) -> bool:
-        """Whether each link runs as fast as both its ends can; also where nothing says so."""
-        above: str | None = None
-        for folder in self._folders.values():
-            fastest = self._speed(folder, "max_link_speed")
-            if above is not None and fastest is not None:
-                both = min(fastest, self._speed(above, "max_link_speed") or fastest)
-                if (self._speed(folder, "current_link_speed") or both) < both:
-                    return False
-            above = folder
+        """Whether each link runs as fast as both its ends can; also where nothing says so.
+
+        From the root on every second step is a link; those between are inside switches.
+        """
+        folders = [*self._folders.values()]
+        for ends in zip(folders[::2], folders[1::2], strict=False):
+            able = [self._speed(end, "max_link_speed") for end in ends]
+            now = self._speed(ends[1], "current_link_speed")
+            if now is not None and all(speed is not None and now < speed for speed in able):
+                return False
         return True
 
     def look(self, load: str) -> Iterator[Observation]:
