@@ -18,6 +18,7 @@ from .hold_command import hold
 from .measuring_options import measuring_options
 from .options import codes_begun, from_options, state_dir, with_tools
 from .profile_command import profile
+from .sending_options import Sinks, sending_options
 from .terminal import clear_errors, write
 
 if TYPE_CHECKING:
@@ -68,7 +69,11 @@ def main() -> None:
 @main.command(short_help="Say what is wrong with the links of a node.")
 @from_options
 @with_tools
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text",
+    help="prometheus with --output FILE.prom is for node_exporter's textfile collector.  [default: text]",
+)  # fmt: skip
+@sending_options
 @measuring_options
 @click.option(
     "--context",
@@ -86,7 +91,7 @@ def main() -> None:
 )
 def diagnose(
     root: str, source: tuple[str, ...], site: str | None, with_tools: bool, form: str, wish: Wish, context: Context,
-    state_dir: str | None, ignore: tuple[str, ...], output: str | None,
+    state_dir: str | None, ignore: tuple[str, ...], output: str | None, sinks: Sinks,
 ) -> None:  # fmt: skip
     """Say what is wrong with the links of this node, or of a recorded one.
 
@@ -97,7 +102,13 @@ def diagnose(
 
     with clear_errors():
         report, interrupted = looking.report_of(root, source, site, wish, context, with_tools, ignore, state_dir)
-    write(looking.told(report, form, colour=output is None and sys.stdout.isatty()), output)
+    if form != "prometheus":
+        write(looking.told(report, form, colour=output is None and sys.stdout.isatty()), output)
+    if form == "prometheus" or any(sinks):
+        from .sending import send
+
+        with clear_errors():
+            send(report, site, sinks, output, as_file=form == "prometheus")
     sys.exit(INTERRUPTED if interrupted else EXIT[report.verdict])
 
 

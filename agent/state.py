@@ -13,6 +13,7 @@ import msgspec
 
 from ..models.said import Observation
 from ..models.units import as_utc
+from .whole_file import write_whole
 
 FOLDER = "var/lib/linkgauge"  # below the root of the machine
 _FILE = "accepted.json"
@@ -87,22 +88,8 @@ def _parsed(content: bytes) -> Acceptance:
 
 def write(folder: str, acceptance: Acceptance) -> None:
     """Keep it there: who reads meanwhile, or after a loss of power, sees the old one or the new. Raises OSError."""
-    import tempfile  # only who writes waits for it
-
     os.makedirs(folder, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{_FILE}.", dir=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(acceptance))
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)  # `diagnose` needs no root
-            os.fsync(file.fileno())
-        os.replace(name, os.path.join(folder, _FILE))
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
-    _sync(folder)
+    write_whole(os.path.join(folder, _FILE), msgspec.json.encode(acceptance))  # `diagnose` needs no root to read it
 
 
 def _without_waiting(path: str, flags: int) -> int:
@@ -121,13 +108,3 @@ def _why(content: bytes, wrong: Exception) -> str:
 
 def _warn(path: str, why: str) -> None:
     print(f"Warning: {path}: {why}; that this node was accepted is not used", file=sys.stderr)
-
-
-def _sync(folder: str) -> None:
-    """The name too outlives a loss of power; some file systems cannot do that, and the file is whole without it."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -13,7 +13,9 @@ from .series import samples
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
+    from prometheus_client.registry import CollectorRegistry
 
+_SECONDS = 10.0  # until a Pushgateway must have taken them
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -46,6 +48,25 @@ def page(
     """The whole page, in the text format of Prometheus or as OpenMetrics."""
     from prometheus_client import generate_latest
     from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+
+    registry = _registry(report, round, labels, detail)
+    if openmetrics:
+        told: bytes = generate_openmetrics(registry)  # type: ignore[no-untyped-call]
+        return told
+    return generate_latest(registry)
+
+
+def push(url: str, report: Report, labels: Mapping[str, str] | None = None) -> None:
+    """Put the metrics in the place of those that a Pushgateway has of this node. Raises OSError with the reason."""
+    from prometheus_client import push_to_gateway
+
+    registry = _registry(report, None, labels, "")
+    push_to_gateway(url, "linkgauge", registry, {"instance": report.node or "unknown"}, _SECONDS)
+
+
+def _registry(
+    report: Report, round: Round | None, labels: Mapping[str, str] | None, detail: str
+) -> CollectorRegistry:  # fmt: skip
     from prometheus_client.registry import Collector, CollectorRegistry
 
     class Once(Collector):
@@ -54,7 +75,4 @@ def page(
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Once())
-    if openmetrics:
-        told: bytes = generate_openmetrics(registry)  # type: ignore[no-untyped-call]
-        return told
-    return generate_latest(registry)
+    return registry

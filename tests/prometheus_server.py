@@ -65,7 +65,7 @@ def prometheus(folder: Path, targets: Mapping[str, int]) -> Iterator[Prometheus]
     ]
     config = folder / "prometheus.yml"
     config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}))  # YAML takes JSON
-    port = _free_port()
+    port = free_port()
     command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}",
                f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
@@ -99,7 +99,8 @@ def text_server(text: str) -> Iterator[int]:
             thread.join()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port at which nobody listens, for now."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]

@@ -1,0 +1,44 @@
+"""Files that are there whole: who reads meanwhile, or after a loss of power, sees the old one or the new."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+
+def write_whole(path: str, content: bytes) -> None:
+    """Put the content in the place of the file at `path`, readable for everybody. Raises OSError.
+
+    What is no plain file (a pipe, a terminal) is written to as it is; a symbolic link leads to the file.
+    """
+    import tempfile  # only who writes waits for it
+
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as pipe:
+            pipe.write(content)
+        return
+    folder, name = os.path.split(path)
+    descriptor, beside = tempfile.mkstemp(prefix=f".{name}.", dir=folder)  # its end is no ".prom", which would be read
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
+    _sync(folder)
+
+
+def _sync(folder: str) -> None:
+    """The name too outlives a loss of power; some file systems cannot do that, and the file is whole without it."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
