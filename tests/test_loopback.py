@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from test_stories import bridge, case_of, function, observation, report_of
+from test_stories import bridge, but, case_of, function, observation, report_of
 
 from linkgauge.models.facts import Net, Port, Rdma
 from linkgauge.models.report import Report
@@ -66,15 +66,18 @@ def test_it_clears_no_port(reached: float) -> None:
 
 
 def test_of_a_port_of_unknown_rate_nothing_is_expected() -> None:
-    said = [*node(port=replace(PORT, rate=None)), observation(ITSELF, "hca_loopback", 5e9)]
-    (level,) = report_of([replace(one, device=0x9999) if hasattr(one, "pci_class") else one for one in said]).levels  # type: ignore[arg-type]
+    said = but(node(port=replace(PORT, rate=None)), NIC, device=0x9999)
+    (level,) = report_of([*said, observation(ITSELF, "hca_loopback", 5e9)]).levels
     assert level.expected == ()
 
 
 def test_a_site_may_say_what_sockets_reach() -> None:
     """What TCP reaches, processors decide as often as links: no catalog tells."""
     flow = Flow("tcp", ("host", "eth0"))
-    card = [bridge(ROOT, "pci0000:00"), replace(function(NIC, ROOT), pci_class=0x020000, vendor=0x8086, driver="ice")]
+    card: list[Said] = [
+        bridge(ROOT, "pci0000:00"),
+        replace(function(NIC, ROOT), pci_class=0x020000, vendor=0x8086, driver="ice"),
+    ]
     net = Net(key="eth0", address=NIC, speed=12.5e9, max_speed=12.5e9, partner_speed=12.5e9, link_type="ethernet")
     said = [*card, net, observation(flow, "rate", 2e9)]
     assert report_of(said).levels[0].expected == ()

@@ -1,0 +1,111 @@
+"""TCP over a wire whose rate is known: two network namespaces joined by veth, with a cap that tc sets."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linkgauge.models.units import as_gigabytes
+
+TOOLS = ("ip", "tc", "iperf3")
+HERE, THERE = f"lg-a{os.getpid()}", f"lg-b{os.getpid()}"
+ADDRESS, PEER = "192.168.213.1", "192.168.213.2"
+SITE = """
+[[rates]]
+op = "tcp"
+ends = ["host", "veth-*"]
+low = 100e6
+typical = 120e6
+high = 10e9
+source = "ordered"
+"""
+SCRIPT = """
+import sys
+from linkgauge.agent.pipeline import diagnose
+from linkgauge.exporters.json import as_json
+from linkgauge.models.site import read_site
+from linkgauge.probes.live import Live
+from linkgauge.probes.net import read_net
+from linkgauge.probes.port_loopback import plan
+from linkgauge.probes.probe import Wanted
+
+wanted = Wanted(effort="full", ends=frozenset(), peers=(sys.argv[1],))
+once = lambda report: [] if report.levels else plan(report, wanted)
+print(as_json(diagnose(Live(), [read_net], once, read_site(sys.argv[2]))))
+"""
+
+
+def ran(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.fixture
+def wire() -> Iterator[None]:
+    """Both ends, and a server at the far one."""
+    if os.geteuid() or not all(map(shutil.which, TOOLS)):
+        pytest.skip("needs root, iproute2 and iperf3")
+    for name in (HERE, THERE):
+        if made := subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True).stderr:
+            pytest.skip(f"no network namespaces: {made.strip()}")
+    server = None
+    try:
+        ran("ip", "link", "add", "veth-a", "netns", HERE, "type", "veth", "peer", "name", "veth-b", "netns", THERE)
+        for name, device, address in ((HERE, "veth-a", ADDRESS), (THERE, "veth-b", PEER)):
+            ran("ip", "-n", name, "addr", "add", f"{address}/24", "dev", device)
+            ran("ip", "-n", name, "link", "set", device, "up")
+        server = subprocess.Popen(["ip", "netns", "exec", THERE, "iperf3", "-s"], stdout=subprocess.DEVNULL)
+        yield
+    finally:
+        if server:
+            server.kill()
+            server.wait()
+        for name in (HERE, THERE):
+            subprocess.run(["ip", "netns", "del", name], check=False)
+
+
+def cap(rate: str) -> None:
+    ran("ip", "netns", "exec", HERE, "tc", "qdisc", "replace", "dev", "veth-a", "root", "tbf", "rate", rate,
+        "burst", "256kb", "latency", "50ms")  # fmt: skip
+
+
+def report(tmp_path: Path) -> Any:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    command = ["ip", "netns", "exec", HERE, sys.executable, str(script), PEER, SITE]
+    for _ in range(100):  # until the server listens
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        if "Connection refused" not in told:
+            break
+        time.sleep(0.1)
+    return json.loads(told)
+
+
+@pytest.mark.parametrize(("rate", "bytes_per_second"), [("200mbit", 25e6), ("400mbit", 50e6)])
+def test_a_cap_is_measured_and_told(wire: None, tmp_path: Path, rate: str, bytes_per_second: float) -> None:
+    cap(rate)
+    told = report(tmp_path)
+    (level,) = told["levels"]
+    assert (level["op"], level["ends"]) == ("tcp", ["host", "veth-a"])
+    assert level["observed"] == pytest.approx(bytes_per_second, rel=0.05)
+    (found,) = told["findings"]
+    assert (found["code"], found["subject"], found["basis"]) == ("bandwidth-low", "host-veth-a", "site")
+    assert (found["observed"], found["expected"]) == (level["observed"], 120e6)
+    assert found["message"] == (
+        f"tcp host-veth-a reaches {as_gigabytes(found['observed'])}, expected 0.12 GB/s and at least 0.10 GB/s"
+    )
+
+
+def test_without_a_cap_there_is_nothing_to_tell(wire: None, tmp_path: Path) -> None:
+    told = report(tmp_path)
+    (level,) = told["levels"]
+    assert level["observed"] > 120e6
+    assert told["findings"] == []
