@@ -14,11 +14,12 @@ import click
 from .. import __version__
 from .exits import BAD_INPUT, EXIT, INTERRUPTED, OUR_BUG, READER_LEFT
 from .expect_command import expect
-from .hold_command import hold
+from .hold_command import hold, release
 from .measuring_options import measuring_options
 from .options import codes_begun, from_options, state_dir, with_tools
 from .profile_command import profile
 from .sending_options import Sinks, sending_options
+from .serve_command import serve
 from .terminal import clear_errors, write
 
 if TYPE_CHECKING:
@@ -236,5 +237,5 @@ def completion(shell: str) -> None:
     write(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source(), None)
 
 
-for command in (expect, hold, profile):
+for command in (expect, hold, profile, release, serve):
     main.add_command(command)

@@ -1,4 +1,4 @@
-"""`linkgauge hold`: let go of the machine, for whoever starts a job on it."""
+"""`linkgauge hold` and `linkgauge release`: let go of the machine, or of its GPUs' driver, for whoever needs it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import getpass
 import os
 import re
 import time
+from collections.abc import Callable
 
 import click
 
@@ -15,27 +16,57 @@ _LET_GO = 5.0  # seconds; a probe ends within one, and a driver may take longer 
 _GLANCE = 0.05
 
 
+_length = click.option("--for", "length", metavar="TIME", help="How long: 30s, 10m, 2h.")
+_end = click.option("--end", is_flag=True, help="No longer.")
+
+
 @click.command(short_help="Stop measuring, and do not measure for a while.")
-@click.option("--for", "length", metavar="TIME", default="1m", help="How long: 30s, 10m, 2h.  [default: 1m]")
-@click.option("--end", is_flag=True, help="Hold it no longer.")
-def hold(length: str, end: bool) -> None:
-    """Stop what is being measured on this machine, and let nobody measure for a while.
+@_length
+@_end
+def hold(length: str | None, end: bool) -> None:
+    """Stop what is being measured on this machine, and let nobody measure for a while: a minute, or --for.
 
     Returns when every GPU is free again, within a second; a prolog calls it before a job starts. Exit code 1: a run did
     not let go within 5 seconds.
     """
-    from ..probes import hold as holding
+    from ..probes.hold import HOLD
     from .lock import is_locked
+
+    _ask(HOLD, length or "1m", end, is_locked)
+
+
+@click.command(short_help="Close the GPUs' driver for a while.")
+@_length
+@_end
+def release(length: str | None, end: bool) -> None:
+    """Let nothing of linkgauge have the GPUs' driver open, and let nobody measure, for a while: 10 minutes, or --for.
+
+    For what needs the GPUs alone: a reset, a change of MIG mode, another driver. Exit code 1: it was not closed within
+    5 seconds.
+    """
+    from ..probes.driver_lock import is_open
+    from ..probes.hold import RELEASE
+    from .lock import is_locked
+
+    def why() -> str | None:
+        return "a process of linkgauge has the driver open" if is_open() else is_locked()
+
+    _ask(RELEASE, length or "10m", end, why)
+
+
+def _ask(what: str, length: str, end: bool, kept_by: Callable[[], str | None]) -> None:
+    """Write it down, and wait until nobody keeps the machine any more."""
+    from ..probes import hold as holding
 
     try:
         if end:
-            holding.end()
+            holding.end(what)
             return
-        holding.hold(_seconds(length), f"{_user()}, process {os.getppid()},")
+        holding.hold(_seconds(length), f"{_user()}, process {os.getppid()},", what)
     except OSError as refused:
-        raise click.ClickException(f"{holding.folder()}: {refused.strerror}; another user holds it") from None
+        raise click.ClickException(f"{holding.folder()}: {refused.strerror}; another user asked before") from None
     until = time.monotonic() + _LET_GO
-    while (why := is_locked()) is not None:
+    while (why := kept_by()) is not None:
         if time.monotonic() > until:
             click.echo(f"{why}, and has not let go within {_LET_GO:g} s", err=True)
             raise SystemExit(1)

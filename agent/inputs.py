@@ -15,6 +15,7 @@ from ..models.catalog import codes
 from ..models.said import NotChecked, Said
 from ..models.site import Site, read_site
 from ..probes import tools
+from ..probes.child import Children
 from ..probes.entries import Entry, Folder, Refused
 from ..probes.host import Host
 from ..probes.live import Live
@@ -57,13 +58,13 @@ def of(root: str, source: Sequence[str], with_tools: bool = False) -> Input:
     return replace(found, readers=(*found.readers, *tools.SOURCES)) if with_tools else found
 
 
-def live(root: str) -> Input:
+def live(root: str, children: Children | None = None) -> Input:
     """The machine that we run on, or the one whose root is mounted at `root`. Raises BadInput."""
     if root != "/":
         _check_folder(root, "--root")
         if not any(os.path.isdir(os.path.join(root, name)) for name in _ROOT_SIGNS):
             raise BadInput(f"--root {root}: holds neither sys nor proc: mount the host's root there, with both")
-    return Input(Live(root), READERS, here=root == "/")
+    return Input(Live(root, children=children), READERS, here=root == "/")
 
 
 def given(paths: Sequence[str]) -> Input:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ from ..models.assemble import assemble
 from ..models.case import Case
 from ..models.judge import judge
 from ..models.report import Context, Report
-from ..models.said import NotChecked, Observation, Run, Said
+from ..models.said import Flow, NotChecked, Observation, Run, Said
 from ..models.site import Site
 from ..models.standing import Standing, settle
 from ..probes.host import Host
@@ -22,7 +22,7 @@ from ..probes.host import Host
 Source: TypeAlias = Callable[[Host], Iterable[Said]]
 
 _log = logging.getLogger("linkgauge")
-_HOUR = 3600.0
+_MINUTE, _HOUR = 60.0, 3600.0
 _LONGEST = 48 * _HOUR  # a daemon must not grow with its age
 
 
@@ -31,6 +31,7 @@ class Memory:
     """All that a daemon remembers: what each source said last, which findings stand, and earlier observations."""
 
     heard: Mapping[str, tuple[Said, ...]] = field(default_factory=dict)
+    measured: tuple[Said, ...] = ()  # by probes, when they ran last
     standing: Standing = field(default_factory=dict)
     past: tuple[Observation, ...] = ()
     baseline: tuple[Observation, ...] = ()
@@ -126,29 +127,65 @@ def examine(
     return case, report
 
 
-def cycle(host: Host, due: Mapping[str, Source], site: Site, memory: Memory) -> tuple[Memory, Report]:
-    """One round of the daemon: what is not due is remembered, and ages."""
+def cycle(
+    host: Host,
+    due: Mapping[str, Source],
+    site: Site,
+    memory: Memory,
+    probes: Callable[[Report], Iterable[Source]] | None = None,
+) -> tuple[Memory, Report]:
+    """One round of the daemon: what is not due is remembered, and ages.
+
+    `probes` as in `diagnose`, where it is time to measure: what was measured before is forgotten then.
+    """
     fresh = {name: ask(source, host) for name, source in due.items()}
     heard = {**memory.heard, **fresh}
-    now = host.now()
-    said = chain(*heard.values())
-    case = assemble(said, site, now, memory.past, memory.baseline, host.origin, accepted=memory.accepted)
-    standing, shown = settle(memory.standing, judge(case), memory.accepted)
-    past = thin((*memory.past, *chain(*fresh.values())), now)
-    return Memory(heard, standing, past, memory.baseline, memory.accepted), shown
+    measured = () if probes else memory.measured
+
+    def now() -> Report:
+        said = chain(*heard.values(), measured)
+        return judge(
+            assemble(said, site, host.now(), memory.past, memory.baseline, host.origin, accepted=memory.accepted)
+        )
+
+    report = now()
+    for _ in range(2 if probes else 0):
+        assert probes
+        further = [one for probe in probes(report) for one in ask(probe, host)]
+        if not further:
+            break
+        measured = (*measured, *further)
+        report = now()
+    standing, shown = settle(memory.standing, report, memory.accepted)
+    past = thin((*memory.past, *chain(*fresh.values())), host.now())
+    return replace(memory, heard=heard, measured=measured, standing=standing, past=past), shown
 
 
 def thin(said: Iterable[Said], now: float) -> tuple[Observation, ...]:
-    """The observations of the last hour; of the two days before, the first of each thing in each hour."""
-    kept: list[Observation] = []
-    older: set[tuple[object, str, int]] = set()
+    """What rules need of earlier observations: of the last hour the first of each thing in each minute, of the two days
+    before that in each hour; and of a number that stays as it is, the first and the last time.
+
+    A daemon must not grow with its age; and what a clock that was wrong has dated in the future is forgotten.
+    """
+    series: dict[tuple[Flow | str, str], list[Observation]] = {}
     for one in said:
-        if not isinstance(one, Observation) or one.at < now - _LONGEST:
-            continue
-        mark = (one.about, one.quantity, int(one.at // _HOUR))
-        if one.at > now - _HOUR:
+        if isinstance(one, Observation) and now - _LONGEST <= one.at <= now:
+            series.setdefault((one.about, one.quantity), []).append(one)
+    return tuple(one for several in series.values() for one in _thinned(several, now))
+
+
+def _thinned(several: list[Observation], now: float) -> Iterable[Observation]:
+    """Of one thing."""
+    kept: list[Observation] = []
+    for one in sorted(several, key=lambda one: one.at):
+        if kept[1:] and kept[-2].value == kept[-1].value == one.value:
+            kept[-1] = one
+        elif not kept or _span(kept[-1], now) != _span(one, now):
             kept.append(one)
-        elif mark not in older:
-            older.add(mark)
-            kept.append(one)
-    return tuple(kept)
+    return kept
+
+
+def _span(one: Observation, now: float) -> tuple[float, int]:
+    """The minute or the hour that it fell into."""
+    step = _MINUTE if one.at > now - _HOUR else _HOUR
+    return step, int(one.at // step)

@@ -39,6 +39,8 @@ SELDOM: frozenset[Source] = frozenset({
     read_node, read_cpu, read_numa, read_pci, read_gpu_wiring, read_kfd, read_link_modes, read_pci_windows,
     read_pci_config,
 })  # fmt: skip
+# What changes when somebody changes it.
+SLOW: frozenset[Source] = frozenset({read_nvme, read_disks, read_arrays, read_mounts, read_settings, read_services})
 
 # What moves bytes, in the order of its worth: a budget may end before the list does.
 PLANS: Mapping[str, Plan] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -12,6 +13,8 @@ from importlib import import_module
 from ..models.said import Said
 from ..models.said_lines import encode
 from .child import MEASURES
+from .driver_lock import keep
+from .worker import DONE, FAILED, SERVE
 
 _PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 # A tenth of what others get where they want it, and 6 of 7 at disks: without a priority of its own a process has
@@ -42,10 +45,16 @@ CALLS: Mapping[str, str] = {
 
 
 def main() -> None:
-    """Answer one call on standard output, and end: also where a thread of the call still waits for a driver."""
+    """Answer one call on standard output, and end: also where a thread of the call still waits for a driver.
+
+    Or, with `--serve`, one call after the other, until nobody asks any more (worker.py).
+    """
     code = 0
     try:
-        answer(*sys.argv[1:])
+        if sys.argv[1] == SERVE:
+            serve()
+        else:
+            answer(*sys.argv[1:])
     except (Exception, KeyboardInterrupt):
         traceback.print_exc()
         code = 1
@@ -57,21 +66,36 @@ def main() -> None:
     os._exit(code)
 
 
+def serve() -> None:
+    """Calls as JSON lines on standard input; behind the answer to each, a line that says so."""
+    end_with_parent()
+    for line in sys.stdin:
+        try:
+            answer(*json.loads(line))
+        except Exception as bug:
+            traceback.print_exc()
+            print(FAILED.decode(), f"{type(bug).__name__}: {bug}".replace("\n", " "), flush=True)
+        else:
+            print(DONE.decode(), flush=True)
+
+
 def answer(name: str, *args: str) -> None:
     """Print what the call says, as it comes. The modules of the others, which take as long as an answer, stay out."""
     if name in MEASURES:
-        yield_to_all()
+        end_with_parent()
+        os.nice(_NICE)
+    if name.startswith("nvml"):
+        keep()
     call: Callable[..., Iterator[Said]] = getattr(import_module(f".{name}", __package__), CALLS[name])
     for said in call(*args):
         print(encode(said), flush=True)
 
 
-def yield_to_all() -> None:
-    """Processors and disks go to others first; and where the parent dies, this ends: nothing measures unwatched."""
+def end_with_parent() -> None:
+    """Nothing measures unwatched, and no service leaves somebody behind who has the driver open."""
     import ctypes
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    os.nice(_NICE)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from ..models.said_lines import decode
 from .hang import no_answer, stuck
 from .hold import held
 
-_MODULE = f"{__package__}.calls"
+MODULE = f"{__package__}.calls"
 _GIVES = {
     "ethtool": "Net.max_speed",
     "fabric_manager": "Service.version",
@@ -30,13 +30,13 @@ MEASURES = frozenset(
     {"collective", "device_memory", "disk_read", "host_copy", "host_memory", "peer_copy", "port_loopback"}
 )
 _GLANCE = 0.2  # seconds between two looks whether somebody holds the machine
-_TO_END = 1.0  # seconds that a child has to end once it has closed what it writes to
+TO_END = 1.0  # seconds that a child has to end once it has closed what it writes to
 
 
 class Children:
     """The children of one host. One that could not be killed is remembered, so that nothing hangs twice at once."""
 
-    def __init__(self, command: Sequence[str] = (sys.executable, "-m", _MODULE)) -> None:
+    def __init__(self, command: Sequence[str] = (sys.executable, "-m", MODULE)) -> None:
         self._command = command
         self._stuck: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -46,29 +46,41 @@ class Children:
         if before and before.poll() is None:
             yield unanswered(what, stuck(before.pid))
             return
-        path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
         try:
-            # `python -m` takes modules from the current folder first, and that may be anybody's: the child stands in /.
-            # It stays in the group of its parent, whose threads wait for it: Ctrl-C ends both.
-            child = subprocess.Popen(
-                [*self._command, what, *args],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
-                env={**os.environ, "PYTHONPATH": path},
-            )  # fmt: skip
+            child = self.start([what, *args])
         except OSError as error:  # no memory, no process left, the interpreter may not be run
             yield unanswered(what, f"{self._command[0]}: {error.strerror}")
             return
         try:
             yield from _said(child, what, deadline)
         finally:
-            self._end(child, what)
+            self.end(child, what)
 
-    def _end(self, child: subprocess.Popen[bytes], what: str) -> None:
+    def start(
+        self, args: Sequence[str], stdin: int = subprocess.DEVNULL, stderr: int | None = subprocess.PIPE
+    ) -> subprocess.Popen[bytes]:
+        """A child with a pipe for what it says. Raises OSError.
+
+        `python -m` takes modules from the current folder first, and that may be anybody's: the child stands in /. It
+        stays in the group of its parent, whose threads wait for it: Ctrl-C ends both.
+        """
+        path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
+        return subprocess.Popen(
+            [*self._command, *args], stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, cwd="/",
+            env={**os.environ, "PYTHONPATH": path},
+        )  # fmt: skip
+
+    @property
+    def stuck(self) -> int:
+        """How many hang in the kernel, and cannot be ended."""
+        return sum(child.poll() is None for child in self._stuck.values())
+
+    def end(self, child: subprocess.Popen[bytes], what: str) -> None:
         """Kill what still runs. A process that hangs in the kernel does not die; it is left behind and remembered."""
         if child.poll() is None:
             child.kill()
         try:
-            child.wait(timeout=_TO_END)
+            child.wait(timeout=TO_END)
         except subprocess.TimeoutExpired:
             self._stuck[what] = child
         for pipe in (child.stdout, child.stderr):
@@ -102,7 +114,7 @@ def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterato
                     *lines, waiting = (waiting + part).split(b"\n")
                     yield from (_decoded(line, what) for line in lines)
     try:
-        code = child.wait(timeout=_TO_END)
+        code = child.wait(timeout=TO_END)
     except subprocess.TimeoutExpired:
         return  # it has said all; a thread of it hangs in the kernel
     if code:

@@ -1,5 +1,7 @@
 """`linkgauge hold`: for a while nothing is measured on this machine, and what is being measured lets go at once.
 
+`linkgauge release`: nor does anything of ours keep the GPUs' driver open.
+
 A file, because who holds (a prolog, as root) and who measures (a service's own user) may not signal each other. In a
 container it reaches only those who share the folder.
 """
@@ -12,7 +14,7 @@ from contextlib import suppress
 
 # Both are everybody's, and emptied when the machine starts: https://refspecs.linuxfoundation.org/FHS_3.0, /run, /tmp.
 _FOLDERS = ("/run/lock", "/tmp")
-_NAME = "linkgauge.hold"
+HOLD, RELEASE = "hold", "release"
 _LONGEST = 24 * 3600.0  # seconds: a clock that was wrong must not stop measuring for good
 
 
@@ -23,31 +25,40 @@ def folder() -> str:
 
 
 def held() -> str | None:
-    """Why nothing may be measured now, in words; None where nobody holds the machine."""
+    """Why nothing may be measured now, in words; None where nobody holds the machine, or has released its driver."""
+    return asked(HOLD) or asked(RELEASE)
+
+
+def asked(what: str) -> str | None:
+    """Who asked for HOLD or RELEASE, and for how long yet, in words; None where nobody does."""
     try:
-        with open(os.path.join(folder(), _NAME), "rb", opener=_without_waiting) as file:
+        with open(_path(what), "rb", opener=_without_waiting) as file:
             until, _, who = file.read(200).decode("utf-8", "replace").partition(" ")
         left = float(until) - time.time()
     except (OSError, ValueError):
         return None
-    return f"held by {who.strip() or 'somebody'} for another {left:.0f} s" if 0 < left <= _LONGEST else None
+    did = "held" if what == HOLD else "released"
+    return f"{did} by {who.strip() or 'somebody'} for another {left:.0f} s" if 0 < left <= _LONGEST else None
 
 
-def hold(seconds: float, who: str) -> None:
-    """Hold the machine from now on, in the place of an earlier hold. Raises OSError."""
-    path = os.path.join(folder(), _NAME)
-    end()
+def hold(seconds: float, who: str, what: str = HOLD) -> None:
+    """Ask for it from now on, in the place of who asked earlier. Raises OSError."""
+    end(what)
     # Never through a link that somebody has put there, and never into another's file (fs.protected_regular).
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    descriptor = os.open(_path(what), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
     with os.fdopen(descriptor, "w") as file:
         os.fchmod(descriptor, 0o644)
         file.write(f"{time.time() + seconds:.1f} {who}\n")
 
 
-def end() -> None:
-    """Hold it no longer. Raises OSError where another user does."""
+def end(what: str = HOLD) -> None:
+    """Ask for it no longer. Raises OSError where another user does."""
     with suppress(FileNotFoundError):
-        os.unlink(os.path.join(folder(), _NAME))
+        os.unlink(_path(what))
+
+
+def _path(what: str) -> str:
+    return os.path.join(folder(), f"linkgauge.{what}")
 
 
 def _without_waiting(path: str, flags: int) -> int:

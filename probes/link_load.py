@@ -11,14 +11,11 @@ from .host import Host, Unreadable
 from .live import Live
 from .parsers import pcie_speed
 from .pci_links import ADDRESS
+from .port_traffic import COUNTERS
 
 _INTERVAL = 0.1  # seconds between two looks at the counters
 BUSY = 50e6  # bytes per second: more than management traffic, less than any job's
 _SECTOR = 512  # bytes: the unit of block statistics (kernel documentation, block/stat)
-# Units of four bytes (InfiniBand Architecture Specification 1, 16.1.3.5); the efa driver has bytes.
-_PORT_COUNTERS = {
-    "counters/port_xmit_data": 4, "counters/port_rcv_data": 4, "hw_counters/tx_bytes": 1, "hw_counters/rx_bytes": 1
-}  # fmt: skip
 DEADLINE = 5.0  # seconds, with the start of a process on a busy machine
 
 
@@ -89,7 +86,7 @@ def _rdma_bytes(host: Host, folder: str) -> int:
     """Of all ports; an EFA counts in its own way."""
     whole = 0
     for port in host.list(f"{folder}/ports"):
-        for name, unit in _PORT_COUNTERS.items():
+        for name, unit in COUNTERS.items():
             whole += unit * int(host.read(f"{folder}/ports/{port}/{name}") or 0)
     return whole
 

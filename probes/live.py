@@ -19,9 +19,9 @@ _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
 class Live:
     """The machine under `root`, or a folder of dumps. Symbolic links never lead out of it."""
 
-    def __init__(self, root: str = "/", origin: Origin = "live") -> None:
+    def __init__(self, root: str = "/", origin: Origin = "live", children: Children | None = None) -> None:
         self.root, self.origin = root, origin
-        self._children = Children()
+        self._children = children or Children()
         self._follow = lru_cache(maxsize=None)(self._follow_one)
 
     def read(self, path: str) -> str | None:

@@ -1,0 +1,163 @@
+"""The service: a look every few seconds, a page of it for Prometheus, and nothing in anyone's way."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from ..exporters.sample import Round
+from ..models.report import Report
+from ..models.said import Observation, Run, Said
+from ..models.site import Site
+from ..probes.host import Host, Unreadable
+from . import kept
+from .budget import budget_of
+from .config import Config, seconds
+from .measuring import Course, Wish
+from .pages import Pages
+from .pipeline import Memory, Source, cycle
+from .schedule import Intervals, Turn, due, turned
+from .sources import READERS
+
+_SIGNS = ("sys/bus/pci/devices", "sys/class/infiniband", "sys/class/net", "sys/class/nvme")  # where devices come and go
+_SAVED = 300.0  # seconds from one time that all is kept to the next, while nothing changes
+_STALE = 2  # schedules after which what was observed is told no more
+_log = logging.getLogger("linkgauge")
+
+
+@dataclass
+class Daemon:
+    """What a service knows between two cycles. `pause` is called between sources, so that no burst is long."""
+
+    host: Host
+    config: Config
+    site: Site
+    pages: Pages
+    folder: str  # of its state
+    memory: Memory = field(default_factory=Memory)
+    monotonic: Callable[[], float] = time.monotonic
+    pause: Callable[[], None] = lambda: None
+    stuck: Callable[[], int] = lambda: 0
+    traffic: Callable[[], Iterable[Observation]] = tuple  # what jobs sent since it was called last
+    chance: random.Random = field(default_factory=random.Random)
+    turns: dict[str, Turn] = field(default_factory=dict)
+    moved: Counter[str] = field(default_factory=Counter)
+    report: Report | None = None
+    busy: bool = False
+    _signs: tuple[object, ...] = ()
+    _probe_at: float | None = None
+    _saved_at: float | None = None
+
+    def cycle(self) -> Report:
+        """Ask what is due, judge, show."""
+        began, at = self.monotonic(), self.host.now()
+        signs = self._seen()
+        asked = due(READERS, self.turns, self._intervals(), began, changed=bool(self._signs) and signs != self._signs)
+        self._signs = signs
+        course = self._course(began)
+        sources: dict[str, Source] = {name: self._paced(source) for name, source in asked.items()}
+        sources["traffic"] = lambda host: iter(self.traffic())
+        self._forget_rates(at)
+        self.memory, report = cycle(self.host, sources, self.site, self.memory, course.probes if course else None)
+        fresh = {name: self.memory.heard[name] for name in asked}
+        self.turns = turned(self.turns, fresh, began)
+        self._count(*fresh.values(), self.memory.measured if course else ())
+        self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
+        self._tell(report)
+        self.pages.put(report, self._round(at, began))
+        self._keep(report)
+        self.report = report
+        return report
+
+    @property
+    def every(self) -> float:
+        """Seconds from one cycle to the next, at present."""
+        return seconds(self.config.cycle_busy if self.busy else self.config.cycle)
+
+    def save(self) -> None:
+        """Keep what a restart should not forget."""
+        kept.save(self.folder, self.memory, self.host.now())
+        self._saved_at = self.monotonic()
+
+    def _intervals(self) -> Intervals:
+        return Intervals(self.every, seconds(self.config.slow), seconds(self.config.discovery))
+
+    def _seen(self) -> tuple[object, ...]:
+        """The names of devices: where they are others than before, something was plugged, bound or lost."""
+
+        def names(path: str) -> tuple[str, ...]:
+            with suppress(Unreadable):
+                return tuple(self.host.list(path))
+            return ()
+
+        return tuple(map(names, _SIGNS))
+
+    def _paced(self, source: Source) -> Source:
+        def paced(host: Host) -> Iterator[Said]:
+            yield from source(host)
+            self.pause()
+
+        paced.__name__ = getattr(source, "__name__", "source")
+        return paced
+
+    def _course(self, now: float) -> Course | None:
+        """The measuring that is due; none where the configuration wants none. The first comes within one schedule."""
+        probing = self.config.probes
+        if probing.every is None:
+            self._probe_at = None
+            return None
+        if self._probe_at is None:
+            self._probe_at = now + self.chance.uniform(0, seconds(probing.every))
+        if now < self._probe_at:
+            return None
+        self._probe_at = now + seconds(probing.every) + self.chance.uniform(0, seconds(probing.jitter))
+        budget = budget_of(probing.budget, probing.level) if probing.budget else None
+        wish = Wish(effort=probing.level, budget=budget, only=frozenset(probing.only), skip=frozenset(probing.skip))
+        return Course(wish, self.host)
+
+    def _forget_rates(self, at: float) -> None:
+        """What was measured too long ago says nothing of today."""
+        lasts = self._rates_last()
+        runs = [one.at for one in self.memory.measured if isinstance(one, Run)]
+        if lasts is None or (runs and max(runs) < at - lasts):
+            self.memory = replace(self.memory, measured=())
+
+    def _rates_last(self) -> float | None:
+        every = self.config.probes.every
+        return _STALE * seconds(every) if every else None
+
+    def _round(self, at: float, began: float) -> Round:
+        return Round(
+            ended=self.host.now(), seconds=self.monotonic() - began, every=self.every, stuck=self.stuck(),
+            moved=dict(self.moved), rates_last=self._rates_last(), counts_last=_STALE * seconds(self.config.slow),
+        )  # fmt: skip
+
+    def _count(self, *heard: Iterable[Said]) -> None:
+        self.moved.update({one.name: one.bytes for said in heard for one in said if isinstance(one, Run) and one.bytes})
+
+    def _tell(self, report: Report) -> None:
+        """What is new, and what is gone, in the log."""
+        before, now = _grave(self.report), _grave(report)
+        for key, text in now.items():
+            if key not in before:
+                _log.warning("%s %s: %s", *key, text)
+        for key in before.keys() - now.keys():
+            _log.info("%s %s: gone", *key)
+        if self.report is None or self.report.verdict != report.verdict:
+            _log.info("the node is %s", report.verdict)
+
+    def _keep(self, report: Report) -> None:
+        """At once where findings have changed, else now and then."""
+        late = self._saved_at is None or self.monotonic() - self._saved_at >= _SAVED
+        if late or _grave(self.report).keys() != _grave(report).keys():
+            self.save()
+
+
+def _grave(report: Report | None) -> Mapping[tuple[str, str], str]:
+    findings = report.findings if report else ()
+    return {(one.code, one.subject): one.message for one in findings if one.severity != "info" and not one.silenced}

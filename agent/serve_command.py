@@ -1,0 +1,36 @@
+"""`linkgauge serve`: the service."""
+
+from __future__ import annotations
+
+import click
+
+from .terminal import clear_errors
+
+
+@click.command(short_help="Look again and again, and tell Prometheus.")
+@click.option("--listen", metavar="HOST:PORT", help="Where to answer.  [default: 127.0.0.1:9841]")
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(),
+    help="How often to look and what to measure (TOML).  [default: /etc/linkgauge/linkgauge.toml]",
+)
+@click.option(
+    "--state-dir",
+    metavar="DIR",
+    type=click.Path(),
+    help="What a restart must not forget.  [default: /var/lib/linkgauge]",
+)
+@click.option(
+    "--root", metavar="DIR", type=click.Path(), default="/", help="Read the host whose root is mounted at DIR."
+)
+def serve(listen: str | None, config: str | None, state_dir: str | None, root: str) -> None:
+    """Look at this node every 15 seconds (every minute while a job runs), and answer Prometheus.
+
+    Nothing is measured unless the configuration says when. SIGHUP reads all files again, SIGTERM ends it.
+    """
+    with clear_errors():
+        from .serving import Told
+        from .serving import serve as serving
+
+        serving(Told(listen=listen, config=config, state_dir=state_dir, root=root))

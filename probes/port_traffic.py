@@ -1,0 +1,74 @@
+"""How much jobs send through the ports of NICs: the most bytes that pass in one direction in any second.
+
+Read from counters that cost nothing to read; nothing is moved for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from ..models.said import Evidence, Observation
+from .host import Host, Unreadable
+from .rdma import DEVICES
+
+# Units of four bytes (InfiniBand Architecture Specification 1, 16.1.3.5); the efa driver has bytes.
+COUNTERS: Mapping[str, int] = {
+    "counters/port_xmit_data": 4, "counters/port_rcv_data": 4, "hw_counters/tx_bytes": 1, "hw_counters/rx_bytes": 1
+}  # fmt: skip
+_LONGEST = 3.0  # seconds between two looks: over more, a second that was full is not seen
+_LEAST = 50e6  # bytes per second: more than management traffic, less than any job's
+
+
+class PortTraffic:
+    """Looks again and again; between two asks it remembers the highest rate of each port."""
+
+    def __init__(self, host: Host, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._host, self._monotonic = host, monotonic
+        self._files: list[tuple[str, str, int]] = []
+        self._before: tuple[float, Mapping[str, int]] = (0.0, {})
+        self._peaks: dict[str, tuple[float, str]] = {}
+
+    def look(self) -> None:
+        """Once a second while a job runs."""
+        self._files = self._files or list(self._found())
+        now, counts = self._monotonic(), dict(self._counts())
+        then, before = self._before
+        self._before = now, counts
+        span = now - then
+        if not 0 < span <= _LONGEST:
+            return
+        for port, path, _ in self._files:
+            rate = (counts[path] - before[path]) / span if path in counts and path in before else 0.0
+            if rate > max(self._peaks.get(port, (0.0, ""))[0], _LEAST):
+                self._peaks[port] = rate, path
+
+    def peaks(self) -> Iterator[Observation]:
+        """The highest rate of each port since this was asked last."""
+        peaks, self._peaks, self._files = self._peaks, {}, []  # ports come and go
+        for port, (rate, path) in peaks.items():
+            yield Observation(
+                about=port, quantity="port_traffic", unit="bytes_per_second", value=rate, at=self._host.now(),
+                busy=True, evidence=Evidence(path, f"{rate / 1e9:.2f} GB/s in one second of a job's traffic"),
+            )  # fmt: skip
+
+    def _found(self) -> Iterator[tuple[str, str, int]]:
+        for device in self._list(DEVICES):
+            for port in self._list(f"{DEVICES}/{device}/ports"):
+                folder = f"{DEVICES}/{device}/ports/{port}"
+                yield from ((f"{device}/{port}", f"{folder}/{name}", unit) for name, unit in COUNTERS.items())
+
+    def _counts(self) -> Iterator[tuple[str, int]]:
+        for _, path, unit in self._files:
+            try:
+                text = self._host.read(path)
+                if text:
+                    yield path, int(text) * unit
+            except (Unreadable, ValueError):
+                continue
+
+    def _list(self, path: str) -> list[str]:
+        try:
+            return self._host.list(path)
+        except Unreadable:
+            return []

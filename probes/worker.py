@@ -1,0 +1,131 @@
+"""A child that answers one call after the other: a service does not start an interpreter for every question.
+
+NVIDIA's driver has one of its own. So no process of a service has the driver open but that one, which `linkgauge
+release` ends, and a driver that hangs keeps nobody waiting but who asks for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from ..models.said import NotChecked, Said
+from ..models.said_lines import decode
+from .child import MEASURES, MODULE, TO_END, Children, unanswered
+from .hang import no_answer, stuck
+from .hold import RELEASE, asked
+
+SERVE = "--serve"
+DONE, FAILED = b".", b"!"  # the last line of an answer; no line of said_lines.py begins so
+_DRIVER = "nvml"
+
+
+class Workers(Children):
+    """The children of one host, of which two stay. What measures still has one of its own, which it ends with."""
+
+    def __init__(self, command: Sequence[str] = (sys.executable, "-m", MODULE)) -> None:
+        super().__init__(command)
+        self._serving: dict[str, subprocess.Popen[bytes]] = {}
+
+    def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Said]:
+        """What the worker says within `deadline` seconds; if it hangs, that too, and it is killed."""
+        if what in MEASURES:
+            yield from super().ask(what, args, deadline)
+            return
+        group = _DRIVER if what.startswith(_DRIVER) else "others"
+        why = self._barred(group)
+        if why:
+            yield unanswered(what, why)
+            return
+        try:
+            worker = self._worker(group)
+            assert worker.stdin
+            worker.stdin.write(json.dumps([what, *args]).encode() + b"\n")
+            worker.stdin.flush()
+        except OSError as error:
+            self._drop(group)
+            yield unanswered(what, f"its process ended: {error.strerror}")
+            return
+        whole = False
+        try:
+            for said in _answer(worker, what, deadline):
+                whole = said is None
+                if said is not None:
+                    yield said
+        finally:
+            if not whole:  # it hangs or has ended; or whoever asked does not listen any more
+                self._drop(group)
+
+    def release(self) -> str | None:
+        """Close the driver where somebody asks for that; who, in words."""
+        who = asked(RELEASE)
+        if who:
+            self._drop(_DRIVER)
+        return who
+
+    def close(self) -> None:
+        """End all of them."""
+        for group in list(self._serving):
+            self._drop(group)
+
+    def _barred(self, group: str) -> str | None:
+        if group == _DRIVER and (who := self.release()):
+            return f"the driver is {who}"
+        before = self._stuck.get(group)
+        return stuck(before.pid) if before and before.poll() is None else None
+
+    def _worker(self, group: str) -> subprocess.Popen[bytes]:
+        worker = self._serving.get(group)
+        if worker is None or worker.poll() is not None:
+            self._drop(group)
+            self._serving[group] = worker = self.start([SERVE, group], stdin=subprocess.PIPE, stderr=None)
+        return worker
+
+    def _drop(self, group: str) -> None:
+        if worker := self._serving.pop(group, None):
+            with suppress(OSError):  # a pipe that nobody reads has still something to be written
+                assert worker.stdin
+                worker.stdin.close()
+            self.end(worker, group)
+
+
+def _answer(worker: subprocess.Popen[bytes], what: str, deadline: float) -> Iterator[Said | None]:
+    """What it says; None at the end where the answer is whole."""
+    until, waiting = time.monotonic() + deadline, b""
+    assert worker.stdout
+    with selectors.DefaultSelector() as ready:
+        ready.register(worker.stdout, selectors.EVENT_READ)
+        while True:
+            left = until - time.monotonic()
+            if left <= 0 or not ready.select(left):
+                yield unanswered(what, no_answer(deadline))
+                return
+            part = os.read(worker.stdout.fileno(), 1 << 16)
+            *lines, waiting = (waiting + part).split(b"\n")
+            for line in lines:
+                if line[:1] == FAILED:
+                    yield unanswered(what, line[1:].decode("utf-8", "replace").strip() or "it failed")
+                if line[:1] in (FAILED, DONE):
+                    yield None
+                    return
+                yield _decoded(line, what)
+            if not part:
+                try:
+                    code: int | str = worker.wait(TO_END)
+                except subprocess.TimeoutExpired:
+                    code = "nobody knows what"
+                yield unanswered(what, f"its process ended with {code}")
+                return
+
+
+def _decoded(line: bytes, what: str) -> Said | NotChecked:
+    try:
+        return decode(line)
+    except ValueError as wrong:
+        return unanswered(what, f"an answer that makes no sense: {wrong}")
