@@ -41,6 +41,11 @@ def told(report: Report, round: Round | None = None, detail: str = "") -> dict[t
     return named
 
 
+def lines(report: Report) -> str:
+    """A page, with numbers as prometheus_client 0.26 has them: before, exponents had a zero in front."""
+    return re.sub(r"e\+0([1-9]\d)$", r"e+\1", page(report).decode(), flags=re.MULTILINE)
+
+
 def flow(*ends: str, op: str = "copy", via: str = "", reached: float = 0.9) -> Level:
     expected = Expectation(basis="capability", low=0.9e10, typical=1e10, high=1.1e10, source="x")
     at = "2026-11-21T02:59:00Z"
@@ -67,12 +72,12 @@ def measured(report: Report) -> Report:
 @pytest.mark.parametrize("name", NAMES)
 def test_whole_pages(name: str, golden: Callable[[Path, str], None]) -> None:
     report = steady(report_of(node(name)))
-    text = re.sub(r'python="[^"]*",version="[^"]*"', 'python="",version=""', page(report).decode())
+    text = re.sub(r'python="[^"]*",version="[^"]*"', 'python="",version=""', lines(report))
     golden(GOLDEN / f"metrics_{name}.txt", text)
 
 
 def test_a_broken_node(golden: Callable[[Path, str], None]) -> None:
-    before, after = (page(steady(report_of(node("hgx-h100", text)))).decode().splitlines() for text in ("", BROKEN))
+    before, after = (lines(steady(report_of(node("hgx-h100", text)))).splitlines() for text in ("", BROKEN))
     changed = [f"- {line}" for line in before if line not in after] + [
         f"+ {line}" for line in after if line not in before
     ]
