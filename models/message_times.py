@@ -13,11 +13,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeAlias
 
 from . import levels as over
 from .collective_ways import Way, Ways
 from .levels import Level
 
+Points: TypeAlias = tuple[tuple[float, float], ...]
 FEWEST_SWITCHED = 5  # GPUs with which NCCL reduces arrays in the switches of a node (links.toml: five H200)
 
 
@@ -30,7 +32,7 @@ class Pace:
     power: float = 1.0
     latency: float = 0.0
     held: str = ""  # the level that holds long messages
-    measured: tuple[tuple[float, float], ...] = ()  # sizes and seconds, which stand for all of the above
+    measured: Points = ()  # sizes, and what messages took that were measured, over what all of the above says
 
 
 STILL = Pace(0.0)  # of one GPU
@@ -38,23 +40,22 @@ STILL = Pace(0.0)  # of one GPU
 
 def seconds(pace: Pace, size: float) -> float:
     """Of an array of `size` bytes, counted as in collectives.py."""
-    if pace.measured:
-        return _between(pace.measured, size)
     ideal = pace.per_byte * size
     if ideal <= 0:
         return 0.0
     begun: float = pace.startup**pace.power * ideal ** (1 - pace.power)
-    return max(pace.latency, ideal + begun)
+    predicted = max(pace.latency, ideal + begun)
+    return predicted * _ratio(pace.measured, size) if pace.measured else predicted
 
 
-def _between(points: Sequence[tuple[float, float]], size: float) -> float:
-    """On the line through two measured points, both axes logarithmic; at the last rate beyond the last."""
+def _ratio(points: Points, size: float) -> float:
+    """Between two measured sizes on the line over the logarithm of the size; beyond them that of the nearest."""
     if size <= points[0][0]:
         return points[0][1]
-    for (small, short), (large, long) in pairwise(points):
+    for (small, one), (large, other) in pairwise(points):
         if size <= large:
-            return short * math.exp(math.log(size / small) * math.log(long / short) / math.log(large / small))
-    return points[-1][1] * size / points[-1][0]
+            return one + (other - one) * math.log(size / small) / math.log(large / small)
+    return points[-1][1]
 
 
 def pace_of(op: str, group: Sequence[Level], ways: Ways, inside: str, switched: bool = False) -> Pace:
@@ -89,9 +90,12 @@ def _in_node(one: Level, ways: Ways, passes: int, switched: bool) -> Pace:
 
 
 def _beyond(far: Sequence[Level], way: Way, passes: int) -> Pace:
-    hops = passes * math.ceil(math.log2(over.ranks_of(far)))
+    """Small AllReduces go up a tree and down, AllGathers and ReduceScatters round a ring (NCCL src/graph/tuning.cc)."""
+    ranks = over.ranks_of(far)
+    hops = passes * math.ceil(math.log2(ranks))
+    deep = hops if passes == 2 else ranks - 1
     per_byte = passes * over.all_gather(1.0, far) / way.share
-    return Pace(per_byte, hops * way.startup, way.power, hops * way.latency, over.slowest(far).name)
+    return Pace(per_byte, hops * way.startup, way.power, deep * way.latency, over.slowest(far).name)
 
 
 def _together(parts: Sequence[Pace]) -> Pace:
