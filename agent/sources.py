@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..models.report import Report
-from ..probes import device_memory, disk_read, host_copy, host_memory, peer_copy, port_loopback
+from ..probes import collective, device_memory, disk_read, host_copy, host_memory, peer_copy, port_loopback
 from ..probes.arrays import read_arrays
 from ..probes.cpu import read_cpu
 from ..probes.disks import read_disks
@@ -50,6 +50,7 @@ PLANS: Mapping[str, Plan] = {
     "device_memory": device_memory.plan,
     "port_loopback": port_loopback.plan,
     "disk_read": disk_read.plan,
+    "collective": collective.plan,
 }
 
 

@@ -106,8 +106,12 @@ def _is_about(case: Case, rate: Rate, flow: Flow) -> bool:
 
 
 def _by_capability(case: Case, flow: Flow) -> Iterator[Expectation]:
-    """What good machines reach over the links that the flow takes. Of collectives their machine type tells more."""
-    if flow.op in COLLECTIVES:
+    """What good machines reach over the links that the flow takes.
+
+    Of collectives where it is known which GPUs take part, and how long their messages are; else, and beside that, their
+    machine type tells more.
+    """
+    if flow.op in COLLECTIVES and (flow.size is None or not all(map(case.topology.find, flow.ends))):
         return
     reached = predict(case.topology, together(flow)).get(flow)
     if reached:

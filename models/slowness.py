@@ -76,15 +76,19 @@ def shared(case: Case, blamed: Blame, slow: Sequence[Slow], levels: Sequence[Lev
     )
     worst = min(slow, key=lambda one: one.observed / one.expected)
     share = min(1.0, observed / expected)  # a link that is slow reaches as much less of what it is rated at
-    links = _links(case, suspect)
-    fit = " or ".join(_named(case, other) for other in blamed.others[:3])
+    ends = {one.level.flow.subject for one in slow}
+    # Of one collective over several sizes each rank is suspected as much as the others: then it is about all of them.
+    whole = ends.pop() if blamed.others and len(ends) == 1 and len(slow[0].level.ends) > 2 else None
+    links = () if whole else _links(case, suspect)
+    fit = " or ".join(_named(case, other) for other in blamed.others[:3] if not whole)
+    what = whole or _named(case, suspect)
     return Finding(
         code=code,
         kind="measurement",
         severity=_severity(slow) if code == "bandwidth-low" else "warning",
         confidence="possible" if blamed.others else "likely",
-        subject=_subject(case, suspect, links),
-        message=f"{len(slow)} flows that have {_named(case, suspect)} in common reach {as_gigabytes(observed)} "
+        subject=whole or _subject(case, suspect, links),
+        message=f"{len(slow)} flows that have {what} in common reach {as_gigabytes(observed)} "
         f"where {as_gigabytes(expected)} is expected; nothing {_where(suspect)} was faster",
         expected=expected,
         observed=observed,

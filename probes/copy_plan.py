@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..models.report import Report
 from ..models.routes import rated, routes
+from ..models.said import Flow
 from ..models.shares import fill
 from ..models.topology import Device, Topology
 from ..models.ways import legs
@@ -56,16 +57,16 @@ def probe_of(
     gpus = {end: known[end].id for end in ends if end in known}
     request = CopyRequest(effort=wanted.effort, gpus=gpus, runs=tuple(runs), owned=wanted.owned)
     seconds = starting(len(gpus)) + len(runs) * (pace.whole + _BESIDE)
-    moved = sum(_rate(topology, run) for run in runs) * pace.whole
+    moved = sum(rate_of(topology, flows(run)) for run in runs) * pace.whole
     return Probe(
         name=name, args=request.args, kinds=kinds, seconds=round(seconds, 2), bytes=int(moved),
         deadline=OPENING + 4 * seconds,
     )  # fmt: skip
 
 
-def _rate(topology: Topology, run: Run) -> float:
-    """Bytes per second of all copies of a run at the rated speed of their links."""
-    taken = {flow: legs(topology, flow) for flow in flows(run)}
+def rate_of(topology: Topology, run: Iterable[Flow]) -> float:
+    """Bytes per second of all flows of a run, together, at the rated speed of their links."""
+    taken = {flow: legs(topology, flow) for flow in run}
     found = fill(taken, rated)
     each = [found[flow].rate if flow in found else _UNKNOWN for flow in taken]
     return sum(rate if rate < float("inf") else _UNKNOWN for rate in each)

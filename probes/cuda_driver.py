@@ -55,6 +55,10 @@ class Cuda:
             raise Refused(f"cu{name}: {code.name}", code=code.value)
         return values[0] if len(values) == 1 else tuple(values)
 
+    def seconds(self, begin: Any, end: Any) -> float:
+        """Between two marks of one GPU that were passed. Raises Refused."""
+        return float(self.ask("EventElapsedTime", begin, end)) / 1e3
+
     def pinned(self, address: int, size: int) -> None:
         """Lock memory of the host in its place, for the copy engines of all GPUs. Raises Refused."""
         self.ask("MemHostRegister", address, size, _PORTABLE)
@@ -161,7 +165,7 @@ class Stream:
     _AHEAD = 3
 
     def __init__(self, device: Device, handle: Any) -> None:
-        self._device, self._cuda, self._handle = device, device.cuda, handle
+        self._device, self._cuda, self.handle = device, device.cuda, handle
         self._begin, *marks = (device.event() for _ in range(1 + self._AHEAD))
         self._unused, self._waiting = deque(marks), deque[Any]()
         self.copies, self.seconds = 0, 0.0  # that have ended, and when the last of them did
@@ -179,7 +183,7 @@ class Stream:
         while self._waiting and self._passed(self._waiting[0]):
             mark = self._waiting.popleft()
             self.copies += 1
-            self.seconds = self.cuda_seconds(self._begin, mark)
+            self.seconds = self._cuda.seconds(self._begin, mark)
             self._unused.append(mark)
         if self._unused:
             self._device.use()
@@ -191,7 +195,7 @@ class Stream:
 
     def end(self) -> None:
         """Wait for what is queued, which does not count. Raises Refused."""
-        self._cuda.ask("StreamSynchronize", self._handle)
+        self._cuda.ask("StreamSynchronize", self.handle)
         self._unused += self._waiting
         self._waiting.clear()
 
@@ -208,17 +212,13 @@ class Stream:
             self._copy(target, source, size)
         self._mark(last)
         self.end()
-        return self.cuda_seconds(self._begin, last) / count
-
-    def cuda_seconds(self, begin: Any, end: Any) -> float:
-        """Between two marks that were passed."""
-        return float(self._cuda.ask("EventElapsedTime", begin, end)) / 1e3
+        return self._cuda.seconds(self._begin, last) / count
 
     def _copy(self, target: int, source: int, size: int) -> None:
-        self._cuda.ask("MemcpyAsync", target, source, size, self._handle)
+        self._cuda.ask("MemcpyAsync", target, source, size, self.handle)
 
     def _mark(self, event: Any) -> None:
-        self._cuda.ask("EventRecord", event, self._handle)
+        self._cuda.ask("EventRecord", event, self.handle)
 
     def _passed(self, event: Any) -> bool:
         try:

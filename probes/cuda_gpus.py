@@ -47,7 +47,7 @@ def opened(cuda: Cuda, request: CopyRequest, what: str) -> tuple[dict[str, Devic
 
 def _open(cuda: Cuda, name: str, address: str, owned: bool) -> Device:
     device = Device(cuda, name, address)
-    _check(device, address, owned)
+    check(address, owned, device.reserved)
     try:
         device.open()
     except Refused as refusal:
@@ -62,9 +62,9 @@ def fitting(free: int, size: int, buffers: int, least: int) -> int | None:
     return size if size >= least else None
 
 
-def _check(device: Device, address: str, owned: bool) -> None:
-    """Raises Refused where no context may be made on it. Nothing is made on it to see that."""
-    mode, mig = device.reserved, False
+def check(address: str, owned: bool, mode: str | None = None) -> None:
+    """Raises Refused where no context may be made on a GPU; `mode` is its compute mode where NVML does not say it."""
+    mig = False
     with suppress(ImportError, ValueError, NvmlRefused):  # GPUs before Ampere have no MIG; CUDA says the mode as well
         library = Library()
         library.ask("Init")

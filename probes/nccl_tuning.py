@@ -1,0 +1,41 @@
+"""What a run of NCCL gave, and which algorithm it chose for messages of a size, of its log.
+
+Until 2.22 it writes "33554432 Bytes -> Algo 1 proto 2 time 170.4", since then "AllReduce: 33554432 Bytes -> Algo RING
+proto SIMPLE channel{Lo..Hi}={0..23}" (NVIDIA/nccl, src/enqueue.cc).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+LOG: Mapping[str, str] = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "TUNING"}
+TIMES = 20  # of each size
+_CHOSEN = re.compile(r"NCCL INFO (?:AllReduce: )?(\d{1,15}) Bytes -> Algo (\w{1,20}) proto (\w{1,20})")
+# NCCL_ALGO_..., in the order of their numbers (src/include/nccl_common.h); NCCL_PROTO_...
+_ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT")
+_PROTOCOLS = ("LL", "LL128", "SIMPLE")
+
+
+@dataclass(frozen=True, slots=True)
+class NcclRun:
+    """Bus bandwidth in bytes per second by the size of the message, and the address of each rank's GPU."""
+
+    source: str  # what was run
+    rates: Mapping[int, float]
+    gpus: Sequence[str | None]
+    log: str
+
+
+def algorithms(log: str) -> Mapping[int, str]:
+    """ "RING SIMPLE" or "NVLS SIMPLE" by the size of an AllReduce in bytes, as NCCL chose last."""
+    return {
+        int(found[1]): f"{_word(found[2], _ALGORITHMS)} {_word(found[3], _PROTOCOLS)}"
+        for found in _CHOSEN.finditer(log)
+    }
+
+
+def _word(said: str, words: Sequence[str]) -> str:
+    """Of a number its word; else what was said, which some releases write in small letters."""
+    return words[int(said)] if said.isdecimal() and int(said) < len(words) else said.upper()
