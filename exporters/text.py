@@ -12,6 +12,7 @@ from ..models.catalog import codes
 from ..models.report import SEVERITIES, Finding, Report
 from ..models.said import Evidence
 from ..models.units import as_bytes, as_gigabytes, as_megahertz, as_transfers
+from .measured import measured
 from .not_checked import gaps
 from .terminal import Paint, hanging, painter, safe, short, wrap
 from .words import counted, device_counts, listed
@@ -33,7 +34,10 @@ Say: TypeAlias = Callable[[Finding], Iterable[str]]
 def as_text(report: Report, colour: bool) -> str:
     """The report for people. Nothing from outside can move the cursor; `colour` puts in escape sequences of ours."""
     paint = painter(colour)
-    sections = (_head(report, paint), *_blocks(report.findings, paint), _gaps(report, paint), _looked_at(report))
+    sections = (
+        _head(report, paint), *_blocks(report.findings, paint), measured(report, paint), _gaps(report, paint),
+        _looked_at(report),
+    )  # fmt: skip
     return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
 
 
