@@ -218,9 +218,10 @@ def _why(refused: OSError, port: str) -> str:
 
 def _is_here(address: str | None) -> bool:
     try:
-        return ip_address((address or "").partition("%")[0]).is_loopback
+        told = ip_address((address or "").partition("%")[0])
     except ValueError:
         return False
+    return (getattr(told, "ipv4_mapped", None) or told).is_loopback  # "::ffff:127.0.0.1", where it listens for both
 
 
 def _names(request: HTTPServerRequest) -> set[str]:

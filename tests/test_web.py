@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -171,11 +172,16 @@ def test_a_port_that_is_taken() -> None:
     )
 
 
-def test_all_addresses() -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_all_addresses(host: str) -> None:
+    if host == "::1" and not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 here")
+
+    class Here(NamedTuple):
+        address: tuple[str, int]
+
     with serving(":0", pages_of()) as server:
-        port = server.address[1]
-        with socket.create_connection(("127.0.0.1", port), 30):
-            pass
+        assert get(Here((host, server.address[1])), "/report").status == 200
 
 
 def test_the_port_is_free_afterwards() -> None:
