@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import FrameType
 
+from ..probes.careful import Careful
 from ..probes.port_traffic import PortTraffic
 from ..probes.worker import Workers
 from . import inputs, kept, logs, state
@@ -45,7 +46,7 @@ def serve(told: Told) -> None:
     config = read_config(told.config)
     site = inputs.site(config.site)
     workers = Workers()
-    host = inputs.live(told.root, workers).host
+    host = Careful(inputs.live(told.root, workers).host)
     logs.begin(config.log, config.log_format)
     pages = Pages(site.labels, config.detail, seconds(config.cycle))
     folder = state.folder_of(told.root, told.state_dir)
@@ -58,7 +59,7 @@ def serve(told: Told) -> None:
     with serving(told.listen or config.listen, pages, config.web) as server:
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
         try:
-            _run(daemon, told, server, workers, traffic)
+            _run(daemon, host, told, server, workers, traffic)
         except _Stop:
             _log.info("ended")
         finally:
@@ -73,11 +74,14 @@ def _memory(told: Told, folder: str, now: float) -> Memory:
     return kept.load(folder, Memory(baseline=accepted.baseline, accepted=accepted.at), now)
 
 
-def _run(daemon: Daemon, told: Told, server: Server, workers: Workers, traffic: PortTraffic) -> None:
+def _run(
+    daemon: Daemon, host: Careful, told: Told, server: Server, workers: Workers, traffic: PortTraffic
+) -> None:  # fmt: skip
     reload = _signals()
     while True:
         begun = time.monotonic()
         report = daemon.cycle()
+        host.look()
         notify(f"READY=1\nWATCHDOG=1\nSTATUS={report.verdict}, {len(report.findings)} findings")
         _write_textfile(daemon)
         while (left := begun + daemon.every - time.monotonic()) > 0:
