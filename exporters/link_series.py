@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..models.report import Level, Report, Seen
-from ..models.topology import FORWARDS, Link, Topology
+from ..models.topology import FORWARDS, INSIDE, Link, Topology
 from ..models.units import from_utc
 from .sample import Round, Sample
 
@@ -94,8 +94,9 @@ def bundles(topology: Topology) -> Mapping[tuple[str, str], list[Link]]:
 
 
 def _is_inside(topology: Topology, link: Link) -> bool:
-    """A hop between ports: what ends at a device matters to somebody by name."""
-    return link.kind == "pcie" and topology.kind(link.b) in FORWARDS
+    """A hop between ports of the machine, or a part of a device: what ends at a device matters to somebody by name."""
+    between = link.kind == "pcie" and topology.kind(link.b) in FORWARDS
+    return between or (link.kind in INSIDE and link.kind != "port")
 
 
 def _end(link: Link) -> str:

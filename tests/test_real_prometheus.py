@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,9 +12,10 @@ from typing import NamedTuple
 import pytest
 from nodes import node, report_of
 from prometheus_client.parser import text_string_to_metric_families as parse
-from prometheus_server import Prometheus, prometheus, text_server
+from prometheus_server import Prometheus, free_port, prometheus, text_server
 from test_nodes import BROKEN
 from test_prometheus import measured
+from trees import write
 from web_clients import AT, Clock
 
 from linkgauge.agent.pages import Pages
@@ -82,6 +84,30 @@ def test_ports_are_joined_with_node_exporter(scene: Scene) -> None:
     join = "node_network_receive_bytes_total * on(device) group_left(subject) linkgauge_device_info"
     found = scene.server.wait(f"sum by (subject) ({join}{{class='netdev'}})")
     assert found == {f"subject={name}": 5 for name in ("eth0", "eth1", "ib3")}
+
+
+@pytest.mark.skipif(not shutil.which("prometheus-node-exporter"), reason="prometheus-node-exporter is not installed")
+def test_a_real_node_exporter_has_the_same_rates(tmp_path: Path) -> None:
+    """It reads the tree of the recorded node as we do, and spells its ports as we do."""
+    write(tmp_path, node("hgx-h100").entries)
+    pages, port = Pages(monotonic=Clock()), free_port()
+    pages.put(report_of(node("hgx-h100")), Round(ended=from_utc(AT), seconds=0.25))
+    command = ["prometheus-node-exporter", f"--path.sysfs={tmp_path / 'sys'}", "--collector.disable-defaults",
+               "--collector.infiniband", f"--web.listen-address=127.0.0.1:{port}"]  # fmt: skip
+    with (
+        subprocess.Popen(command, stderr=subprocess.DEVNULL) as exporter,
+        serving("127.0.0.1:0", pages) as ours,
+        prometheus(tmp_path, {"linkgauge": ours.address[1], "node": port}) as server,
+    ):
+        try:
+            join = "* on(device, port) group_left(subject) linkgauge_device_info{class='port'}"
+            theirs = server.wait(f"sum by (subject) (node_infiniband_rate_bytes_per_second {join})")
+            trained = server.wait("sum by (subject) (linkgauge_link_trained_bytes_per_second{kind='port'})")
+        finally:
+            exporter.kill()
+    del theirs["subject=mlx5_1/1"]  # down: the kernel has a rate of it all the same
+    assert theirs == {labels: rate for labels, rate in trained.items() if labels.startswith("subject=mlx5_")}
+    assert len(theirs) == 9
 
 
 def test_findings_have_a_place(scene: Scene) -> None:
