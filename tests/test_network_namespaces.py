@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 import time
@@ -13,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from namespaces import PEER, Unavailable, cap, inside, joined
 
 from linkgauge.models.units import as_gigabytes
 
-TOOLS = ("ip", "tc", "iperf3")
-HERE, THERE = f"lg-a{os.getpid()}", f"lg-b{os.getpid()}"
-ADDRESS, PEER = "192.168.213.1", "192.168.213.2"
 SITE = """
 [[rates]]
 op = "tcp"
@@ -44,43 +40,20 @@ print(as_json(diagnose(Live(), [read_net], once, read_site(sys.argv[2]))))
 """
 
 
-def ran(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True)
-
-
 @pytest.fixture
 def wire() -> Iterator[None]:
     """Both ends, and a server at the far one."""
-    if os.geteuid() or not all(map(shutil.which, TOOLS)):
-        pytest.skip("needs root, iproute2 and iperf3")
-    for name in (HERE, THERE):
-        if made := subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True).stderr:
-            pytest.skip(f"no network namespaces: {made.strip()}")
-    server = None
     try:
-        ran("ip", "link", "add", "veth-a", "netns", HERE, "type", "veth", "peer", "name", "veth-b", "netns", THERE)
-        for name, device, address in ((HERE, "veth-a", ADDRESS), (THERE, "veth-b", PEER)):
-            ran("ip", "-n", name, "addr", "add", f"{address}/24", "dev", device)
-            ran("ip", "-n", name, "link", "set", device, "up")
-        server = subprocess.Popen(["ip", "netns", "exec", THERE, "iperf3", "-s"], stdout=subprocess.DEVNULL)
-        yield
-    finally:
-        if server:
-            server.kill()
-            server.wait()
-        for name in (HERE, THERE):
-            subprocess.run(["ip", "netns", "del", name], check=False)
-
-
-def cap(rate: str) -> None:
-    ran("ip", "netns", "exec", HERE, "tc", "qdisc", "replace", "dev", "veth-a", "root", "tbf", "rate", rate,
-        "burst", "256kb", "latency", "50ms")  # fmt: skip
+        with joined():
+            yield
+    except Unavailable as why:
+        pytest.skip(str(why))
 
 
 def report(tmp_path: Path) -> Any:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    command = ["ip", "netns", "exec", HERE, sys.executable, str(script), PEER, SITE]
+    command = inside(sys.executable, str(script), PEER, SITE)
     for _ in range(100):  # until the server listens
         told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         if "Connection refused" not in told:
