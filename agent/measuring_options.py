@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from .measuring import Wish
 
-PROBES = (  # as in sources.PLANS: completion must not wait for them
+PROBES = (  # in the order of their worth: a budget may end before the list does
     "host_memory", "host_copy", "peer_copy", "device_memory", "port_loopback", "disk_read", "collective",
 )  # fmt: skip
 _OWNER = ("slurm:", "kubernetes:")
@@ -35,7 +35,7 @@ _OPTIONS = (
     ),
     click.option(
         "--write-to", metavar="DIR", type=click.Path(),
-        help="At --level full, write a file there and remove it, to measure writing.",
+        help="Write a file there and remove it, to measure writing.",
     ),
     click.option(
         "--peer", metavar="HOST", multiple=True,
