@@ -14,8 +14,9 @@ from ..probes.recorded import Recorded
 from .budget import BUDGETS, Budget
 from .idle import busy_because, given_away, not_measured
 from .lock import locked
+from .measuring_options import PROBES
 from .pipeline import Source
-from .sources import PLANS
+from .sources import plan_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +102,9 @@ class Course:
         return [probe for probe in probes if self.rounds == 1 or probe.kinds & kinds]
 
     def _plans(self) -> Iterator[Plan]:
-        for name, plan in PLANS.items():
+        for name in PROBES:
             if name not in self.wish.skip and (not self.wish.only or name in self.wish.only):
-                yield plan
+                yield plan_of(name)
 
     def _stop(self, why: str) -> Source:
         self.stopped = why

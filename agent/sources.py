@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from importlib import import_module
 
 from ..models.report import Report
-from ..probes import collective, device_memory, disk_read, host_copy, host_memory, peer_copy, port_loopback
 from ..probes.arrays import read_arrays
 from ..probes.cpu import read_cpu
 from ..probes.disks import read_disks
@@ -42,16 +42,11 @@ SELDOM: frozenset[Source] = frozenset({
 # What changes when somebody changes it.
 SLOW: frozenset[Source] = frozenset({read_nvme, read_disks, read_arrays, read_mounts, read_settings, read_services})
 
-# What moves bytes, in the order of its worth: a budget may end before the list does.
-PLANS: Mapping[str, Plan] = {
-    "host_memory": host_memory.plan,
-    "host_copy": host_copy.plan,
-    "peer_copy": peer_copy.plan,
-    "device_memory": device_memory.plan,
-    "port_loopback": port_loopback.plan,
-    "disk_read": disk_read.plan,
-    "collective": collective.plan,
-}
+
+def plan_of(probe: str) -> Plan:
+    """What a probe would measure. Loaded when something is to be measured: looking alone does without all of them."""
+    plan: Plan = import_module(f"..probes.{probe}", __package__).plan
+    return plan
 
 
 def measure_nothing(report: Report) -> Iterable[Source]:
