@@ -22,6 +22,8 @@ _STREAMS = 4  # one waits for its window on long or fast ways, and for its proce
 _FIRST = 16 * MIB  # that tells about how fast it is
 _SECONDS = 2.0
 _MOST = 20 * GIB  # that are sent, however fast it is
+_TRIES, _PAUSE = 5, 0.5  # seconds: a server has one client at a time, and takes a moment after the last one
+_BUSY = ("the server is busy", "control message")
 _SIOCGIFADDR = 0x8915  # include/uapi/linux/sockios.h: netdevice(7)
 
 
@@ -58,9 +60,12 @@ def _one(
     program: str, command: list[str], deadline: float, watch: Callable[[], None] | None
 ) -> tuple[str, Observation]:  # fmt: skip
     """Our own address of the connection, and what arrived. Raises ToolFailed."""
-    text = run(command, deadline, watch=watch, ends_with=(0, 1))
-    said = list(iperf.read(Part("iperf3", 1, text, time.time())))
-    rates = [one for one in said if isinstance(one, Observation)]
+    for _ in range(_TRIES):
+        text = run(command, deadline, watch=watch, ends_with=(0, 1))
+        rates = [one for one in iperf.read(Part("iperf3", 1, text, time.time())) if isinstance(one, Observation)]
+        if rates or not any(word in _error(text) for word in _BUSY):
+            break
+        time.sleep(_PAUSE)
     if not rates:
         raise ToolFailed(f"iperf3: {_error(text)}")
     with suppress(ValueError, LookupError, TypeError):
