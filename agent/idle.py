@@ -87,12 +87,17 @@ def _listed(names: list[str]) -> str:
     return f"{', '.join(names[:_MOST])}{more}"
 
 
-def not_measured(why: str, what: str = "bandwidth") -> Callable[[Host], Iterator[Said]]:
+def not_measured(why: str) -> Callable[[Host], Iterator[Said]]:
     """The source in the place of probes that do not run: it says why there are no measurements."""
+    how = "run it when the node is idle; --owner names a job of your own, --force measures all the same"
+    return said_once("bandwidth", f"not measured: {why}", how)
+
+
+def said_once(what: str, why: str, how: str) -> Callable[[Host], Iterator[Said]]:
+    """A source that has one thing to say about measuring."""
 
     def idle(host: Host) -> Iterator[Said]:
         del host
-        how = "run it when the node is idle; --owner names a job of your own, --force measures all the same"
-        yield NotChecked(what=what, subject="node", why=f"not measured: {why}", how=how)
+        yield NotChecked(what=what, subject="node", why=why, how=how)
 
     return idle

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from ..models.report import Report
 from ..models.said import NotChecked, Said
+from ..probes.hold import held
 from ..probes.host import Host
 from ..probes.probe import Effort, Plan, Probe, Wanted
 from ..probes.recorded import Recorded
 from .budget import BUDGETS, Budget
-from .idle import busy_because, given_away, not_measured
+from .idle import busy_because, given_away, not_measured, said_once
 from .lock import locked
 from .measuring_options import PROBES
 from .pipeline import Source
@@ -57,10 +58,11 @@ class Course:
             yield from (probe for probe in self._planned(report) if (probe.name, *probe.args) in self.host.calls)
             return
         if self.rounds == 1 and (why := busy_because(report, self.host, self.wish.owner)):
-            if not self.wish.force:
+            if not self.wish.force or held():
                 yield self._stop(why)
                 return
             self.overridden = why
+            yield said_once("idle", f"measured by force, although {why}: rates may be too low", "measure an idle node")
         planned = self._planned(report)
         if not planned:
             return
@@ -84,8 +86,7 @@ class Course:
                 continue
             moved += probe.bytes
             yield self._watched(probe, len(planned) - place - 1)
-        if late:
-            yield _too_dear(late, budget)
+        yield from _too_dear(late, budget)
 
     def _planned(self, report: Report) -> list[Probe]:
         """All that is worth measuring; after the first round what touches the flows that were slow."""
@@ -132,11 +133,7 @@ def slow_flows(report: Report) -> list[tuple[str, ...]]:
     return [level.ends for level in report.levels if level.flow.subject in names]
 
 
-def _too_dear(names: Iterable[str], budget: Budget) -> Source:
-    def over_budget(host: Host) -> Iterator[Said]:
-        del host
-        for name in names:
-            why = f"left out: it does not fit into {budget}"
-            yield NotChecked(what=name, subject="node", why=why, how=f"allow more with --budget, or --only {name}")
-
-    return over_budget
+def _too_dear(names: Iterable[str], budget: Budget) -> Iterator[Source]:
+    for name in names:
+        why = f"left out: it does not fit into {budget}"
+        yield said_once(name, why, f"allow more with --budget, or --only {name}")
