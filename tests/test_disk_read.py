@@ -9,14 +9,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import fake_tools
 import pytest
 from disk_topologies import ARRAY, DISKS, report_on
+from test_stories import bridge, function, observation, report_of
 
+from linkgauge.models.facts import Disk, Numa
 from linkgauge.models.said import Flow, NotChecked, Observation, Said
 from linkgauge.probes import data_blocks, direct_io
-from linkgauge.probes.block_places import place_of
+from linkgauge.probes.block_places import disk_of, place_of
 from linkgauge.probes.data_blocks import BLOCK, Block
 from linkgauge.probes.disk_read import plan
 from linkgauge.probes.live import Live
@@ -207,6 +211,58 @@ def test_a_file_that_becomes_shorter_meanwhile(tmp_path: Path) -> None:
     assert moved.blocks >= 18
 
 
+GDSIO = (
+    "IoType: READ XferType: GPUD Threads: 8 DataSetSize: 81920/81920(KiB) IOSize: 1024(KiB) Throughput: 5.000000 "
+    "GiB/sec, Avg_Latency: 1.0 usecs ops: 80 total_time 1.0 secs"
+)
+
+
+def test_gdsio_reads_into_a_gpu(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that it is given lies on the disk, which its answer does not name."""
+    tools = data / "tools"
+    tools.mkdir()
+    place = place_of(Live(), str(data))
+    disk = disk_of(Live(), place.device) if place and place.device else ""
+    if place and place.point != "/" and disk == "":
+        pytest.skip("no disk")
+    fake_tools.put(tools, monkeypatch, "gdsio", f"#!/bin/sh\necho '{GDSIO}'\n")
+    said = asked("gdsio", "quick", disk, "gpu3")
+    if isinstance(said[0], NotChecked):
+        pytest.skip(said[0].why)  # no other large file on this disk
+    (rate,) = said
+    assert isinstance(rate, Observation)
+    assert (rate.about, rate.value) == (Flow("read", (disk, "gpu3")), 5 * (1 << 30))
+
+
+@pytest.mark.parametrize("prints", ["{}", "rubbish", '{"fio version": "fio-3.33", "jobs": [{}], "disk_util": []}'])
+def test_a_fio_that_tells_nothing(data: Path, monkeypatch: pytest.MonkeyPatch, prints: str) -> None:
+    """What is read without it stands in its place."""
+    with (data / "secret name").open("ab") as stream:
+        stream.writelines([os.urandom(1 << 20)] * 200)
+        os.fsync(stream.fileno())
+    os.utime(data / "secret name", (0, 0))
+    tools = data / "tools"
+    tools.mkdir()
+    fake_tools.put(tools, monkeypatch, "fio", f"#!/bin/sh\necho '{prints}'\n")
+    lost, rate, moved = asked("mount", "full", str(data))
+    assert isinstance(lost, NotChecked)
+    assert (lost.what, lost.why) == ("fio", "nothing of what it printed is a rate")
+    assert isinstance(rate, Observation)
+    assert rate.evidence.source == "preadv"
+    assert isinstance(moved, Observation)
+
+
+def test_a_slow_disk_is_told() -> None:
+    card = replace(function("0000:01:00.0", "0000:00:01.0"), pci_class=0x010802, vendor=0x144D, width=4, max_width=4)
+    numa, slot = Numa(key="numa0", cpus=(0,)), replace(bridge("0000:00:01.0", "pci0000:00"), numa=0)
+    disk = Disk(key="nvme0n1", address=card.key, controller="nvme0", model="ours")
+    said: list[Said] = [numa, slot, card, disk, observation(Flow("read", ("nvme0n1", "host")), "rate", 1e9)]
+    (found,) = report_of(said).findings
+    assert (found.code, found.subject, found.observed, found.basis) == (
+        "storage-slow", "nvme0n1-host", 1e9, "capability",
+    )  # fmt: skip
+
+
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """A block device, and the file behind it: half random bytes, half nothing."""
@@ -253,3 +309,19 @@ def test_a_disk_that_disappears(loop: tuple[str, Path]) -> None:
     (lost,) = asked("disks", "quick", os.path.basename(device))
     assert isinstance(lost, NotChecked)
     assert lost.why.endswith(f"; {device}: Input/output error")
+
+
+def test_a_file_system_that_is_full(loop: tuple[str, Path], tmp_path: Path) -> None:
+    device, _ = loop
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    made = subprocess.run(["mkfs.ext4", "-q", device], capture_output=True, text=True)
+    if made.returncode or subprocess.run(["mount", device, folder], capture_output=True).returncode:
+        pytest.skip("no file system could be made and mounted")
+    try:
+        (lost,) = asked("write", "quick", str(folder))
+    finally:
+        subprocess.run(["umount", folder], check=True)
+    assert isinstance(lost, NotChecked)
+    assert (lost.what, lost.subject) == ("disk_write", os.path.basename(device))
+    assert lost.why.endswith(f"are free on {folder}: too little to write a test file")
