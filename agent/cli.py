@@ -17,6 +17,7 @@ from .expect_command import expect
 from .hold_command import hold, release
 from .measuring_options import measuring_options
 from .options import codes_begun, from_options, state_dir, with_tools
+from .plan_command import plan
 from .profile_command import profile
 from .sending_options import Sinks, sending_options
 from .serve_command import serve
@@ -237,5 +238,5 @@ def completion(shell: str) -> None:
     write(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source(), None)
 
 
-for command in (expect, hold, profile, release, serve):
+for command in (expect, hold, plan, profile, release, serve):
     main.add_command(command)

@@ -20,6 +20,7 @@ from .collective_ways import Way, Ways
 from .levels import Level
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
+_RING_STEP = 14e-6  # seconds from node to node (NCCL src/graph/tuning.cc: latency of rings, protocol Simple, network)
 FEWEST_SWITCHED = 5  # GPUs with which NCCL reduces arrays in the switches of a node (links.toml: five H200)
 
 
@@ -93,9 +94,9 @@ def _beyond(far: Sequence[Level], way: Way, passes: int) -> Pace:
     """Small AllReduces go up a tree and down, AllGathers and ReduceScatters round a ring (NCCL src/graph/tuning.cc)."""
     ranks = over.ranks_of(far)
     hops = passes * math.ceil(math.log2(ranks))
-    deep = hops if passes == 2 else ranks - 1
+    latency = hops * way.latency if passes == 2 else max(hops * way.latency, (ranks - 1) * _RING_STEP)
     per_byte = passes * over.all_gather(1.0, far) / way.share
-    return Pace(per_byte, hops * way.startup, way.power, deep * way.latency, over.slowest(far).name)
+    return Pace(per_byte, hops * way.startup, way.power, latency, over.slowest(far).name)
 
 
 def _together(parts: Sequence[Pace]) -> Pace:

@@ -1,0 +1,38 @@
+"""What `linkgauge plan` prints, and the picture that it draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..exporters import plan as exporter
+from ..models.plan import Plan, other
+from ..models.step import Step
+from .inputs import BadInput
+from .planning import Where, plan, sweep
+
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def shown(job: str, where: Where, top: int | None, form: str, plot: str | None) -> str:
+    """One layout, or the best `top` of all. Raises BadInput."""
+    if plot is not None and not plot.lower().endswith(_PICTURES):
+        raise BadInput(f"--plot {plot}: name a file that ends in {', '.join(_PICTURES)}")
+    found, best = (plan(job, where), None) if top is None else sweep(job, where, top)
+    better = other(found.job, found.cluster, found.step) if best is None else None
+    if plot is not None:
+        steps = best.best if best else [one for one in (found.step, better) if one]
+        _draw(found, steps, plot)
+    if form == "json":
+        return exporter.as_json(found, better, best)
+    return exporter.as_text(found, better) if best is None else exporter.as_table(found, best)
+
+
+def _draw(found: Plan, steps: Sequence[Step], path: str) -> None:
+    try:
+        from ..exporters.plan_chart import draw
+    except ImportError:
+        raise BadInput("--plot needs matplotlib: pip install 'linkgauge[plot]'") from None
+    try:
+        draw(found, steps, path)
+    except OSError as refused:
+        raise BadInput(f"--plot {path}: {refused.strerror}") from None
