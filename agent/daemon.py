@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import time
 from collections import Counter
@@ -27,6 +28,7 @@ from .sources import READERS
 _SIGNS = ("sys/bus/pci/devices", "sys/class/infiniband", "sys/class/net", "sys/class/nvme")  # where devices come and go
 _SAVED = 300.0  # seconds from one time that all is kept to the next, while nothing changes
 _STALE = 2  # schedules after which what was observed is told no more
+_CLOCKS = 3600.0  # seconds by which a clock may be put back
 _log = logging.getLogger("linkgauge")
 
 
@@ -49,13 +51,16 @@ class Daemon:
     moved: Counter[str] = field(default_factory=Counter)
     report: Report | None = None
     busy: bool = False
+    began: float = 0.0  # the last cycle
     _signs: tuple[object, ...] = ()
     _probe_at: float | None = None
     _saved_at: float | None = None
+    _wrong: dict[str, str | None] = field(default_factory=dict)  # why files could not be written, in words
 
     def cycle(self) -> Report:
         """Ask what is due, judge, show."""
         began, at = self.monotonic(), self.host.now()
+        self.began = began
         signs = self._seen()
         asked = due(READERS, self.turns, self._intervals(), began, changed=bool(self._signs) and signs != self._signs)
         self._signs = signs
@@ -63,13 +68,14 @@ class Daemon:
         sources: dict[str, Source] = {name: self._paced(source) for name, source in asked.items()}
         sources["traffic"] = lambda host: iter(self.traffic())
         self._forget_rates(at)
-        self.memory, report = cycle(self.host, sources, self.site, self.memory, course.probes if course else None)
+        self.memory, report = cycle(self.host, sources, self.site, self.memory, self._probes(course))
         fresh = {name: self.memory.heard[name] for name in asked}
         self.turns = turned(self.turns, fresh, began)
         self._count(*fresh.values(), self.memory.measured if course else ())
         self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
         self._tell(report)
         self.pages.put(report, self._round(at, began))
+        self._write_textfile()
         self._keep(report)
         self.report = report
         return report
@@ -80,9 +86,33 @@ class Daemon:
         return seconds(self.config.cycle_busy if self.busy else self.config.cycle)
 
     def save(self) -> None:
-        """Keep what a restart should not forget."""
-        kept.save(self.folder, self.memory, self.host.now())
+        """Keep what a restart should not forget. Where that is not possible, it is said once."""
         self._saved_at = self.monotonic()
+        refused = kept.save(self.folder, self.memory, self.host.now())
+        self._say_once(self.folder, refused and f"{refused}: a restart will forget what is known")
+
+    def _write_textfile(self) -> None:
+        """For the collector of node_exporter, where the configuration names a file."""
+        path = self.config.textfile
+        if path is None:
+            return
+        from .whole_file import write_whole
+
+        try:
+            write_whole(os.path.abspath(path), self.pages.read("metrics"))
+        except OSError as refused:
+            self._say_once(path, f"{path}: {refused.strerror}: not written")
+        else:
+            self._say_once(path, None)
+
+    def _say_once(self, path: str, wrong: str | None) -> None:
+        """What does not work for long is a line in the log, not one a cycle."""
+        before = self._wrong.get(path)
+        if wrong and wrong != before:
+            _log.warning(wrong)
+        elif before and not wrong:
+            _log.info("%s: written again", path)
+        self._wrong[path] = wrong
 
     def _intervals(self) -> Intervals:
         return Intervals(self.every, seconds(self.config.slow), seconds(self.config.discovery))
@@ -120,11 +150,14 @@ class Daemon:
         wish = Wish(effort=probing.level, budget=budget, only=frozenset(probing.only), skip=frozenset(probing.skip))
         return Course(wish, self.host)
 
+    def _probes(self, course: Course | None) -> Callable[[Report], Iterable[Source]] | None:
+        return (lambda report: map(self._paced, course.probes(report))) if course else None
+
     def _forget_rates(self, at: float) -> None:
-        """What was measured too long ago says nothing of today."""
+        """What was measured too long ago says nothing of today; nor does what a wrong clock has dated in the future."""
         lasts = self._rates_last()
         runs = [one.at for one in self.memory.measured if isinstance(one, Run)]
-        if lasts is None or (runs and max(runs) < at - lasts):
+        if lasts is None or (runs and not at - lasts <= max(runs) <= at + _CLOCKS):
             self.memory = replace(self.memory, measured=())
 
     def _rates_last(self) -> float | None:

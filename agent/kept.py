@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Literal
 
@@ -12,6 +15,7 @@ import msgspec
 from ..models.said import Observation
 from ..models.said_lines import decode, encode
 from ..models.standing import Key, Sighting
+from .inputs import BadInput
 from .pipeline import Memory
 from .whole_file import write_whole
 
@@ -29,8 +33,43 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
     past: tuple[Observation, ...] = ()
 
 
-def save(folder: str, memory: Memory, now: float) -> None:
-    """Keep it in the folder. A full disk, a folder that nobody may write to: a warning, and the service goes on."""
+@contextmanager
+def alone(folder: str) -> Iterator[None]:
+    """Nobody else keeps his state there meanwhile: two would undo each other's. Raises BadInput where somebody does."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:  # who cannot keep anything there is told so when it is tried
+        yield
+        return
+    try:
+        _lock(descriptor, folder)
+        _sweep(folder)
+        yield
+    finally:
+        os.close(descriptor)  # which lets go of the lock; so does the end of the process, whatever ends it
+
+
+def _lock(descriptor: int, folder: str) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        why = "another 'linkgauge serve' keeps its state there: end it, or give this one another folder"
+        raise BadInput(f"--state-dir {folder}: {why}") from None
+    except OSError:
+        pass  # a file system that knows no locks
+
+
+def _sweep(folder: str) -> None:
+    """Take away what was being written when a service was killed."""
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(f".{_FILE}."):
+                os.unlink(os.path.join(folder, name))
+
+
+def save(folder: str, memory: Memory, now: float) -> str | None:
+    """Keep it in the folder. Why that was not possible (a full disk, a folder that nobody may write to), in words."""
     kept = _Kept(
         at=now, standing=tuple(memory.standing.items()), measured=tuple(map(encode, memory.measured)), past=memory.past
     )  # fmt: skip
@@ -38,7 +77,8 @@ def save(folder: str, memory: Memory, now: float) -> None:
         os.makedirs(folder, exist_ok=True)
         write_whole(os.path.join(folder, _FILE), msgspec.json.encode(kept))
     except OSError as refused:
-        _log.warning("%s: %s: a restart will forget what is known", folder, refused.strerror)
+        return f"{folder}: {refused.strerror}"
+    return None
 
 
 def load(folder: str, memory: Memory, now: float) -> Memory:

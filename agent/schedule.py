@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ..models.said import NotChecked, Said
+from ..models.said import Said
 from ..probes.hang import hung
 from .pipeline import Source, name_of
 from .sources import SELDOM, SLOW
@@ -55,6 +55,5 @@ def turned(turns: Mapping[str, Turn], heard: Mapping[str, Iterable[Said]], now: 
     after = dict(turns)
     for name, said in heard.items():
         before = turns.get(name, Turn(now))
-        did = any(isinstance(one, NotChecked) and hung(one) for one in said)
-        after[name] = replace(before, at=now, hung=before.hung + 1 if did else 0)
+        after[name] = replace(before, at=now, hung=before.hung + 1 if any(map(hung, said)) else 0)
     return after

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import time
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import FrameType
 
@@ -41,8 +40,35 @@ class Told:
     root: str = "/"
 
 
+@dataclass
+class _Signals:
+    """What was asked for by signals since somebody looked."""
+
+    end: bool = False
+    reload: bool = False
+
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        """Break off whatever is done; but only once: what is done at the end is done to the end."""
+        if not self.end:
+            self.end = True
+            raise _Stop
+
+    def again(self, number: int, frame: FrameType | None) -> None:
+        self.reload = True
+
+
 def serve(told: Told) -> None:
     """Run until somebody ends it. Raises BadInput where it cannot begin."""
+    signals = _Signals()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signals.stop)
+    signal.signal(signal.SIGHUP, signals.again)
+    with suppress(_Stop):
+        _serve(told, signals)
+    _log.info("ended")
+
+
+def _serve(told: Told, signals: _Signals) -> None:
     config = read_config(told.config)
     site = inputs.site(config.site)
     workers = Workers()
@@ -50,18 +76,20 @@ def serve(told: Told) -> None:
     logs.begin(config.log, config.log_format)
     pages = Pages(site.labels, config.detail, seconds(config.cycle))
     folder = state.folder_of(told.root, told.state_dir)
-    memory = _memory(told, folder, host.now())
-    traffic = PortTraffic(host)
-    daemon = Daemon(
-        host, config, site, pages, folder, memory, pause=lambda: time.sleep(_PAUSE), stuck=lambda: workers.stuck,
-        traffic=traffic.peaks,
-    )  # fmt: skip
-    with serving(told.listen or config.listen, pages, config.web) as server:
+    with kept.alone(folder), serving(told.listen or config.listen, pages, config.web) as server:
+        traffic = PortTraffic(host)
+        daemon = Daemon(
+            host, config, site, pages, folder, _memory(told, folder, host.now()), pause=_pause,
+            stuck=lambda: workers.stuck, traffic=traffic.peaks,
+        )  # fmt: skip
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
         try:
-            _run(daemon, host, told, server, workers, traffic)
-        except _Stop:
-            _log.info("ended")
+            while not signals.end:
+                _round(daemon, host)
+                _wait(daemon, workers, traffic, signals)
+                if signals.reload:
+                    signals.reload = False
+                    _reload(daemon, told, server)
         finally:
             notify("STOPPING=1")
             workers.close()
@@ -74,43 +102,36 @@ def _memory(told: Told, folder: str, now: float) -> Memory:
     return kept.load(folder, Memory(baseline=accepted.baseline, accepted=accepted.at), now)
 
 
-def _run(
-    daemon: Daemon, host: Careful, told: Told, server: Server, workers: Workers, traffic: PortTraffic
-) -> None:  # fmt: skip
-    reload = _signals()
-    while True:
-        begun = time.monotonic()
+def _pause() -> None:
+    """Between two sources; each of them has a deadline, which is shorter than that of systemd's watchdog."""
+    notify("WATCHDOG=1")
+    time.sleep(_PAUSE)
+
+
+def _round(daemon: Daemon, host: Careful) -> None:
+    """One cycle. A fault of our own ends no service: it is logged, and after some such cycles the pages say so too."""
+    try:
         report = daemon.cycle()
-        host.look()
-        notify(f"READY=1\nWATCHDOG=1\nSTATUS={report.verdict}, {len(report.findings)} findings")
-        _write_textfile(daemon)
-        while (left := begun + daemon.every - time.monotonic()) > 0:
-            time.sleep(min(left, _GLANCE))
-            workers.release()
-            if daemon.busy:
-                traffic.look()
-            if reload():
-                _reload(daemon, told, server)
-                break
+    except Exception:
+        _log.exception("a cycle broke off, which is a fault in linkgauge itself: please report it, with a capture")
+        status = "a fault in linkgauge itself: see the log"
+    else:
+        status = f"{report.verdict}, {len(report.findings)} findings"
+    host.look()
+    notify(f"READY=1\nWATCHDOG=1\nSTATUS={status}")
 
 
-def _signals() -> Callable[[], bool]:
-    """SIGTERM and Ctrl-C end the service wherever it is; whether SIGHUP came is asked for."""
-    came: list[int] = []
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise _Stop
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    signal.signal(signal.SIGHUP, lambda number, frame: came.append(number))
-
-    def reload() -> bool:
-        new = bool(came)
-        came.clear()
-        return new
-
-    return reload
+def _wait(daemon: Daemon, workers: Workers, traffic: PortTraffic, signals: _Signals) -> None:
+    """Until the next cycle is due; also where that is at once, what others ask for is done first."""
+    until = daemon.began + daemon.every
+    while True:
+        left = until - time.monotonic()
+        time.sleep(max(0.0, min(left, _GLANCE)))
+        workers.release()
+        if daemon.busy:
+            traffic.look()
+        if signals.reload or signals.end or left <= _GLANCE:
+            return
 
 
 def _reload(daemon: Daemon, told: Told, server: Server) -> None:
@@ -133,16 +154,3 @@ def _reload(daemon: Daemon, told: Told, server: Server) -> None:
     daemon.memory = replace(daemon.memory, baseline=accepted.baseline, accepted=accepted.at)
     _log.info("reloaded")
     notify("READY=1")
-
-
-def _write_textfile(daemon: Daemon) -> None:
-    """For the collector of node_exporter, where the configuration names a file."""
-    path = daemon.config.textfile
-    if path is None:
-        return
-    from .whole_file import write_whole
-
-    try:
-        write_whole(os.path.abspath(path), daemon.pages.read("metrics"))
-    except OSError as refused:
-        _log.warning("%s: %s: not written", path, refused.strerror)

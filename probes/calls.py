@@ -69,6 +69,7 @@ def main() -> None:
 def serve() -> None:
     """Calls as JSON lines on standard input; behind the answer to each, a line that says so."""
     end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the service, which ends its children
     for line in sys.stdin:
         try:
             answer(*json.loads(line))

@@ -57,17 +57,19 @@ class Children:
             self.end(child, what)
 
     def start(
-        self, args: Sequence[str], stdin: int = subprocess.DEVNULL, stderr: int | None = subprocess.PIPE
-    ) -> subprocess.Popen[bytes]:
+        self, args: Sequence[str], stdin: int = subprocess.DEVNULL, stderr: int | None = subprocess.PIPE,
+        apart: bool = False,
+    ) -> subprocess.Popen[bytes]:  # fmt: skip
         """A child with a pipe for what it says. Raises OSError.
 
         `python -m` takes modules from the current folder first, and that may be anybody's: the child stands in /. It
-        stays in the group of its parent, whose threads wait for it: Ctrl-C ends both.
+        stays in the group of its parent, whose threads wait for it: Ctrl-C ends both. One that stands `apart` has a
+        group of its own, with the programs that it starts.
         """
         path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
         return subprocess.Popen(
             [*self._command, *args], stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, cwd="/",
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": path}, start_new_session=apart,
         )  # fmt: skip
 
     @property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..models.said import NotChecked
+from ..models.gpu_facts import Driver, Gpu
+from ..models.said import NotChecked, Said
 
 _NO_ANSWER = "no answer within"
 _STUCK = "asked before, still hangs in the kernel"
@@ -18,6 +19,7 @@ def stuck(process: int) -> str:
     return f"process {process}, {_STUCK}"
 
 
-def hung(lost: NotChecked) -> bool:
-    """Whether that is why something was not checked."""
-    return lost.why.startswith(_NO_ANSWER) or lost.why.endswith(_STUCK)
+def hung(said: Said) -> bool:
+    """Whether it says that something did not answer: a call, or a GPU of which all that is known."""
+    why = said.why if isinstance(said, NotChecked) else said.failure if isinstance(said, Driver | Gpu) else None
+    return why is not None and (_NO_ANSWER in why or why.endswith(_STUCK))

@@ -14,6 +14,7 @@ from .child import Children, unanswered
 from .host import BIGGEST_FILE, Unreadable, follow
 
 _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
+_LINKS_LAST = 5.0  # seconds: a service looks again and again, and a device that comes back may hang elsewhere
 
 
 class Live:
@@ -21,8 +22,10 @@ class Live:
 
     def __init__(self, root: str = "/", origin: Origin = "live", children: Children | None = None) -> None:
         self.root, self.origin = root, origin
+        self._above = root.rstrip("/")
         self._children = children or Children()
         self._follow = lru_cache(maxsize=None)(self._follow_one)
+        self._followed = 0.0  # since when, by a clock that does not jump
 
     def read(self, path: str) -> str | None:
         try:
@@ -47,11 +50,14 @@ class Live:
 
     def resolve(self, path: str) -> str | None:
         try:
-            os.stat(self._real(path))
+            place = self._place(path)
+            os.stat(f"{self._above}/{place}")
         except OSError as error:
             _refused(path, error)
             return None
-        return os.path.realpath(f"/{path}")[1:] if self.root == "/" else follow(path, self._readlink)
+        except Unreadable as loop:
+            raise Unreadable(path, loop.code, loop.why) from None
+        return place
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
         if self.root != "/":
@@ -69,16 +75,29 @@ class Live:
             return f"/{path}"
         folder, _, name = path.rpartition("/")
         try:
-            return os.path.join(self.root, follow(f"{self._follow(folder)}/{name}", self._readlink))
+            return f"{self._above}/{self._end(self._place(folder), name)}"
         except Unreadable as loop:
             raise Unreadable(path, loop.code, loop.why) from None
 
-    def _follow_one(self, folder: str) -> str:
-        return follow(folder, self._readlink)
+    def _place(self, path: str) -> str:
+        """The path without symbolic links. The same folders are asked for hundreds of files."""
+        if time.monotonic() - self._followed > _LINKS_LAST:
+            self._follow.cache_clear()
+            self._followed = time.monotonic()
+        return self._follow(path)
+
+    def _follow_one(self, path: str) -> str:
+        folder, _, name = path.rpartition("/")
+        return self._end(self._follow(folder), name) if folder else self._end("", name)
+
+    def _end(self, folder: str, name: str) -> str:
+        """The name in a folder without links, followed where it is one itself."""
+        path = f"{folder}/{name}" if folder else name
+        return follow(path, self._readlink) if name in ("", ".", "..") or self._readlink(path) is not None else path
 
     def _readlink(self, path: str) -> str | None:
         try:
-            return os.readlink(os.path.join(self.root, path))
+            return os.readlink(f"{self._above}/{path}")
         except OSError:
             return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import time
@@ -18,12 +19,13 @@ from contextlib import suppress
 from ..models.said import NotChecked, Said
 from ..models.said_lines import decode
 from .child import MEASURES, MODULE, TO_END, Children, unanswered
-from .hang import no_answer, stuck
+from .hang import hung, no_answer, stuck
 from .hold import RELEASE, asked
 
 SERVE = "--serve"
 DONE, FAILED = b".", b"!"  # the last line of an answer; no line of said_lines.py begins so
-_DRIVER = "nvml"
+_DRIVER, _OTHERS = "nvml", "others"
+_GLANCE = 0.2  # seconds between two looks whether somebody wants the driver closed
 
 
 class Workers(Children):
@@ -38,8 +40,10 @@ class Workers(Children):
         if what in MEASURES:
             yield from super().ask(what, args, deadline)
             return
-        group = _DRIVER if what.startswith(_DRIVER) else "others"
-        why = self._barred(group)
+        group = _DRIVER if what.startswith(_DRIVER) else _OTHERS
+        # All questions hang in the same driver; of others each may hang in something else.
+        key = group if group == _DRIVER else what
+        why = self._barred(group, key)
         if why:
             yield unanswered(what, why)
             return
@@ -49,79 +53,99 @@ class Workers(Children):
             worker.stdin.write(json.dumps([what, *args]).encode() + b"\n")
             worker.stdin.flush()
         except OSError as error:
-            self._drop(group)
+            self._drop(group, key)
             yield unanswered(what, f"its process ended: {error.strerror}")
             return
-        whole = False
+        whole, hangs = False, False
         try:
-            for said in _answer(worker, what, deadline):
+            for said in self._answer(group, worker, what, deadline):
                 whole = said is None
                 if said is not None:
+                    hangs = hangs or hung(said)
                     yield said
         finally:
-            if not whole:  # it hangs or has ended; or whoever asked does not listen any more
-                self._drop(group)
+            # It hangs or has ended, or whoever asked does not listen any more; or a thread of it waits for a GPU.
+            if hangs or not whole:
+                self._drop(group, key)
 
     def release(self) -> str | None:
         """Close the driver where somebody asks for that; who, in words."""
         who = asked(RELEASE)
         if who:
-            self._drop(_DRIVER)
+            self._drop(_DRIVER, _DRIVER)
         return who
 
     def close(self) -> None:
-        """End all of them."""
+        """End all of them, one waiting for no other."""
+        for worker in self._serving.values():
+            _kill(worker)
         for group in list(self._serving):
-            self._drop(group)
+            self._drop(group, group)
 
-    def _barred(self, group: str) -> str | None:
+    def _barred(self, group: str, key: str) -> str | None:
         if group == _DRIVER and (who := self.release()):
             return f"the driver is {who}"
-        before = self._stuck.get(group)
+        before = self._stuck.get(key)
         return stuck(before.pid) if before and before.poll() is None else None
 
     def _worker(self, group: str) -> subprocess.Popen[bytes]:
         worker = self._serving.get(group)
         if worker is None or worker.poll() is not None:
-            self._drop(group)
-            self._serving[group] = worker = self.start([SERVE, group], stdin=subprocess.PIPE, stderr=None)
+            self._drop(group, group)
+            self._serving[group] = worker = self.start([SERVE, group], stdin=subprocess.PIPE, stderr=None, apart=True)
         return worker
 
-    def _drop(self, group: str) -> None:
+    def _drop(self, group: str, key: str) -> None:
+        """End it; should it hang in the kernel, it is remembered by what it was asked."""
         if worker := self._serving.pop(group, None):
             with suppress(OSError):  # a pipe that nobody reads has still something to be written
                 assert worker.stdin
                 worker.stdin.close()
-            self.end(worker, group)
+            _kill(worker)
+            self.end(worker, key)
 
-
-def _answer(worker: subprocess.Popen[bytes], what: str, deadline: float) -> Iterator[Said | None]:
-    """What it says; None at the end where the answer is whole."""
-    until, waiting = time.monotonic() + deadline, b""
-    assert worker.stdout
-    with selectors.DefaultSelector() as ready:
-        ready.register(worker.stdout, selectors.EVENT_READ)
-        while True:
-            left = until - time.monotonic()
-            if left <= 0 or not ready.select(left):
-                yield unanswered(what, no_answer(deadline))
-                return
-            part = os.read(worker.stdout.fileno(), 1 << 16)
-            *lines, waiting = (waiting + part).split(b"\n")
-            for line in lines:
-                if line[:1] == FAILED:
-                    yield unanswered(what, line[1:].decode("utf-8", "replace").strip() or "it failed")
-                if line[:1] in (FAILED, DONE):
-                    yield None
+    def _answer(
+        self, group: str, worker: subprocess.Popen[bytes], what: str, deadline: float
+    ) -> Iterator[Said | None]:  # fmt: skip
+        """What it says; None at the end where the answer is whole."""
+        until, waiting = time.monotonic() + deadline, b""
+        assert worker.stdout
+        with selectors.DefaultSelector() as ready:
+            ready.register(worker.stdout, selectors.EVENT_READ)
+            while (left := until - time.monotonic()) > 0:
+                if not ready.select(min(left, _GLANCE)):
+                    who = self.release()  # who waits for that need not wait for an answer first
+                    if who and group == _DRIVER:
+                        yield unanswered(what, f"the driver is {who}")
+                        return
+                    continue
+                part = os.read(worker.stdout.fileno(), 1 << 16)
+                *lines, waiting = (waiting + part).split(b"\n")
+                for line in lines:
+                    if line[:1] == FAILED:
+                        yield unanswered(what, line[1:].decode("utf-8", "replace").strip() or "it failed")
+                    if line[:1] in (FAILED, DONE):
+                        yield None
+                        return
+                    yield _decoded(line, what)
+                if not part:
+                    yield unanswered(what, f"its process ended with {_code(worker)}")
                     return
-                yield _decoded(line, what)
-            if not part:
-                try:
-                    code: int | str = worker.wait(TO_END)
-                except subprocess.TimeoutExpired:
-                    code = "nobody knows what"
-                yield unanswered(what, f"its process ended with {code}")
-                return
+        yield unanswered(what, no_answer(deadline))
+
+
+def _kill(worker: subprocess.Popen[bytes]) -> None:
+    """It, and the programs that it has started."""
+    if worker.poll() is None:
+        with suppress(OSError):
+            os.killpg(worker.pid, signal.SIGKILL)
+
+
+def _code(worker: subprocess.Popen[bytes]) -> int | str:
+    try:
+        return worker.wait(TO_END)
+    except subprocess.TimeoutExpired:
+        return "nobody knows what"
 
 
 def _decoded(line: bytes, what: str) -> Said | NotChecked:
