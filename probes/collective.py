@@ -14,10 +14,10 @@ from ..models.report import Report
 from ..models.said import Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import GIB, MIB
 from . import nccl_tests
-from .copy_plan import gpus_of, rate_of
+from .copy_plan import gpus_of, rate_of, wanted_runs
 from .copy_request import CopyRequest
 from .cuda_driver import Cuda, Refused
-from .cuda_gpus import check, closing, fitting, opened
+from .cuda_gpus import address_of, check, closing, fitting, opened
 from .measuring_tools import ToolFailed
 from .nccl_library import Nccl
 from .nccl_tuning import TIMES, NcclRun, algorithms
@@ -35,13 +35,13 @@ _DEADLINE = 90.0
 def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
     """At "full" one process for each operation, over all GPUs: fewer would be another machine."""
     gpus = gpus_of(report.topology)
-    touched = any(gpu.id in wanted.ends for gpu in gpus.values())
-    if wanted.effort != "full" or len(gpus) < 2 or not touched:
+    run = tuple((name,) for name in gpus)
+    if wanted.effort != "full" or len(gpus) < 2 or not wanted_runs(report.topology, [run], wanted):
         return
     for op in OPS:
         flow = Flow(op, tuple(gpus), None)
         rate, whole = rate_of(report.topology, [flow]), 2 * TIMES * sum(_sizes(_LARGEST)) * bus_factor(op, len(gpus))
-        args = (op, *(("owned",) if wanted.owned else ()), *(f"{name}={gpu.id}" for name, gpu in gpus.items()))
+        args = (op, *(("owned",) if wanted.owned else ()), *(f"{name}={address}" for name, address in gpus.items()))
         yield Probe(
             name="collective", args=args, kinds=frozenset({("gpu",) * len(gpus)}), bytes=int(whole * len(gpus)),
             seconds=round(_STARTING + _EACH * len(gpus) + whole / rate, 2), deadline=_DEADLINE,
@@ -50,8 +50,9 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
 
 def collectives(op: str, *words: str) -> Iterator[Said]:
     """Runs in the child: words are "owned", where the GPUs are the caller's, and the GPUs as "gpu0=0000:1b:00.0"."""
-    gpus = dict(word.split("=", 1) for word in words if "=" in word)
+    asked = dict(word.split("=", 1) for word in words if "=" in word)
     try:
+        gpus = {name: address or address_of(name) for name, address in asked.items()}
         for name, address in gpus.items():
             _may_use(name, address, "owned" in words)
         sizes = _sizes(_largest(gpus.values()))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .cuda_driver import Refused, Stream
 
 _FEWEST = 3  # copies that must have ended
-_LONGEST = 5.0  # seconds until they have: 3 of 256 MiB at 0.2 GB/s
+_LONGEST = 5.0  # seconds until they have, one behind the other: 3 of 256 MiB at 0.2 GB/s
 SMALL, _SMALL_COPIES = 8, 64  # bytes of a copy that costs nothing but its latency; and how many make one try
 
 
@@ -27,16 +27,16 @@ class Lane:
         """Start it, with a first copy that does not count."""
         self.stream.begin(self.target, self.source, self.size)
 
-    def go_on(self) -> None:
-        """Count what has ended, and ask for as much again."""
-        self.stream.go_on(self.target, self.source, self.size)
+    def ask(self) -> None:
+        """Ask for as much again as has been counted."""
+        self.stream.ask(self.target, self.source, self.size)
 
     def rate(self) -> float:
         """Bytes per second of the copies that have ended."""
         return self.stream.copies * self.size / self.stream.seconds
 
-    def latency(self) -> float:
-        """Seconds of a copy of a few bytes."""
+    def latency(self) -> float | None:
+        """Seconds of a copy of a few bytes; None where this process was too slow to tell."""
         return self.stream.small(self.target, self.source, (self.target, self.source, self.size), _SMALL_COPIES, SMALL)
 
 
@@ -49,14 +49,16 @@ def rates(lanes: Sequence[Lane], seconds: float, meanwhile: Callable[[], None] |
         for lane in lanes:
             lane.begin()
         start = time.monotonic()
-        while (passed := time.monotonic() - start) < seconds or _too_few(lanes):
+        while not _done(lanes, (passed := time.monotonic() - start) >= seconds and meanwhile is None):
             if meanwhile and passed > seconds / 2:
                 meanwhile()
                 meanwhile = None
             if passed > _LONGEST + seconds:
-                raise Refused(f"a copy has not ended after {passed:.0f} s")
+                raise Refused(
+                    f"no {_FEWEST} copies in a row within {passed:.0f} s", "look into dmesg; is the node idle?"
+                )
             for lane in lanes:
-                lane.go_on()
+                lane.ask()
         found = [lane.rate() for lane in lanes]
     except Refused:
         for lane in lanes:
@@ -68,5 +70,8 @@ def rates(lanes: Sequence[Lane], seconds: float, meanwhile: Callable[[], None] |
     return found
 
 
-def _too_few(lanes: Sequence[Lane]) -> bool:
-    return any(lane.stream.copies < _FEWEST for lane in lanes)
+def _done(lanes: Sequence[Lane], late: bool) -> bool:
+    """Count, and say whether that is enough: before more is asked for, which may start a clock anew."""
+    for lane in lanes:
+        lane.stream.count()
+    return late and all(lane.stream.copies >= _FEWEST for lane in lanes)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..models.report import Report
 from ..models.routes import rated, routes
 from ..models.said import Flow
 from ..models.shares import fill
-from ..models.topology import Device, Topology
+from ..models.topology import Topology
 from ..models.ways import legs
 from .copy_request import PACES, CopyRequest, Run, flows
 from .cuda_gpus import OPENING, starting
@@ -19,17 +20,23 @@ from .probe import Probe, Wanted
 _UNKNOWN = 64e9  # bytes per second of a way of which no rate is known
 _OTHERS = ("Instinct", "Radeon", "Arc ", "Data Center GPU", "Gaudi", "[AMD", "Intel")  # GPUs that CUDA does not know
 _BESIDE = 0.005  # seconds of a run that are not its tries: latency, events, words
+_QUEUED = 5  # copies of a try that do not count: the first, and those that are queued when it ends
+_NUMBERED = re.compile(r"gpu[0-9]+")
 
 
-def gpus_of(topology: Topology) -> Mapping[str, Device]:
-    """The GPUs that CUDA can ask for, which it does by their addresses, by the names that people know.
+def gpus_of(topology: Topology) -> Mapping[str, str]:
+    """The addresses of the GPUs that CUDA may know, by their names; "" where sysfs does not have them.
 
     Those that the driver has numbered; where nobody could ask it, all. A container has some of the machine's.
     """
-    found = [one for one in topology.devices if one.kind == "gpu" and ADDRESS.fullmatch(one.id)]
-    known = [one for one in found if not any(word in one.name for word in _OTHERS)]
-    numbered = {alias: one for one in known for alias in one.aliases if alias.startswith("gpu")}
-    return numbered or {one.id: one for one in known}
+    known = [one for one in topology.devices if one.kind == "gpu" and not any(word in one.name for word in _OTHERS)]
+    named = {
+        name: one.id if ADDRESS.fullmatch(one.id) else ""
+        for one in known
+        for name in (one.id, *one.aliases)
+        if _NUMBERED.fullmatch(name)
+    }
+    return named or {one.id: one.id for one in known if ADDRESS.fullmatch(one.id)}
 
 
 def nearest_memory(topology: Topology, gpu: str) -> str:
@@ -48,16 +55,18 @@ def wanted_runs(topology: Topology, runs: Iterable[Run], wanted: Wanted) -> list
 
 
 def probe_of(
-    name: str, report: Report, wanted: Wanted, runs: Sequence[Run], kinds: frozenset[tuple[str, ...]]
+    name: str, report: Report, wanted: Wanted, runs: Sequence[Run], size: int, kinds: frozenset[tuple[str, ...]]
 ) -> Probe:  # fmt: skip
-    """A process that does these runs, and what it costs where all is well."""
+    """A process that does these runs with copies of `size` bytes, and what it costs where all is well."""
     topology, pace = report.topology, PACES[wanted.effort]
     known = gpus_of(topology)
     ends = dict.fromkeys(end for run in runs for one in run for end in one)
-    gpus = {end: known[end].id for end in ends if end in known}
+    gpus = {end: known[end] for end in ends if end in known}
     request = CopyRequest(effort=wanted.effort, gpus=gpus, runs=tuple(runs), owned=wanted.owned)
-    seconds = starting(len(gpus)) + len(runs) * (pace.whole + _BESIDE)
-    moved = sum(rate_of(topology, flows(run)) for run in runs) * pace.whole
+    rates = [rate_of(topology, flows(run)) for run in runs]
+    queued = sum(_QUEUED * size * len(run) / rate for run, rate in zip(runs, rates, strict=True))
+    seconds = starting(len(gpus)) + len(runs) * (pace.whole + _BESIDE) + pace.tries * queued
+    moved = sum(rates) * pace.whole + pace.tries * _QUEUED * size * sum(map(len, runs))
     return Probe(
         name=name, args=request.args, kinds=kinds, seconds=round(seconds, 2), bytes=int(moved),
         deadline=OPENING + 4 * seconds,

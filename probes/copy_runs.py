@@ -92,12 +92,12 @@ def _measured(what: str, run: Run, bench: Bench, pace: Pace) -> Iterator[Said]:
         for _ in range(pace.tries):
             now = rates(lanes, pace.seconds, lambda: seen.__setitem__(slice(None), bench.look(run, lanes)))
             found = [max(pair) for pair in zip(found, now, strict=True)]
-            moved += sum(lane.stream.copies * lane.size for lane in lanes)
+            moved += sum(lane.stream.asked * lane.size for lane in lanes)
         yield from seen
         yield from _rates(bench, run, lanes, found, pace)
         yield _moved("node", moved)
         if len(run) == 1 and len(run[0]) == 2:
-            yield _latency(bench, run, lanes[0])
+            yield from _latency(bench, run, lanes[0])
     except Refused as refusal:
         subjects = dict.fromkeys(flow.subject for flow in bench.flows(run, None))
         why = str(refusal) if len(run) == 1 else f"{', '.join(subjects)} at the same moment: {refusal}"
@@ -116,14 +116,15 @@ def _rates(
         )  # fmt: skip
 
 
-def _latency(bench: Bench, run: Run, lane: Lane) -> Observation:
+def _latency(bench: Bench, run: Run, lane: Lane) -> Iterator[Observation]:
     (flow,) = bench.flows(run, SMALL)
-    seconds = min(lane.latency() for _ in range(_LATENCIES))
-    text = f"copies of {SMALL} bytes, one behind the other, shortest of {_LATENCIES} tries"
-    return Observation(
-        about=flow, quantity="latency", unit="seconds", value=seconds, at=time.time(), busy=True,
-        evidence=Evidence("cuMemcpyAsync", text),
-    )  # fmt: skip
+    tries = [seconds for _ in range(_LATENCIES) if (seconds := lane.latency()) is not None]
+    text = f"copies of {SMALL} bytes, one behind the other, shortest of {len(tries)} tries"
+    if tries:
+        yield Observation(
+            about=flow, quantity="latency", unit="seconds", value=min(tries), at=time.time(), busy=True,
+            evidence=Evidence("cuMemcpyAsync", text),
+        )  # fmt: skip
 
 
 def _moved(about: str, size: float) -> Observation:

@@ -73,7 +73,7 @@ class Device:
     """A GPU. Nothing is made on it before open(). Raises Refused where CUDA does not show it."""
 
     def __init__(self, cuda: Cuda, name: str, address: str) -> None:
-        self.cuda, self.name, self._opened = cuda, name, ExitStack()
+        self.cuda, self.name, self.address, self._opened = cuda, name, address, ExitStack()
         try:
             self.handle = cuda.ask("DeviceGetByPCIBusId", address.encode())
         except Refused as refusal:
@@ -159,50 +159,60 @@ class Device:
 class Stream:
     """Copies one after the other, and the seconds that they took by the GPU's own clock.
 
-    It is kept a few copies ahead, so that the engine never waits for the next.
+    It is kept a few copies ahead, so that the engine never waits for the next. Where it may have waited, because this
+    process got no processor, the clock starts anew, with more ahead: what it shows is the engine's time alone.
     """
 
-    _AHEAD = 3
+    _AHEAD, _MOST_AHEAD = 4, 32
 
     def __init__(self, device: Device, handle: Any) -> None:
         self._device, self._cuda, self.handle = device, device.cuda, handle
         self._begin, *marks = (device.event() for _ in range(1 + self._AHEAD))
         self._unused, self._waiting = deque(marks), deque[Any]()
-        self.copies, self.seconds = 0, 0.0  # that have ended, and when the last of them did
+        self.asked = 0  # copies in all
+        self.copies, self.seconds = 0, 0.0  # that have ended since the clock started, and when the last of them did
 
     def begin(self, target: int, source: int, size: int) -> None:
         """Start the clock behind a first copy that does not count, and queue some. Raises Refused."""
-        self.copies, self.seconds = 0, 0.0
+        self.asked = 0
         self._device.use()
         self._copy(target, source, size)
-        self._mark(self._begin)
-        self.go_on(target, source, size)
+        self._start()
+        self.ask(target, source, size)
 
-    def go_on(self, target: int, source: int, size: int) -> None:
-        """Count what has ended, and queue as much again. Raises Refused."""
+    def count(self) -> None:
+        """Count what has ended. Raises Refused."""
         while self._waiting and self._passed(self._waiting[0]):
             mark = self._waiting.popleft()
             self.copies += 1
             self.seconds = self._cuda.seconds(self._begin, mark)
             self._unused.append(mark)
+
+    def ask(self, target: int, source: int, size: int) -> None:
+        """Queue as much again as has been counted. Raises Refused."""
         if self._unused:
             self._device.use()
-        while self._unused:
-            mark = self._unused.popleft()
+        for _ in range(len(self._unused)):
+            before = self._waiting[-1] if self._waiting else self._begin
             self._copy(target, source, size)
-            self._mark(mark)
-            self._waiting.append(mark)
+            if self._passed(before):
+                self._start()
+                if len(self._unused) < self._MOST_AHEAD:
+                    self._unused += [self._device.event() for _ in self._unused]
+            else:
+                self._waiting.append(self._unused.popleft())
+                self._mark(self._waiting[-1])
 
     def end(self) -> None:
         """Wait for what is queued, which does not count. Raises Refused."""
         self._cuda.ask("StreamSynchronize", self.handle)
-        self._unused += self._waiting
-        self._waiting.clear()
+        self._forget()
 
-    def small(self, target: int, source: int, behind: tuple[int, int, int], count: int, size: int) -> float:
+    def small(self, target: int, source: int, behind: tuple[int, int, int], count: int, size: int) -> float | None:
         """Seconds that the engine takes for one copy of a few bytes.
 
-        They are queued behind a long copy: else it is the time that the program takes to ask for them.
+        They are queued behind a long copy: else it is the time that the program takes to ask for them, as it is where
+        the long one ends too soon; then None. Raises Refused.
         """
         self._device.use()
         last = self._unused[0]
@@ -211,11 +221,23 @@ class Stream:
         for _ in range(count):
             self._copy(target, source, size)
         self._mark(last)
+        late = self._passed(self._begin)
         self.end()
-        return self._cuda.seconds(self._begin, last) / count
+        return None if late else self._cuda.seconds(self._begin, last) / count
+
+    def _start(self) -> None:
+        """The clock, behind what is queued."""
+        self._forget()
+        self.copies, self.seconds = 0, 0.0
+        self._mark(self._begin)
+
+    def _forget(self) -> None:
+        self._unused += self._waiting
+        self._waiting.clear()
 
     def _copy(self, target: int, source: int, size: int) -> None:
         self._cuda.ask("MemcpyAsync", target, source, size, self.handle)
+        self.asked += 1
 
     def _mark(self, event: Any) -> None:
         self._cuda.ask("EventRecord", event, self.handle)

@@ -14,7 +14,7 @@ from .hang import no_answer
 from .nvml_asking import Question
 from .nvml_library import Library
 from .nvml_library import Refused as NvmlRefused
-from .nvml_words import COMPUTE_MODES, meaning
+from .nvml_words import COMPUTE_MODES, meaning, pci_address
 
 # Where nothing keeps GPUs initialized, whoever opens the first waits seconds for each (probes/nvml_asking.py).
 OPENING = 30.0
@@ -46,6 +46,7 @@ def opened(cuda: Cuda, request: CopyRequest, what: str) -> tuple[dict[str, Devic
 
 
 def _open(cuda: Cuda, name: str, address: str, owned: bool) -> Device:
+    address = address or address_of(name)
     device = Device(cuda, name, address)
     check(address, owned, device.reserved)
     try:
@@ -75,6 +76,17 @@ def check(address: str, owned: bool, mode: str | None = None) -> None:
         raise Refused(_MIG, "measure it while MIG is off")
     if mode not in (None, "default") and not (owned and mode == "exclusive process"):
         raise Refused(f"its compute mode is {mode}: {_ALONE}", f"sudo nvidia-smi -i {address} -c DEFAULT")
+
+
+def address_of(name: str) -> str:
+    """Of "gpu3", which sysfs does not have, as the driver that numbered it says. Raises Refused."""
+    with suppress(ImportError, ValueError, NvmlRefused):
+        library = Library()
+        library.ask("Init")
+        handle = library.ask("DeviceGetHandleByIndex", int(name.removeprefix("gpu")))
+        if address := pci_address(library.ask("DeviceGetPciInfo", handle).busId):
+            return address
+    raise Refused("nobody says at which PCI address it is")
 
 
 def starting(gpus: int) -> float:

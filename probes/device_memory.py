@@ -24,7 +24,7 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
     """One process, in which one GPU after the other copies."""
     runs: list[Run] = [((name,),) for name in gpus_of(report.topology)]
     if asked := wanted_runs(report.topology, runs, wanted):
-        yield probe_of("device_memory", report, wanted, asked, _KINDS)
+        yield probe_of("device_memory", report, wanted, asked, SIZE, _KINDS)
 
 
 def copies(*words: str) -> Iterator[Said]:

@@ -33,7 +33,7 @@ _KINDS = frozenset({("numa", "gpu"), ("gpu", "numa"), ("host", "gpu"), ("gpu", "
 def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
     """At "quick" one process; at "full" one for the nearest NUMA nodes, for all GPUs at once, for the other nodes."""
     topology = report.topology
-    near = {name: nearest_memory(topology, gpu.id) for name, gpu in gpus_of(topology).items()}
+    near = {name: nearest_memory(topology, name) for name in gpus_of(topology)}
     down, up = [(node, name) for name, node in near.items()], [*near.items()]
     alone: list[Run] = [(ends,) for pair in zip(down, up, strict=True) for ends in pair]
     both: list[Run] = [*zip(down, up, strict=True)]
@@ -44,7 +44,7 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
     ]
     for runs in [[*alone, *crowd[:1]]] if wanted.effort == "quick" else [[*alone, *both], crowd, far]:
         if asked := wanted_runs(topology, runs, wanted):
-            yield probe_of("host_copy", report, wanted, asked, _KINDS)
+            yield probe_of("host_copy", report, wanted, asked, SIZE, _KINDS)
 
 
 def copies(*words: str) -> Iterator[Said]:
@@ -58,7 +58,7 @@ class HostBench:
     counted = 1
 
     def __init__(self, cuda: Cuda, request: CopyRequest, devices: Mapping[str, Device]) -> None:
-        self._cuda, self._request, self._devices = cuda, request, devices
+        self._cuda = cuda
         self._gpu: dict[str, tuple[int, Stream, Stream]] = {}
         self._memory: dict[str, PinnedMemory | Refused] = {}
         self._links: dict[str, LinkSampling] = {}
@@ -73,7 +73,7 @@ class HostBench:
             raise Refused(f"only {device.free() / 1e6:.0f} MB of its memory are free", "end what uses it")
         self._size = min(size, self._size)
         self._gpu[device.name] = device.take(2 * size), device.stream(), device.stream()
-        self._links[device.name] = LinkSampling(Live(), device.name, self._request.gpus[device.name])
+        self._links[device.name] = LinkSampling(Live(), device.name, device.address)
 
     def lanes(self, run: Run) -> list[Lane]:
         """None on nodes that are memory alone: nobody could place its pages by touching them first."""

@@ -32,26 +32,25 @@ _KINDS = frozenset({("gpu", "gpu")})
 def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
     """At "quick" a ring: each GPU sends once and receives once. At "full" all pairs, and what runs at one moment."""
     topology = report.topology
-    gpus = {name: gpu.id for name, gpu in gpus_of(topology).items()}
-    names = [*gpus]
+    names = [*gpus_of(topology)]
     if len(names) < 2:
         return
     ring: list[Run] = [((a, b),) for a, b in zip(names, names[1:] + names[:1], strict=True)]
     pairs: list[Run] = [((a, b),) for a, b in permutations(names, 2)]
     both: list[Run] = [((a, b), (b, a)) for a, b in combinations(names, 2)]
-    crowds = [*_crowds(topology, gpus), tuple(permutations(names, 2))] if len(names) > 2 else []
+    crowds = [*_crowds(topology, names), tuple(permutations(names, 2))] if len(names) > 2 else []
     for runs in [ring] if wanted.effort == "quick" else [pairs, both, crowds]:
         if asked := wanted_runs(topology, runs, wanted):
-            yield probe_of("peer_copy", report, wanted, asked, _KINDS)
+            yield probe_of("peer_copy", report, wanted, asked, SIZE, _KINDS)
 
 
-def _crowds(topology: Topology, gpus: Mapping[str, str]) -> Iterator[Run]:
+def _crowds(topology: Topology, gpus: Sequence[str]) -> Iterator[Run]:
     """Where GPUs reach each other over PCIe: each beside its neighbour below one switch, then across switches; and two
     that write from below one switch to two others.
     """
     below = defaultdict[str, list[str]](list)
-    for name, gpu in gpus.items():
-        if switch := _switch(topology, gpu):
+    for name in gpus:
+        if switch := _switch(topology, name):
             below[switch].append(name)
     several = [names for names in below.values() if len(names) > 1]
     if not several or _is_joined(topology, *several[0][:2]):

@@ -13,10 +13,19 @@ from pathlib import Path
 
 import pytest
 from fake_gpus import ADDRESSES, fake_gpus
+from nvml_machine import Machine
 
+from linkgauge.agent.pipeline import Source, diagnose
+from linkgauge.agent.sources import READERS
+from linkgauge.models.report import Report
 from linkgauge.models.said import Flow, NotChecked, Observation, Said
+from linkgauge.models.site import Site
+from linkgauge.probes import device_memory, host_copy, peer_copy
 from linkgauge.probes.copy_request import CopyRequest, Run
+from linkgauge.probes.host import Host
 from linkgauge.probes.live import Live
+from linkgauge.probes.probe import Probe, Wanted
+from linkgauge.probes.synthetic import build
 
 ALONE: tuple[Run, ...] = tuple(run for gpu in ADDRESSES for run in (((("numa0", gpu)),), (((gpu, "numa0")),)))
 NODE0 = pytest.mark.skipif(not Path("/sys/devices/system/node/node0").is_dir(), reason="a kernel without NUMA nodes")
@@ -102,6 +111,7 @@ def test_peers_and_a_slow_pair(conf: Path) -> None:
 
 def test_all_to_all_has_room_for_each(conf: Path) -> None:
     """Seven arrive at each GPU at once: each has 64 MiB of the 512."""
+    fault(conf, "gpu.*.p2p=54")  # what is left for each where seven leave a GPU
     run: Run = tuple(permutations(ADDRESSES, 2))
     found = rates(call("peer_copy", run))
     assert {(flow.size, len(flow.beside)) for flow in found} == {(64 << 20, 55)}
@@ -200,3 +210,58 @@ def test_no_gpu_and_no_driver(conf: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert lost(call("peer_copy", (("gpu0", "gpu1"),))) == [
         ("node", "no CUDA driver that works: cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH")
     ]
+
+
+BOARD = f"""
+[cpu]
+cores = 1
+[[root]]
+bus = [{", ".join(str(0x30 + 2 * number) for number in range(8))}]
+numa = 0
+ports = ["h100"]
+[[root]]
+bus = [0x20, 0x70]
+numa = 0
+ports = ["nvswitch3", "nvswitch3"]
+"""  # the library's NVLinks end at 21, 22, 71 and 72
+
+
+@NODE0
+def test_from_the_driver_to_the_findings(conf: Path) -> None:
+    """All in children with the real packages: NVML says what is there, CUDA is what is measured; sysfs is a tree."""
+    fault(conf, *(f"gpu.{number}.bus_id=0000:{0x31 + 2 * number:02x}:00.0" for number in range(8)))
+    fault(conf, "gpu.3.h2d=27", "gpu.3.d2h=27", "gpu.5.p2p.6=120", "gpu.7.d2d=2100")
+    report = diagnose(Machine(build(BOARD)), READERS, once, Site())
+    found = [(one.code, one.subject) for one in report.findings if one.code in ("bandwidth-low", "measurement-invalid")]
+    assert found == [
+        ("bandwidth-low", "0000:37:00.0"), ("bandwidth-low", "gpu5-gpu6"), ("measurement-invalid", "gpu7"),
+    ]  # fmt: skip
+    assert len(report.levels) == 16 + 8 + 8 + 7
+    assert [run.name for run in report.runs if run.bytes] == ["host_copy", "peer_copy", "device_memory"]
+
+
+def once(report: Report) -> list[Source]:
+    """What the quick level plans for GPUs, a single time."""
+    if report.levels:
+        return []
+    wanted = Wanted(ends=frozenset(device.id for device in report.topology.devices))
+    plans = {"host_copy": host_copy.plan, "peer_copy": peer_copy.plan, "device_memory": device_memory.plan}
+    return [named(probe) for plan in plans.values() for probe in plan(report, wanted)]
+
+
+def named(probe: Probe) -> Source:
+    def source(host: Host) -> Iterator[Said]:
+        yield from probe(host)
+
+    source.__name__ = probe.name
+    return source
+
+
+@NODE0
+def test_gpus_that_sysfs_does_not_have(conf: Path) -> None:
+    """As where a container has masked it: NVML says at which address the GPU is that it numbers."""
+    request = CopyRequest(effort="quick", gpus={"gpu1": ""}, runs=((("host", "gpu1"),),))
+    fault(conf, "gpu.1.h2d=33")
+    assert rates(list(Live().call("host_copy", *request.args, deadline=100))) == {
+        Flow("copy", ("host", "gpu1"), 64 << 20): near(33)
+    }
