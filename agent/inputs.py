@@ -142,6 +142,7 @@ def site(path: str | None, ignore: Sequence[str] = ()) -> Site:
         except ValueError as wrong:
             raise BadInput(f"--site {path}: {wrong}") from None
         _check_codes(known.ignore, f"--site {path}: [ignore]")
+        _check_codes(known.gate.codes or (), f"--site {path}: [gate]")
     named = dict(_ignored(text) for text in ignore)
     _check_codes(named, "--ignore")
     return msgspec.structs.replace(known, ignore={**known.ignore, **named})

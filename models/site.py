@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from .gate import Gate
 from .toml_tables import read_tables
 
 Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
@@ -109,6 +110,7 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     machine: tuple[Machine, ...] = ()  # machine types of the site, looked at before the catalog's
     rates: tuple[Rate, ...] = ()  # what flows reach on all of its machines
     labels: dict[str, str] = {}  # of linkgauge_node_info: rack, rail, cluster
+    gate: Gate = Gate()  # when jobs are kept away from a node
 
     def __post_init__(self) -> None:
         for name in self.labels:
