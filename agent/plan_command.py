@@ -23,6 +23,7 @@ _TEXTS = {
 @click.option("--nodes", metavar="N", type=int, default=1, help="How many machines.  [default: 1]")
 @click.option("--sweep", is_flag=True, help="Try all layouts and show the best.")
 @click.option("--top", metavar="N", type=click.IntRange(1, 1000), default=10, help="How many of them.  [default: 10]")
+@click.option("--train", metavar="TOKENS", help="How long a whole training of so many tokens takes: 15T, 300B.")
 @click.option("--plot", metavar="FILE.png|svg", type=click.Path(), help=_TEXTS["plot"])
 @click.option("--network", metavar="NxGb/s", help=_TEXTS["network"])
 @click.option("--switches", metavar="NxGb/s", help=_TEXTS["switches"])
@@ -32,9 +33,9 @@ _TEXTS = {
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
 def plan(
-    job: str, machine: str | None, nodes: int, sweep: bool, top: int, plot: str | None, network: str | None,
-    switches: str | None, rails: bool, oversubscription: float, root: str, source: tuple[str, ...], site: str | None,
-    form: str, output: str | None,
+    job: str, machine: str | None, nodes: int, sweep: bool, top: int, train: str | None, plot: str | None,
+    network: str | None, switches: str | None, rails: bool, oversubscription: float, root: str,
+    source: tuple[str, ...], site: str | None, form: str, output: str | None,
 ) -> None:  # fmt: skip
     """Say how long a step of a training takes on a number of machines, what it waits for, and which layout is better.
 
@@ -57,5 +58,5 @@ def plan(
         from .planning_shown import shown
 
         where = Where(machine, nodes, network, switches, rails, oversubscription, source, root, site)
-        text = shown(job, where, top if sweep else None, form, plot)
+        text = shown(job, where, top if sweep else None, form, plot, train)
     write(text, output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..exporters import plan as exporter
@@ -13,8 +14,9 @@ from .planning import Where, plan, sweep
 _PICTURES = (".png", ".svg", ".pdf")
 
 
-def shown(job: str, where: Where, top: int | None, form: str, plot: str | None) -> str:
-    """One layout, or the best `top` of all. Raises BadInput."""
+def shown(job: str, where: Where, top: int | None, form: str, plot: str | None, train: str | None = None) -> str:
+    """One layout, or the best `top` of all; `train` is how many tokens a whole training has. Raises BadInput."""
+    tokens = _tokens(train)
     if plot is not None and not plot.lower().endswith(_PICTURES):
         raise BadInput(f"--plot {plot}: name a file that ends in {', '.join(_PICTURES)}")
     found, best = (plan(job, where), None) if top is None else sweep(job, where, top)
@@ -24,7 +26,17 @@ def shown(job: str, where: Where, top: int | None, form: str, plot: str | None) 
         _draw(found, steps, plot)
     if form == "json":
         return exporter.as_json(found, better, best)
-    return exporter.as_text(found, better) if best is None else exporter.as_table(found, best)
+    return exporter.as_text(found, better, tokens) if best is None else exporter.as_table(found, best)
+
+
+def _tokens(text: str | None) -> float | None:
+    """ "15T" are 15e12: data sets are counted in powers of ten. Raises BadInput."""
+    if text is None:
+        return None
+    read = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([MBT])", text)
+    if read is None or not float(read[1]):
+        raise BadInput(f"--train {text}: write the tokens of the whole training as 15T, 300B or 500M")
+    return float(read[1]) * {"M": 1e6, "B": 1e9, "T": 1e12}[read[2]]
 
 
 def _draw(found: Plan, steps: Sequence[Step], path: str) -> None:

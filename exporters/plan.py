@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ..models.memory_use import USABLE
-from ..models.plan import BUBBLE, COMPUTE, Plan, Sweep, binding
+from ..models.plan import BUBBLE, COMPUTE, Plan, Sweep, binding, training_seconds
 from ..models.step import Step
 from .terminal import hanging, safe, wrap
 
@@ -18,7 +18,7 @@ _OVER = {
     "core": "spines to cores",
 }  # fmt: skip
 _SAYS = {
-    COMPUTE: "computing: its messages hide behind it",
+    COMPUTE: "computing, behind which its messages hide",
     "tensor": "its tensor messages",
     "expert": "its expert messages",
     "data": "gradients and weights",
@@ -27,9 +27,12 @@ _SAYS = {
 }
 
 
-def as_text(plan: Plan, better: Step | None) -> str:
-    """A layout: its step, its memory, what binds it, and the one that would not be bound so, if there is one."""
-    lines = [*_heading(plan), *_step(plan), "", *_parts(plan.step), "", *_bounds(plan)]
+def as_text(plan: Plan, better: Step | None, train: float | None = None) -> str:
+    """A layout: its step, its memory, what binds it, and the one that would not be bound so, if there is one.
+
+    `train` is the tokens of the whole training, whose days are told too.
+    """
+    lines = [*_heading(plan), *_step(plan), *_training(plan, train), "", *_parts(plan.step), "", *_bounds(plan)]
     if better is not None:
         gain = 1 - better.usual / plan.step.usual
         what, _ = binding(better)
@@ -68,7 +71,8 @@ def as_json(plan: Plan, better: Step | None, sweep: Sweep | None) -> str:
     told = {
         "job": {"model": plan.job.network.name, "tokens": plan.job.tokens, "sequence": plan.job.sequence},
         "cluster": {"machine": plan.cluster.name, "gpu": plan.cluster.gpu.name, "gpus": plan.cluster.gpus,
-                    "levels": plan.cluster.levels, "source": plan.cluster.source},
+                    "levels": plan.cluster.levels, "source": plan.cluster.source,
+                    "measured": [f"{op} {'between' if far else 'inside'} nodes" for op, far in plan.cluster.measured]},
         "binds": plan.binds,
         "waits": plan.waits,
         "tokens_per_gpu": plan.tokens,
@@ -90,6 +94,7 @@ def _heading(plan: Plan, layout: bool = True) -> Iterator[str]:
     yield from wrap(f"{job.network.name} on {many}; {batch}", WIDTH)
     if layout:
         yield str(plan.step.layout)
+    yield from _measured(plan)
     yield ""
 
 
@@ -108,6 +113,20 @@ def _step(plan: Plan) -> Iterator[str]:
     )
     yield from hanging(f"{'memory':<{_LABEL}}", text, WIDTH)
     yield from hanging(f"{'bound by':<{_LABEL}}", f"{_SAYS[plan.binds]}: {plan.waits:.0%} of the step", WIDTH)
+
+
+def _training(plan: Plan, train: float | None) -> Iterator[str]:
+    if train is not None:
+        days = training_seconds(plan.job, plan.step, train) / 86400
+        text = f"{train / 1e12:.3g}T tokens take {days:.3g} days, if nothing ever fails"
+        yield from hanging(f"{'training':<{_LABEL}}", text, WIDTH)
+
+
+def _measured(plan: Plan) -> Iterator[str]:
+    """Which collectives are not the catalog's."""
+    if plan.cluster.measured:
+        told = ", ".join(f"{op} {'between' if far else 'inside'} nodes" for op, far in sorted(plan.cluster.measured))
+        yield from hanging(f"{'measured':<{_LABEL}}", f"{told}; other messages as the catalog has them", WIDTH)
 
 
 def _parts(step: Step) -> Iterator[str]:

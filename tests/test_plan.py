@@ -103,6 +103,7 @@ def test_lines_fit_a_terminal(name: str, model: str) -> None:
         (["llama3-70b", *DGX, "--rails"], "--rails and --oversubscription are of switches"),
         (["llama3-70b", *DGX, "--switches", "4x400"], "64 nodes: three tiers of switches with 4 ports|does not fit"),
         (["llama3-70b,tp=8", *DGX, "--sweep"], "--sweep tries all layouts: leave out tensor"),
+        (["llama3-70b,tp=8,recompute", *DGX, "--train", "15"], "--train 15: write the tokens of the whole training as"),
         (["llama3-70b,tp=8", *DGX, "--plot", "x.doc"], "--plot x.doc: name a file that ends in .png"),
         (["llama3-405b", "--machine", "nvidia-dgx-h100", "--sweep"], "memory: none of"),
     ],
@@ -149,6 +150,8 @@ def test_measured_collectives_replace_the_catalog(tmp_path: Path) -> None:
     quick = plan(JOB, Where("nvidia-dgx-h100", 64))
     assert plan(JOB, where).step.usual > quick.step.usual
     assert plan(JOB, where).step.compute == quick.step.compute
+    told = run(JOB, *DGX, "--from", str(near), "--from", str(far)).output
+    assert "measured      all_gather inside nodes, all_gather between nodes, all_reduce inside nodes" in told
 
 
 def test_switches_and_nics_can_be_said() -> None:
@@ -163,6 +166,13 @@ def test_switches_and_nics_can_be_said() -> None:
     assert told[0] > told[1]
     assert told[1] == pytest.approx(told[2], rel=0.02)
     assert told[3] < told[2]
+
+
+def test_the_time_of_a_whole_training() -> None:
+    """Steps of it one after another: LLaMA-3 405B, 15.6T tokens on 16 384 H100; Meta says 54 days and more."""
+    job = "llama3-405b,tp=8,pp=16,interleave=7,tokens=16M"
+    done = run(job, "--machine", "nvidia-dgx-h100", "--nodes", "2048", "--train", "15.6T")
+    assert "training      15.6T tokens take 66.6 days, if nothing ever fails" in done.output
 
 
 def test_json_has_what_the_text_has() -> None:
