@@ -33,7 +33,7 @@ class Bench(Protocol):
     def wake(self, run: Run, lanes: Sequence[Lane]) -> None:
         """Whatever its links need before they run as they can. Raises Refused."""
 
-    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Observation]:
+    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Said]:
         """How its links run now that bytes move."""
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ def _measured(what: str, run: Run, bench: Bench, pace: Pace) -> Iterator[Said]:
         if not lanes:
             return
         bench.wake(run, lanes)
-        seen: list[Observation] = []
+        seen: list[Said] = []
         found, moved = [0.0] * len(lanes), 0.0
         for _ in range(pace.tries):
             now = rates(lanes, pace.seconds, lambda: seen.__setitem__(slice(None), bench.look(run, lanes)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..models.report import Report
-from ..models.said import Flow, Observation, Said
+from ..models.said import Flow, Said
 from ..models.units import MIB
 from .copy_lanes import Lane
 from .copy_plan import gpus_of, probe_of, wanted_runs
@@ -55,7 +55,7 @@ class MemoryBench:
     def wake(self, run: Run, lanes: Sequence[Lane]) -> None:
         """The first copy, which does not count, wakes the memory."""
 
-    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Observation]:
+    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Said]:
         return []
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..models.report import Report
-from ..models.said import Flow, Observation, Said
+from ..models.said import Flow, Said
 from ..models.units import MIB
 from .copy_lanes import Lane, rates
 from .copy_plan import gpus_of, nearest_memory, probe_of, wanted_runs
@@ -100,7 +100,7 @@ class HostBench:
         while not all(self._links[gpu].awake() for gpu in self._gpus(run)) and time.monotonic() < until:
             rates(lanes, _STEP)
 
-    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Observation]:
+    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Said]:
         load = f"copies of {as_size(lanes[0].size)} {' and '.join('>'.join(ends) for ends in run[:2])}"
         if len(run) > 2:
             load += f" and {len(run) - 2} more"

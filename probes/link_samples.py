@@ -14,7 +14,7 @@ from .host import Host, Unreadable
 from .parsers import pcie_speed
 from .pci_links import ADDRESS
 
-_FEWEST = 5  # looks
+FEWEST = 5  # looks
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class LinkSamples:
     def said(self, text: str) -> Iterator[Said]:
         """The speeds, with what moved in words; nothing where that was too short to be seen."""
         for path, speed in self.fastest.items():
-            if speed and self.looks >= _FEWEST:
+            if speed and self.looks >= FEWEST:
                 evidence = Evidence(path, f"{as_transfers(speed)}, {text}")
                 yield Observation(
                     about=path.split("/")[-2], quantity="link_speed", unit="transfers_per_second", value=speed,

@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from ..models.said import Evidence, Observation
-from ..models.units import as_transfers
+from ..models.said import Evidence, Observation, Said
 from .host import Host, Unreadable
+from .link_samples import FEWEST, LinkSamples
 from .nvml_library import Library, Refused
 from .nvml_words import pci_address
 from .parsers import pcie_speed, pcie_width
@@ -49,12 +49,13 @@ class LinkSampling:
                 return False
         return True
 
-    def look(self, load: str) -> Iterator[Observation]:
+    def look(self, load: str) -> Iterator[Said]:
         """Speeds and widths of all links, and the GPU's performance state; `load` says what moves, in words."""
+        samples = LinkSamples(self._host, next(reversed(self._folders.values()), ""))
+        for _ in range(FEWEST):
+            samples.look()
+        yield from samples.said(load)
         for address, folder in self._folders.items():
-            if speed := self._speed(folder, "current_link_speed"):
-                yield self._seen(address, "link_speed", "transfers_per_second", speed, f"{folder}/current_link_speed",
-                                 f"{as_transfers(speed)}, {load}")  # fmt: skip
             if width := self._width(folder):
                 yield self._seen(address, "link_width", "lanes", width, f"{folder}/current_link_width",
                                  f"x{width}, {load}")  # fmt: skip

@@ -12,7 +12,7 @@ from itertools import combinations, permutations
 
 from ..models.report import Report
 from ..models.routes import Route, route, routes
-from ..models.said import Flow, Observation, Said
+from ..models.said import Flow, Said
 from ..models.topology import Topology
 from ..models.units import MIB
 from .copy_lanes import Lane
@@ -120,7 +120,7 @@ class PeerBench:
     def wake(self, run: Run, lanes: Sequence[Lane]) -> None:
         """NVLinks wake within the first copy, which does not count; PCIe's have been woken by copies to the host."""
 
-    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Observation]:
+    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Said]:
         return []
 
     def close(self) -> None:
