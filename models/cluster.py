@@ -65,7 +65,7 @@ def cluster_of(
     if not machine.gpus or not product.link_rate or not product.links:
         raise Unknown(f"{machine.name}: its GPUs have no links of their own, or their number is not known")
     ports = nics or (_ports(machine, fitted) if nodes > 1 else (1, 1.0))  # one node sends nothing
-    node, count = _node(machine.gpus, product, *ports), nodes
+    node, count = _node(machine.gpus, product, fitted is not None and fitted.mesh, *ports), nodes
     if row.domain and nodes > 1:
         trays = min(nodes, row.domain // machine.gpus)
         node, count = domain(machine.gpus, node.rate, trays, *ports), -(-nodes // trays)
@@ -100,15 +100,16 @@ def _ports(machine: Machine, fitted: Fitted | None) -> tuple[int, float]:
     return count, rate
 
 
-def _node(gpus: int, product: Product, nics: int, nic_rate: float) -> Node:
-    """In a mesh without switches each GPU has all its links to the others too."""
-    return Node(gpus, product.links * (product.link_rate or 0.0), nics, nic_rate)
+def _node(gpus: int, product: Product, mesh: bool, nics: int, nic_rate: float) -> Node:
+    """XGMI joins each two GPUs of a node, and so do NVLinks where there are no switches."""
+    meshed = mesh or product.link_kind == "xgmi"
+    return Node(gpus, product.links * (product.link_rate or 0.0), nics, nic_rate, meshed)
 
 
 def _levels(node: Node, count: int, switches: Switches | None) -> tuple[Level, ...]:
     if switches is not None:
         return fat_tree(node, count, switches)
-    first = Level("node", node.gpus, node.rate)
+    first = Level("node", node.gpus, node.rate, node.mesh)
     return (first, Level("fabric", count, node.egress)) if count > 1 else (first,)
 
 

@@ -25,6 +25,7 @@ class Node:
     rate: float
     nics: int
     nic_rate: float
+    mesh: bool = False  # its GPUs are joined by links from each to each other one
 
     @property
     def egress(self) -> float:
@@ -78,7 +79,7 @@ def fat_tree(node: Node, nodes: int, switches: Switches) -> tuple[Level, ...]:
     up = unit * node.egress / switches.oversubscription
     rates = [node.egress, up, pod * up]
     fabric = (Level(*level) for level in zip(("leaf", "spine", "core"), counts, rates, strict=False))
-    return Level("node", node.gpus, node.rate), *(one for one in fabric if one.children > 1)
+    return Level("node", node.gpus, node.rate, node.mesh), *(one for one in fabric if one.children > 1)
 
 
 def _unit(node: Node, switches: Switches) -> int:

@@ -13,6 +13,7 @@ from .layout import WAYS, Impossible, Job, Layout
 TOKENS = 1 << 22  # in a step, where nobody says
 _FLAG = "recompute"
 _NUMBER = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([kmgbt]?)", re.IGNORECASE)
+_CHECKPOINT = re.compile(r"ckpt=(\d{1,6}(?:\.\d{1,3})?)([GT])B?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3, "t": 4}
 
 
@@ -22,6 +23,8 @@ class Described:
 
     job: Job
     ways: Mapping[str, int]  # by the fields of Layout
+    text: str = ""
+    checkpoint: float | None = None  # bytes
 
     def layout(self, gpus: int) -> Layout:
         """Over so many GPUs: what is left of them is for data. Impossible: the other ways do not divide them."""
@@ -44,7 +47,11 @@ def read_job(text: str) -> Described:
         raise ValueError(f"no model is called {name!r}; {hint} {'' if near else ', '.join(networks())}".rstrip())
     network = networks()[name]
     given: dict[str, int] = {}
+    checkpoint: float | None = None
     for part in parts:
+        if part.startswith("ckpt"):
+            checkpoint = _bytes(part)
+            continue
         key, value = _part(part)
         if key in given:
             raise ValueError(f"{key} is said twice")
@@ -52,7 +59,15 @@ def read_job(text: str) -> Described:
     job = Job(network, given.pop("tokens", TOKENS), given.pop("seq", network.sequence))
     if job.tokens < 1 or job.sequence < 1:
         raise ValueError("tokens and seq are 1 at least")
-    return Described(job, {WAYS.get(key, key): value for key, value in given.items()})
+    return Described(job, {WAYS.get(key, key): value for key, value in given.items()}, text, checkpoint)
+
+
+def _bytes(part: str) -> float:
+    """Of "ckpt=2.3TB". ValueError."""
+    read = _CHECKPOINT.fullmatch(part.replace(" ", ""))
+    if read is None:
+        raise ValueError(f"{part!r}: the size of a checkpoint is written ckpt=2.3TB or ckpt=140GB")
+    return float(read[1]) * (1e12 if read[2].upper() == "T" else 1e9)
 
 
 def _part(text: str) -> tuple[str, int]:
@@ -60,7 +75,7 @@ def _part(text: str) -> tuple[str, int]:
     if key == _FLAG and not equals:
         return key, 1
     if key not in (*WAYS, "tokens", "seq"):
-        known = ", ".join((*WAYS, "tokens", "seq"))
+        known = ", ".join((*WAYS, "tokens", "seq", "ckpt"))
         raise ValueError(f"{text!r} is not part of a job: write {known} with a number, or {_FLAG}")
     return key, read_number(value, key)
 

@@ -22,6 +22,7 @@ class Level:
     name: str  # of what joins: "node", "leaf", "spine"
     children: int
     rate: float
+    mesh: bool = False  # without a switch: each child has links of its own to each other one
 
 
 def ranks_of(levels: Sequence[Level]) -> int:
@@ -83,7 +84,8 @@ def slowest(levels: Sequence[Level]) -> Level:
 def group(levels: Sequence[Level], ranks: int, stride: int = 1) -> tuple[Level, ...]:
     """The levels as `ranks` GPUs see them of which each is `stride` behind the last, while all such groups are busy.
 
-    The members below one child share its link with the other groups that have members there.
+    The members below one child share its link with the other groups that have members there. In a mesh a group has the
+    links between its members: a pair of eight MI300X a seventh of what one GPU can send.
     """
     return tuple(_seen(levels, ranks, stride))
 
@@ -94,7 +96,8 @@ def _seen(levels: Sequence[Level], ranks: int, stride: int) -> Iterator[Level]:
         children = -(-among // inside)
         if children > 1:
             # No more groups than GPUs are below a child, and no fewer than one.
-            yield replace(one, children=children, rate=one.rate * min(1.0, inside / lower))
+            share = min(1.0, inside / lower) * ((children - 1) / (one.children - 1) if one.mesh else 1.0)
+            yield replace(one, children=children, rate=one.rate * share)
 
 
 def slowed(levels: Sequence[Level], left: Mapping[str, float]) -> tuple[Level, ...]:
@@ -102,13 +105,17 @@ def slowed(levels: Sequence[Level], left: Mapping[str, float]) -> tuple[Level, .
     return tuple(replace(one, rate=one.rate * left.get(one.name, 1.0)) for one in levels)
 
 
+_TAKES = {"all_reduce": all_gather, "all_gather": all_gather, "reduce_scatter": all_gather, "alltoall": all_to_all}
+
+
 def slowdown(op: str, levels: Sequence[Level], left: Mapping[str, float]) -> float:
     """How many times longer a collective of long messages takes then; 1.0 where another level held it and still does.
 
-    `op` is one of all_reduce, all_gather, reduce_scatter, alltoall. ValueError: a level with nothing left.
+    Levels that are not there change nothing. KeyError: an operation other than all_reduce, all_gather, reduce_scatter
+    and alltoall; ValueError: a level with nothing left.
     """
     if any(share <= 0 for share in left.values()):
         raise ValueError("a link that carries nothing ends a collective: there is no slowdown")
-    takes = all_to_all if op == "alltoall" else all_gather
+    takes = _TAKES[op]
     whole = takes(1.0, levels)
     return takes(1.0, slowed(levels, left)) / whole if whole else 1.0

@@ -106,6 +106,9 @@ def test_a_slower_link_never_helps_and_an_equal_one_costs_nothing(tree: tuple[Le
 def test_what_carries_nothing_is_no_slowdown() -> None:
     with pytest.raises(ValueError, match="ends a collective"):
         levels.slowdown("all_reduce", PODS, {"leaf": 0.0})
+    with pytest.raises(KeyError):
+        levels.slowdown("broadcast", PODS, {"leaf": 0.5})
+    assert levels.slowdown("all_reduce", PODS, {"core": 0.5}) == 1.0
 
 
 def test_groups_of_a_superpod() -> None:

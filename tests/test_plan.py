@@ -77,6 +77,13 @@ def test_the_docs_show_what_it_prints() -> None:
         assert run(*line.split()).output == printed, line
 
 
+def test_steps_are_as_near_to_published_runs_as_they_must_be() -> None:
+    """And docs/roofline.md shows how near."""
+    done = subprocess.run([sys.executable, "bench/plan.py", "--runs"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout in (ROOT / "docs" / "roofline.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", ["aws-p5.48xlarge", "nvidia-gb200-tray", "azure-nd96isr-mi300x-v5", "nvidia-dgx-a100"])
 @pytest.mark.parametrize("model", ["llama3-8b", "mixtral-8x7b", "gpt-oss-120b"])
 def test_lines_fit_a_terminal(name: str, model: str) -> None:

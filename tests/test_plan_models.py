@@ -16,11 +16,13 @@ from linkgauge.models.catalog.accelerators import accelerators
 from linkgauge.models.catalog.gpus import products
 from linkgauge.models.catalog.networks import networks
 from linkgauge.models.cluster import Cluster, Unknown, cluster_of
+from linkgauge.models.collectives import bus_bandwidth
 from linkgauge.models.fabric import Switches
 from linkgauge.models.job import read_job
 from linkgauge.models.layout import Impossible, Job, Layout, broken, check
-from linkgauge.models.levels import slowed
+from linkgauge.models.levels import group, slowed
 from linkgauge.models.memory_use import USABLE, check_memory, memory_of
+from linkgauge.models.message_times import pace_of, seconds
 from linkgauge.models.plan import binding, layouts, other, plan_of, sweep, training_seconds
 from linkgauge.models.step import step_of
 
@@ -138,6 +140,36 @@ def test_zero_takes_what_the_paper_says() -> None:
     states = [memory_of(job, Layout(1, 1, 4096, zero=stage)).states for stage in range(4)]
     assert states[0] == pytest.approx(16 * NETWORKS["llama3-8b"].parameters, rel=0.01)
     assert [states[0] / one for one in states] == pytest.approx([1, 4, 8, 4096], rel=0.01)
+
+
+def test_sharded_weights_move_half_as_much_again() -> None:
+    """The ZeRO paper: 1.5 times the traffic of gradients alone, for each micro-batch; and layers are short messages."""
+    ways = POD.ways
+    at_once = replace(
+        POD, ways=replace(ways, ring=replace(ways.ring, startup=0.0), fabric=replace(ways.fabric, startup=0.0))
+    )
+    job = Job(NETWORKS["llama3-405b"], 512 * 8192, 8192)
+
+    def data(stage: int, where: Cluster, times: int = 1) -> float:
+        layout = Layout(1, 1, 512, zero=stage)
+        return step_of(replace(job, tokens=times * job.tokens), layout, where).waits["data"].seconds
+
+    assert data(1, at_once) == data(2, at_once) == pytest.approx(data(0, at_once))
+    assert data(3, at_once) / data(1, at_once) == pytest.approx(1.5)
+    assert data(3, POD) / data(1, POD) > 1.5
+    assert data(3, POD, 2) == pytest.approx(2 * data(3, POD))
+    assert data(2, POD, 2) == pytest.approx(1.5 * data(2, POD))
+    assert data(1, POD, 2) == data(1, POD)
+
+
+def test_pairs_of_a_mesh_have_their_own_links_alone() -> None:
+    """Two of eight MI300X reach 47.7 GB/s, eight 312.9 (ML-engineering, network); two of four A100 72.8, four 212.9."""
+    for machine, nodes, reached in (("mi300x-8", 1, (47.7, 312.9)), ("hpe-cray-ex235n", 1, (72.8, 212.9))):
+        one = cluster(machine, nodes)
+        for ranks, rate in zip((2, one.gpus), reached, strict=True):
+            pace = pace_of("all_reduce", group(one.levels, ranks), one.ways, one.inside)
+            bus = bus_bandwidth("all_reduce", ranks, 1e12, seconds(pace, 1e12)) / 1e9
+            assert bus == pytest.approx(rate, rel=0.12)
 
 
 def test_published_layouts_fit_and_are_found_again() -> None:

@@ -211,8 +211,10 @@ def test_19_egress_of_nvl72() -> None:
 
 
 def test_20_mi300x() -> None:
-    """GUIDE: each GPU has a link of 64 GB/s to each of 7 peers."""
-    assert 7 * 64 == 448
+    """GUIDE: each GPU has a link of 64 GB/s to each of 7 peers, and so a pair has a seventh of the board's rate."""
+    board = [Level("node", 8, 448e9, mesh=True)]
+    assert levels.group(board, 8) == tuple(board)
+    assert levels.group(board, 2) == (Level("node", 2, 64e9, mesh=True),)
 
 
 def test_beyond_one_node_an_all_to_all_falls_by_more_than_four_times() -> None:

@@ -28,6 +28,7 @@ class Fitted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     gpu: Text  # a name in gpus.toml
     nics: Few | None = None
     nic_rate: Positive | None = None
+    mesh: bool = False  # NVLinks from each GPU to each other one, without switches
     source: Text
 
 
