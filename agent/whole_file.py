@@ -11,13 +11,21 @@ def write_whole(path: str, content: bytes) -> None:
 
     What is no plain file (a pipe, a terminal) is written to as it is; a symbolic link leads to the file.
     """
-    import tempfile  # only who writes waits for it
-
     path = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as pipe:
             pipe.write(content)
         return
+    put(path, content)
+
+
+def put(path: str, content: bytes, lasting: bool = True) -> None:
+    """The same in the place of whatever is there, a link too: for root in a folder of another user. Raises OSError.
+
+    What is not `lasting` may be gone after a loss of power: a disk need not wake up for it.
+    """
+    import tempfile  # only who writes waits for it
+
     folder, name = os.path.split(path)
     descriptor, beside = tempfile.mkstemp(prefix=f".{name}.", dir=folder)  # its end is no ".prom", which would be read
     try:
@@ -25,13 +33,15 @@ def write_whole(path: str, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fchmod(file.fileno(), 0o644)
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
         os.replace(beside, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(beside)
         raise
-    _sync(folder)
+    if lasting:
+        _sync(folder)
 
 
 def _sync(folder: str) -> None:
