@@ -14,6 +14,7 @@ import click
 from .. import __version__
 from .exits import BAD_INPUT, EXIT, INTERRUPTED, OUR_BUG, READER_LEFT
 from .expect_command import expect
+from .gate_command import gate
 from .hold_command import hold, release
 from .measuring_options import measuring_options
 from .options import codes_begun, from_options, state_dir, with_tools
@@ -238,5 +239,5 @@ def completion(shell: str) -> None:
     write(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source(), None)
 
 
-for command in (expect, hold, plan, profile, release, serve):
+for command in (expect, gate, hold, plan, profile, release, serve):
     main.add_command(command)
