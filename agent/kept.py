@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from ..models.catalog import codes
 from ..models.said import Observation
 from ..models.said_lines import decode, encode
 from ..models.standing import Key, Sighting
@@ -82,7 +83,10 @@ def save(folder: str, memory: Memory, now: float) -> str | None:
 
 
 def load(folder: str, memory: Memory, now: float) -> Memory:
-    """The memory with what was kept; without, where that is nothing or cannot be used, which is a warning."""
+    """The memory with what was kept; without, where that is nothing or cannot be used, which is a warning.
+
+    A finding whose code is no longer known, of an earlier version of the program, is forgotten.
+    """
     path = os.path.join(folder, _FILE)
     try:
         with open(path, "rb", opener=_without_waiting) as file:
@@ -93,7 +97,8 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
     except (OSError, ValueError) as wrong:
         _log.warning("%s: %s: begun anew", path, getattr(wrong, "strerror", None) or wrong)
         return memory
-    return replace(memory, standing=dict(kept.standing), measured=measured, past=kept.past)
+    known = {key: sighting for key, sighting in kept.standing if key[0] in codes() and sighting.findings}
+    return replace(memory, standing=known, measured=measured, past=kept.past)
 
 
 def _parsed(content: bytes, now: float) -> _Kept:

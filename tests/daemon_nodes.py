@@ -1,0 +1,79 @@
+"""A daemon on a recorded node: its clocks stand still until they are told to go, its machine breaks when told."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nodes import node
+
+from linkgauge.agent.config import Config
+from linkgauge.agent.daemon import Daemon
+from linkgauge.agent.pages import Pages
+from linkgauge.models.report import Origin, Report
+from linkgauge.models.said import Said
+from linkgauge.models.site import Site
+from linkgauge.probes.child import unanswered
+from linkgauge.probes.hang import no_answer
+from linkgauge.probes.recorded import Recorded
+
+
+@dataclass
+class Breaking:
+    """A recorded machine with a clock on its wall."""
+
+    recorded: Recorded
+    wall: float = 0.0  # seconds since it was recorded
+    hangs: set[str] = field(default_factory=set)  # calls that get no answer
+    breaks: str | None = None  # a folder at which our own code fails
+    asked: Counter[str] = field(default_factory=Counter)  # how often each call was made
+    reads: int = 0
+    origin: Origin = "live"
+
+    def read(self, path: str) -> str | None:
+        self.reads += 1
+        return self.recorded.read(path)
+
+    def list(self, path: str) -> list[str]:
+        if path == self.breaks:
+            raise RuntimeError(f"a bug at {path}")
+        return self.recorded.list(path)
+
+    def resolve(self, path: str) -> str | None:
+        return self.recorded.resolve(path)
+
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+        self.asked[what] += 1
+        if what in self.hangs:
+            return iter([unanswered(what, no_answer(deadline))])
+        return self.recorded.call(what, *args, deadline=deadline)
+
+    def now(self) -> float:
+        return self.recorded.taken + self.wall
+
+
+class Node:
+    """The daemon, its machine, and the clock that does not jump."""
+
+    def __init__(self, folder: Path, name: str = "hgx-h100", config: Config | None = None) -> None:
+        self.monotonic = 1000.0
+        self.host = Breaking(node(name))
+        self.pages = Pages(monotonic=lambda: self.monotonic)
+        self.daemon = Daemon(
+            self.host, config or Config(), Site(), self.pages, str(folder), monotonic=lambda: self.monotonic,
+            chance=random.Random(1),
+        )  # fmt: skip
+
+    def cycle(self, times: int = 1) -> Report:
+        """So many cycles, each of which follows on the time until the next."""
+        for _ in range(times):
+            report = self.daemon.cycle()
+            self.go(self.daemon.every)
+        return report
+
+    def go(self, seconds: float) -> None:
+        self.monotonic += seconds
+        self.host.wall += seconds

@@ -1,0 +1,79 @@
+"""When which source is asked again; what hangs is left alone for longer and longer."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.agent.pipeline import name_of
+from linkgauge.agent.schedule import Intervals, Turn, due, turned
+from linkgauge.agent.sources import READERS, SELDOM, SLOW
+from linkgauge.models.gpu_facts import Driver, Gpu
+from linkgauge.models.said import NotChecked, Said
+from linkgauge.probes.gpus import read_gpus
+from linkgauge.probes.hang import no_answer, stuck
+from linkgauge.probes.node import read_node
+from linkgauge.probes.settings import read_settings
+
+USUAL = Intervals(cycle=15, slow=600, discovery=3600)
+LOST = NotChecked(what="Gpu", subject="node", why=no_answer(80))
+
+
+def test_everything_at_first_then_each_in_its_time() -> None:
+    assert list(due(READERS, {}, USUAL, 0)) == [name_of(one) for one in READERS]
+    turns = turned({}, {name_of(one): () for one in READERS}, 100)
+    asked = {now: set(due(READERS, turns, USUAL, 100 + now).values()) for now in (14, 15, 600, 3600)}
+    assert asked == {
+        14: set(), 15: set(READERS) - SELDOM - SLOW, 600: set(READERS) - SELDOM, 3600: set(READERS)
+    }  # fmt: skip
+
+
+def test_a_cycle_that_comes_a_little_early_asks_all_the_same() -> None:
+    """Else each would be asked in every second cycle, where cycles are of just that length."""
+    assert "gpus" in due([read_gpus], {"gpus": Turn(at=0)}, USUAL, 14.99)
+
+
+def test_devices_that_come_or_go_make_all_that_was_said_old() -> None:
+    turns = {"node": Turn(at=0), "settings": Turn(at=0), "gpus": Turn(at=0, hung=1)}
+    asked = due([read_node, read_settings, read_gpus], turns, USUAL, 15, changed=True)
+    assert list(asked) == ["node", "settings"]  # what hangs does so still
+
+
+def test_what_hung_is_asked_after_1_5_and_30_minutes() -> None:
+    now, turns, asked = 0.0, dict[str, Turn](), list[float]()
+    while now <= 8000:
+        if due([read_gpus], turns, USUAL, now):
+            asked.append(now)
+            turns = turned(turns, {"gpus": [LOST]}, now)
+        now += 15
+    assert asked == [0, 60, 360, 2160, 3960, 5760, 7560]
+    turns = turned(turns, {"gpus": []}, 7560)  # it has answered
+    assert list(due([read_gpus], turns, USUAL, 7575)) == ["gpus"]
+
+
+def test_how_a_source_says_that_it_hung() -> None:
+    said: dict[str, Said] = {
+        "call": LOST,
+        "in the kernel": NotChecked(what="Mount.free", subject="node", why=stuck(17)),
+        "through another": NotChecked(what="Event", subject="node", why=f"dev/kmsg: no; journal: {no_answer(10)}"),
+        "driver": Driver(key="nvidia", failure=no_answer(40)),
+        "gpu": Gpu(key="gpu3", failure=no_answer(8)),
+        "refused": NotChecked(what="Gpu", subject="node", why="Driver Not Loaded"),
+        "lost": Gpu(key="gpu3", failure="GPU is lost"),
+        "well": Gpu(key="gpu3"),
+    }
+    turns = turned({}, {name: [one] for name, one in said.items()}, 0)
+    hung = [name for name, turn in turns.items() if turn.hung]
+    assert hung == ["call", "in the kernel", "through another", "driver", "gpu"]
+
+
+@given(st.lists(st.tuples(st.integers(1, 4000), st.booleans(), st.booleans()), max_size=60))
+def test_what_hung_is_never_asked_within_a_minute(steps: list[tuple[int, bool, bool]]) -> None:
+    """Whatever comes and goes meanwhile, and however long cycles are."""
+    now, turns, last = 0.0, dict[str, Turn](), None
+    for step, hangs, changed in steps:
+        now += step
+        if due([read_gpus], turns, USUAL, now, changed):
+            assert last is None or now - last >= 60
+            turns = turned(turns, {"gpus": [LOST] if hangs else []}, now)
+            last = now if hangs else None
