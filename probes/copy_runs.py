@@ -54,6 +54,7 @@ def measured(what: str, words: Sequence[str], make: Make) -> Iterator[Said]:
     devices, lost = opened(cuda, request, what)
     yield from lost
     bench, moved = make(cuda, request, devices), 0.0
+    known: dict[tuple[object, str], float] = {}  # what was last said of links, which are seen in many runs
     try:
         for name, device in [*devices.items()]:
             try:
@@ -65,12 +66,21 @@ def measured(what: str, words: Sequence[str], make: Make) -> Iterator[Said]:
             for said in _measured(what, _left(run, request, devices), bench, request.pace):
                 if isinstance(said, Observation) and said.quantity == "bytes_moved":
                     moved += said.value
-                else:
+                elif not _is_known(said, known):
                     yield said
     finally:
         bench.close()
         closing(devices)
     yield _moved("node" if len(request.gpus) > 1 else next(iter(request.gpus), "node"), moved)
+
+
+def _is_known(said: Said, known: dict[tuple[object, str], float]) -> bool:
+    """Whether the same was said of a link or a GPU before; else it is known from now on."""
+    if not isinstance(said, Observation) or isinstance(said.about, Flow):
+        return False
+    before = known.get((said.about, said.quantity))
+    known[said.about, said.quantity] = said.value
+    return before == said.value
 
 
 def _left(run: Run, request: CopyRequest, devices: Mapping[str, Device]) -> Run:

@@ -265,3 +265,10 @@ def test_gpus_that_sysfs_does_not_have(conf: Path) -> None:
     assert rates(list(Live().call("host_copy", *request.args, deadline=100))) == {
         Flow("copy", ("host", "gpu1"), 64 << 20): near(33)
     }
+
+
+@NODE0
+def test_what_stays_as_it_was_is_said_once(conf: Path) -> None:
+    """A GPU is looked at in each of its runs."""
+    said = call("host_copy", *((("numa0", "gpu0"),) for _ in range(3)))
+    assert len([one for one in said if isinstance(one, Observation) and one.quantity == "performance_state"]) == 1
