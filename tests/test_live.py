@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trees import write
 
 from linkgauge.models.said import NotChecked
+from linkgauge.models.said_lines import encode
+from linkgauge.probes.child import Children
 from linkgauge.probes.host import BIGGEST_FILE, Unreadable
 from linkgauge.probes.live import Live
 
@@ -158,6 +162,30 @@ def test_under_a_root_nothing_is_called(tmp_path: Path) -> None:
     assert isinstance(lost, NotChecked)
     assert (lost.subject, lost.why) == ("node", "only files are read under --root")
     assert lost.how
+
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+@pytest.mark.skipif(not BOOT.is_file(), reason="no boot id here")
+@pytest.mark.parametrize(
+    ("what", "boot", "asked"),
+    [
+        ("nvml", "this", True), ("pci_config", "this", True), ("statvfs", "this", False), ("journal", "this", False),
+        ("nvml", "00000000-0000-0000-0000-000000000000", False), ("nvml", "", False), ("nvml", None, False),
+    ],
+)  # fmt: skip
+def test_under_the_root_of_this_machine_its_kernel_answers(
+    tmp_path: Path, what: str, boot: str | None, asked: bool
+) -> None:
+    """A container that reads the host: PCI functions and NVIDIA's driver are in no namespace, mounts are."""
+    if boot is not None:
+        write(tmp_path, {str(BOOT)[1:]: BOOT.read_text() if boot == "this" else boot})
+    told = NotChecked(what="Gpu", subject="gpu0", why="it was asked")
+    host = Live(str(tmp_path), children=Children((sys.executable, "-c", f"print({encode(told)!r})")))
+    (said,) = host.call(what, deadline=30)
+    assert isinstance(said, NotChecked)
+    assert said.why == ("it was asked" if asked else "only files are read under --root")
 
 
 def test_the_origin_is_what_the_report_says() -> None:
