@@ -14,6 +14,14 @@ _LONGEST = 5.0  # seconds until they have, one behind the other: 3 of 256 MiB at
 SMALL, _SMALL_COPIES = 8, 64  # bytes of a copy that costs nothing but its latency; and how many make one try
 
 
+class Hung(Refused):
+    """Copies that do not end: nothing that would wait for them may be asked any more. `lanes` are their places."""
+
+    def __init__(self, lanes: Sequence[int], seconds: float) -> None:
+        super().__init__(f"no {_FEWEST} copies in a row within {seconds:.0f} s", "look into dmesg; is the node idle?")
+        self.lanes = lanes
+
+
 @dataclass(frozen=True, slots=True)
 class Lane:
     """A stream, and what it copies over and over again. Addresses are those of the GPUs' and the host's one space."""
@@ -54,16 +62,16 @@ def rates(lanes: Sequence[Lane], seconds: float, meanwhile: Callable[[], None] |
                 meanwhile()
                 meanwhile = None
             if passed > _LONGEST + seconds:
-                raise Refused(
-                    f"no {_FEWEST} copies in a row within {passed:.0f} s", "look into dmesg; is the node idle?"
-                )
+                late = [place for place, lane in enumerate(lanes) if lane.stream.copies < _FEWEST]
+                raise Hung(late, passed)
             for lane in lanes:
                 lane.ask()
         found = [lane.rate() for lane in lanes]
-    except Refused:
-        for lane in lanes:
-            with suppress(Refused):
-                lane.stream.end()
+    except Refused as refusal:
+        for place, lane in enumerate(lanes):
+            if not isinstance(refusal, Hung) or place not in refusal.lanes:
+                with suppress(Refused):
+                    lane.stream.end()
         raise
     for lane in lanes:
         lane.stream.end()

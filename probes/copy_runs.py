@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 from ..models.said import Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import KIB, MIB
-from .copy_lanes import SMALL, Lane, rates
+from .copy_lanes import SMALL, Hung, Lane, rates
 from .copy_request import CopyRequest, Pace, Run, parsed
 from .cuda_driver import Cuda, Device, Refused
 from .cuda_gpus import closing, opened
@@ -53,7 +53,7 @@ def measured(what: str, words: Sequence[str], make: Make) -> Iterator[Said]:
         return
     devices, lost = opened(cuda, request, what)
     yield from lost
-    bench, moved = make(cuda, request, devices), 0.0
+    bench, moved, usable = make(cuda, request, devices), 0.0, len(devices)
     known: dict[tuple[object, str], float] = {}  # what was last said of links, which are seen in many runs
     try:
         for name, device in [*devices.items()]:
@@ -62,14 +62,16 @@ def measured(what: str, words: Sequence[str], make: Make) -> Iterator[Said]:
             except Refused as refusal:
                 yield NotChecked(what=what, subject=name, why=str(refusal), how=refusal.how)
                 devices.pop(name).close()
+        usable = len(devices)
         for run in request.runs:
-            for said in _measured(what, _left(run, request, devices), bench, request.pace):
+            for said in _measured(what, _left(run, request, devices), bench, request.pace, devices):
                 if isinstance(said, Observation) and said.quantity == "bytes_moved":
                     moved += said.value
                 elif not _is_known(said, known):
                     yield said
     finally:
-        bench.close()
+        if len(devices) == usable:  # else a copy hangs that host memory is part of: it goes with this process
+            bench.close()
         closing(devices)
     yield _moved("node" if len(request.gpus) > 1 else next(iter(request.gpus), "node"), moved)
 
@@ -89,7 +91,8 @@ def _left(run: Run, request: CopyRequest, devices: Mapping[str, Device]) -> Run:
     return left if len(left) > 1 or len(run) == 1 else ()
 
 
-def _measured(what: str, run: Run, bench: Bench, pace: Pace) -> Iterator[Said]:
+def _measured(what: str, run: Run, bench: Bench, pace: Pace, devices: dict[str, Device]) -> Iterator[Said]:
+    """What a run reaches. GPUs whose copies hang are taken out of `devices`: the others go on without them."""
     if not run:
         return
     try:
@@ -109,9 +112,12 @@ def _measured(what: str, run: Run, bench: Bench, pace: Pace) -> Iterator[Said]:
         if len(run) == 1 and len(run[0]) == 2:
             yield from _latency(bench, run, lanes[0])
     except Refused as refusal:
-        subjects = dict.fromkeys(flow.subject for flow in bench.flows(run, None))
-        why = str(refusal) if len(run) == 1 else f"{', '.join(subjects)} at the same moment: {refusal}"
-        yield NotChecked(what=what, subject=next(iter(subjects)), why=why, how=refusal.how)
+        hung = refusal.lanes if isinstance(refusal, Hung) else ()
+        for end in (end for place in hung for end in run[place]):
+            devices.pop(end, None)
+        about = bench.flows(run, None)[hung[0] if hung else 0].subject
+        why = str(refusal) if len(run) == 1 else f"{len(run)} copies at the same moment: {refusal}"
+        yield NotChecked(what=what, subject=about, why=why, how=refusal.how)
 
 
 def _rates(

@@ -47,7 +47,11 @@ def opened(cuda: Cuda, request: CopyRequest, what: str) -> tuple[dict[str, Devic
 
 def _open(cuda: Cuda, name: str, address: str, owned: bool) -> Device:
     address = address or address_of(name)
-    device = Device(cuda, name, address)
+    try:
+        device = Device(cuda, name, address)
+    except Refused:
+        check(address, owned)  # of one that is cut into instances NVML says more
+        raise
     check(address, owned, device.reserved)
     try:
         device.open()

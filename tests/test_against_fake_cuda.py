@@ -272,3 +272,17 @@ def test_what_stays_as_it_was_is_said_once(conf: Path) -> None:
     """A GPU is looked at in each of its runs."""
     said = call("host_copy", *((("numa0", "gpu0"),) for _ in range(3)))
     assert len([one for one in said if isinstance(one, Observation) and one.quantity == "performance_state"]) == 1
+
+
+@NODE0
+def test_a_copy_that_hangs_takes_no_other_with_it(conf: Path) -> None:
+    """One of 64 MiB takes 67 s here: after five nobody waits for it any longer, nor for what would wait for it."""
+    fault(conf, "gpu.1.h2d=0.001")
+    both: Run = (("numa0", "gpu0"), ("numa0", "gpu2"))
+    crowd: Run = (("numa0", "gpu0"), ("numa0", "gpu1"), ("numa0", "gpu2"))
+    said = call("host_copy", crowd, (("numa0", "gpu1"),), crowd, (("numa0", "gpu0"),))
+    (hung,) = lost(said)
+    assert hung == ("numa0-gpu1", "3 copies at the same moment: no 3 copies in a row within 5 s")
+    assert [(flow.ends, flow.beside) for flow in rates(said)] == [
+        (both[0], both[1:]), (both[1], both[:1]), (both[0], ()),
+    ]  # fmt: skip
