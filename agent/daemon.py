@@ -12,11 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ..exporters.sample import Round
+from ..models.gate import causes
 from ..models.report import Report
 from ..models.said import Observation, Run, Said
 from ..models.site import Site
 from ..probes.host import Host, Unreadable
-from . import kept
+from . import kept, last
 from .budget import budget_of
 from .config import Config, seconds
 from .measuring import Course, Wish
@@ -24,6 +25,7 @@ from .pages import Pages
 from .pipeline import Memory, Source, cycle
 from .schedule import Intervals, Turn, due, turned
 from .sources import READERS
+from .window import followed
 
 _SIGNS = ("sys/bus/pci/devices", "sys/class/infiniband", "sys/class/net", "sys/class/nvme")  # where devices come and go
 _SAVED = 300.0  # seconds from one time that all is kept to the next, while nothing changes
@@ -52,6 +54,7 @@ class Daemon:
     report: Report | None = None
     busy: bool = False
     began: float = 0.0  # the last cycle
+    peaks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of each open window, as in last.py
     _signs: tuple[object, ...] = ()
     _probe_at: float | None = None
     _saved_at: float | None = None
@@ -74,8 +77,9 @@ class Daemon:
         self._count(*fresh.values(), self.memory.measured if course else ())
         self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
         self._tell(report)
-        self.pages.put(report, self._round(at, began))
+        self.pages.put(report, self._round(report, at, began))
         self._write_textfile()
+        self._write_last(report)
         self._keep(report)
         self.report = report
         return report
@@ -102,6 +106,17 @@ class Daemon:
             write_whole(os.path.abspath(path), self.pages.read("metrics"))
         except OSError as refused:
             self._say_once(path, f"{path}: {refused.strerror}: not written")
+        else:
+            self._say_once(path, None)
+
+    def _write_last(self, report: Report) -> None:
+        """For gates, and for what the time of a job saw."""
+        path = os.path.join(self.folder, last.FILE)
+        self.peaks = followed(self.folder, self.peaks, self.memory.heard["traffic"])
+        try:
+            last.write(self.folder, report, self.host.now(), self.every, self.peaks)
+        except OSError as refused:
+            self._say_once(path, f"{path}: {refused.strerror}: no gate knows how this node is")
         else:
             self._say_once(path, None)
 
@@ -164,10 +179,11 @@ class Daemon:
         every = self.config.probes.every
         return _STALE * seconds(every) if every else None
 
-    def _round(self, at: float, began: float) -> Round:
+    def _round(self, report: Report, at: float, began: float) -> Round:
         return Round(
             ended=self.host.now(), seconds=self.monotonic() - began, every=self.every, stuck=self.stuck(),
             moved=dict(self.moved), rates_last=self._rates_last(), counts_last=_STALE * seconds(self.config.slow),
+            would_drain=tuple((one.code, one.subject) for one in causes(report.findings, self.site.gate)),
         )  # fmt: skip
 
     def _count(self, *heard: Iterable[Said]) -> None:

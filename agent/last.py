@@ -14,7 +14,7 @@ from ..models.units import as_utc
 from .small_file import read_small
 from .whole_file import put
 
-_FILE = "last.json"
+FILE = "last.json"
 _MISSED = 4  # cycles after which nobody knows any more how the node is
 _LONGEST = 300.0  # seconds that a cycle may take which measures too
 
@@ -38,14 +38,14 @@ def write(folder: str, report: Report, at: float, every: float, peaks: Mapping[s
     """Keep it there, in the place of the one before. Raises OSError."""
     last = Last(at=at, every=every, verdict=report.verdict, findings=report.findings, peaks=peaks)
     os.makedirs(folder, exist_ok=True)
-    put(os.path.join(folder, _FILE), msgspec.json.encode(last), lasting=False)
+    put(os.path.join(folder, FILE), msgspec.json.encode(last), lasting=False)
 
 
 def read(folder: str, now: float | None = None, booted: float | None = None) -> Last:
     """What is there and holds still. Raises Unknown: no service, one that stands still, one of before the boot."""
     now = time.time() if now is None else now
     booted = now - time.clock_gettime(time.CLOCK_BOOTTIME) if booted is None else booted
-    path = os.path.join(folder, _FILE)
+    path = os.path.join(folder, FILE)
     try:
         last = read_small(path, Last)
     except FileNotFoundError:

@@ -12,7 +12,7 @@ from types import FrameType
 from ..probes.careful import Careful
 from ..probes.port_traffic import PortTraffic
 from ..probes.worker import Workers
-from . import inputs, kept, logs, state
+from . import inputs, kept, last, logs, state
 from .config import read_config, seconds
 from .daemon import Daemon
 from .inputs import BadInput
@@ -80,7 +80,7 @@ def _serve(told: Told, signals: _Signals) -> None:
         traffic = PortTraffic(host)
         daemon = Daemon(
             host, config, site, pages, folder, _memory(told, folder, host.now()), pause=_pause,
-            stuck=lambda: workers.stuck, traffic=traffic.peaks,
+            stuck=lambda: workers.stuck, traffic=traffic.peaks, peaks=last.peaks_of(folder),
         )  # fmt: skip
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
         try:

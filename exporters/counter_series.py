@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from ..models.counters import ERRORS, TRAFFIC
 from ..models.report import Report, Seen
 from ..models.topology import FORWARDS
 from ..models.units import from_utc
@@ -11,19 +12,6 @@ from .device_info import subject_of
 from .link_series import bundles
 from .sample import Round, Sample
 
-_TRAFFIC: Mapping[str, str] = {
-    "port_rcv_data": "receive", "port_xmit_data": "transmit", "rx_bytes": "receive", "tx_bytes": "transmit",
-}  # fmt: skip
-# Quantities of observations, as the kernel (sysfs) and NVML call them; that the network or a receiver is busy is none.
-_ERRORS = frozenset({
-    "aer_correctable", "aer_nonfatal", "aer_fatal", "pcie_replay",
-    "nvlink_replay", "nvlink_recovery", "nvlink_recovery_failed", "nvlink_crc", "nvlink_symbol_errors",
-    "nvlink_effective_errors",
-    "link_downed", "link_error_recovery", "local_link_integrity_errors", "excessive_buffer_overrun_errors",
-    "port_rcv_errors", "port_rcv_remote_physical_errors", "port_xmit_discards", "symbol_error",
-    "local_ack_timeout_err", "out_of_sequence", "packet_seq_err", "rx_icrc_encapsulated",
-    "carrier_changes", "rx_errors", "tx_errors", "rx_crc_errors", "rx_drops",
-})  # fmt: skip
 _ASIDE = FORWARDS | {"display", "storage", "pci"}  # no traffic of jobs begins or ends there
 
 
@@ -36,7 +24,7 @@ def counters(report: Report, round: Round | None, detail: str) -> Iterator[Sampl
     last = {(one.about, one.quantity): one for one in report.observations}
     counted = {about for (about, _), one in last.items() if one.value}
     for one in last.values():
-        if one.quantity not in _TRAFFIC and one.quantity not in _ERRORS:
+        if one.quantity not in TRAFFIC and one.quantity not in ERRORS:
             continue
         if not detail and one.about not in counted and report.topology.kind(one.about) in _ASIDE:
             continue
@@ -46,7 +34,7 @@ def counters(report: Report, round: Round | None, detail: str) -> Iterator[Sampl
 
 def _sample(report: Report, one: Seen, detail: str) -> Iterator[Sample]:
     subject = subject_of(report.topology, one.about)
-    direction = _TRAFFIC.get(one.quantity)
+    direction = TRAFFIC.get(one.quantity)
     if direction:
         labels = {"subject": subject, "direction": direction}
         yield Sample("linkgauge_link_traffic_bytes_total", labels, one.value)

@@ -26,6 +26,7 @@ class Round:
     moved: Mapping[str, int] = field(default_factory=dict)  # bytes that each probe has moved since the daemon began
     rates_last: float | None = None  # seconds after which a rate that was observed is told no more; None: never
     counts_last: float | None = None  # the same of counters
+    would_drain: tuple[tuple[str, str], ...] = ()  # code and subject of what closes the gate, or would
 
     def is_over(self, at: float, lasts: float | None) -> bool:
         """Whether what was read at that time is too old by now to be told."""

@@ -116,7 +116,8 @@ def test_every_metric_and_label_is_in_the_table() -> None:
     broken = report_of(node("hgx-h100", BROKEN))
     first, *others = broken.findings
     silenced = replace(broken, findings=(replace(first, silenced="known"), *others))
-    round = Round(ended=1.8e9, seconds=0.1, moved={"host_copy": 5})
+    drains = ((others[0].code, others[0].subject), ("gpu-missing", "gone since"))
+    round = Round(ended=1.8e9, seconds=0.1, moved={"host_copy": 5}, would_drain=drains)
     names: set[str] = set()
     for report in (measured(silenced), report_of(node("vm-p5"))):
         for name, labels in told(report, round):

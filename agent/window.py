@@ -1,0 +1,163 @@
+"""What the time of a job saw: counters when it began and when it ended, and what is between them."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from ..models.facts import Event
+from ..models.said import NotChecked, Observation, Said
+from ..models.traffic import SUFFIX
+from ..models.units import as_utc
+from ..models.window import Change, Logged, Window, changes
+from ..probes.gpus import read_gpus
+from ..probes.host import Host
+from ..probes.host_counters import read_host_counters
+from ..probes.kernel_log import read_kernel_log
+from ..probes.net import read_net
+from ..probes.pci_links import read_pci_links
+from ..probes.rdma import read_rdma
+from . import last
+from .inputs import BadInput
+from .last import Unknown
+from .pipeline import ask_all
+from .small_file import read_small
+from .whole_file import put
+
+_FOLDER = "windows"
+_JOB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
+_OLD = 30 * 86400.0  # seconds after which a window that nobody closes is forgotten
+_COUNTED = ("count", "bytes", "seconds")
+# What counts, and what the kernel logged.
+_READERS = (read_gpus, read_pci_links, read_net, read_rdma, read_host_counters, read_kernel_log)
+
+
+class _Opened(msgspec.Struct, frozen=True, kw_only=True):
+    version: Literal[1] = 1
+    at: float  # seconds since 1970
+    booted: float
+    counts: tuple[tuple[str, str, str, float], ...]  # about, quantity, unit, value
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    at: float
+    said: tuple[Said, ...]
+
+    @property
+    def counts(self) -> dict[tuple[str, str, str], float]:
+        return {
+            (one.about, one.quantity, one.unit): one.value
+            for one in self.said
+            if isinstance(one, Observation) and isinstance(one.about, str) and one.unit in _COUNTED
+        }
+
+
+def begin(host: Host, folder: str, job: str) -> None:
+    """Remember what is counted now. Raises BadInput: a name that is none, a folder that cannot be written to."""
+    path = _path(folder, job)
+    look = _look(host)
+    counts = tuple((*key, value) for key, value in look.counts.items())
+    opened = _Opened(at=look.at, booted=_booted(), counts=counts)
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        _forget_old(os.path.dirname(path))
+        put(path, msgspec.json.encode(opened))
+    except OSError as refused:
+        raise BadInput(f"--state-dir {folder}: {refused.strerror}") from None
+
+
+def end(host: Host, folder: str, job: str) -> Window:
+    """What the time since `begin` saw; the window is closed. Raises BadInput where none of the job is open."""
+    path = _path(folder, job)
+    try:
+        opened = read_small(path, _Opened)
+    except FileNotFoundError:
+        raise BadInput(f"no window of job {job} is open: 'linkgauge window open {job}' begins one") from None
+    except (OSError, ValueError) as wrong:
+        raise BadInput(f"the window of job {job} cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
+    look = _look(host)
+    with suppress(OSError):
+        os.unlink(path)
+    before = {(about, quantity, unit): value for about, quantity, unit, value in opened.counts}
+    restarted = abs(_booted() - opened.booted) > 60  # a clock that was set moves it a little
+    found, gone = changes({} if restarted else before, look.counts, anew=restarted)
+    peaks, why = _peaks(folder, job)
+    return Window(
+        job=job, began=as_utc(opened.at), ended=as_utc(look.at), seconds=max(look.at - opened.at, 0.0),
+        restarted=restarted, changes=_with_peaks(found, peaks), logged=tuple(_logged(look.said, opened.at)), gone=gone,
+        not_read=tuple(sorted({f"{one.subject} {one.what}: {one.why}" for one in _missed(look.said)} | why)),
+    )  # fmt: skip
+
+
+def followed(
+    folder: str, before: Mapping[str, Mapping[str, float]], seen: Iterable[Said]
+) -> dict[str, Mapping[str, float]]:
+    """The highest rates in each open window, with what was seen now: for the service, which looks all the time."""
+    try:
+        jobs = [
+            name.removesuffix(".json") for name in os.listdir(os.path.join(folder, _FOLDER)) if name.endswith(".json")
+        ]
+    except OSError:
+        return {}
+    found: dict[str, Mapping[str, float]] = {}
+    rates = [one for one in seen if isinstance(one, Observation) and one.quantity.endswith(SUFFIX)]
+    for job in jobs:
+        most = dict(before.get(job, {}))
+        for one in rates:
+            most[str(one.about)] = max(most.get(str(one.about), 0.0), one.value)
+        found[job] = most
+    return found
+
+
+def _look(host: Host) -> _Look:
+    return _Look(host.now(), tuple(ask_all(_READERS, host)))
+
+
+def _path(folder: str, job: str) -> str:
+    if not _JOB.fullmatch(job):
+        raise BadInput(f"{job!r} is no job: letters, digits and _ . + - are, 64 at most")
+    return os.path.join(folder, _FOLDER, f"{job}.json")
+
+
+def _booted() -> float:
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _forget_old(folder: str) -> None:
+    """Of jobs whose epilog never ran."""
+    for entry in os.scandir(folder):
+        if entry.stat(follow_symlinks=False).st_mtime < time.time() - _OLD:
+            os.unlink(entry.path)
+
+
+def _peaks(folder: str, job: str) -> tuple[Mapping[str, float], set[str]]:
+    try:
+        return last.read(folder).peaks.get(job, {}), set()
+    except Unknown as unknown:
+        return {}, {f"node peak: {unknown}"}
+
+
+def _with_peaks(found: Iterable[Change], peaks: Mapping[str, float]) -> tuple[Change, ...]:
+    rates = (
+        Change(kind="peak", about=about, quantity="most in a second", unit="bytes_per_second", value=rate)
+        for about, rate in sorted(peaks.items())
+    )
+    return (*found, *rates)
+
+
+def _logged(said: Iterable[Said], since: float) -> Iterator[Logged]:
+    for one in said:
+        if isinstance(one, Event) and one.at is not None and one.at >= since:
+            yield Logged(kind=one.kind or "", subject=one.subject or "", at=as_utc(one.at), text=one.text or "")
+
+
+def _missed(said: Iterable[Said]) -> Iterator[NotChecked]:
+    return (one for one in said if isinstance(one, NotChecked))
