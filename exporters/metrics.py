@@ -51,6 +51,8 @@ _ALL = (
            "How grave the finding is: 1 info, 2 warning, 3 critical."),
     Metric("linkgauge_finding_silenced", "gauge", ("code", "subject"), "one a finding that the site file silences",
            "1 for each finding that does not count because the operator said so."),
+    Metric("linkgauge_gate_would_drain", "gauge", ("code", "subject"), "one a finding for which a gate closes",
+           "1 for each finding for which jobs are kept away from the node, or would be if the site file enforced it."),
     Metric("linkgauge_check", "gauge", ("code",), "one a code that has something to judge on this node",
            "1 where it was judged, 0 where it was wanted and could not be judged everywhere."),
     Metric("linkgauge_not_checked", "gauge", ("check", "reason"), "one a check and reason; none on a good node",

@@ -89,5 +89,9 @@ def _cycle(report: Report, round: Round | None) -> Iterator[Sample]:
         yield Sample("linkgauge_cycle_timestamp_seconds", {}, round.ended)
         yield Sample("linkgauge_cycle_duration_seconds", {}, round.seconds)
         yield Sample("linkgauge_stuck_children", {}, round.stuck)
+        found = {(one.code, one.subject) for one in report.findings}  # none where the cycle stands still
+        for code, subject in round.would_drain:
+            if (code, subject) in found:
+                yield Sample("linkgauge_gate_would_drain", {"code": code, "subject": subject}, 1.0)
     elif report.taken_at is not None:
         yield Sample("linkgauge_cycle_timestamp_seconds", {}, from_utc(report.taken_at))
