@@ -22,6 +22,7 @@ class Prometheus:
     """A running server: its answers to queries."""
 
     def __init__(self, port: int) -> None:
+        self.port = port
         self._at = f"http://127.0.0.1:{port}/api/v1/query"
 
     def ask(self, query: str) -> dict[str, float]:
@@ -65,8 +66,15 @@ def prometheus(folder: Path, targets: Mapping[str, int]) -> Iterator[Prometheus]
     ]
     config = folder / "prometheus.yml"
     config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}))  # YAML takes JSON
+    with running(config, folder / "data") as server:
+        yield server
+
+
+@contextmanager
+def running(config: Path, data: Path) -> Iterator[Prometheus]:
+    """A server with this configuration, which keeps its data there."""
     port = free_port()
-    command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}",
+    command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={data}",
                f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
@@ -76,20 +84,20 @@ def prometheus(folder: Path, targets: Mapping[str, int]) -> Iterator[Prometheus]
 
 
 @contextmanager
-def text_server(text: str) -> Iterator[int]:
-    """The port of a server that answers with the text whatever it is asked."""
+def text_server(text: str, host: str = "127.0.0.1", kind: str = "text/plain; version=0.0.4") -> Iterator[int]:
+    """The port of a server that answers with the text whatever it is asked; `kind` is its content type."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.send_header("Content-Type", kind)
             self.end_headers()
             self.wfile.write(text.encode())
 
         def log_message(self, format: str, *args: Any) -> None:
             del format, args
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+    with ThreadingHTTPServer((host, 0), Answer) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:
