@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -28,7 +27,8 @@ from .probe import Probe, Wanted
 _DEPTH, _MOST_THREADS = 8, 64  # reads at a time of each disk: fewer do not fill one, more gain little; and of an array
 _SECONDS = {"quick": 0.25, "full": 3.0}  # of one disk
 _BYTES = {"quick": 4 * GIB, "full": 48 * GIB}  # of one disk: what the fastest (PCIe 5, 14 GB/s) read in that time
-_LOOKING, _STARTING, _GRACE = 0.5, 0.3, 20.0  # seconds: for files, of a process, beyond which it hangs
+_LOOKING, _FOUND, _STARTING = 0.5, 0.1, 0.3  # seconds for files at most and usually, and until a process begins
+_GRACE = 20.0  # seconds, beyond which it hangs
 _FEWEST = 16  # blocks: less says nothing
 _CHECKED = 256  # blocks that are looked at before a tool reads them, which does not look
 # NVMe disks that are not in the machine, by their models (AWS, "Map Amazon EBS volumes to NVMe device names"; Google
@@ -55,7 +55,7 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
 
 def _probe(what: str, wanted: Wanted, targets: Sequence[str], end: str) -> Probe:
     count = len(targets) // (2 if what == "gdsio" else 1)
-    seconds = _STARTING + count * (_SECONDS[wanted.effort] + _LOOKING)
+    seconds = _STARTING + count * (_SECONDS[wanted.effort] + _FOUND)
     kinds = frozenset({("disk", end), ("array", end), (end, "disk")})
     return Probe(
         name="disk_read", args=(what, wanted.effort, *targets), kinds=kinds, seconds=seconds,
@@ -150,7 +150,8 @@ def _read(host: Host, name: str, blocks: Sequence[Block], effort: str) -> Iterat
     """At the full level by fio, where it is installed."""
     folder = _folder(host, name)
     samples = LinkSamples(host, folder)
-    depth = min(_MOST_THREADS, _DEPTH * max(1, _parts(host, name)))
+    parts = host.list(f"{folder}/slaves") if folder else []  # of an array its disks
+    depth = min(_MOST_THREADS, _DEPTH * max(1, len(parts)))
     flow = Flow("read", (name, "host"))
     if effort == "full":
         run = disk_tools.longest_run(blocks)
@@ -203,15 +204,8 @@ def _hollow(flow: Flow, moved: Moved, at: float) -> Iterator[Said]:
 
 
 def _folder(host: Host, name: str) -> str:
+    """The disk's in sysfs; empty for what is no disk of this machine: a file system of a server."""
     try:
-        return host.resolve(f"sys/class/block/{os.path.basename(name)}") or ""
+        return (host.resolve(f"sys/class/block/{name}") or "") if "/" not in name else ""
     except Unreadable:
         return ""
-
-
-def _parts(host: Host, name: str) -> int:
-    """How many disks an array has."""
-    try:
-        return len(host.list(f"sys/class/block/{os.path.basename(name)}/slaves"))
-    except Unreadable:
-        return 1

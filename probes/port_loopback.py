@@ -22,7 +22,7 @@ from .perftest_run import SIZE, Test
 from .probe import Effort, Probe, Wanted
 
 _MESSAGES = {"quick": 2_000, "full": 20_000}  # 40 ms and 0.4 s at 400 Gb/s
-_EXPECTED = {"quick": 0.6, "full": 1.5}  # seconds of a port, most of them to open the device twice
+_EXPECTED = {"quick": 0.4, "full": 1.5}  # seconds of a port, most of them to open the device twice
 _LONGEST = {"quick": 5.0, "full": 15.0}  # seconds of a tool: a port of 10 Gb/s takes 2 and 17
 _STARTING = 0.3
 _SEEN = 0.2  # seconds: several looks at the links (measuring_tools.py)
