@@ -23,6 +23,7 @@ from .profile_command import profile
 from .sending_options import Sinks, sending_options
 from .serve_command import serve
 from .terminal import clear_errors, write
+from .window_command import window
 
 if TYPE_CHECKING:
     from ..models.report import Context
@@ -90,11 +91,15 @@ def main() -> None:
     help="A known finding that does not count; the report says so. May be given several times.",
 )  # fmt: skip
 @click.option(
+    "--job", metavar="MODEL,tp=8,...",
+    help="Say what findings cost this training, written as for linkgauge plan, with ckpt=2.3TB for its checkpoints.",
+)  # fmt: skip
+@click.option(
     "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report there instead of standard output."
 )
 def diagnose(
     root: str, source: tuple[str, ...], site: str | None, with_tools: bool, form: str, wish: Wish, context: Context,
-    state_dir: str | None, ignore: tuple[str, ...], output: str | None, sinks: Sinks,
+    state_dir: str | None, ignore: tuple[str, ...], job: str | None, output: str | None, sinks: Sinks,
 ) -> None:  # fmt: skip
     """Say what is wrong with the links of this node, or of a recorded one.
 
@@ -104,7 +109,7 @@ def diagnose(
     from . import looking
 
     with clear_errors():
-        report, interrupted = looking.report_of(root, source, site, wish, context, with_tools, ignore, state_dir)
+        report, interrupted = looking.report_of(root, source, site, wish, context, with_tools, ignore, state_dir, job)
     if form != "prometheus":
         write(looking.told(report, form, colour=output is None and sys.stdout.isatty()), output)
     if form == "prometheus" or any(sinks):
@@ -239,5 +244,5 @@ def completion(shell: str) -> None:
     write(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source(), None)
 
 
-for command in (expect, gate, hold, plan, profile, release, serve):
+for command in (expect, gate, hold, plan, profile, release, serve, window):
     main.add_command(command)

@@ -131,8 +131,11 @@ def _is_log(name: str) -> bool:
     return name.startswith(_LOGS)
 
 
-def site(path: str | None, ignore: Sequence[str] = ()) -> Site:
-    """The site file that was named, or the system's where there is one, and what --ignore adds. Raises BadInput."""
+def site(path: str | None, ignore: Sequence[str] = (), job: str | None = None) -> Site:
+    """The site file that was named, or the system's where there is one, and what --ignore and --job add.
+
+    Raises BadInput.
+    """
     if path is None and os.path.exists(SITE):
         path = SITE
     known = Site()
@@ -143,9 +146,22 @@ def site(path: str | None, ignore: Sequence[str] = ()) -> Site:
             raise BadInput(f"--site {path}: {wrong}") from None
         _check_codes(known.ignore, f"--site {path}: [ignore]")
         _check_codes(known.gate.codes or (), f"--site {path}: [gate]")
+        _check_job(known.job, f"--site {path}: job")
     named = dict(_ignored(text) for text in ignore)
     _check_codes(named, "--ignore")
-    return msgspec.structs.replace(known, ignore={**known.ignore, **named})
+    _check_job(job, "--job")
+    return msgspec.structs.replace(known, ignore={**known.ignore, **named}, job=job or known.job)
+
+
+def _check_job(text: str | None, where: str) -> None:
+    if text is None:
+        return
+    from ..models.job import read_job
+
+    try:
+        read_job(text)
+    except ValueError as wrong:
+        raise BadInput(f"{where}: {wrong}") from None
 
 
 def _ignored(text: str) -> tuple[str, str]:

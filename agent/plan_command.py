@@ -48,10 +48,10 @@ def plan(
       tokens   in a step (4M); seq: in a sequence
     \b
     linkgauge plan llama3-70b,tp=8,zero=3 --machine nvidia-dgx-h100 --nodes 64
-    linkgauge plan llama3-405b,tokens=16M --machine nvidia-dgx-h100 --nodes 2048 --sweep --plot best.png
+    linkgauge plan llama3-405b --machine nvidia-dgx-h100 --nodes 2048 --sweep --plot best.png
     linkgauge plan mixtral-8x7b,ep=8 --nodes 16                     machines like this one
     linkgauge plan llama3-8b --machine aws-p5.48xlarge --nodes 2 --from all_reduce.txt
-                                                                    with what nccl-tests measured there
+                                                      with what nccl-tests measured there
     """  # noqa: D301 (click wants the character itself)
     with clear_errors():
         from .planning import Where

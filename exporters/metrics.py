@@ -51,6 +51,8 @@ _ALL = (
            "How grave the finding is: 1 info, 2 warning, 3 critical."),
     Metric("linkgauge_finding_silenced", "gauge", ("code", "subject"), "one a finding that the site file silences",
            "1 for each finding that does not count because the operator said so."),
+    Metric("linkgauge_impact_slowdown_ratio", "gauge", ("collective", "scope"), "three while a finding costs something",
+           "How many times as long collectives take with all findings, in the node or over the fabric; a job's step."),
     Metric("linkgauge_gate_would_drain", "gauge", ("code", "subject"), "one a finding for which a gate closes",
            "1 for each finding for which jobs are kept away from the node, or would be if the site file enforced it."),
     Metric("linkgauge_check", "gauge", ("code",), "one a code that has something to judge on this node",

@@ -37,6 +37,7 @@ def _samples(report: Report, round: Round | None, labels: Mapping[str, str], det
     yield from links(report, round, detail)
     yield from counters(report, round, detail)
     yield from nvlinks(report)
+    yield from _impact(report)
     yield from _runs(report, round)
     yield from _cycle(report, round)
 
@@ -47,6 +48,15 @@ def _node(report: Report, labels: Mapping[str, str]) -> Iterator[Sample]:
     yield Sample("linkgauge_node_info", {**labels, **own}, 1.0)
     for verdict in get_args(Verdict):
         yield Sample("linkgauge_verdict", {"verdict": verdict}, float(report.verdict == verdict))
+
+
+def _impact(report: Report) -> Iterator[Sample]:
+    for name, factor in report.impact.items():
+        op, _, scope = name.partition("@")
+        yield Sample("linkgauge_impact_slowdown_ratio", {"collective": op, "scope": scope or "node"}, factor)
+    if report.training:
+        labels = {"collective": "step", "scope": "job"}
+        yield Sample("linkgauge_impact_slowdown_ratio", labels, report.training.slower.usual)
 
 
 def _judged(report: Report) -> Iterator[Sample]:

@@ -12,6 +12,7 @@ from ..models.catalog import codes
 from ..models.report import SEVERITIES, Finding, Report
 from ..models.said import Evidence
 from ..models.units import as_bytes, as_gigabytes, as_megahertz, as_transfers
+from .cost import cost, slower
 from .measured import measured
 from .not_checked import gaps
 from .terminal import Paint, hanging, painter, safe, short, wrap
@@ -35,8 +36,8 @@ def as_text(report: Report, colour: bool) -> str:
     """The report for people. Nothing from outside can move the cursor; `colour` puts in escape sequences of ours."""
     paint = painter(colour)
     sections = (
-        _head(report, paint), *_blocks(report.findings, paint), measured(report, paint), _gaps(report, paint),
-        _looked_at(report),
+        _head(report, paint), *_blocks(report.findings, paint), measured(report, paint), cost(report, paint),
+        _gaps(report, paint), _looked_at(report),
     )  # fmt: skip
     return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
 
@@ -200,12 +201,7 @@ def seen(evidence: Evidence) -> str:
 
 
 def _impact(finding: Finding) -> Iterable[str]:
-    slower = {name: factor > 1.005 for name, factor in finding.impact.items()}
-    told = [
-        f"{name} takes {factor:.3g} times as long" if slower[name] else f"{name} is not slower"
-        for name, factor in finding.impact.items()
-    ]
-    return ["; ".join(told)] if told else []
+    return slower(finding.impact)
 
 
 def _location(finding: Finding) -> Iterable[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from .attribution import attribute
@@ -10,8 +10,8 @@ from .case import Case
 from .catalog import codes
 from .expectations import levels
 from .facts import Node
-from .impact import weigh
-from .report import SEVERITIES, Finding, Level, Profile, Report, Seen
+from .impact import slowdowns, weigh
+from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training
 from .rules import RULES, Rule
 from .said import Fact, Flow, NotChecked, Observation
 from .site import Site
@@ -30,6 +30,8 @@ def judge(case: Case) -> Report:
     not_checked = (*case.not_checked, *gaps, *_without_expectation(measured), *unasked(case))
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}
+    impact = slowdowns(case, [one for one in found if one.severity != "info"])
+    training, unsure = _training(case, impact, measured)
     return Report(
         node=_hostname(case),
         taken_at=as_utc(case.now),
@@ -38,8 +40,10 @@ def judge(case: Case) -> Report:
         profile=Profile(case.machine.name, case.matched_by or "") if case.machine else None,
         verdict=verdict(found, checks, case.origin),
         findings=tuple(found),
-        not_checked=not_checked,
+        not_checked=(*not_checked, *unsure),
         checks=checks,
+        impact=impact,
+        training=training,
         levels=measured,
         observations=tuple(_seen(one) for one in case.observations),
         topology=case.topology,
@@ -88,6 +92,22 @@ def _finish(case: Case, finding: Finding) -> Finding:
 def silenced(site: Site, finding: Finding) -> str | None:
     """The operator's reason to ignore the finding, by code and subject or by code alone."""
     return site.ignore.get(f"{finding.code}:{finding.subject}", site.ignore.get(finding.code))
+
+
+def _training(
+    case: Case, impact: Mapping[str, float], measured: Iterable[Level]
+) -> tuple[Training | None, tuple[NotChecked, ...]]:  # fmt: skip
+    """What the findings cost the job that the site has described, or why nobody can say."""
+    if case.site.job is None:
+        return None, ()
+    from .cost import Uncertain, cost_of  # models of trainings, which most reports do without
+    from .job import read_job
+
+    try:
+        return cost_of(case, read_job(case.site.job), impact, measured), ()
+    except Uncertain as why:
+        how = "linkgauge plan says what it needs to know"
+        return None, (NotChecked(what="impact", subject="node", why=f"{case.site.job}: {why}", how=how),)
 
 
 def _without_expectation(measured: Iterable[Level]) -> Iterable[NotChecked]:

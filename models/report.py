@@ -97,6 +97,30 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """How many times as long something takes: with all overlap that is possible, as is usual, with none."""
+
+    least: float
+    usual: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """What the findings cost the job that was described, over nodes like this one of which one is as this one is."""
+
+    job: str
+    gpus: int
+    step_seconds: float  # without the findings
+    slower: Range
+    gpu_hours_a_day: float  # lost
+    critical_tokens: float | None = None  # a GPU in a step, below which it waits for gradients; without the findings
+    critical_tokens_now: float | None = None
+    load_seconds: float | None = None  # of a checkpoint from this node's disks, where these were measured
+    load_seconds_now: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """The machine type, and how it was recognised."""
 
@@ -118,6 +142,8 @@ class Report:
     findings: tuple[Finding, ...] = ()
     not_checked: tuple[NotChecked, ...] = ()
     checks: Mapping[str, bool] = field(default_factory=dict)  # code -> judged; false: wanted and could not be judged
+    impact: Mapping[str, float] = field(default_factory=dict)  # as of a finding, of all findings together
+    training: Training | None = None  # where a job was described
     levels: tuple[Level, ...] = ()
     observations: tuple[Seen, ...] = ()
     topology: Topology = Topology()

@@ -110,6 +110,7 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     machine: tuple[Machine, ...] = ()  # machine types of the site, looked at before the catalog's
     rates: tuple[Rate, ...] = ()  # what flows reach on all of its machines
     labels: dict[str, str] = {}  # of linkgauge_node_info: rack, rail, cluster
+    job: str | None = None  # that runs on them: "llama3-70b,tp=8,dp=64,tokens=4M,ckpt=2.3TB"
     gate: Gate = Gate()  # when jobs are kept away from a node
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What jobs' own traffic says of links: one that was nearly full is good, one that carried less than its kin may not be.
+"""What the traffic of jobs says of links: one that was nearly full is good, one that lags behind equal ones may not.
 
 Nothing is moved for it: a daemon looks at the counters of links once a second while a job runs. The quantities are
 "port_traffic", "pcie_traffic" and "nvlink_traffic": the most bytes that passed in one direction in one of those

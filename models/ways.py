@@ -87,7 +87,7 @@ def _through_host(topology: Topology, source: str, target: str, rate: RateOf) ->
 
 def _over_net(topology: Topology, source: str, target: str, rate: RateOf) -> Iterator[Route]:
     """A way for each NIC of the sender's, to the receiver's NIC of the same place in order."""
-    for mine, other in zip(_ports(topology, source), _ports(topology, target), strict=False):
+    for mine, other in zip(nearest_ports(topology, source), nearest_ports(topology, target), strict=False):
         out, back = route(topology, source, mine, "", rate), route(topology, other, target, "", rate)
         if out and back:
             wire = Hop(mine, other, (Link(f"{mine}>{other}", mine, other, "net"),))
@@ -110,7 +110,7 @@ def _loopback(topology: Topology, source: str, nic: str, rate: RateOf) -> Route 
     return _joined(topology, source, (*way, Hop(device.id, device.id, (through,))), nic)
 
 
-def _ports(topology: Topology, name: str) -> list[str]:
+def nearest_ports(topology: Topology, name: str) -> list[str]:
     """The ports of the NICs that are nearest to a device, in the order of their names; of a port, itself."""
     device = topology.find(name)
     if device is None or device.kind == "port":
@@ -122,7 +122,7 @@ def _ports(topology: Topology, name: str) -> list[str]:
 def _egress_ways(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
     """From each end to each port that is nearest to it; a port that is nearest to several is shared by them."""
     for end in flow.ends:
-        for port in _ports(topology, end):
+        for port in nearest_ports(topology, end):
             if way := route(topology, end, port, "", rate):
                 yield _joined(topology, end, way, port)
 
