@@ -43,7 +43,7 @@ def plan(
     JOB is a model and its layout: llama3-70b,tp=8,pp=4,dp=64,tokens=4M
       models   llama3-8b llama3-70b llama3-405b mixtral-8x7b deepseek-v3 gpt-oss-120b bloom-176b
       tp pp ep ways of tensor, pipeline and expert parallelism; dp: what is left, if it is not said
-      zero     what is sharded over dp: 0 nothing, 1 the optimizer (usual), 2 gradients, 3 weights (FSDP)
+      zero     sharded over dp: 0 nothing, 1 the optimizer (usual), 2 gradients, 3 weights (FSDP)
       micro    sequences in a micro-batch; interleave: parts of the model on a stage; recompute
       tokens   in a step (4M); seq: in a sequence
     \b
