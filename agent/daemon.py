@@ -69,7 +69,7 @@ class Daemon:
         self._signs = signs
         course = self._course(began)
         sources: dict[str, Source] = {name: self._paced(source) for name, source in asked.items()}
-        sources["traffic"] = lambda host: iter(self.traffic())
+        sources["traffic"] = self.read_traffic
         self._forget_rates(at)
         self.memory, report = cycle(self.host, sources, self.site, self.memory, self._probes(course))
         fresh = {name: self.memory.heard[name] for name in asked}
@@ -149,6 +149,11 @@ class Daemon:
 
         paced.__name__ = getattr(source, "__name__", "source")
         return paced
+
+    def read_traffic(self, host: Host) -> Iterable[Observation]:
+        """A source: what jobs sent through ports since it was asked last."""
+        del host
+        return self.traffic()
 
     def _course(self, now: float) -> Course | None:
         """The measuring that is due; none where the configuration wants none. The first comes within one schedule."""

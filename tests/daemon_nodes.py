@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 
 from nodes import node
 
@@ -28,7 +29,9 @@ class Breaking:
     recorded: Recorded
     wall: float = 0.0  # seconds since it was recorded
     hangs: set[str] = field(default_factory=set)  # calls that get no answer
-    breaks: str | None = None  # a folder at which our own code fails
+    breaks: str | None = None  # how the path of a folder ends at which our own code fails
+    asking: Event = field(default_factory=Event)  # something was asked that hangs until it is let go
+    go: Event | None = None
     asked: Counter[str] = field(default_factory=Counter)  # how often each call was made
     reads: int = 0
     origin: Origin = "live"
@@ -38,8 +41,8 @@ class Breaking:
         return self.recorded.read(path)
 
     def list(self, path: str) -> list[str]:
-        if path == self.breaks:
-            raise RuntimeError(f"a bug at {path}")
+        if self.breaks and path.endswith(self.breaks):
+            raise RuntimeError(f"a bug at {self.breaks}")
         return self.recorded.list(path)
 
     def resolve(self, path: str) -> str | None:
@@ -47,6 +50,9 @@ class Breaking:
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
         self.asked[what] += 1
+        if self.go and what in self.hangs:
+            self.asking.set()
+            self.go.wait()
         if what in self.hangs:
             return iter([unanswered(what, no_answer(deadline))])
         return self.recorded.call(what, *args, deadline=deadline)

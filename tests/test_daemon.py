@@ -1,0 +1,266 @@
+"""The service's cycles on recorded nodes, by a clock that goes when it is told to; each fault that it must survive."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from daemon_nodes import Node
+from nodes import node, report_of, with_entry
+from web_clients import get
+
+from linkgauge.agent import kept
+from linkgauge.agent.config import Config, Probing
+from linkgauge.agent.pipeline import Memory
+from linkgauge.agent.web import serving
+from linkgauge.models.report import Report
+from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Run
+from linkgauge.models.said_lines import encode
+from linkgauge.probes.entries import Folder
+from linkgauge.probes.recorded import Recorded
+
+UNKNOWN = 'linkgauge_verdict{verdict="unknown"}'
+YEAR = 365 * 86400.0
+RATE = Observation(
+    about=Flow("copy", ("gpu0", "numa0"), 1 << 30, "pcie"), quantity="rate", unit="bytes_per_second", value=5.5e10,
+    at=0, busy=True, evidence=Evidence("cuMemcpy", "1 GiB"),
+)  # fmt: skip
+
+
+def found(report: Report) -> list[tuple[str, str]]:
+    return [(one.code, one.subject) for one in report.findings]
+
+
+def number(page: bytes, name: str) -> float:
+    """The value of the series that begins so."""
+    (line,) = (line for line in page.decode().splitlines() if line.startswith(name))
+    return float(line.rpartition(" ")[2])
+
+
+@pytest.fixture
+def hgx(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def test_a_cycle_says_what_diagnose_says(hgx: Node) -> None:
+    once, first = report_of(node("hgx-h100")), hgx.cycle()
+    assert (first.verdict, first.findings, first.levels, first.topology, first.not_checked, first.checks) == (
+        once.verdict, once.findings, once.levels, once.topology, once.not_checked, once.checks
+    )  # fmt: skip
+
+
+def test_an_hour_of_cycles(tmp_path: Path) -> None:
+    """What is asked how often; and that nothing grows but what an hour has to keep."""
+    at = Node(tmp_path, config=Config(cycle="1m"))
+    at.cycle()
+    first = at.host.reads
+    at.cycle(59)
+    assert at.host.asked == {
+        "nvml": 60, "link_load": 60, "nvml_wiring": 1, "ethtool": 1, "pci_config": 1, "statvfs": 6, "fabric_manager": 6
+    }  # fmt: skip
+    assert (at.host.reads - first) / 59 < first
+    at.cycle()
+    assert at.host.asked["nvml_wiring"] == 2
+    past = len(at.daemon.memory.past)
+    at.cycle(10)
+    assert len(at.daemon.memory.past) == past
+
+
+def test_a_job_makes_cycles_longer(tmp_path: Path) -> None:
+    at = Node(tmp_path)
+    idle = at.host.recorded
+    evidence = Evidence("nvmlDeviceGetComputeRunningProcesses", "1")
+    one = Observation(about="gpu0", quantity="processes", unit="count", value=1, at=idle.taken, evidence=evidence)
+    said = (*idle.calls["nvml",], encode(one))
+    every = [at.cycle() and at.daemon.every]
+    at.host.recorded = Recorded(idle.taken, idle.entries, {**idle.calls, ("nvml",): said})
+    every.append(at.cycle() and at.daemon.every)
+    at.host.recorded = idle
+    every.append(at.cycle() and at.daemon.every)
+    assert every == [15, 60, 15]
+
+
+def test_a_fault_appears_settles_and_goes(hgx: Node, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "linkgauge")
+    hgx.cycle()
+    healthy = hgx.host.recorded
+    (path,) = (one for one in healthy.entries if one.endswith("0000:19:00.0/current_link_width"))
+    hgx.host.recorded = with_entry(healthy, path, "8")
+    verdicts = [hgx.cycle().verdict for _ in range(3)]
+    hgx.host.recorded = healthy
+    verdicts += [hgx.cycle().verdict for _ in range(3)]
+    assert verdicts == ["ok", "failed", "failed", "failed", "ok", "ok"]
+    told = [text for _, _, text in caplog.record_tuples]
+    assert told[0] == "the node is ok"
+    assert told[1].startswith("pcie-link-narrow 0000:19:00.0: ")
+    assert told[2:] == ["the node is failed", "pcie-link-narrow 0000:19:00.0: gone", "the node is ok"]
+
+
+def test_what_was_plugged_is_found_at_once(hgx: Node) -> None:
+    """Not only when it is time to look what is there."""
+    hgx.cycle(2)
+    assert hgx.host.asked["nvml_wiring"] == 1
+    hgx.host.recorded = with_entry(hgx.host.recorded, "sys/bus/pci/devices/0000:ff:00.0", Folder())
+    hgx.cycle(2)
+    assert hgx.host.asked["nvml_wiring"] == 2
+
+
+def test_a_driver_that_hangs_is_asked_again_after_1_5_and_30_minutes(tmp_path: Path) -> None:
+    hgx = Node(tmp_path, config=Config(cycle="1m"))
+    hgx.host.hangs = {"nvml"}
+    report = hgx.cycle()
+    assert (report.verdict, found(report)) == ("unknown", [])
+    lost = NotChecked(what="Gpu", subject="node", why="no answer within 80 s")
+    assert lost in report.not_checked
+    at, asked = 0.0, [0.0]
+    while at < 4200:
+        hgx.cycle()
+        at += hgx.daemon.every
+        if hgx.host.asked["nvml"] > len(asked):
+            asked.append(at)
+    assert asked == [0, 60, 360, 2160, 3960]
+    assert hgx.host.asked["link_load"] == 71  # all others as ever
+    hgx.host.hangs = set()
+    hgx.go(1800)
+    assert hgx.cycle(3).verdict == "ok"
+
+
+def test_a_scrape_while_something_hangs(tmp_path: Path) -> None:
+    """It is answered at once, its age grows, and after four cycles it says that nothing is known."""
+    hgx = Node(tmp_path)
+    hgx.cycle()
+    hgx.host.hangs, hgx.host.go = {"nvml"}, Event()
+    ended = float(hgx.host.recorded.taken)
+    with serving("127.0.0.1:0", hgx.pages) as server:
+        loop = Thread(target=hgx.cycle)
+        loop.start()
+        assert hgx.host.asking.wait(100)
+        shown = []
+        for _ in range(5):
+            page = get(server)
+            assert page.status == 200
+            shown.append([number(page.body, name) for name in ("linkgauge_cycle_timestamp", UNKNOWN)])
+            hgx.monotonic += 15
+        hgx.host.go.set()
+        loop.join()
+        assert shown == [[ended, 0]] * 4 + [[ended, 1]]
+        assert get(server).status == 200
+
+
+def test_a_source_that_breaks_takes_nothing_else_with_it(hgx: Node, caplog: pytest.LogCaptureFixture) -> None:
+    healthy, ports = hgx.cycle(), "infiniband/mlx5_0/ports"
+    hgx.host.breaks = ports
+    report = hgx.cycle()
+    why = f"a fault in linkgauge itself: RuntimeError: a bug at {ports}"
+    gap = NotChecked(what="rdma", subject="node", why=why, how="report it, with a capture")
+    assert gap in report.not_checked
+    assert [run.name for run in report.runs if not run.ok] == ["rdma"]
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == ["source rdma broke off"]
+    hgx.host.breaks = None
+    mended = hgx.cycle()
+    assert (mended.verdict, mended.not_checked) == (healthy.verdict, healthy.not_checked)
+
+
+def test_the_tree_disappears_and_comes_back(hgx: Node) -> None:
+    """As /host/sys of a container does whose mount is gone. That is no healthy node without GPUs."""
+    assert hgx.cycle().verdict == "ok"
+    whole = hgx.host.recorded
+    hgx.host.recorded = Recorded(whole.taken, {"": Folder()}, {})
+    assert hgx.cycle(3).verdict == "unknown"
+    hgx.host.recorded = whole
+    assert hgx.cycle(3).verdict == "ok"
+
+
+@pytest.mark.parametrize("jump", [YEAR, -YEAR, 7200, -7200, -1])
+def test_clocks_jump(hgx: Node, jump: float) -> None:
+    hgx.cycle(3)
+    asked = hgx.host.asked.copy()
+    hgx.host.wall += jump
+    for _ in range(3):
+        assert hgx.cycle().verdict == "ok"
+    assert hgx.host.asked - asked == {"nvml": 3, "link_load": 3}  # when to ask is a matter of the other clock
+    assert max(one.at for one in hgx.daemon.memory.past) <= hgx.host.now()
+    hgx.host.wall -= jump
+    assert hgx.cycle(3).verdict == "ok"
+    assert max(one.at for one in hgx.daemon.memory.past) <= hgx.host.now()
+    again = Node(Path(hgx.daemon.folder))
+    again.host.wall = hgx.host.wall
+    kept.load(again.daemon.folder, Memory(), again.host.now())
+
+
+def test_what_was_measured_ends_after_two_schedules(tmp_path: Path) -> None:
+    """By the clock on the wall: it was measured before a restart, perhaps. One that was dated in the future, too."""
+    for age, left in ((0.0, True), (7100.0, True), (7300.0, False), (-YEAR, False)):
+        at = Node(tmp_path, config=Config(probes=Probing(every="1h")))
+        at.daemon._probe_at = at.monotonic + YEAR  # noqa: SLF001
+        now = at.host.now()
+        run = Run(name="host_copy", ok=True, seconds=1, at=now - age)
+        at.daemon.memory = Memory(measured=(run, replace(RATE, at=now - age)))
+        at.cycle()
+        assert bool(at.daemon.memory.measured) is left
+
+
+@pytest.mark.parametrize("folder", ["/proc/linkgauge", "full"])
+def test_a_state_folder_that_takes_nothing_is_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, folder: str
+) -> None:  # fmt: skip
+    if folder == "full":
+        (tmp_path / "service.json").symlink_to("/dev/full")
+    at = Node(Path("/proc/linkgauge") if folder != "full" else tmp_path)
+    assert at.cycle(12).verdict == "ok"  # of 15 s: it is tried every five minutes
+    at.go(300)
+    at.cycle()
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len([text for text in warnings if text.endswith(": a restart will forget what is known")]) == 1
+    if folder == "full":
+        (tmp_path / "service.json").unlink()
+        caplog.set_level(logging.INFO, "linkgauge")
+        at.daemon.save()
+        assert caplog.records[-1].getMessage() == f"{tmp_path}: written again"
+
+
+def test_a_restart_forgets_nothing(hgx: Node) -> None:
+    hgx.cycle()
+    (path,) = (one for one in hgx.host.recorded.entries if one.endswith("0000:19:00.0/current_link_width"))
+    broken = with_entry(hgx.host.recorded, path, "8")
+    hgx.host.recorded = broken
+    hgx.cycle(3)
+    hgx.daemon.memory = replace(hgx.daemon.memory, measured=(replace(RATE, at=hgx.host.now()),))
+    hgx.daemon.save()
+    again = Node(Path(hgx.daemon.folder), config=Config(probes=Probing(every="1h")))
+    again.host.recorded, again.host.wall = broken, hgx.host.wall + 60
+    again.daemon.memory = kept.load(again.daemon.folder, Memory(), again.host.now())
+    assert again.daemon.memory == replace(hgx.daemon.memory, heard={})
+    report = again.cycle()
+    assert [(one.code, one.since) for one in report.findings] == [
+        (one.code, one.since) for one in hgx.daemon.report.findings if hgx.daemon.report
+    ]  # at once, and since when it was there
+    assert [level.flow for level in report.levels] == [RATE.about]
+
+
+def test_measuring_comes_with_jitter_and_only_where_it_is_said(tmp_path: Path) -> None:
+    """And only while nobody uses the machine: here one has a GPU."""
+    at, machine = Node(tmp_path), node("hgx-h100")
+    evidence = Evidence("nvmlDeviceGetComputeRunningProcesses", "1")
+    one = Observation(about="gpu0", quantity="processes", unit="count", value=1, at=machine.taken, evidence=evidence)
+    calls = {**machine.calls, ("nvml",): (*machine.calls["nvml",], encode(one))}
+    at.host.recorded = Recorded(machine.taken, machine.entries, calls)
+    at.cycle(3)
+    assert at.daemon.memory.measured == ()
+    at.daemon.config = Config(cycle="10m", cycle_busy="10m", probes=Probing(every="1h", jitter="10m"))
+    began, tried = at.monotonic, list[float]()
+    while at.monotonic < began + 5 * 3600:
+        at.cycle()
+        if at.daemon.memory.measured:
+            tried.append(at.monotonic - began)
+            (lost, *_) = (one for one in at.daemon.memory.measured if isinstance(one, NotChecked))
+            assert "gpu0" in lost.why
+            at.daemon.memory = replace(at.daemon.memory, measured=())
+    steps = [after - before for before, after in pairwise(tried)]
+    assert 0 < tried[0] <= 4200
+    assert all(3600 <= step <= 4800 for step in steps)
+    assert len(set(steps)) > 1
