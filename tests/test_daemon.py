@@ -228,7 +228,7 @@ def test_a_restart_forgets_nothing(hgx: Node) -> None:
     (path,) = (one for one in hgx.host.recorded.entries if one.endswith("0000:19:00.0/current_link_width"))
     broken = with_entry(hgx.host.recorded, path, "8")
     hgx.host.recorded = broken
-    hgx.cycle(3)
+    since = [(one.code, one.since) for one in hgx.cycle(3).findings]
     hgx.daemon.memory = replace(hgx.daemon.memory, measured=(replace(RATE, at=hgx.host.now()),))
     hgx.daemon.save()
     again = Node(Path(hgx.daemon.folder), config=Config(probes=Probing(every="1h")))
@@ -236,9 +236,7 @@ def test_a_restart_forgets_nothing(hgx: Node) -> None:
     again.daemon.memory = kept.load(again.daemon.folder, Memory(), again.host.now())
     assert again.daemon.memory == replace(hgx.daemon.memory, heard={})
     report = again.cycle()
-    assert [(one.code, one.since) for one in report.findings] == [
-        (one.code, one.since) for one in hgx.daemon.report.findings if hgx.daemon.report
-    ]  # at once, and since when it was there
+    assert [(one.code, one.since) for one in report.findings] == since  # at once
     assert [level.flow for level in report.levels] == [RATE.about]
 
 
@@ -251,9 +249,9 @@ def test_measuring_comes_with_jitter_and_only_where_it_is_said(tmp_path: Path) -
     at.host.recorded = Recorded(machine.taken, machine.entries, calls)
     at.cycle(3)
     assert at.daemon.memory.measured == ()
-    at.daemon.config = Config(cycle="10m", cycle_busy="10m", probes=Probing(every="1h", jitter="10m"))
+    at.daemon.config = Config(cycle="10m", cycle_busy="10m", probes=Probing(every="1h", jitter="1h"))
     began, tried = at.monotonic, list[float]()
-    while at.monotonic < began + 5 * 3600:
+    while at.monotonic < began + 10 * 3600:
         at.cycle()
         if at.daemon.memory.measured:
             tried.append(at.monotonic - began)
@@ -262,5 +260,5 @@ def test_measuring_comes_with_jitter_and_only_where_it_is_said(tmp_path: Path) -
             at.daemon.memory = replace(at.daemon.memory, measured=())
     steps = [after - before for before, after in pairwise(tried)]
     assert 0 < tried[0] <= 4200
-    assert all(3600 <= step <= 4800 for step in steps)
+    assert all(3600 <= step <= 7800 for step in steps)
     assert len(set(steps)) > 1
