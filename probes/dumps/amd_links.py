@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...models.gpu_facts import Gpu, GpuLink, GpuPair
-from ...models.said import Evidence
+from ...models.said import Evidence, Said
 from ...models.units import from_gigabytes
 from .fields import Fields
+from .part import Part
 
 XGMI = "XGMI"
 _ONE_HOP = 15  # the weight of a direct xGMI link (drivers/gpu/drm/amd/amdkfd/kfd_topology.h)
@@ -38,6 +39,17 @@ class Reach:
         if self.hops is not None:
             return int(self.hops == 1)
         return int(self.weight is not None and 0 < self.weight <= _ONE_HOP)
+
+
+@dataclass(slots=True)
+class AmdReading:
+    """What was read so far of the GPUs, their addresses, and what leads from each to each."""
+
+    part: Part
+    found: Fields = field(default_factory=Fields)
+    addresses: dict[int, str] = field(default_factory=dict)
+    peers: dict[int, dict[int, Reach]] = field(default_factory=dict)
+    rest: list[Said] = field(default_factory=list)
 
 
 def say(found: Fields, gpu: int, peers: Mapping[int, Reach], addresses: Mapping[int, str]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.gpu_facts import Driver, Gpu
@@ -17,7 +16,7 @@ from ...models.units import MIB, from_gigabits
 from ..nvml_words import pci_address
 from ..parsers import pcie_speed, pcie_width, word
 from . import amd_tables
-from .amd_links import XGMI, Reach, say
+from .amd_links import XGMI, AmdReading, Reach, say
 from .fields import Fields
 from .json_values import documents, list_of, object_of
 from .part import Part
@@ -34,20 +33,9 @@ _NOTHING = ("", "N/A", "None")
 _DEPTH = 4
 
 
-@dataclass(slots=True)
-class _Reading:
-    """What was read so far of the GPUs, their addresses, and what leads from each to each."""
-
-    part: Part
-    found: Fields = field(default_factory=Fields)
-    addresses: dict[int, str] = field(default_factory=dict)
-    peers: dict[int, dict[int, Reach]] = field(default_factory=dict)
-    rest: list[Said] = field(default_factory=list)
-
-
 def read(part: Part) -> Iterator[Said]:
     """The GPUs, their driver, their links to the host and to each other, and what they counted."""
-    reading = _Reading(part)
+    reading = AmdReading(part)
     end = 0
     for one in documents(part, _JSON):
         if isinstance(one, NotChecked):
@@ -62,7 +50,7 @@ def read(part: Part) -> Iterator[Said]:
     yield from reading.rest
 
 
-def _walk(reading: _Reading, value: object, line: int, depth: int) -> None:
+def _walk(reading: AmdReading, value: object, line: int, depth: int) -> None:
     """Each object of a GPU, wherever the version of the tool has put it."""
     told = object_of(value)
     if isinstance(gpu := told.get("gpu"), int) and not isinstance(gpu, bool) and 0 <= gpu < 1000:
@@ -72,7 +60,7 @@ def _walk(reading: _Reading, value: object, line: int, depth: int) -> None:
             _walk(reading, one, line, depth + 1)
 
 
-def _read_text(reading: _Reading, begin: int) -> None:
+def _read_text(reading: AmdReading, begin: int) -> None:
     """What stands behind the JSON texts, or alone: entries of GPUs, and tables."""
     part = reading.part
     first = part.text.count("\n", 0, begin)
@@ -100,7 +88,7 @@ def _read_text(reading: _Reading, begin: int) -> None:
         reading.peers.setdefault(gpu, {}).update(peers)
 
 
-def _entry(reading: _Reading, gpu: int, told: Mapping[str, Any], line: int) -> None:
+def _entry(reading: AmdReading, gpu: int, told: Mapping[str, Any], line: int) -> None:
     """What is said of a GPU. A partition of one is none of its own."""
     if gpu < 0 or _number(told.get("partition_id")) not in (None, 0):
         return
@@ -165,7 +153,7 @@ def _driver(found: Fields, told: Mapping[str, Any], where: Evidence) -> None:
         found.say(Driver, "amdgpu", where, version=version)
 
 
-def _counters(reading: _Reading, key: str, told: Mapping[str, Any], pcie: Mapping[str, Any], where: Evidence) -> None:
+def _counters(reading: AmdReading, key: str, told: Mapping[str, Any], pcie: Mapping[str, Any], where: Evidence) -> None:
     errors = object_of(told.get("ecc"))
     for name, quantity, counted in (
         ("ecc_corrected", "ecc_corrected", errors.get("total_correctable_count")),
@@ -183,7 +171,7 @@ def _counters(reading: _Reading, key: str, told: Mapping[str, Any], pcie: Mappin
             )  # fmt: skip
 
 
-def _peers(reading: _Reading, gpu: int, told: Mapping[str, Any], where: Evidence) -> None:
+def _peers(reading: AmdReading, gpu: int, told: Mapping[str, Any], where: Evidence) -> None:
     """Of topology, in its present and its first form, and of xgmi."""
     peers = reading.peers.setdefault(gpu, {})
     for link in map(object_of, list_of(told.get("links"))):

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ...models.gpu_facts import Driver, Gpu
 from ...models.said import Evidence, NotChecked, Observation, Said
 from ..nvml_words import pci_address
 from ..parsers import count, known, pcie_speed, pcie_width, word
-from .amd_links import XGMI, Reach, say
-from .fields import Fields
+from .amd_links import XGMI, AmdReading, Reach, say
 from .json_values import documents, object_of
 from .part import Part
 
@@ -43,17 +42,6 @@ _NOTHING = ("", "N/A", "None", "unknown", "Not supported")
 _NAMED = re.compile(r'"(card[0-9]{1,3}|system)"\s{0,4}:')
 
 
-@dataclass(slots=True)
-class _Reading:
-    """What was read so far of the GPUs, and what leads from each to each."""
-
-    part: Part
-    found: Fields = field(default_factory=Fields)
-    addresses: dict[int, str] = field(default_factory=dict)
-    peers: dict[int, dict[int, Reach]] = field(default_factory=dict)
-    rest: list[Said] = field(default_factory=list)
-
-
 def _name(text: str) -> str | None:
     """Where pci.ids does not know the product, it is a number."""
     return None if text.startswith("0x") else word(text)
@@ -71,7 +59,7 @@ _FIELDS = {
 
 def read(part: Part) -> Iterator[Said]:
     """The GPUs, their driver, their links to the host and to each other, and how often packets were repeated."""
-    reading = _Reading(part)
+    reading = AmdReading(part)
     inside: set[int] = set()
     for one in documents(part, _JSON):
         if isinstance(one, NotChecked):
@@ -87,7 +75,7 @@ def read(part: Part) -> Iterator[Said]:
     yield from reading.rest
 
 
-def _read_json(reading: _Reading, whole: Mapping[str, object], text: str, first: int) -> None:
+def _read_json(reading: AmdReading, whole: Mapping[str, object], text: str, first: int) -> None:
     lines: dict[str, int] = {}
     for number, named in Part("", 1, text).matches(_NAMED):
         lines.setdefault(named[1], first + number)
@@ -101,7 +89,7 @@ def _read_json(reading: _Reading, whole: Mapping[str, object], text: str, first:
                 _system(reading, field_name, str(value), where)
 
 
-def _system(reading: _Reading, name: str, value: str, where: Evidence) -> None:
+def _system(reading: AmdReading, name: str, value: str, where: Evidence) -> None:
     if name == "Driver version" and _VERSION.fullmatch(value):
         reading.found.say(Driver, "amdgpu", where, version=value)
     elif between := _BETWEEN.fullmatch(name):
@@ -109,7 +97,7 @@ def _system(reading: _Reading, name: str, value: str, where: Evidence) -> None:
             _reach(reading, between[1], int(a), int(b), value, where)
 
 
-def _reach(reading: _Reading, what: str, gpu: int, peer: int, value: str, where: Evidence) -> None:
+def _reach(reading: AmdReading, what: str, gpu: int, peer: int, value: str, where: Evidence) -> None:
     peers = reading.peers.setdefault(gpu, {})
     reach = peers.get(peer, Reach(where))
     if what.lower() == "link type" and value in (XGMI, "PCIE"):
@@ -118,7 +106,7 @@ def _reach(reading: _Reading, what: str, gpu: int, peer: int, value: str, where:
         peers[peer] = replace(reach, weight=int(value)) if what == "Weight" else replace(reach, hops=int(value))
 
 
-def _field(reading: _Reading, gpu: int, name: str, value: str, where: Evidence) -> None:
+def _field(reading: AmdReading, gpu: int, name: str, value: str, where: Evidence) -> None:
     """A line of a GPU, or a field of its object."""
     found, key, plain, text = reading.found, f"gpu{gpu}", name.strip().lower(), value.strip()
     found.say(Gpu, key, where)
@@ -140,7 +128,7 @@ def _field(reading: _Reading, gpu: int, name: str, value: str, where: Evidence) 
         )  # fmt: skip
 
 
-def _read_text(reading: _Reading, inside: set[int]) -> None:
+def _read_text(reading: AmdReading, inside: set[int]) -> None:
     """Lines of GPUs, matrices of pairs, and the table that rocm-smi prints by itself."""
     matrix = ""
     for number, line in reading.part.lines():
