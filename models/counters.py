@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 TRAFFIC: Mapping[str, str] = {
     "port_rcv_data": "receive", "port_xmit_data": "transmit", "rx_bytes": "receive", "tx_bytes": "transmit",
+    "nvlink_rx_bytes": "receive", "nvlink_tx_bytes": "transmit",
 }  # fmt: skip
 # Quantities of observations, as the kernel (sysfs) and NVML call them; that the network or a receiver is busy is none.
 ERRORS = frozenset({

@@ -88,6 +88,9 @@ _VALUES = (
     _value("power_limit", 190, _watts, ("DeviceGetEnforcedPowerLimit",)),
     _value("recovery", 230, lambda action: meaning(RECOVERY, action)),
 )
+# KiB of data that all NVLinks of a GPU have carried.
+_NVLINK_DATA: Mapping[str, int] = {"nvlink_tx_bytes": 138, "nvlink_rx_bytes": 139}
+_ALL_LINKS = 0xFFFFFFFF  # as the scope of a field (nvml.h)
 _MOST_INSTANCES = 16  # 7 on all GPUs so far
 _COUNTED = ("ecc_corrected", "ecc_uncorrected")  # observations too
 _PCIE_REPLAY = 94
@@ -180,7 +183,8 @@ def _remapped(asking: Asking) -> None:
 def _values(asking: Asking) -> Mapping[Field, float | Refused]:
     """All that has numbers, in one call: fields of Gpu, its counters, and what is asked of its links next."""
     numbers = (*(value.number for value in _VALUES), _PCIE_REPLAY, *_THROTTLED.values(), *OF_ALL_LINKS)
-    said = asking.numbers((number, 0) for number in numbers)
+    data = [(number, _ALL_LINKS) for number in _NVLINK_DATA.values()]
+    said = asking.numbers([*((number, 0) for number in numbers), *data])
     for value in _VALUES:
         _take(asking, value, said[value.number, 0])
         if value.row.field in _COUNTED and (count := asking.fields.get(value.row.field)) is not None:
@@ -191,6 +195,8 @@ def _values(asking: Asking) -> Mapping[Field, float | Refused]:
         if "remap_pending" not in asking.fields:  # GPUs before Ampere retire pages instead
             asking.take(Row("remap_pending", ("DeviceGetRetiredPagesPendingStatus",), read=bool))
     asking.count(asking.key, "pcie_replay", _PCIE_REPLAY, said[_PCIE_REPLAY, 0])
+    for name, number in _NVLINK_DATA.items():
+        asking.count(asking.key, name, number, said[number, _ALL_LINKS], "bytes", 1 / 1024)
     for name, number in _THROTTLED.items():
         asking.count(asking.key, name, number, said[number, 0], "seconds", 1e9)
     return said

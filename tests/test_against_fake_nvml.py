@@ -104,3 +104,21 @@ def test_the_whole_report(node: tuple[Machine, Path]) -> None:
     report = diagnose(host, READERS, measure_nothing, Site())
     assert [run.name for run in report.runs if not run.ok] == []
     assert sum(one.quantity == "processes" for one in report.observations) == 8
+
+
+def test_what_nvlinks_carry(node: tuple[Machine, Path]) -> None:
+    """A rate that the library simulates is one that it counts: in KiB, of all links together."""
+    host, file = node
+    with file.open("a") as traffic:
+        traffic.write("gpu.*.nvlink_tx_kib_rate=1000000\n")
+    first, second = (
+        {
+            (str(one.about), one.quantity): one
+            for one in read_gpus(host)
+            if isinstance(one, Observation) and one.quantity in ("nvlink_tx_bytes", "nvlink_rx_bytes")
+        }
+        for _ in range(2)
+    )
+    assert set(first) == {(f"gpu{number}", f"nvlink_{way}_bytes") for number in range(8) for way in ("tx", "rx")}
+    assert {one.unit for one in first.values()} == {"bytes"}
+    assert all(one.value >= first[key].value and one.value % 1024 == 0 for key, one in second.items())

@@ -58,7 +58,8 @@ def test_what_slow_nvlinks_cost() -> None:
     measured = scenario.measured(matrices.report_of(said, {}, 0).topology)
     (found,) = (one for one in matrices.report_of(said, measured, 1).findings if one.severity != "info")
     assert found.limits == {f"gpu3/nvlink{number}": pytest.approx(25e9 * 16 / 18, rel=0.02) for number in range(18)}
-    assert found.impact == {"all_reduce": pytest.approx(18 / 16, rel=0.02)}
+    slower = pytest.approx(18 / 16, rel=0.02)
+    assert found.impact == {"all_reduce": slower, "alltoall": slower, "all_reduce@fabric": 1.0}
 
 
 def test_two_causes_are_two_findings() -> None:

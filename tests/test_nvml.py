@@ -331,7 +331,7 @@ def test_numbers_that_are_all_refused(driver: Callable[[str], Path]) -> None:
     driver("gpus = 1\n[returns]\nnvmlDeviceGetFieldValues = 999")
     said = list(state())
     wanted = {"remapped_correctable", "remapped_uncorrectable", "remap_pending", "remap_failed", "recovery"}
-    lost = {*wanted, "pcie_replay", *THROTTLED, "nvlink_errors"}
+    lost = {*wanted, "pcie_replay", *THROTTLED, "nvlink_errors", "nvlink_rx_bytes", "nvlink_tx_bytes"}
     assert of(said, NotChecked) == [
         NotChecked(what=what, subject="gpu0", why="Unknown Error")
         for what in [one.what for one in of(said, NotChecked)]
