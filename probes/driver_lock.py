@@ -14,7 +14,7 @@ _NAME = "linkgauge.driver"
 
 @cache
 def keep() -> None:
-    """Hold the lock, once, until this process ends, whatever ends it. Where it cannot be had, nobody can wait for us."""
+    """Hold the lock, once, until this process ends. Where it cannot be had, nobody can wait for us."""
     with suppress(OSError):
         fcntl.flock(_opened(), fcntl.LOCK_SH | fcntl.LOCK_NB)
 
