@@ -1,0 +1,119 @@
+"""A real Slurm on this machine: munged, slurmctld and slurmd with one node, in a folder of a test's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from socket import socket
+
+NEEDED = ("munged", "slurmctld", "slurmd", "scontrol", "srun")
+_PATIENCE = 90.0  # seconds that anything may take on a busy machine
+_CONF = """\
+ClusterName=linkgauge
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+StateSaveLocation={folder}/save
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+HealthCheckInterval=3
+PrologFlags=Alloc
+HealthCheckProgram={scripts}/health_check
+Prolog={scripts}/prolog
+Epilog={scripts}/epilog
+TaskProlog={scripts}/task_prolog
+NodeName=node0 NodeHostname=localhost NodeAddr=127.0.0.1 Port={ports[1]} CPUs=1
+PartitionName=all Nodes=node0 Default=YES State=UP
+"""
+
+
+def missing() -> str | None:
+    """Why there is none here."""
+    lost = [name for name in NEEDED if not shutil.which(name)]
+    if lost:
+        return f"not installed: {', '.join(lost)}"
+    return None if os.geteuid() == 0 else "slurmd and the state of its node need root"
+
+
+class SlurmHere:
+    """The cluster, asked through its own commands."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
+
+    def ask(self, *command: str) -> str:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_PATIENCE, env=self.environment
+        )
+        return done.stdout + done.stderr
+
+    def node(self) -> str:
+        return self.ask("scontrol", "show", "node", "node0")
+
+    def until(self, holds: Callable[[str], bool]) -> str:
+        """What Slurm says of the node as soon as that holds."""
+        end = time.monotonic() + _PATIENCE
+        while not holds(told := self.node()):
+            log = self.folder / "slurmctld.log"
+            assert time.monotonic() < end, f"{told}\n{log.read_text() if log.exists() else 'slurmctld has not begun'}"
+            time.sleep(0.2)
+        return told
+
+
+@contextmanager
+def slurm(folder: Path, scripts: Path) -> Iterator[SlurmHere]:
+    """The cluster as long as the block runs; `scripts` holds what it calls."""
+    folder.mkdir()
+    (folder / "key").write_bytes(os.urandom(1024))
+    os.chmod(folder / "key", 0o600)
+    (folder / "slurm.conf").write_text(_CONF.format(folder=folder, scripts=scripts, ports=_free_ports()))
+    here = SlurmHere(folder)
+    files = {"key-file": "key", "socket": "munge.sock", "pid-file": "munge.pid", "log-file": "munge.log"}
+    munge = [f"--{option}={folder / name}" for option, name in {**files, "seed-file": "munge.seed"}.items()]
+    with ExitStack() as stack:
+        for command in (
+            ["munged", "-F", "--force", *munge],
+            ["slurmctld", "-D", "-c"],
+            ["slurmd", "-D", "-N", "node0"],
+        ):
+            stack.enter_context(_running(command, here.environment, folder))
+        here.until(lambda told: "State=IDLE" in told)
+        yield here
+
+
+@contextmanager
+def _running(command: list[str], environment: dict[str, str], folder: Path) -> Iterator[None]:
+    with (
+        open(folder / f"{command[0]}.out", "wb") as out,
+        subprocess.Popen(command, stdout=out, stderr=out, env=environment) as process,
+    ):
+        try:
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _free_ports() -> list[int]:
+    with socket() as one, socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1], other.getsockname()[1]]
