@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from .case import Case
@@ -113,9 +113,21 @@ def _by_capability(case: Case, flow: Flow) -> Iterator[Expectation]:
     """
     if flow.op in COLLECTIVES and (flow.size is None or not all(map(case.topology.find, flow.ends))):
         return
-    reached = predict(case.topology, together(flow)).get(flow)
+    reached = _predicted(case, flow)
     if reached:
         yield capability(reached)
+
+
+def _predicted(case: Case, flow: Flow) -> Prediction | None:
+    """Of flows that ran at once all are predicted together, once a case."""
+    if not flow.beside or flow.ends in flow.beside:
+        return predict(case.topology, together(flow)).get(flow)
+    runs: dict[Hashable, Mapping[Flow, Prediction]] = case.memo.setdefault("runs", {})
+    every = frozenset((flow.ends, *flow.beside))
+    key = flow.op, flow.size, flow.via, every
+    if key not in runs:
+        runs[key] = predict(case.topology, [Flow(flow.op, ends, flow.size, flow.via) for ends in sorted(every)])
+    return runs[key].get(Flow(flow.op, flow.ends, flow.size, flow.via))
 
 
 def capability(reached: Prediction) -> Expectation:
