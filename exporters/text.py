@@ -35,9 +35,10 @@ Say: TypeAlias = Callable[[Finding], Iterable[str]]
 def as_text(report: Report, colour: bool) -> str:
     """The report for people. Nothing from outside can move the cursor; `colour` puts in escape sequences of ours."""
     paint = painter(colour)
+    blocks = list(_blocks(report.findings, paint))
+    rates = measured(report, paint) if len(blocks) <= _WHOLE else ()  # what is slow stands in the blocks
     sections = (
-        _head(report, paint), *_blocks(report.findings, paint), measured(report, paint), cost(report, paint),
-        _gaps(report, paint), _looked_at(report),
+        _head(report, paint), *blocks, rates, cost(report, paint), _gaps(report, paint), _looked_at(report)
     )  # fmt: skip
     return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
 
