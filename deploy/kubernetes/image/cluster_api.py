@@ -1,0 +1,59 @@
+"""The API of the cluster that a pod runs in, as its service account may use it. Nothing but Python's own library."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_SECONDS = 10.0
+MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
+
+
+class Refused(Exception):
+    """The API did not do it. `code` is that of HTTP, None where it did not answer."""
+
+    def __init__(self, why: str, code: int | None = None) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where its API is, and who asks."""
+
+    url: str
+    token: str = ""
+    authority: str | None = None  # the file with the certificate that signed the API's
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, kind: str = "application/json") -> Any:
+        """What it answers. Raises Refused."""
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json", "Content-Type": kind}
+        data = None if body is None else json.dumps(body).encode()
+        asking = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)
+        trust = ssl.create_default_context(cafile=self.authority) if self.url.startswith("https") else None
+        try:
+            with urllib.request.urlopen(asking, timeout=_SECONDS, context=trust) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as refused:
+            raise Refused(f"{method} {path}: {refused.code} {refused.reason}", refused.code) from None
+        except (OSError, ValueError) as failed:
+            raise Refused(f"{method} {path}: {failed}") from None
+
+
+def here() -> Cluster:
+    """The cluster of this pod. Raises Refused outside of one."""
+    try:
+        token = (_ACCOUNT / "token").read_text().strip()
+        host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
+    except (OSError, KeyError) as missing:
+        raise Refused(f"no pod with a service account: {missing}") from None
+    host = f"[{host}]" if ":" in host else host
+    return Cluster(f"https://{host}:{port}", token, str(_ACCOUNT / "ca.crt"))

@@ -1,0 +1,44 @@
+#!/bin/bash
+# Plugin of node-problem-detector, whose image has bash and little else: linkgauge.sh failed|degraded [FILE]
+# Our verdicts as its codes: 0 no problem (verdict ok, or the other one), 1 a problem, 2 unknown. Says why in at most 80
+# characters, which is where it cuts. FILE is what `textfile` of linkgauge.toml names.
+set -u
+wanted=${1:-failed} file=${2:-/var/lib/linkgauge/linkgauge.prom}
+oldest=300 # seconds; a node whose service stands still is unknown
+declare -A severity=([degraded]=2 [failed]=3)
+
+unknown() { echo "$1"; exit 2; }
+[ -n "${severity[$wanted]:-}" ] || unknown "linkgauge.sh failed|degraded [FILE]"
+[ -r "$file" ] || unknown "nothing says how the links are: is linkgauge serve running?"
+
+verdict='' at=0 found=()
+finding='^linkgauge_finding_severity\{code="([^"]*)",subject="([^"]*)"\} ([0-9]+)'
+while IFS= read -r line; do
+  case $line in
+    linkgauge_verdict\{verdict=*\ 1.0) verdict=${line#*\"} verdict=${verdict%%\"*} ;;
+    linkgauge_cycle_timestamp_seconds\ *) printf -v at '%.0f' "${line#* }" 2>/dev/null || at=0 ;;
+    linkgauge_finding_severity*)
+      if [[ $line =~ $finding ]] && [ "${BASH_REMATCH[3]}" = "${severity[$wanted]}" ]; then
+        found+=("${BASH_REMATCH[1]} ${BASH_REMATCH[2]}")
+      fi ;;
+  esac
+done <"$file"
+
+printf -v now '%(%s)T' -1
+[ $((now - at)) -le $oldest ] || unknown "linkgauge serve has found nothing for $((now - at)) s"
+case $verdict in
+  ok | failed | degraded) ;;
+  unknown) unknown "linkgauge could not judge what decides: linkgauge diagnose says what" ;;
+  *) unknown "no verdict in $file" ;;
+esac
+[ "$verdict" = "$wanted" ] || exit 0
+
+text='' left=${#found[@]}
+for one in "${found[@]}"; do
+  next=$text${text:+, }$one
+  [ ${#next} -le 70 ] || break # what is left is for " (+1234)"
+  text=$next left=$((left - 1))
+done
+[ "$left" = 0 ] || text="${text:-${found[0]:0:70}} (+$left)"
+echo "${text:-$wanted}"
+exit 1
