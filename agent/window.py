@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -67,7 +68,7 @@ def begin(host: Host, folder: str, job: str) -> None:
     counts = tuple((*key, value) for key, value in look.counts.items())
     opened = _Opened(at=look.at, booted=_booted(), counts=counts)
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        _make(os.path.dirname(path))
         _forget_old(os.path.dirname(path))
         put(path, msgspec.json.encode(opened))
     except OSError as refused:
@@ -131,11 +132,23 @@ def _booted() -> float:
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def _make(folder: str) -> None:
+    """A folder that the service can list, whatever the umask of a prolog takes."""
+    if not os.path.isdir(folder):
+        os.makedirs(folder)
+        os.chmod(folder, 0o755)
+
+
 def _forget_old(folder: str) -> None:
-    """Of jobs whose epilog never ran."""
-    for entry in os.scandir(folder):
-        if entry.stat(follow_symlinks=False).st_mtime < time.time() - _OLD:
-            os.unlink(entry.path)
+    """Of jobs whose epilog never ran. Root does this in a folder of another user: through no link."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        for name in os.listdir(descriptor):
+            seen = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if stat.S_ISREG(seen.st_mode) and seen.st_mtime < time.time() - _OLD:
+                os.unlink(name, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _peaks(folder: str, job: str) -> tuple[Mapping[str, float], set[str]]:

@@ -118,6 +118,25 @@ def test_windows_that_nobody_closes_are_forgotten(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "windows") == ["new.json"]
 
 
+def test_nothing_is_forgotten_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "old.json").touch()
+    os.utime(tmp_path / "precious" / "old.json", (1e9, 1e9))
+    (tmp_path / "windows").symlink_to("precious")
+    with pytest.raises(BadInput, match="--state-dir"):
+        begin(node("desktop"), str(tmp_path), "1")
+    assert os.listdir(tmp_path / "precious") == ["old.json"]
+
+
+def test_the_service_can_list_windows_whatever_the_umask_of_a_prolog(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        begin(node("desktop"), str(tmp_path), "1")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "windows").stat().st_mode & 0o777 == 0o755
+
+
 def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "windows").write_text("")
     with pytest.raises(BadInput, match="--state-dir"):
