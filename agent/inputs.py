@@ -19,7 +19,7 @@ from ..probes.child import Children
 from ..probes.entries import Entry, Folder, Refused
 from ..probes.host import Host
 from ..probes.live import Live
-from ..probes.recorded import Recorded, parse
+from ..probes.recorded import Recorded, Replayed, parse
 from . import given as held
 from .measuring import NOTHING, Course, Wish
 from .pipeline import Source
@@ -65,6 +65,14 @@ def live(root: str, children: Children | None = None) -> Input:
         if not any(os.path.isdir(os.path.join(root, name)) for name in _ROOT_SIGNS):
             raise BadInput(f"--root {root}: holds neither sys nor proc: mount the host's root there, with both")
     return Input(Live(root, children=children), READERS, here=root == "/")
+
+
+def replayed(path: str) -> Host:
+    """A capture as a machine of now, for a service. Raises BadInput."""
+    host = given((path,)).host
+    if not isinstance(host, Recorded) or host.origin != "capture":
+        raise BadInput(f"--from {path}: a service takes a capture; 'linkgauge diagnose --from' reads outputs of tools")
+    return Replayed(host.taken, host.entries, host.calls)
 
 
 def given(paths: Sequence[str]) -> Input:

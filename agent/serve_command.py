@@ -24,13 +24,19 @@ from .terminal import clear_errors
 @click.option(
     "--root", metavar="DIR", type=click.Path(), default="/", help="Read the host whose root is mounted at DIR."
 )
-def serve(listen: str | None, config: str | None, state_dir: str | None, root: str) -> None:
+@click.option(
+    "--from", "source", metavar="CAPTURE", type=click.Path(),
+    help="A capture instead of this machine, to try rules and dashboards; needs --state-dir.",
+)  # fmt: skip
+def serve(listen: str | None, config: str | None, state_dir: str | None, root: str, source: str | None) -> None:
     """Look at this node every 15 seconds (every minute while a job runs), and answer Prometheus.
 
     Nothing is measured unless the configuration says when. SIGHUP reads all files again, SIGTERM ends it.
     """
+    if source is not None and (root != "/" or state_dir is None):
+        raise click.UsageError("--from goes without --root, and with a --state-dir of its own: it is another machine")
     with clear_errors():
         from .serving import Told
         from .serving import serve as serving
 
-        serving(Told(listen=listen, config=config, state_dir=state_dir, root=root))
+        serving(Told(listen=listen, config=config, state_dir=state_dir, root=root, source=source))

@@ -38,6 +38,7 @@ class Told:
     config: str | None = None
     state_dir: str | None = None
     root: str = "/"
+    source: str | None = None  # a capture instead
 
 
 @dataclass
@@ -72,7 +73,7 @@ def _serve(told: Told, signals: _Signals) -> None:
     config = read_config(told.config)
     site = inputs.site(config.site)
     workers = Workers()
-    host = Careful(inputs.live(told.root, workers).host)
+    host = Careful(inputs.replayed(told.source) if told.source else inputs.live(told.root, workers).host)
     logs.begin(config.log, config.log_format)
     pages = Pages(site.labels, config.detail, seconds(config.cycle))
     folder = state.folder_of(told.root, told.state_dir)

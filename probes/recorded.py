@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -114,3 +115,10 @@ def _names(paths: Iterable[str]) -> dict[str, Names]:
                 break
             names[path].add(name)
     return {folder: sorted(below) for folder, below in names.items()}
+
+
+class Replayed(Recorded):
+    """What was recorded, as if it were so now: for services, which tell what is as old as that from what is new."""
+
+    def now(self) -> float:
+        return time.time()

@@ -120,6 +120,10 @@ MISTAKES = {
     "diagnose --from capture --site codes.toml": "--site codes.toml: [ignore]: no finding has the code 'speed'",
     "ticket": "Missing argument 'SUBJECT'",
     "ticket nobody --from capture": "nothing here is called 'nobody'; 'linkgauge topology' shows what there is",
+    "serve --from capture": "--from goes without --root, and with a --state-dir of its own",
+    "serve --from capture --state-dir state --root root": "--from goes without --root",
+    "serve --from nccl --state-dir state": "--from nccl: a service takes a capture; 'linkgauge diagnose --from' reads",
+    "serve --from none --state-dir state": "--from none: No such file or directory",
     "completion tcsh": "'tcsh' is not one of 'bash', 'zsh', 'fish'",
 }
 
