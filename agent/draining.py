@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import msgspec
@@ -27,8 +27,9 @@ from .small_file import read_small
 from .whole_file import put
 
 _FILE = "gate.json"
-_JITTER = 1.0  # seconds over which the first calls of all nodes are spread
+_JITTER = 0.8  # seconds over which the first calls of all nodes are spread
 _SETTLE, _SWIFT = 2.0, 1.0  # seconds: from the note to the count; from the count to the drain
+_LEAVING = 0.6  # seconds beyond the deadline, to take the note away
 _AGAIN = 900.0  # seconds after which a node that found no room asks again
 _LONGEST_REASON = 200  # letters
 
@@ -105,8 +106,9 @@ class Check:
         return True
 
     def _withdraw(self, note: str) -> None:
+        """Where that fails, the next run does it; until then the note takes room from others, and drains nobody."""
         with suppress(Refused):
-            self.slurm.update(self.node, **{note: ""})
+            replace(self.slurm, until=self.slurm.until + _LEAVING).update(self.node, **{note: ""})
 
     def _maybe_open(self, record: Record, now: float) -> str | None:
         """After a repair; Slurm is asked only if somebody has accepted the node since it was asked last."""

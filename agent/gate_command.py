@@ -11,7 +11,7 @@ import click
 from .terminal import clear_errors
 
 CLOSED = 2  # as a failed node; every other exit code but 0 is a fault, for which no gate may close
-_SECONDS = 4.5  # for all calls of Slurm together
+_SECONDS = 4.1  # for all calls of Slurm together, but for the one that takes a note away
 
 
 @click.command(short_help="Say whether a job may run on this node.")

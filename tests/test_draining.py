@@ -179,6 +179,21 @@ def test_slurm_that_does_not_answer_changes_nothing(cluster: Cluster) -> None:
         Slurm(program="/nowhere/scontrol", until=1.0, monotonic=lambda: 0.0).nodes()
 
 
+def test_who_runs_out_of_time_takes_its_note_away(cluster: Cluster) -> None:
+    one = One(cluster, NAMES[0], WRONG + ENFORCED, judged(WRONG))
+    passed = [0.0]
+
+    def sleep(seconds: float) -> None:
+        passed[0] = 60.0 if seconds == 2.0 else 0.0
+
+    slurm = Slurm(program=str(cluster.program), until=60.0, monotonic=lambda: passed[0])
+    check = Check(view=view(str(one.site), one.folder), slurm=slurm, node=one.name, folder=one.folder, sleep=sleep)
+    with pytest.raises(Refused, match="no time left"):
+        check.run(one.at)
+    assert [call.partition(" ")[0] for call in cluster.calls] == ["show", "update", "update"]
+    assert cluster.get(NAMES[0], "Comment") == ""
+
+
 def test_who_counted_too_long_ago_drains_nothing(cluster: Cluster) -> None:
     one = One(cluster, NAMES[0], WRONG + ENFORCED, judged(WRONG))
     times = iter([0.0, 0.0, 0.0, 0.0, 2.0, *[2.0] * 9])

@@ -10,6 +10,7 @@ from threading import Event
 
 import pytest
 from click.testing import CliRunner
+from daemon_nodes import Node
 from nodes import node, report_of
 
 from linkgauge.agent import gate as gating
@@ -18,7 +19,8 @@ from linkgauge.agent.cli import main
 from linkgauge.agent.draining import Record, keep
 from linkgauge.agent.last import Unknown
 from linkgauge.models.catalog import codes
-from linkgauge.models.gate import USUAL
+from linkgauge.models.gate import USUAL, causes
+from linkgauge.models.gate import Gate as Table
 from linkgauge.models.site import read_site
 
 NINE = '[[machine]]\nname = "ours"\nsource = "a mistake"\ngpu = "*"\nproduct = "*"\ngpus = 9\n'
@@ -66,6 +68,18 @@ def test_what_closes_it(tmp_path: Path, site: str, options: tuple[str, ...], tol
     gate.disabled.touch()
     opened = f"open, because {gate.disabled} is there; else it would close for {SENTENCE}"
     assert gate.ask(*options) == (0, opened if told[1] != "open" else "open")
+
+
+def test_the_service_tells_what_would_drain_and_keeps_its_word_for_the_gate(tmp_path: Path) -> None:
+    service = Node(tmp_path)
+    service.daemon.site = read_site(NINE)
+    service.cycle(2)
+    page = service.pages.read("metrics").decode()
+    assert 'linkgauge_gate_would_drain{code="gpu-missing",subject="node"} 1.0' in page
+    found = last.read(str(tmp_path), now=service.host.now(), booted=0.0)
+    assert [str(one) for one in causes(found.findings, Table())] == ["gpu-missing node"]
+    service.go(3600)  # it stands still, and nobody knows any more
+    assert "would_drain" not in service.pages.read("metrics").decode()
 
 
 def test_a_prolog_closes_what_the_health_check_has_drained(tmp_path: Path) -> None:
