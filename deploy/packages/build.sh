@@ -54,7 +54,8 @@ make_tree() { # FOLDER: a virtual environment (PEP 405) with nothing in it that 
 make_root() { # FOLDER: what both packages install
   local root=$1 shell
   make_tree "$root/opt/linkgauge"
-  install -d "$root/usr/bin" "$root/usr/share/man/man1" "$root/etc/linkgauge"
+  install -d "$root/usr/bin" "$root/usr/share/man/man1" "$root/usr/share/linkgauge" "$root/etc/linkgauge"
+  cp -r "$top/deploy/slurm" "$root/usr/share/linkgauge"
   ln -s /opt/linkgauge/bin/linkgauge "$root/usr/bin/linkgauge"
   install -m 644 "$here"/etc/*.toml "$root/etc/linkgauge"
   "$work/pip/bin/pip" install --quiet click-man
