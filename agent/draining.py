@@ -68,7 +68,7 @@ class Check:
 
     def _close(self, cause: Cause, now: float) -> str:
         here = self.slurm.node(self.node)
-        reason = f"{PREFIX} {cause}"[:_LONGEST_REASON]
+        reason = " ".join(f"{PREFIX} {cause}".split())[:_LONGEST_REASON]  # one line, whatever a disk is called
         if here.out and not here.ours:
             keep(self.folder, Record(looked=now))
             return f"{cause}: not drained by us: it is {here.state} ({here.reason or 'without a reason'})"
