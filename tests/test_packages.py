@@ -65,7 +65,7 @@ def commands(command: click.Command, name: str) -> Iterator[str]:
 
 @pytest.mark.skipif(shutil.which("man") is None, reason="no man here")
 def test_every_command_has_a_page(tmp_path: Path) -> None:
-    writing = [Path(sys.executable).with_name("click-man"), "--target", str(tmp_path), "linkgauge"]
+    writing = [str(Path(sys.executable).with_name("click-man")), "--target", str(tmp_path), "linkgauge"]
     subprocess.run(writing, capture_output=True, check=True)
     pages = sorted(tmp_path.iterdir())
     assert {page.stem for page in pages} == {*commands(main, "linkgauge")}
