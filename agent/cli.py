@@ -24,7 +24,6 @@ from .sending_options import Sinks, sending_options
 from .serve_command import serve
 from .terminal import clear_errors, write
 from .window_command import window
-from .window_command import window
 
 if TYPE_CHECKING:
     from ..models.report import Context
