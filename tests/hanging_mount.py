@@ -11,7 +11,7 @@ import os
 import select
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -31,7 +31,7 @@ def hanging_mount(place: Path) -> Iterator[None]:
     except OSError as refused:
         pytest.skip(f"/dev/fuse: {refused.strerror}")
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
-    if libc.mount(b"hanging", os.fsencode(place), b"fuse", _FLAGS, options):
+    if libc.mount(b"hanging", os.fsencode(place), b"fuse.hanging", _FLAGS, options):
         os.close(device)
         pytest.skip(f"mount: {os.strerror(ctypes.get_errno())}")
     ended, end = os.pipe()
@@ -51,5 +51,6 @@ def _take(device: int, ended: int) -> None:
     _, _, unique = struct.unpack_from("<IIQ", os.read(device, _MESSAGE))
     body = struct.pack("<IIIIHHII36x", 7, 31, 0, 0, 12, 9, 1 << 16, 1)
     os.write(device, struct.pack("<IiQ", 16 + len(body), 0, unique) + body)
-    while ended not in select.select([device, ended], [], [])[0]:
-        os.read(device, _MESSAGE)
+    with suppress(OSError):  # ENODEV: it was unmounted
+        while ended not in select.select([device, ended], [], [])[0]:
+            os.read(device, _MESSAGE)
