@@ -1,0 +1,170 @@
+"""Panels: a number, lines over time, bars, a table. Colours mean the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from board import SOURCE
+from grafana_foundation_sdk.builders import bargauge, common, prometheus, stat, table, timeseries
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.models import common as words
+from grafana_foundation_sdk.models.dashboard import (
+    DataTransformerConfig,
+    DynamicConfigValue,
+    FieldColorModeId,
+    Threshold,
+    ThresholdsMode,
+    ValueMap,
+    ValueMappingResult,
+)
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+Steps: TypeAlias = Sequence[tuple[float | None, str]]  # from which value on which colour
+
+GREEN, YELLOW, RED, GREY, BLUE, PURPLE = "green", "yellow", "red", "#8e8e8e", "blue", "purple"
+VERDICTS = {"ok": GREEN, "degraded": YELLOW, "failed": RED, "unknown": PURPLE, "silent": GREY}
+REACHED: Steps = [(None, RED), (0.8, YELLOW), (0.9, GREEN)]  # of what good machines reach
+WHOLE: Steps = [(None, RED), (0.9, YELLOW), (0.999, GREEN)]  # of what is there: one NVLink of 18 shows
+LONGER: Steps = [(None, GREEN), (1.01, YELLOW), (1.1, RED)]  # how many times as long
+SEVERITIES = {1: ("info", BLUE), 2: ("warning", YELLOW), 3: ("critical", RED)}
+P = TypeVar("P", stat.Panel, timeseries.Panel, bargauge.Panel, table.Panel)
+
+
+def asked(
+    expr: str, name: str = "", instant: bool = False, table: bool = False, ref: str = "A"
+) -> prometheus.Dataquery:
+    """A query; `name` is how its series are called, such as "{{node}}"."""
+    made = prometheus.Dataquery().expr(expr).ref_id(ref).datasource(SOURCE)
+    made = made.instant() if instant else made.range()
+    if table:
+        return made.format(PromQueryFormat.TABLE)
+    return made.legend_format(name)
+
+
+def number(
+    title: str, expr: str, what: str, colour: str = BLUE, unit: str = "none", steps: Steps | None = None
+) -> stat.Panel:  # fmt: skip
+    """One number, as it is now."""
+    panel = _begun(stat.Panel(), title, what, unit, steps or [(None, colour)])
+    return panel.with_target(asked(expr, instant=True)).graph_mode(words.BigValueGraphMode.NONE)
+
+
+def word(title: str, expr: str, what: str, label: str, colours: Mapping[str, str] | None = None) -> stat.Panel:
+    """The value of a label, in its colour."""
+    panel = _begun(stat.Panel(), title, what, "none", [(None, BLUE)]).with_target(
+        asked(expr, f"{{{{{label}}}}}", instant=True)
+    )
+    for value, colour in (colours or {}).items():
+        panel.override_by_name(value, [_colour(colour)])
+    return panel.graph_mode(words.BigValueGraphMode.NONE).text_mode(words.BigValueTextMode.NAME)
+
+
+def lines(
+    title: str, queries: Mapping[str, str], what: str, unit: str = "none", colours: Mapping[str, str] | None = None,
+    stacked: bool = False, mirrored: str = "", low: float | None = 0,
+) -> timeseries.Panel:  # fmt: skip
+    """Lines over time, by the pattern of their names; those whose name matches `mirrored` go downwards."""
+    panel = _begun(timeseries.Panel(), title, what, unit, None)
+    for ref, (name, expr) in zip("ABCDEF", queries.items(), strict=False):
+        panel.with_target(asked(expr, name, ref=ref))
+    for value, colour in (colours or {}).items():
+        panel.override_by_name(value, [_colour(colour)])
+    if mirrored:
+        panel.override_by_regexp(mirrored, [DynamicConfigValue("custom.transform", "negative-Y")])
+    elif low is not None:
+        panel.min(low)
+    if stacked:
+        panel.stacking(common.StackingConfig().mode(words.StackingMode.NORMAL)).fill_opacity(40)
+    legend = common.VizLegendOptions().show_legend(True).display_mode(words.LegendDisplayMode.LIST)
+    panel.show_points(words.VisibilityMode.NEVER)
+    return panel.line_width(1).legend(legend.placement(words.LegendPlacement.BOTTOM))
+
+
+def bars(
+    title: str, expr: str, name: str, what: str, unit: str = "none", most: float | None = None,
+    steps: Steps | None = None,
+) -> bargauge.Panel:  # fmt: skip
+    """A bar for each series, as it is now."""
+    panel = _begun(bargauge.Panel(), title, what, unit, steps or [(None, BLUE)]).min(0)
+    if most is not None:
+        panel.max(most)
+    panel.with_target(asked(expr, name, instant=True))
+    panel.text(common.VizTextDisplayOptions().title_size(12).value_size(14))
+    return panel.orientation(words.VizOrientation.HORIZONTAL).display_mode(words.BarGaugeDisplayMode.BASIC)
+
+
+def rows(
+    title: str, queries: Sequence[str], what: str, columns: Mapping[str, str],
+    units: Mapping[str, str] | None = None, sort: str = "", down: bool = False,
+) -> table.Panel:  # fmt: skip
+    """A table: a row for each set of labels, a column for each query beside them.
+
+    `columns`: what Grafana calls a column ("node", "Value #A") and its heading, in their order; others are left out.
+    `units`: of a heading Grafana's unit, "severity", or one of BARS.
+    """
+    panel = _begun(table.Panel(), title, what, "none", None)
+    for ref, expr in zip("ABCDEF", queries, strict=False):
+        panel.with_target(asked(expr, instant=True, table=True, ref=ref))
+    if len(queries) > 1:
+        panel.with_transformation(DataTransformerConfig("merge", options={}))
+    elif "Value #A" in columns:  # a single query's is called "Value"
+        columns = {name.replace("Value #A", "Value"): heading for name, heading in columns.items()}
+    panel.with_transformation(
+        DataTransformerConfig("filterFieldsByName", options={"include": {"names": list(columns)}})
+    )
+    order = {name: place for place, name in enumerate(columns)}
+    panel.with_transformation(
+        DataTransformerConfig("organize", options={"indexByName": order, "renameByName": dict(columns)})
+    )
+    for heading, unit in (units or {}).items():
+        panel.override_by_name(heading, _looks(unit))
+    if "Node" in columns.values():
+        panel.override_by_name("Node", [DynamicConfigValue("links", [NODE_LINK])])
+    if sort:
+        panel.sort_by([common.TableSortByFieldState().display_name(sort).desc(down)])
+    return panel
+
+
+NODE_LINK = {"title": "The node", "url": "/d/linkgauge-node?var-node=${__value.raw:percentencode}&${__url_time_range}"}
+
+
+BARS: Mapping[str, Steps] = {"reached": REACHED, "whole": WHOLE}
+
+
+def _looks(unit: str) -> list[DynamicConfigValue]:
+    """How a column shows its values: severities in words, a part of what should be as a bar, all others in a unit."""
+    if unit == "severity":
+        named = {str(value): ValueMappingResult(text, colour) for value, (text, colour) in SEVERITIES.items()}
+        return [
+            DynamicConfigValue("mappings", [ValueMap(options=named)]),
+            DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
+            DynamicConfigValue("custom.width", 90),
+        ]
+    if unit in BARS:
+        return [
+            DynamicConfigValue("unit", "percentunit"),
+            DynamicConfigValue("custom.cellOptions", {"type": "gauge", "mode": "basic"}),
+            DynamicConfigValue("min", 0),
+            DynamicConfigValue("max", 1),
+            DynamicConfigValue("color", {"mode": "thresholds"}),
+            DynamicConfigValue("thresholds", {"mode": "absolute", "steps": _steps_json(BARS[unit])}),
+        ]
+    return [DynamicConfigValue("unit", unit)]
+
+
+def _steps_json(steps: Steps) -> list[dict[str, Any]]:
+    return [{"value": value, "color": colour} for value, colour in steps]
+
+
+def _colour(colour: str) -> DynamicConfigValue:
+    return DynamicConfigValue("color", {"mode": "fixed", "fixedColor": colour})
+
+
+def _begun(panel: P, title: str, what: str, unit: str, steps: Steps | None) -> P:
+    panel.title(title).description(what).datasource(SOURCE).unit(unit)
+    if steps is not None:
+        told = [Threshold(value=value, color=colour) for value, colour in steps]
+        panel.thresholds(build.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(told))
+        panel.color_scheme(build.FieldColor().mode(FieldColorModeId.THRESHOLDS))
+    return panel
