@@ -17,7 +17,7 @@ from ..models.report import Report
 from ..models.said import Observation, Run, Said
 from ..models.site import Site
 from ..probes.host import Host, Unreadable
-from . import kept, last
+from . import kept, last, state
 from .budget import budget_of
 from .config import Config, seconds
 from .measuring import Course, Wish
@@ -58,6 +58,7 @@ class Daemon:
     _signs: tuple[object, ...] = ()
     _probe_at: float | None = None
     _saved_at: float | None = None
+    _accepted: int | None = None
     _wrong: dict[str, str | None] = field(default_factory=dict)  # why files could not be written, in words
 
     def cycle(self) -> Report:
@@ -71,6 +72,7 @@ class Daemon:
         sources: dict[str, Source] = {name: self._paced(source) for name, source in asked.items()}
         sources["traffic"] = self.read_traffic
         self._forget_rates(at)
+        self._take_acceptance()
         self.memory, report = cycle(self.host, sources, self.site, self.memory, self._probes(course))
         fresh = {name: self.memory.heard[name] for name in asked}
         self.turns = turned(self.turns, fresh, began)
@@ -172,6 +174,15 @@ class Daemon:
 
     def _probes(self, course: Course | None) -> Callable[[Report], Iterable[Source]] | None:
         return (lambda report: map(self._paced, course.probes(report))) if course else None
+
+    def _take_acceptance(self) -> None:
+        """What `linkgauge accept` has written is in force with the next cycle."""
+        written = state.written(self.folder)
+        if written is not None and written != self._accepted:
+            accepted = state.read(self.folder)
+            if accepted:
+                self.memory = replace(self.memory, baseline=accepted.baseline, accepted=accepted.at)
+        self._accepted = written
 
     def _forget_rates(self, at: float) -> None:
         """What was measured too long ago says nothing of today; nor does what a wrong clock has dated in the future."""

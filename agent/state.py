@@ -47,6 +47,14 @@ def of(root: str, source: Sequence[str], given: str | None, now: float) -> Accep
     return kept
 
 
+def written(folder: str) -> int | None:
+    """When somebody accepted the node, as the folder's file tells: another number, another acceptance."""
+    try:
+        return os.stat(os.path.join(folder, _FILE)).st_mtime_ns
+    except OSError:
+        return None
+
+
 def folder_of(root: str, given: str | None) -> str:
     """The folder that was named, or the one of the machine whose root is there."""
     return os.path.join(root, FOLDER) if given is None else given

@@ -13,7 +13,7 @@ from daemon_nodes import Node
 from nodes import node, report_of, with_entry
 from web_clients import get
 
-from linkgauge.agent import kept
+from linkgauge.agent import kept, state
 from linkgauge.agent.config import Config, Probing
 from linkgauge.agent.pipeline import Memory
 from linkgauge.agent.web import serving
@@ -262,3 +262,14 @@ def test_measuring_comes_with_jitter_and_only_where_it_is_said(tmp_path: Path) -
     assert 0 < tried[0] <= 4200
     assert all(3600 <= step <= 7800 for step in steps)
     assert len(set(steps)) > 1
+
+
+def test_an_acceptance_is_in_force_with_the_next_cycle(hgx: Node, tmp_path: Path) -> None:
+    """`linkgauge accept` writes a file; nobody has to tell the service."""
+    logged = "[[log]]\ntext = 'nvidia-nvswitch0: SXid (PCI:0000:d9:00.0): 20034, Fatal, Link 30 LTSSM Fault Up'\n"
+    hgx.host.recorded = node("hgx-h100", f"\n{logged}")
+    assert [(one.code, one.severity) for one in hgx.cycle().findings] == [("nvswitch-error", "critical")]
+    state.write(str(tmp_path), state.Acceptance(at=hgx.host.now()))
+    assert [one for one in hgx.cycle().findings if one.severity != "info"] == []
+    (tmp_path / "accepted.json").write_text("{")  # what cannot be read changes nothing
+    assert [one for one in hgx.cycle().findings if one.severity != "info"] == []
