@@ -13,5 +13,6 @@ def notify(message: str) -> None:
     if not address.startswith(("/", "@")):
         return
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
+        sending.setblocking(False)  # who does not read what it is told must not hold up what it has started
         sending.connect(f"\0{address[1:]}" if address[0] == "@" else address)
         sending.sendall(message.encode())
