@@ -12,7 +12,7 @@ from importlib import import_module
 
 from ..models.said import Said
 from ..models.said_lines import encode
-from .child import MEASURES
+from .child import MEASURES, unanswered
 from .driver_lock import keep
 from .worker import DONE, FAILED, SERVE
 
@@ -85,8 +85,9 @@ def answer(name: str, *args: str) -> None:
     if name in MEASURES:
         end_with_parent()
         os.nice(_NICE)
-    if name.startswith("nvml"):
-        keep()
+    if name.startswith("nvml") and (who := keep()):
+        print(encode(unanswered(name, f"the driver is {who}")), flush=True)
+        return
     call: Callable[..., Iterator[Said]] = getattr(import_module(f".{name}", __package__), CALLS[name])
     for said in call(*args):
         print(encode(said), flush=True)

@@ -4,19 +4,50 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from contextlib import suppress
-from functools import cache
 
-from .hold import folder
+from .hold import RELEASE, asked, folder
 
 _NAME = "linkgauge.driver"
+_TRIES, _GLANCE = 20, 0.01  # seconds
+_held: list[int] = []  # the lock, where this process has it
 
 
-@cache
-def keep() -> None:
-    """Hold the lock, once, until this process ends. Where it cannot be had, nobody can wait for us."""
-    with suppress(OSError):
-        fcntl.flock(_opened(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+def keep() -> str | None:
+    """Hold the lock until this process ends, whatever ends it; or who wants the driver closed, in words.
+
+    First the lock, then the question: whoever wants it closed says so before he looks at the lock. Where it cannot be
+    had, nobody can wait for us.
+    """
+    open_before = bool(_held)
+    if not open_before:
+        with suppress(OSError):
+            _held.append(_shared())
+    who = asked(RELEASE)
+    if who and not open_before:
+        _let_go()
+    return who
+
+
+def _shared() -> int:
+    """Raises OSError. Who only looks at the lock has it for a moment, in which it cannot be shared."""
+    descriptor = _opened()
+    for left in reversed(range(_TRIES)):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            break
+        except OSError:
+            if not left:
+                os.close(descriptor)
+                raise
+            time.sleep(_GLANCE)
+    return descriptor
+
+
+def _let_go() -> None:
+    while _held:
+        os.close(_held.pop())
 
 
 def is_open() -> bool:

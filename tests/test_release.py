@@ -13,8 +13,9 @@ from test_against_fake_nvml import BUSES, library  # noqa: F401  # a fixture
 
 from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.said import NotChecked, Said
+from linkgauge.probes.child import Children
 from linkgauge.probes.driver_lock import is_open
-from linkgauge.probes.hold import asked
+from linkgauge.probes.hold import RELEASE, asked, hold
 from linkgauge.probes.worker import Workers
 
 LONG = 60.0  # seconds
@@ -77,6 +78,15 @@ def test_it_does_not_wait_for_a_gpu_that_hangs(gpus: Path) -> None:
         assert said[-1].why.startswith("the driver is released by ")
     finally:
         workers.close()
+
+
+def test_who_was_asked_before_does_not_open_it_after(gpus: Path) -> None:
+    """A child that was on its way when the release came."""
+    hold(LONG, "somebody", RELEASE)
+    (said,) = Children().ask("nvml", (), LONG)
+    assert isinstance(said, NotChecked)
+    assert said.why.startswith("the driver is released by somebody for another ")
+    assert not is_open()
 
 
 def test_it_says_who_does_not_let_go(gpus: Path) -> None:
