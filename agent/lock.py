@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -46,18 +47,22 @@ def _opened(path: str) -> int:
     """A file that everybody may lock.
 
     Created only where nothing is: with O_CREAT the kernel refuses what another user left in a folder of everybody's
-    (fs.protected_regular).
+    (fs.protected_regular). It may be anything that somebody has put there: a pipe must not block.
     """
     with suppress(FileExistsError):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         os.fchmod(descriptor, 0o666)  # whatever the umask takes
         return descriptor
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        return os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return os.open(path, os.O_RDWR | flags)
     except PermissionError:
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)  # enough for a lock
+        return os.open(path, os.O_RDONLY | flags)  # enough for a lock
 
 
 def _holder(descriptor: int) -> str:
-    text = os.pread(descriptor, 100, 0).decode("utf-8", "replace").strip()
-    return text or "process unknown"
+    """What is written there: by anybody, so that only letters and digits are told."""
+    with suppress(OSError):  # a pipe has no places
+        text = os.pread(descriptor, 100, 0).decode("utf-8", "replace").strip()
+        return text if re.fullmatch(r"[\w ,.-]+", text) else "process unknown"
+    return "process unknown"

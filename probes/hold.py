@@ -32,8 +32,9 @@ def held() -> str | None:
 def asked(what: str) -> str | None:
     """Who asked for HOLD or RELEASE, and for how long yet, in words; None where nobody does."""
     try:
-        with open(_path(what), "rb", opener=_without_waiting) as file:
-            until, _, who = file.read(200).decode("utf-8", "replace").partition(" ")
+        with open(_path(what), "rb", buffering=0, opener=_without_waiting) as file:
+            text = file.read(200) or b""  # None of a pipe that somebody has put there
+        until, _, who = text.decode("utf-8", "replace").partition(" ")
         left = float(until) - time.time()
     except (OSError, ValueError):
         return None

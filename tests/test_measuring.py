@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -137,6 +138,21 @@ def test_a_second_run_does_not_measure() -> None:
 def test_a_lock_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LINKGAUGE_LOCK_DIR", str(tmp_path / "nowhere"))
     assert is_locked() == f"the lock {tmp_path}/nowhere/linkgauge.lock cannot be had: No such file or directory"
+
+
+def test_what_others_have_put_there_holds_up_nobody(tmp_path: Path) -> None:
+    """The folder is everybody's: pipes that nobody answers, and text that is meant for terminals."""
+    for name in ("linkgauge.lock", "linkgauge.hold"):
+        os.mkfifo(tmp_path / name)
+        writer = os.open(tmp_path / name, os.O_RDWR)
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        assert hold.held() is None
+        assert name != "linkgauge.lock" or is_locked() == "another run measures this machine (process unknown)"
+        os.close(writer)
+        (tmp_path / name).unlink()
+    with locked():
+        (tmp_path / "linkgauge.lock").write_text("\x1b]0;root\a")
+        assert is_locked() == "another run measures this machine (process unknown)"
 
 
 def test_a_hold_that_makes_no_sense_holds_nobody(tmp_path: Path) -> None:
