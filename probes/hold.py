@@ -9,10 +9,11 @@ container it reaches only those who share the folder.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from contextlib import suppress
 
-# Both are everybody's, and emptied when the machine starts: https://refspecs.linuxfoundation.org/FHS_3.0, /run, /tmp.
+# Emptied when the machine starts, and meant for everybody: https://refspecs.linuxfoundation.org/FHS_3.0, /run, /tmp.
 _FOLDERS = ("/run/lock", "/tmp")
 HOLD, RELEASE = "hold", "release"
 _LONGEST = 24 * 3600.0  # seconds: a clock that was wrong must not stop measuring for good
@@ -21,7 +22,15 @@ _LONGEST = 24 * 3600.0  # seconds: a clock that was wrong must not stop measurin
 def folder() -> str:
     """Where the files lie by which runs on one machine know of each other."""
     named = os.environ.get("LINKGAUGE_LOCK_DIR")
-    return named or next((path for path in _FOLDERS if os.access(path, os.W_OK)), _FOLDERS[-1])
+    return named or next((path for path in _FOLDERS if _is_everybodys(path)), _FOLDERS[-1])
+
+
+def _is_everybodys(path: str) -> bool:
+    """Not the /run/lock of Fedora and Arch, which is root's alone: root and others would not know of each other."""
+    try:
+        return bool(os.stat(path).st_mode & stat.S_IWOTH) and os.access(path, os.W_OK)
+    except OSError:
+        return False
 
 
 def held() -> str | None:

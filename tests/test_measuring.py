@@ -140,6 +140,19 @@ def test_a_lock_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert is_locked() == f"the lock {tmp_path}/nowhere/linkgauge.lock cannot be had: No such file or directory"
 
 
+def test_root_and_others_look_in_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks: also root does not take what is root's alone."""
+    monkeypatch.delenv("LINKGAUGE_LOCK_DIR")
+    ours, everybodys = tmp_path / "lock", tmp_path / "tmp"
+    monkeypatch.setattr(hold, "_FOLDERS", (str(tmp_path / "nowhere"), str(ours), str(everybodys)))
+    ours.mkdir(mode=0o755)
+    everybodys.mkdir()
+    everybodys.chmod(0o1777)
+    assert hold.folder() == str(everybodys)
+    ours.chmod(0o1777)
+    assert hold.folder() == str(ours)
+
+
 def test_what_others_have_put_there_holds_up_nobody(tmp_path: Path) -> None:
     """The folder is everybody's: pipes that nobody answers, and text that is meant for terminals."""
     for name in ("linkgauge.lock", "linkgauge.hold"):
