@@ -101,3 +101,12 @@ def test_it_says_who_does_not_let_go(gpus: Path) -> None:
         assert asked("release")  # nor does it open it again
     finally:
         workers.close()
+
+
+def test_a_pipe_in_the_place_of_its_lock_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINKGAUGE_LOCK_DIR", str(tmp_path))
+    os.mkfifo(tmp_path / "linkgauge.driver")
+    asking = Thread(target=is_open, daemon=True)
+    asking.start()
+    asking.join(5)
+    assert not asking.is_alive()
