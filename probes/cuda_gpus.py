@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,10 +16,12 @@ from .nvml_asking import Question
 from .nvml_library import Library
 from .nvml_library import Refused as NvmlRefused
 from .nvml_words import COMPUTE_MODES, meaning, pci_address
+from .pci_links import ADDRESS
 
 # Where nothing keeps GPUs initialized, whoever opens the first waits seconds for each (probes/nvml_asking.py).
 OPENING = 30.0
 STARTING, EACH = 0.7, 0.2  # seconds that are planned for a process with the driver, and for the context of a GPU
+NUMBERED: Mapping[str, str] = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # as the driver numbers GPUs: else the fastest is 0
 _SHARE = 20  # one part of so many of what is free, at most
 _MIG = "it is cut into MIG instances: CUDA shows a process one of them, and links are shared by all"
 _ALONE = "on GPUs of others no context is made"
@@ -80,6 +83,14 @@ def check(address: str, owned: bool, mode: str | None = None) -> None:
         raise Refused(_MIG, "measure it while MIG is off")
     if mode not in (None, "default") and not (owned and mode == "exclusive process"):
         raise Refused(f"its compute mode is {mode}: {_ALONE}", f"sudo nvidia-smi -i {address} -c DEFAULT")
+
+
+def tool_may_use(name: str, address: str, owned: bool) -> str:
+    """The number by which a program, started with NUMBERED, knows a GPU of which it makes a context. Raises Refused."""
+    check(address if ADDRESS.fullmatch(address) else address_of(name), owned)
+    if os.environ.get("CUDA_VISIBLE_DEVICES"):
+        raise Refused("the tool would count those in CUDA_VISIBLE_DEVICES alone", "run it without")
+    return name.removeprefix("gpu")
 
 
 def address_of(name: str) -> str:

@@ -46,7 +46,7 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
         yield _probe("disks", wanted, group, "host")
     pairs = [name for disk in disks for name in (disk, _gpu(topology, disk)) if name and _gpu(topology, disk)]
     if pairs and not quick:
-        yield _probe("gdsio", wanted, pairs, "gpu")
+        yield _probe("gdsio", wanted, [*pairs, *(["owned"] if wanted.owned else [])], "gpu")
     for folder in wanted.mounts:
         yield _probe("mount", wanted, [folder], "host")
     if wanted.write_to is not None:
@@ -93,11 +93,11 @@ def _above(topology: Topology) -> dict[str, str]:
 
 
 def _gpu(topology: Topology, disk: str) -> str | None:
-    """The GPU that is nearest, as its driver calls it."""
+    """The GPU that is nearest, as its driver calls it, and its address: "gpu3=0000:1b:00.0"."""
     for name in routes(topology, _above(topology).get(disk, disk)):
         device = topology.by_name[name]
         if device.kind == "gpu":
-            return next((alias for alias in device.aliases if alias.startswith("gpu")), None)
+            return next((f"{alias}={device.id}" for alias in device.aliases if alias.startswith("gpu")), None)
     return None
 
 
@@ -109,7 +109,8 @@ def reads(what: str, effort: str, *targets: str) -> Iterator[Said]:
     if what == "write":
         yield from disk_write.writes(host, targets[0], _SECONDS[effort])
         return
-    for number, target in enumerate(targets):
+    owned = what == "gdsio" and targets[-1] == "owned"  # the GPUs are the caller's
+    for number, target in enumerate(targets[:-1] if owned else targets):
         if what == "gdsio" and number % 2:
             continue
         folder = place_of(host, target) if what == "mount" else None
@@ -124,7 +125,7 @@ def reads(what: str, effort: str, *targets: str) -> Iterator[Said]:
             continue
         with data_blocks.closing(blocks):
             if what == "gdsio":
-                yield from disk_tools.by_gdsio(name, targets[number + 1], blocks, _SECONDS[effort])
+                yield from disk_tools.by_gdsio(name, targets[number + 1], blocks, _SECONDS[effort], owned)
             else:
                 yield from _read(host, name, blocks, effort)
 

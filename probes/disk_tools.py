@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from ..models.said import Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import MIB
+from .cuda_driver import Refused
+from .cuda_gpus import NUMBERED, tool_may_use
 from .data_blocks import BLOCK, Block
 from .dumps import fio, gds
 from .dumps.part import Part
@@ -59,18 +61,22 @@ def by_fio(
     yield from _named(fio.read(Part("fio", 1, text, time.time())), Flow("read", (disk, "host")), told, "fio")
 
 
-def by_gdsio(disk: str, gpu: str, blocks: Sequence[Block], seconds: float) -> Iterator[Said]:
-    """What GPUDirect Storage reads into the GPU that is nearest."""
+def by_gdsio(disk: str, gpu: str, blocks: Sequence[Block], seconds: float, owned: bool) -> Iterator[Said]:
+    """What GPUDirect Storage reads into the GPU that is nearest, "gpu3=0000:1b:00.0"; `owned`: it is the caller's."""
     program = found("gdsio")
     if program is None:  # who does not use it, does not miss it
         return
     run_of = longest_run(blocks)
     first, size = run_of[0], len(run_of) * BLOCK
-    number = gpu.removeprefix("gpu")
     options = ["-w", str(_GPU_THREADS), "-s", f"{size // MIB}M", "-i", "1M", "-x", "0", "-I", "0"]
-    command = [program, "-f", _path(first), "-d", number, *options, "-T", str(max(1, round(seconds)))]
+    gpu, _, address = gpu.partition("=")
     try:
-        text = run(command, seconds + 20)
+        number = tool_may_use(gpu, address, owned)
+        command = [program, "-f", _path(first), "-d", number, *options, "-T", str(max(1, round(seconds)))]
+        text = run(command, seconds + 20, NUMBERED)
+    except Refused as refusal:
+        yield NotChecked(what="gdsio", subject=gpu, why=str(refusal), how=refusal.how)
+        return
     except ToolFailed as failed:
         yield NotChecked(what="gdsio", subject=disk, why=str(failed))
         return

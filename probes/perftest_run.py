@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 from ..models.said import LOOPBACK, Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import MIB
+from .cuda_driver import Refused
+from .cuda_gpus import NUMBERED, tool_may_use
 from .dumps import perftest
 from .dumps.part import Part
 from .measuring_tools import ToolFailed, absent, found, run, version
@@ -30,6 +32,7 @@ class Test:
     seconds: float  # that it may take
     gpu: str | None = None  # "gpu0"
     bus: str | None = None  # the PCI address of that GPU
+    owned: bool = False  # it is the caller's
     peer: str | None = None  # another machine; None: the adapter itself
     at: int | None = None  # the TCP port at which the peer waits
 
@@ -56,6 +59,9 @@ def _said(test: Test, tool: str, options: list[str], watch: Callable[[], None] |
         return
     try:
         text = _run(test, program, options, watch)
+    except Refused as refusal:
+        yield NotChecked(what="port_loopback", subject=test.gpu or test.port, why=str(refusal), how=refusal.how)
+        return
     except ToolFailed as failed:
         yield NotChecked(what="port_loopback", subject=test.port, why=str(failed))
         return
@@ -73,18 +79,19 @@ def _run(test: Test, program: str, options: list[str], watch: Callable[[], None]
     command = [program, "-d", device, "-i", number or "1", "-p", str(port), "-F", *options, *_memory(test, program)]
     if test.peer:
         return run([*command, test.peer], test.seconds, watch=watch)
-    return both_ends(command, [*command, "127.0.0.1"], port, test.seconds, watch=watch)
+    return both_ends(command, [*command, "127.0.0.1"], port, test.seconds, NUMBERED, watch)
 
 
 def _memory(test: Test, program: str) -> list[str]:
-    """The option that names the GPU. Raises ToolFailed where this perftest knows of no GPUs."""
+    """The option that names the GPU. Raises ToolFailed where this perftest knows of no GPUs, and Refused."""
     if test.gpu is None:
         return []
+    number = tool_may_use(test.gpu, test.bus or "", test.owned)
     told = run([program, "--help"], 5.0, ends_with=(0, 1))
     if "--use_cuda_bus_id" in told and test.bus:
         return [f"--use_cuda_bus_id={test.bus}"]
     if "--use_cuda" in told:
-        return [f"--use_cuda={test.gpu.removeprefix('gpu')}"]
+        return [f"--use_cuda={number}"]
     raise ToolFailed("this perftest was built without CUDA: build it with --enable-cudart, or take NVIDIA's")
 
 

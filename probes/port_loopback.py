@@ -52,7 +52,8 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
         return
     if not any(finding.code == "gdr-disabled" for finding in report.findings):
         for port, gpu in _gpus(topology, [one for one in ports if not one.efa]):
-            yield _probe("gpu", wanted.effort, [port, gpu, topology.by_name[gpu].id], ("gpu", "nic"))
+            owned = ["owned"] if wanted.owned else []
+            yield _probe("gpu", wanted.effort, [port, gpu, topology.by_name[gpu].id, *owned], ("gpu", "nic"))
     for peer in wanted.peers:
         yield _probe("tcp", wanted.effort, [peer], ("host", "netdev"))
         for number, one in enumerate(one for one in ports if not one.efa):
@@ -93,8 +94,8 @@ def _device(port: str) -> str:
 
 
 def writes(what: str, effort: str, *targets: str) -> Iterator[Said]:
-    """RDMA writes of ports to "itself", from the memory of a "gpu" (port, GPU, its address), or to a "peer" (machine,
-    port, TCP port); an "efa" to itself; "tcp" to a machine.
+    """RDMA writes of ports to "itself", from the memory of a "gpu" (port, GPU, its address; "owned" where it is the
+    caller's), or to a "peer" (machine, port, TCP port); an "efa" to itself; "tcp" to a machine.
     """
     messages, seconds = _MESSAGES[effort], _LONGEST[effort]
     if what == "tcp":
@@ -114,8 +115,8 @@ def writes(what: str, effort: str, *targets: str) -> Iterator[Said]:
 
 def _tests(what: str, targets: Sequence[str], messages: int, seconds: float) -> Iterator[Test]:
     if what == "gpu":
-        port, gpu, bus = targets
-        yield Test(port, messages, seconds, gpu, bus)
+        port, gpu, bus, *owned = targets
+        yield Test(port, messages, seconds, gpu, bus, owned=bool(owned))
     elif what == "peer":
         peer, port, at = targets
         yield Test(port, messages, seconds, peer=peer, at=int(at))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
 
+import fake_tools
 import pytest
 from fake_gpus import ADDRESSES, fake_gpus
 from nvml_machine import Machine
@@ -22,6 +23,8 @@ from linkgauge.models.said import Flow, NotChecked, Observation, Said
 from linkgauge.models.site import Site
 from linkgauge.probes import device_memory, host_copy, peer_copy
 from linkgauge.probes.copy_request import CopyRequest, Run
+from linkgauge.probes.cuda_driver import Refused
+from linkgauge.probes.cuda_gpus import tool_may_use
 from linkgauge.probes.host import Host
 from linkgauge.probes.live import Live
 from linkgauge.probes.probe import Probe, Wanted
@@ -190,6 +193,23 @@ def test_no_context_on_a_gpu_of_others(conf: Path) -> None:
     mine = call("device_memory", *runs, owned=True)
     assert [subject for subject, _ in lost(mine)] == ["gpu1", "gpu2"]
     assert [flow.ends for flow in rates(mine)] == [("gpu0",), ("gpu3",)]
+
+
+def test_nor_by_the_tools_of_others(conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that are given a GPU make one there."""
+    fault(conf, "gpu.0.compute_mode=3")
+    what = "print('ran', os.environ['CUDA_DEVICE_ORDER'])"
+    log = fake_tools.perftest(tmp_path, monkeypatch, "ib_write_bw", f"import os; {what}", "--use_cuda=<n>")
+    words = ("gpu", "full", "mlx5_0/1", "gpu0", ADDRESSES["gpu0"])
+    alone = "its compute mode is exclusive process: on GPUs of others no context is made"
+    assert lost([*Live().call("port_loopback", *words, deadline=60)]) == [("gpu0", alone)]
+    assert not log.exists()
+    list(Live().call("port_loopback", *words, "owned", deadline=60))
+    assert "--use_cuda=0" in log.read_text()
+    assert tool_may_use("gpu3", ADDRESSES["gpu3"], owned=False) == "3"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    with pytest.raises(Refused, match="CUDA_VISIBLE_DEVICES"):
+        tool_may_use("gpu3", ADDRESSES["gpu3"], owned=False)
 
 
 def test_gpus_that_the_caller_may_not_see(conf: Path) -> None:

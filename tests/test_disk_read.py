@@ -52,10 +52,15 @@ def test_local_disks_are_read_and_those_of_others_are_not() -> None:
 def test_each_disk_alone_at_the_full_level_and_only_those_that_are_wanted() -> None:
     assert [probe.args for probe in planned(DISKS, "full")] == [
         ("disks", "full", "nvme0n1"), ("disks", "full", "nvme1n1"),
-        ("gdsio", "full", "nvme0n1", "gpu0", "nvme1n1", "gpu0"),
+        ("gdsio", "full", "nvme0n1", "gpu0=0000:05:00.0", "nvme1n1", "gpu0=0000:05:00.0"),
     ]  # fmt: skip
     assert [probe.args for probe in planned(DISKS, ends={"nvme1n1"})] == [("disks", "quick", "nvme1n1")]
     assert [probe.args for probe in planned(DISKS, ends={"0000:02:00.0"})] == [("disks", "quick", "nvme1n1")]
+
+
+def test_whose_gpus_they_are_is_told_to_what_makes_contexts_on_them() -> None:
+    args = [probe.args for probe in planned(DISKS, "full", owned=True)]
+    assert [words[-1] for words in args] == ["nvme0n1", "nvme1n1", "owned"]
 
 
 def test_an_array_stands_for_its_members_until_everything_is_measured() -> None:
@@ -226,7 +231,7 @@ def test_gdsio_reads_into_a_gpu(data: Path, monkeypatch: pytest.MonkeyPatch) -> 
     if place and place.point != "/" and disk == "":
         pytest.skip("no disk")
     fake_tools.put(tools, monkeypatch, "gdsio", f"#!/bin/sh\necho '{GDSIO}'\n")
-    said = asked("gdsio", "quick", disk, "gpu3")
+    said = asked("gdsio", "quick", disk, "gpu3=0000:1b:00.0")
     if isinstance(said[0], NotChecked):
         pytest.skip(said[0].why)  # no other large file on this disk
     (rate,) = said

@@ -68,6 +68,9 @@ def test_what_crosses_the_network_is_named() -> None:
 def test_gpu_memory_where_nics_reach_it() -> None:
     report = report_of(with_gpu())
     assert ("gpu", "full", "mlx5_0/1", "gpu0", "0000:02:00.0") in [probe.args for probe in planned(report, "full")]
+    ends = frozenset(one.id for one in report.topology.devices)
+    mine = [probe.args for probe in plan(report, Wanted(effort="full", ends=ends, owned=True))]
+    assert ("gpu", "full", "mlx5_0/1", "gpu0", "0000:02:00.0", "owned") in mine
     off = Finding(code="gdr-disabled", severity="critical", subject="gpu0", message="")
     assert [probe.args[0] for probe in planned(replace(report, findings=(off,)), "full")] == ["itself"]
 
