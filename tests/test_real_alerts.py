@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -59,12 +60,16 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def shipped(
-    folder: Path, tls: Path, config: str, manager: Alertmanager, changed: Mapping[str, str]
+    folder: Path, tls: Path, config: str, manager: Alertmanager, targets: str, changed: Mapping[str, str]
 ) -> Iterator[Prometheus]:
-    """A Prometheus with a copy of the shipped rules and an example configuration; seconds where they have minutes."""
+    """A Prometheus with a copy of the shipped rules and an example configuration; seconds where they have minutes.
+
+    `targets` is what the file of targets has; `changed`, what else is different in the configuration.
+    """
     copy = folder / "prometheus"
     shutil.copytree(FOLDER, copy)
     shutil.copytree(tls, copy / "tls")
+    (copy / "targets" / "nodes.yml").write_text(targets)
     rules = (copy / "alerts.yml").read_text()
     rules = re.sub("for: 2m", "for: 1s", rules)  # the fleet's
     rules = re.sub(r"for: \d+m", "for: 10s", rules)  # days stay days
@@ -91,10 +96,29 @@ def service(folder: Path, root: Path, tls: Path) -> Iterator[int]:
                "--state-dir", str(folder / "state"), "--listen", f"127.0.0.1:{port}"]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
+            wait_for_port(port)
             yield port
         finally:
             process.terminate()
             process.wait(LONGEST)
+
+
+def wait_for_port(port: int) -> None:
+    """Until somebody listens."""
+    end = time.monotonic() + LONGEST
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), LONGEST).close()
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+
+
+def targets_of(addresses: list[str]) -> str:
+    """As a file of targets, and as an inventory answers."""
+    return json.dumps([{"targets": addresses}])
 
 
 def test_a_node_breaks_and_is_mended(tmp_path: Path, tls: Path) -> None:
@@ -105,10 +129,8 @@ def test_a_node_breaks_and_is_mended(tmp_path: Path, tls: Path) -> None:
     with (
         alertmanager(tmp_path) as manager,
         service(tmp_path, root, tls) as port,
-        shipped(tmp_path, tls, "prometheus.yml", manager, {}) as server,
+        shipped(tmp_path, tls, "prometheus.yml", manager, targets_of([f"127.0.0.1:{port}"]), {}) as server,
     ):
-        targets = tmp_path / "prometheus" / "targets" / "nodes.yml"
-        targets.write_text(json.dumps([{"targets": [f"127.0.0.1:{port}"]}]))
         server.wait('linkgauge_verdict{verdict="ok"} == 1')
         healthy = width.read_text()
         width.write_text("4\n")
@@ -143,18 +165,20 @@ def fifty() -> Iterator[list[str]]:
 
 
 def test_one_default_of_fifty_nodes_is_one_alert(tmp_path: Path, tls: Path) -> None:
-    with alertmanager(tmp_path) as manager, fifty() as addresses:
-        known = json.dumps([{"targets": addresses}])
-        with text_server(known, kind="application/json") as inventory:
-            at = {"https://inventory.example/": f"http://127.0.0.1:{inventory}/", "scheme: https": "scheme: http"}
-            with shipped(tmp_path, tls, "prometheus-http-sd.yml", manager, at) as server:
-                alert = manager.hook.wait("LinkgaugeFleetFinding", "firing")
-                firing = 'count(ALERTS{alertname="LinkgaugeFinding",alertstate="firing"}) == 50'
-                assert server.wait(firing) == {"": 50}
-                held = Counter(name for name in wait_for_inhibited(manager))
-                # Had any page of a node gone out, it would be here before this.
-                manager.post("Afterwards")
-                manager.hook.wait("Afterwards", "firing")
+    with (
+        alertmanager(tmp_path) as manager,
+        fifty() as addresses,
+        text_server(targets_of(addresses), kind="application/json") as inventory,
+    ):
+        at = {"https://inventory.example/": f"http://127.0.0.1:{inventory}/", "scheme: https": "scheme: http"}
+        with shipped(tmp_path, tls, "prometheus-http-sd.yml", manager, "[]", at) as server:
+            alert = manager.hook.wait("LinkgaugeFleetFinding", "firing")
+            firing = 'count(ALERTS{alertname="LinkgaugeFinding",alertstate="firing"}) == 50'
+            assert server.wait(firing) == {"": 50}
+            held = Counter(wait_for_inhibited(manager))
+            # Had any page of a node gone out, it would be here before this.
+            manager.post("Afterwards")
+            manager.hook.wait("Afterwards", "firing")
     assert held == {"LinkgaugeFinding": 50}
     assert (alert.receiver, alert.labels) == (
         "tickets",
