@@ -1,0 +1,152 @@
+"""What the service costs a node, beside node_exporter: both read the same tree of eight H100, in one run.
+
+    python bench/daemon.py [--cycles 40]
+
+Needs Debian's prometheus-node-exporter. The service runs in a process of its own, as with `--root`; NVIDIA's driver is
+one that answers at once. Cycles follow each other without the 15 s between them: an hour has 240.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import mean, quantiles
+
+import psutil
+from served import Served, tree
+
+from linkgauge.agent.web import serving
+
+SCRAPES, CLIENTS, WARM = 1000, (1, 10, 50), 5
+COLLECTORS = ("infiniband", "netclass", "nvme", "mdadm", "diskstats", "cpu", "pcidevice")  # the last where it has it
+PORT = 19100
+
+
+def serve(root: str, state: str) -> None:
+    """The measured process: cycles as many as each line of standard input says, and their costs as a line of JSON."""
+    served = Served(Path(root), Path(state))
+    with serving("127.0.0.1:0", served.pages) as server:
+        print(server.address[1], flush=True)
+        for line in sys.stdin:
+            served.bursts.clear()
+            served.host.asked.clear()
+            before = of_children()
+            took = [served.cycle() for _ in range(int(line))]
+            told = {"cycle": mean(took), "children": (of_children() - before) / len(took),
+                    "burst": max(served.bursts), **served.host.asked}  # fmt: skip
+            print(json.dumps(told), flush=True)
+    served.host.workers.close()
+
+
+def of_children() -> float:
+    """Seconds of a processor that children have taken."""
+    return sum(sum(child.cpu_times()[:2]) for child in psutil.Process().children())
+
+
+@contextmanager
+def linkgauge(root: Path, state: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    command = [sys.executable, __file__, "--serve", str(root), str(state)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        yield process, int(process.stdout.readline())
+        assert process.stdin
+        process.stdin.close()
+
+
+def cycles(process: subprocess.Popen[str], number: int) -> dict[str, float]:
+    """What so many cost."""
+    assert process.stdin
+    assert process.stdout
+    print(number, file=process.stdin, flush=True)
+    told: dict[str, float] = json.loads(process.stdout.readline())
+    return told
+
+
+@contextmanager
+def node_exporter(root: Path) -> Iterator[subprocess.Popen[bytes]]:
+    program = shutil.which("prometheus-node-exporter") or sys.exit("install prometheus-node-exporter")
+    known = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
+    wanted = [f"--collector.{name}" for name in COLLECTORS if f"--collector.{name} " in known.stdout + known.stderr]
+    command = [program, f"--path.sysfs={root}/sys", "--collector.disable-defaults", *wanted,
+               f"--web.listen-address=127.0.0.1:{PORT}", "--web.max-requests=0", "--log.level=error"]  # fmt: skip
+    with subprocess.Popen(command) as process:
+        try:
+            while not _listens():
+                time.sleep(0.05)
+            yield process
+        finally:
+            process.terminate()
+
+
+def _listens() -> bool:
+    try:
+        return scrape(PORT) > 0
+    except OSError:
+        return False
+
+
+def scrape(port: int) -> float:
+    """Seconds until the whole page is there."""
+    began = time.perf_counter()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/metrics", headers={"Accept-Encoding": "gzip"})
+    answer = connection.getresponse()
+    if answer.status != 200 or not answer.read():
+        raise OSError(answer.reason)
+    connection.close()
+    return time.perf_counter() - began
+
+
+def scraped(name: str, pid: int, port: int) -> None:
+    """Scrape, and print what it took."""
+    process = psutil.Process(pid)
+    for clients in CLIENTS:
+        before = sum(process.cpu_times()[:2])
+        with ThreadPoolExecutor(clients) as pool:
+            times = sorted(pool.map(lambda _: scrape(port), range(SCRAPES)))
+        cpu = sum(process.cpu_times()[:2]) - before
+        cuts = quantiles(times, n=100)
+        print(f"{name:14} {clients:3} clients: {cpu:6.2f} s of a processor for {SCRAPES} scrapes, "
+              f"p50 {cuts[49] * 1e3:6.1f} ms, p99 {cuts[98] * 1e3:6.1f} ms")  # fmt: skip
+    print(f"{name:14} {process.memory_info().rss / 1e6:.1f} MB", end="")
+    print("".join(f", child {one.memory_info().rss / 1e6:.1f} MB" for one in process.children()))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cycles", type=int, default=40)
+    parser.add_argument("--serve", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.serve:
+        serve(*given.serve)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        root = tree(Path(folder) / "root")
+        with linkgauge(root, Path(folder) / "state") as (process, port):
+            first = cycles(process, 1)
+            cycles(process, WARM)
+            told = cycles(process, given.cycles)
+            print(f"first cycle: {first['cycle'] * 1e3:.0f} ms, longest burst {first['burst'] * 1e3:.0f} ms")
+            print(f"a cycle: {told['cycle'] * 1e3:.1f} ms, its children {told['children'] * 1e3:.1f} ms, longest burst "
+                  f"{told['burst'] * 1e3:.1f} ms, {told['reads'] / given.cycles:.0f} reads, "
+                  f"{told['NVML calls'] / given.cycles:.0f} NVML calls")  # fmt: skip
+            both = told["cycle"] + told["children"]
+            print(f"of a core, every 15 s: {both / 15:.2%} ({told['cycle'] / 15:.2%} without the driver's child)")
+            scraped("linkgauge", process.pid, port)
+        with node_exporter(root) as exporter:
+            scraped("node_exporter", exporter.pid, PORT)
+
+
+if __name__ == "__main__":
+    main()

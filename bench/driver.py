@@ -1,0 +1,32 @@
+"""The tests' stub of NVIDIA's driver (tests/nvml_stub.py) with the addresses of the node hgx-h100: a child of served.py."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+import nvml_stub  # noqa: E402
+
+from linkgauge.probes import calls, nvml_asking  # noqa: E402
+
+GPUS = (0x1B, 0x1E, 0x3B, 0x3E, 0x9B, 0x9E, 0xBB, 0xBE)
+SWITCHES = (0xD9, 0xDA, 0xDB, 0xDC)
+
+
+def far_end(driver: nvml_stub.Driver, gpu: int, name: str, device: Any, link: int, info: Any) -> int:
+    """The NVSwitch at the other end: 5, 4, 4 and 5 of 18 links lead to each."""
+    switch = SWITCHES[min(link, 17) * 4 // 18]
+    return nvml_stub.fill(info._obj, busId=f"00000000:{switch:02X}:00.0".encode())
+
+
+if __name__ == "__main__":
+    file = Path(os.environ["NVML_STUB"])
+    nvml_stub.BUSES = GPUS
+    nvml_stub.FUNCTIONS = {**nvml_stub.FUNCTIONS, "nvmlDeviceGetNvLinkRemotePciInfo_v2": far_end}
+    nvml_asking.CONTROL = str(file)
+    nvml_stub.install(file)
+    calls.main()

@@ -1,0 +1,104 @@
+"""The service over a tree of files of eight H100, with what benches want to know of it.
+
+Files are read as under `--root`; NVIDIA's driver is the tests' stub of it, in a real child; what other children would
+say was recorded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path.append(str(TESTS))
+
+from nodes import node  # noqa: E402
+from startup import write  # noqa: E402
+from test_overhead import LARGE  # noqa: E402
+
+from linkgauge.agent.config import Config  # noqa: E402
+from linkgauge.agent.daemon import Daemon  # noqa: E402
+from linkgauge.agent.pages import Pages  # noqa: E402
+from linkgauge.models.said import Observation, Said  # noqa: E402
+from linkgauge.models.site import Site  # noqa: E402
+from linkgauge.probes.live import Live  # noqa: E402
+from linkgauge.probes.recorded import Recorded, dump  # noqa: E402
+from linkgauge.probes.worker import Workers  # noqa: E402
+
+_PAUSE = 0.02  # seconds, as in agent/serving.py
+
+
+def machine() -> Recorded:
+    """Eight H100 and 472 PCI functions."""
+    return node("hgx-h100", LARGE)
+
+
+def tree(root: Path) -> Path:
+    """The machine as files below the folder."""
+    write(dump(machine()), root)
+    return root
+
+
+class Machine(Live):
+    """Counts what it is asked."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(str(root))
+        self.asked: Counter[str] = Counter()
+        self.wall: Callable[[], float] = time.time
+        self._recorded = machine()
+        stub = root / "driver.toml"
+        stub.write_text('[answers]\nnvmlSystemGetDriverVersion = "570.124.06"\n')
+        os.environ["NVML_STUB"] = str(stub)
+        self.workers = Workers((sys.executable, str(Path(__file__).with_name("driver.py"))))
+
+    def read(self, path: str) -> str | None:
+        self.asked["reads"] += 1
+        return super().read(path)
+
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+        source = self.workers.ask(what, args, deadline) if what.startswith("nvml") else None
+        for said in source or self._recorded.call(what, *args, deadline=deadline):
+            if isinstance(said, Observation) and said.quantity == "driver_calls":
+                self.asked["NVML calls"] += int(said.value)
+            yield said
+
+    def now(self) -> float:
+        return self.wall()
+
+
+class Served:
+    """The daemon, and how long it kept a processor at a time."""
+
+    def __init__(self, root: Path, state: Path) -> None:
+        self.host = Machine(root)
+        self.ahead = 0.0  # seconds by which both clocks are
+        self.host.wall = lambda: time.time() + self.ahead
+        self.pages = Pages()
+        self.bursts: list[float] = []
+        self._since = 0.0
+        self.daemon = Daemon(
+            self.host, Config(), Site(), self.pages, str(state),
+            monotonic=lambda: time.monotonic() + self.ahead, pause=self._pause,
+            stuck=lambda: self.host.workers.stuck,
+        )  # fmt: skip
+
+    def cycle(self) -> float:
+        """One, and the seconds of a processor that it took here, its children apart."""
+        began = self._since = time.thread_time()
+        self.daemon.cycle()
+        self._burst()
+        self.ahead += self.daemon.every
+        return time.thread_time() - began
+
+    def _pause(self) -> None:
+        self._burst()
+        time.sleep(_PAUSE)
+        self._since = time.thread_time()
+
+    def _burst(self) -> None:
+        self.bursts.append(time.thread_time() - self._since)
