@@ -9,7 +9,8 @@ from ..models.said import NotChecked, Observation, Said
 from ..models.units import GIB, as_bytes
 from ..probes.allocations import Unknown, allocations
 from ..probes.hold import held
-from ..probes.host import Host
+from ..probes.host import Host, Unreadable
+from ..probes.kfd import processes
 from ..probes.link_load import BUSY, moved
 from ..probes.nvml_use import gpu_use
 
@@ -44,8 +45,16 @@ def given_away(host: Host, owner: str | None = None) -> str | None:
 
 
 def _gpus_in_use(report: Report, host: Host) -> str | None:
-    """What the driver says of its GPUs; the processes of other containers are seen by their memory and time."""
-    known: list[Seen | Observation] = [*report.observations, *gpu_use(host)]
+    """What the drivers say of its GPUs; the processes of other containers are seen by their memory and time."""
+    try:
+        use, numbers = gpu_use(host), processes(host)
+    except Unreadable:
+        use, numbers = None, []
+    if use is None:
+        return "nothing says whether its GPUs are in use"
+    if numbers:
+        return f"process{'es' * (len(numbers) > 1)} {_listed(numbers)} {'use' if len(numbers) > 1 else 'uses'} its GPUs"
+    known: list[Seen | Observation] = [*report.observations, *use]
     limits = {"processes": 0.0, "memory_used": _GPU_MEMORY, "utilization": _GPU_PERCENT / 100}
     in_use = {
         quantity: list(dict.fromkeys(str(one.about) for one in known if one.quantity == quantity and one.value > most))
@@ -69,8 +78,9 @@ def _in_use(host: Host) -> str | None:
         load, free = psutil.cpu_percent(interval=_INTERVAL), psutil.virtual_memory().available
     except (OSError, TypeError, ValueError):  # sandboxes give parts of /proc, or empty files
         return "nothing says how busy this machine is"
-    if load > _BUSY_PERCENT or load / 100 * (psutil.cpu_count() or 1) > _BUSY_CPUS:
-        return f"the CPUs are {load:.0f} % busy"
+    count = psutil.cpu_count() or 1
+    if load > _BUSY_PERCENT or load / 100 * count > _BUSY_CPUS:
+        return f"the CPUs are {load:.0f} % busy, {load / 100 * count:.1f} of {count}"
     if free < _FREE_MEMORY:
         return f"only {as_bytes(free)} of memory are free"
     moving = _moving(before, moved(host))

@@ -21,6 +21,7 @@ from .parsers import count, known, word
 from .reading import Reading
 
 _NODES = "sys/class/kfd/kfd/topology/nodes"
+_PROCESSES = "sys/class/kfd/kfd/proc"  # a folder each (kfd_process.c)
 _FUNCTIONS = "sys/bus/pci/devices"
 _NVIDIA = "sys/bus/pci/drivers/nvidia"
 _PROPERTY = re.compile(r"^([a-z_0-9]{1,40}) ([0-9]{1,20})$", re.MULTILINE)
@@ -133,6 +134,11 @@ def _parallel(found: Mapping[str, int]) -> tuple[int, BytesPerSecond | None]:
         direct = found["weight"] <= _ONE_HOP if not one else all_of_them > 0
         return int(direct), from_gigabytes(all_of_them / 1000) if all_of_them else None
     return min(all_of_them // one, _MOST_LINKS), from_gigabytes(one / 1000)
+
+
+def processes(host: Host) -> list[str]:
+    """Numbers of the processes that have opened AMD's GPUs to compute. Raises Unreadable."""
+    return host.list(_PROCESSES)
 
 
 def _properties(host: Host, folder: str, wanted: Iterable[str]) -> Mapping[str, int]:

@@ -12,17 +12,19 @@ from .nvml_asking import Asking, each_gpu, opened, seconds
 from .pci_links import ADDRESS
 
 
-def gpu_use(host: Host) -> list[Observation]:
+def gpu_use(host: Host) -> list[Observation] | None:
     """Of each GPU its compute processes, the bytes of its memory that are in use, and the share of its time.
 
-    What the driver does not say is not among them: of a GPU cut into instances the share, in containers the processes.
+    None where there are GPUs, and the driver says nothing of any.
+
+    What it does not say of one is not among them: of a GPU cut into instances the share, in containers the processes.
     """
     try:
         bound = any(map(ADDRESS.fullmatch, host.list(BOUND)))
     except Unreadable:
         bound = True
     said = host.call("nvml_use", deadline=2 * seconds()) if bound else ()
-    return [one for one in said if isinstance(one, Observation)]
+    return [one for one in said if isinstance(one, Observation)] or (None if bound else [])
 
 
 def use() -> Iterator[Said]:

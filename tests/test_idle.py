@@ -67,6 +67,18 @@ def test_a_node_whose_gpus_are_in_use_is_busy() -> None:
     )
 
 
+def test_gpus_of_which_nobody_says_whether_they_are_used() -> None:
+    """A driver that hangs, or without its library; and processes that have AMD's GPUs open."""
+    driver = "sys/bus/pci/drivers/nvidia"
+    assert busy_because(REPORT, tree({f"{driver}/bind": ""})) != "nothing says whether its GPUs are in use"
+    assert busy_because(REPORT, tree({f"{driver}/0000:1b:00.0/vendor": "0x10de"})) == (
+        "nothing says whether its GPUs are in use"
+    )
+    amd = {f"sys/class/kfd/kfd/proc/{number}/pasid": "32770" for number in (4711, 4712)}
+    assert busy_because(REPORT, tree(amd)) == "processes 4711, 4712 use its GPUs"
+    assert busy_because(REPORT, tree(dict([*amd.items()][:1]))) == "process 4711 uses its GPUs"
+
+
 def test_a_node_that_belongs_to_a_job_is_busy_though_nothing_runs() -> None:
     host = tree({"sys/fs/cgroup/system.slice/slurmstepd.scope/job_4711/cgroup.procs": ""})
     assert given_away(host) == "Slurm job 4711 has it"
