@@ -17,6 +17,7 @@ _JOB = re.compile(r"job_([0-9]{1,12})")
 _OWN_JOB = re.compile(r"slurm.*/job_([0-9]{1,12})(?:/|$)")
 # Which devices the kubelet has given to which pod (pkg/kubelet/cm/devicemanager/checkpoint of Kubernetes).
 _PODS = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+_POD_FOLDERS = "var/lib/kubelet/pods"  # by their UIDs; there before their containers, and until they are removed
 _POD_CGROUPS = re.compile(r"kubepods(?:\.slice)?")
 
 
@@ -103,7 +104,24 @@ def _of_kubernetes(host: Host, owner: str | None) -> dict[str, str]:
         if ours:
             return {}
         raise Unknown(f"{_PODS}: {getattr(refusal, 'why', refusal)}") from None
-    return {f"kubernetes:{one.pod_uid}": f"pod {one.pod_uid} ({one.resource_name})" for one in entries}
+    there = _pods_there(host)
+    return {
+        f"kubernetes:{one.pod_uid}": f"pod {one.pod_uid} ({one.resource_name})"
+        for one in entries
+        if not there or one.pod_uid in there
+    }
+
+
+def _pods_there(host: Host) -> list[str]:
+    """The pods that have not been removed; none where nothing says so.
+
+    What was given to a pod stays written down until the kubelet gives something to the next one
+    (https://github.com/kubernetes/kubernetes/issues/137010).
+    """
+    try:
+        return host.list(_POD_FOLDERS)
+    except Unreadable:
+        return []
 
 
 def _has_pods(host: Host) -> bool:

@@ -59,6 +59,16 @@ def test_devices_of_pods() -> None:
     assert allocations(tree({CHECKPOINT: '{"Data": {"PodDeviceEntries": null}, "Checksum": 1}'})) == {}
 
 
+def test_pods_that_were_removed_have_nothing() -> None:
+    """What they had stays in the checkpoint."""
+    given = {CHECKPOINT: json.dumps(GIVEN)}
+    assert allocations(tree({**given, "var/lib/kubelet/pods/5d1f/etc-hosts": ""})) == {
+        "kubernetes:5d1f": "pod 5d1f (rdma/hca)"
+    }
+    assert allocations(tree({**given, "var/lib/kubelet/pods/77aa/etc-hosts": ""})) == {}
+    assert allocations(tree({**given, "var/lib/kubelet/pods": Refused(13, "Permission denied")})) == BOTH
+
+
 def test_a_node_without_a_scheduler() -> None:
     assert allocations(Recorded(1000, {})) == {}
 
