@@ -10,7 +10,7 @@ from .catalog.gpus import product_of
 from .facts import Node, Numa, Package, Pci
 from .gpu_facts import Gpu
 from .merge import Facts, of
-from .topology import Device, Link
+from .topology import Device, Link, Topology
 
 
 def processors(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
@@ -45,6 +45,12 @@ def memory(facts: Facts) -> Iterator[Link]:
         if home in known:
             rate = known[home].memory_rate / nodes[home]
             yield Link(f"{name}/memory", name, name, "memory", rate, grade=known[home].memory)
+
+
+def with_cpus(topology: Topology) -> list[str]:
+    """The NUMA nodes that have CPUs: those that are memory alone hang on one of these."""
+    alone = {link.b for link in topology.links if link.kind == "interconnect"}
+    return [device.id for device in topology.devices if device.kind == "numa" and device.id not in alone]
 
 
 def _known(facts: Facts) -> Mapping[str | None, Processor]:

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..models.processors import with_cpus
 from ..models.report import Report
 from ..models.said import Flow, Said
 from ..models.units import MIB
@@ -38,9 +39,12 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
     alone: list[Run] = [(ends,) for pair in zip(down, up, strict=True) for ends in pair]
     both: list[Run] = [*zip(down, up, strict=True)]
     crowd: list[Run] = [tuple(down), tuple(up), (*down, *up)] if len(near) > 1 else []
-    nodes = [link.a for link in topology.links if link.kind == "memory" and topology.kind(link.a) == "numa"]
     far: list[Run] = [
-        run for name in near for node in nodes if node != near[name] for run in (((node, name),), ((name, node),))
+        run
+        for name in near
+        for node in with_cpus(topology)
+        if node != near[name]
+        for run in (((node, name),), ((name, node),))
     ]
     for runs in [[*alone, *crowd[:1]]] if wanted.effort == "quick" else [[*alone, *both], crowd, far]:
         if asked := wanted_runs(topology, runs, wanted):

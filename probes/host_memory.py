@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
+from ..models.processors import with_cpus
 from ..models.report import Report
 from ..models.said import Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import MIB
@@ -37,7 +38,7 @@ _STARTING = 0.5  # seconds: a process with numpy, and buffers that are touched
 
 def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
     """One process for each NUMA node; at "full" one for the ways between them."""
-    nodes = [device.id for device in report.topology.devices if device.kind == "numa" and device.id in wanted.ends]
+    nodes = [name for name in with_cpus(report.topology) if name in wanted.ends]
     for node in nodes:
         yield _probe((node,), 1)
     if wanted.effort == "full" and len(nodes) > 1:

@@ -51,6 +51,15 @@ def plans(name: str, effort: Effort, *ends: str, owned: bool = False) -> list[Pr
     return [probe for plan in PLANS for probe in plan(report, wanted)]
 
 
+@pytest.mark.parametrize("name", ["hgx-h100", "vm-h100"])
+def test_every_numa_node_with_cpus_is_copied_from(name: str) -> None:
+    """Also where nobody knows what its memory can do: in a virtual machine."""
+    runs = [run for probe in plans(name, "full") if probe.name == "host_copy" for run in parsed(probe.args).runs]
+    alone = {ends for run in runs if len(run) == 1 for ends in run}
+    gpus = [f"gpu{number}" for number in range(8)]
+    assert {(f"numa{node}", gpu) for node in (0, 1) for gpu in gpus} < alone
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_all_plans_keep_their_time(name: str) -> None:
     """Of what the levels allow, they leave room for memory, disks and adapters."""

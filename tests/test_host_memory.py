@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from nodes import node, report_of
 
 from linkgauge.models.report import Report
 from linkgauge.models.said import Flow, NotChecked, Observation, Said
@@ -15,6 +16,16 @@ from linkgauge.probes.probe import Effort, Probe, Wanted
 
 NODES = Path("/sys/devices/system/node")
 TWO = Topology((Device("numa0", "numa"), Device("numa1", "numa"), Device("package0", "package")))
+
+
+def test_memory_without_cpus_is_no_end_of_what_is_planned() -> None:
+    """Grace shows the memory of its GPUs as further nodes, 32 beside four: all pairs of them would take 15 minutes."""
+    report = report_of(node("gh200-quad"))
+    ends = frozenset(device.id for device in report.topology.devices)
+    four = ("numa0", "numa1", "numa2", "numa3")
+    assert [probe.args for probe in plan(report, Wanted(effort="full", ends=ends))] == [
+        *((name,) for name in four), four,
+    ]  # fmt: skip
 
 
 def planned(effort: Effort, *ends: str) -> list[Probe]:
