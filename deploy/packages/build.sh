@@ -56,6 +56,9 @@ make_root() { # FOLDER: what both packages install
   make_tree "$root/opt/linkgauge"
   install -d "$root/usr/bin" "$root/usr/share/man/man1" "$root/usr/share/linkgauge" "$root/etc/linkgauge"
   cp -r "$top/deploy/slurm" "$root/usr/share/linkgauge"
+  cp -r "$top/deploy/systemd/examples" "$root/usr/share/linkgauge/linkgauge.service.d"
+  install -Dm 644 "$top/deploy/systemd/sysusers.conf" "$root/usr/lib/sysusers.d/linkgauge.conf"
+  install -Dm 644 "$top/deploy/systemd/tmpfiles.conf" "$root/usr/lib/tmpfiles.d/linkgauge.conf"
   ln -s /opt/linkgauge/bin/linkgauge "$root/usr/bin/linkgauge"
   install -m 644 "$here"/etc/*.toml "$root/etc/linkgauge"
   "$work/pip/bin/pip" install --quiet click-man
