@@ -55,6 +55,7 @@ def of_children() -> float:
 
 @contextmanager
 def linkgauge(root: Path, state: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """The measured process, and its port."""
     command = [sys.executable, __file__, "--serve", str(root), str(state)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -74,6 +75,7 @@ def cycles(process: subprocess.Popen[str], number: int) -> dict[str, float]:
 
 @contextmanager
 def node_exporter(root: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The peer, which answers."""
     program = shutil.which("prometheus-node-exporter") or sys.exit("install prometheus-node-exporter")
     known = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
     wanted = [f"--collector.{name}" for name in COLLECTORS if f"--collector.{name} " in known.stdout + known.stderr]

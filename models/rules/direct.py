@@ -27,8 +27,11 @@ class Peers:
 
 def gpus(case: Case) -> list[Pci]:
     """GPUs that this system uses: virtual functions and what a guest has do not count."""
-    found = (function for function in case.of(Pci).values() if kind_of(function) == "gpu")
-    return [f for f in found if not f.physfn and not f.lost and "vfio" not in (f.driver or "")]
+    if "direct gpus" not in case.memo:
+        found = (function for function in case.of(Pci).values() if kind_of(function) == "gpu")
+        case.memo["direct gpus"] = [f for f in found if not f.physfn and not f.lost and "vfio" not in (f.driver or "")]
+    known: list[Pci] = case.memo["direct gpus"]
+    return known.copy()
 
 
 def direct_gpus(case: Case) -> list[Pci]:
