@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ class Quick(nvml_stub.Driver):
         return self._known[key, gpu]
 
     def _call(self, name: str, *given: Any) -> int:
-        function = nvml_stub.FUNCTIONS.get(name, nvml_stub.answer)
+        function: Callable[..., Any] = nvml_stub.FUNCTIONS.get(name, nvml_stub.answer)
         code: int = function(self, nvml_stub.number_of(name, given), name, *given)
         return code
 

@@ -33,7 +33,7 @@ def unit(tmp_path: Path) -> Path:
 
 def verified(unit: Path) -> str:
     """All that is said of it; the exit code is 0 also where a key is not known."""
-    command = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit]
+    command = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(unit)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     return done.stdout + done.stderr
 
