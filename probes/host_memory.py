@@ -80,6 +80,8 @@ def _way(source: str, target: str, cpus: dict[str, set[int]]) -> Iterator[Said]:
     """The copy from one node's memory to the other's, and the latency of reading the first from the second."""
     ends = (source,) if source == target else (source, target)
     name = "-".join(ends)
+    import numpy  # noqa: F401  # its own pages, 15 MB and anywhere, come before those that are looked at
+
     threads = min(THREADS, len(cpus[source]), len(cpus[target]))
     before = pages()
     rates, wrong = _passes(threads, cpus[source], cpus[target], lambda: misplaced(before, pages(), source, target))

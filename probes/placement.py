@@ -34,14 +34,20 @@ def misplaced(
 ) -> str | None:  # fmt: skip
     """What of the pages that came since lies elsewhere than on the `wanted` nodes, in words; None where nothing does.
 
+    Of several nodes each should have its part: else copies between two of them were copies within one.
+
     Also None where the kernel does not say: threads are pinned, and first touch is what it does without a policy.
     """
     if before is None or after is None:
         return None
     grown = {node: after[node] - before.get(node, 0) for node in after}
     whole = sum(size for size in grown.values() if size > 0)
-    there = sum(max(0, grown.get(node, 0)) for node in set(wanted))
-    if not whole or there >= _SHARE * whole:
+    shares = {node: max(0, grown.get(node, 0)) / whole for node in dict.fromkeys(wanted)} if whole else {}
+    there = sum(shares.values())
+    if not whole or all(share >= _SHARE / len(shares) for share in shares.values()):
         return None
+    if there >= _SHARE:
+        least = min(shares, key=lambda node: shares[node])
+        return f"{shares[least]:.0%} of its pages lie on {least}, {1 / len(shares):.0%} should"
     elsewhere = max((node for node in grown if node not in wanted), key=lambda node: grown[node])
-    return f"{1 - there / whole:.0%} of its pages lie elsewhere, most on {elsewhere}"
+    return f"{1 - there:.0%} of its pages lie elsewhere, most on {elsewhere}"

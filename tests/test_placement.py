@@ -22,7 +22,13 @@ def test_pages_that_lie_elsewhere() -> None:
     assert misplaced(before, {"numa0": 26 << 20, "numa1": 75 << 20}, "numa0") == (
         "75% of its pages lie elsewhere, most on numa1"
     )
-    assert misplaced(before, {"numa0": 26 << 20, "numa1": 75 << 20}, "numa0", "numa1") is None
+    assert misplaced(before, {"numa0": 50 << 20, "numa1": 51 << 20}, "numa0", "numa1") is None
+    assert misplaced(before, {"numa0": 26 << 20, "numa1": 75 << 20}, "numa0", "numa1") == (
+        "25% of its pages lie on numa0, 50% should"
+    )
+    assert misplaced(before, {"numa0": 1 << 20, "numa1": 9 << 20}, "numa0", "numa1") == (
+        "0% of its pages lie on numa0, 50% should"
+    )
     assert misplaced(None, None, "numa0") is None
     assert misplaced(before, before, "numa0") is None
 
