@@ -147,7 +147,7 @@ def test_the_plugin_of_node_problem_detector(tmp_path: Path) -> None:
     assert plugin(tmp_path, "degraded", narrow) == (0, "")
     code, text = plugin(tmp_path, "failed", narrow, late=1000)
     assert code == 2
-    assert re.fullmatch(r"linkgauge serve has found nothing for 10\d\d s", text)
+    assert re.fullmatch(r"linkgauge serve has found nothing for \d{3,5} s", text)
     assert plugin(tmp_path, "sometimes", narrow) == (2, "linkgauge.sh failed|degraded [FILE]")
     (tmp_path / "linkgauge.prom").write_text("what is this\n")
     code, _ = plugin(tmp_path, "failed", None)

@@ -3,6 +3,7 @@
 # Our verdicts as its codes: 0 no problem (verdict ok, or the other one), 1 a problem, 2 unknown. Says why in at most 80
 # characters, which is where it cuts. FILE is what `textfile` of linkgauge.toml names.
 set -u
+export LC_ALL=C # numbers have points
 wanted=${1:-failed} file=${2:-/var/lib/linkgauge/linkgauge.prom}
 oldest=300 # seconds; a node whose service stands still is unknown
 declare -A severity=([degraded]=2 [failed]=3)
