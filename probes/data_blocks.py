@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -40,15 +40,23 @@ class Block:
     offset: int
 
 
-def open_direct(path: str) -> int:
+def open_direct(path: str, is_it: Callable[[int], bool] = stat.S_ISREG) -> int:
     """The file, to be read past the page cache; and where that is allowed, without a note that it was read (a write).
 
-    Raises OSError: EINVAL where the file system has no direct reads (tmpfs).
+    `is_it` tells of a mode whether that is what is read: whoever owns a folder may put something else in the place of
+    what was seen there, and to open a device alone can start something (a watchdog). Raises OSError: EINVAL where the
+    file system has no direct reads (tmpfs).
     """
     flags = os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC | os.O_NONBLOCK
-    with suppress(PermissionError):  # allowed to its owner and to root
-        return os.open(path, flags | os.O_NOATIME)
-    return os.open(path, flags)
+    held = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # opens nothing yet
+    try:
+        if not is_it(os.fstat(held).st_mode):
+            raise OSError(errno.ENOENT, "it became something else")
+        with suppress(PermissionError):  # allowed to its owner and to root
+            return os.open(f"/proc/self/fd/{held}", flags | os.O_NOATIME)
+        return os.open(f"/proc/self/fd/{held}", flags)
+    finally:
+        os.close(held)
 
 
 def of_files(places: Sequence[Place], most: int, until: float) -> list[Block]:
@@ -76,7 +84,7 @@ def of_files(places: Sequence[Place], most: int, until: float) -> list[Block]:
 
 def of_device(path: str, most: int) -> list[Block]:
     """Blocks of a disk that hold something, from places all over it. Raises NoData, and OSError where it is refused."""
-    file = open_direct(path)
+    file = open_direct(path, stat.S_ISBLK)
     size = os.lseek(file, 0, os.SEEK_END)
     each = max(1, most // BLOCK // _PIECES)
     starts = (piece * size // _PIECES // BLOCK * BLOCK for piece in range(_PIECES))

@@ -123,6 +123,19 @@ def test_a_file_of_zeros_is_told_apart(data: Path) -> None:
     assert [(one.quantity, one.value) for one in zeros] == [("zeros", 1.0)]
 
 
+def test_what_takes_the_place_of_a_file_is_not_opened(data: Path) -> None:
+    """Whoever owns the folder may do that between the look and the reading, and root reads."""
+    (data / "device").mkdir()
+    (data / "secret name").rename(data / "device/null")
+    (data / "device").rename(data / "before")
+    (data / "device").symlink_to("/dev")
+    (data / "link").symlink_to(data / "before/null")
+    for name in ("device/null", "link", "before"):
+        with pytest.raises(OSError, match="it became something else"):
+            data_blocks.open_direct(str(data / name))
+    os.close(data_blocks.open_direct(str(data / "before/null")))
+
+
 def test_holes_and_files_that_are_being_written_hold_nothing(data: Path) -> None:
     (data / "secret name").unlink()
     with (data / "holes").open("wb") as stream:
