@@ -29,7 +29,7 @@ _SECONDS = {"quick": 0.25, "full": 3.0}  # of one disk
 _BYTES = {"quick": 4 * GIB, "full": 48 * GIB}  # of one disk: what the fastest (PCIe 5, 14 GB/s) read in that time
 _LOOKING, _FOUND, _STARTING = 0.5, 0.1, 0.3  # seconds for files at most and usually, and until a process begins
 _GRACE = 20.0  # seconds, beyond which it hangs
-_FEWEST = 16  # blocks: less says nothing
+_FEWEST, _SHORTEST = 16, 0.02  # blocks, seconds: in less, threads that begin and end are a part of what is measured
 _CHECKED = 256  # blocks that are looked at before a tool reads them, which does not look
 # NVMe disks that are not in the machine, by their models (AWS, "Map Amazon EBS volumes to NVMe device names"; Google
 # Cloud, "Local SSD": nvme_card is one; Azure, "Enable NVMe": NVMe Direct Disk is one).
@@ -167,11 +167,12 @@ def _read(host: Host, name: str, blocks: Sequence[Block], effort: str) -> Iterat
             yield _bytes_moved(name, whole, rates[-1].at, rates[-1].evidence)
             return
     moved = direct_io.read(blocks, depth, _SECONDS[effort], samples.look)
-    yield from _told(flow, name, moved, depth)
+    yield from told(flow, name, moved, depth)
     yield from samples.said(f"{moved.rate / 1e6:.0f} MB/s from {name}")
 
 
-def _told(flow: Flow, name: str, moved: Moved, depth: int) -> Iterator[Said]:
+def told(flow: Flow, name: str, moved: Moved, depth: int) -> Iterator[Said]:
+    """What a run of own reads says; too short a one has no rate."""
     now = time.time()
     text = (
         f"{moved.blocks} blocks of {BLOCK // MIB} MiB in {moved.seconds:.2f} s, {depth} at a time, past the page cache"
@@ -179,8 +180,8 @@ def _told(flow: Flow, name: str, moved: Moved, depth: int) -> Iterator[Said]:
     evidence = Evidence("preadv", text)
     if moved.failed:
         yield NotChecked(what="disk_read", subject=name, why=f"{moved.failed.strerror}, after {text}")
-    elif moved.blocks < _FEWEST:
-        yield NotChecked(what="disk_read", subject=name, why=f"too little to tell: {text}")
+    elif moved.blocks < _FEWEST or moved.seconds < _SHORTEST:
+        yield NotChecked(what="disk_read", subject=name, why=f"too little to tell: {text}", how=_HOW)
     else:
         yield Observation(
             about=flow, quantity="rate", unit="bytes_per_second", value=moved.rate, at=now, busy=True, evidence=evidence

@@ -19,14 +19,14 @@ from test_stories import bridge, function, observation, report_of
 
 from linkgauge.models.facts import Disk, Numa
 from linkgauge.models.said import Flow, NotChecked, Observation, Said
-from linkgauge.probes import data_blocks, direct_io
+from linkgauge.probes import data_blocks, direct_io, disk_read
 from linkgauge.probes.block_places import disk_of, place_of
 from linkgauge.probes.data_blocks import BLOCK, Block
 from linkgauge.probes.disk_read import plan
 from linkgauge.probes.live import Live
 from linkgauge.probes.probe import Effort, Probe, Wanted
 
-SIZE = 80 << 20  # bytes: more than the smallest file that is read
+SIZE = 160 << 20  # bytes: more than the smallest file that is read, and enough of a fast disk
 
 
 def asked(*args: str) -> list[Said]:
@@ -121,6 +121,16 @@ def test_a_file_of_zeros_is_told_apart(data: Path) -> None:
     os.utime(file, (0, 0))
     zeros = [one for one in asked("mount", "quick", str(data)) if isinstance(one, Observation) and one.unit == "share"]
     assert [(one.quantity, one.value) for one in zeros] == [("zeros", 1.0)]
+
+
+def test_what_was_over_at_once_tells_no_rate() -> None:
+    """64 MiB at 7 GB/s are 9 ms, of which threads that begin and end are a part."""
+    short = direct_io.Moved(bytes=64 * BLOCK, seconds=0.009, blocks=64)
+    lost, moved = disk_read.told(Flow("read", ("nvme0n1", "host")), "nvme0n1", short, 8)
+    assert isinstance(lost, NotChecked)
+    assert lost.why == "too little to tell: 64 blocks of 1 MiB in 0.01 s, 8 at a time, past the page cache"
+    assert isinstance(moved, Observation)
+    assert (moved.quantity, moved.value) == ("bytes_moved", 64 * BLOCK)
 
 
 def test_what_takes_the_place_of_a_file_is_not_opened(data: Path) -> None:
