@@ -64,7 +64,7 @@ _ALL = (
     Metric("linkgauge_link_rated_bytes_per_second", "gauge", LINK, _DETAIL,
            "What both ends of the link can do, in one direction."),
     Metric("linkgauge_link_trained_bytes_per_second", "gauge", LINK, _DETAIL,
-           "What the link runs at now, in one direction: less at rest; 0 where an NVLink is down, none of a port that is down."),
+           "What the link runs at now, in one direction: less at rest; 0 of an NVLink that is down, none of a port."),
     Metric("linkgauge_link_expected_bytes_per_second", "gauge", LINK, "one a measured flow",
            "What the flow should typically reach, in one direction."),
     Metric("linkgauge_link_observed_bytes_per_second", "gauge", LINK, "one a measured flow",

@@ -66,6 +66,8 @@ def _why_unknown(report: Report) -> str:
     vital = [code for code, judged in report.checks.items() if not judged and code in codes() and codes()[code].vital]
     if vital:
         return f"Do not take this node for healthy: {', '.join(vital)} could not be judged. See NOT CHECKED."
+    if broken := [safe(run.name) for run in report.runs if not run.ok]:
+        return f"Do not take this node for healthy: {', '.join(broken)} broke off, a fault in linkgauge itself."
     if any(finding.code == "not-enough-evidence" for finding in report.findings):
         return "A symptom was seen, and its cause was not."
     return "Nothing could be judged."

@@ -38,7 +38,7 @@ def judge(case: Case) -> Report:
         source=case.origin,
         context=case.context,
         profile=Profile(case.machine.name, case.matched_by or "") if case.machine else None,
-        verdict=verdict(found, checks, case.origin),
+        verdict=verdict(found, checks, case.origin, case.runs),
         findings=tuple(found),
         not_checked=(*not_checked, *unsure),
         checks=checks,

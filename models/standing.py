@@ -60,7 +60,7 @@ def settle(standing: Standing, report: Report, accepted: float | None = None) ->
         if sighting is not None:
             kept[key] = sighting
     shown = tuple(sorted(_shown(kept, fresh), key=_rank))
-    return kept, replace(report, findings=shown, verdict=verdict(shown, report.checks, report.source))
+    return kept, replace(report, findings=shown, verdict=verdict(shown, report.checks, report.source, report.runs))
 
 
 def _moment(standing: Standing, report: Report) -> float:

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from linkgauge.agent.pipeline import Memory, Source, ask, cycle, diagnose, thin
+from linkgauge.agent.sources import measure_nothing
+from linkgauge.exporters.text import as_text
 from linkgauge.models.assemble import assemble
 from linkgauge.models.case import Case
 from linkgauge.models.facts import Event, Pci
@@ -309,3 +311,19 @@ def said_by(*said: Said) -> Callable[[object], Iterable[Said]]:
         return said
 
     return source
+
+
+def test_a_source_that_breaks_off_leaves_nobody_sure() -> None:
+    """What it would have said nobody knows: a fault of our own is no reason to call a node healthy."""
+
+    def broken(host: object) -> Iterator[Said]:
+        del host
+        raise RuntimeError("a bug")
+        yield from ()
+
+    said = said_by(*gpus_under_switches(2))
+    report = diagnose(Clock(), (said, broken), measure_nothing, Site())
+    assert (report.verdict, found(report)) == ("unknown", [])
+    assert "Do not take this node for healthy: broken broke off, a fault in linkgauge itself." in " ".join(
+        as_text(report, colour=False).split()
+    )
