@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from ..models.report import Report
@@ -75,7 +75,7 @@ class Course:
     def _while_free(self, planned: list[Probe]) -> Iterator[Source]:
         """The probes, as long as budget and peace last; what is left out is said."""
         budget = self.wish.budget or BUDGETS[self.wish.effort]
-        began, moved, late = time.monotonic(), 0.0, dict[str, None]()
+        began, moved, late, ran = time.monotonic(), 0.0, dict[str, None](), set[str]()
         for place, probe in enumerate(planned):
             why = self.stopped or given_away(self.host, self.wish.owner)
             if why and why != self.overridden:
@@ -85,8 +85,9 @@ class Course:
                 late[probe.name] = None
                 continue
             moved += probe.bytes
+            ran.add(probe.name)
             yield self._watched(probe, len(planned) - place - 1)
-        yield from _too_dear(late, budget)
+        yield from _too_dear(late, ran, budget)
 
     def _planned(self, report: Report) -> list[Probe]:
         """All that is worth measuring; after the first round what touches the flows that were slow."""
@@ -133,7 +134,8 @@ def slow_flows(report: Report) -> list[tuple[str, ...]]:
     return [level.ends for level in report.levels if level.flow.subject in names]
 
 
-def _too_dear(names: Iterable[str], budget: Budget) -> Iterator[Source]:
+def _too_dear(names: Iterable[str], ran: Collection[str], budget: Budget) -> Iterator[Source]:
+    """`ran`: those of which a part was measured."""
     for name in names:
-        why = f"left out: it does not fit into {budget}"
+        why = f"left out: {'the rest of it' if name in ran else 'it'} does not fit into {budget}"
         yield said_once(name, why, f"allow more with --budget, or --only {name}")

@@ -240,13 +240,16 @@ def test_a_cause_of_several_slow_flows_is_measured_by_them() -> None:
     assert slow_flows(Report(**{**fields(REPORT), "levels": levels, "findings": (state,)})) == []
 
 
-def test_what_the_budget_does_not_allow_is_left_out_and_said() -> None:
-    course = Course(Wish(force=True, budget=Budget(30, 1e6), only=frozenset({"host_memory"})), Live())
+@pytest.mark.parametrize(
+    ("most", "why"),
+    [
+        (1e6, "left out: it does not fit into 30 s and 1 MB"),
+        (1.5e9, "left out: the rest of it does not fit into 30 s and 1.5 GB"),  # of two nodes
+    ],
+)
+def test_what_the_budget_does_not_allow_is_left_out_and_said(most: float, why: str) -> None:
+    course = Course(Wish(force=True, budget=Budget(30, most), only=frozenset({"host_memory"})), Live())
     said = [one for source in course.probes(REPORT) for one in ask(source, Live())]
     assert [(one.what, one.why, one.how) for one in said if isinstance(one, NotChecked) and one.what != "idle"] == [
-        (
-            "host_memory",
-            "left out: it does not fit into 30 s and 1 MB",
-            "allow more with --budget, or --only host_memory",
-        )
+        ("host_memory", why, "allow more with --budget, or --only host_memory")
     ]

@@ -10,6 +10,8 @@ import fake_tools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nodes import node as recorded
+from nodes import report_of as diagnosed
 from test_dump_perftest import LATENCIES, RATES, output
 from test_loopback import NIC, PORT, node
 from test_stories import function, report_of
@@ -53,6 +55,15 @@ def test_ports_that_are_up_are_measured() -> None:
     assert planned(report_of(node(port=replace(PORT, state="DOWN")))) == []
     assert planned(report_of(node()), "passive") == []
     assert list(plan(report_of(node()), Wanted(ends=frozenset({"gpu7"})))) == []
+
+
+def test_of_many_ports_a_few_are_measured_together() -> None:
+    """All 32 of them in one process would never fit into what a quick look may take."""
+    probes = planned(diagnosed(recorded("vm-p5")))
+    assert [len(probe.args) - 2 for probe in probes] == [4] * 8
+    assert len({port for probe in probes for port in probe.args[2:]}) == 32
+    assert {probe.args[:2] for probe in probes} == {("efa", "quick")}
+    assert all(probe.seconds < 2 for probe in probes)
 
 
 def test_what_crosses_the_network_is_named() -> None:
