@@ -132,7 +132,7 @@ def test_a_memory_varies_more_than_a_link(now: float, slow: bool) -> None:
 def measured(captures: Path, name: str, *rates: float) -> None:
     """The capture of the healthy node, with copies in its two NUMA nodes as they would have been measured then."""
     machine = parse((captures / "well").read_text())
-    calls = {
+    calls: dict[tuple[str, ...], tuple[str, ...]] = {
         ("host_memory", f"numa{place}"): (
             encode(
                 Observation(

@@ -103,9 +103,8 @@ def test_a_checkpoint_by_the_rates_of_disks(healthy: Case) -> None:
         for disk, rate in (("nvme0n1", 7e9), ("nvme1n1", 3.5e9))
     ]
     training = cost_of(healthy, read_job(f"{JOB},ckpt=2.3TB"), {}, levels)
-    assert (training.load_seconds, training.load_seconds_now) == (
-        pytest.approx(2.3e12 / 64 / 14e9, abs=0.06), pytest.approx(2.3e12 / 64 / 10.5e9, abs=0.06),
-    )  # fmt: skip
+    assert training.load_seconds == pytest.approx(2.3e12 / 64 / 14e9, abs=0.06)
+    assert training.load_seconds_now == pytest.approx(2.3e12 / 64 / 10.5e9, abs=0.06)
     assert cost_of(healthy, read_job(JOB), {}, levels).load_seconds is None
 
 
