@@ -16,12 +16,15 @@ from typing import Any
 
 import psutil
 import pytest
+from nodes import node, report_of
 from trees import tree
 
-from linkgauge.agent.budget import Budget
+from linkgauge.agent.budget import BUDGETS, Budget
 from linkgauge.agent.lock import is_locked, locked
 from linkgauge.agent.measuring import NOTHING, Course, Wish, slow_flows
+from linkgauge.agent.measuring_options import PROBES
 from linkgauge.agent.pipeline import ask, diagnose
+from linkgauge.agent.sources import plan_of
 from linkgauge.models.facts import Numa
 from linkgauge.models.report import Finding, Level, Report
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation
@@ -31,6 +34,7 @@ from linkgauge.models.topology import Device, Topology
 from linkgauge.probes import hold
 from linkgauge.probes.host_memory import SIZE
 from linkgauge.probes.live import Live
+from linkgauge.probes.probe import Wanted
 from linkgauge.probes.recorded import Recorded
 
 REPORT = Report(
@@ -138,6 +142,17 @@ def test_a_second_run_does_not_measure() -> None:
 def test_a_lock_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LINKGAUGE_LOCK_DIR", str(tmp_path / "nowhere"))
     assert is_locked() == f"the lock {tmp_path}/nowhere/linkgauge.lock cannot be had: No such file or directory"
+
+
+@pytest.mark.parametrize("name", ["hgx-h100", "oci-h100", "vm-p5", "hgx-a100"])
+def test_many_disks_leave_time_for_collectives(name: str) -> None:
+    """Sixteen disks take a minute; what does not fit at the end are some of them."""
+    report = report_of(node(name))
+    ends = frozenset(device.id for device in report.topology.devices)
+    wanted = Wanted(effort="full", ends=ends)
+    planned = [probe for name in PROBES for probe in plan_of(name)(report, wanted)]
+    last = max(place for place, probe in enumerate(planned) if probe.name == "collective")
+    assert sum(probe.seconds for probe in planned[: last + 1]) <= BUDGETS["full"].seconds
 
 
 def test_root_and_others_look_in_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
