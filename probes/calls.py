@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import sys
 import traceback
@@ -98,6 +99,10 @@ def end_with_parent() -> None:
     import ctypes
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    listener = select.poll()
+    listener.register(1, 0)
+    if listener.poll(0):  # it ended before that could be asked for
+        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -114,6 +114,16 @@ def test_a_child_that_said_all_and_does_not_end(tmp_path: Path) -> None:
     assert answers(tmp_path, script, 30) == GPUS
 
 
+def test_a_probe_does_not_begin_when_nobody_listens_any_more() -> None:
+    """Who started it was killed before the kernel knew that it should end then."""
+    listener, out = os.pipe()
+    os.close(listener)
+    command = [sys.executable, "-m", "linkgauge.probes.calls", "host_memory", "numa0"]
+    done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    os.close(out)
+    assert (done.returncode, done.stderr) == (1, "")  # else it finds that out when it says what it has measured
+
+
 def test_a_call_ends_though_a_thread_of_it_never_does(tmp_path: Path) -> None:
     script = (
         "import threading\nfrom linkgauge.probes.calls import main\n"
