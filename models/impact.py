@@ -71,10 +71,10 @@ def _outwards(case: Case, gpus: Sequence[str]) -> Iterator[Flow]:
 
 
 def _slower(case: Case, flows: Sequence[Flow], whole: RateOf, limits: Mapping[str, float]) -> float | None:
-    """How many times; None where a flow has no way, or nothing is known to limit it."""
+    """How many times; None where a flow has no way or its way carries nothing, or nothing is known to limit it."""
     before = shares(case.topology, flows, whole)
     after = shares(case.topology, flows, limited(limits, whole))
-    if not flows or len(before) < len(flows) or len(after) < len(flows):
+    if not flows or len(before) < len(flows) or len(after) < len(flows) or not min(after.values()):
         return None
     return min(before.values()) / min(after.values())
 

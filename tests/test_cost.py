@@ -66,6 +66,8 @@ def test_without_limits_nothing_is_said(healthy: Case) -> None:
     assert slowdowns(healthy, []) == {}
     assert slowdowns(healthy, [limited()]) == {}
     assert slowdowns(healthy, [limited(nothing=1.0)]) == {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.0}
+    dead = link(healthy, "mlx5_2/1", "port")
+    assert slowdowns(healthy, [limited(**{dead: 0.0})]) == {"all_reduce": 1.0, "alltoall": 1.0}
 
 
 def test_observed_as_expected_costs_nothing(healthy: Case) -> None:
