@@ -35,7 +35,7 @@ from linkgauge.models.said_lines import decode
 from linkgauge.probes.live import Live
 
 HERE = Path(__file__).resolve().parent
-SIZE, PASSES, THREADS = 64, 4, 4  # MiB of a buffer, passes and threads at most: as host_memory has them
+SIZE, PASSES, THREADS = 64, 8, 4  # MiB of a buffer, passes and threads at most: as host_memory has them
 FILE, BLOCKS, DEPTH = 2048, "1M", 8  # MiB of the file; blocks and how many at a time: as disk_read has them
 SEVERAL = 4  # readings of a disk in a round
 MEMORY, DISK, TCP = (0.97, 1.03), (0.90, 1.05), (0.95, 1.05)

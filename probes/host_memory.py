@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SIZE = 64 * MIB  # one buffer of one thread: several times a core's share of the last cache
 THREADS = 4  # enough to pass what one core can ask for, few enough not to be in the way
-_PASSES = 4
+_PASSES = 8
 _KINDS = frozenset({("numa",), ("numa", "numa")})
 _LEAST = 10e9  # bytes per second of a copy in slow memory: what a run may take is planned with it
 _STARTING = 0.5  # seconds: a process with numpy, and buffers that are touched

@@ -45,9 +45,9 @@ def test_what_is_measured() -> None:
     assert [probe.args for probe in planned("full", "numa1")] == [("numa1",)]
     assert planned("full", "0000:17:00.0") == []
     assert all(
-        probe.seconds < probe.deadline and probe.bytes == THREADS * SIZE * 5 for probe in planned("quick", "numa0")
+        probe.seconds < probe.deadline and probe.bytes == THREADS * SIZE * 9 for probe in planned("quick", "numa0")
     )
-    assert planned("full", "numa0", "numa1")[2].bytes == 2 * THREADS * SIZE * 5
+    assert planned("full", "numa0", "numa1")[2].bytes == 2 * THREADS * SIZE * 9
 
 
 @pytest.mark.skipif(not (NODES / "node0/cpulist").is_file(), reason="the kernel shows no NUMA nodes")
@@ -61,11 +61,11 @@ def test_a_rate_the_bytes_that_it_took_and_a_latency() -> None:
     )  # fmt: skip
     assert 1e6 < rate.value < 1e12
     assert (moved.about, moved.quantity, moved.unit) == ("numa0", "bytes_moved", "bytes")
-    threads, rest = divmod(moved.value, 5 * SIZE)  # one pass that warms up, four that are timed
+    threads, rest = divmod(moved.value, 9 * SIZE)  # one pass that warms up, eight that are timed
     assert rest == 0
     assert 1 <= threads <= THREADS
     assert rate.evidence == moved.evidence
-    assert rate.evidence.text == f"{threads:.0f} threads, 64 MiB each, best of 4 passes"
+    assert rate.evidence.text == f"{threads:.0f} threads, 64 MiB each, best of 8 passes"
     assert (latency.about, latency.quantity, latency.unit) == (Flow("read", ("numa0",)), "latency", "seconds")
     assert 1e-8 < latency.value < 1e-4  # a cache answers in a few nanoseconds, no memory in ten
 
