@@ -16,7 +16,7 @@ _LET_GO = 5.0  # seconds; a probe ends within one, and a driver may take longer 
 _GLANCE = 0.05
 
 
-_length = click.option("--for", "length", metavar="TIME", help="How long: 30s, 10m, 2h.")
+_length = click.option("--for", "length", metavar="TIME", help="How long: 30s, 10m, 2h; a day at most.")
 _end = click.option("--end", is_flag=True, help="No longer.")
 
 
@@ -62,7 +62,7 @@ def _ask(what: str, length: str, end: bool, kept_by: Callable[[], str | None]) -
         if end:
             holding.end(what)
             return
-        holding.hold(_seconds(length), f"{_user()}, process {os.getppid()},", what)
+        holding.hold(_seconds(length, holding.LONGEST), f"{_user()}, process {os.getppid()},", what)
     except OSError as refused:
         raise click.ClickException(f"{holding.folder()}: {refused.strerror}; another user asked before") from None
     until = time.monotonic() + _LET_GO
@@ -73,11 +73,14 @@ def _ask(what: str, length: str, end: bool, kept_by: Callable[[], str | None]) -
         time.sleep(_GLANCE)
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str, most: float) -> float:
     found = _LENGTH.fullmatch(text)
     if not found:
         raise click.UsageError(f"--for {text}: write 30s, 10m or 2h")
-    return float(int(found[1]) * _UNITS[found[2]])
+    seconds = float(int(found[1]) * _UNITS[found[2]])
+    if seconds > most:
+        raise click.UsageError(f"--for {text}: a day (24h) is the longest; ask again when it is over")
+    return seconds
 
 
 def _user() -> str:

@@ -16,7 +16,7 @@ from contextlib import suppress
 # Emptied when the machine starts, and meant for everybody: https://refspecs.linuxfoundation.org/FHS_3.0, /run, /tmp.
 _FOLDERS = ("/run/lock", "/tmp")
 HOLD, RELEASE = "hold", "release"
-_LONGEST = 24 * 3600.0  # seconds: a clock that was wrong must not stop measuring for good
+LONGEST = 24 * 3600.0  # seconds: a clock that was wrong must not stop measuring for good
 
 
 def folder() -> str:
@@ -48,7 +48,7 @@ def asked(what: str) -> str | None:
     except (OSError, ValueError):
         return None
     did = "held" if what == HOLD else "released"
-    return f"{did} by {who.strip() or 'somebody'} for another {left:.0f} s" if 0 < left <= _LONGEST else None
+    return f"{did} by {who.strip() or 'somebody'} for another {left:.0f} s" if 0 < left <= LONGEST else None
 
 
 def hold(seconds: float, who: str, what: str = HOLD) -> None:

@@ -104,6 +104,16 @@ def test_hold_makes_it_let_go(run: subprocess.Popen[str]) -> None:
     assert lost[0].why.startswith("stopped: held by ")
 
 
+def test_nobody_holds_for_longer_than_is_believed() -> None:
+    command = [sys.executable, "-m", "linkgauge", "hold", "--for"]
+    done = subprocess.run([*command, "25h"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 64
+    assert "--for 25h: a day (24h) is the longest" in done.stderr
+    assert hold.held() is None
+    assert subprocess.run([*command, "24h"], timeout=60, check=False).returncode == 0
+    assert hold.held()
+
+
 def test_ctrl_c_still_says_what_was_found(run: subprocess.Popen[str]) -> None:
     (child,) = measuring(run)
     os.killpg(run.pid, signal.SIGINT)
