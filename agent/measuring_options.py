@@ -23,11 +23,15 @@ _OPTIONS = (
     ),
     click.option("--passive", is_flag=True, help="As --level passive: read only, measure nothing."),
     click.option(
-        "--only", metavar="PROBE", multiple=True, type=click.Choice(PROBES), help="Measure this alone (several times)."
+        "--only", metavar="PROBE", multiple=True, type=click.Choice(PROBES),
+        help=f"Measure this alone (several times): {', '.join(PROBES)}.",
     ),
     click.option("--skip", metavar="PROBE", multiple=True, type=click.Choice(PROBES), help="Leave this out."),
     click.option("--budget", metavar="30s,20GB", help="Seconds and bytes that measuring may use."),
-    click.option("--owner", metavar="slurm:ID", help="The job that this machine was given to, where that is yours."),
+    click.option(
+        "--owner", metavar="slurm:ID",
+        help="The job that this machine was given to, where that is yours; kubernetes:UID is a pod.",
+    ),
     click.option("--force", is_flag=True, help="Measure although the machine is busy: what it overrides is said."),
     click.option(
         "--mount", metavar="DIR", multiple=True, type=click.Path(),
