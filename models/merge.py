@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 
 from .facts import Mount, Pci
@@ -53,11 +54,16 @@ def of(facts: Facts, kind: type[F]) -> Mapping[str, F]:
     return cast("Mapping[str, F]", facts.get(kind, {}))
 
 
+@cache
+def _names(kind: type[Fact]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name not in ("key", "cites"))
+
+
 def overlay(known: Fact, further: Fact) -> tuple[Fact, list[str]]:
     """`known`, its gaps filled from `further`; and the fields in which both speak and disagree."""
     changes: dict[str, Any] = {}
     differing: list[str] = []
-    for name in (f.name for f in fields(known) if f.name not in ("key", "cites")):
+    for name in _names(type(known)):
         mine, theirs = getattr(known, name), getattr(further, name)
         if mine is None and theirs is not None:
             changes[name] = theirs

@@ -135,7 +135,7 @@ def is_held(case: Case, function: Pci) -> bool:
     """An NVIDIA GPU that is bound to a driver which answered."""
     driver = case.of(Driver).get("nvidia")
     answered = driver is not None and driver.failure is None and driver.gpus is not None
-    return answered and not function.lost and function in held(case)
+    return answered and not function.lost and any(one is function for one in held(case))
 
 
 def unlisted(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:

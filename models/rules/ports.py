@@ -76,10 +76,18 @@ def role_of(case: Case, port: AnyPort) -> Role | None:
     if len(working) < _FEWEST_KIN or 2 * len(working) <= len(alike):
         return None
     # A port for each GPU, or two GPUs a port, or two ports a GPU: then none of them is spare.
-    gpus = sum(1 for function in case.of(Pci).values() if kind_of(function) == "gpu")
+    gpus = _gpus(case)
     railed = gpus > 1 and len(alike) + 1 in (gpus // 2, gpus, 2 * gpus)
     why = f"{len(working)} of {len(alike)} equal ports of this node are up"
     return Role("kin", why + (f", beside {gpus} GPUs" if railed else ""), "critical" if railed else "warning")
+
+
+def _gpus(case: Case) -> int:
+    """How many there are, counted once a case."""
+    if "gpus" not in case.memo:
+        case.memo["gpus"] = sum(1 for function in case.of(Pci).values() if kind_of(function) == "gpu")
+    known: int = case.memo["gpus"]
+    return known
 
 
 def kin(case: Case, port: AnyPort) -> list[AnyPort]:
