@@ -29,6 +29,8 @@ def both_ends(
 ) -> str:  # fmt: skip
     """What the client prints, which is started when the server listens on that port. Raises ToolFailed."""
     name = os.path.basename(server[0])
+    if listens(port):  # the client would measure with whoever that is
+        raise ToolFailed(f"{name}: somebody else took port {port}")
     with started(server, env) as waiting:
         try:
             until = time.monotonic() + min(_STARTING, deadline)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -76,6 +77,14 @@ def test_both_ends() -> None:
 def test_a_server_that_does_not_come_up(server: str, why: str) -> None:
     with pytest.raises(ToolFailed, match=why):
         both_ends([PYTHON, "-c", server], [PYTHON, "-c", "pass"], free_port(), 1)
+
+
+def test_nobody_measures_with_a_stranger() -> None:
+    """Who has taken the port since it was free: another program, or somebody who waited for that."""
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+        with pytest.raises(ToolFailed, match=f"somebody else took port {port}"):
+            both_ends([PYTHON, "-c", "pass"], [PYTHON, "-c", "print('a rate')"], port, 5)
 
 
 STARTER = """
