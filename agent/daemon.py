@@ -73,7 +73,7 @@ class Daemon:
         sources["traffic"] = self.read_traffic
         self._forget_rates(at)
         self._take_acceptance()
-        self.memory, report = cycle(self.host, sources, self.site, self.memory, self._probes(course))
+        self.memory, report = cycle(self.host, sources, self.site, self.memory, self._probes(course), self.pause)
         fresh = {name: self.memory.heard[name] for name in asked}
         self.turns = turned(self.turns, fresh, began)
         self._count(*fresh.values(), self.memory.measured if course else ())

@@ -133,8 +133,9 @@ def cycle(
     site: Site,
     memory: Memory,
     probes: Callable[[Report], Iterable[Source]] | None = None,
+    pause: Callable[[], None] = lambda: None,
 ) -> tuple[Memory, Report]:
-    """One round of the daemon: what is not due is remembered, and ages.
+    """One round of the daemon: what is not due is remembered, and ages. `pause` divides its work into short bursts.
 
     `probes` as in `diagnose`, where it is time to measure: what was measured before is forgotten then.
     """
@@ -144,9 +145,9 @@ def cycle(
 
     def now() -> Report:
         said = chain(*heard.values(), measured)
-        return judge(
-            assemble(said, site, host.now(), memory.past, memory.baseline, host.origin, accepted=memory.accepted)
-        )
+        case = assemble(said, site, host.now(), memory.past, memory.baseline, host.origin, accepted=memory.accepted)
+        pause()
+        return judge(case)
 
     report = now()
     for _ in range(2 if probes else 0):
@@ -156,6 +157,7 @@ def cycle(
             break
         measured = (*measured, *further)
         report = now()
+    pause()
     standing, shown = settle(memory.standing, report, memory.accepted)
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
     return replace(memory, heard=heard, measured=measured, standing=standing, past=past), shown

@@ -55,7 +55,7 @@ def of(facts: Facts, kind: type[F]) -> Mapping[str, F]:
 
 
 @cache
-def _names(kind: type[Fact]) -> tuple[str, ...]:
+def _names(kind: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind) if field.name not in ("key", "cites"))
 
 
@@ -63,7 +63,8 @@ def overlay(known: Fact, further: Fact) -> tuple[Fact, list[str]]:
     """`known`, its gaps filled from `further`; and the fields in which both speak and disagree."""
     changes: dict[str, Any] = {}
     differing: list[str] = []
-    for name in _names(type(known)):
+    kind: Any = type(known)  # which mypy does not take for hashable, as its instances are not
+    for name in _names(kind):
         mine, theirs = getattr(known, name), getattr(further, name)
         if mine is None and theirs is not None:
             changes[name] = theirs
