@@ -14,7 +14,8 @@ import time
 from contextlib import suppress
 
 # Emptied when the machine starts, and meant for everybody: https://refspecs.linuxfoundation.org/FHS_3.0, /run, /tmp.
-_FOLDERS = ("/run/lock", "/tmp")
+# The first is what our packages make: a service in a /tmp of its own sees nothing of what lies there.
+_FOLDERS = ("/run/linkgauge", "/run/lock", "/tmp")
 HOLD, RELEASE = "hold", "release"
 LONGEST = 24 * 3600.0  # seconds: a clock that was wrong must not stop measuring for good
 

@@ -101,6 +101,7 @@ def test_users_and_folders(tmp_path: Path, tool: str, file: str) -> None:
     assert re.search("^linkgauge:.*:/var/lib/linkgauge:", (tmp_path / "etc/passwd").read_text(), re.MULTILINE)
     if tool == "systemd-tmpfiles":
         assert (tmp_path / "var/lib/linkgauge").is_dir()
+        assert (tmp_path / "run/linkgauge").stat().st_mode & 0o7777 == 0o1777  # locks of everybody
 
 
 @pytest.fixture
