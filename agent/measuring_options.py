@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .measuring import Wish
 
 PROBES = (  # in the order of their worth: a budget may end before the list does
-    "host_memory", "host_copy", "peer_copy", "device_memory", "port_loopback", "collective", "disk_read",
+    "host_copy", "peer_copy", "device_memory", "host_memory", "port_loopback", "collective", "disk_read",
 )  # fmt: skip
 _OWNER = ("slurm:", "kubernetes:")
 _OPTIONS = (

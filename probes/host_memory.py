@@ -32,8 +32,8 @@ SIZE = 64 * MIB  # one buffer of one thread: several times a core's share of the
 THREADS = 4  # enough to pass what one core can ask for, few enough not to be in the way
 _PASSES = 8
 _KINDS = frozenset({("numa",), ("numa", "numa")})
-_LEAST = 10e9  # bytes per second of a copy in slow memory: what a run may take is planned with it
-_STARTING = 0.5  # seconds: a process with numpy, and buffers that are touched
+_LEAST = 20e9  # bytes per second that four threads copy at least: what a run takes is planned with it
+_STARTING = 0.4  # seconds: a process with numpy; and for each way, buffers that are touched and the walk of the latency
 
 
 def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
