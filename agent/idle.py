@@ -69,6 +69,15 @@ def _gpus_in_use(report: Report, host: Host) -> str | None:
     return None
 
 
+def computing(host: Host) -> str | None:
+    """Which GPUs processes compute on by now; between two probes, when nothing of ours does.
+
+    Memory that is in use or free says nothing then: a driver takes a moment to give back what a probe had.
+    """
+    names = [str(one.about) for one in gpu_use(host) or () if one.quantity == "processes" and one.value]
+    return f"processes use {_listed(names)}" if names else None
+
+
 def _in_use(host: Host) -> str | None:
     """What CPUs, memory, ports and disks say over a moment."""
     import psutil  # takes 15 ms, and `--passive` does not need it

@@ -13,7 +13,7 @@ from ..probes.host import Host
 from ..probes.probe import Effort, Plan, Probe, Wanted
 from ..probes.recorded import Recorded
 from .budget import BUDGETS, Budget
-from .idle import busy_because, given_away, not_measured, said_once
+from .idle import busy_because, computing, given_away, not_measured, said_once
 from .lock import locked
 from .measuring_options import PROBES
 from .pipeline import Source
@@ -35,6 +35,7 @@ class Wish:
     peers: tuple[str, ...] = ()  # other machines at which tools of the same kind wait
 
 
+_LOOK = 5.0  # seconds from one look whether a process computes on a GPU to the next: jobs may come without a scheduler
 NOTHING = Wish(effort="passive")
 
 
@@ -76,8 +77,11 @@ class Course:
         """The probes, as long as budget and peace last; what is left out is said."""
         budget = self.wish.budget or BUDGETS[self.wish.effort]
         began, moved, late, ran = time.monotonic(), 0.0, dict[str, None](), set[str]()
+        looked = began
         for place, probe in enumerate(planned):
             why = self.stopped or given_away(self.host, self.wish.owner)
+            if not why and time.monotonic() - looked >= _LOOK:
+                why, looked = computing(self.host), time.monotonic()
             if why and why != self.overridden:
                 yield self._stop(why)
                 return

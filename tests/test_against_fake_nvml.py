@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 from nvml_machine import Machine, bound, machine
 
-from linkgauge.agent.pipeline import diagnose
+from linkgauge.agent import measuring
+from linkgauge.agent.pipeline import diagnose, name_of
 from linkgauge.agent.sources import READERS, measure_nothing
 from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink, GpuPair
+from linkgauge.models.report import Report
 from linkgauge.models.said import NotChecked, Observation, Said
 from linkgauge.models.site import Site
+from linkgauge.models.topology import Device, Link, Topology
 from linkgauge.probes.gpus import read_gpu_wiring, read_gpus
 
 FAKE = Path(__file__).parents[2] / "shared/tools/testbed/fake"
@@ -122,3 +125,27 @@ def test_what_nvlinks_carry(node: tuple[Machine, Path]) -> None:
     assert set(first) == {(f"gpu{number}", f"nvlink_{way}_bytes") for number in range(8) for way in ("tx", "rx")}
     assert {one.unit for one in first.values()} == {"bytes"}
     assert all(one.value >= first[key].value and one.value % 1024 == 0 for key, one in second.items())
+
+
+def test_a_job_that_comes_between_two_probes_without_a_scheduler(
+    node: tuple[Machine, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINKGAUGE_LOCK_DIR", str(tmp_path))
+    monkeypatch.setattr(measuring, "_LOOK", 0.0)
+    host, file = node
+    memory = [Device(f"numa{place}", "numa") for place in range(3)]
+    links = [Link(f"package{place}>numa{place}", f"package{place}", f"numa{place}", "internal") for place in range(3)]
+    sockets = [Device(f"package{place}", "package") for place in range(3)]
+    report = Report(
+        node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown",
+        topology=Topology((*memory, *sockets), tuple(links)),
+    )  # fmt: skip
+    course = measuring.Course(measuring.Wish(force=True, only=frozenset({"host_memory"})), host)
+    probes = course.probes(report)
+    names = [next(one for one in map(name_of, probes) if one != "idle")]
+    with file.open("a") as job:
+        job.write("gpu.2.procs=1\n")
+    said = [one for source in probes for one in source(host)]
+    assert names == ["host_memory"]
+    assert [one.why for one in said if isinstance(one, NotChecked)] == ["not measured: processes use gpu2"]
+    assert course.stopped == "processes use gpu2"
