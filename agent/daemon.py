@@ -22,7 +22,7 @@ from .budget import budget_of
 from .config import Config, seconds
 from .measuring import Course, Wish
 from .pages import Pages
-from .pipeline import Memory, Source, cycle
+from .pipeline import Memory, Probes, Source, cycle
 from .schedule import Intervals, Turn, due, turned
 from .sources import READERS
 from .window import followed
@@ -172,7 +172,7 @@ class Daemon:
         wish = Wish(effort=probing.level, budget=budget, only=frozenset(probing.only), skip=frozenset(probing.skip))
         return Course(wish, self.host)
 
-    def _probes(self, course: Course | None) -> Callable[[Report], Iterable[Source]] | None:
+    def _probes(self, course: Course | None) -> Probes | None:
         return (lambda report: map(self._paced, course.probes(report))) if course else None
 
     def _take_acceptance(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
@@ -20,6 +20,7 @@ from ..models.standing import Standing, settle
 from ..probes.host import Host
 
 Source: TypeAlias = Callable[[Host], Iterable[Said]]
+Probes: TypeAlias = Callable[[Report], Iterable[Source]]
 
 _log = logging.getLogger("linkgauge")
 _MINUTE, _HOUR = 60.0, 3600.0
@@ -84,7 +85,7 @@ def look(host: Host, readers: Iterable[Source], site: Site) -> Case:
 def diagnose(
     host: Host,
     readers: Iterable[Source],
-    probes: Callable[[Report], Iterable[Source]],
+    probes: Probes,
     site: Site,
     baseline: Iterable[Observation] = (),
     context: Context = "host",
@@ -101,30 +102,40 @@ def diagnose(
 def examine(
     host: Host,
     readers: Iterable[Source],
-    probes: Callable[[Report], Iterable[Source]],
+    probes: Probes,
     site: Site,
     baseline: Iterable[Observation] = (),
     context: Context = "host",
     accepted: float | None = None,
 ) -> tuple[Case, Report]:
     """As `diagnose`, with the case that was judged."""
-    said = ask_all(readers, host)
+    read = ask_all(readers, host)
     known = tuple(baseline)
 
-    def now() -> tuple[Case, Report]:
+    def judged(measured: Sequence[Said]) -> tuple[Case, Report]:
         case = assemble(
-            said, site, host.now(), baseline=known, origin=host.origin, context=context, accepted=accepted
+            [*read, *measured], site, host.now(), baseline=known, origin=host.origin, context=context,
+            accepted=accepted,
         )  # fmt: skip
         return case, judge(case)
 
-    case, report = now()
+    _, case, report = _confirmed(host, probes, judged)
+    return case, report
+
+
+def _confirmed(
+    host: Host, probes: Probes, judged: Callable[[Sequence[Said]], tuple[Case, Report]]
+) -> tuple[list[Said], Case, Report]:
+    """What probes measured: at first what a report without it makes worth measuring, then once more what was slow."""
+    measured: list[Said] = []
+    case, report = judged(measured)
     for _ in range(2):
         further = [one for probe in probes(report) for one in ask(probe, host)]
         if not further:
             break
-        said += further
-        case, report = now()
-    return case, report
+        measured += further
+        case, report = judged(measured)
+    return measured, case, report
 
 
 def cycle(
@@ -132,7 +143,7 @@ def cycle(
     due: Mapping[str, Source],
     site: Site,
     memory: Memory,
-    probes: Callable[[Report], Iterable[Source]] | None = None,
+    probes: Probes | None = None,
     pause: Callable[[], None] = lambda: None,
 ) -> tuple[Memory, Report]:
     """One round of the daemon: what is not due is remembered, and ages. `pause` divides its work into short bursts.
@@ -141,26 +152,19 @@ def cycle(
     """
     fresh = {name: ask(source, host) for name, source in due.items()}
     heard = {**memory.heard, **fresh}
-    measured = () if probes else memory.measured
+    kept = () if probes else memory.measured
 
-    def now() -> Report:
-        said = chain(*heard.values(), measured)
+    def judged(measured: Sequence[Said]) -> tuple[Case, Report]:
+        said = chain(*heard.values(), kept, measured)
         case = assemble(said, site, host.now(), memory.past, memory.baseline, host.origin, accepted=memory.accepted)
         pause()
-        return judge(case)
+        return case, judge(case)
 
-    report = now()
-    for _ in range(2 if probes else 0):
-        assert probes
-        further = [one for probe in probes(report) for one in ask(probe, host)]
-        if not further:
-            break
-        measured = (*measured, *further)
-        report = now()
+    measured, _, report = _confirmed(host, probes or (lambda report: ()), judged)
     pause()
     standing, shown = settle(memory.standing, report, memory.accepted)
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
-    return replace(memory, heard=heard, measured=measured, standing=standing, past=past), shown
+    return replace(memory, heard=heard, measured=(*kept, *measured), standing=standing, past=past), shown
 
 
 def thin(said: Iterable[Said], now: float) -> tuple[Observation, ...]:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from ..models.report import Report
 from ..models.said import Said
 from ..probes.host import Host
-from .pipeline import Source, name_of
-
-Probes = Callable[[Report], Iterable[Source]]
+from .pipeline import Probes, Source, name_of
 
 _PATIENCE = 1.0  # seconds without a word
 _MOST = 4  # names in a line

@@ -248,6 +248,15 @@ def _shut_out() -> str | None:
     return None
 
 
+def answering(ask: Callable[[Asking], None]) -> Iterator[Asking]:
+    """Each GPU, as far as it answered; none where the driver cannot be used, which others say (nvml.py)."""
+    until = time.monotonic() + seconds()
+    ready = opened(until)
+    if isinstance(ready, tuple):
+        library, driver = ready
+        yield from (asking for asking, _ in each_gpu(library, driver.fields["gpus"], ask, until))
+
+
 def each_gpu(
     library: Library, count: int, ask: Callable[[Asking], None], until: float
 ) -> Iterator[tuple[Asking, str | None]]:

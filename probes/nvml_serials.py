@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from ..models.facts import Serial
 from ..models.said import Said
-from .nvml_asking import Asking, Row, each_gpu, opened, seconds
+from .nvml_asking import Asking, Row, answering
 from .parsers import word
 
 
 def serials() -> Iterator[Said]:
     """A `Serial` for each GPU that has one; cards for desks have none."""
-    until = time.monotonic() + seconds()
-    ready = opened(until)
-    if not isinstance(ready, tuple):
-        return
-    library, driver = ready
-    for asking, _ in each_gpu(library, driver.fields["gpus"], _gpu, until):
+    for asking in answering(_gpu):
         if number := asking.fields.get("number"):
             yield Serial(key=asking.key, number=number)
 

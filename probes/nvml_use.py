@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from ..models.said import Observation, Said
 from .gpus import BOUND
 from .host import Host, Unreadable
-from .nvml_asking import Asking, each_gpu, opened, seconds
+from .nvml_asking import Asking, answering, seconds
 from .pci_links import ADDRESS
 
 
@@ -29,12 +28,7 @@ def gpu_use(host: Host) -> list[Observation] | None:
 
 def use() -> Iterator[Said]:
     """The observations of all GPUs; nothing where the driver cannot be asked, which its own readers have said."""
-    until = time.monotonic() + seconds()
-    ready = opened(until)
-    if not isinstance(ready, tuple):
-        return
-    library, driver = ready
-    for asking, _ in each_gpu(library, driver.fields["gpus"], _gpu, until):
+    for asking in answering(_gpu):
         yield from asking.observed
 
 
