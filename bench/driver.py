@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+import nvml_stub
+import pynvml
 
-import nvml_stub  # noqa: E402
-import pynvml  # noqa: E402
-
-from linkgauge.probes import calls, nvml_asking  # noqa: E402
+from linkgauge.probes import calls, nvml_asking
 
 GPUS = (0x1B, 0x1E, 0x3B, 0x3E, 0x9B, 0x9E, 0xBB, 0xBE)
 SWITCHES = (0xD9, 0xDA, 0xDB, 0xDC)

@@ -8,23 +8,12 @@ from dataclasses import dataclass, field
 
 import pytest
 from nodes import node
+from served import LARGE
 
 from linkgauge.agent.sources import READERS, SELDOM
 from linkgauge.models.report import Origin
 from linkgauge.models.said import Said
 from linkgauge.probes.host import Host
-
-# A Dell box of eight H100 has 517 functions: most are a processor's own, without a link (`lspci` of leptonai/gpud).
-LARGE = """
-[model.uncore]
-kind = "display"
-id = "8086:3256"
-pci_class = 0x088000
-
-[[root]]
-bus = [{}]
-integrated = [{}]
-""".format(", ".join(map(str, (*range(0x80, 0x8D),))), ", ".join(['"uncore"'] * 31))
 
 
 @dataclass
