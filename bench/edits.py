@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from linkgauge.models.case import Case
 from linkgauge.models.facts import Pci
@@ -26,19 +26,19 @@ def but(kind: type[Fact], key: str, **changed: object) -> Edit:
     return edit
 
 
-def _with(fact: Fact, changed: Mapping[str, object]) -> Fact:
+def _with(fact: Fact, changed: Mapping[str, Any]) -> Fact:
     """The fact with what it said changed: what it did not say it still does not."""
     own = {name: value for name, value in changed.items() if getattr(fact, name) is not None}
     cites = {name: Evidence(at.source, str(own.get(name, at.text))) for name, at in fact.cites.items()}
-    return replace(fact, **own, cites=cites)  # type: ignore[arg-type]
+    return replace(fact, **own, cites=cites)
 
 
 def unsaid(kind: type[Fact], key: str, *names: str) -> Edit:
     """No source says these fields of the thing."""
-    nothing = dict.fromkeys(names)
+    nothing: dict[str, Any] = dict.fromkeys(names)
 
     def edit(said: list[Said]) -> list[Said]:
-        return [replace(one, **nothing) if type(one) is kind and one.key == key else one for one in said]  # type: ignore[arg-type]
+        return [replace(one, **nothing) if type(one) is kind and one.key == key else one for one in said]
 
     return edit
 
