@@ -24,7 +24,7 @@ from .measuring import Course, Wish
 from .pages import Pages
 from .pipeline import Memory, Probes, Source, cycle
 from .schedule import Intervals, Turn, due, turned
-from .sources import READERS
+from .sources import READERS, SELDOM
 from .window import followed
 
 _SIGNS = ("sys/bus/pci/devices", "sys/class/infiniband", "sys/class/net", "sys/class/nvme")  # where devices come and go
@@ -36,7 +36,7 @@ _log = logging.getLogger("linkgauge")
 
 @dataclass
 class Daemon:
-    """What a service knows between two cycles. `pause` is called between sources, so that no burst is long."""
+    """What a service knows between two cycles. `pause` is called at every step, so that no burst is long."""
 
     host: Host
     config: Config
@@ -46,6 +46,7 @@ class Daemon:
     memory: Memory = field(default_factory=Memory)
     monotonic: Callable[[], float] = time.monotonic
     pause: Callable[[], None] = lambda: None
+    forget: Callable[[], None] = lambda: None  # where links led: devices may have come or gone
     stuck: Callable[[], int] = lambda: 0
     traffic: Callable[[], Iterable[Observation]] = tuple  # what jobs sent since it was called last
     chance: random.Random = field(default_factory=random.Random)
@@ -68,6 +69,8 @@ class Daemon:
         signs = self._seen()
         asked = due(READERS, self.turns, self._intervals(), began, changed=bool(self._signs) and signs != self._signs)
         self._signs = signs
+        if not SELDOM.isdisjoint(asked.values()):
+            self.forget()
         course = self._course(began)
         sources: dict[str, Source] = {name: self._paced(source) for name, source in asked.items()}
         sources["traffic"] = self.read_traffic
@@ -146,7 +149,9 @@ class Daemon:
 
     def _paced(self, source: Source) -> Source:
         def paced(host: Host) -> Iterator[Said]:
-            yield from source(host)
+            for said in source(host):
+                yield said
+                self.pause()
             self.pause()
 
         paced.__name__ = getattr(source, "__name__", "source")

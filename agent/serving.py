@@ -13,6 +13,7 @@ from ..probes.careful import Careful
 from ..probes.port_traffic import PortTraffic
 from ..probes.worker import Workers
 from . import inputs, kept, last, logs, state
+from .bursts import in_bursts, look_less_for_garbage
 from .config import read_config, seconds
 from .daemon import Daemon
 from .inputs import BadInput
@@ -22,7 +23,7 @@ from .systemd import notify
 from .web import Server, serving
 
 _GLANCE = 1.0  # seconds between two looks at what others ask for, and at the traffic of jobs
-_PAUSE = 0.02  # seconds between sources: a burst of the processor is as long as one of them
+_REST = 0.02  # seconds between two bursts
 _log = logging.getLogger("linkgauge")
 
 
@@ -80,10 +81,11 @@ def _serve(told: Told, signals: _Signals) -> None:
     with kept.alone(folder), serving(told.listen or config.listen, pages, config.web) as server:
         traffic = PortTraffic(host)
         daemon = Daemon(
-            host, config, site, pages, folder, _memory(told, folder, host.now()), pause=_pause,
-            stuck=lambda: workers.stuck, traffic=traffic.peaks, peaks=last.peaks_of(folder),
+            host, config, site, pages, folder, _memory(told, folder, host.now()), pause=in_bursts(_rest),
+            forget=host.forget, stuck=lambda: workers.stuck, traffic=traffic.peaks, peaks=last.peaks_of(folder),
         )  # fmt: skip
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
+        look_less_for_garbage()
         try:
             while not signals.end:
                 _round(daemon, host)
@@ -103,10 +105,10 @@ def _memory(told: Told, folder: str, now: float) -> Memory:
     return kept.load(folder, Memory(baseline=accepted.baseline, accepted=accepted.at), now)
 
 
-def _pause() -> None:
-    """Between two sources; each of them has a deadline, which is shorter than that of systemd's watchdog."""
+def _rest() -> None:
+    """In the middle of a cycle. Each source has a deadline, which is shorter than that of systemd's watchdog."""
     notify("WATCHDOG=1")
-    time.sleep(_PAUSE)
+    time.sleep(_REST)
 
 
 def _round(daemon: Daemon, host: Careful) -> None:

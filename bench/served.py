@@ -15,11 +15,13 @@ from pathlib import Path
 
 from startup import write
 
+from linkgauge.agent.bursts import in_bursts, look_less_for_garbage
 from linkgauge.agent.config import Config
 from linkgauge.agent.daemon import Daemon
 from linkgauge.agent.pages import Pages
 from linkgauge.models.said import Observation, Said
 from linkgauge.models.site import Site
+from linkgauge.probes.careful import Careful
 from linkgauge.probes.live import Live
 from linkgauge.probes.recorded import Recorded, dump
 from linkgauge.probes.synthetic import build
@@ -37,7 +39,7 @@ pci_class = 0x088000
 bus = [{}]
 integrated = [{}]
 """.format(", ".join(map(str, (*range(0x80, 0x8D),))), ", ".join(['"uncore"'] * 31))
-_PAUSE = 0.02  # seconds, as in agent/serving.py
+_REST = 0.02  # seconds, as in agent/serving.py
 
 
 def machine() -> Recorded:
@@ -88,11 +90,14 @@ class Served:
         self.ahead = 0.0  # seconds by which both clocks are
         self.host.wall = lambda: time.time() + self.ahead
         self.pages = Pages()
+        look_less_for_garbage()
         self.bursts: list[float] = []
         self._since = 0.0
+        careful = Careful(self.host)
         self.daemon = Daemon(
-            self.host, Config(), Site(), self.pages, str(state),
-            monotonic=lambda: time.monotonic() + self.ahead, pause=self._pause,
+            careful, Config(), Site(), self.pages, str(state),
+            monotonic=lambda: time.monotonic() + self.ahead, pause=in_bursts(self._rest),
+            forget=careful.forget,
             stuck=lambda: self.host.workers.stuck,
         )  # fmt: skip
 
@@ -104,9 +109,9 @@ class Served:
         self.ahead += self.daemon.every
         return time.thread_time() - began
 
-    def _pause(self) -> None:
+    def _rest(self) -> None:
         self._burst()
-        time.sleep(_PAUSE)
+        time.sleep(_REST)
         self._since = time.thread_time()
 
     def _burst(self) -> None:

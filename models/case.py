@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
-from .facts import Node
+from .facts import Node, Pci
 from .merge import Conflict, Facts
+from .pci_classes import kind_of
 from .report import Context, Origin
 from .said import Fact, Flow, NotChecked, Observation, Run
 from .site import Machine, Site
@@ -72,6 +73,17 @@ class Case:
         for one in self.observations:
             series[one.about].append(one)
         return {about: tuple(several) for about, several in series.items()}
+
+    def functions(self, kind: str) -> tuple[Pci, ...]:
+        """The PCI functions that are gpu, nic, nvswitch ... (pci_classes.py)."""
+        return self._functions.get(kind, ())
+
+    @cached_property
+    def _functions(self) -> Mapping[str, tuple[Pci, ...]]:
+        kinds: dict[str, list[Pci]] = defaultdict(list)
+        for function in self.of(Pci).values():
+            kinds[kind_of(function)].append(function)
+        return {kind: tuple(several) for kind, several in kinds.items()}
 
     def of(self, kind: type[F]) -> Mapping[str, F]:
         """The facts of one kind, by key."""

@@ -13,6 +13,7 @@ from .facts import Node
 from .impact import slowdowns, weigh
 from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training
 from .rules import RULES, Rule
+from .rules.rule import anything
 from .said import Fact, Flow, NotChecked, Observation
 from .site import Site
 from .traffic import proven
@@ -71,10 +72,10 @@ def _apply(case: Case, rule: Rule) -> tuple[list[Finding | NotChecked], bool | N
     foreign = [lost for lost in case.not_checked if lost.what in rule.foreign]
     if any(lost.subject == "node" or rule.over is Node for lost in foreign):
         return [], False  # a rule over the node looks at everything, and one that is hidden may change its mind
-    things: dict[str, Fact] = {key: thing for key, thing in case.of(rule.over).items() if rule.where(case, thing)}
+    every: Mapping[str, Fact] = case.of(rule.over)
+    things = every if rule.where is anything else {key: one for key, one in every.items() if rule.where(case, one)}
     lost = any(
-        one.what in rule.wanted and (one.subject in things or one.subject not in case.of(rule.over))
-        for one in case.not_checked
+        one.what in rule.wanted and (one.subject in things or one.subject not in every) for one in case.not_checked
     )
     judged = [thing for thing in things.values() if all(getattr(thing, name) is not None for name in rule.required)]
     told = [one for thing in judged for one in rule.judge(case, thing)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar, cast
 
 from .facts import Mount, Pci
@@ -55,8 +56,10 @@ def of(facts: Facts, kind: type[F]) -> Mapping[str, F]:
 
 
 @cache
-def _names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind) if field.name not in ("key", "cites"))
+def _fields(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Fact], tuple[Any, ...]]]:
+    """The names of the fields that sources fill, and what gives all their values at once."""
+    names = tuple(field.name for field in fields(kind) if field.name not in ("key", "cites"))
+    return names, attrgetter(*names, "key")  # of one name it would give no tuple
 
 
 def overlay(known: Fact, further: Fact) -> tuple[Fact, list[str]]:
@@ -64,11 +67,14 @@ def overlay(known: Fact, further: Fact) -> tuple[Fact, list[str]]:
     changes: dict[str, Any] = {}
     differing: list[str] = []
     kind: Any = type(known)  # which mypy does not take for hashable, as its instances are not
-    for name in _names(kind):
-        mine, theirs = getattr(known, name), getattr(further, name)
-        if mine is None and theirs is not None:
+    names, values = _fields(kind)
+    for name, mine, theirs in zip(names, values(known), values(further), strict=False):
+        if theirs is None or mine == theirs:
+            continue
+        if mine is None:
             changes[name] = theirs
-        elif theirs is not None and mine != theirs and name not in _MOMENTARY.get(type(known), ()):
+        elif name not in _MOMENTARY.get(kind, ()):
             differing.append(name)
-    cites = {**further.cites, **known.cites}
-    return replace(known, cites=cites, **changes), differing
+    if not changes and further.cites.keys() <= known.cites.keys():
+        return known, differing
+    return replace(known, cites={**further.cites, **known.cites}, **changes), differing

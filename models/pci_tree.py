@@ -122,12 +122,14 @@ def host_bridges(
 ) -> Iterator[tuple[Device, Link | None]]:
     """A device for each PCI root, and its link to the NUMA node or the function that it hangs on."""
     roots: dict[str, HostBridge] = dict(said)
+    near: dict[str, int] = {}  # the NUMA node of the first function below it
     for function in functions.values():
         if function.parent and function.parent not in functions:
             roots.setdefault(function.parent, HostBridge(key=function.parent))
+        if function.parent and function.numa is not None:
+            near.setdefault(function.parent, function.numa)
     for name, root in roots.items():
-        below = (f.numa for f in functions.values() if f.parent == name and f.numa is not None)
-        numa = root.numa if root.numa is not None else next(below, None)
+        numa = root.numa if root.numa is not None else near.get(name)
         if root.parent:
             yield Device(name, "host-bridge", "", numa), Link(f"{root.parent}>{name}", root.parent, name, "function")
         elif f"numa{numa}" in numas or len(numas) == 1:

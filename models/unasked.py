@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .case import Case
-from .facts import Pci
 from .gpu_facts import Driver, Gpu
-from .pci_classes import NVIDIA, kind_of
+from .pci_classes import NVIDIA
 from .rules.gpu_missing import whole
 from .said import NotChecked
 
 
 def unasked(case: Case) -> Iterator[NotChecked]:
     """Drivers of GPUs that no source asks, and counts that nobody knows. Dumps are judged on what they show."""
-    gpus = [function for function in case.of(Pci).values() if kind_of(function) == "gpu"]
+    gpus = case.functions("gpu")
     if case.origin == "dumps" or not gpus:
         return
     bound = [gpu for gpu in gpus if gpu.vendor == NVIDIA and gpu.driver == "nvidia"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from functools import lru_cache
+from math import floor
 from typing import NewType
 
 BytesPerSecond = NewType("BytesPerSecond", float)
@@ -68,6 +70,11 @@ def as_bytes(size: float) -> str:
 
 def as_utc(seconds: float) -> str:
     """Seconds since 1970 as "2026-11-21T03:00:00Z"."""
+    return _as_utc(floor(seconds))
+
+
+@lru_cache(maxsize=64)  # thousands of observations are of the same moments
+def _as_utc(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).strftime(_UTC)
 
 

@@ -32,6 +32,7 @@ class Careful:
         self.origin: Origin = host.origin
         self._host = host
         self._left: dict[str, Unreadable] = {}
+        self._places: dict[str, str] = {}  # where links lead: five hundred are asked for again and again
         self._watching = False
         self._complaint = re.compile(rf"\(pid {os.getpid()}\)")
         self._log = _at_end(kmsg)
@@ -54,7 +55,14 @@ class Careful:
         return self._host.list(path)
 
     def resolve(self, path: str) -> str | None:
-        return self._host.resolve(path)
+        place = self._places.get(path) or self._host.resolve(path)
+        if place:
+            self._places[path] = place
+        return place
+
+    def forget(self) -> None:
+        """Devices may have come or gone: links need no longer lead where they led."""
+        self._places.clear()
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
         yield from self._host.call(what, *args, deadline=deadline)

@@ -6,6 +6,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 
 from ..models.report import Origin
@@ -32,17 +33,13 @@ class Live:
 
     def read(self, path: str) -> str | None:
         try:
-            with open(self._real(path), "rb", buffering=0, opener=_without_waiting) as file:
-                parts, size = [], 0
-                while (part := file.read(1 << 16)) and size <= BIGGEST_FILE:
-                    parts.append(part)
-                    size += len(part)
+            content = _content(self._open(path))
         except OSError as error:
             _refused(path, error)
             return None
-        if size > BIGGEST_FILE:
+        if len(content) > BIGGEST_FILE:
             raise Unreadable(path, errno.EFBIG, f"larger than {BIGGEST_FILE >> 20} MiB")
-        return b"".join(parts).decode("utf-8", "replace").rstrip()
+        return content.decode("utf-8", "replace").rstrip()
 
     def list(self, path: str) -> list[str]:
         try:
@@ -81,6 +78,21 @@ class Live:
             return False
         return bool(ours) and ours == theirs
 
+    def _open(self, path: str) -> int:
+        """A descriptor of the file. A pipe in the tree must not block; nor may a link lead out of it."""
+        if self.root == "/":
+            return os.open(f"/{path}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        folder, _, name = path.rpartition("/")
+        try:
+            place = f"{self._above}/{self._place(folder)}/{name}"
+            return os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except Unreadable as loop:
+            raise Unreadable(path, loop.code, loop.why) from None
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+        return os.open(self._real(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
     def _real(self, path: str) -> str:
         if self.root == "/":
             return f"/{path}"
@@ -113,9 +125,17 @@ class Live:
             return None
 
 
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file; a pipe in the tree must not block."""
-    return os.open(path, flags | os.O_NONBLOCK)
+def _content(descriptor: int) -> bytes:
+    """All that is in the file, or somewhat more than we want of it; it is closed."""
+    try:
+        parts, size = [], 0
+        with suppress(BlockingIOError):  # a pipe into which nobody has written yet
+            while (part := os.read(descriptor, 1 << 16)) and size <= BIGGEST_FILE:
+                parts.append(part)
+                size += len(part)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
 
 
 def _refused(path: str, error: OSError) -> None:

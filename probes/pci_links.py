@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 
 from ..models.facts import Pci
 from ..models.said import Evidence, NotChecked, Observation, Said
@@ -110,7 +111,7 @@ def _aer(host: Host, address: str, folder: str) -> Iterator[Said]:
             text = host.read(path)
             if text is None:
                 continue
-            counts = {name: count(number) for name, number in (line.rsplit(None, 1) for line in text.splitlines())}
+            number, shown = _errors(text)
         except Unreadable as refusal:
             yield NotChecked(what=f"Pci.aer_{severity}", subject=address, why=f"{path}: {refusal.why}", how=refusal.how)
             continue
@@ -118,9 +119,15 @@ def _aer(host: Host, address: str, folder: str) -> Iterator[Said]:
             why = f"{path} does not hold a name and a number a line"
             yield NotChecked(what=f"Pci.aer_{severity}", subject=address, why=why)
             continue
-        seen = {name: n for name, n in counts.items() if n and not name.startswith("TOTAL") and name not in _HARMLESS}
-        text = ", ".join(f"{name} {number}" for name, number in seen.items()) or "no errors"
         yield Observation(
-            about=address, quantity=f"aer_{severity}", unit="count", value=float(sum(seen.values())), at=host.now(),
-            evidence=Evidence(path, text),
+            about=address, quantity=f"aer_{severity}", unit="count", value=number, at=host.now(),
+            evidence=Evidence(path, shown),
         )  # fmt: skip
+
+
+@lru_cache(maxsize=256)  # nearly all files of all ports say the same: that there was none
+def _errors(text: str) -> tuple[float, str]:
+    """Their number, and which they were. Raises ValueError."""
+    counts = {name: count(number) for name, number in (line.rsplit(None, 1) for line in text.splitlines())}
+    seen = {name: n for name, n in counts.items() if n and not name.startswith("TOTAL") and name not in _HARMLESS}
+    return float(sum(seen.values())), ", ".join(f"{name} {n}" for name, n in seen.items()) or "no errors"

@@ -14,7 +14,7 @@ from trees import tree
 from linkgauge.models.report import Origin
 from linkgauge.models.said import Said
 from linkgauge.probes.careful import Careful
-from linkgauge.probes.entries import Refused
+from linkgauge.probes.entries import Link, Refused
 from linkgauge.probes.host import Host, Unreadable
 
 COUNTER = "sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error"
@@ -88,3 +88,18 @@ def test_complaints_about_others(tmp_path: Path) -> None:
             more.write("3,2,2,-;mlx5_cmd_out_err:838:(pid 1): ACCESS_REG\n\0\xff\n")
         host.look()
     assert (host.list("sys"), host.resolve("sys/a"), host.now(), host.origin) == (["a"], "sys/a", 1000, "live")
+
+
+def test_where_links_lead_is_asked_until_devices_come_or_go(tmp_path: Path) -> None:
+    link = "sys/bus/pci/devices/0000:01:00.0"
+    places = [f"sys/devices/pci0000:00/0000:00:0{port}.0/0000:01:00.0" for port in (1, 2)]
+    first, second = (tree({link: Link(f"../../../{place[4:]}"), f"{place}/vendor": "0x10de"}) for place in places)
+    machine = Complaining(tree({}), tmp_path / "kmsg", frozenset())
+    host = Careful(machine, str(tmp_path / "none"))
+    assert host.resolve(link) is None
+    machine.host = first
+    assert host.resolve(link) == places[0]  # what was not there is looked for again
+    machine.host = second
+    assert host.resolve(link) == places[0]
+    host.forget()
+    assert host.resolve(link) == places[1]

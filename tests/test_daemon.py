@@ -109,6 +109,18 @@ def test_what_was_plugged_is_found_at_once(hgx: Node) -> None:
     assert hgx.host.asked["nvml_wiring"] == 2
 
 
+def test_links_are_followed_anew_when_it_is_looked_what_is_there(hgx: Node) -> None:
+    """Also where all names are as before: each hour."""
+    forgotten: list[float] = []
+    hgx.daemon.forget = lambda: forgotten.append(hgx.monotonic)
+    hgx.cycle(10)
+    hgx.host.recorded = with_entry(hgx.host.recorded, "sys/bus/pci/devices/0000:ff:00.0", Folder())
+    hgx.cycle(10)
+    hgx.go(3600)
+    hgx.cycle(2)
+    assert forgotten == [1000.0, 1000.0 + 10 * 15, 1000.0 + 20 * 15 + 3600]
+
+
 def test_a_driver_that_hangs_is_asked_again_after_1_5_and_30_minutes(tmp_path: Path) -> None:
     hgx = Node(tmp_path, config=Config(cycle="1m"))
     hgx.host.hangs = {"nvml"}

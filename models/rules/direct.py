@@ -10,7 +10,6 @@ from ..case import Case
 from ..catalog.gpus import Product, product_of
 from ..facts import Pci, Port, Rdma
 from ..gpu_facts import Gpu, GpuLink
-from ..pci_classes import kind_of
 from ..pci_tree import functions_above
 
 _FABRIC = 12.5e9  # bytes per second: slower Ethernet ports are for management
@@ -27,11 +26,7 @@ class Peers:
 
 def gpus(case: Case) -> list[Pci]:
     """GPUs that this system uses: virtual functions and what a guest has do not count."""
-    if "direct gpus" not in case.memo:
-        found = (function for function in case.of(Pci).values() if kind_of(function) == "gpu")
-        case.memo["direct gpus"] = [f for f in found if not f.physfn and not f.lost and "vfio" not in (f.driver or "")]
-    known: list[Pci] = case.memo["direct gpus"]
-    return known.copy()
+    return [f for f in case.functions("gpu") if not f.physfn and not f.lost and "vfio" not in (f.driver or "")]
 
 
 def direct_gpus(case: Case) -> list[Pci]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..case import Case
 from ..facts import Event, Node, Numa, Pci, Setting
 from ..gpu_facts import Driver, Gpu
-from ..pci_classes import NVIDIA
+from ..pci_classes import NVIDIA, kind_of
 from ..report import Finding
 from ..said import Evidence, NotChecked
 from .gpu_missing import gone
@@ -135,7 +135,7 @@ def is_held(case: Case, function: Pci) -> bool:
     """An NVIDIA GPU that is bound to a driver which answered."""
     driver = case.of(Driver).get("nvidia")
     answered = driver is not None and driver.failure is None and driver.gpus is not None
-    return answered and not function.lost and any(one is function for one in held(case))
+    return answered and not function.lost and kind_of(function) == "gpu" and function in held(case)
 
 
 def unlisted(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:

@@ -10,7 +10,7 @@ from ..catalog.baseboards import baseboards
 from ..catalog.gpus import product_of
 from ..facts import Event, Node, Pci
 from ..gpu_facts import Gpu
-from ..pci_classes import NVIDIA, kind_of
+from ..pci_classes import NVIDIA
 from ..report import Basis, Finding
 from ..said import Evidence
 from .gpus import asked, called, function_of, held, is_lost, place_of, proof, subject_of
@@ -51,7 +51,7 @@ def _bare(case: Case) -> bool:
 
 def _by_switches(case: Case) -> Whole | None:
     """By the NVSwitches, rounded up: one of them may be missing too."""
-    ids = [f"{f.vendor:04x}:{f.device:04x}" for f in case.of(Pci).values() if kind_of(f) == "nvswitch" and f.device]
+    ids = [f"{f.vendor:04x}:{f.device:04x}" for f in case.functions("nvswitch") if f.device]
     for board in baseboards():
         if number := -(-ids.count(board.switch) // board.switches):
             name = board.name if number == 1 else f"{board.name} of {number} boards"
@@ -76,8 +76,7 @@ def _by_modules(case: Case) -> Whole | None:
 
 def _listed(case: Case) -> list[Pci]:
     """The NVIDIA GPUs on the bus."""
-    functions = case.of(Pci).values()
-    return [f for f in functions if kind_of(f) == "gpu" and f.vendor == NVIDIA and not f.physfn]
+    return [f for f in case.functions("gpu") if f.vendor == NVIDIA and not f.physfn]
 
 
 def counted(case: Case, node: Node) -> bool:
@@ -89,7 +88,7 @@ def too_few(case: Case, node: Node) -> Iterator[Finding]:
     """Fewer GPUs than the whole machine has, those aside that are missed by name."""
     full = whole(case)
     assert full
-    listed = [f for f in case.of(Pci).values() if kind_of(f) == "gpu" and not f.physfn]
+    listed = [f for f in case.functions("gpu") if not f.physfn]
     seen = len(listed) if listed else len(case.of(Gpu))
     by_name = {*_lost_and_unlisted(case), *fallen(case)} if listed else set()
     if seen + len(by_name) >= full.count:

@@ -99,8 +99,4 @@ def is_lost(gpu: Gpu) -> bool:
 
 def held(case: Case) -> list[Pci]:
     """The NVIDIA GPUs that the driver is bound to. Virtual functions are for guests of this machine."""
-    found: list[Pci] | None = case.memo.get("held by the driver")
-    if found is None:
-        bound = (f for f in case.of(Pci).values() if f.vendor == NVIDIA and f.driver == "nvidia" and not f.physfn)
-        found = case.memo["held by the driver"] = [f for f in bound if kind_of(f) == "gpu"]
-    return found
+    return [f for f in case.functions("gpu") if f.vendor == NVIDIA and f.driver == "nvidia" and not f.physfn]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..case import Case
 from ..facts import Node, Package, Pci, Port, Rdma
-from ..pci_classes import card_of, kind_of
+from ..pci_classes import card_of
 from ..report import Finding
 from ..said import Evidence
 from .ports import function_of, role_of
@@ -27,7 +27,7 @@ def remote(case: Case, node: Node) -> Iterator[Finding]:
     those for storage and management are where it suited.
     """
     below = case.topology.link_below
-    gpus = _by_package(case, [f for f in case.of(Pci).values() if kind_of(f) == "gpu" and f.key in below])
+    gpus = _by_package(case, [f for f in case.functions("gpu") if f.key in below])
     ports = [port for port in case.of(Port).values() if (role := role_of(case, port)) and role.severity == "critical"]
     functions = {card_of(f.key): f for port in ports if (f := function_of(case, port))}
     cards = _by_package(case, list(functions.values()))

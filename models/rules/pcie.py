@@ -213,7 +213,7 @@ def bottleneck(case: Case, port: Pci) -> Iterator[Finding]:
 def errors(case: Case, function: Pci) -> Iterator[Finding]:
     """AER: uncorrected errors of the last hour (or since boot) at once, correctable ones by their rate per lane."""
     for now in case.observed.get(function.key, ()):
-        if not now.quantity.startswith("aer_"):
+        if not now.value or not now.quantity.startswith("aer_"):
             continue
         earlier = [one for one in case.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
         kind = now.quantity.removeprefix("aer_")

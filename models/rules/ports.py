@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ..case import Case
 from ..facts import Event, Net, Pci, Port, Rdma
-from ..pci_classes import function_number, kind_of
+from ..pci_classes import function_number
 from ..report import Basis, Severity
 from .log import events
 from .words import named
@@ -76,18 +76,10 @@ def role_of(case: Case, port: AnyPort) -> Role | None:
     if len(working) < _FEWEST_KIN or 2 * len(working) <= len(alike):
         return None
     # A port for each GPU, or two GPUs a port, or two ports a GPU: then none of them is spare.
-    gpus = _gpus(case)
+    gpus = len(case.functions("gpu"))
     railed = gpus > 1 and len(alike) + 1 in (gpus // 2, gpus, 2 * gpus)
     why = f"{len(working)} of {len(alike)} equal ports of this node are up"
     return Role("kin", why + (f", beside {gpus} GPUs" if railed else ""), "critical" if railed else "warning")
-
-
-def _gpus(case: Case) -> int:
-    """How many there are, counted once a case."""
-    if "gpus" not in case.memo:
-        case.memo["gpus"] = sum(1 for function in case.of(Pci).values() if kind_of(function) == "gpu")
-    known: int = case.memo["gpus"]
-    return known
 
 
 def kin(case: Case, port: AnyPort) -> list[AnyPort]:

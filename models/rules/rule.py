@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from ..case import Case
@@ -23,7 +24,7 @@ def anywhere(case: Case) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
     """Judged for each thing whose needs were read; so what nobody could read is never ok, by construction.
 
@@ -41,18 +42,18 @@ class Rule:
     where: Callable[[Case, Any], bool] = anything
     machines: Callable[[Case], bool] = anywhere
 
-    @property
+    @cached_property
     def required(self) -> tuple[str, ...]:
         """Fields of the thing without which it is not judged."""
         return tuple(need for need in self.needs if need[0].islower() and not need.endswith("?"))
 
-    @property
+    @cached_property
     def wanted(self) -> frozenset[str]:
         """What a NotChecked on a thing is called that leaves a gap in judging it: "Pci", "Pci.width"."""
         kind = self.over.__name__
         return frozenset({kind, *(f"{kind}.{need.rstrip('?')}" for need in self.needs if need[0].islower())})
 
-    @property
+    @cached_property
     def foreign(self) -> frozenset[str]:
         """Kinds and fields of other things: "Port", "Pci.pci_class"."""
         return frozenset(need for need in self.needs if not need[0].islower())

@@ -6,7 +6,7 @@ from ..case import Case
 from ..catalog.gpus import Product, product_of
 from ..facts import Node, Pci
 from ..gpu_facts import Gpu, GpuLink
-from ..pci_classes import NVIDIA, kind_of
+from ..pci_classes import NVIDIA
 from .gpus import equals
 
 _JOINING = {"not started", "in progress", "completed"}  # only where the driver saw an NVSwitch (gpu_fabric_probe.c)
@@ -31,7 +31,7 @@ def is_guest(case: Case) -> bool:
 
 def is_alone(case: Case) -> bool:
     """One GPU and no peer: single-GPU slices and GH200 machines, where no NVLink leads anywhere."""
-    functions = [f for f in case.of(Pci).values() if kind_of(f) == "gpu" and f.vendor == NVIDIA and not f.physfn]
+    functions = [f for f in case.functions("gpu") if f.vendor == NVIDIA and not f.physfn]
     return len(case.of(Gpu)) <= 1 and len(functions) <= 1
 
 
@@ -47,7 +47,7 @@ def nvlinks(case: Case, gpu: Gpu) -> dict[int, GpuLink]:
 
 def switches(case: Case) -> list[str]:
     """The addresses of the NVSwitches that are visible. Containers hide them, and of NVLink 5 they are no functions."""
-    return [key for key, function in case.of(Pci).items() if kind_of(function) == "nvswitch"]
+    return [function.key for function in case.functions("nvswitch")]
 
 
 def switched(case: Case, gpu: Gpu) -> bool | None:
