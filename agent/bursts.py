@@ -26,12 +26,12 @@ def in_bursts(rest: Callable[[], None]) -> Callable[[], None]:
 
     Each rest costs more than the time that it takes: what comes after it finds none of its data in the caches.
     """
-    used, at = time.thread_time(), time.monotonic()
+    used, at = time.process_time(), time.monotonic()
 
     def step() -> None:
         nonlocal used, at
-        if time.thread_time() - used >= _BURST or time.monotonic() - at >= _WAITED:
+        if time.process_time() - used >= _BURST or time.monotonic() - at >= _WAITED:
             rest()
-            used, at = time.thread_time(), time.monotonic()
+            used, at = time.process_time(), time.monotonic()
 
     return step

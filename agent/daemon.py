@@ -18,12 +18,14 @@ from ..models.said import Observation, Run, Said
 from ..models.site import Site
 from ..probes.host import Host, Unreadable
 from . import kept, last, state
+from .aside import Aside
 from .budget import budget_of
 from .config import Config, seconds
 from .measuring import Course, Wish
 from .pages import Pages
-from .pipeline import Memory, Probes, Source, cycle
+from .pipeline import Memory, Probes, cycle
 from .schedule import Intervals, Turn, due, turned
+from .source import Source
 from .sources import READERS, SELDOM
 from .window import followed
 
@@ -50,6 +52,7 @@ class Daemon:
     stuck: Callable[[], int] = lambda: 0
     traffic: Callable[[], Iterable[Observation]] = tuple  # what jobs sent since it was called last
     chance: random.Random = field(default_factory=random.Random)
+    aside: Aside = field(default_factory=Aside)
     turns: dict[str, Turn] = field(default_factory=dict)
     moved: Counter[str] = field(default_factory=Counter)
     report: Report | None = None
@@ -76,7 +79,9 @@ class Daemon:
         sources["traffic"] = self.read_traffic
         self._forget_rates(at)
         self._take_acceptance()
-        self.memory, report = cycle(self.host, sources, self.site, self.memory, self._probes(course), self.pause)
+        self.memory, report = cycle(
+            self.host, sources, self.site, self.memory, self._probes(course), self.pause, self.aside.ask
+        )
         fresh = {name: self.memory.heard[name] for name in asked}
         self.turns = turned(self.turns, fresh, began)
         self._count(*fresh.values(), self.memory.measured if course else ())
@@ -202,7 +207,8 @@ class Daemon:
 
     def _round(self, report: Report, at: float, began: float) -> Round:
         return Round(
-            ended=self.host.now(), seconds=self.monotonic() - began, every=self.every, stuck=self.stuck(),
+            ended=self.host.now(), seconds=self.monotonic() - began, every=self.every,
+            stuck=self.stuck() + self.aside.stuck,
             moved=dict(self.moved), rates_last=self._rates_last(), counts_last=_STALE * seconds(self.config.slow),
             would_drain=tuple((one.code, one.subject) for one in causes(report.findings, self.site.gate)),
         )  # fmt: skip

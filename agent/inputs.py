@@ -22,7 +22,7 @@ from ..probes.live import Live
 from ..probes.recorded import Recorded, Replayed, parse
 from . import given as held
 from .measuring import NOTHING, Course, Wish
-from .pipeline import Source
+from .source import Source
 from .sources import READERS
 
 SITE = "/etc/linkgauge/site.toml"

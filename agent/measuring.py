@@ -16,7 +16,7 @@ from .budget import BUDGETS, Budget
 from .idle import busy_because, computing, given_away, not_measured, said_once
 from .lock import locked
 from .measuring_options import PROBES
-from .pipeline import Source
+from .source import Source
 from .sources import plan_of
 
 

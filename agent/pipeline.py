@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import chain, repeat
+from itertools import chain
 from typing import TypeAlias
 
 from ..models.assemble import assemble
 from ..models.case import Case
 from ..models.judge import judge
 from ..models.report import Context, Report
-from ..models.said import Flow, NotChecked, Observation, Run, Said
+from ..models.said import Flow, Observation, Said
 from ..models.site import Site
 from ..models.standing import Standing, settle
 from ..probes.host import Host
+from .aside import ask_all
+from .ask import ask, ask_each
+from .source import Source
 
-Source: TypeAlias = Callable[[Host], Iterable[Said]]
 Probes: TypeAlias = Callable[[Report], Iterable[Source]]
 
 _log = logging.getLogger("linkgauge")
@@ -37,44 +37,6 @@ class Memory:
     past: tuple[Observation, ...] = ()
     baseline: tuple[Observation, ...] = ()
     accepted: float | None = None  # when the node was marked as good, in seconds since 1970
-
-
-def name_of(source: Source) -> str:
-    """What a source is called in runs and metrics: its function's name without "read_"."""
-    inner = getattr(source, "func", source)
-    return str(getattr(inner, "__name__", type(inner).__name__)).removeprefix("read_")
-
-
-def ask(source: Source, host: Host) -> tuple[Said, ...]:
-    """What the source says, as far as it came, and a Run that says how it went.
-
-    The one place where any exception is caught: a source that breaks is our bug, and takes nothing else with it.
-    """
-    said: list[Said] = []
-    at, start, ok = host.now(), time.perf_counter(), True
-    try:
-        for one in source(host):  # one at a time: what came before a fault is kept
-            said.append(one)
-    except Exception as bug:
-        _log.exception("source %s broke off", name_of(source))
-        ok = False
-        why = f"a fault in linkgauge itself: {type(bug).__name__}: {bug}"
-        said.append(NotChecked(what=name_of(source), subject="node", why=why, how="report it, with a capture"))
-    moved = sum(one.value for one in said if isinstance(one, Observation) and one.quantity == "bytes_moved")
-    run = Run(name=name_of(source), ok=ok, seconds=time.perf_counter() - start, bytes=int(moved), at=at)
-    return (*said, run)
-
-
-def ask_all(readers: Iterable[Source], host: Host) -> list[Said]:
-    """What all of them say, in their order. On a live machine they are asked at once: most of the time is waiting.
-
-    Readers only: probes would measure each other.
-    """
-    sources = list(readers)
-    if host.origin != "live" or not sources:
-        return [one for source in sources for one in ask(source, host)]
-    with ThreadPoolExecutor(len(sources)) as pool:
-        return [one for said in pool.map(ask, sources, repeat(host)) for one in said]
 
 
 def look(host: Host, readers: Iterable[Source], site: Site) -> Case:
@@ -145,12 +107,13 @@ def cycle(
     memory: Memory,
     probes: Probes | None = None,
     pause: Callable[[], None] = lambda: None,
+    ask_them: Callable[[Mapping[str, Source], Host], Mapping[str, tuple[Said, ...]]] = ask_each,
 ) -> tuple[Memory, Report]:
     """One round of the daemon: what is not due is remembered, and ages. `pause` divides its work into short bursts.
 
     `probes` as in `diagnose`, where it is time to measure: what was measured before is forgotten then.
     """
-    fresh = {name: ask(source, host) for name, source in due.items()}
+    fresh = ask_them(due, host)
     heard = {**memory.heard, **fresh}
     kept = () if probes else memory.measured
 

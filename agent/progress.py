@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 from ..models.said import Said
 from ..probes.host import Host
-from .pipeline import Probes, Source, name_of
+from .pipeline import Probes
+from .source import Source, name_of
 
 _PATIENCE = 1.0  # seconds without a word
 _MOST = 4  # names in a line

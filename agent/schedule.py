@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..models.said import Said
 from ..probes.hang import hung
-from .pipeline import Source, name_of
+from .source import Source, name_of
 from .sources import SELDOM, SLOW
 
 _AGAIN = (60.0, 300.0, 1800.0)  # seconds after the first, the second and each further time that a source hung

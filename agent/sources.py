@@ -27,7 +27,7 @@ from ..probes.probe import Plan
 from ..probes.rdma import read_rdma
 from ..probes.services import read_services
 from ..probes.settings import read_settings
-from .pipeline import Source
+from .source import Source
 
 READERS: tuple[Source, ...] = (
     read_node, read_cpu, read_numa, read_pci, read_pci_links, read_gpus, read_gpu_wiring, read_kfd, read_net,

@@ -26,9 +26,9 @@ from ..probes.net import read_net
 from ..probes.pci_links import read_pci_links
 from ..probes.rdma import read_rdma
 from . import last
+from .aside import ask_all
 from .inputs import BadInput
 from .last import Unknown
-from .pipeline import ask_all
 from .small_file import read_small
 from .whole_file import put
 

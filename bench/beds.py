@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 from measured import Measured, healthy, single
 
+from linkgauge.agent.aside import ask_all
 from linkgauge.agent.inputs import given
-from linkgauge.agent.pipeline import ask_all
 from linkgauge.agent.sources import READERS
 from linkgauge.models.assemble import assemble
 from linkgauge.models.case import Case

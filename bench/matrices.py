@@ -16,7 +16,7 @@ from pathlib import Path
 
 from measured import NOW, SIZE, Measured, healthy, report_on, seen, single
 
-from linkgauge.agent.pipeline import ask_all
+from linkgauge.agent.aside import ask_all
 from linkgauge.agent.sources import READERS
 from linkgauge.models.assemble import assemble
 from linkgauge.models.report import Report

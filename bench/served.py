@@ -103,16 +103,16 @@ class Served:
 
     def cycle(self) -> float:
         """One, and the seconds of a processor that it took here, its children apart."""
-        began = self._since = time.thread_time()
+        began = self._since = time.process_time()
         self.daemon.cycle()
         self._burst()
         self.ahead += self.daemon.every
-        return time.thread_time() - began
+        return time.process_time() - began
 
     def _rest(self) -> None:
         self._burst()
         time.sleep(_REST)
-        self._since = time.thread_time()
+        self._since = time.process_time()
 
     def _burst(self) -> None:
-        self.bursts.append(time.thread_time() - self._since)
+        self.bursts.append(time.process_time() - self._since)

@@ -91,7 +91,7 @@ _ALL = (
            "When this was found out, in seconds since 1970: it stands still when the program does."),
     Metric("linkgauge_cycle_duration_seconds", "gauge", (), "1", "How long the last cycle took."),
     Metric("linkgauge_stuck_children", "gauge", (), "1",
-           "Child processes that hang in a driver and cannot be ended."),
+           "Children and threads that hang in a driver or in a file of the kernel, and cannot be ended."),
 )  # fmt: skip
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
 

@@ -9,6 +9,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("fault", r"fault in linkgauge"),
     ("stopped", r"no cycle (?:since|yet)"),
     ("not-measured", r"^not measured"),
+    ("at-rest", r"\bat rest\b"),
     ("other-context", r"this was no job|another machine|cpuset"),
     ("no-expectation", r"nothing says what to expect|no machine type says|nothing is published"),
     ("hidden", r"hypervisor|virtual machine|container|emulated"),

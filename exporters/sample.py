@@ -22,7 +22,7 @@ class Round:
     ended: float  # seconds since 1970
     seconds: float  # that it took
     every: float = 15.0  # seconds from one to the next, at present
-    stuck: int = 0  # children that hang and could not be ended
+    stuck: int = 0  # children and threads that hang and could not be ended
     moved: Mapping[str, int] = field(default_factory=dict)  # bytes that each probe has moved since the daemon began
     rates_last: float | None = None  # seconds after which a rate that was observed is told no more; None: never
     counts_last: float | None = None  # the same of counters

@@ -44,7 +44,7 @@ class Children:
         """What a child that runs the call `what` (calls.py) says within `deadline` seconds; if it hangs, that too."""
         before = self._stuck.get(what)
         if before and before.poll() is None:
-            yield unanswered(what, stuck(before.pid))
+            yield unanswered(what, stuck(f"process {before.pid}"))
             return
         try:
             child = self.start([what, *args])

@@ -12,11 +12,11 @@ from ..models.said import NotChecked
 from .copy_request import CopyRequest
 from .cuda_driver import Cuda, Device, Refused
 from .hang import no_answer
-from .nvml_asking import Question
 from .nvml_library import Library
 from .nvml_library import Refused as NvmlRefused
 from .nvml_words import COMPUTE_MODES, meaning, pci_address
 from .pci_links import ADDRESS
+from .question import Question
 
 # Where nothing keeps GPUs initialized, whoever opens the first waits seconds for each (probes/nvml_asking.py).
 OPENING = 30.0

@@ -14,9 +14,9 @@ def no_answer(seconds: float) -> str:
     return f"{_NO_ANSWER} {seconds:g} s"
 
 
-def stuck(process: int) -> str:
-    """The process that asked last time is there yet, and cannot be killed."""
-    return f"process {process}, {_STUCK}"
+def stuck(who: str) -> str:
+    """Who asked last time, or what was asked for: that hangs yet, and cannot be ended."""
+    return f"{who}, {_STUCK}"
 
 
 def hung(said: Said) -> bool:

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Thread
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from ..models.gpu_facts import Driver, Gpu, GpuLink
 from ..models.said import Evidence, Fact, NotChecked, Observation, Said
@@ -25,6 +24,7 @@ from .nvml_library import (
     Refused,
 )
 from .parsers import word
+from .question import Question
 
 T = TypeVar("T")
 
@@ -149,34 +149,6 @@ def answered(answer: float | Refused) -> Any:
     if isinstance(answer, Refused):
         raise answer
     return answer
-
-
-class Question(Generic[T]):
-    """Something that may never be answered, asked in a thread that nobody has to wait for."""
-
-    def __init__(self, ask: Callable[[], T]) -> None:
-        self._ask = ask
-        self._answers: list[T] = []
-        self._faults: list[Exception] = []
-        self._thread = Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def wait(self, until: float) -> bool:
-        """Whether there is an answer by the time `until`, which is monotonic."""
-        self._thread.join(max(0.0, until - time.monotonic()))
-        return not self._thread.is_alive()
-
-    def answer(self) -> T:
-        """What came; raises what was raised."""
-        if self._faults:
-            raise self._faults[0]
-        return self._answers[0]
-
-    def _run(self) -> None:
-        try:
-            self._answers.append(self._ask())
-        except Exception as fault:
-            self._faults.append(fault)
 
 
 def seconds() -> float:

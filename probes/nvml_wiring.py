@@ -14,7 +14,7 @@ from typing import Any
 from ..models.gpu_facts import Gpu, GpuLink, GpuPair
 from ..models.said import NotChecked, Said
 from .hang import no_answer
-from .nvml_asking import Asking, Question, Row, each_gpu, opened, seconds, stall, waited
+from .nvml_asking import Asking, Row, each_gpu, opened, seconds, stall, waited
 from .nvml_library import Refused
 from .nvml_links import link_count, link_states
 from .nvml_words import (
@@ -32,6 +32,7 @@ from .nvml_words import (
     pcie_speed,
 )
 from .parsers import word
+from .question import Question
 
 _CPU_WORDS, _NODE_WORDS = 128, 16  # of 64 bits: as many CPUs (8192) and NUMA nodes (1024) as Linux can have
 _NEAR = 0  # NVML_AFFINITY_SCOPE_NODE

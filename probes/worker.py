@@ -86,7 +86,7 @@ class Workers(Children):
         if group == _DRIVER and (who := self.release()):
             return f"the driver is {who}"
         before = self._stuck.get(key)
-        return stuck(before.pid) if before and before.poll() is None else None
+        return stuck(f"process {before.pid}") if before and before.poll() is None else None
 
     def _worker(self, group: str) -> subprocess.Popen[bytes]:
         worker = self._serving.get(group)

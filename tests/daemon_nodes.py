@@ -33,11 +33,16 @@ class Breaking:
     asking: Event = field(default_factory=Event)  # something was asked that hangs until it is let go
     go: Event | None = None
     asked: Counter[str] = field(default_factory=Counter)  # how often each call was made
+    stuck: str | None = None  # how the path of a file ends that answers only once it may go
     reads: int = 0
     origin: Origin = "live"
 
     def read(self, path: str) -> str | None:
         self.reads += 1
+        if self.stuck and path.endswith(self.stuck):
+            assert self.go
+            self.asking.set()
+            self.go.wait()
         return self.recorded.read(path)
 
     def list(self, path: str) -> list[str]:

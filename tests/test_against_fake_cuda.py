@@ -16,7 +16,8 @@ import pytest
 from fake_gpus import ADDRESSES, fake_gpus
 from nvml_machine import Machine
 
-from linkgauge.agent.pipeline import Source, diagnose
+from linkgauge.agent.pipeline import diagnose
+from linkgauge.agent.source import Source
 from linkgauge.agent.sources import READERS
 from linkgauge.models.report import Report
 from linkgauge.models.said import Flow, NotChecked, Observation, Said

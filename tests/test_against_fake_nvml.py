@@ -11,7 +11,8 @@ import pytest
 from nvml_machine import Machine, bound, machine
 
 from linkgauge.agent import measuring
-from linkgauge.agent.pipeline import diagnose, name_of
+from linkgauge.agent.pipeline import diagnose
+from linkgauge.agent.source import name_of
 from linkgauge.agent.sources import READERS, measure_nothing
 from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink, GpuPair
 from linkgauge.models.report import Report

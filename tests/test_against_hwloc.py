@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 import pytest
 from trees import tree
 
-from linkgauge.agent.pipeline import ask
+from linkgauge.agent.ask import ask
 from linkgauge.agent.sources import READERS
 from linkgauge.models.assemble import assemble
 from linkgauge.models.facts import Numa, Package, Pci

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ttar import unpack
 
-from linkgauge.agent.pipeline import ask
+from linkgauge.agent.ask import ask
 from linkgauge.agent.sources import READERS
 from linkgauge.models.said import NotChecked, Run
 from linkgauge.probes.live import Live

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from nodes import node
 
-from linkgauge.agent.pipeline import ask
+from linkgauge.agent.ask import ask
 from linkgauge.agent.sources import READERS
 from linkgauge.exporters.tree import as_tree
 from linkgauge.models.assemble import assemble

@@ -73,7 +73,7 @@ def test_a_folder_full_of_modules_is_no_place_to_look_for_them(tmp_path: Path, m
 
 WAITING = """
 import sys
-from linkgauge.agent.pipeline import ask_all
+from linkgauge.agent.aside import ask_all
 from linkgauge.probes.child import Children
 
 class Host:

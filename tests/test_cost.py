@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from nodes import node
 
-from linkgauge.agent.pipeline import ask_all
+from linkgauge.agent.aside import ask_all
 from linkgauge.agent.sources import READERS
 from linkgauge.exporters.cost import cost, slower
 from linkgauge.exporters.terminal import painter

@@ -14,6 +14,7 @@ from nodes import node, report_of, with_entry
 from web_clients import get
 
 from linkgauge.agent import kept, state
+from linkgauge.agent.aside import Aside
 from linkgauge.agent.config import Config, Probing
 from linkgauge.agent.pipeline import Memory
 from linkgauge.agent.web import serving
@@ -139,6 +140,28 @@ def test_a_driver_that_hangs_is_asked_again_after_1_5_and_30_minutes(tmp_path: P
     hgx.host.hangs = set()
     hgx.go(1800)
     assert hgx.cycle(3).verdict == "ok"
+
+
+def test_a_file_that_hangs_stops_nothing_else(hgx: Node) -> None:
+    """A driver that waits for its device, in the middle of a cycle; asked again after 1, 5 and 30 minutes."""
+    hgx.daemon.aside = Aside(patience=0.1)
+    hgx.cycle(3)
+    hgx.host.stuck, hgx.host.go = "mlx5_3/ports/1/state", Event()
+    report = hgx.cycle(2)
+    (gap,) = (one for one in report.not_checked if one.what == "rdma")
+    assert (report.verdict, found(report)) == ("unknown", [])
+    assert gap.why.endswith("mlx5_3/ports/1/state: no answer within 0.1 s")
+    page = hgx.pages.read("metrics")
+    assert number(page, "linkgauge_stuck_children") == 1
+    assert number(page, 'linkgauge_not_checked{check="rdma",reason="no-answer"}') == 1
+    assert hgx.host.asked["link_load"] == 5  # those behind it were asked all the same
+    hgx.host.stuck = None
+    hgx.host.go.set()
+    while hgx.daemon.aside.stuck:
+        pass
+    report = hgx.cycle(5)
+    assert report.verdict == "ok"
+    assert number(hgx.pages.read("metrics"), "linkgauge_stuck_children") == 0
 
 
 def test_a_scrape_while_something_hangs(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_gpu_that_does_not_answer_is_where_no_other_is() -> None:
     assert replayed([lost], A, B, C) == [VERSION, lost]
 
 
-@pytest.mark.parametrize("why", [no_answer(10), stuck(4711)])
+@pytest.mark.parametrize("why", [no_answer(10), stuck("process 4711")])
 def test_a_driver_on_which_the_whole_child_hangs(why: str) -> None:
     lost = NotChecked(what="Gpu", subject="node", why=why)
     assert hung(lost)

@@ -9,8 +9,8 @@ import psutil
 import pytest
 from trees import tree
 
+from linkgauge.agent.ask import ask
 from linkgauge.agent.idle import busy_because, given_away, not_measured
-from linkgauge.agent.pipeline import ask
 from linkgauge.models.report import Report, Seen
 from linkgauge.models.said import NotChecked, Run
 from linkgauge.probes import hold

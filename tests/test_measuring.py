@@ -19,11 +19,12 @@ import pytest
 from nodes import node, report_of
 from trees import tree
 
+from linkgauge.agent.ask import ask
 from linkgauge.agent.budget import BUDGETS, Budget
 from linkgauge.agent.lock import is_locked, locked
 from linkgauge.agent.measuring import NOTHING, Course, Wish, slow_flows
 from linkgauge.agent.measuring_options import PROBES
-from linkgauge.agent.pipeline import ask, diagnose
+from linkgauge.agent.pipeline import diagnose
 from linkgauge.agent.sources import plan_of
 from linkgauge.models.facts import Numa
 from linkgauge.models.report import Finding, Level, Report

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from nodes import ALL, FOLDER, NAMES, node, report_of
 
-from linkgauge.agent.pipeline import ask
+from linkgauge.agent.ask import ask
 from linkgauge.agent.sources import READERS
 from linkgauge.exporters.json import as_json
 from linkgauge.exporters.text import as_text

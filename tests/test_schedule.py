@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.agent.pipeline import name_of
 from linkgauge.agent.schedule import Intervals, Turn, due, turned
+from linkgauge.agent.source import name_of
 from linkgauge.agent.sources import READERS, SELDOM, SLOW
 from linkgauge.models.gpu_facts import Driver, Gpu
 from linkgauge.models.said import NotChecked, Said
@@ -54,7 +54,7 @@ def test_what_hung_is_asked_after_1_5_and_30_minutes() -> None:
 def test_how_a_source_says_that_it_hung() -> None:
     said: dict[str, Said] = {
         "call": LOST,
-        "in the kernel": NotChecked(what="Mount.free", subject="node", why=stuck(17)),
+        "in the kernel": NotChecked(what="Mount.free", subject="node", why=stuck("process 17")),
         "through another": NotChecked(what="Event", subject="node", why=f"dev/kmsg: no; journal: {no_answer(10)}"),
         "driver": Driver(key="nvidia", failure=no_answer(40)),
         "gpu": Gpu(key="gpu3", failure=no_answer(8)),

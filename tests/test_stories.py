@@ -8,7 +8,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from linkgauge.agent.pipeline import Memory, Source, ask, cycle, diagnose, thin
+from linkgauge.agent.ask import ask
+from linkgauge.agent.pipeline import Memory, cycle, diagnose, thin
+from linkgauge.agent.source import Source
 from linkgauge.agent.sources import measure_nothing
 from linkgauge.exporters.text import as_text
 from linkgauge.models.assemble import assemble

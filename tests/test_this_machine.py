@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from linkgauge.agent.pipeline import ask
+from linkgauge.agent.ask import ask
 from linkgauge.agent.sources import READERS
 from linkgauge.models.assemble import assemble
 from linkgauge.models.site import Site

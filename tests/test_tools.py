@@ -10,7 +10,9 @@ import nvml_stub
 import pytest
 from nvml_machine import Machine, bound, machine
 
-from linkgauge.agent.pipeline import ask, ask_all, diagnose
+from linkgauge.agent.aside import ask_all
+from linkgauge.agent.ask import ask
+from linkgauge.agent.pipeline import diagnose
 from linkgauge.agent.sources import measure_nothing
 from linkgauge.exporters.conflicts import as_conflicts
 from linkgauge.models.assemble import assemble

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nodes import node
 
-from linkgauge.agent.pipeline import ask_all
+from linkgauge.agent.aside import ask_all
 from linkgauge.agent.sources import READERS
 from linkgauge.models.assemble import assemble
 from linkgauge.models.judge import judge

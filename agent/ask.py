@@ -1,0 +1,38 @@
+"""The first of the four verbs: what sources say of a machine, whatever they meet there."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+
+from ..models.said import NotChecked, Observation, Run, Said
+from ..probes.host import Host
+from .source import Source, name_of
+
+_log = logging.getLogger("linkgauge")
+
+
+def ask(source: Source, host: Host, said: list[Said] | None = None) -> tuple[Said, ...]:
+    """What the source says, as far as it came, and a Run that says how it went. `said` has it as it comes.
+
+    The one place where any exception is caught: a source that breaks is our bug, and takes nothing else with it.
+    """
+    said = [] if said is None else said
+    at, start, ok = host.now(), time.perf_counter(), True
+    try:
+        for one in source(host):  # one at a time: what came before a fault is kept
+            said.append(one)
+    except Exception as bug:
+        _log.exception("source %s broke off", name_of(source))
+        ok = False
+        why = f"a fault in linkgauge itself: {type(bug).__name__}: {bug}"
+        said.append(NotChecked(what=name_of(source), subject="node", why=why, how="report it, with a capture"))
+    moved = sum(one.value for one in said if isinstance(one, Observation) and one.quantity == "bytes_moved")
+    run = Run(name=name_of(source), ok=ok, seconds=time.perf_counter() - start, bytes=int(moved), at=at)
+    return (*said, run)
+
+
+def ask_each(sources: Mapping[str, Source], host: Host) -> dict[str, tuple[Said, ...]]:
+    """What each of them says, one after the other."""
+    return {name: ask(source, host) for name, source in sources.items()}

@@ -1,0 +1,53 @@
+"""A machine that knows which of its files has been keeping somebody waiting."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..models.report import Origin
+from ..models.said import Said
+from .host import Host
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Waiting:
+    """A file that was asked for and has not answered."""
+
+    path: str
+    since: float  # by a clock that does not jump
+
+
+class Watched:
+    """A Host that passes everything on. Calls have their own deadlines, files have none."""
+
+    def __init__(self, host: Host) -> None:
+        self.origin: Origin = host.origin
+        self.waiting: Waiting | None = None
+        self._host = host
+
+    def read(self, path: str) -> str | None:
+        return self._watch(self._host.read, path)
+
+    def list(self, path: str) -> list[str]:
+        return self._watch(self._host.list, path)
+
+    def resolve(self, path: str) -> str | None:
+        return self._watch(self._host.resolve, path)
+
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+        yield from self._host.call(what, *args, deadline=deadline)
+
+    def now(self) -> float:
+        return self._host.now()
+
+    def _watch(self, ask: Callable[[str], T], path: str) -> T:
+        self.waiting = Waiting(path, time.monotonic())
+        try:
+            return ask(path)
+        finally:
+            self.waiting = None

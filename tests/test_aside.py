@@ -1,0 +1,127 @@
+"""Sources that are asked in a thread of their own, over machines of which files never answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from trees import tree
+
+from linkgauge.agent.aside import Aside, ask_all
+from linkgauge.models.facts import Node
+from linkgauge.models.report import Origin
+from linkgauge.models.said import NotChecked, Run, Said
+from linkgauge.probes.hang import hung
+from linkgauge.probes.host import Host
+from linkgauge.probes.recorded import Recorded
+
+SLOW = "sys/class/net/eth0/speed"
+PATIENCE = 0.1  # seconds
+FILES = {SLOW: "100000", "proc/version": "Linux", "etc/hostname": "n1"}
+
+
+@dataclass
+class Hanging:
+    """A machine of which one file answers only once it may."""
+
+    may: threading.Event = field(default_factory=threading.Event)
+    recorded: Recorded = field(default_factory=lambda: tree(FILES))
+    origin: Origin = "live"
+    asked: list[str] = field(default_factory=list)
+
+    def read(self, path: str) -> str | None:
+        self.asked.append(path)
+        if path == SLOW:
+            self.may.wait()
+        return self.recorded.read(path)
+
+    def list(self, path: str) -> list[str]:
+        return self.recorded.list(path)
+
+    def resolve(self, path: str) -> str | None:
+        return self.recorded.resolve(path)
+
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+        return self.recorded.call(what, *args, deadline=deadline)
+
+    def now(self) -> float:
+        return self.recorded.now()
+
+
+@pytest.fixture
+def host() -> Iterator[Hanging]:
+    one = Hanging()
+    yield one
+    one.may.set()
+
+
+def read_first(host: Host) -> Iterator[Said]:
+    yield Node(key="node", kernel=host.read("proc/version"))
+
+
+def read_ports(host: Host) -> Iterator[Said]:
+    yield Node(key="node", hostname=host.read("etc/hostname"))
+    yield Node(key="node", kernel=host.read(SLOW))
+
+
+def read_broken(host: Host) -> Iterator[Said]:
+    yield Node(key="node", hostname=host.read("etc/hostname"))
+    raise RuntimeError("a bug")
+
+
+SOURCES = {"first": read_first, "ports": read_ports, "broken": read_broken}
+
+
+def facts(said: tuple[Said, ...]) -> list[tuple[str | None, str | None]]:
+    return [(one.hostname, one.kernel) for one in said if isinstance(one, Node)]
+
+
+def gaps(said: tuple[Said, ...]) -> list[NotChecked]:
+    return [one for one in said if isinstance(one, NotChecked)]
+
+
+def test_a_file_that_never_answers_keeps_nobody_waiting(host: Hanging) -> None:
+    """What was said before it is kept, and who comes after it is asked."""
+    heard = Aside(PATIENCE).ask(SOURCES, host)
+    assert list(heard) == ["first", "ports", "broken"]
+    assert facts(heard["first"]) == [(None, "Linux")]
+    assert facts(heard["ports"]) == facts(heard["broken"]) == [("n1", None)]
+    (gap,) = gaps(heard["ports"])
+    assert (gap.what, gap.subject, gap.why) == ("ports", "node", f"{SLOW}: no answer within 0.1 s")
+    assert hung(gap)
+    assert gap.how
+    assert [one.ok for said in heard.values() for one in said if isinstance(one, Run)] == [True, False, False]
+
+
+def test_it_is_asked_again_once_it_has_answered(host: Hanging) -> None:
+    aside = Aside(PATIENCE)
+    aside.ask(SOURCES, host)
+    assert aside.stuck == 1
+    again = aside.ask(SOURCES, host)
+    assert host.asked.count(SLOW) == 1  # it is never in flight twice
+    assert [(one.why, hung(one)) for one in gaps(again["ports"])] == [
+        ("ports, asked before, still hangs in the kernel", True)
+    ]
+    assert facts(again["first"]) == [(None, "Linux")]
+    host.may.set()
+    while aside.stuck:
+        pass
+    assert facts(aside.ask(SOURCES, host)["ports"]) == [("n1", None), (None, "100000")]
+
+
+def test_a_thread_that_wakes_up_late_asks_nobody_else(host: Hanging) -> None:
+    """Who comes after was asked by another one in the meantime."""
+    aside = Aside(PATIENCE)
+    aside.ask({"ports": read_ports, "first": read_first}, host)
+    host.may.set()
+    while aside.stuck:
+        pass
+    assert host.asked.count("proc/version") == 1
+
+
+def test_all_at_once(host: Hanging) -> None:
+    said = tuple(ask_all([read_ports, read_first], host, PATIENCE))
+    assert facts(said) == [("n1", None), (None, "Linux")]
+    assert [one.why for one in gaps(said)] == [f"{SLOW}: no answer within 0.1 s"]
