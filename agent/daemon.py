@@ -32,6 +32,7 @@ from .window import followed
 _SIGNS = ("sys/bus/pci/devices", "sys/class/infiniband", "sys/class/net", "sys/class/nvme")  # where devices come and go
 _SAVED = 300.0  # seconds from one time that all is kept to the next, while nothing changes
 _STALE = 2  # schedules after which what was observed is told no more
+_ANSWER = 5.0  # seconds for what the driver's child has at hand
 _CLOCKS = 3600.0  # seconds by which a clock may be put back
 _log = logging.getLogger("linkgauge")
 
@@ -163,9 +164,12 @@ class Daemon:
         return paced
 
     def read_traffic(self, host: Host) -> Iterable[Observation]:
-        """A source: what jobs sent through ports since it was asked last."""
-        del host
-        return self.traffic()
+        """A source: what jobs sent through ports and NVLinks since it was asked last."""
+        yield from self.traffic()
+        if self.busy:
+            for one in host.call("nvml_traffic", f"{_STALE * self.every:g}", deadline=_ANSWER):
+                if isinstance(one, Observation):  # why there is none, the readers of GPUs say
+                    yield one
 
     def _course(self, now: float) -> Course | None:
         """The measuring that is due; none where the configuration wants none. The first comes within one schedule."""

@@ -2,7 +2,7 @@
 
 Nothing is moved for it: a daemon looks at the counters of links once a second while a job runs. The quantities are
 "port_traffic", "pcie_traffic" and "nvlink_traffic": the most bytes that passed in one direction in one of those
-seconds, about a port, the function below a link, or a link by its id.
+seconds, about a port, the function below a link, a link by its id, or a GPU: all its NVLinks to switches together.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from .attainable import attainable
 from .case import Case
 from .report import Expectation, Finding, Level
 from .said import Observation
-from .topology import FABRIC, Link
+from .topology import FABRIC, Device, Link
 from .units import as_gigabytes
 
 SUFFIX = "_traffic"
 _OPS = {"port": "write", "pcie": "copy", "nvlink": "copy", "xgmi": "copy"}
+_BUNDLE = "/nvlinks"  # behind a GPU: the name of all its links
 _FULL = 0.9  # of what is attainable: no link that is slower than it should be carries that
 # A job sends as much over each rail, and collectives as much over each NVLink. That another one carries less by chance
 # is possible (it may be used for storage as well), so what is told is likely at most, and only where the others agree.
@@ -62,12 +63,24 @@ def _carried(case: Case, one: Observation) -> Carried | None:
     device = case.topology.find(one.about)
     names = {one.about, device.id if device else one.about}
     link = next((link for link in case.topology.links if link.kind == kind and names & {link.id, link.b}), None)
+    if link is None and kind == "nvlink" and device and device.kind == "gpu":
+        link = _bundle(case, device)
     reach = attainable(link.grade, _OPS[kind]) if link and kind in _OPS else None
     rate = (link.rated or link.trained) if link else None  # InfiniBand ports tell what they run at alone
     if link is None or reach is None or not rate:
         return None
     low, typical, high = (share * rate for share in (reach.low, reach.typical, reach.high))
     return Carried(one, link, low, typical, high, reach.source)
+
+
+def _bundle(case: Case, gpu: Device) -> Link | None:
+    """All NVLinks of a GPU that lead to switches, which are used evenly, as if they were one."""
+    own = [link for link in case.topology.links if link.kind == "nvlink" and link.a == gpu.id]
+    ends = {case.topology.find(link.b) for link in own}
+    rates = [link.rated for link in own if link.rated]
+    if not own or len(rates) < len(own) or not all(end and end.kind in ("nvswitch", "fabric") for end in ends):
+        return None
+    return Link(gpu.id + _BUNDLE, gpu.id, FABRIC, "nvlink", sum(rates), grade=own[0].grade)
 
 
 def proven(case: Case) -> Iterator[Level]:
@@ -91,7 +104,8 @@ def uneven(case: Case) -> Iterator[Finding]:
     """A link that carried less than all of its kin, which agree."""
     kin: dict[tuple[str, str, float | None], list[Carried]] = defaultdict(list)
     for one in carried(case):
-        kin[one.link.kind, one.link.grade, one.link.rated or one.link.trained].append(one)
+        if not one.link.id.endswith(_BUNDLE):  # GPUs send less than others for reasons of their own: stages, parts
+            kin[one.link.kind, one.link.grade, one.link.rated or one.link.trained].append(one)
     for alike in kin.values():
         for one in alike:
             others = [other.said.value for other in alike if other is not one]

@@ -35,6 +35,7 @@ CALLS: Mapping[str, str] = {
     "link_load": "sample",
     "nvml": "state",
     "nvml_serials": "serials",
+    "nvml_traffic": "peaks",
     "nvml_use": "use",
     "nvml_wiring": "wiring",
     "pci_config": "capabilities",

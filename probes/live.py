@@ -17,7 +17,9 @@ from .host import BIGGEST_FILE, Unreadable, follow
 _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
 _BOOT = "proc/sys/kernel/random/boot_id"  # random(4): another one for each start of a kernel, in no namespace
 # What the kernel and NVIDIA's driver answer to whoever may ask them, in whatever namespaces: PCI has none.
-_OF_THE_KERNEL = frozenset({"link_load", "nvml", "nvml_serials", "nvml_use", "nvml_wiring", "pci_config"})
+_OF_THE_KERNEL = frozenset(
+    {"link_load", "nvml", "nvml_serials", "nvml_traffic", "nvml_use", "nvml_wiring", "pci_config"}
+)
 _LINKS_LAST = 5.0  # seconds: a service looks again and again, and a device that comes back may hang elsewhere
 
 

@@ -18,6 +18,7 @@ from .nvml_asking import Asking, Row, answered, each_gpu, opened, seconds
 from .nvml_fabric import fabric
 from .nvml_library import ABSENT, INVALID_ARGUMENT, NOT_FOUND, Field, Refused
 from .nvml_links import OF_ALL_LINKS, links
+from .nvml_traffic import ALL_LINKS, NVLINK_DATA
 from .nvml_words import (
     COMPUTE_MODES,
     GRAPHICS,
@@ -88,9 +89,6 @@ _VALUES = (
     _value("power_limit", 190, _watts, ("DeviceGetEnforcedPowerLimit",)),
     _value("recovery", 230, lambda action: meaning(RECOVERY, action)),
 )
-# KiB of data that all NVLinks of a GPU have carried.
-_NVLINK_DATA: Mapping[str, int] = {"nvlink_tx_bytes": 138, "nvlink_rx_bytes": 139}
-_ALL_LINKS = 0xFFFFFFFF  # as the scope of a field (nvml.h)
 _MOST_INSTANCES = 16  # 7 on all GPUs so far
 _COUNTED = ("ecc_corrected", "ecc_uncorrected")  # observations too
 _PCIE_REPLAY = 94
@@ -183,7 +181,7 @@ def _remapped(asking: Asking) -> None:
 def _values(asking: Asking) -> Mapping[Field, float | Refused]:
     """All that has numbers, in one call: fields of Gpu, its counters, and what is asked of its links next."""
     numbers = (*(value.number for value in _VALUES), _PCIE_REPLAY, *_THROTTLED.values(), *OF_ALL_LINKS)
-    data = [(number, _ALL_LINKS) for number in _NVLINK_DATA.values()]
+    data = [(number, ALL_LINKS) for number in NVLINK_DATA.values()]
     said = asking.numbers([*((number, 0) for number in numbers), *data])
     for value in _VALUES:
         _take(asking, value, said[value.number, 0])
@@ -195,8 +193,8 @@ def _values(asking: Asking) -> Mapping[Field, float | Refused]:
         if "remap_pending" not in asking.fields:  # GPUs before Ampere retire pages instead
             asking.take(Row("remap_pending", ("DeviceGetRetiredPagesPendingStatus",), read=bool))
     asking.count(asking.key, "pcie_replay", _PCIE_REPLAY, said[_PCIE_REPLAY, 0])
-    for name, number in _NVLINK_DATA.items():
-        asking.count(asking.key, name, number, said[number, _ALL_LINKS], "bytes", 1 / 1024)
+    for name, number in NVLINK_DATA.items():
+        asking.count(asking.key, name, number, said[number, ALL_LINKS], "bytes", 1 / 1024)
     for name, number in _THROTTLED.items():
         asking.count(asking.key, name, number, said[number, 0], "seconds", 1e9)
     return said

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ..models.said import Evidence, Observation
 from .host import Host, Unreadable
+from .peaks import Peaks, words
 from .rdma import DEVICES
 
 # Units of four bytes (InfiniBand Architecture Specification 1, 16.1.3.5); the efa driver has bytes.
 COUNTERS: Mapping[str, int] = {
     "counters/port_xmit_data": 4, "counters/port_rcv_data": 4, "hw_counters/tx_bytes": 1, "hw_counters/rx_bytes": 1
 }  # fmt: skip
-_LONGEST = 3.0  # seconds between two looks: over more, a second that was full is not seen
-_LEAST = 50e6  # bytes per second: more than management traffic, less than any job's
 
 
 class PortTraffic:
@@ -26,30 +25,20 @@ class PortTraffic:
     def __init__(self, host: Host, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._host, self._monotonic = host, monotonic
         self._files: list[tuple[str, str, int]] = []
-        self._before: tuple[float, Mapping[str, int]] = (0.0, {})
-        self._peaks: dict[str, tuple[float, str]] = {}
+        self._peaks = Peaks()
 
     def look(self) -> None:
         """Once a second while a job runs."""
         self._files = self._files or list(self._found())
-        now, counts = self._monotonic(), dict(self._counts())
-        then, before = self._before
-        self._before = now, counts
-        span = now - then
-        if not 0 < span <= _LONGEST:
-            return
-        for port, path, _ in self._files:
-            rate = (counts[path] - before[path]) / span if path in counts and path in before else 0.0
-            if rate > max(self._peaks.get(port, (0.0, ""))[0], _LEAST):
-                self._peaks[port] = rate, path
+        self._peaks.look(self._monotonic(), dict(self._counts()))
 
     def peaks(self) -> Iterator[Observation]:
         """The highest rate of each port since this was asked last."""
-        peaks, self._peaks, self._files = self._peaks, {}, []  # ports come and go
-        for port, (rate, path) in peaks.items():
+        self._files = []  # ports come and go
+        for port, (rate, path) in self._peaks.taken().items():
             yield Observation(
                 about=port, quantity="port_traffic", unit="bytes_per_second", value=rate, at=self._host.now(),
-                busy=True, evidence=Evidence(path, f"{rate / 1e9:.2f} GB/s in one second of a job's traffic"),
+                busy=True, evidence=Evidence(path, words(rate)),
             )  # fmt: skip
 
     def _found(self) -> Iterator[tuple[str, str, int]]:
@@ -58,12 +47,12 @@ class PortTraffic:
                 folder = f"{DEVICES}/{device}/ports/{port}"
                 yield from ((f"{device}/{port}", f"{folder}/{name}", unit) for name, unit in COUNTERS.items())
 
-    def _counts(self) -> Iterator[tuple[str, int]]:
-        for _, path, unit in self._files:
+    def _counts(self) -> Iterator[tuple[tuple[str, str], int]]:
+        for port, path, unit in self._files:
             try:
                 text = self._host.read(path)
                 if text:
-                    yield path, int(text) * unit
+                    yield (port, path), int(text) * unit
             except (Unreadable, ValueError):
                 continue
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from linkgauge.models.said import NotChecked, Observation, Said
 from linkgauge.models.site import Site
 from linkgauge.models.topology import Device, Link, Topology
 from linkgauge.probes.gpus import read_gpu_wiring, read_gpus
+from linkgauge.probes.worker import Workers
 
 FAKE = Path(__file__).parents[2] / "shared/tools/testbed/fake"
 BUSES = ("13", "14", "1a", "1b", "63", "64", "6a", "6b")
@@ -150,3 +152,24 @@ def test_a_job_that_comes_between_two_probes_without_a_scheduler(
     assert names == ["host_memory"]
     assert [one.why for one in said if isinstance(one, NotChecked)] == ["not measured: processes use gpu2"]
     assert course.stopped == "processes use gpu2"
+
+
+def test_what_jobs_send_is_seen_in_the_second_in_which_they_do(node: tuple[Machine, Path]) -> None:
+    """By a thread of the child that the service keeps; it ends by itself."""
+    _, file = node
+    with file.open("a") as steering:
+        steering.write(f"gpu.3.nvlink_tx_kib_rate={20 << 20}\ngpu.*.nvlink_rx_kib_rate=0\n")
+    workers = Workers()
+    try:
+        assert list(workers.ask("nvml_traffic", ("30",), 30)) == []
+        seen: list[Said] = []
+        until = time.monotonic() + 30
+        while not seen and time.monotonic() < until:
+            time.sleep(0.2)
+            seen = list(workers.ask("nvml_traffic", ("30",), 30))
+    finally:
+        workers.close()
+    (one,) = seen
+    assert isinstance(one, Observation)
+    assert (one.about, one.quantity) == ("gpu3", "nvlink_traffic")
+    assert one.value == pytest.approx(18 * 20 * 1024**3, rel=0.1)

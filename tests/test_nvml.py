@@ -14,10 +14,11 @@ import pynvml
 import pytest
 
 from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink, GpuPair
-from linkgauge.models.said import NotChecked, Observation, Said
+from linkgauge.models.said import Evidence, NotChecked, Observation, Said
 from linkgauge.probes import nvml_asking
 from linkgauge.probes.child import Children
 from linkgauge.probes.nvml import state
+from linkgauge.probes.nvml_traffic import looking, peaks
 from linkgauge.probes.nvml_wiring import wiring
 
 STUB = Path(nvml_stub.__file__)
@@ -494,3 +495,37 @@ def test_pairs_of_a_gpu_that_hangs_or_is_lost(driver: Callable[[str], Path], mon
         NotChecked(what="GpuPair", subject="gpu0-gpu1", why=late),
         NotChecked(what="GpuPair", subject="gpu0-gpu3", why=late),
     ]
+
+
+TRAFFIC = """
+gpus = 3
+[gpu.0.fields]
+"138.4294967295" = {sent}
+"139.4294967295" = {got}
+[gpu.2.returns]
+nvmlDeviceGetFieldValues = 15
+"""
+GIB = 1 << 20  # in KiB, which the driver counts
+
+
+def test_the_second_in_which_a_gpu_sent_most(driver: Callable[[str], Path]) -> None:
+    """Of a GPU that counts; one without NVLinks and one that is lost are left out."""
+    file = driver(TRAFFIC.format(sent=0, got=0))
+    look = looking()
+    assert look is not None
+    for now, sent, got in ((0, 0, 0), (1, 100, 90), (2, 150, 390), (3, 151, 395)):
+        file.write_text(TRAFFIC.format(sent=sent * GIB, got=got * GIB))
+        look.look(now)
+    (seen,) = look.taken()
+    text = "322.12 GB/s in one second of a job's traffic"
+    assert replace(seen, at=0) == Observation(
+        about="gpu0", quantity="nvlink_traffic", unit="bytes_per_second", value=300 * 1024**3, at=0, busy=True,
+        evidence=Evidence("NVML field 139", text),
+    )  # fmt: skip
+    assert list(look.taken()) == []
+
+
+@pytest.mark.parametrize("text", ["gpus = 0", "[returns]\nnvmlInitWithFlags = 9"])
+def test_no_gpus_no_traffic(driver: Callable[[str], Path], text: str) -> None:
+    driver(text)
+    assert list(peaks("0")) == list(peaks("0")) == []

@@ -100,6 +100,16 @@ def test_a_link_to_a_switch_is_one_to_the_fabric(said: list[Said]) -> None:
     assert level.ends == ("0000:1b:00.0", "nvfabric")
 
 
+def test_all_nvlinks_of_a_gpu_at_once(said: list[Said]) -> None:
+    """Nearly full together, so each is; one GPU that sends less than others may have less to send."""
+    report = judged(said, {"gpu0": 400e9, **{f"gpu{number}": 250e9 for number in range(1, 7)}, "gpu7": 90e9}, "nvlink")
+    (level,) = report.levels
+    assert (level.op, level.ends, level.link_class, level.rated, level.observed) == (
+        "traffic", ("0000:1b:00.0", "nvfabric"), "nvlink4", 18 * 25e9, 400e9,
+    )  # fmt: skip
+    assert slow(report) == []
+
+
 @given(st.dictionaries(st.sampled_from([*RAILS, *NVLINKS, "eth0", "gpu0"]), st.floats(0, 1e12)), st.text())
 def test_any_peaks_are_judged(said: list[Said], peaks: Mapping[str, float], kind: str) -> None:
     for quantity in ("port", "nvlink", kind):
