@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
+from queue import SimpleQueue
+from threading import Event, Thread
 
 from ..models.said import NotChecked, Run, Said
 from ..probes.hang import no_answer, stuck
 from ..probes.host import Host
-from ..probes.question import Question
 from ..probes.watched import Waiting, Watched
 from .ask import ask
 from .source import Source, name_of
@@ -20,35 +22,59 @@ _GLANCE = 1.0  # seconds between two looks; a machine that stood still meanwhile
 _HOW = "the kernel's log may say which driver hangs; restart the machine if it stays so"
 
 
-class _Turn:
-    """One thread, which asks source after source until all are asked, or it hangs and is given up."""
+class _Asker:
+    """A thread, which asks source after source, until it hangs and is given up.
 
-    def __init__(self, todo: dict[str, Source], host: Host) -> None:
+    It stays: children end with the thread that has started them (prctl(2), PR_SET_PDEATHSIG).
+    """
+
+    def __init__(self) -> None:
         self.heard: dict[str, tuple[Said, ...]] = {}
         self.name = ""  # of the source that is being asked
         self.said: list[Said] = []  # by that one, so far
-        self.host = Watched(host)
-        self.given_up = False
-        self.question = Question(lambda: self._run(todo))
+        self.ended = False
+        self.idle = Event()
+        self._watched: Watched | None = None
+        self._work: SimpleQueue[Mapping[str, Source]] = SimpleQueue()
+        Thread(target=self._run, daemon=True).start()
 
-    def _run(self, todo: dict[str, Source]) -> None:
-        for name, source in todo.items():
-            if self.given_up:
-                return
-            self.name, self.said = name, []
-            self.heard[name] = ask(source, self.host, self.said)
+    def begin(self, sources: Mapping[str, Source], host: Host) -> None:
+        """Ask them all."""
+        self.heard, self._watched = {}, Watched(host)
+        self.idle.clear()
+        self._work.put(sources)
+
+    def end(self) -> None:
+        """Ask nobody any more."""
+        self.ended = True
+        self._work.put({})
 
     def hanging(self, patience: float) -> tuple[str, str] | None:
         """The source, and the path of the file that does not answer; None once all are asked."""
         before: Waiting | None = None
         name = ""
-        while not self.question.wait(time.monotonic() + min(_GLANCE, patience)):
-            now = self.host.waiting
+        while not self.idle.wait(min(_GLANCE, patience)):
+            now = self._watched.waiting if self._watched else None
             if now and now is before and time.monotonic() - now.since > patience:
                 return name, now.path
             before, name = now, self.name
-        self.question.answer()
         return None
+
+    def _run(self) -> None:
+        while not self.ended:
+            sources = self._work.get()
+            try:
+                self._ask(sources)
+            finally:
+                self.idle.set()
+
+    def _ask(self, sources: Mapping[str, Source]) -> None:
+        assert self._watched or not sources
+        for name, source in sources.items():
+            if self.ended or not self._watched:
+                return
+            self.name, self.said = name, []
+            self.heard[name] = ask(source, self._watched, self.said)
 
 
 @dataclass
@@ -56,26 +82,34 @@ class Aside:
     """Asks, and remembers what hangs: that is never asked again while it does."""
 
     patience: float = _PATIENCE
-    _hanging: dict[str, _Turn] = field(default_factory=dict)
+    _asker: _Asker | None = None
+    _hanging: dict[str, _Asker] = field(default_factory=dict)
 
     @property
     def stuck(self) -> int:
         """How many threads are there yet that nobody waits for any more."""
-        return sum(not turn.question.wait(0) for turn in self._hanging.values())
+        return sum(not asker.idle.is_set() for asker in self._hanging.values())
 
     def ask(self, sources: Mapping[str, Source], host: Host) -> dict[str, tuple[Said, ...]]:
         """What each of them says, as far as it comes, in their order."""
-        self._hanging = {name: turn for name, turn in self._hanging.items() if not turn.question.wait(0)}
+        self._hanging = {name: asker for name, asker in self._hanging.items() if not asker.idle.is_set()}
         heard = {name: self._missed(name, host, stuck(name)) for name in sources if name in self._hanging}
         while todo := {name: source for name, source in sources.items() if name not in heard}:
-            turn = _Turn(todo, host)
-            if found := turn.hanging(self.patience):
-                turn.given_up = True
+            asker = self._asker = self._asker or _Asker()
+            asker.begin(todo, host)
+            if found := asker.hanging(self.patience):
+                self.close()
                 name, path = found
-                self._hanging[name] = turn
-                heard[name] = (*turn.said, *self._missed(name, host, f"{path}: {no_answer(self.patience)}"))
-            heard.update(turn.heard)
+                self._hanging[name] = asker
+                heard[name] = (*asker.said, *self._missed(name, host, f"{path}: {no_answer(self.patience)}"))
+            heard.update(asker.heard)
         return {name: heard[name] for name in sources}
+
+    def close(self) -> None:
+        """End the thread, once it is done."""
+        if self._asker:
+            self._asker.end()
+        self._asker = None
 
     def _missed(self, name: str, host: Host, why: str) -> tuple[Said, ...]:
         gap = NotChecked(what=name, subject="node", why=why, how=_HOW)
@@ -92,7 +126,8 @@ def ask_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) 
         return [one for source in sources for one in ask(source, host)]
 
     def alone(source: Source) -> tuple[Said, ...]:
-        return Aside(patience).ask({name_of(source): source}, host)[name_of(source)]
+        with closing(Aside(patience)) as aside:
+            return aside.ask({name_of(source): source}, host)[name_of(source)]
 
     with ThreadPoolExecutor(len(sources)) as pool:
         return [one for said in pool.map(alone, sources) for one in said]

@@ -95,6 +95,7 @@ def _serve(told: Told, signals: _Signals) -> None:
                     _reload(daemon, told, server)
         finally:
             notify("STOPPING=1")
+            daemon.aside.close()
             workers.close()
             if daemon.report is not None:
                 daemon.save()

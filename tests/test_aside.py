@@ -6,16 +6,18 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import psutil
 import pytest
 from trees import tree
 
 from linkgauge.agent.aside import Aside, ask_all
-from linkgauge.models.facts import Node
+from linkgauge.models.facts import Mount, Node
 from linkgauge.models.report import Origin
 from linkgauge.models.said import NotChecked, Run, Said
 from linkgauge.probes.hang import hung
 from linkgauge.probes.host import Host
 from linkgauge.probes.recorded import Recorded
+from linkgauge.probes.worker import Workers
 
 SLOW = "sys/class/net/eth0/speed"
 PATIENCE = 0.1  # seconds
@@ -119,6 +121,35 @@ def test_a_thread_that_wakes_up_late_asks_nobody_else(host: Hanging) -> None:
     while aside.stuck:
         pass
     assert host.asked.count("proc/version") == 1
+
+
+@dataclass
+class Calling(Hanging):
+    """Calls are answered by children that stay."""
+
+    workers: Workers = field(default_factory=Workers)
+
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+        return self.workers.ask(what, args, deadline)
+
+
+def read_space(host: Host) -> Iterator[Said]:
+    yield from host.call("statvfs", "/", deadline=60)
+
+
+def test_children_outlive_the_asking() -> None:
+    """They are told to end with the thread that started them: it must stay."""
+    host, aside = Calling(), Aside()
+    try:
+        seen = []
+        for _ in range(2):
+            (space,) = (one for one in aside.ask({"space": read_space}, host)["space"] if isinstance(one, Mount))
+            assert space.free
+            seen.append([child.pid for child in psutil.Process().children() if child.is_running()])
+        assert seen[0] == seen[1] != []
+    finally:
+        host.workers.close()
+        aside.close()
 
 
 def test_all_at_once(host: Hanging) -> None:
