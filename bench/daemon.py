@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from pathlib import Path
 from statistics import mean, quantiles
 
 import psutil
-from served import Served, tree
+from served import FUNCTIONS, TESTS, Served, tree
 
 from linkgauge.agent.web import serving
 
@@ -124,6 +125,19 @@ def scraped(name: str, pid: int, port: int) -> None:
     print("".join(f", child {one.memory_info().rss / 1e6:.1f} MB" for one in process.children()))
 
 
+def cost(process: subprocess.Popen[str], number: int) -> None:
+    """Measure cycles, and print."""
+    first = cycles(process, 1)
+    cycles(process, WARM)
+    told = cycles(process, number)
+    print(f"first cycle: {first['cycle'] * 1e3:.0f} ms, longest burst {first['burst'] * 1e3:.0f} ms")
+    print(f"a cycle: {told['cycle'] * 1e3:.1f} ms, its children {told['children'] * 1e3:.1f} ms, longest burst "
+          f"{told['burst'] * 1e3:.1f} ms, {told['reads'] / number:.0f} reads, "
+          f"{told['NVML calls'] / number:.0f} NVML calls")  # fmt: skip
+    both = told["cycle"] + told["children"]
+    print(f"of a core, every 15 s: {both / 15:.2%} ({told['cycle'] / 15:.2%} without the children)")
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -134,18 +148,17 @@ def main() -> None:
         serve(*given.serve)
         return
     with tempfile.TemporaryDirectory() as folder:
-        root = tree(Path(folder) / "root")
-        with linkgauge(root, Path(folder) / "state") as (process, port):
-            first = cycles(process, 1)
-            cycles(process, WARM)
-            told = cycles(process, given.cycles)
-            print(f"first cycle: {first['cycle'] * 1e3:.0f} ms, longest burst {first['burst'] * 1e3:.0f} ms")
-            print(f"a cycle: {told['cycle'] * 1e3:.1f} ms, its children {told['children'] * 1e3:.1f} ms, longest burst "
-                  f"{told['burst'] * 1e3:.1f} ms, {told['reads'] / given.cycles:.0f} reads, "
-                  f"{told['NVML calls'] / given.cycles:.0f} NVML calls")  # fmt: skip
-            both = told["cycle"] + told["children"]
-            print(f"of a core, every 15 s: {both / 15:.2%} ({told['cycle'] / 15:.2%} without the driver's child)")
-            scraped("linkgauge", process.pid, port)
+        for functions in reversed(FUNCTIONS):
+            print(f"{functions} PCI functions")
+            root = tree(Path(folder) / f"{functions}", functions)
+            with linkgauge(root, Path(folder) / "state") as (process, port):
+                cost(process, given.cycles)
+                if functions == FUNCTIONS[0]:
+                    scraped("linkgauge", process.pid, port)
+        command = [sys.executable, str(Path(__file__).with_name("driver.py")), "--share", str(root / "driver.toml")]
+        environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+        stub = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+        print(f"of the children's time the driver's stub takes {float(stub):.0%}")
         with node_exporter(root) as exporter:
             scraped("node_exporter", exporter.pid, PORT)
 

@@ -28,28 +28,36 @@ from linkgauge.probes.synthetic import build
 from linkgauge.probes.worker import Workers
 
 TESTS = Path(__file__).parents[1] / "tests"
-# A Dell box of eight H100 has 517 functions: most are a processor's own, without a link (`lspci` of leptonai/gpud).
-LARGE = """
+FUNCTIONS = (102, 472)  # of PCI: 69 have something to do with GPUs, NICs and disks, the others are of the processors
+# A Dell box of eight H100 has 517: most are a processor's own, without a link (`lspci` of leptonai/gpud).
+_UNCORE = """
 [model.uncore]
 kind = "display"
 id = "8086:3256"
 pci_class = 0x088000
 
 [[root]]
-bus = [{}]
-integrated = [{}]
-""".format(", ".join(map(str, (*range(0x80, 0x8D),))), ", ".join(['"uncore"'] * 31))
+bus = {buses}
+integrated = {integrated}
+"""
+_BUSES = {102: (3, 11), 472: (13, 31)}  # and how many functions each has of its own
 _REST = 0.02  # seconds, as in agent/serving.py
 
 
-def machine() -> Recorded:
-    """Eight H100 and 472 PCI functions."""
-    return build((TESTS / "nodes/hgx-h100.toml").read_text() + LARGE)
+def uncore(functions: int) -> str:
+    """What makes so many, of FUNCTIONS, of the node hgx-h100."""
+    buses, each = _BUSES[functions]
+    return _UNCORE.format(buses=[*range(0x80, 0x80 + buses)], integrated=["uncore"] * each)
 
 
-def tree(root: Path) -> Path:
+def machine(functions: int = FUNCTIONS[0]) -> Recorded:
+    """Eight H100 and so many PCI functions."""
+    return build((TESTS / "nodes/hgx-h100.toml").read_text() + uncore(functions))
+
+
+def tree(root: Path, functions: int = FUNCTIONS[0]) -> Path:
     """The machine as files below the folder."""
-    write(dump(machine()), root)
+    write(dump(machine(functions)), root)
     return root
 
 

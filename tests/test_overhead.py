@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from nodes import node
-from served import LARGE
+from served import uncore
 
 from linkgauge.agent.sources import READERS, SELDOM
 from linkgauge.models.report import Origin
@@ -44,7 +44,11 @@ class Counting:
         return self.host.now()
 
 
-MACHINES = {"8 H100": ("hgx-h100", ""), "8 H100, 472 functions": ("hgx-h100", LARGE), "p5.48xlarge": ("vm-p5", "")}
+MACHINES = {
+    "8 H100": ("hgx-h100", ""),
+    "8 H100, 472 functions": ("hgx-h100", uncore(472)),
+    "p5.48xlarge": ("vm-p5", ""),
+}
 MOST = 1500  # reads of a cycle; calls of NVIDIA's driver are counted in test_nvml.py
 
 
