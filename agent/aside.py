@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from threading import Event, Thread
 
 from ..models.said import NotChecked, Run, Said
-from ..probes.hang import no_answer, stuck
+from ..probes.hang import HOW, no_answer, stuck
 from ..probes.host import Host
 from ..probes.watched import Waiting, Watched
 from .ask import ask
@@ -19,7 +19,6 @@ from .source import Source, name_of
 
 _PATIENCE = 10.0  # seconds for one file; a driver that waits for its device may take some
 _GLANCE = 1.0  # seconds between two looks; a machine that stood still meanwhile gets another one
-_HOW = "the kernel's log may say which driver hangs; restart the machine if it stays so"
 
 
 class _Asker:
@@ -32,15 +31,16 @@ class _Asker:
         self.heard: dict[str, tuple[Said, ...]] = {}
         self.name = ""  # of the source that is being asked
         self.said: list[Said] = []  # by that one, so far
+        self.path = ""  # that hangs
         self.ended = False
         self.idle = Event()
         self._watched: Watched | None = None
         self._work: SimpleQueue[Mapping[str, Source]] = SimpleQueue()
         Thread(target=self._run, daemon=True).start()
 
-    def begin(self, sources: Mapping[str, Source], host: Host) -> None:
-        """Ask them all."""
-        self.heard, self._watched = {}, Watched(host)
+    def begin(self, sources: Mapping[str, Source], host: Host, hanging: Collection[str]) -> None:
+        """Ask them all, and none of the files that hang."""
+        self.heard, self._watched = {}, Watched(host, hanging)
         self.idle.clear()
         self._work.put(sources)
 
@@ -96,12 +96,12 @@ class Aside:
         heard = {name: self._missed(name, host, stuck(name)) for name in sources if name in self._hanging}
         while todo := {name: source for name, source in sources.items() if name not in heard}:
             asker = self._asker = self._asker or _Asker()
-            asker.begin(todo, host)
+            asker.begin(todo, host, [one.path for one in self._hanging.values()])
             if found := asker.hanging(self.patience):
                 self.close()
-                name, path = found
+                name, asker.path = found
                 self._hanging[name] = asker
-                heard[name] = (*asker.said, *self._missed(name, host, f"{path}: {no_answer(self.patience)}"))
+                heard[name] = (*asker.said, *self._missed(name, host, f"{asker.path}: {no_answer(self.patience)}"))
             heard.update(asker.heard)
         return {name: heard[name] for name in sources}
 
@@ -112,7 +112,7 @@ class Aside:
         self._asker = None
 
     def _missed(self, name: str, host: Host, why: str) -> tuple[Said, ...]:
-        gap = NotChecked(what=name, subject="node", why=why, how=_HOW)
+        gap = NotChecked(what=name, subject="node", why=why, how=HOW)
         return gap, Run(name=name, ok=False, seconds=self.patience, at=host.now())
 
 

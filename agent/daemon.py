@@ -51,7 +51,7 @@ class Daemon:
     pause: Callable[[], None] = lambda: None
     forget: Callable[[], None] = lambda: None  # where links led: devices may have come or gone
     stuck: Callable[[], int] = lambda: 0
-    traffic: Callable[[], Iterable[Observation]] = tuple  # what jobs sent since it was called last
+    traffic: Source = lambda host: ()  # what jobs sent through ports since it was asked last
     chance: random.Random = field(default_factory=random.Random)
     aside: Aside = field(default_factory=Aside)
     turns: dict[str, Turn] = field(default_factory=dict)
@@ -70,9 +70,10 @@ class Daemon:
         """Ask what is due, judge, show."""
         began, at = self.monotonic(), self.host.now()
         self.began = began
-        signs = self._seen()
-        asked = due(READERS, self.turns, self._intervals(), began, changed=bool(self._signs) and signs != self._signs)
-        self._signs = signs
+        before = self._signs
+        self.aside.ask({"signs": self._read_signs}, self.host)
+        changed = bool(before) and before != self._signs
+        asked = due(READERS, self.turns, self._intervals(), began, changed)
         if not SELDOM.isdisjoint(asked.values()):
             self.forget()
         course = self._course(began)
@@ -143,15 +144,16 @@ class Daemon:
     def _intervals(self) -> Intervals:
         return Intervals(self.every, seconds(self.config.slow), seconds(self.config.discovery))
 
-    def _seen(self) -> tuple[object, ...]:
+    def _read_signs(self, host: Host) -> Iterable[Said]:
         """The names of devices: where they are others than before, something was plugged, bound or lost."""
 
         def names(path: str) -> tuple[str, ...]:
             with suppress(Unreadable):
-                return tuple(self.host.list(path))
+                return tuple(host.list(path))
             return ()
 
-        return tuple(map(names, _SIGNS))
+        self._signs = tuple(map(names, _SIGNS))
+        return ()
 
     def _paced(self, source: Source) -> Source:
         def paced(host: Host) -> Iterator[Said]:
@@ -163,9 +165,9 @@ class Daemon:
         paced.__name__ = getattr(source, "__name__", "source")
         return paced
 
-    def read_traffic(self, host: Host) -> Iterable[Observation]:
+    def read_traffic(self, host: Host) -> Iterable[Said]:
         """A source: what jobs sent through ports and NVLinks since it was asked last."""
-        yield from self.traffic()
+        yield from self.traffic(host)
         if self.busy:
             for one in host.call("nvml_traffic", f"{_STALE * self.every:g}", deadline=_ANSWER):
                 if isinstance(one, Observation):  # why there is none, the readers of GPUs say

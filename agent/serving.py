@@ -79,7 +79,7 @@ def _serve(told: Told, signals: _Signals) -> None:
     pages = Pages(site.labels, config.detail, seconds(config.cycle))
     folder = state.folder_of(told.root, told.state_dir)
     with kept.alone(folder), serving(told.listen or config.listen, pages, config.web) as server:
-        traffic = PortTraffic(host)
+        traffic = PortTraffic()
         daemon = Daemon(
             host, config, site, pages, folder, _memory(told, folder, host.now()), pause=in_bursts(_rest),
             forget=host.forget, stuck=lambda: workers.stuck, traffic=traffic.peaks, peaks=last.peaks_of(folder),
@@ -133,7 +133,7 @@ def _wait(daemon: Daemon, workers: Workers, traffic: PortTraffic, signals: _Sign
         time.sleep(max(0.0, min(left, _GLANCE)))
         workers.release()
         if daemon.busy:
-            traffic.look()
+            daemon.aside.ask({"traffic": traffic.look}, daemon.host)
         if signals.reload or signals.end or left <= _GLANCE:
             return
 

@@ -6,6 +6,7 @@ from ..models.gpu_facts import Driver, Gpu
 from ..models.said import NotChecked, Said
 
 _NO_ANSWER = "no answer within"
+HOW = "the kernel's log may say which driver hangs; restart the machine if it stays so"
 _STUCK = "asked before, still hangs in the kernel"
 
 

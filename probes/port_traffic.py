@@ -6,9 +6,9 @@ Read from counters that cost nothing to read; nothing is moved for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ..models.said import Evidence, Observation
+from ..models.said import Evidence, Observation, Said
 from .host import Host, Unreadable
 from .peaks import Peaks, words
 from .rdma import DEVICES
@@ -22,42 +22,45 @@ COUNTERS: Mapping[str, int] = {
 class PortTraffic:
     """Looks again and again; between two asks it remembers the highest rate of each port."""
 
-    def __init__(self, host: Host, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._host, self._monotonic = host, monotonic
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._files: list[tuple[str, str, int]] = []
         self._peaks = Peaks()
 
-    def look(self) -> None:
-        """Once a second while a job runs."""
-        self._files = self._files or list(self._found())
-        self._peaks.look(self._monotonic(), dict(self._counts()))
+    def look(self, host: Host) -> Iterable[Said]:
+        """A source that is asked once a second while a job runs, and says nothing yet."""
+        self._files = self._files or list(_found(host))
+        self._peaks.look(self._monotonic(), dict(self._counts(host)))
+        return ()
 
-    def peaks(self) -> Iterator[Observation]:
+    def peaks(self, host: Host) -> Iterator[Observation]:
         """The highest rate of each port since this was asked last."""
         self._files = []  # ports come and go
         for port, (rate, path) in self._peaks.taken().items():
             yield Observation(
-                about=port, quantity="port_traffic", unit="bytes_per_second", value=rate, at=self._host.now(),
+                about=port, quantity="port_traffic", unit="bytes_per_second", value=rate, at=host.now(),
                 busy=True, evidence=Evidence(path, words(rate)),
             )  # fmt: skip
 
-    def _found(self) -> Iterator[tuple[str, str, int]]:
-        for device in self._list(DEVICES):
-            for port in self._list(f"{DEVICES}/{device}/ports"):
-                folder = f"{DEVICES}/{device}/ports/{port}"
-                yield from ((f"{device}/{port}", f"{folder}/{name}", unit) for name, unit in COUNTERS.items())
-
-    def _counts(self) -> Iterator[tuple[tuple[str, str], int]]:
+    def _counts(self, host: Host) -> Iterator[tuple[tuple[str, str], int]]:
         for port, path, unit in self._files:
             try:
-                text = self._host.read(path)
+                text = host.read(path)
                 if text:
                     yield (port, path), int(text) * unit
             except (Unreadable, ValueError):
                 continue
 
-    def _list(self, path: str) -> list[str]:
-        try:
-            return self._host.list(path)
-        except Unreadable:
-            return []
+
+def _found(host: Host) -> Iterator[tuple[str, str, int]]:
+    for device in _list(host, DEVICES):
+        for port in _list(host, f"{DEVICES}/{device}/ports"):
+            folder = f"{DEVICES}/{device}/ports/{port}"
+            yield from ((f"{device}/{port}", f"{folder}/{name}", unit) for name, unit in COUNTERS.items())
+
+
+def _list(host: Host, path: str) -> list[str]:
+    try:
+        return host.list(path)
+    except Unreadable:
+        return []

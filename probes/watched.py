@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ..models.report import Origin
 from ..models.said import Said
-from .host import Host
+from .hang import stuck
+from .host import Host, Unreadable
 
 T = TypeVar("T")
 
@@ -23,12 +24,12 @@ class Waiting:
 
 
 class Watched:
-    """A Host that passes everything on. Calls have their own deadlines, files have none."""
+    """A Host that passes everything on but what is in `hanging` or below it. Calls have deadlines, files have none."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, hanging: Collection[str] = ()) -> None:
         self.origin: Origin = host.origin
         self.waiting: Waiting | None = None
-        self._host = host
+        self._host, self._hanging = host, hanging
 
     def read(self, path: str) -> str | None:
         return self._watch(self._host.read, path)
@@ -46,6 +47,9 @@ class Watched:
         return self._host.now()
 
     def _watch(self, ask: Callable[[str], T], path: str) -> T:
+        for above in self._hanging:
+            if path == above or path.startswith(f"{above}/"):
+                raise Unreadable(path, None, stuck(above))
         self.waiting = Waiting(path, time.monotonic())
         try:
             return ask(path)

@@ -15,7 +15,7 @@ from linkgauge.models.facts import Mount, Node
 from linkgauge.models.report import Origin
 from linkgauge.models.said import NotChecked, Run, Said
 from linkgauge.probes.hang import hung
-from linkgauge.probes.host import Host
+from linkgauge.probes.host import Host, Unreadable
 from linkgauge.probes.recorded import Recorded
 from linkgauge.probes.worker import Workers
 
@@ -111,6 +111,24 @@ def test_it_is_asked_again_once_it_has_answered(host: Hanging) -> None:
     while aside.stuck:
         pass
     assert facts(aside.ask(SOURCES, host)["ports"]) == [("n1", None), (None, "100000")]
+
+
+def read_others(host: Host) -> Iterator[Said]:
+    for path in (SLOW, f"{SLOW}/below", f"{SLOW}er"):
+        try:
+            text = host.read(path)
+        except Unreadable as refused:
+            text = refused.why
+        yield Node(key="node", kernel=text)
+
+
+def test_nobody_else_hangs_on_the_same_file(host: Hanging) -> None:
+    """Nor on what is below it; its neighbours are read."""
+    aside = Aside(PATIENCE)
+    heard = aside.ask({"ports": read_ports, "others": read_others}, host)
+    why = f"{SLOW}, asked before, still hangs in the kernel"
+    assert facts(heard["others"]) == [(None, why), (None, why), (None, None)]
+    assert (aside.stuck, host.asked.count(SLOW)) == (1, 1)
 
 
 def test_a_thread_that_wakes_up_late_asks_nobody_else(host: Hanging) -> None:

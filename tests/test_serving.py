@@ -10,6 +10,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -190,3 +192,42 @@ def test_it_ends_while_a_source_hangs_in_the_kernel(tmp_path: Path) -> None:
         assert "linkgauge_stuck_children 1.0" in page
         one.process.terminate()  # the log ends with the child that cannot end
         assert one.process.wait(LONGEST) == 0
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> Iterator[tuple[Path, ExitStack]]:
+    """A machine whose driver of disks answers nobody, until what is given with it is left."""
+    root = tmp_path / "root"
+    write(root, node("server-raid").entries)
+    place = root / "sys/class/nvme"
+    shutil.rmtree(place)
+    place.mkdir()
+    with ExitStack() as mounted:
+        mounted.enter_context(hanging_mount(place))
+        yield root, mounted
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system")
+def test_files_that_hang_in_the_kernel_stop_nothing_else(hanging: tuple[Path, ExitStack], tmp_path: Path) -> None:
+    root, mounted = hanging
+    with service("--root", str(root), *options(tmp_path, FAST)) as one, mounted:
+        one.until("READY=1")
+        page = get(one).body.decode()
+        assert "linkgauge_stuck_children 1.0" in page  # who comes after the first does not hang on it too
+        assert 'linkgauge_not_checked{check="Nvme",reason="no-answer"} 1.0' in page
+        assert 'linkgauge_link_trained_bytes_per_second{kind="pcie"' in page
+        one.process.terminate()  # it cannot end before the kernel lets go of it
+        mounted.close()
+        assert one.process.wait(LONGEST) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system")
+def test_a_look_at_files_that_hang_in_the_kernel(hanging: tuple[Path, ExitStack]) -> None:
+    root, mounted = hanging
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    command = [*SERVE[:-1], "diagnose", "--passive", "--root", str(root)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process, mounted:
+        assert process.stdout
+        assert any("no answer within 10 s (sys/class/nvme" in line for line in process.stdout)
+        mounted.close()
+        assert process.wait(LONGEST) == 3

@@ -154,7 +154,7 @@ def test_the_service_follows_windows_that_are_open(tmp_path: Path) -> None:
 def test_a_service_writes_its_last_word_with_the_peaks(tmp_path: Path) -> None:
     begin(node("desktop"), str(tmp_path), "1")
     one = Node(tmp_path)
-    one.daemon.traffic = lambda: [traffic(5e9)]
+    one.daemon.traffic = lambda host: [traffic(5e9)]
     report = one.cycle()
     ended = one.host.now() - one.daemon.every
     found = last.read(str(tmp_path), now=ended + 1, booted=0.0)
