@@ -6,8 +6,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import nvml_stub
+import pynvml
 import pytest
 from hypothesis import settings
+
+from linkgauge.probes import nvml_asking
 
 # No test asserts how long anything takes, on however slow a machine.
 settings.register_profile("unhurried", parent=settings(), deadline=None)
@@ -26,3 +30,20 @@ def golden() -> Callable[[Path, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return compare
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Have pynvml load a driver of NVIDIA's GPUs that does as a text says (nvml_stub.py)."""
+
+    def load(text: str) -> Path:
+        file = tmp_path / "driver.toml"
+        file.write_text(text)
+        monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
+        monkeypatch.setattr(nvml_asking, "CONTROL", nvml_stub.parsed(text).get("device", str(file)))
+        nvml_stub.install(file)
+        return file
+
+    monkeypatch.setattr(pynvml, "nvmlLib", None)
+    monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "30")
+    return load

@@ -14,11 +14,9 @@ import pynvml
 import pytest
 
 from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink, GpuPair
-from linkgauge.models.said import Evidence, NotChecked, Observation, Said
-from linkgauge.probes import nvml_asking
+from linkgauge.models.said import NotChecked, Observation, Said
 from linkgauge.probes.child import Children
 from linkgauge.probes.nvml import state
-from linkgauge.probes.nvml_traffic import looking, peaks
 from linkgauge.probes.nvml_wiring import wiring
 
 STUB = Path(nvml_stub.__file__)
@@ -27,23 +25,6 @@ DRIVER = Driver(key="nvidia", library="580.95.05", nvml="13.580.95.05", cuda="13
 MIB = 1 << 20
 COUNTERS = ("pcie_replay", "ecc_corrected", "ecc_uncorrected", "nvlink_replay", "nvlink_recovery", "nvlink_crc")
 THROTTLED = ("clocks_sw_power", "clocks_sw_thermal", "clocks_hw_thermal", "clocks_hw_power_brake")
-
-
-@pytest.fixture
-def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Have pynvml load a driver that does as a text says (nvml_stub.py)."""
-
-    def load(text: str) -> Path:
-        file = tmp_path / "driver.toml"
-        file.write_text(text)
-        monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
-        monkeypatch.setattr(nvml_asking, "CONTROL", nvml_stub.parsed(text).get("device", str(file)))
-        nvml_stub.install(file)
-        return file
-
-    monkeypatch.setattr(pynvml, "nvmlLib", None)
-    monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "30")
-    return load
 
 
 def gpu(number: int = 0) -> Gpu:
@@ -495,37 +476,3 @@ def test_pairs_of_a_gpu_that_hangs_or_is_lost(driver: Callable[[str], Path], mon
         NotChecked(what="GpuPair", subject="gpu0-gpu1", why=late),
         NotChecked(what="GpuPair", subject="gpu0-gpu3", why=late),
     ]
-
-
-TRAFFIC = """
-gpus = 3
-[gpu.0.fields]
-"138.4294967295" = {sent}
-"139.4294967295" = {got}
-[gpu.2.returns]
-nvmlDeviceGetFieldValues = 15
-"""
-GIB = 1 << 20  # in KiB, which the driver counts
-
-
-def test_the_second_in_which_a_gpu_sent_most(driver: Callable[[str], Path]) -> None:
-    """Of a GPU that counts; one without NVLinks and one that is lost are left out."""
-    file = driver(TRAFFIC.format(sent=0, got=0))
-    look = looking()
-    assert look is not None
-    for now, sent, got in ((0, 0, 0), (1, 100, 90), (2, 150, 390), (3, 151, 395)):
-        file.write_text(TRAFFIC.format(sent=sent * GIB, got=got * GIB))
-        look.look(now)
-    (seen,) = look.taken()
-    text = "322.12 GB/s in one second of a job's traffic"
-    assert replace(seen, at=0) == Observation(
-        about="gpu0", quantity="nvlink_traffic", unit="bytes_per_second", value=300 * 1024**3, at=0, busy=True,
-        evidence=Evidence("NVML field 139", text),
-    )  # fmt: skip
-    assert list(look.taken()) == []
-
-
-@pytest.mark.parametrize("text", ["gpus = 0", "[returns]\nnvmlInitWithFlags = 9"])
-def test_no_gpus_no_traffic(driver: Callable[[str], Path], text: str) -> None:
-    driver(text)
-    assert list(peaks("0")) == list(peaks("0")) == []

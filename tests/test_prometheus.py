@@ -143,6 +143,7 @@ def test_the_words_for_reasons_are_documented_by_what_they_are_for(word: str) ->
         "fault": "a fault in linkgauge itself: KeyError: 'x'",
         "stopped": "no cycle since 2026-11-21T03:00:00Z",
         "not-measured": "not measured: processes use gpu0",
+        "at-rest": "at 8 GT/s of 32 GT/s at rest; speed is judged while bytes move",
         "other-context": "locked memory, shared memory and cpusets are those of whoever asks, and this was no job",
         "no-expectation": "8 were seen, and no machine type says how many there should be",
         "hidden": "the hypervisor hides the links",
