@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -22,7 +21,6 @@ from .source import Source
 
 Probes: TypeAlias = Callable[[Report], Iterable[Source]]
 
-_log = logging.getLogger("linkgauge")
 _MINUTE, _HOUR = 60.0, 3600.0
 _LONGEST = 48 * _HOUR  # a daemon must not grow with its age
 
