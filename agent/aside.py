@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -13,7 +13,7 @@ from threading import Event, Thread
 from ..models.said import NotChecked, Run, Said
 from ..probes.hang import HOW, no_answer, stuck
 from ..probes.host import Host
-from ..probes.watched import Waiting, Watched
+from ..probes.watched import GivenUp, Waiting, Watched
 from .ask import ask
 from .source import Source, name_of
 
@@ -47,6 +47,8 @@ class _Asker:
     def end(self) -> None:
         """Ask nobody any more."""
         self.ended = True
+        if self._watched:
+            self._watched.given_up = True
         self._work.put({})
 
     def hanging(self, patience: float) -> tuple[str, str] | None:
@@ -63,10 +65,9 @@ class _Asker:
     def _run(self) -> None:
         while not self.ended:
             sources = self._work.get()
-            try:
+            with suppress(GivenUp):
                 self._ask(sources)
-            finally:
-                self.idle.set()
+            self.idle.set()
 
     def _ask(self, sources: Mapping[str, Source]) -> None:
         assert self._watched or not sources

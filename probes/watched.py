@@ -23,12 +23,17 @@ class Waiting:
     since: float  # by a clock that does not jump
 
 
+class GivenUp(BaseException):
+    """Nobody listens to who asks here any more. No Exception: no source may take it for something that it expected."""
+
+
 class Watched:
     """A Host that passes everything on but what is in `hanging` or below it. Calls have deadlines, files have none."""
 
     def __init__(self, host: Host, hanging: Collection[str] = ()) -> None:
         self.origin: Origin = host.origin
         self.waiting: Waiting | None = None
+        self.given_up = False  # from then on it answers nobody
         self._host, self._hanging = host, hanging
 
     def read(self, path: str) -> str | None:
@@ -41,10 +46,15 @@ class Watched:
         return self._watch(self._host.resolve, path)
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+        self._stop_if_given_up()
         yield from self._host.call(what, *args, deadline=deadline)
 
     def now(self) -> float:
         return self._host.now()
+
+    def _stop_if_given_up(self) -> None:
+        if self.given_up:
+            raise GivenUp
 
     def _watch(self, ask: Callable[[str], T], path: str) -> T:
         for above in self._hanging:
@@ -55,3 +65,4 @@ class Watched:
             return ask(path)
         finally:
             self.waiting = None
+            self._stop_if_given_up()

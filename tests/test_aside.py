@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import psutil
@@ -46,6 +47,7 @@ class Hanging:
         return self.recorded.resolve(path)
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+        self.asked.append(what)
         return self.recorded.call(what, *args, deadline=deadline)
 
     def now(self) -> float:
@@ -131,14 +133,23 @@ def test_nobody_else_hangs_on_the_same_file(host: Hanging) -> None:
     assert (aside.stuck, host.asked.count(SLOW)) == (1, 1)
 
 
-def test_a_thread_that_wakes_up_late_asks_nobody_else(host: Hanging) -> None:
-    """Who comes after was asked by another one in the meantime."""
+def read_much(host: Host) -> Iterator[Said]:
+    with suppress(Exception):
+        host.read(SLOW)
+    yield from host.call("statvfs", "/", deadline=60)
+    host.read("etc/hostname")
+    yield from ()
+
+
+def test_a_thread_that_wakes_up_late_asks_nothing_more(host: Hanging, caplog: pytest.LogCaptureFixture) -> None:
+    """Another one asks by then: of the sources behind it, and the same children."""
     aside = Aside(PATIENCE)
-    aside.ask({"ports": read_ports, "first": read_first}, host)
+    aside.ask({"much": read_much, "first": read_first}, host)
     host.may.set()
     while aside.stuck:
         pass
-    assert host.asked.count("proc/version") == 1
+    assert host.asked == [SLOW, "proc/version"]
+    assert caplog.records == []
 
 
 @dataclass
