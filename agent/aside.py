@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Event, Thread
 
-from ..models.said import NotChecked, Run, Said
+from ..models.said import Run, Said
 from ..probes.hang import HOW, no_answer, stuck
 from ..probes.host import Host
 from ..probes.watched import GivenUp, Waiting, Watched
 from .ask import ask
+from .gaps import gaps
 from .source import Source, name_of
 
 _PATIENCE = 10.0  # seconds for one file; a driver that waits for its device may take some
@@ -47,8 +48,6 @@ class _Asker:
     def end(self) -> None:
         """Ask nobody any more."""
         self.ended = True
-        if self._watched:
-            self._watched.given_up = True
         self._work.put({})
 
     def hanging(self, patience: float) -> tuple[str, str] | None:
@@ -56,8 +55,9 @@ class _Asker:
         before: Waiting | None = None
         name = ""
         while not self.idle.wait(min(_GLANCE, patience)):
-            now = self._watched.waiting if self._watched else None
-            if now and now is before and time.monotonic() - now.since > patience:
+            assert self._watched
+            now = self._watched.waiting
+            if now and now is before and time.monotonic() - now.since > patience and self._watched.give_up(now):
                 return name, now.path
             before, name = now, self.name
         return None
@@ -113,8 +113,7 @@ class Aside:
         self._asker = None
 
     def _missed(self, name: str, host: Host, why: str) -> tuple[Said, ...]:
-        gap = NotChecked(what=name, subject="node", why=why, how=HOW)
-        return gap, Run(name=name, ok=False, seconds=self.patience, at=host.now())
+        return *gaps(name, why, HOW), Run(name=name, ok=False, seconds=self.patience, at=host.now())
 
 
 def ask_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) -> list[Said]:

@@ -6,8 +6,9 @@ import logging
 import time
 from collections.abc import Mapping
 
-from ..models.said import NotChecked, Observation, Run, Said
+from ..models.said import Observation, Run, Said
 from ..probes.host import Host
+from .gaps import gaps
 from .source import Source, name_of
 
 _log = logging.getLogger("linkgauge")
@@ -27,7 +28,7 @@ def ask(source: Source, host: Host, said: list[Said] | None = None) -> tuple[Sai
         _log.exception("source %s broke off", name_of(source))
         ok = False
         why = f"a fault in linkgauge itself: {type(bug).__name__}: {bug}"
-        said.append(NotChecked(what=name_of(source), subject="node", why=why, how="report it, with a capture"))
+        said.extend(gaps(name_of(source), why, "report it, with a capture"))
     moved = sum(one.value for one in said if isinstance(one, Observation) and one.quantity == "bytes_moved")
     run = Run(name=name_of(source), ok=ok, seconds=time.perf_counter() - start, bytes=int(moved), at=at)
     return (*said, run)

@@ -22,6 +22,7 @@ from .units import as_gigabytes
 SUFFIX = "_traffic"
 _OPS = {"port": "write", "pcie": "copy", "nvlink": "copy", "xgmi": "copy"}
 _BUNDLE = "/nvlinks"  # behind a GPU: the name of all its links
+_MOST = 1.05  # of the rate at which bits pass: more is no traffic, but a counter that was reset or misread
 _FULL = 0.9  # of what is attainable: no link that is slower than it should be carries that
 # A job sends as much over each rail, and collectives as much over each NVLink. That another one carries less by chance
 # is possible (it may be used for storage as well), so what is told is likely at most, and only where the others agree.
@@ -62,12 +63,13 @@ def _carried(case: Case, one: Observation) -> Carried | None:
     kind = one.quantity.removesuffix(SUFFIX)
     device = case.topology.find(one.about)
     names = {one.about, device.id if device else one.about}
-    link = next((link for link in case.topology.links if link.kind == kind and names & {link.id, link.b}), None)
-    if link is None and kind == "nvlink" and device and device.kind == "gpu":
+    if kind == "nvlink" and device and device.kind == "gpu":
         link = _bundle(case, device)
+    else:
+        link = next((link for link in case.topology.links if link.kind == kind and names & {link.id, link.b}), None)
     reach = attainable(link.grade, _OPS[kind]) if link and kind in _OPS else None
     rate = (link.rated or link.trained) if link else None  # InfiniBand ports tell what they run at alone
-    if link is None or reach is None or not rate:
+    if link is None or reach is None or not rate or one.value > _MOST * rate:
         return None
     low, typical, high = (share * rate for share in (reach.low, reach.typical, reach.high))
     return Carried(one, link, low, typical, high, reach.source)
@@ -77,7 +79,7 @@ def _bundle(case: Case, gpu: Device) -> Link | None:
     """All NVLinks of a GPU that lead to switches, which are used evenly, as if they were one."""
     own = [link for link in case.topology.links if link.kind == "nvlink" and link.a == gpu.id]
     ends = {case.topology.find(link.b) for link in own}
-    rates = [link.rated for link in own if link.rated]
+    rates = [link.rated for link in own if link.rated and link.trained != 0]  # one that is down is another finding
     if not own or len(rates) < len(own) or not all(end and end.kind in ("nvswitch", "fabric") for end in ends):
         return None
     return Link(gpu.id + _BUNDLE, gpu.id, FABRIC, "nvlink", sum(rates), grade=own[0].grade)

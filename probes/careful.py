@@ -17,6 +17,7 @@ from ..models.said import Said
 from .host import Host, Unreadable
 
 _COUNTER = re.compile(r"/(?:hw_)?counters/[a-z0-9_]+$")  # elsewhere EINVAL passes: net/*/speed of a port that is down
+_DEVICES = ("sys/bus/pci/devices/", "sys/class/infiniband/", "sys/class/net/", "sys/class/nvme/")
 _KMSG = "/dev/kmsg"
 _RECORD = 8192  # bytes; longer ones are not read (kernel documentation, ABI/testing/dev-kmsg)
 _WHY = "the kernel's log complained when it was read: it is left out until the service is started again"
@@ -32,7 +33,7 @@ class Careful:
         self.origin: Origin = host.origin
         self._host = host
         self._left: dict[str, Unreadable] = {}
-        self._places: dict[str, str] = {}  # where links lead: five hundred are asked for again and again
+        self._places: dict[str, str] = {}  # where those of devices lead: five hundred, asked for again and again
         self._watching = False
         self._complaint = re.compile(rf"\(pid {os.getpid()}\)")
         self._log = _at_end(kmsg)
@@ -56,7 +57,7 @@ class Careful:
 
     def resolve(self, path: str) -> str | None:
         place = self._places.get(path) or self._host.resolve(path)
-        if place:
+        if place and path.startswith(_DEVICES):
             self._places[path] = place
         return place
 

@@ -7,7 +7,7 @@ would be 36 numbers of a GPU. Runs in the service's child (calls.py), which has 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any
@@ -25,9 +25,11 @@ _LOOK = 1.0  # seconds between two looks
 class Looking:
     """At all GPUs once a second, in a thread, until nobody wants it any more."""
 
-    def __init__(self, library: Library, gpus: Mapping[str, Any]) -> None:
-        self.until = 0.0  # by a clock that does not jump
-        self._library, self._gpus = library, gpus
+    def __init__(
+        self, library: Library, gpus: Mapping[str, Any], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:  # fmt: skip
+        self.until = 0.0
+        self._library, self._gpus, self._monotonic = library, gpus, monotonic
         self._peaks, self._lock = Peaks(), Lock()
         self._thread = Thread(target=self._run, daemon=True)
 
@@ -40,16 +42,16 @@ class Looking:
         """Begin."""
         self._thread.start()
 
-    def look(self, now: float) -> None:
-        """Once, at that time."""
-        counts: dict[tuple[str, str], int] = {}
+    def look(self) -> None:
+        """Once."""
         for gpu, handle in self._gpus.items():
             with suppress(Refused):  # it is lost, or has no NVLinks: others say so
                 said = self._library.values(handle, [(number, ALL_LINKS) for number in NVLINK_DATA.values()])
-                numbers = {number: value for (number, _), value in said.items() if not isinstance(value, Refused)}
-                counts |= {(gpu, f"NVML field {number}"): int(value) * 1024 for number, value in numbers.items()}
-        with self._lock:
-            self._peaks.look(now, counts)
+                now = self._monotonic()
+                for (number, _), value in said.items():
+                    if not isinstance(value, Refused):
+                        with self._lock:
+                            self._peaks.look(gpu, f"NVML field {number}", now, int(value) * 1024)
 
     def taken(self) -> Iterator[Observation]:
         """The highest rate of each GPU since this was asked last."""
@@ -62,8 +64,8 @@ class Looking:
             )  # fmt: skip
 
     def _run(self) -> None:
-        while time.monotonic() < self.until:
-            self.look(time.monotonic())
+        while self._monotonic() < self.until:
+            self.look()
             time.sleep(_LOOK)
 
 
@@ -84,7 +86,7 @@ def peaks(lasts: str) -> Iterator[Said]:
         _looking.append(new)
 
 
-def looking() -> Looking | None:
+def looking(monotonic: Callable[[], float] = time.monotonic) -> Looking | None:
     """At the GPUs that answer, not begun yet; None where the driver cannot be used, which others say (nvml.py)."""
     ready = opened(time.monotonic() + seconds())
     if not isinstance(ready, tuple):
@@ -94,4 +96,4 @@ def looking() -> Looking | None:
     for index in range(driver.fields["gpus"]):
         with suppress(Refused):
             gpus[f"gpu{index}"] = library.ask("DeviceGetHandleByIndex", index)
-    return Looking(library, gpus)
+    return Looking(library, gpus, monotonic)

@@ -12,20 +12,24 @@ class Peaks:
     """Of each thing the highest rate of any of its counters, in bytes per second; `where` is which."""
 
     def __init__(self) -> None:
-        self._before: tuple[float, Mapping[tuple[str, str], int]] = (0.0, {})
+        self._before: dict[tuple[str, str], tuple[float, int]] = {}
         self._highest: dict[str, tuple[float, str]] = {}
 
-    def look(self, now: float, counts: Mapping[tuple[str, str], int]) -> None:
-        """Bytes by thing and counter, at a time of a clock that does not jump."""
-        then, before = self._before
-        self._before = now, counts
-        span = now - then
-        if not 0 < span <= _LONGEST:
+    def look(self, thing: str, where: str, now: float, count: int | None) -> None:
+        """Bytes so far, and when that was, by a clock that does not jump: a moment later for one than for another.
+
+        None: it does not count now, and may begin anew.
+        """
+        if count is None:
+            self._before.pop((thing, where), None)
             return
-        for (thing, where), count in counts.items():
-            rate = (count - before.get((thing, where), count)) / span
-            if rate > max(self._highest.get(thing, (0.0, ""))[0], _LEAST):
-                self._highest[thing] = rate, where
+        then, before = self._before.get((thing, where), (now, count))
+        self._before[thing, where] = now, count
+        if not 0 < now - then <= _LONGEST:
+            return
+        rate = (count - before) / (now - then)
+        if rate > max(self._highest.get(thing, (0.0, ""))[0], _LEAST):
+            self._highest[thing] = rate, where
 
     def taken(self) -> Mapping[str, tuple[float, str]]:
         """Those since this was asked last."""

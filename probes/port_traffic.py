@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from ..models.said import Evidence, Observation, Said
 from .host import Host, Unreadable
@@ -30,7 +31,11 @@ class PortTraffic:
     def look(self, host: Host) -> Iterable[Said]:
         """A source that is asked once a second while a job runs, and says nothing yet."""
         self._files = self._files or list(_found(host))
-        self._peaks.look(self._monotonic(), dict(self._counts(host)))
+        for port, path, unit in self._files:
+            count = None
+            with suppress(Unreadable, ValueError):
+                count = int(host.read(path) or "none") * unit
+            self._peaks.look(port, path, self._monotonic(), count)
         return ()
 
     def peaks(self, host: Host) -> Iterator[Observation]:
@@ -41,15 +46,6 @@ class PortTraffic:
                 about=port, quantity="port_traffic", unit="bytes_per_second", value=rate, at=host.now(),
                 busy=True, evidence=Evidence(path, words(rate)),
             )  # fmt: skip
-
-    def _counts(self, host: Host) -> Iterator[tuple[tuple[str, str], int]]:
-        for port, path, unit in self._files:
-            try:
-                text = host.read(path)
-                if text:
-                    yield (port, path), int(text) * unit
-            except (Unreadable, ValueError):
-                continue
 
 
 def _found(host: Host) -> Iterator[tuple[str, str, int]]:

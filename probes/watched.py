@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from threading import Lock
 from typing import TypeVar
 
 from ..models.report import Origin
@@ -33,7 +34,8 @@ class Watched:
     def __init__(self, host: Host, hanging: Collection[str] = ()) -> None:
         self.origin: Origin = host.origin
         self.waiting: Waiting | None = None
-        self.given_up = False  # from then on it answers nobody
+        self._given_up = False  # from then on it answers nobody
+        self._deciding = Lock()
         self._host, self._hanging = host, hanging
 
     def read(self, path: str) -> str | None:
@@ -52,8 +54,14 @@ class Watched:
     def now(self) -> float:
         return self._host.now()
 
+    def give_up(self, waiting: Waiting) -> bool:
+        """Answer nobody any more; unless that has just been answered."""
+        with self._deciding:
+            self._given_up = self.waiting is waiting
+            return self._given_up
+
     def _stop_if_given_up(self) -> None:
-        if self.given_up:
+        if self._given_up:
             raise GivenUp
 
     def _watch(self, ask: Callable[[str], T], path: str) -> T:
@@ -64,5 +72,6 @@ class Watched:
         try:
             return ask(path)
         finally:
-            self.waiting = None
+            with self._deciding:
+                self.waiting = None
             self._stop_if_given_up()

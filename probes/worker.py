@@ -77,7 +77,7 @@ class Workers(Children):
 
     def close(self) -> None:
         """End all of them, one waiting for no other."""
-        for worker in self._serving.values():
+        for worker in list(self._serving.values()):  # a thread may be asking yet
             _kill(worker)
         for group in list(self._serving):
             self._drop(group, group)

@@ -103,3 +103,13 @@ def test_where_links_lead_is_asked_until_devices_come_or_go(tmp_path: Path) -> N
     assert host.resolve(link) == places[0]
     host.forget()
     assert host.resolve(link) == places[1]
+
+
+def test_what_may_go_without_a_sign_is_asked_each_time(tmp_path: Path) -> None:
+    """A module of the kernel: no device need come or go with it."""
+    module = "sys/module/nvidia_peermem"
+    machine = Complaining(tree({f"{module}/refcnt": "0"}), tmp_path / "kmsg", frozenset())
+    host = Careful(machine, str(tmp_path / "none"))
+    assert host.resolve(module) == module
+    machine.host = tree({})
+    assert host.resolve(module) is None

@@ -148,12 +148,12 @@ def test_a_file_that_hangs_stops_nothing_else(hgx: Node) -> None:
     hgx.cycle(3)
     hgx.host.stuck, hgx.host.go = "mlx5_3/ports/1/state", Event()
     report = hgx.cycle(2)
-    (gap,) = (one for one in report.not_checked if one.what == "rdma")
+    (gap,) = (one for one in report.not_checked if one.what == "Port")
     assert (report.verdict, found(report)) == ("unknown", [])
     assert gap.why.endswith("mlx5_3/ports/1/state: no answer within 0.1 s")
     page = hgx.pages.read("metrics")
     assert number(page, "linkgauge_stuck_children") == 1
-    assert number(page, 'linkgauge_not_checked{check="rdma",reason="no-answer"}') == 1
+    assert number(page, 'linkgauge_not_checked{check="Port",reason="no-answer"}') == 1
     assert hgx.host.asked["link_load"] == 5  # those behind it were asked all the same
     hgx.host.stuck = None
     hgx.host.go.set()
@@ -191,7 +191,7 @@ def test_a_source_that_breaks_takes_nothing_else_with_it(hgx: Node, caplog: pyte
     hgx.host.breaks = ports
     report = hgx.cycle()
     why = f"a fault in linkgauge itself: RuntimeError: a bug at {ports}"
-    gap = NotChecked(what="rdma", subject="node", why=why, how="report it, with a capture")
+    gap = NotChecked(what="Port", subject="node", why=why, how="report it, with a capture")
     assert gap in report.not_checked
     assert [run.name for run in report.runs if not run.ok] == ["rdma"]
     assert [record.getMessage() for record in caplog.records if record.exc_info] == ["source rdma broke off"]

@@ -11,6 +11,7 @@ from trees import tree
 
 from linkgauge.models.said import Evidence, Observation
 from linkgauge.probes.entries import Entry, Refused
+from linkgauge.probes.peaks import Peaks
 from linkgauge.probes.port_traffic import PortTraffic
 
 PORT = "sys/class/infiniband/mlx5_0/ports/1"
@@ -102,3 +103,13 @@ def test_no_rate_is_above_what_was_counted(steps: list[tuple[float, int]]) -> No
         traffic.at(now, sent=sent)
         most = max(most, units * 4 / span)
     assert all(50e6 < rate <= most * 1.001 for rate in traffic.rates().values())
+
+
+def test_a_stall_between_two_ports_makes_no_rate() -> None:
+    """Each count has its own time: what is read later has counted longer."""
+    peaks = Peaks()
+    for now in range(4):
+        late = 0.25 if now == 2 else 0.0
+        peaks.look("first", "sent", now, 31 * now)
+        peaks.look("second", "sent", now + late, 31 * 10**9 * now + round(31e9 * late))
+    assert {thing: round(rate) for thing, (rate, _) in peaks.taken().items()} == {"second": 31 * 10**9}

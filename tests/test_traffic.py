@@ -13,6 +13,7 @@ from nodes import node
 from linkgauge.agent.aside import ask_all
 from linkgauge.agent.sources import READERS
 from linkgauge.models.assemble import assemble
+from linkgauge.models.gpu_facts import GpuLink
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.said import Evidence, Observation, Said
@@ -108,6 +109,25 @@ def test_all_nvlinks_of_a_gpu_at_once(said: list[Said]) -> None:
         "traffic", ("0000:1b:00.0", "nvfabric"), "nvlink4", 18 * 25e9, 400e9,
     )  # fmt: skip
     assert slow(report) == []
+
+
+def test_a_sum_is_not_that_of_a_link_to_a_peer() -> None:
+    """Where NVLinks lead from GPU to GPU, the sum says nothing of any of them."""
+    peers = ask_all(READERS, node("a100-pcie"))
+    report = judged(peers, {"gpu0": 90e9, "gpu1": 90e9, "gpu2": 90e9, "gpu3": 20e9}, "nvlink")
+    assert (slow(report), report.levels) == ([], ())
+
+
+def test_a_sum_of_links_of_which_one_is_down_proves_nothing(said: list[Said]) -> None:
+    cut = [replace(one, active=False) if one.key == "gpu0/nvlink7" else one for one in said if isinstance(one, GpuLink)]
+    rest = [one for one in said if not isinstance(one, GpuLink)]
+    assert judged([*rest, *cut], {"gpu0": 370e9}, "nvlink").levels == ()
+
+
+def test_more_than_passes_is_no_traffic(said: list[Said]) -> None:
+    """A counter that was reset, or misread."""
+    report = judged(said, {**EVEN, "mlx5_4/1": 1e13})
+    assert (slow(report), report.levels) == ([], ())
 
 
 @given(st.dictionaries(st.sampled_from([*RAILS, *NVLINKS, "eth0", "gpu0"]), st.floats(0, 1e12)), st.text())

@@ -34,12 +34,13 @@ wait_for() {
 }
 is_running() { [ "$(shown ActiveState)/$(shown SubState)" = active/running ]; }
 was_restarted() { is_running && [ "$(shown MainPID)" != "$1" ]; }
-says() { logged | grep -q "$1"; }
-has_cycled() { scrape >"$work/page" && grep -q "^linkgauge_cycle_timestamp_seconds $1" "$work/page"; }
+says() { logged | grep "$1" >/dev/null; }
+cycled() { scrape | sed -n 's/^linkgauge_cycle_timestamp_seconds //p'; }
+is_later() { local now && now=$(cycled) && [ -n "$now" ] && [ "$now" != "$1" ]; }
 next_cycle() {
   local before
-  before=$(scrape | sed -n 's/^linkgauge_cycle_timestamp_seconds //p')
-  wait_for 60 "another cycle" eval "! has_cycled '$before'"
+  before=$(cycled)
+  wait_for 60 "another cycle" is_later "$before"
 }
 findings() { sed -n 's/^linkgauge_finding{\(.*\)} 1.0$/\1/p' | sort; }
 

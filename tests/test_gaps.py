@@ -1,0 +1,58 @@
+"""A source that is cut off, by a file that hangs or a fault of ours, leaves gaps and makes no findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from nodes import node
+
+from linkgauge.agent.ask import ask
+from linkgauge.agent.gaps import GIVES, gaps
+from linkgauge.agent.source import name_of
+from linkgauge.agent.sources import READERS
+from linkgauge.models.assemble import assemble
+from linkgauge.models.judge import judge
+from linkgauge.models.report import Report
+from linkgauge.models.said import Fact, Run, Said
+from linkgauge.models.site import Site
+
+NODES = sorted(path.stem for path in (Path(__file__).parent / "nodes").glob("*.toml"))
+
+
+def judged(said: Iterable[Said], now: float) -> Report:
+    return judge(assemble(said, Site(), now, origin="live"))
+
+
+def told(report: Report) -> set[tuple[str, str]]:
+    """What somebody would be called for."""
+    return {(one.code, one.subject) for one in report.findings if one.severity != "info"}
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_what_was_cut_off_is_not_known_and_nothing_is_missed(name: str) -> None:
+    """Each source, before its first word, in the middle and before its last: no GPU is missing because of it."""
+    host = node(name)
+    heard = {name_of(reader): ask(reader, host) for reader in READERS}
+    known = told(judged(chain(*heard.values()), host.now()))
+    for source, said in heard.items():
+        for length in {0, 1, 2, len(said) // 2, len(said) - 2} & set(range(len(said) - 1)):
+            run = Run(name=source, ok=False, seconds=10, at=host.now())
+            cut = (*said[:length], *gaps(source, "a file: no answer within 10 s"), run)
+            report = judged(chain(*{**heard, source: cut}.values()), host.now())
+            assert told(report) <= known, (source, length)
+            assert report.verdict in ("unknown", "failed"), (source, length)
+
+
+def test_every_source_has_a_word_for_what_it_says() -> None:
+    assert [name_of(reader) for reader in READERS] == list(GIVES)
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_sources_say_what_they_are_said_to(name: str) -> None:
+    host = node(name)
+    for reader in READERS:
+        kinds = {type(one).__name__ for one in reader(host) if isinstance(one, Fact)}
+        assert kinds <= {word.partition(".")[0] for word in GIVES[name_of(reader)]}
