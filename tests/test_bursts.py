@@ -34,7 +34,7 @@ def test_without_work_no_rest() -> None:
     step = in_bursts(lambda: rests.append(None))
     for _ in range(100):
         step()
-    assert not rests
+    assert len(rests) <= 1  # were this machine to stand still for a second
 
 
 def test_who_waits_is_told_of() -> None:
