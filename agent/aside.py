@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -33,49 +33,52 @@ class _Asker:
         self.name = ""  # of the source that is being asked
         self.said: list[Said] = []  # by that one, so far
         self.path = ""  # that hangs
-        self.ended = False
         self.idle = Event()
-        self._watched: Watched | None = None
-        self._work: SimpleQueue[Mapping[str, Source]] = SimpleQueue()
-        Thread(target=self._run, daemon=True).start()
+        self._ended = False
+        self._work: SimpleQueue[tuple[Mapping[str, Source], Watched] | None] = SimpleQueue()
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
 
-    def begin(self, sources: Mapping[str, Source], host: Host, hanging: Collection[str]) -> None:
-        """Ask them all, and none of the files that hang."""
-        self.heard, self._watched = {}, Watched(host, hanging)
+    @property
+    def lives(self) -> bool:
+        """Whether it can be asked for more."""
+        return self._thread.is_alive()
+
+    def ask(self, sources: Mapping[str, Source], watched: Watched, patience: float) -> str | None:
+        """Ask them all, and wait: `heard` is what they said. If one hangs, its name; `path` is that of its file."""
+        self.heard = {}
         self.idle.clear()
-        self._work.put(sources)
-
-    def end(self) -> None:
-        """Ask nobody any more."""
-        self.ended = True
-        self._work.put({})
-
-    def hanging(self, patience: float) -> tuple[str, str] | None:
-        """The source, and the path of the file that does not answer; None once all are asked."""
+        self._work.put((sources, watched))
         before: Waiting | None = None
         name = ""
         while not self.idle.wait(min(_GLANCE, patience)):
-            assert self._watched
-            now = self._watched.waiting
-            if now and now is before and time.monotonic() - now.since > patience and self._watched.give_up(now):
-                return name, now.path
+            now = watched.waiting
+            if now and now is before and time.monotonic() - now.since > patience and watched.give_up(now):
+                self.path = now.path
+                return name
             before, name = now, self.name
         return None
 
-    def _run(self) -> None:
-        while not self.ended:
-            sources = self._work.get()
-            with suppress(GivenUp):
-                self._ask(sources)
-            self.idle.set()
+    def end(self) -> None:
+        """Ask nobody any more."""
+        self._ended = True
+        self._work.put(None)
 
-    def _ask(self, sources: Mapping[str, Source]) -> None:
-        assert self._watched or not sources
+    def _run(self) -> None:
+        while work := self._work.get():
+            try:
+                self._ask(*work)
+            except GivenUp:
+                pass
+            finally:
+                self.idle.set()
+
+    def _ask(self, sources: Mapping[str, Source], watched: Watched) -> None:
         for name, source in sources.items():
-            if self.ended or not self._watched:
+            if self._ended:
                 return
             self.name, self.said = name, []
-            self.heard[name] = ask(source, self._watched, self.said)
+            self.heard[name] = ask(source, watched, self.said)
 
 
 @dataclass
@@ -94,16 +97,20 @@ class Aside:
     def ask(self, sources: Mapping[str, Source], host: Host) -> dict[str, tuple[Said, ...]]:
         """What each of them says, as far as it comes, in their order."""
         self._hanging = {name: asker for name, asker in self._hanging.items() if not asker.idle.is_set()}
-        heard = {name: self._missed(name, host, stuck(name)) for name in sources if name in self._hanging}
+        heard = {name: _missed(name, host, stuck(name), 0.0) for name in sources if name in self._hanging}
         while todo := {name: source for name, source in sources.items() if name not in heard}:
-            asker = self._asker = self._asker or _Asker()
-            asker.begin(todo, host, [one.path for one in self._hanging.values()])
-            if found := asker.hanging(self.patience):
-                self.close()
-                name, asker.path = found
-                self._hanging[name] = asker
-                heard[name] = (*asker.said, *self._missed(name, host, f"{asker.path}: {no_answer(self.patience)}"))
+            if self._asker is None or not self._asker.lives:
+                self._asker = _Asker()
+            asker = self._asker
+            watched = Watched(host, [one.path for one in self._hanging.values()])
+            hangs = asker.ask(todo, watched, self.patience)
             heard.update(asker.heard)
+            if hangs is None:
+                break
+            self.close()
+            self._hanging[hangs] = asker
+            why = f"{asker.path}: {no_answer(self.patience)}"
+            heard[hangs] = (*asker.said, *_missed(hangs, host, why, self.patience))
         return {name: heard[name] for name in sources}
 
     def close(self) -> None:
@@ -112,8 +119,9 @@ class Aside:
             self._asker.end()
         self._asker = None
 
-    def _missed(self, name: str, host: Host, why: str) -> tuple[Said, ...]:
-        return *gaps(name, why, HOW), Run(name=name, ok=False, seconds=self.patience, at=host.now())
+
+def _missed(name: str, host: Host, why: str, seconds: float) -> tuple[Said, ...]:
+    return *gaps(name, why, HOW), Run(name=name, ok=False, seconds=seconds, at=host.now())
 
 
 def ask_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) -> list[Said]:

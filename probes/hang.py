@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..models.gpu_facts import Driver, Gpu
 from ..models.said import NotChecked, Said
 
+HOW = "the kernel's log may say which driver hangs; restart the machine if it stays so"  # of a file, to bring it back
 _NO_ANSWER = "no answer within"
-HOW = "the kernel's log may say which driver hangs; restart the machine if it stays so"
 _STUCK = "asked before, still hangs in the kernel"
 
 

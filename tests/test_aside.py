@@ -5,15 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import psutil
 import pytest
 from trees import tree
+from waiting import until
 
 from linkgauge.agent.aside import Aside, ask_all
 from linkgauge.models.facts import Mount, Node
-from linkgauge.models.report import Origin
 from linkgauge.models.said import NotChecked, Run, Said
 from linkgauge.probes.hang import hung
 from linkgauge.probes.host import Host, Unreadable
@@ -25,33 +24,24 @@ PATIENCE = 0.1  # seconds
 FILES = {SLOW: "100000", "proc/version": "Linux", "etc/hostname": "n1"}
 
 
-@dataclass
-class Hanging:
+class Hanging(Recorded):
     """A machine of which one file answers only once it may."""
 
-    may: threading.Event = field(default_factory=threading.Event)
-    recorded: Recorded = field(default_factory=lambda: tree(FILES))
-    origin: Origin = "live"
-    asked: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__(1000, tree(FILES).entries)
+        self.origin = "live"
+        self.may = threading.Event()
+        self.asked: list[str] = []
 
     def read(self, path: str) -> str | None:
         self.asked.append(path)
         if path == SLOW:
             self.may.wait()
-        return self.recorded.read(path)
-
-    def list(self, path: str) -> list[str]:
-        return self.recorded.list(path)
-
-    def resolve(self, path: str) -> str | None:
-        return self.recorded.resolve(path)
+        return super().read(path)
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
         self.asked.append(what)
-        return self.recorded.call(what, *args, deadline=deadline)
-
-    def now(self) -> float:
-        return self.recorded.now()
+        return super().call(what, *args, deadline=deadline)
 
 
 @pytest.fixture
@@ -110,8 +100,7 @@ def test_it_is_asked_again_once_it_has_answered(host: Hanging) -> None:
     ]
     assert facts(again["first"]) == [(None, "Linux")]
     host.may.set()
-    while aside.stuck:
-        pass
+    until(lambda: not aside.stuck)
     assert facts(aside.ask(SOURCES, host)["ports"]) == [("n1", None), (None, "100000")]
 
 
@@ -146,17 +135,17 @@ def test_a_thread_that_wakes_up_late_asks_nothing_more(host: Hanging, caplog: py
     aside = Aside(PATIENCE)
     aside.ask({"much": read_much, "first": read_first}, host)
     host.may.set()
-    while aside.stuck:
-        pass
+    until(lambda: not aside.stuck)
     assert host.asked == [SLOW, "proc/version"]
     assert caplog.records == []
 
 
-@dataclass
 class Calling(Hanging):
     """Calls are answered by children that stay."""
 
-    workers: Workers = field(default_factory=Workers)
+    def __init__(self) -> None:
+        super().__init__()
+        self.workers = Workers()
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
         return self.workers.ask(what, args, deadline)

@@ -11,6 +11,7 @@ from threading import Event, Thread
 import pytest
 from daemon_nodes import Node
 from nodes import node, report_of, with_entry
+from waiting import until
 from web_clients import get
 
 from linkgauge.agent import kept, state
@@ -157,8 +158,7 @@ def test_a_file_that_hangs_stops_nothing_else(hgx: Node) -> None:
     assert hgx.host.asked["link_load"] == 5  # those behind it were asked all the same
     hgx.host.stuck = None
     hgx.host.go.set()
-    while hgx.daemon.aside.stuck:
-        pass
+    until(lambda: not hgx.daemon.aside.stuck)
     report = hgx.cycle(5)
     assert report.verdict == "ok"
     assert number(hgx.pages.read("metrics"), "linkgauge_stuck_children") == 0

@@ -8,8 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import psutil
 import pytest
 from nodes import node, report_of
 from trees import tree
+from waiting import until
 
 from linkgauge.agent.ask import ask
 from linkgauge.agent.budget import BUDGETS, Budget
@@ -62,13 +62,6 @@ def run() -> Iterator[subprocess.Popen[str]]:
         until(lambda: bool(measuring(process)))
         yield process
         process.kill()
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def measuring(process: subprocess.Popen[str]) -> list[psutil.Process]:
