@@ -16,6 +16,7 @@ from ..models.gate import causes
 from ..models.report import Report
 from ..models.said import Observation, Run, Said
 from ..models.site import Site
+from ..probes.careful import SIGNS
 from ..probes.host import Host, Unreadable
 from . import kept, last, state
 from .aside import Aside
@@ -29,7 +30,6 @@ from .source import Source
 from .sources import READERS, SELDOM
 from .window import followed
 
-_SIGNS = ("sys/bus/pci/devices", "sys/class/infiniband", "sys/class/net", "sys/class/nvme")  # where devices come and go
 _SAVED = 300.0  # seconds from one time that all is kept to the next, while nothing changes
 _STALE = 2  # schedules after which what was observed is told no more
 _ANSWER = 5.0  # seconds for what the driver's child has at hand
@@ -152,7 +152,7 @@ class Daemon:
                 return tuple(host.list(path))
             return ()
 
-        self._signs = tuple(map(names, _SIGNS))
+        self._signs = tuple(map(names, SIGNS))
         return ()
 
     def _paced(self, source: Source) -> Source:

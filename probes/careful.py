@@ -17,7 +17,8 @@ from ..models.said import Said
 from .host import Host, Unreadable
 
 _COUNTER = re.compile(r"/(?:hw_)?counters/[a-z0-9_]+$")  # elsewhere EINVAL passes: net/*/speed of a port that is down
-_DEVICES = ("sys/bus/pci/devices/", "sys/class/infiniband/", "sys/class/net/", "sys/class/nvme/")
+# Folders of links to devices. Who looks whether their names are the same calls `forget` where they are not.
+SIGNS = ("sys/bus/pci/devices", "sys/class/infiniband", "sys/class/net", "sys/class/nvme")
 _KMSG = "/dev/kmsg"
 _RECORD = 8192  # bytes; longer ones are not read (kernel documentation, ABI/testing/dev-kmsg)
 _WHY = "the kernel's log complained when it was read: it is left out until the service is started again"
@@ -57,7 +58,7 @@ class Careful:
 
     def resolve(self, path: str) -> str | None:
         place = self._places.get(path) or self._host.resolve(path)
-        if place and path.startswith(_DEVICES):
+        if place and path.rpartition("/")[0] in SIGNS:
             self._places[path] = place
         return place
 
