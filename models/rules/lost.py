@@ -53,7 +53,7 @@ def is_disk(case: Case, function: Pci) -> bool:
 
 
 RULES = (
-    Rule("gpu-missing", Pci, ("pci_class",), off_the_bus("gpu-missing"), is_gpu),
-    Rule("nic-missing", Pci, ("pci_class",), off_the_bus("nic-missing"), is_nic),
-    Rule("storage-degraded", Pci, ("pci_class",), off_the_bus("storage-degraded"), is_disk),
+    Rule("gpu-missing", Pci, ("pci_class", "lost?"), off_the_bus("gpu-missing"), is_gpu),
+    Rule("nic-missing", Pci, ("pci_class", "lost?"), off_the_bus("nic-missing"), is_nic),
+    Rule("storage-degraded", Pci, ("pci_class", "lost?"), off_the_bus("storage-degraded"), is_disk),
 )

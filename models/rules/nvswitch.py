@@ -85,5 +85,5 @@ def is_switch(case: Case, function: Pci) -> bool:
 
 RULES = (
     Rule("nvswitch-error", Node, ("virtual", "Pci", "Pci.pci_class", "Pci.vendor"), too_few, whole),
-    Rule("nvswitch-error", Pci, ("pci_class",), off_the_bus("nvswitch-error"), is_switch),
+    Rule("nvswitch-error", Pci, ("pci_class", "lost?"), off_the_bus("nvswitch-error"), is_switch),
 )
