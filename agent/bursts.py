@@ -21,17 +21,21 @@ def look_less_for_garbage() -> None:
     gc.set_threshold(_OBJECTS, 10, 10)
 
 
-def in_bursts(rest: Callable[[], None]) -> Callable[[], None]:
-    """What to call at every step of the work: now and then it calls `rest`.
+def in_bursts(
+    rest: Callable[[], None],
+    worked: Callable[[], float] = time.process_time,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Callable[[], None]:
+    """What to call at every step of the work: now and then it calls `rest`. Both clocks are in seconds.
 
     Each rest costs more than the time that it takes: what comes after it finds none of its data in the caches.
     """
-    used, at = time.process_time(), time.monotonic()
+    used, at = worked(), monotonic()
 
     def step() -> None:
         nonlocal used, at
-        if time.process_time() - used >= _BURST or time.monotonic() - at >= _WAITED:
+        if worked() - used >= _BURST or monotonic() - at >= _WAITED:
             rest()
-            used, at = time.process_time(), time.monotonic()
+            used, at = worked(), monotonic()
 
     return step
