@@ -28,7 +28,7 @@ class Looking:
     def __init__(
         self, library: Library, gpus: Mapping[str, Any], monotonic: Callable[[], float] = time.monotonic
     ) -> None:  # fmt: skip
-        self.until = 0.0
+        self._until = 0.0
         self._library, self._gpus, self._monotonic = library, gpus, monotonic
         self._peaks, self._lock = Peaks(), Lock()
         self._thread = Thread(target=self._run, daemon=True)
@@ -36,11 +36,13 @@ class Looking:
     @property
     def ended(self) -> bool:
         """Whether it looks no more."""
-        return self._thread.ident is not None and not self._thread.is_alive()
+        return not self._thread.is_alive()
 
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+    def go_on(self, seconds: float) -> None:
+        """For so long from now; the first time it begins."""
+        self._until = self._monotonic() + seconds
+        if self._thread.ident is None:
+            self._thread.start()
 
     def look(self) -> None:
         """Once."""
@@ -64,7 +66,7 @@ class Looking:
             )  # fmt: skip
 
     def _run(self) -> None:
-        while self._monotonic() < self.until:
+        while self._monotonic() < self._until:
             self.look()
             time.sleep(_LOOK)
 
@@ -74,16 +76,13 @@ _looking: list[Looking] = []  # at most one a process
 
 def peaks(lasts: str) -> Iterator[Said]:
     """What was seen since this was asked last; and it is looked on for `lasts` seconds more."""
-    until = time.monotonic() + float(lasts)
     if _looking and _looking[0].ended:
         yield from _looking.pop().taken()
-    if _looking:
-        _looking[0].until = until
-        yield from _looking[0].taken()
-    elif new := looking():
-        new.until = until
-        new.start()
+    if not _looking and (new := looking()):
         _looking.append(new)
+    for one in _looking:
+        one.go_on(float(lasts))
+        yield from one.taken()
 
 
 def looking(monotonic: Callable[[], float] = time.monotonic) -> Looking | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from pathlib import Path
 
 import pytest
-from nodes import node
+from nodes import ALL, node
 
 from linkgauge.agent.ask import ask
 from linkgauge.agent.gaps import GIVES, gaps
@@ -19,8 +18,6 @@ from linkgauge.models.report import Report
 from linkgauge.models.said import Fact, Run, Said
 from linkgauge.models.site import Site
 
-NODES = sorted(path.stem for path in (Path(__file__).parent / "nodes").glob("*.toml"))
-
 
 def judged(said: Iterable[Said], now: float) -> Report:
     return judge(assemble(said, Site(), now, origin="live"))
@@ -31,7 +28,7 @@ def told(report: Report) -> set[tuple[str, str]]:
     return {(one.code, one.subject) for one in report.findings if one.severity != "info"}
 
 
-@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize("name", ALL)
 def test_what_was_cut_off_is_not_known_and_nothing_is_missed(name: str) -> None:
     """Each source, before its first word, in the middle and before its last: no GPU is missing because of it."""
     host = node(name)
@@ -50,7 +47,7 @@ def test_every_source_has_a_word_for_what_it_says() -> None:
     assert [name_of(reader) for reader in READERS] == list(GIVES)
 
 
-@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize("name", ALL)
 def test_sources_say_what_they_are_said_to(name: str) -> None:
     host = node(name)
     for reader in READERS:

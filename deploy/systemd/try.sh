@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the deb where systemd is the first process, and does to the service what happens to services: it is asked,
-# reloaded, stopped, killed, stopped dead, started with what is wrong, and purged. Two to four minutes, root, and a
+# reloaded, stopped, killed, stopped dead, started with what is wrong, and purged. Two to five minutes, root, and a
 # Debian 12 that nobody needs, such as a virtual machine: the tests do not run it. Ends with 77 where it cannot.
 #
 #     deploy/systemd/try.sh linkgauge_VERSION-1_amd64.deb
