@@ -30,9 +30,7 @@ def accept(
     known = state.of(root, source, state_dir, at)
     course = given.course(wish)
     with watched(given.readers, course.probes) as (readers, measured):
-        case, before = examine(
-            given.host, readers, measured, inputs.site(site), known.baseline, accepted=known.at
-        )  # fmt: skip
+        case, before = examine(given.host, readers, measured, inputs.site(site), known.baseline, accepted=known.at)
     tell_lost(case)
     tell_forced(course)
     if course.interrupted:

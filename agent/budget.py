@@ -30,9 +30,7 @@ class Budget:
 
 
 # NVLinks of eight GPUs carry terabytes in a second: it is the seconds that count.
-BUDGETS: Mapping[Effort, Budget] = {
-    "passive": Budget(0, 0), "quick": Budget(15, 5e12), "full": Budget(150, 100e12)
-}  # fmt: skip
+BUDGETS: Mapping[Effort, Budget] = {"passive": Budget(0, 0), "quick": Budget(15, 5e12), "full": Budget(150, 100e12)}
 
 
 def budget_of(text: str, effort: Effort) -> Budget:

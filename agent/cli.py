@@ -74,9 +74,12 @@ def main() -> None:
 @from_options
 @with_tools
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text",
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "prometheus"]),
+    default="text",
     help="prometheus with --output FILE.prom is for node_exporter's textfile collector.  [default: text]",
-)  # fmt: skip
+)
 @sending_options
 @measuring_options
 @click.option(
@@ -87,20 +90,34 @@ def main() -> None:
 )
 @state_dir
 @click.option(
-    "--ignore", metavar="CODE[:SUBJECT][=REASON]", multiple=True, shell_complete=codes_begun,
+    "--ignore",
+    metavar="CODE[:SUBJECT][=REASON]",
+    multiple=True,
+    shell_complete=codes_begun,
     help="A known finding that does not count; the report says so. May be given several times.",
-)  # fmt: skip
+)
 @click.option(
-    "--job", metavar="MODEL,tp=8,...",
+    "--job",
+    metavar="MODEL,tp=8,...",
     help="Say what findings cost this training, written as for linkgauge plan, with ckpt=2.3TB for its checkpoints.",
-)  # fmt: skip
+)
 @click.option(
     "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report there instead of standard output."
 )
 def diagnose(
-    root: str, source: tuple[str, ...], site: str | None, with_tools: bool, form: str, wish: Wish, context: Context,
-    state_dir: str | None, ignore: tuple[str, ...], job: str | None, output: str | None, sinks: Sinks,
-) -> None:  # fmt: skip
+    root: str,
+    source: tuple[str, ...],
+    site: str | None,
+    with_tools: bool,
+    form: str,
+    wish: Wish,
+    context: Context,
+    state_dir: str | None,
+    ignore: tuple[str, ...],
+    job: str | None,
+    output: str | None,
+    sinks: Sinks,
+) -> None:
     """Say what is wrong with the links of this node, or of a recorded one.
 
     Needs no root. Measures for some seconds if the node is idle: --level says how much. Ctrl-C ends that, and what was
@@ -127,7 +144,7 @@ def diagnose(
 @state_dir
 def accept(
     root: str, source: tuple[str, ...], site: str | None, wish: Wish, anyway: bool, state_dir: str | None
-) -> None:  # fmt: skip
+) -> None:
     """Mark this node as good, after a repair or when it is taken over.
 
     What was logged and counted before is history from then on, and rates are compared with those that were measured
@@ -145,18 +162,29 @@ def accept(
 @from_options
 @with_tools
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json", "nccl-xml"]), default="text",
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "nccl-xml"]),
+    default="text",
     help="nccl-xml is what NCCL and RCCL read with NCCL_TOPO_FILE.  [default: text]",
-)  # fmt: skip
+)
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
 @click.option("--matrix", is_flag=True, help="How GPUs and NICs reach each other, as nvidia-smi topo -m prints it.")
 @click.option("--rates", is_flag=True, help="The matrix with GB/s in one direction instead of types of path.")
 @click.option("--copies", is_flag=True, help="The matrix with GB/s that a copy typically reaches.")
 @click.option("--conflicts", is_flag=True, help="Where two sources disagree, with both values.")
 def topology(
-    root: str, source: tuple[str, ...], site: str | None, with_tools: bool, form: str, output: str | None, matrix: bool,
-    rates: bool, copies: bool, conflicts: bool,
-) -> None:  # fmt: skip
+    root: str,
+    source: tuple[str, ...],
+    site: str | None,
+    with_tools: bool,
+    form: str,
+    output: str | None,
+    matrix: bool,
+    rates: bool,
+    copies: bool,
+    conflicts: bool,
+) -> None:
     """Show what is in this node and what its links carry."""
     views = [name for name, on in (("rates", rates), ("copies", copies), ("conflicts", conflicts)) if on]
     if form != "text" and (matrix or views):

@@ -213,11 +213,15 @@ class Daemon:
 
     def _round(self, report: Report, at: float, began: float) -> Round:
         return Round(
-            ended=self.host.now(), seconds=self.monotonic() - began, every=self.every,
+            ended=self.host.now(),
+            seconds=self.monotonic() - began,
+            every=self.every,
             stuck=self.stuck() + self.aside.stuck,
-            moved=dict(self.moved), rates_last=self._rates_last(), counts_last=_STALE * seconds(self.config.slow),
+            moved=dict(self.moved),
+            rates_last=self._rates_last(),
+            counts_last=_STALE * seconds(self.config.slow),
             would_drain=tuple((one.code, one.subject) for one in causes(report.findings, self.site.gate)),
-        )  # fmt: skip
+        )
 
     def _count(self, *heard: Iterable[Said]) -> None:
         self.moved.update({one.name: one.bytes for said in heard for one in said if isinstance(one, Run) and one.bytes})

@@ -17,9 +17,16 @@ from .terminal import clear_errors, write
 @click.option("--concurrent", is_flag=True, help="All flows run at once, and share the links that they have in common.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
 def expect(
-    ends: tuple[str, ...], root: str, source: tuple[str, ...], site: str | None, op: str | None, via: str | None,
-    size: str | None, concurrent: bool, form: str,
-) -> None:  # fmt: skip
+    ends: tuple[str, ...],
+    root: str,
+    source: tuple[str, ...],
+    site: str | None,
+    op: str | None,
+    via: str | None,
+    size: str | None,
+    concurrent: bool,
+    form: str,
+) -> None:
     """Say what each level of this node should give, from GPU memory to disks; or what flows between ENDS get, and why.
 
     \b

@@ -32,9 +32,11 @@ def expect(
         if op or via or size is not None or concurrent:
             raise BadInput("--op, --via, --size and --concurrent are about flows: name their ends")
         rungs = hierarchy(case)
-        return exporter.as_hierarchy(case, rungs) if form == "text" else exporter.as_json(
-            [level for rung in rungs for level in rung.levels]
-        )  # fmt: skip
+        return (
+            exporter.as_hierarchy(case, rungs)
+            if form == "text"
+            else exporter.as_json([level for rung in rungs for level in rung.levels])
+        )
     try:
         flows = tuple(dict.fromkeys(_flows(case.topology, ends, op, via, _bytes(size))))
     except LookupError as wrong:

@@ -16,32 +16,39 @@ _SECONDS = 4.1  # for all calls of Slurm together, but for the one that takes a 
 
 @click.command(short_help="Say whether a job may run on this node.")
 @click.option(
-    "--site", metavar="FILE", type=click.Path(),
+    "--site",
+    metavar="FILE",
+    type=click.Path(),
     help="The file whose table [gate] says when it closes (TOML).  [default: /etc/linkgauge/site.toml]",
-)  # fmt: skip
+)
 @click.option(
-    "--state-dir", metavar="DIR", type=click.Path(),
+    "--state-dir",
+    metavar="DIR",
+    type=click.Path(),
     help="Where `linkgauge serve` keeps what it found.  [default: /var/lib/linkgauge]",
-)  # fmt: skip
+)
 @click.option(
-    "--strict", is_flag=True,
+    "--strict",
+    is_flag=True,
     help="Close also where the site file does not enforce it: for a job that can go to other nodes.",
-)  # fmt: skip
+)
 @click.option(
-    "--counted", is_flag=True,
+    "--counted",
+    is_flag=True,
     help="Close only a node that the health check has drained, since it counts them: for prologs, whose failure drains "
     "a node too, and which may not ask Slurm.",
-)  # fmt: skip
+)
 @click.option(
-    "--slurm", is_flag=True,
+    "--slurm",
+    is_flag=True,
     help="Be Slurm's health check: drain the node where the gate is closed and there is room, give it back after "
     "'linkgauge accept'.",
-)  # fmt: skip
+)
 @click.option("--node", metavar="NAME", help="Its name in Slurm.  [default: $SLURMD_NODENAME, or the host's name]")
 @click.option("--scontrol", metavar="PROGRAM", default="scontrol", show_default=True, help="What asks Slurm.")
 def gate(
     site: str | None, state_dir: str | None, strict: bool, counted: bool, slurm: bool, node: str | None, scontrol: str
-) -> None:  # fmt: skip
+) -> None:
     """Say whether a job may run on this node, from what `linkgauge serve` found last: nothing is measured.
 
     Exit code 0: it may; 2: it may not. What closes a gate stands in the site file, in the table [gate]; as it ships it

@@ -73,7 +73,7 @@ def save(folder: str, memory: Memory, now: float) -> str | None:
     """Keep it in the folder. Why that was not possible (a full disk, a folder that nobody may write to), in words."""
     kept = _Kept(
         at=now, standing=tuple(memory.standing.items()), measured=tuple(map(encode, memory.measured)), past=memory.past
-    )  # fmt: skip
+    )
     try:
         os.makedirs(folder, exist_ok=True)
         write_whole(os.path.join(folder, _FILE), msgspec.json.encode(kept))

@@ -15,9 +15,16 @@ from .sources import measure_nothing
 
 
 def report_of(
-    root: str, source: Sequence[str], site: str | None, wish: Wish, context: Context, with_tools: bool,
-    ignore: Sequence[str] = (), state_dir: str | None = None, job: str | None = None,
-) -> tuple[Report, bool]:  # fmt: skip
+    root: str,
+    source: Sequence[str],
+    site: str | None,
+    wish: Wish,
+    context: Context,
+    with_tools: bool,
+    ignore: Sequence[str] = (),
+    state_dir: str | None = None,
+    job: str | None = None,
+) -> tuple[Report, bool]:
     """The report of this machine, or of what was given instead; and whether it was cut short. Raises BadInput."""
     given = inputs.of(root, source, with_tools)
     known = state.of(root, source, state_dir, given.host.now())

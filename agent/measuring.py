@@ -100,9 +100,13 @@ class Course:
         ends = (device.id for device in (report.topology.devices if self.rounds == 1 else found) if device)
         wish = self.wish
         wanted = Wanted(
-            effort=wish.effort, ends=frozenset(ends), mounts=wish.mounts, write_to=wish.write_to,
-            owned=wish.owner is not None, peers=wish.peers,
-        )  # fmt: skip
+            effort=wish.effort,
+            ends=frozenset(ends),
+            mounts=wish.mounts,
+            write_to=wish.write_to,
+            owned=wish.owner is not None,
+            peers=wish.peers,
+        )
         probes = [probe for plan in self._plans() for probe in plan(report, wanted)]
         kinds = {tuple(map(report.topology.kind, ends)) for ends in slow}
         return [probe for probe in probes if self.rounds == 1 or probe.kinds & kinds]

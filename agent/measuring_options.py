@@ -12,40 +12,56 @@ if TYPE_CHECKING:
     from .measuring import Wish
 
 PROBES = (  # in the order of their worth: a budget may end before the list does
-    "host_copy", "peer_copy", "device_memory", "host_memory", "port_loopback", "collective", "disk_read",
-)  # fmt: skip
+    "host_copy",
+    "peer_copy",
+    "device_memory",
+    "host_memory",
+    "port_loopback",
+    "collective",
+    "disk_read",
+)
 _OWNER = ("slurm:", "kubernetes:")
 _OPTIONS = (
     click.option(
-        "--level", type=click.Choice(["passive", "quick", "full"]), default="quick",
+        "--level",
+        type=click.Choice(["passive", "quick", "full"]),
+        default="quick",
         help="What to measure: nothing; each kind of link in at most 15 s; every way in at most 150 s.  "
         "[default: quick]",
     ),
     click.option("--passive", is_flag=True, help="As --level passive: read only, measure nothing."),
     click.option(
-        "--only", metavar="PROBE", multiple=True, type=click.Choice(PROBES),
+        "--only",
+        metavar="PROBE",
+        multiple=True,
+        type=click.Choice(PROBES),
         help=f"Measure this alone (several times): {', '.join(PROBES)}.",
     ),
     click.option("--skip", metavar="PROBE", multiple=True, type=click.Choice(PROBES), help="Leave this out."),
     click.option("--budget", metavar="30s,20GB", help="Seconds and bytes that measuring may use."),
     click.option(
-        "--owner", metavar="slurm:ID",
+        "--owner",
+        metavar="slurm:ID",
         help="The job that this machine was given to, where that is yours; kubernetes:UID is a pod.",
     ),
     click.option("--force", is_flag=True, help="Measure although the machine is busy: what it overrides is said."),
     click.option(
-        "--mount", metavar="DIR", multiple=True, type=click.Path(),
+        "--mount",
+        metavar="DIR",
+        multiple=True,
+        type=click.Path(),
         help="Read from the file system there too, though it is on a network or a cloud's disk.",
     ),
     click.option(
-        "--write-to", metavar="DIR", type=click.Path(),
-        help="Write a file there and remove it, to measure writing.",
+        "--write-to", metavar="DIR", type=click.Path(), help="Write a file there and remove it, to measure writing."
     ),
     click.option(
-        "--peer", metavar="HOST", multiple=True,
+        "--peer",
+        metavar="HOST",
+        multiple=True,
         help="At --level full, measure the network to a machine where 'iperf3 -s' or 'ib_write_bw' waits.",
     ),
-)  # fmt: skip
+)
 
 
 def measuring_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,10 +69,19 @@ def measuring_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def gathered(
-        *args: Any, level: str, passive: bool, only: Iterable[str], skip: Iterable[str], budget: str | None,
-        owner: str | None, force: bool, mount: tuple[str, ...], write_to: str | None,
-        peer: tuple[str, ...], **others: Any,
-    ) -> Any:  # fmt: skip
+        *args: Any,
+        level: str,
+        passive: bool,
+        only: Iterable[str],
+        skip: Iterable[str],
+        budget: str | None,
+        owner: str | None,
+        force: bool,
+        mount: tuple[str, ...],
+        write_to: str | None,
+        peer: tuple[str, ...],
+        **others: Any,
+    ) -> Any:
         if passive and level == "full":
             raise click.UsageError("--passive and --level full exclude each other")
         if owner is not None and (not owner.startswith(_OWNER) or owner.endswith(":")):
@@ -70,9 +95,16 @@ def measuring_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wish(
-    level: Any, only: Iterable[str], skip: Iterable[str], budget: str | None, owner: str | None, force: bool,
-    mount: tuple[str, ...], write_to: str | None, peer: tuple[str, ...],
-) -> Wish:  # fmt: skip
+    level: Any,
+    only: Iterable[str],
+    skip: Iterable[str],
+    budget: str | None,
+    owner: str | None,
+    force: bool,
+    mount: tuple[str, ...],
+    write_to: str | None,
+    peer: tuple[str, ...],
+) -> Wish:
     from .budget import budget_of
     from .measuring import Wish
 
@@ -81,6 +113,13 @@ def _wish(
     except ValueError as wrong:
         raise click.UsageError(f"--budget {wrong}") from None
     return Wish(
-        effort=level, only=frozenset(only), skip=frozenset(skip), budget=allowed, force=force, owner=owner,
-        mounts=mount, write_to=write_to, peers=peer,
-    )  # fmt: skip
+        effort=level,
+        only=frozenset(only),
+        skip=frozenset(skip),
+        budget=allowed,
+        force=force,
+        owner=owner,
+        mounts=mount,
+        write_to=write_to,
+        peers=peer,
+    )

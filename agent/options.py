@@ -8,9 +8,26 @@ from typing import Any
 import click
 
 OPS = (  # as in Flow.op: completion must not wait for the model
-    "copy", "copy-sm", "read", "write", "send", "triad", "stream-copy", "egress", "loopback", "tcp", "all_reduce",
-    "all_reduce-nvls", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter",
-)  # fmt: skip
+    "copy",
+    "copy-sm",
+    "read",
+    "write",
+    "send",
+    "triad",
+    "stream-copy",
+    "egress",
+    "loopback",
+    "tcp",
+    "all_reduce",
+    "all_reduce-nvls",
+    "all_gather",
+    "reduce_scatter",
+    "alltoall",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+)
 VIA = ("nvlink", "xgmi", "c2c", "pcie", "host", "net")
 
 
@@ -46,14 +63,17 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 with_tools = click.option(
-    "--with-tools", is_flag=True,
+    "--with-tools",
+    is_flag=True,
     help="Ask nvidia-smi, lstopo and ibstat too, where they are installed: they fill gaps, and what they say otherwise "
     "is shown by topology --conflicts.",
-)  # fmt: skip
+)
 
 
 state_dir = click.option(
-    "--state-dir", metavar="DIR", type=click.Path(),
+    "--state-dir",
+    metavar="DIR",
+    type=click.Path(),
     help="Where it is kept that a node was accepted; with --from nowhere, unless it is given.  "
     "[default: /var/lib/linkgauge]",
-)  # fmt: skip
+)

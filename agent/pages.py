@@ -39,9 +39,12 @@ class Pages:
     """The pages of a service. The loop puts reports in, the web server takes bytes out; each has its own thread."""
 
     def __init__(
-        self, labels: Mapping[str, str] | None = None, detail: str = "", every: float = 15.0,
+        self,
+        labels: Mapping[str, str] | None = None,
+        detail: str = "",
+        every: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`labels` and `detail` as in `families`; `every`: seconds from one cycle to the next."""
         self._monotonic = monotonic
         self._labels, self._detail = labels or {}, detail
@@ -84,9 +87,16 @@ def _silent(report: Report | None, round: Round | None) -> Report:
     gap = NotChecked(what="cycle", subject="node", why=why, how="look into the log of the service")
     known = report or Report(node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown")
     return replace(
-        known, verdict="unknown", findings=(), not_checked=(gap,), checks={}, levels=(), observations=(),
-        topology=Topology(), runs=(),
-    )  # fmt: skip
+        known,
+        verdict="unknown",
+        findings=(),
+        not_checked=(gap,),
+        checks={},
+        levels=(),
+        observations=(),
+        topology=Topology(),
+        runs=(),
+    )
 
 
 def _rendered(shown: _Shown, form: Form) -> bytes:

@@ -74,9 +74,8 @@ def examine(
 
     def judged(measured: Sequence[Said]) -> tuple[Case, Report]:
         case = assemble(
-            [*read, *measured], site, host.now(), baseline=known, origin=host.origin, context=context,
-            accepted=accepted,
-        )  # fmt: skip
+            [*read, *measured], site, host.now(), baseline=known, origin=host.origin, context=context, accepted=accepted
+        )
         return case, judge(case)
 
     _, case, report = _confirmed(host, probes, judged)

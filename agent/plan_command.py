@@ -33,10 +33,23 @@ _TEXTS = {
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
 def plan(
-    job: str, machine: str | None, nodes: int, sweep: bool, top: int, train: str | None, plot: str | None,
-    network: str | None, switches: str | None, rails: bool, oversubscription: float, root: str,
-    source: tuple[str, ...], site: str | None, form: str, output: str | None,
-) -> None:  # fmt: skip
+    job: str,
+    machine: str | None,
+    nodes: int,
+    sweep: bool,
+    top: int,
+    train: str | None,
+    plot: str | None,
+    network: str | None,
+    switches: str | None,
+    rails: bool,
+    oversubscription: float,
+    root: str,
+    source: tuple[str, ...],
+    site: str | None,
+    form: str,
+    output: str | None,
+) -> None:
     """Say how long a step of a training takes on a number of machines, what it waits for, and which layout is better.
 
     \b

@@ -172,9 +172,7 @@ def _measured(
     chosen: dict[tuple[str, bool], Points] = {}
     for (op, ranks), rows in sorted(tables.items(), key=lambda item: item[0][1]):
         nodes = -(-ranks // (machine.gpus or ranks))
-        cluster = found if ranks <= found.gpus else replace(
-            _cluster(machine, nodes, where, product), measured={}
-        )  # fmt: skip
+        cluster = found if ranks <= found.gpus else replace(_cluster(machine, nodes, where, product), measured={})
         seen = group(cluster.levels, ranks)
         pace = pace_of(op, seen, cluster.ways, cluster.inside, cluster.switched)
         across = any(one.name != cluster.inside for one in seen)

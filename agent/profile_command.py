@@ -24,9 +24,17 @@ if TYPE_CHECKING:
 @click.option("--anyway", is_flag=True, help="With --from-node: also from a node with findings.")
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
 def profile(
-    machine: str | None, root: str, source: tuple[str, ...], site: str | None, every: bool, from_node: bool,
-    name: str | None, wish: Wish, anyway: bool, output: str | None,
-) -> None:  # fmt: skip
+    machine: str | None,
+    root: str,
+    source: tuple[str, ...],
+    site: str | None,
+    every: bool,
+    from_node: bool,
+    name: str | None,
+    wish: Wish,
+    anyway: bool,
+    output: str | None,
+) -> None:
     """Show what MACHINE should have, or the type that this node is recognised as; or write one from this node.
 
     What --from-node writes is TOML for the site file: counts, rates of ports, modes of GPUs, and, where the node is

@@ -19,9 +19,16 @@ from .progress import shown as watched
 
 
 def chosen(
-    root: str, source: Sequence[str], site: str | None, machine: str | None, every: bool, from_node: bool,
-    name: str | None, wish: Wish, anyway: bool,
-) -> str:  # fmt: skip
+    root: str,
+    source: Sequence[str],
+    site: str | None,
+    machine: str | None,
+    every: bool,
+    from_node: bool,
+    name: str | None,
+    wish: Wish,
+    anyway: bool,
+) -> str:
     """What `linkgauge profile` prints. Raises BadInput."""
     if every:
         return listing(inputs.site(site))

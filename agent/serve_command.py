@@ -25,9 +25,12 @@ from .terminal import clear_errors
     "--root", metavar="DIR", type=click.Path(), default="/", help="Read the host whose root is mounted at DIR."
 )
 @click.option(
-    "--from", "source", metavar="CAPTURE", type=click.Path(),
+    "--from",
+    "source",
+    metavar="CAPTURE",
+    type=click.Path(),
     help="A capture instead of this machine, to try rules and dashboards; needs --state-dir.",
-)  # fmt: skip
+)
 def serve(listen: str | None, config: str | None, state_dir: str | None, root: str, source: str | None) -> None:
     """Look at this node every 15 seconds (every minute while a job runs), and answer Prometheus.
 

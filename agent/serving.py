@@ -81,9 +81,18 @@ def _serve(told: Told, signals: _Signals) -> None:
     with kept.alone(folder), serving(told.listen or config.listen, pages, config.web) as server:
         traffic = PortTraffic()
         daemon = Daemon(
-            host, config, site, pages, folder, _memory(told, folder, host.now()), pause=in_bursts(_rest),
-            forget=host.forget, stuck=lambda: workers.stuck, traffic=traffic.peaks, peaks=last.peaks_of(folder),
-        )  # fmt: skip
+            host,
+            config,
+            site,
+            pages,
+            folder,
+            _memory(told, folder, host.now()),
+            pause=in_bursts(_rest),
+            forget=host.forget,
+            stuck=lambda: workers.stuck,
+            traffic=traffic.peaks,
+            peaks=last.peaks_of(folder),
+        )
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
         look_less_for_garbage()
         try:

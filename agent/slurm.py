@@ -82,9 +82,13 @@ class Slurm:
         environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8"}
         try:
             done = subprocess.run(
-                [self.program, *words], capture_output=True, timeout=left, check=False, env=environment,
+                [self.program, *words],
+                capture_output=True,
+                timeout=left,
+                check=False,
+                env=environment,
                 stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+            )
         except subprocess.TimeoutExpired:
             raise Refused(f"{self.program} {words[0]}: no answer within {left:.1f} s") from None
         except OSError as error:
@@ -105,10 +109,12 @@ def parsed(text: str) -> Iterator[Node]:
             given = fields.get("Reason", "")
             dated = _REASON.fullmatch(given)
             yield Node(
-                name=name[1], state=state[0], reason=dated["text"] if dated else given,
+                name=name[1],
+                state=state[0],
+                reason=dated["text"] if dated else given,
                 since=float(dated["at"]) if dated else None,
                 notes={key: fields[key] for key in ("Comment", "Extra") if fields.get(key, "(null)") != "(null)"},
-            )  # fmt: skip
+            )
 
 
 def _none(name: str) -> Node:

@@ -30,15 +30,43 @@ from ..probes.settings import read_settings
 from .source import Source
 
 READERS: tuple[Source, ...] = (
-    read_node, read_cpu, read_numa, read_pci, read_pci_links, read_gpus, read_gpu_wiring, read_kfd, read_net,
-    read_link_modes, read_rdma, read_nvme, read_disks, read_arrays, read_mounts, read_pci_windows, read_pci_config,
-    read_settings, read_services, read_host_counters, read_kernel_log, read_link_load,
-)  # fmt: skip
-# What these say lasts until a device, a driver or the machine is started again: a daemon need not ask in every cycle.
-SELDOM: frozenset[Source] = frozenset({
-    read_node, read_cpu, read_numa, read_pci, read_gpu_wiring, read_kfd, read_link_modes, read_pci_windows,
+    read_node,
+    read_cpu,
+    read_numa,
+    read_pci,
+    read_pci_links,
+    read_gpus,
+    read_gpu_wiring,
+    read_kfd,
+    read_net,
+    read_link_modes,
+    read_rdma,
+    read_nvme,
+    read_disks,
+    read_arrays,
+    read_mounts,
+    read_pci_windows,
     read_pci_config,
-})  # fmt: skip
+    read_settings,
+    read_services,
+    read_host_counters,
+    read_kernel_log,
+    read_link_load,
+)
+# What these say lasts until a device, a driver or the machine is started again: a daemon need not ask in every cycle.
+SELDOM: frozenset[Source] = frozenset(
+    {
+        read_node,
+        read_cpu,
+        read_numa,
+        read_pci,
+        read_gpu_wiring,
+        read_kfd,
+        read_link_modes,
+        read_pci_windows,
+        read_pci_config,
+    }
+)
 # What changes when somebody changes it.
 SLOW: frozenset[Source] = frozenset({read_nvme, read_disks, read_arrays, read_mounts, read_settings, read_services})
 

@@ -76,9 +76,14 @@ class Server:
         self._passwords = Passwords(config.users)
         self._answers: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks but loosely
         self._http = _Http(
-            self._asked, ssl_options=config.tls, seconds=seconds,
-            max_header_size=_HEADERS, max_body_size=_BODY, max_buffer_size=1 << 16, chunk_size=1 << 12,
-        )  # fmt: skip
+            self._asked,
+            ssl_options=config.tls,
+            seconds=seconds,
+            max_header_size=_HEADERS,
+            max_body_size=_BODY,
+            max_buffer_size=1 << 16,
+            chunk_size=1 << 12,
+        )
         self._loop = asyncio.new_event_loop()
         self._end = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="linkgauge-web", daemon=True)
@@ -161,9 +166,7 @@ class Server:
 
 
 @contextmanager
-def serving(
-    listen: str, pages: Pages, config: str | None = None, seconds: float = _SECONDS
-) -> Iterator[Server]:  # fmt: skip
+def serving(listen: str, pages: Pages, config: str | None = None, seconds: float = _SECONDS) -> Iterator[Server]:
     """A server at "HOST:PORT" as long as the block runs; `config` is a web configuration file. Raises BadInput.
 
     `seconds` is how long a client may take to ask, and again to take the answer.

@@ -92,10 +92,16 @@ def end(host: Host, folder: str, job: str) -> Window:
     found, gone = changes({} if restarted else before, look.counts, anew=restarted)
     peaks, why = _peaks(folder, job)
     return Window(
-        job=job, began=as_utc(opened.at), ended=as_utc(look.at), seconds=max(look.at - opened.at, 0.0),
-        restarted=restarted, changes=_with_peaks(found, peaks), logged=tuple(_logged(look.said, opened.at)), gone=gone,
+        job=job,
+        began=as_utc(opened.at),
+        ended=as_utc(look.at),
+        seconds=max(look.at - opened.at, 0.0),
+        restarted=restarted,
+        changes=_with_peaks(found, peaks),
+        logged=tuple(_logged(look.said, opened.at)),
+        gone=gone,
         not_read=tuple(sorted({f"{one.subject} {one.what}: {one.why}" for one in _missed(look.said)} | why)),
-    )  # fmt: skip
+    )
 
 
 def followed(

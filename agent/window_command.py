@@ -7,9 +7,11 @@ import click
 from .terminal import clear_errors, write
 
 _state_dir = click.option(
-    "--state-dir", metavar="DIR", type=click.Path(),
+    "--state-dir",
+    metavar="DIR",
+    type=click.Path(),
     help="Where it is kept until the job ends.  [default: /var/lib/linkgauge]",
-)  # fmt: skip
+)
 _root = click.option(
     "--root", metavar="DIR", type=click.Path(), default="/", help="Read the host whose root is mounted at DIR."
 )
@@ -41,9 +43,12 @@ def open_(job: str, state_dir: str | None, root: str) -> None:
 @window.command(short_help="Say what was counted since the job began.")
 @click.argument("job")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text",
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
     help="json is one line, linkgauge.window/1.  [default: text]",
-)  # fmt: skip
+)
 @_state_dir
 @_root
 def close(job: str, form: str, state_dir: str | None, root: str) -> None:

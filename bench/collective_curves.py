@@ -158,8 +158,10 @@ def _result(name: str, op: str, curve: Curve) -> Result:
 
 
 def _print_curves(results: Iterable[Result]) -> None:
-    print("| curve | operation | held by | points | longest, measured | predicted | median error | largest "
-          "| without its platform | largest |")  # fmt: skip
+    print(
+        "| curve | operation | held by | points | longest, measured | predicted | median error | largest "
+        "| without its platform | largest |"
+    )
     print("|---|---|---|---:|---:|---:|---:|---:|---:|---:|")
     for one in results:
         rates = [f"{one.measured:.4g}", f"{one.predicted:.4g}"]
@@ -191,8 +193,10 @@ def _print_summary(results: Sequence[Result]) -> int:
         without = [error for one in mine for error in one.without]
         for what, several, most in (("", errors, MEDIAN), (", each platform left out", without, MEDIAN_WITHOUT)):
             middle = _middle(several)
-            text = (f"{op}{what}: median absolute error {middle:.1%} of {len(several)} points of {len(mine)} curves "
-                    f"(at most {most:.0%})")  # fmt: skip
+            text = (
+                f"{op}{what}: median absolute error {middle:.1%} of {len(several)} points of {len(mine)} curves "
+                f"(at most {most:.0%})"
+            )
             checks.append((text, middle <= most))
     print()
     for text, good in checks:

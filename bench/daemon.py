@@ -44,8 +44,12 @@ def serve(root: str, state: str) -> None:
             served.host.asked.clear()
             before = of_children()
             took = [served.cycle() for _ in range(int(line))]
-            told = {"cycle": mean(took), "children": (of_children() - before) / len(took),
-                    "burst": max(served.bursts), **served.host.asked}  # fmt: skip
+            told = {
+                "cycle": mean(took),
+                "children": (of_children() - before) / len(took),
+                "burst": max(served.bursts),
+                **served.host.asked,
+            }
             print(json.dumps(told), flush=True)
     served.host.workers.close()
 
@@ -81,8 +85,15 @@ def node_exporter(root: Path) -> Iterator[subprocess.Popen[bytes]]:
     program = shutil.which("prometheus-node-exporter") or sys.exit("install prometheus-node-exporter")
     known = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
     wanted = [f"--collector.{name}" for name in COLLECTORS if f"--collector.{name} " in known.stdout + known.stderr]
-    command = [program, f"--path.sysfs={root}/sys", "--collector.disable-defaults", *wanted,
-               f"--web.listen-address=127.0.0.1:{PORT}", "--web.max-requests=0", "--log.level=error"]  # fmt: skip
+    command = [
+        program,
+        f"--path.sysfs={root}/sys",
+        "--collector.disable-defaults",
+        *wanted,
+        f"--web.listen-address=127.0.0.1:{PORT}",
+        "--web.max-requests=0",
+        "--log.level=error",
+    ]
     with subprocess.Popen(command) as process:
         try:
             while not _listens():
@@ -122,8 +133,10 @@ def scraped(name: str, pid: int, port: int) -> None:
             times = sorted(pool.map(lambda _: scrape(port), range(SCRAPES)))
         cpu = sum(process.cpu_times()[:2]) - before
         cuts = quantiles(times, n=100)
-        print(f"{name:14} {clients:3} clients: {cpu:6.2f} s of a processor for {SCRAPES} scrapes, "
-              f"p50 {cuts[49] * 1e3:6.1f} ms, p99 {cuts[98] * 1e3:6.1f} ms")  # fmt: skip
+        print(
+            f"{name:14} {clients:3} clients: {cpu:6.2f} s of a processor for {SCRAPES} scrapes, "
+            f"p50 {cuts[49] * 1e3:6.1f} ms, p99 {cuts[98] * 1e3:6.1f} ms"
+        )
     print(f"{name:14} {process.memory_info().rss / 1e6:.1f} MB", end="")
     print("".join(f", child {one.memory_info().rss / 1e6:.1f} MB" for one in process.children()))
 
@@ -134,9 +147,11 @@ def cost(process: subprocess.Popen[str], number: int) -> None:
     cycles(process, WARM)
     told = cycles(process, number)
     print(f"first cycle: {first['cycle'] * 1e3:.0f} ms, longest burst {first['burst'] * 1e3:.0f} ms")
-    print(f"a cycle: {told['cycle'] * 1e3:.1f} ms, its children {told['children'] * 1e3:.1f} ms, longest burst "
-          f"{told['burst'] * 1e3:.1f} ms, {told['reads'] / number:.0f} reads, "
-          f"{told['NVML calls'] / number:.0f} NVML calls")  # fmt: skip
+    print(
+        f"a cycle: {told['cycle'] * 1e3:.1f} ms, its children {told['children'] * 1e3:.1f} ms, longest burst "
+        f"{told['burst'] * 1e3:.1f} ms, {told['reads'] / number:.0f} reads, "
+        f"{told['NVML calls'] / number:.0f} NVML calls"
+    )
     both = told["cycle"] + told["children"]
     print(f"of a core, every 15 s: {both / 15:.2%} ({told['cycle'] / 15:.2%} without the children)")
 

@@ -46,9 +46,14 @@ def unsaid(kind: type[Fact], key: str, *names: str) -> Edit:
 def measured(about: str, quantity: str, value: float, at: float, unit: str = "count", busy: bool | None = None) -> Edit:
     """A number was read, in place of what was read of it before."""
     new = Observation(
-        about=about, quantity=quantity, unit=unit, value=value, at=at, busy=busy,
+        about=about,
+        quantity=quantity,
+        unit=unit,
+        value=value,
+        at=at,
+        busy=busy,
         evidence=Evidence("drawn", f"{quantity} {value:g}"),
-    )  # fmt: skip
+    )
 
     def edit(said: list[Said]) -> list[Said]:
         kept = [

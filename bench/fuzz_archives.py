@@ -24,14 +24,48 @@ from linkgauge.probes.entries import Entry, Link, Refused
 
 MOST_BYTES, MOST_FILES = 1 << 20, 200  # of this program: what is refused is the same, and there is less of it to make
 NAMES = (
-    "a", "node1/lspci.txt", "../x", "/etc/passwd", "a/../../b", "..", ".", "", "./a", "a//b", "a/", "a/..", "~/x",
-    "C:\\x", "..\\x", "a\0b", "\udcff".encode("utf-8", "surrogateescape").decode("latin-1"), "x" * 300, "a/" * 90 + "b",
-    "\n", "é", "where the archive breaks off", "log.gz", "log.xz", "log.bz2", "sys/x", "proc/1/mem",
-)  # fmt: skip
+    "a",
+    "node1/lspci.txt",
+    "../x",
+    "/etc/passwd",
+    "a/../../b",
+    "..",
+    ".",
+    "",
+    "./a",
+    "a//b",
+    "a/",
+    "a/..",
+    "~/x",
+    "C:\\x",
+    "..\\x",
+    "a\0b",
+    "\udcff".encode("utf-8", "surrogateescape").decode("latin-1"),
+    "x" * 300,
+    "a/" * 90 + "b",
+    "\n",
+    "é",
+    "where the archive breaks off",
+    "log.gz",
+    "log.xz",
+    "log.bz2",
+    "sys/x",
+    "proc/1/mem",
+)
 KINDS = (
-    tarfile.REGTYPE, tarfile.REGTYPE, tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE,
-    tarfile.BLKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE, tarfile.CONTTYPE, b"Z", tarfile.GNUTYPE_SPARSE,
-)  # fmt: skip
+    tarfile.REGTYPE,
+    tarfile.REGTYPE,
+    tarfile.REGTYPE,
+    tarfile.SYMTYPE,
+    tarfile.LNKTYPE,
+    tarfile.CHRTYPE,
+    tarfile.BLKTYPE,
+    tarfile.FIFOTYPE,
+    tarfile.DIRTYPE,
+    tarfile.CONTTYPE,
+    b"Z",
+    tarfile.GNUTYPE_SPARSE,
+)
 PAX_NAMES = ("path", "size", "linkpath", "GNU.sparse.map", "comment", "mtime")
 PAX_VALUES = ("../../x", "-1", "99999999999999", "x" * 5000, "1,2,3", "nan")
 _PACKERS: tuple[Callable[[bytes], bytes], ...] = (
@@ -164,9 +198,19 @@ def _zip(random: Random) -> bytes:
     place = content.rfind(b"PK\x01\x02")
     if place >= 0 and random.random() < 0.4:  # the flags, the method, the sizes, where it stands: of the last member
         offset, form, value = random.choice(
-            ((8, "<H", 1), (8, "<H", 0x41), (10, "<H", 99), (10, "<H", 8), (20, "<I", 2**32 - 1), (24, "<I", 2**32 - 1),
-             (24, "<I", 0), (42, "<I", 0), (42, "<I", 2**31), (28, "<H", 65535))
-        )  # fmt: skip
+            (
+                (8, "<H", 1),
+                (8, "<H", 0x41),
+                (10, "<H", 99),
+                (10, "<H", 8),
+                (20, "<I", 2**32 - 1),
+                (24, "<I", 2**32 - 1),
+                (24, "<I", 0),
+                (42, "<I", 0),
+                (42, "<I", 2**31),
+                (28, "<H", 65535),
+            )
+        )
         struct.pack_into(form, content, place + offset, value)
         local = content.rfind(b"PK\x03\x04", 0, place)
         if offset in (8, 10) and local >= 0:

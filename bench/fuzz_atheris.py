@@ -40,8 +40,15 @@ def main(name: str, seconds: str, seed: str, folder: str) -> None:
     with tempfile.TemporaryDirectory() as corpus:
         for number, content in enumerate(seeds):
             (Path(corpus) / str(number)).write_bytes(content)
-        options = [f"-max_total_time={seconds}", f"-seed={seed}", f"-max_len={LONGEST}", f"-timeout={SLOW}",
-                   f"-artifact_prefix={folder}/{name}-", "-print_final_stats=1", "-rss_limit_mb=4096"]  # fmt: skip
+        options = [
+            f"-max_total_time={seconds}",
+            f"-seed={seed}",
+            f"-max_len={LONGEST}",
+            f"-timeout={SLOW}",
+            f"-artifact_prefix={folder}/{name}-",
+            "-print_final_stats=1",
+            "-rss_limit_mb=4096",
+        ]
         atheris.Setup([name, *options, corpus], one)
         atheris.Fuzz()
 

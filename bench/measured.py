@@ -73,10 +73,17 @@ def _left(losses: Iterable[Loss], hop: Hop) -> float:
 def seen(measured: Measured, chance: Random, scatter: float, at: float = 1.0) -> list[Observation]:
     """The measurements, which scatter by this share (standard deviation)."""
     return [
-        Observation(about=flow, quantity="rate", unit="bytes_per_second", value=rate * chance.gauss(1, scatter), at=at,
-                    busy=True, evidence=Evidence("matrix", flow.subject))
+        Observation(
+            about=flow,
+            quantity="rate",
+            unit="bytes_per_second",
+            value=rate * chance.gauss(1, scatter),
+            at=at,
+            busy=True,
+            evidence=Evidence("matrix", flow.subject),
+        )
         for flow, rate in measured.items()
-    ]  # fmt: skip
+    ]
 
 
 def report_on(said: Iterable[Said], now: float = NOW, origin: Origin = "capture") -> Report:

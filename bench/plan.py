@@ -46,9 +46,20 @@ class Run:
 def gpt(name: str, layers: int, width: int, heads: int, parameters: float) -> Network:
     """A GPT as NVIDIA's papers have them."""
     return Network(
-        name=name, layers=layers, width=width, heads=heads, kv_heads=heads, head=width // heads, feed_forward=4 * width,
-        gated=False, vocabulary=51200, tied=True, sequence=2048, parameters=parameters, source=NVIDIA,
-    )  # fmt: skip
+        name=name,
+        layers=layers,
+        width=width,
+        heads=heads,
+        kv_heads=heads,
+        head=width // heads,
+        feed_forward=4 * width,
+        gated=False,
+        vocabulary=51200,
+        tied=True,
+        sequence=2048,
+        parameters=parameters,
+        source=NVIDIA,
+    )
 
 
 def runs() -> list[Run]:
@@ -69,10 +80,16 @@ def runs() -> list[Run]:
         Run("GPT 530B, recomputed", a100, 280, Job(huge, 2240 * 2048, 2048), again, 0.421, NVIDIA),
         Run("GPT 1T", a100, 64, Job(trillion, 512 * 2048, 2048), Layout(8, 64), 0.563, NVIDIA),
         Run(
-            "BLOOM-176B", a100, 48, bloom, Layout(4, 12, 8, micro=2, recompute=True), 150 * 3 / 4 / 312,
-            "its guide: 150 TFLOP/s, which count the forward pass twice; 4 Omni-Path of 100 Gb/s", (4, 12.5e9),
+            "BLOOM-176B",
+            a100,
+            48,
+            bloom,
+            Layout(4, 12, 8, micro=2, recompute=True),
+            150 * 3 / 4 / 312,
+            "its guide: 150 TFLOP/s, which count the forward pass twice; 4 Omni-Path of 100 Gb/s",
+            (4, 12.5e9),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -98,12 +115,16 @@ def _print_runs() -> bool:
         errors.append(step.utilisation / run.published - 1)
         spread = f"{step.fastest:.3g} to {step.slowest:.3g} s"
         memory = f"{step.memory.total / 1e9:.0f} of {USABLE * where.memory / 1e9:.0f} GB"
-        print(f"| {run.name} | {where.gpus} x {where.gpu.name} | {run.layout} | {run.published:.1%} | "
-              f"{step.utilisation:.1%} | {errors[-1]:+.0%} | {spread} | {memory} |")  # fmt: skip
+        print(
+            f"| {run.name} | {where.gpus} x {where.gpu.name} | {run.layout} | {run.published:.1%} | "
+            f"{step.utilisation:.1%} | {errors[-1]:+.0%} | {spread} | {memory} |"
+        )
     middle = statistics.median(map(abs, errors))
     good = middle <= MEDIAN
-    print(f"\n- {'' if good else 'NOT MET: '}median absolute error {middle:.1%} of {len(errors)} runs (at most "
-          f"{MEDIAN:.0%}); fitted is one number, the share {EFFICIENCY:g} of what matrix products reach")  # fmt: skip
+    print(
+        f"\n- {'' if good else 'NOT MET: '}median absolute error {middle:.1%} of {len(errors)} runs (at most "
+        f"{MEDIAN:.0%}); fitted is one number, the share {EFFICIENCY:g} of what matrix products reach"
+    )
     return good
 
 
@@ -124,15 +145,19 @@ def _print_times() -> bool:
     command = _command([*line, *asked, "--nodes", "12500"])
     start = _command([*line, "--version"])
     checks = [
-        (f"sweep of {found.tried} layouts for {many.gpus} GPUs: {took:.2f} s (at most {SWEEP:g} s for {LAYOUTS})",
-         took <= SWEEP and found.tried >= LAYOUTS),
+        (
+            f"sweep of {found.tried} layouts for {many.gpus} GPUs: {took:.2f} s (at most {SWEEP:g} s for {LAYOUTS})",
+            took <= SWEEP and found.tried >= LAYOUTS,
+        ),
         (f"plan for {hundred.gpus} GPUs, with a better layout: {planned:.3f} s (at most {PLAN:g} s)", planned <= PLAN),
-    ]  # fmt: skip
+    ]
     print()
     for text, good in checks:
         print(f"- {'' if good else 'NOT MET: '}{text}")
-    print(f"- the same from the command line, with all that is imported and read: {command:.2f} s ({start:.2f} s are "
-          "the start of --version)")  # fmt: skip
+    print(
+        f"- the same from the command line, with all that is imported and read: {command:.2f} s ({start:.2f} s are "
+        "the start of --version)"
+    )
     return all(good for _, good in checks)
 
 

@@ -143,9 +143,8 @@ def memory() -> Iterator[list[Pair]]:
             *([("1 thread; mbw", one, on(one, mbw))] if shutil.which("mbw") else []),
         ]
         yield [
-            Pair(f"host_memory, {name}", on(cpus, copy, node), peer, MEMORY, alone=True)
-            for name, cpus, peer in beside
-        ]  # fmt: skip
+            Pair(f"host_memory, {name}", on(cpus, copy, node), peer, MEMORY, alone=True) for name, cpus, peer in beside
+        ]
 
 
 def on(cpus: set[int], measure: Callable[..., float], *args: object) -> Callable[[], float]:
@@ -207,10 +206,25 @@ def read(folder: str) -> float:
 
 def fio(file: str) -> float:
     """As long as disk_read reads, and the same blocks."""
-    told = json.loads(output([
-        "fio", "--name=read", f"--filename={file}", "--readonly", "--rw=read", "--direct=1", "--ioengine=libaio",
-        f"--iodepth={DEPTH}", f"--bs={BLOCKS}", "--runtime=250ms", "--thread", "--invalidate=0", "--output-format=json",
-    ]))  # fmt: skip
+    told = json.loads(
+        output(
+            [
+                "fio",
+                "--name=read",
+                f"--filename={file}",
+                "--readonly",
+                "--rw=read",
+                "--direct=1",
+                "--ioengine=libaio",
+                f"--iodepth={DEPTH}",
+                f"--bs={BLOCKS}",
+                "--runtime=250ms",
+                "--thread",
+                "--invalidate=0",
+                "--output-format=json",
+            ]
+        )
+    )
     return float(told["jobs"][0]["read"]["bw_bytes"])
 
 

@@ -20,17 +20,22 @@ MAIN = "from linkgauge.agent.cli import main; main()"
 def lines(number: int) -> str:
     """About 1 kB of several tools' lines."""
     bus = f"{number % 200 + 16:02x}"
-    return "\n".join((
-        f"[{number}.123456] NVRM: GPU at PCI:0000:{bus}:00: GPU-00000000-0000-0000-0000-000000000000",
-        f"[{number}.223456] nvidia 0000:{bus}:00.0: enabling device (0140 -> 0142)",
-        f"[{number}.323456] mlx5_core 0000:{bus}:00.0: Port module event: module {number % 4}, Cable plugged",
-        f"node{number % 9}:{number}:{number + 1} [{number % 8}] NCCL INFO Channel {number % 24:02d}/0 : "
-        f"{number % 8}[{number % 8}] -> {(number + 1) % 8}[{(number + 1) % 8}] via P2P/CUMEM",
-        f"node{number % 9}:{number}:{number + 1} [{number % 8}] NCCL INFO Connected all rings",
-        f"{1 << number % 30:12} {1 << number % 28:12} float sum -1 {number % 900 + 1}.1 {number % 90}.11 1.2",
-        "step 100: loss 2.3141, 412.1 tokens/s/GPU, something that no reader knows",
-        f"Nov 21 03:04:{number % 60:02d} node{number % 9} systemd[1]: Started Session {number} of User root.",
-    )) + "\n"  # fmt: skip
+    return (
+        "\n".join(
+            (
+                f"[{number}.123456] NVRM: GPU at PCI:0000:{bus}:00: GPU-00000000-0000-0000-0000-000000000000",
+                f"[{number}.223456] nvidia 0000:{bus}:00.0: enabling device (0140 -> 0142)",
+                f"[{number}.323456] mlx5_core 0000:{bus}:00.0: Port module event: module {number % 4}, Cable plugged",
+                f"node{number % 9}:{number}:{number + 1} [{number % 8}] NCCL INFO Channel {number % 24:02d}/0 : "
+                f"{number % 8}[{number % 8}] -> {(number + 1) % 8}[{(number + 1) % 8}] via P2P/CUMEM",
+                f"node{number % 9}:{number}:{number + 1} [{number % 8}] NCCL INFO Connected all rings",
+                f"{1 << number % 30:12} {1 << number % 28:12} float sum -1 {number % 900 + 1}.1 {number % 90}.11 1.2",
+                "step 100: loss 2.3141, 412.1 tokens/s/GPU, something that no reader knows",
+                f"Nov 21 03:04:{number % 60:02d} node{number % 9} systemd[1]: Started Session {number} of User root.",
+            )
+        )
+        + "\n"
+    )
 
 
 def write(path: Path, size: int) -> None:

@@ -103,11 +103,16 @@ class Served:
         self._since = 0.0
         careful = Careful(self.host)
         self.daemon = Daemon(
-            careful, Config(), Site(), self.pages, str(state),
-            monotonic=lambda: time.monotonic() + self.ahead, pause=in_bursts(self._rest),
+            careful,
+            Config(),
+            Site(),
+            self.pages,
+            str(state),
+            monotonic=lambda: time.monotonic() + self.ahead,
+            pause=in_bursts(self._rest),
             forget=careful.forget,
             stuck=lambda: self.host.workers.stuck,
-        )  # fmt: skip
+        )
 
     def cycle(self) -> float:
         """One, and the seconds of a processor that it took here, its children apart."""

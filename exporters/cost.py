@@ -18,8 +18,11 @@ def slower(impact: Mapping[str, float]) -> list[str]:
     by_factor: dict[str, list[str]] = {}
     for name, factor in impact.items():
         by_factor.setdefault("" if factor <= _NOTHING else f"{factor:.3g}", []).append(_named(name))
-    told = [f"{' and '.join(names)} take{'s' * (len(names) == 1)} {factor} times as long"
-            for factor, names in by_factor.items() if factor]  # fmt: skip
+    told = [
+        f"{' and '.join(names)} take{'s' * (len(names) == 1)} {factor} times as long"
+        for factor, names in by_factor.items()
+        if factor
+    ]
     if not told:
         return ["no collective is slower"]
     if same := by_factor.get("", []):
@@ -46,8 +49,9 @@ def _told(training: Training, impact: Mapping[str, float]) -> Iterator[str]:
     if training.slower.most <= 1:
         yield f"{about}: a step of {training.step_seconds:.3g} s, and no finding makes it longer"
     else:
-        least, usual, most = ((factor - 1) * 100 for factor in
-                              (training.slower.least, training.slower.usual, training.slower.most))  # fmt: skip
+        least, usual, most = (
+            (factor - 1) * 100 for factor in (training.slower.least, training.slower.usual, training.slower.most)
+        )
         yield (
             f"{about}: a step of {training.step_seconds:.3g} s takes {usual:.3g} % longer ({least:.3g} % where all "
             f"messages hide behind computing, {most:.3g} % where none does): {training.gpu_hours_a_day:,.0f} GPU-hours "

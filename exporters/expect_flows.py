@@ -31,8 +31,14 @@ _FLOWS = (
     Column("held by", 29, number=False),
 )
 _HELD = " *"
-_INSIDE = {"internal": "inside", "interconnect": "between processors", "net": "the network", "function": "inside",
-           "disk": "inside", "member": "inside"}  # fmt: skip
+_INSIDE = {
+    "internal": "inside",
+    "interconnect": "between processors",
+    "net": "the network",
+    "function": "inside",
+    "disk": "inside",
+    "member": "inside",
+}
 
 
 def as_flows(found: Sequence[Explained], lost: Sequence[str] = ()) -> str:

@@ -27,9 +27,13 @@ _SECONDS = 10
 
 
 def send(
-    url: str, report: Report, round: Round | None = None, labels: Mapping[str, str] | None = None, detail: str = "",
+    url: str,
+    report: Report,
+    round: Round | None = None,
+    labels: Mapping[str, str] | None = None,
+    detail: str = "",
     since: float | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Send it to the collector at `url`, whole (http://collector:4318/v1/metrics). Raises OSError with the reason.
 
     `since`: when counting began, in seconds since 1970. The rest as in `families` for Prometheus.

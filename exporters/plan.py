@@ -14,9 +14,12 @@ from .terminal import hanging, safe, wrap
 WIDTH = 98
 _LABEL = 14
 _OVER = {
-    "node": "links inside nodes", "fabric": "NICs", "leaf": "NICs and leaves", "spine": "leaves to spines",
+    "node": "links inside nodes",
+    "fabric": "NICs",
+    "leaf": "NICs and leaves",
+    "spine": "leaves to spines",
     "core": "spines to cores",
-}  # fmt: skip
+}
 _SAYS = {
     COMPUTE: "computing, behind which its messages hide",
     "tensor": "its tensor messages",
@@ -70,16 +73,21 @@ def as_json(plan: Plan, better: Step | None, sweep: Sweep | None) -> str:
     steps = sweep.best if sweep else (plan.step,)
     told = {
         "job": {"model": plan.job.network.name, "tokens": plan.job.tokens, "sequence": plan.job.sequence},
-        "cluster": {"machine": plan.cluster.name, "gpu": plan.cluster.gpu.name, "gpus": plan.cluster.gpus,
-                    "levels": plan.cluster.levels, "source": plan.cluster.source,
-                    "measured": [f"{op} {'between' if far else 'inside'} nodes" for op, far in plan.cluster.measured]},
+        "cluster": {
+            "machine": plan.cluster.name,
+            "gpu": plan.cluster.gpu.name,
+            "gpus": plan.cluster.gpus,
+            "levels": plan.cluster.levels,
+            "source": plan.cluster.source,
+            "measured": [f"{op} {'between' if far else 'inside'} nodes" for op, far in plan.cluster.measured],
+        },
         "binds": plan.binds,
         "waits": plan.waits,
         "tokens_per_gpu": plan.tokens,
         "critical_tokens_per_gpu": plan.critical_tokens,
         "steps": [_told(step) for step in steps],
         "better": None if better is None else _told(better),
-    }  # fmt: skip
+    }
     return msgspec.json.format(msgspec.json.encode(told), indent=2).decode() + "\n"
 
 
@@ -158,8 +166,9 @@ def _bounds(plan: Plan) -> Iterator[str]:
     if plan.step.layout.tensor > 1:
         yield from hanging(
             f"{'tensor ways':<{_LABEL}}",
-            f"{plan.step.layout.tensor}; above {plan.tensor_limit:.0f} messages take longer than computing", WIDTH,
-        )  # fmt: skip
+            f"{plan.step.layout.tensor}; above {plan.tensor_limit:.0f} messages take longer than computing",
+            WIDTH,
+        )
 
 
 def _grouped(number: float) -> str:

@@ -11,9 +11,14 @@ from ..models.step import Step
 
 # Colours that can be told apart by people who see no red (Okabe and Ito).
 _PARTS = {
-    COMPUTE: "#0072B2", "tensor": "#E69F00", "expert": "#CC79A7", "data": "#D55E00", "pipeline": "#009E73",
-    BUBBLE: "#BBBBBB", "optimizer": "#56B4E9",
-}  # fmt: skip
+    COMPUTE: "#0072B2",
+    "tensor": "#E69F00",
+    "expert": "#CC79A7",
+    "data": "#D55E00",
+    "pipeline": "#009E73",
+    BUBBLE: "#BBBBBB",
+    "optimizer": "#56B4E9",
+}
 _MOST = 30  # layouts that can be read on one picture
 
 
@@ -30,9 +35,14 @@ def draw(plan: Plan, steps: Sequence[Step], path: str) -> None:
             left = [begun + width for begun, width in zip(left, widths, strict=True)]
     spread = [[step.usual - step.fastest for step in shown], [step.slowest - step.usual for step in shown]]
     axes.errorbar(
-        [step.usual for step in shown], range(len(shown)), xerr=[[max(0.0, one) for one in side] for side in spread],
-        fmt="none", ecolor="black", capsize=3, linewidth=1,
-    )  # fmt: skip
+        [step.usual for step in shown],
+        range(len(shown)),
+        xerr=[[max(0.0, one) for one in side] for side in spread],
+        fmt="none",
+        ecolor="black",
+        capsize=3,
+        linewidth=1,
+    )
     axes.set_yticks(range(len(shown)), [str(step.layout) for step in shown], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("seconds a step; the line reaches from all messages hidden to none")

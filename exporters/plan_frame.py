@@ -41,8 +41,10 @@ def _row(step: Step) -> dict[str, object]:
         "memory": step.memory.total,
         "binds": what,
         "waits": share,
-        **{f"waited_{name}": step.waits[name].shown if name in step.waits else 0.0
-           for name in ("tensor", "expert", "pipeline", "data")},
+        **{
+            f"waited_{name}": step.waits[name].shown if name in step.waits else 0.0
+            for name in ("tensor", "expert", "pipeline", "data")
+        },
         f"waited_{BUBBLE}": step.bubble,
         COMPUTE: step.compute,
-    }  # fmt: skip
+    }

@@ -22,7 +22,7 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 def families(
     report: Report, round: Round | None = None, labels: Mapping[str, str] | None = None, detail: str = ""
-) -> Iterator[Family]:  # fmt: skip
+) -> Iterator[Family]:
     """The families of a report, in the order of the table of metrics; those without samples are left out.
 
     `labels` are those of the site file, for linkgauge_node_info alone. `detail`: "links" shows each link and flow.
@@ -42,9 +42,12 @@ def families(
 
 
 def page(
-    report: Report, round: Round | None = None, labels: Mapping[str, str] | None = None, detail: str = "",
+    report: Report,
+    round: Round | None = None,
+    labels: Mapping[str, str] | None = None,
+    detail: str = "",
     openmetrics: bool = False,
-) -> bytes:  # fmt: skip
+) -> bytes:
     """The whole page, in the text format of Prometheus or as OpenMetrics."""
     from prometheus_client import generate_latest
     from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
@@ -64,9 +67,7 @@ def push(url: str, report: Report, labels: Mapping[str, str] | None = None) -> N
     push_to_gateway(url, "linkgauge", registry, {"instance": report.node or "unknown"}, _SECONDS)
 
 
-def _registry(
-    report: Report, round: Round | None, labels: Mapping[str, str] | None, detail: str
-) -> CollectorRegistry:  # fmt: skip
+def _registry(report: Report, round: Round | None, labels: Mapping[str, str] | None, detail: str) -> CollectorRegistry:
     from prometheus_client.registry import Collector, CollectorRegistry
 
     class Once(Collector):

@@ -37,9 +37,7 @@ def as_text(report: Report, colour: bool) -> str:
     paint = painter(colour)
     blocks = list(_blocks(report.findings, paint))
     rates = measured(report, paint) if len(blocks) <= _WHOLE else ()  # what is slow stands in the blocks
-    sections = (
-        _head(report, paint), *blocks, rates, cost(report, paint), _gaps(report, paint), _looked_at(report)
-    )  # fmt: skip
+    sections = (_head(report, paint), *blocks, rates, cost(report, paint), _gaps(report, paint), _looked_at(report))
     return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
 
 
@@ -217,13 +215,17 @@ _ROWS: tuple[tuple[str, Say], ...] = (
     ("expected", _expected),
     ("source", _source),
     ("seen", lambda finding: [seen(one) for one in finding.evidence]),
-    ("explains", lambda finding: [listed([one.replace(":", " of ", 1) for one in finding.explains], _MOST)]
-     if finding.explains else []),
+    (
+        "explains",
+        lambda finding: (
+            [listed([one.replace(":", " of ", 1) for one in finding.explains], _MOST)] if finding.explains else []
+        ),
+    ),
     ("impact", _impact),
     ("where", _location),
     ("since", lambda finding: [finding.since] if finding.since else []),
     ("do", lambda finding: [finding.remedy] if finding.remedy else []),
-)  # fmt: skip
+)
 
 
 def _gaps(report: Report, paint: Paint) -> Iterator[str]:

@@ -18,9 +18,24 @@ from .words import in_words
 
 WIDTH = 98
 _ASKED = (  # fields of any fact that say which part it is, in this order
-    "name", "model", "hca_type", "board_part", "board_id", "vbios", "firmware", "driver", "slot", "label", "module_id",
-    "address", "rate", "width", "max_width", "state", "physical_state",
-)  # fmt: skip
+    "name",
+    "model",
+    "hca_type",
+    "board_part",
+    "board_id",
+    "vbios",
+    "firmware",
+    "driver",
+    "slot",
+    "label",
+    "module_id",
+    "address",
+    "rate",
+    "width",
+    "max_width",
+    "state",
+    "physical_state",
+)
 _MACHINE = ("vendor", "product", "board", "bios", "kernel")
 
 

@@ -25,9 +25,16 @@ _MARGINS = (0.10, 0.06, 0.03)
 _BORROWED = 0.9  # of the low of another grade or operation
 # What an operation that nobody measured is closest to. Others (those of memories, those of disks) are close to nothing.
 # The next is tried where a grade has none of the one before.
-_CLOSE = {"copy-far": ("copy",), "through": ("copy",), "staged": ("copy",), "send": ("write", "copy"),
-          "write": ("send",), "loopback": ("copy",), "all_gather": ("all_reduce",),
-          "reduce_scatter": ("all_reduce",)}  # fmt: skip
+_CLOSE = {
+    "copy-far": ("copy",),
+    "through": ("copy",),
+    "staged": ("copy",),
+    "send": ("write", "copy"),
+    "write": ("send",),
+    "loopback": ("copy",),
+    "all_gather": ("all_reduce",),
+    "reduce_scatter": ("all_reduce",),
+}
 _NETWORK = {"write", "read", "send"}  # over PCIe these are copies by the NIC's engine
 ABOVE_THE_WIRE = {"all_reduce-nvls"}  # bus bandwidth of a reduction in the switches is no rate of a link
 

@@ -98,9 +98,7 @@ def _accounted(slow: Slow) -> list[Evidence]:
     return [Evidence(f"{slow.level.op} {slow.level.flow.subject}", text)]
 
 
-def _explained(
-    case: Case, found: Sequence[Finding], level: Level, missed: Expectation
-) -> tuple[int | None, float]:  # fmt: skip
+def _explained(case: Case, found: Sequence[Finding], level: Level, missed: Expectation) -> tuple[int | None, float]:
     """Which state leaves least, where what all leave of their links is what the flow got; what share of it that is."""
     on_the_way = {link.id for hop in hops_of(case.topology, level.flow) for link in hop.links}
     holders = [index for index, state in enumerate(found) if on_the_way & state.limits.keys()]

@@ -47,9 +47,12 @@ class Cluster:
 
 
 def cluster_of(
-    machine: Machine, nodes: int, switches: Switches | None = None, nics: tuple[int, float] | None = None,
+    machine: Machine,
+    nodes: int,
+    switches: Switches | None = None,
+    nics: tuple[int, float] | None = None,
     gpu: Product | None = None,
-) -> Cluster:  # fmt: skip
+) -> Cluster:
     """So many nodes of a machine type; `nics` and `gpu` where they are known better than from the catalog.
 
     Without `switches` any half of the nodes can send to the other at full rate. Unknown, or ValueError of fat_tree:

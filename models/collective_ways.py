@@ -73,19 +73,24 @@ def ways_of(grade: str, links: Links | None = None, rows: Iterable[Collective] |
     return Ways(
         ring=_way(grade, [one for one in reduced if one.way == "ring"], _steps, ring.typical, _depth),
         switched=_way(
-            grade, [one for one in reduced if one.way == "in-network"], _once,
+            grade,
+            [one for one in reduced if one.way == "in-network"],
+            _once,
             switched.typical / bus_factor("all_reduce", _SWITCHED),
         ),
         direct=_way(grade, [*exchanged, *stand_ins], _peers),
         fabric=_way("", [one for one in across if one.op == "all_reduce"], _hops),
         direct_fabric=_way("", [one for one in across if one.op == "alltoall"], _peers),
-    )  # fmt: skip
+    )
 
 
 def _way(
-    grade: str, rows: Sequence[Collective], times: Callable[[Collective], float], share: float | None = None,
+    grade: str,
+    rows: Sequence[Collective],
+    times: Callable[[Collective], float],
+    share: float | None = None,
     depth: Callable[[Collective], float] | None = None,
-) -> Way:  # fmt: skip
+) -> Way:
     """Medians over the rows of a grade, or over all where it has none.
 
     `times` says how often a row begins, `depth` how often its smallest message does, where that is less.

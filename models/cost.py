@@ -59,14 +59,17 @@ def _rounded(tokens: float | None) -> float | None:
 
 def _loading(
     described: Described, cluster: Cluster, case: Case, levels: Iterable[Level]
-) -> tuple[float | None, float | None]:  # fmt: skip
+) -> tuple[float | None, float | None]:
     """Seconds in which each node reads its part of a checkpoint from its disks: as expected, and as measured."""
     disks = [
         level
         for level in levels
-        if level.op == "read" and level.observed and level.expected and not level.beside
+        if level.op == "read"
+        and level.observed
+        and level.expected
+        and not level.beside
         and any(case.topology.kind(end) in ("disk", "array", "nvme") for end in level.ends)
-    ]  # fmt: skip
+    ]
     if described.checkpoint is None or not disks or case.machine is None or not case.machine.gpus:
         return None, None
     part = described.checkpoint / (cluster.gpus / case.machine.gpus)

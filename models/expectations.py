@@ -134,9 +134,13 @@ def capability(reached: Prediction) -> Expectation:
     """A prediction as what its links let one expect."""
     bottleneck = "+".join(link.id for link in reached.bottleneck.links)
     return Expectation(
-        basis="capability", low=reached.low, typical=reached.typical, high=reached.high, bottleneck=bottleneck,
+        basis="capability",
+        low=reached.low,
+        typical=reached.typical,
+        high=reached.high,
+        bottleneck=bottleneck,
         source=reached.source,
-    )  # fmt: skip
+    )
 
 
 def together(flow: Flow) -> list[Flow]:

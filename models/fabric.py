@@ -72,8 +72,9 @@ def fat_tree(node: Node, nodes: int, switches: Switches) -> tuple[Level, ...]:
     units = -(-nodes // unit)
     pod = max(1, switches.radix // 2 // leaves)
     if units > pod * switches.radix:
-        raise ValueError(f"{nodes} nodes: three tiers of switches with {switches.radix} ports reach "
-                         f"{pod * switches.radix * unit}")  # fmt: skip
+        raise ValueError(
+            f"{nodes} nodes: three tiers of switches with {switches.radix} ports reach {pod * switches.radix * unit}"
+        )
     one_pod = units <= max(1, switches.radix // leaves)
     counts = [min(nodes, unit), units] if one_pod else [unit, pod, -(-units // pod)]
     up = unit * node.egress / switches.oversubscription

@@ -12,9 +12,15 @@ from .report import Finding
 DISABLED = "/etc/linkgauge/gate.disabled"
 # Without a list of the site's own: states that are read, do not mend themselves, and cost every job on the node.
 USUAL = (
-    "gpu-missing", "gpu-driver-failed", "gpu-row-remap", "pcie-link-narrow", "nvlink-inactive",
-    "nvlink-fabric-incomplete", "nic-missing", "nic-port-down",
-)  # fmt: skip
+    "gpu-missing",
+    "gpu-driver-failed",
+    "gpu-row-remap",
+    "pcie-link-narrow",
+    "nvlink-inactive",
+    "nvlink-fabric-incomplete",
+    "nic-missing",
+    "nic-port-down",
+)
 
 
 class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

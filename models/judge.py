@@ -97,7 +97,7 @@ def silenced(site: Site, finding: Finding) -> str | None:
 
 def _training(
     case: Case, impact: Mapping[str, float], measured: Iterable[Level]
-) -> tuple[Training | None, tuple[NotChecked, ...]]:  # fmt: skip
+) -> tuple[Training | None, tuple[NotChecked, ...]]:
     """What the findings cost the job that the site has described, or why nobody can say."""
     if case.site.job is None:
         return None, ()

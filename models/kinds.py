@@ -26,15 +26,37 @@ from .facts import (
     Service,
     Setting,
     Transport,
-)  # fmt: skip
+)
 from .gpu_facts import Driver, Gpu, GpuLink, GpuPair
 from .said import Fact
 
 KINDS: Mapping[str, type[Fact]] = {
     kind.__name__: kind
     for kind in (
-        Node, Package, Numa, HostBridge, Pci, Driver, Gpu, GpuLink, GpuPair, Net, Rdma, Port, Gid, Nvme, Disk, Array,
-        Mount, Setting, Serial, Service, Event, Nccl, Transport, NcclFailure,
+        Node,
+        Package,
+        Numa,
+        HostBridge,
+        Pci,
+        Driver,
+        Gpu,
+        GpuLink,
+        GpuPair,
+        Net,
+        Rdma,
+        Port,
+        Gid,
+        Nvme,
+        Disk,
+        Array,
+        Mount,
+        Setting,
+        Serial,
+        Service,
+        Event,
+        Nccl,
+        Transport,
+        NcclFailure,
         NodePair,
     )
-}  # fmt: skip
+}

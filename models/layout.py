@@ -9,9 +9,14 @@ from .catalog.networks import Network
 
 # What people call the fields of Layout.
 WAYS = {
-    "tp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "zero": "zero", "micro": "micro",
+    "tp": "tensor",
+    "pp": "pipeline",
+    "dp": "data",
+    "ep": "expert",
+    "zero": "zero",
+    "micro": "micro",
     "interleave": "interleave",
-}  # fmt: skip
+}
 
 
 class Impossible(ValueError):
@@ -59,8 +64,11 @@ class Layout:
     def __str__(self) -> str:
         """As it is given to `linkgauge plan`; what is not written is as usual."""
         usual = Layout()
-        named = [(short, getattr(self, name)) for short, name in WAYS.items()
-                 if name in _SHOWN or getattr(self, name) != getattr(usual, name)]  # fmt: skip
+        named = [
+            (short, getattr(self, name))
+            for short, name in WAYS.items()
+            if name in _SHOWN or getattr(self, name) != getattr(usual, name)
+        ]
         return ",".join([*(f"{short}={value}" for short, value in named), *["recompute"] * self.recompute])
 
 

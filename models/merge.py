@@ -20,11 +20,22 @@ F = TypeVar("F", bound=Fact)
 _MOMENTARY: Mapping[type[Fact], frozenset[str]] = {
     Pci: frozenset({"speed"}),
     Mount: frozenset({"free"}),
-    Gpu: frozenset({
-        "pcie_speed", "performance_state", "clock", "memory_clock", "clock_reasons", "power", "temperature",
-        "memory_used", "ecc_corrected", "ecc_corrected_lifetime", "processes",
-    }),
-}  # fmt: skip
+    Gpu: frozenset(
+        {
+            "pcie_speed",
+            "performance_state",
+            "clock",
+            "memory_clock",
+            "clock_reasons",
+            "power",
+            "temperature",
+            "memory_used",
+            "ecc_corrected",
+            "ecc_corrected_lifetime",
+            "processes",
+        }
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)

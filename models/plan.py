@@ -99,9 +99,12 @@ def sweep(job: Job, cluster: Cluster, best: int = 10, most: int = _MOST) -> Swee
 
 
 def layouts(
-    job: Job, cluster: Cluster, micros: Sequence[int] = _FINE[0], interleaves: Sequence[int] = _FINE[1],
+    job: Job,
+    cluster: Cluster,
+    micros: Sequence[int] = _FINE[0],
+    interleaves: Sequence[int] = _FINE[1],
     stages: Sequence[int] = _FINE[2],
-) -> Iterator[Layout]:  # fmt: skip
+) -> Iterator[Layout]:
     """Those that break no constraint, with tensor ways inside a node alone."""
     for shape in _shapes(job, cluster):
         each = job.sequences // shape.data

@@ -37,7 +37,7 @@ def slow_together(case: Case, best: Mapping[Flow, Observation]) -> Mapping[Flow,
 
 def _apart(
     case: Case, best: Mapping[Flow, Observation], flows: list[Flow], others: list[float]
-) -> Mapping[Flow, Expectation]:  # fmt: skip
+) -> Mapping[Flow, Expectation]:
     typical = statistics.median(others)
     reached = sorted(best[flow].value for flow in flows)[len(flows) * 3 // 4]  # nearly all, not some that are very slow
     error = noise(case, flows[0], best) * _QUARTILE * (1 / len(flows) + 1 / len(others)) ** 0.5

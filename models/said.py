@@ -28,9 +28,19 @@ class Fact:
 
 # Operations in which every end sends and receives; "-nvls" is reduced in the NVSwitches.
 COLLECTIVES = frozenset(
-    {"all_reduce", "all_reduce-nvls", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather",
-     "scatter", "collective"}
-)  # fmt: skip
+    {
+        "all_reduce",
+        "all_reduce-nvls",
+        "all_gather",
+        "reduce_scatter",
+        "alltoall",
+        "broadcast",
+        "reduce",
+        "gather",
+        "scatter",
+        "collective",
+    }
+)
 EGRESS = "egress"  # from all ends at once to the NICs that are nearest to each
 LOOPBACK = "loopback"  # from a memory to a NIC and back: it proves the adapter and its PCIe links, not the cable
 SOCKETS = frozenset({"tcp", "udp"})  # through the kernel's network stack: processors hold them as often as links

@@ -99,7 +99,7 @@ def shared(case: Case, blamed: Blame, slow: Sequence[Slow], levels: Sequence[Lev
         limits={link.id: link.rated * share for link in links if link.rated} if suspect.kind == "link" else {},
         explains=tuple(f"bandwidth-low:{one.level.flow.subject}" for one in slow),
         evidence=tuple(one.evidence for one in sorted(slow, key=lambda one: one.observed)[:_MOST_EVIDENCE]),
-    )  # fmt: skip
+    )
 
 
 def crowds(case: Case, levels: Sequence[Level]) -> Iterator[Finding]:

@@ -111,9 +111,7 @@ def _state(before: Sighting | None, now: tuple[Finding, ...], at: float, missed:
     )
 
 
-def _event(
-    before: Sighting | None, now: tuple[Finding, ...], at: float, told: frozenset[Evidence]
-) -> Sighting | None:  # fmt: skip
+def _event(before: Sighting | None, now: tuple[Finding, ...], at: float, told: frozenset[Evidence]) -> Sighting | None:
     """At once, and until it is history. A log that was rotated away, a counter that rises no more clear nothing."""
     latched = before if before is not None and _grave(before.findings) else None
     if not now:

@@ -93,13 +93,22 @@ def proven(case: Case) -> Iterator[Level]:
             switch = case.topology.find(link.b)
             far = FABRIC if switch and switch.kind == "nvswitch" and case.topology.find(FABRIC) else link.b
             expected = Expectation(
-                basis="capability", low=_FULL * one.typical, typical=one.typical, high=one.high, bottleneck=link.id,
+                basis="capability",
+                low=_FULL * one.typical,
+                typical=one.typical,
+                high=one.high,
+                bottleneck=link.id,
                 source=f"{one.source}; carried in one second of a job's own traffic",
-            )  # fmt: skip
+            )
             yield Level(
-                op="traffic", ends=(link.a, far), link_class=link.grade, rated=link.rated, trained=link.trained,
-                expected=(expected,), observed=one.said.value,
-            )  # fmt: skip
+                op="traffic",
+                ends=(link.a, far),
+                link_class=link.grade,
+                rated=link.rated,
+                trained=link.trained,
+                expected=(expected,),
+                observed=one.said.value,
+            )
 
 
 def uneven(case: Case) -> Iterator[Finding]:

@@ -9,9 +9,7 @@ from .report import Finding, Origin, Verdict
 from .said import Run
 
 
-def verdict(
-    found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin, runs: Iterable[Run] = ()
-) -> Verdict:  # fmt: skip
+def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin, runs: Iterable[Run] = ()) -> Verdict:
     """Failed > unknown > degraded > ok. Info and silenced findings do not count.
 
     Unknown: a vital check was wanted and could not be judged, or a source broke off by a fault of its own, so that

@@ -57,9 +57,12 @@ class Children:
             self.end(child, what)
 
     def start(
-        self, args: Sequence[str], stdin: int = subprocess.DEVNULL, stderr: int | None = subprocess.PIPE,
+        self,
+        args: Sequence[str],
+        stdin: int = subprocess.DEVNULL,
+        stderr: int | None = subprocess.PIPE,
         apart: bool = False,
-    ) -> subprocess.Popen[bytes]:  # fmt: skip
+    ) -> subprocess.Popen[bytes]:
         """A child with a pipe for what it says. Raises OSError.
 
         `python -m` takes modules from the current folder first, and that may be anybody's: the child stands in /. It
@@ -68,9 +71,14 @@ class Children:
         """
         path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
         return subprocess.Popen(
-            [*self._command, *args], stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, cwd="/",
-            env={**os.environ, "PYTHONPATH": path}, start_new_session=apart,
-        )  # fmt: skip
+            [*self._command, *args],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            cwd="/",
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=apart,
+        )
 
     @property
     def stuck(self) -> int:

@@ -43,9 +43,13 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
         rate, whole = rate_of(report.topology, [flow]), 2 * TIMES * sum(_sizes(_LARGEST)) * bus_factor(op, len(gpus))
         args = (op, *(("owned",) if wanted.owned else ()), *(f"{name}={address}" for name, address in gpus.items()))
         yield Probe(
-            name="collective", args=args, kinds=frozenset({("gpu",) * len(gpus)}), bytes=int(whole * len(gpus)),
-            seconds=round(_STARTING + _EACH * len(gpus) + whole / rate, 2), deadline=_DEADLINE,
-        )  # fmt: skip
+            name="collective",
+            args=args,
+            kinds=frozenset({("gpu",) * len(gpus)}),
+            bytes=int(whole * len(gpus)),
+            seconds=round(_STARTING + _EACH * len(gpus) + whole / rate, 2),
+            deadline=_DEADLINE,
+        )
 
 
 def collectives(op: str, *words: str) -> Iterator[Said]:
@@ -81,14 +85,23 @@ def _said(op: str, gpus: Mapping[str, str], done: NcclRun) -> Iterator[Observati
         reduced = op == "all_reduce" and (algorithm or "").startswith("NVLS")
         text = f"{size} bytes, {TIMES} times" + (f", algorithm {algorithm or 'not said'}" if op == "all_reduce" else "")
         yield Observation(
-            about=Flow(f"{op}-nvls" if reduced else op, placed if known else ranks, size), quantity="bus_bandwidth",
-            unit="bytes_per_second", value=rate, at=time.time(), busy=True, evidence=Evidence(done.source, text),
-        )  # fmt: skip
+            about=Flow(f"{op}-nvls" if reduced else op, placed if known else ranks, size),
+            quantity="bus_bandwidth",
+            unit="bytes_per_second",
+            value=rate,
+            at=time.time(),
+            busy=True,
+            evidence=Evidence(done.source, text),
+        )
     moved = 2 * TIMES * len(gpus) * bus_factor(op, len(gpus)) * sum(done.rates)
     yield Observation(
-        about="node", quantity="bytes_moved", unit="bytes", value=moved, at=time.time(),
+        about="node",
+        quantity="bytes_moved",
+        unit="bytes",
+        value=moved,
+        at=time.time(),
         evidence=Evidence(done.source, f"{2 * TIMES} times, all sizes, all ranks"),
-    )  # fmt: skip
+    )
 
 
 def _by_library(op: str, gpus: Mapping[str, str], owned: bool, sizes: Sequence[int]) -> NcclRun:

@@ -56,7 +56,7 @@ def wanted_runs(topology: Topology, runs: Iterable[Run], wanted: Wanted) -> list
 
 def probe_of(
     name: str, report: Report, wanted: Wanted, runs: Sequence[Run], size: int, kinds: frozenset[tuple[str, ...]]
-) -> Probe:  # fmt: skip
+) -> Probe:
     """A process that does these runs with copies of `size` bytes, and what it costs where all is well."""
     topology, pace = report.topology, PACES[wanted.effort]
     known = gpus_of(topology)
@@ -68,9 +68,13 @@ def probe_of(
     seconds = starting(len(gpus)) + len(runs) * (pace.whole + _BESIDE) + pace.tries * queued
     moved = sum(rates) * pace.whole + pace.tries * _QUEUED * size * sum(map(len, runs))
     return Probe(
-        name=name, args=request.args, kinds=kinds, seconds=round(seconds, 2), bytes=int(moved),
+        name=name,
+        args=request.args,
+        kinds=kinds,
+        seconds=round(seconds, 2),
+        bytes=int(moved),
         deadline=OPENING + 4 * seconds,
-    )  # fmt: skip
+    )
 
 
 def rate_of(topology: Topology, run: Iterable[Flow]) -> float:

@@ -120,16 +120,19 @@ def _measured(what: str, run: Run, bench: Bench, pace: Pace, devices: dict[str, 
         yield NotChecked(what=what, subject=about, why=why, how=refusal.how)
 
 
-def _rates(
-    bench: Bench, run: Run, lanes: Sequence[Lane], found: Sequence[float], pace: Pace
-) -> Iterator[Observation]:  # fmt: skip
+def _rates(bench: Bench, run: Run, lanes: Sequence[Lane], found: Sequence[float], pace: Pace) -> Iterator[Observation]:
     manner = "alone" if len(run) == 1 else f"{len(run)} at the same moment"
     for flow, lane, rate in zip(bench.flows(run, lanes[0].size), lanes, found, strict=True):
         text = f"copies of {as_size(lane.size)}, {manner}, best of {pace.tries} tries of {pace.seconds * 1e3:.0f} ms"
         yield Observation(
-            about=flow, quantity="rate", unit="bytes_per_second", value=bench.counted * rate, at=time.time(), busy=True,
+            about=flow,
+            quantity="rate",
+            unit="bytes_per_second",
+            value=bench.counted * rate,
+            at=time.time(),
+            busy=True,
             evidence=Evidence("cuMemcpyAsync", text),
-        )  # fmt: skip
+        )
 
 
 def _latency(bench: Bench, run: Run, lane: Lane) -> Iterator[Observation]:
@@ -138,16 +141,19 @@ def _latency(bench: Bench, run: Run, lane: Lane) -> Iterator[Observation]:
     text = f"copies of {SMALL} bytes, one behind the other, shortest of {len(tries)} tries"
     if tries:
         yield Observation(
-            about=flow, quantity="latency", unit="seconds", value=min(tries), at=time.time(), busy=True,
+            about=flow,
+            quantity="latency",
+            unit="seconds",
+            value=min(tries),
+            at=time.time(),
+            busy=True,
             evidence=Evidence("cuMemcpyAsync", text),
-        )  # fmt: skip
+        )
 
 
 def _moved(about: str, size: float) -> Observation:
     evidence = Evidence("cuMemcpyAsync", f"{size:.0f} bytes in all")
-    return Observation(
-        about=about, quantity="bytes_moved", unit="bytes", value=size, at=time.time(), evidence=evidence
-    )  # fmt: skip
+    return Observation(about=about, quantity="bytes_moved", unit="bytes", value=size, at=time.time(), evidence=evidence)
 
 
 def as_size(size: int) -> str:

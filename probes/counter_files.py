@@ -38,9 +38,13 @@ def read_counters(
             continue
         quantity = name.rpartition("/")[2]
         yield Observation(
-            about=about, quantity=quantity, unit="bytes" if quantity in in_bytes else "count",
-            value=float(number * in_bytes.get(quantity, 1)), at=host.now(), evidence=Evidence(path, text),
-        )  # fmt: skip
+            about=about,
+            quantity=quantity,
+            unit="bytes" if quantity in in_bytes else "count",
+            value=float(number * in_bytes.get(quantity, 1)),
+            at=host.now(),
+            evidence=Evidence(path, text),
+        )
     if refused:
         why, how = refused[0]
         more = f"; {len(refused) - 1} more counters would not say" if len(refused) > 1 else ""

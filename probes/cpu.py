@@ -20,12 +20,20 @@ _CPUINFO = "proc/cpuinfo"
 # Arm has numbers only. Names from sys-utils/lscpu-arm.c of util-linux and arch/arm64/include/asm/cputype.h.
 _IMPLEMENTERS = {"0x41": "ARM", "0x46": "FUJITSU", "0x48": "HiSilicon", "0x4e": "NVIDIA", "0xc0": "Ampere"}
 _PARTS = {
-    ("0x41", "0xd0c"): "Neoverse-N1", ("0x41", "0xd40"): "Neoverse-V1", ("0x41", "0xd42"): "Cortex-A78AE",
-    ("0x41", "0xd49"): "Neoverse-N2", ("0x41", "0xd4f"): "Neoverse-V2", ("0x41", "0xd83"): "Neoverse-V3AE",
-    ("0x41", "0xd84"): "Neoverse-V3", ("0x41", "0xd85"): "Cortex-X925", ("0x41", "0xd87"): "Cortex-A725",
-    ("0x41", "0xd8e"): "Neoverse-N3", ("0xc0", "0xac3"): "Ampere-1", ("0xc0", "0xac4"): "Ampere-1a",
+    ("0x41", "0xd0c"): "Neoverse-N1",
+    ("0x41", "0xd40"): "Neoverse-V1",
+    ("0x41", "0xd42"): "Cortex-A78AE",
+    ("0x41", "0xd49"): "Neoverse-N2",
+    ("0x41", "0xd4f"): "Neoverse-V2",
+    ("0x41", "0xd83"): "Neoverse-V3AE",
+    ("0x41", "0xd84"): "Neoverse-V3",
+    ("0x41", "0xd85"): "Cortex-X925",
+    ("0x41", "0xd87"): "Cortex-A725",
+    ("0x41", "0xd8e"): "Neoverse-N3",
+    ("0xc0", "0xac3"): "Ampere-1",
+    ("0xc0", "0xac4"): "Ampere-1a",
     ("0x4e", "0x010"): "Olympus",
-}  # fmt: skip
+}
 
 _Processors: TypeAlias = Mapping[int, str]  # what proc/cpuinfo has on each CPU
 

@@ -83,9 +83,12 @@ def write(file: int, most: int, depth: int, seconds: float, watch: Callable[[], 
 
 
 def _run(
-    next_one: Callable[[mmap.mmap, Moved], bool], depth: int, seconds: float, watch: Callable[[], None],
+    next_one: Callable[[mmap.mmap, Moved], bool],
+    depth: int,
+    seconds: float,
+    watch: Callable[[], None],
     at_end: Callable[[], None] = lambda: None,
-) -> Moved:  # fmt: skip
+) -> Moved:
     """Threads that each do one block after another."""
     moved = Moved()
     start = time.monotonic()

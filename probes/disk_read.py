@@ -58,9 +58,13 @@ def _probe(what: str, wanted: Wanted, targets: Sequence[str], end: str) -> Probe
     seconds = _STARTING + count * (_SECONDS[wanted.effort] + _FOUND)
     kinds = frozenset({("disk", end), ("array", end), (end, "disk")})
     return Probe(
-        name="disk_read", args=(what, wanted.effort, *targets), kinds=kinds, seconds=seconds,
-        bytes=count * _BYTES[wanted.effort], deadline=seconds + _GRACE,
-    )  # fmt: skip
+        name="disk_read",
+        args=(what, wanted.effort, *targets),
+        kinds=kinds,
+        seconds=seconds,
+        bytes=count * _BYTES[wanted.effort],
+        deadline=seconds + _GRACE,
+    )
 
 
 def _local(topology: Topology, quick: bool) -> Iterator[Device]:
@@ -191,9 +195,7 @@ def told(flow: Flow, name: str, moved: Moved, depth: int) -> Iterator[Said]:
 
 
 def _bytes_moved(name: str, value: float, at: float, evidence: Evidence) -> Observation:
-    return Observation(
-        about=name, quantity="bytes_moved", unit="bytes", value=float(value), at=at, evidence=evidence
-    )  # fmt: skip
+    return Observation(about=name, quantity="bytes_moved", unit="bytes", value=float(value), at=at, evidence=evidence)
 
 
 def _hollow(flow: Flow, moved: Moved, at: float) -> Iterator[Said]:

@@ -33,9 +33,7 @@ def longest_run(blocks: Sequence[Block]) -> Sequence[Block]:
     return blocks[start:end]
 
 
-def by_fio(
-    disk: str, run_of: Sequence[Block], depth: int, seconds: float, watch: Callable[[], None]
-) -> Iterator[Said]:  # fmt: skip
+def by_fio(disk: str, run_of: Sequence[Block], depth: int, seconds: float, watch: Callable[[], None]) -> Iterator[Said]:
     """What fio reads of blocks that follow each other."""
     program = found("fio")
     if program is None:
@@ -48,10 +46,23 @@ def by_fio(
     depth = max(depth, _DEPTH)
     path = _path(first).replace(":", "\\:")  # which stands between several
     command = [
-        program, "--name=read", f"--filename={path}", "--readonly", "--rw=read", "--direct=1", "--thread",
-        "--ioengine=libaio", f"--iodepth={depth}", f"--bs={BLOCK}", f"--offset={first.offset}", f"--size={size}",
-        f"--runtime={max(1, round(seconds))}", "--invalidate=0", "--allow_file_create=0", "--output-format=json",
-    ]  # fmt: skip
+        program,
+        "--name=read",
+        f"--filename={path}",
+        "--readonly",
+        "--rw=read",
+        "--direct=1",
+        "--thread",
+        "--ioengine=libaio",
+        f"--iodepth={depth}",
+        f"--bs={BLOCK}",
+        f"--offset={first.offset}",
+        f"--size={size}",
+        f"--runtime={max(1, round(seconds))}",
+        "--invalidate=0",
+        "--allow_file_create=0",
+        "--output-format=json",
+    ]
     try:
         text = run(command, seconds + 10, watch=watch)
     except ToolFailed as failed:

@@ -60,9 +60,14 @@ def writes(host: Host, folder: str, seconds: float) -> Iterator[Said]:
         yield NotChecked(what="disk_write", subject=name, why=f"{moved.failed.strerror}, after {text}")
     else:
         yield Observation(
-            about=Flow("write", ("host", name)), quantity="rate", unit="bytes_per_second", value=moved.rate, at=now,
-            busy=True, evidence=evidence,
-        )  # fmt: skip
+            about=Flow("write", ("host", name)),
+            quantity="rate",
+            unit="bytes_per_second",
+            value=moved.rate,
+            at=now,
+            busy=True,
+            evidence=evidence,
+        )
     yield Observation(
         about=name, quantity="bytes_moved", unit="bytes", value=float(moved.bytes), at=now, evidence=evidence
     )

@@ -27,7 +27,7 @@ _UNITS = {"": 1, "k": KIB, "m": MIB, "g": GIB}
 
 def rate(
     device: str, messages: int, seconds: float, watch: Callable[[], None] | None = None, provider: str = "efa"
-) -> Iterator[Said]:  # fmt: skip
+) -> Iterator[Said]:
     """What RDMA writes of 1 MiB reach from the device to itself."""
     port = free_port()
     options = ["-o", "write", "-S", str(MIB), "-I", str(messages), f"-E={port}"]
@@ -43,9 +43,16 @@ def latency(device: str, seconds: float, provider: str = "efa") -> Iterator[Said
 
 
 def _said(
-    tool: str, device: str, provider: str, server: list[str], client: list[str], port: int, seconds: float,
-    quantity: str, watch: Callable[[], None] | None = None,
-) -> Iterator[Said]:  # fmt: skip
+    tool: str,
+    device: str,
+    provider: str,
+    server: list[str],
+    client: list[str],
+    port: int,
+    seconds: float,
+    quantity: str,
+    watch: Callable[[], None] | None = None,
+) -> Iterator[Said]:
     program = found(tool)
     if program is None:
         yield absent(tool, "port_loopback", device)
@@ -80,5 +87,8 @@ def rows(text: str, device: str, told: str, quantity: str) -> Iterator[Observati
                 about=Flow(LOOPBACK, ("host", device), None if is_rate else size),
                 quantity="hca_loopback" if is_rate else "latency",
                 unit="bytes_per_second" if is_rate else "seconds",
-                value=value, at=time.time(), busy=True, evidence=Evidence(told, line.strip()),
-            )  # fmt: skip
+                value=value,
+                at=time.time(),
+                busy=True,
+                evidence=Evidence(told, line.strip()),
+            )

@@ -18,9 +18,13 @@ def version(program: str = f"/{BINARY}") -> Iterator[Said]:
     """ "Fabric Manager version is : 570.124.06" """
     try:
         done = subprocess.run(
-            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            [program, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
             timeout=DEADLINE - 1,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.SubprocessError) as error:
         why = f"{program} --version: {getattr(error, 'strerror', None) or 'no answer'}"
         yield NotChecked(what="Service.version", subject=FABRIC_MANAGER, why=why)

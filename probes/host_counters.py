@@ -35,9 +35,13 @@ def _throttled(host: Host, package: str, folder: str) -> Iterator[Said]:
         text = host.read(path)
         if text is not None:
             yield Observation(
-                about=package, quantity="throttle_time", unit="seconds", value=count(text) / 1000, at=host.now(),
+                about=package,
+                quantity="throttle_time",
+                unit="seconds",
+                value=count(text) / 1000,
+                at=host.now(),
                 evidence=Evidence(path, text),
-            )  # fmt: skip
+            )
     except Unreadable as refusal:
         yield NotChecked(what="Package.throttle_time", subject=package, why=f"{path}: {refusal.why}", how=refusal.how)
     except ValueError as wrong:

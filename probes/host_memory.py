@@ -48,9 +48,7 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
 def _probe(nodes: tuple[str, ...], ways: int) -> Probe:
     moved = ways * THREADS * SIZE * (_PASSES + 1)
     seconds = _STARTING * (1 + ways) + moved / _LEAST
-    return Probe(
-        name="host_memory", args=nodes, kinds=_KINDS, seconds=seconds, bytes=moved, deadline=5 + 4 * seconds
-    )  # fmt: skip
+    return Probe(name="host_memory", args=nodes, kinds=_KINDS, seconds=seconds, bytes=moved, deadline=5 + 4 * seconds)
 
 
 def copies(*nodes: str) -> Iterator[Said]:
@@ -91,16 +89,26 @@ def _way(source: str, target: str, cpus: dict[str, set[int]]) -> Iterator[Said]:
     text = f"{threads} threads, {SIZE // MIB} MiB each, best of {_PASSES} passes"
     now, evidence = time.time(), Evidence("numpy.copyto", text)
     yield Observation(
-        about=Flow("copy", ends, SIZE), quantity="rate", unit="bytes_per_second", value=max(rates), at=now, busy=True,
+        about=Flow("copy", ends, SIZE),
+        quantity="rate",
+        unit="bytes_per_second",
+        value=max(rates),
+        at=now,
+        busy=True,
         evidence=evidence,
-    )  # fmt: skip
+    )
     moved = float(threads * SIZE * (_PASSES + 1))
     yield Observation(about=name, quantity="bytes_moved", unit="bytes", value=moved, at=now, evidence=evidence)
     seconds, how = latency(cpus[source], cpus[target])
     yield Observation(
-        about=Flow("read", ends), quantity="latency", unit="seconds", value=seconds, at=time.time(), busy=True,
+        about=Flow("read", ends),
+        quantity="latency",
+        unit="seconds",
+        value=seconds,
+        at=time.time(),
+        busy=True,
         evidence=Evidence("tfind", how),
-    )  # fmt: skip
+    )
 
 
 def _passes(threads: int, source: set[int], target: set[int], placed: Any) -> tuple[list[float], str | None]:

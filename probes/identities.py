@@ -20,22 +20,24 @@ from itertools import count
 
 _H = "[0-9A-Fa-f]"
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-_SHAPES = "|".join((
-    rf"(?P<uuid>{_H}{{8}}-{_H}{{4}}-{_H}{{4}}-{_H}{{4}}-{_H}{{12}})",
-    rf"(?<![0-9A-Za-z])(?P<eights>{_H}{{8}}(?::{_H}{{8}}){{3}}|[0-9a-f]{{32}})(?![0-9A-Za-z])",
-    rf"(?<![0-9A-Za-z])(?P<pairs>{_H}{{2}}(?::{_H}{{2}}){{5,}})(?![0-9A-Za-z])",
-    rf"(?<![0-9A-Za-z-])(?P<hyphens>{_H}{{2}}(?:-{_H}{{2}}){{5}})(?![0-9A-Za-z-])",
-    rf"(?<![0-9A-Za-z])(?P<fours>{_H}{{4}}(?::{_H}{{4}}){{3,}})(?![0-9A-Za-z])",
-    rf"(?<![0-9A-Za-z])(?<!{_H}:)(?P<ipv6>{_H}{{0,4}}(?::{_H}{{0,4}}){{2,8}})(?![0-9A-Za-z]|\.[0-9])",
-    rf"(?<![0-9A-Za-z.])(?P<ipv4>(?:{_OCTET}\.){{3}}{_OCTET})(?![0-9A-Za-z]|\.[0-9])",
-    # systemd.net-naming-scheme(7): interfaces that are called by their hardware address
-    r"(?<![0-9A-Za-z])(?:en|ib|sl|wl|ww)x(?P<named>[0-9a-f]{12})(?![0-9A-Za-z])",
-    rf"(?i:naa\.|eui\.|wwn-0x)(?P<wwn>{_H}{{16}}(?:{_H}{{16}})?)(?![0-9A-Za-z])",
-    r"(?i:serial ?number[:=] ?)(?P<serial>[0-9A-Za-z][0-9A-Za-z._-]{3,})",
-    r"(?<![0-9A-Za-z_])(?:unique_id|hive_id) (?P<unique>[1-9][0-9]{5,19})(?![0-9A-Za-z])",
-    r"(?<![0-9A-Za-z])pid=[0-9]{1,10}, name=(?P<program>[^,<]{1,64})",  # of a job, in an Xid
-    r"(?<=/home/)(?P<user>[^/\s\"'\\,;:=)\]]+)",
-))  # fmt: skip
+_SHAPES = "|".join(
+    (
+        rf"(?P<uuid>{_H}{{8}}-{_H}{{4}}-{_H}{{4}}-{_H}{{4}}-{_H}{{12}})",
+        rf"(?<![0-9A-Za-z])(?P<eights>{_H}{{8}}(?::{_H}{{8}}){{3}}|[0-9a-f]{{32}})(?![0-9A-Za-z])",
+        rf"(?<![0-9A-Za-z])(?P<pairs>{_H}{{2}}(?::{_H}{{2}}){{5,}})(?![0-9A-Za-z])",
+        rf"(?<![0-9A-Za-z-])(?P<hyphens>{_H}{{2}}(?:-{_H}{{2}}){{5}})(?![0-9A-Za-z-])",
+        rf"(?<![0-9A-Za-z])(?P<fours>{_H}{{4}}(?::{_H}{{4}}){{3,}})(?![0-9A-Za-z])",
+        rf"(?<![0-9A-Za-z])(?<!{_H}:)(?P<ipv6>{_H}{{0,4}}(?::{_H}{{0,4}}){{2,8}})(?![0-9A-Za-z]|\.[0-9])",
+        rf"(?<![0-9A-Za-z.])(?P<ipv4>(?:{_OCTET}\.){{3}}{_OCTET})(?![0-9A-Za-z]|\.[0-9])",
+        # systemd.net-naming-scheme(7): interfaces that are called by their hardware address
+        r"(?<![0-9A-Za-z])(?:en|ib|sl|wl|ww)x(?P<named>[0-9a-f]{12})(?![0-9A-Za-z])",
+        rf"(?i:naa\.|eui\.|wwn-0x)(?P<wwn>{_H}{{16}}(?:{_H}{{16}})?)(?![0-9A-Za-z])",
+        r"(?i:serial ?number[:=] ?)(?P<serial>[0-9A-Za-z][0-9A-Za-z._-]{3,})",
+        r"(?<![0-9A-Za-z_])(?:unique_id|hive_id) (?P<unique>[1-9][0-9]{5,19})(?![0-9A-Za-z])",
+        r"(?<![0-9A-Za-z])pid=[0-9]{1,10}, name=(?P<program>[^,<]{1,64})",  # of a job, in an Xid
+        r"(?<=/home/)(?P<user>[^/\s\"'\\,;:=)\]]+)",
+    )
+)
 _VERSION = re.compile(r"(?i)(?:version|firmware|fw|bios|driver|rev)\W{0,3}$")
 
 # How the stand-in with a number is written, for each kind of original.
@@ -54,13 +56,19 @@ _FORMS: Mapping[str, Callable[[int, str], str]] = {
     "program": lambda number, _: f"some-program-{number}",
 }
 _OURS = {
-    "mac": re.compile("020000.*"), "guid": re.compile("020000fffe.*"), "prefix": re.compile("20010db8.*"),
-    "uuid": re.compile("0{12}40008000.*"), "ipv4": re.compile(r"198\.1[89]\..*"),
-    "serial": re.compile("SERIAL[0-9]{4,}"), "unique": re.compile("90{12}[0-9]{6}"),
+    "mac": re.compile("020000.*"),
+    "guid": re.compile("020000fffe.*"),
+    "prefix": re.compile("20010db8.*"),
+    "uuid": re.compile("0{12}40008000.*"),
+    "ipv4": re.compile(r"198\.1[89]\..*"),
+    "serial": re.compile("SERIAL[0-9]{4,}"),
+    "unique": re.compile("90{12}[0-9]{6}"),
     "node": re.compile("some-node-[0-9]+"),
-    "server": re.compile("some-server-[0-9]+"), "export": re.compile("some-export-[0-9]+"),
-    "user": re.compile("some-user-[0-9]+"), "program": re.compile("some-program-[0-9]+"),
-}  # fmt: skip
+    "server": re.compile("some-server-[0-9]+"),
+    "export": re.compile("some-export-[0-9]+"),
+    "user": re.compile("some-user-[0-9]+"),
+    "program": re.compile("some-program-[0-9]+"),
+}
 
 _BETWEEN_SERVERS = re.compile(r"(\[[^\[\]]*\]|[,:@/])")
 _NO_SERVER = re.compile(r"\[.*\]|(?:tcp|o2ib|gni|kfi)[0-9]*")

@@ -51,14 +51,18 @@ def rate(peer: str, deadline: float, watch: Callable[[], None] | None = None) ->
     evidence = Evidence("iperf3", text)
     yield replace(whole, about=Flow("tcp", ("host", interface or "network")), evidence=evidence)
     yield Observation(
-        about=interface or "network", quantity="bytes_moved", unit="bytes", value=float(_FIRST + most), at=whole.at,
+        about=interface or "network",
+        quantity="bytes_moved",
+        unit="bytes",
+        value=float(_FIRST + most),
+        at=whole.at,
         evidence=evidence,
-    )  # fmt: skip
+    )
 
 
 def _one(
     program: str, command: list[str], deadline: float, watch: Callable[[], None] | None
-) -> tuple[str, Observation]:  # fmt: skip
+) -> tuple[str, Observation]:
     """Our own address of the connection, and what arrived. Raises ToolFailed."""
     for _ in range(_TRIES):
         text = run(command, deadline, watch=watch, ends_with=(0, 1))

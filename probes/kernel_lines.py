@@ -47,13 +47,21 @@ FORMS = _forms(
     ("recovery", ": 154, ", _XID + r".{0,80}GPU recovery action changed from .{1,40} to 0x(?P<action>[0-9a-f]{1,2})\b"),
     # NVLink 5: which part, whether fatal, whether contained, whether injected, which link (-1: none), registers.
     # The driver fills the columns up with spaces; some name the process first.
-    ("xid", "NVRM: Xid (", _XID + r"(?P<code>14[4-9]|150), (?:pid=[^,]{1,20}, )?(?:name=[^,]{1,40}, )?\S{1,40} {1,20}"
-     r"(?P<fatal>Fatal|Non-?fatal) {1,9}\S{1,9} {1,9}\S{1,9} {1,9}Link (?P<link>-?[0-9]{1,3})\b"),
+    (
+        "xid",
+        "NVRM: Xid (",
+        _XID + r"(?P<code>14[4-9]|150), (?:pid=[^,]{1,20}, )?(?:name=[^,]{1,40}, )?\S{1,40} {1,20}"
+        r"(?P<fatal>Fatal|Non-?fatal) {1,9}\S{1,9} {1,9}\S{1,9} {1,9}Link (?P<link>-?[0-9]{1,3})\b",
+    ),
     ("xid", "NVRM: Xid (", _XID + r"(?P<code>74), .{0,120}\blink (?P<link>[0-9]{1,3})\b"),
     ("xid", "NVRM: Xid (", _XID + r"(?P<code>[0-9]{1,4})\b"),
     # Each SXid comes as three lines: what it is, its severity and place, its registers.
-    ("sxid", ": SXid (", rf"nvidia-nvswitch[0-9]{{1,3}}: SXid \(PCI:{_A}\): (?P<code>[0-9]{{5}}), (?!Data|Severity)"
-     r"(?:(?P<fatal>Fatal|Non-fatal), Link (?P<link>[0-9]{1,3})\b)?"),
+    (
+        "sxid",
+        ": SXid (",
+        rf"nvidia-nvswitch[0-9]{{1,3}}: SXid \(PCI:{_A}\): (?P<code>[0-9]{{5}}), (?!Data|Severity)"
+        r"(?:(?P<fatal>Fatal|Non-fatal), Link (?P<link>[0-9]{1,3})\b)?",
+    ),
     ("driver loaded", "NVRM: loading NVIDIA", r"NVRM: loading (?P<subject>NVIDIA) UNIX .{0,40}Kernel Module"),
     ("reset", ": reset done", _A + r": reset done$"),
     ("gpu init failed", "RmInitAdapter", rf"NVRM: GPU {_A}: RmInitAdapter failed"),
@@ -62,37 +70,65 @@ FORMS = _forms(
     ("gpu fell off", "NVRM: fallen", r"(?P<subject>NVRM): fallen off the bus"),
     ("gpu init failed", "NVRM: API mismatch", r"(?P<subject>NVRM): API mismatch: "),
     ("gpu init failed", "NVRM: No", r"(?P<subject>NVRM): (?:No NVIDIA |None of the NVIDIA )"),
-    ("gpu init failed", "failed with error", rf"nvidia(?:: probe of {_A}| {_A.replace('address', 'address2')}: probe "
-     r"with driver nvidia) failed with error"),
+    (
+        "gpu init failed",
+        "failed with error",
+        rf"nvidia(?:: probe of {_A}| {_A.replace('address', 'address2')}: probe "
+        r"with driver nvidia) failed with error",
+    ),
     # The line before it, "error received", names the port that heard of it and tells no more. Named Correctable and
     # Uncorrectable since Linux 6.14.
     ("aer corrected", "PCIe Bus Error", _A + r": (?:AER: )?PCIe Bus Error: severity=Correct"),
-    ("aer", "PCIe Bus Error", _A + r": (?:AER: )?PCIe Bus Error: severity=Uncorrect[a-z]{2,4} "
-     r"\((?P<fatal>Fatal|Non-Fatal)\)"),
+    (
+        "aer",
+        "PCIe Bus Error",
+        _A + r": (?:AER: )?PCIe Bus Error: severity=Uncorrect[a-z]{2,4} "
+        r"\((?P<fatal>Fatal|Non-Fatal)\)",
+    ),
     ("aer", "aer_uncor_severity", _A + r": (?:AER: )?aer_uncor_severity: "),  # where firmware has the errors first
     ("surprise down", "[ 5]", _A + r": (?:AER: )? {0,8}\[ 5\] S(?:urprise Down|DES)(?P<fatal>)"),
     ("surprise down", "ontainment event", _A + r"(?::pcie[0-9a-f]{2,3})?: (?:DPC: |DPC )containment event(?P<fatal>)"),
-    ("surprise down", "lot(", _A + r"(?::pcie[0-9a-f]{2,3})?: (?:pciehp: )?[Ss]lot\([^)]{1,20}\): "
-     r"(?:Link Down|Card not present)"),
-    ("pcie limited", "limited by", _A + r": (?P<rate>[0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/s available PCIe bandwidth, "
-     rf"limited by [0-9.]{{1,6}} GT/s (?:PCIe )?x[0-9]{{1,2}} link at {_A.replace('address', 'port')} "
-     r"\(capable of (?P<able>[0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/s"),
-    ("nic", "mlx5_core ", _MLX5 + r".{0,60}(?:Health issue observed|device's health compromised|assert_var\[0\]|"
-     r"timeout\. Will cause a leak of a command|[Hh]igh temperature on sensors)"),
+    (
+        "surprise down",
+        "lot(",
+        _A + r"(?::pcie[0-9a-f]{2,3})?: (?:pciehp: )?[Ss]lot\([^)]{1,20}\): "
+        r"(?:Link Down|Card not present)",
+    ),
+    (
+        "pcie limited",
+        "limited by",
+        _A + r": (?P<rate>[0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/s available PCIe bandwidth, "
+        rf"limited by [0-9.]{{1,6}} GT/s (?:PCIe )?x[0-9]{{1,2}} link at {_A.replace('address', 'port')} "
+        r"\(capable of (?P<able>[0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/s",
+    ),
+    (
+        "nic",
+        "mlx5_core ",
+        _MLX5 + r".{0,60}(?:Health issue observed|device's health compromised|assert_var\[0\]|"
+        r"timeout\. Will cause a leak of a command|[Hh]igh temperature on sensors)",
+    ),
     ("module", "Port module event[error]", _MLX5 + r".{0,60}Port module event\[error\]: module (?P<link>[0-9]{1,3}), "),
     ("nic", "irmware", _NICS + r".{0,60}(?:[Ff]irmware (?:is )?(?:not responding|non-responsive|recovery mode))"),
     ("nic", "failed", _NICS + r"(?:PF reset failed|Rebuild failed)"),
     ("link down", "Link DOWN", _A + r" (?P<name>\S{1,40}): Port: (?P<link>[0-9]{1,3}) Link DOWN"),
     ("link down", "own", _A + r" (?P<name>\S{1,40}): (?:igb: \S{1,20} )?(?:NIC )?Link (?:is )?[Dd]own\b"),
-    ("nvme gone", "nvme nvme", r"nvme (?P<subject>nvme[0-9]{1,4}): (?:Removing after probe failure|Device not ready|"
-     r"Disabling device after reset failure|[Rr]emoving after reset failure)"),
-    ("nvme", "nvme nvme", r"nvme (?P<subject>nvme[0-9]{1,4}): (?:I/O .{1,80}timeout, (?:abort|reset|disable)|"
-     r"controller is down; will reset)"),
+    (
+        "nvme gone",
+        "nvme nvme",
+        r"nvme (?P<subject>nvme[0-9]{1,4}): (?:Removing after probe failure|Device not ready|"
+        r"Disabling device after reset failure|[Rr]emoving after reset failure)",
+    ),
+    (
+        "nvme",
+        "nvme nvme",
+        r"nvme (?P<subject>nvme[0-9]{1,4}): (?:I/O .{1,80}timeout, (?:abort|reset|disable)|"
+        r"controller is down; will reset)",
+    ),
     ("edac", "EDAC MC", r"EDAC MC(?P<memory>[0-9]{1,3}): (?P<count>[0-9]{1,9}) (?P<fatal>CE|UE) "),
     ("edac", "ncorrected hardware memory error", r"mce: (?P<fatal>Uncorrected) hardware memory error"),
     ("edac", "Memory failure: ", r"(?P<fatal>Memory failure): 0x[0-9a-f]{1,16}: recovery action for "),
     ("throttle", "above threshold", r"CPU(?P<cpu>[0-9]{1,5}): (?:Package|Core) temperature above threshold"),
-)  # fmt: skip
+)
 _MILD = ("Non-fatal", "Nonfatal", "Non-Fatal", "CE")
 
 

@@ -112,10 +112,15 @@ def _links(host: Host, node: _Node, nodes: Mapping[int, _Node]) -> Iterator[Said
             links, rate = _parallel(found)
             for _ in range(links):
                 yield GpuLink(
-                    key=f"{node.gpu}/xgmi{number}", gpu=node.gpu, kind="xgmi", active=True, speed=rate,
-                    remote=peer.address if peer else None, remote_kind="gpu" if peer else "cpu",
+                    key=f"{node.gpu}/xgmi{number}",
+                    gpu=node.gpu,
+                    kind="xgmi",
+                    active=True,
+                    speed=rate,
+                    remote=peer.address if peer else None,
+                    remote_kind="gpu" if peer else "cpu",
                     cites={"speed": Evidence(f"{path}/properties", f"max_bandwidth {found['max_bandwidth']}")},
-                )  # fmt: skip
+                )
                 number += 1
     except Unreadable as refusal:
         yield NotChecked(what="GpuLink", subject=node.gpu, why=f"{refusal.path}: {refusal.why}", how=refusal.how)

@@ -56,9 +56,14 @@ def _speeds(host: Host, folder: str, text: str, seen: set[str]) -> Iterator[Said
         if speed:
             evidence = Evidence(path, f"{as_transfers(speed)}, {text}")
             yield Observation(
-                about=address, quantity="link_speed", unit="transfers_per_second", value=speed, at=host.now(),
-                busy=True, evidence=evidence,
-            )  # fmt: skip
+                about=address,
+                quantity="link_speed",
+                unit="transfers_per_second",
+                value=speed,
+                at=host.now(),
+                busy=True,
+                evidence=evidence,
+            )
 
 
 def moved(host: Host) -> Mapping[str, int]:

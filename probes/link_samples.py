@@ -45,6 +45,11 @@ class LinkSamples:
             if speed and self.looks >= FEWEST:
                 evidence = Evidence(path, f"{as_transfers(speed)}, {text}")
                 yield Observation(
-                    about=path.split("/")[-2], quantity="link_speed", unit="transfers_per_second", value=speed,
-                    at=self.host.now(), busy=True, evidence=evidence,
-                )  # fmt: skip
+                    about=path.split("/")[-2],
+                    quantity="link_speed",
+                    unit="transfers_per_second",
+                    value=speed,
+                    at=self.host.now(),
+                    busy=True,
+                    evidence=evidence,
+                )

@@ -57,20 +57,32 @@ class LinkSampling:
         yield from samples.said(load)
         for address, folder in self._folders.items():
             if width := self._width(folder):
-                yield self._seen(address, "link_width", "lanes", width, f"{folder}/current_link_width",
-                                 f"x{width}, {load}")  # fmt: skip
+                yield self._seen(
+                    address, "link_width", "lanes", width, f"{folder}/current_link_width", f"x{width}, {load}"
+                )
         if self._nvml:
             with suppress(Refused):
                 state = self._nvml.ask("DeviceGetPerformanceState", self._handle)
                 if state < 16:  # 32 says that it is not known
-                    yield self._seen(self._name, "performance_state", "state", state, "nvmlDeviceGetPerformanceState",
-                                     f"P{state}, {load}")  # fmt: skip
+                    yield self._seen(
+                        self._name,
+                        "performance_state",
+                        "state",
+                        state,
+                        "nvmlDeviceGetPerformanceState",
+                        f"P{state}, {load}",
+                    )
 
     def _seen(self, about: str, quantity: str, unit: str, value: float, source: str, text: str) -> Observation:
         return Observation(
-            about=about, quantity=quantity, unit=unit, value=float(value), at=time.time(), busy=True,
+            about=about,
+            quantity=quantity,
+            unit=unit,
+            value=float(value),
+            at=time.time(),
+            busy=True,
             evidence=Evidence(source, text),
-        )  # fmt: skip
+        )
 
     def _speed(self, folder: str, name: str) -> float | None:
         """Transfers per second; None where it is not here or makes no sense: the reader of PCI functions says so."""

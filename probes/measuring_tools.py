@@ -68,18 +68,27 @@ def started(command: Sequence[str], env: Mapping[str, str] | None = None) -> sub
 
     try:
         return subprocess.Popen(
-            list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            errors="replace", env={**os.environ, "LC_ALL": "C", **(env or {})}, preexec_fn=die_with_parent,
-        )  # fmt: skip
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env={**os.environ, "LC_ALL": "C", **(env or {})},
+            preexec_fn=die_with_parent,
+        )
     except (OSError, subprocess.SubprocessError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise ToolFailed(f"{os.path.basename(command[0])}: {why}") from None
 
 
 def run(
-    command: Sequence[str], deadline: float, env: Mapping[str, str] | None = None,
-    watch: Callable[[], None] | None = None, ends_with: Sequence[int] = (0,),
-) -> str:  # fmt: skip
+    command: Sequence[str],
+    deadline: float,
+    env: Mapping[str, str] | None = None,
+    watch: Callable[[], None] | None = None,
+    ends_with: Sequence[int] = (0,),
+) -> str:
     """What the program prints on standard output, within `deadline` seconds; `watch` is called while it runs.
 
     Raises ToolFailed.
@@ -92,9 +101,12 @@ def run(
 
 
 def finished(
-    process: subprocess.Popen[str], name: str, deadline: float, watch: Callable[[], None] | None = None,
+    process: subprocess.Popen[str],
+    name: str,
+    deadline: float,
+    watch: Callable[[], None] | None = None,
     ends_with: Sequence[int] = (0,),
-) -> str:  # fmt: skip
+) -> str:
     """What a program that was started prints until it ends. Raises ToolFailed."""
     end = time.monotonic() + deadline
     while True:

@@ -68,9 +68,12 @@ def is_store(mount: Mount) -> bool:
     if fstype in _IMAGES or fstype in _DESKTOP:
         return False
     return (
-        device.startswith("/dev/") or fstype == "zfs" or _far(mount)
-        or (fstype == "tmpfs" and mount.key == "/dev/shm") or (fstype == "overlay" and mount.key == "/")
-    )  # fmt: skip
+        device.startswith("/dev/")
+        or fstype == "zfs"
+        or _far(mount)
+        or (fstype == "tmpfs" and mount.key == "/dev/shm")
+        or (fstype == "overlay" and mount.key == "/")
+    )
 
 
 def _far(mount: Mount) -> bool:

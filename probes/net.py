@@ -22,9 +22,13 @@ _TYPES = {_ETHERNET: "ethernet", 32: "infiniband", 772: "loopback"}  # ARPHRD nu
 _NO_SPEED = (-1, 0, 0xFFFF, 0xFFFFFFFF)
 # Few: what a bad cable or port raises, and how much was moved beside it.
 _COUNTERS = (
-    "carrier_changes", "statistics/rx_errors", "statistics/tx_errors", "statistics/rx_crc_errors",
-    "statistics/rx_bytes", "statistics/tx_bytes",
-)  # fmt: skip
+    "carrier_changes",
+    "statistics/rx_errors",
+    "statistics/tx_errors",
+    "statistics/rx_crc_errors",
+    "statistics/rx_bytes",
+    "statistics/tx_bytes",
+)
 _IN_BYTES = {"rx_bytes": 1, "tx_bytes": 1}
 
 

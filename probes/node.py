@@ -16,11 +16,14 @@ from .reading import Reading
 
 _DMI = "sys/class/dmi/id"  # the serial numbers and UUIDs beside these are nobody's business
 _FIELDS = {
-    "hostname": "proc/sys/kernel/hostname", "kernel": "proc/sys/kernel/osrelease",
-    "vendor": f"{_DMI}/sys_vendor", "product": f"{_DMI}/product_name",
-    "board": f"{_DMI}/board_name", "bios": f"{_DMI}/bios_version",
+    "hostname": "proc/sys/kernel/hostname",
+    "kernel": "proc/sys/kernel/osrelease",
+    "vendor": f"{_DMI}/sys_vendor",
+    "product": f"{_DMI}/product_name",
+    "board": f"{_DMI}/board_name",
+    "bios": f"{_DMI}/bios_version",
     "asset_tag": f"{_DMI}/chassis_asset_tag",
-}  # fmt: skip
+}
 # What only virtual machines are called: how the vendor starts, what the product contains, what it runs under.
 _VIRTUAL = (
     ("Amazon EC2", "", "Amazon Nitro"),

@@ -50,12 +50,15 @@ _CALLS = (
     Row("clock", ("DeviceGetClockInfo",), (SM,), hertz),
     Row("memory_clock", ("DeviceGetClockInfo",), (MEMORY,), hertz),
     Row("application_clock", ("DeviceGetApplicationsClock",), (GRAPHICS,), hertz),
-    Row("clock_reasons", ("DeviceGetCurrentClocksEventReasons", "DeviceGetCurrentClocksThrottleReasons"),
-        read=clock_reasons),
+    Row(
+        "clock_reasons",
+        ("DeviceGetCurrentClocksEventReasons", "DeviceGetCurrentClocksThrottleReasons"),
+        read=clock_reasons,
+    ),
     Row("temperature", ("DeviceGetTemperatureV", "DeviceGetTemperature"), (0,), float),
     Row("persistence", ("DeviceGetPersistenceMode",), read=bool),
     Row("compute_mode", ("DeviceGetComputeMode",), read=lambda mode: meaning(COMPUTE_MODES, mode)),
-)  # fmt: skip
+)
 
 _REMAP_PENDING = 144
 
@@ -94,8 +97,11 @@ _COUNTED = ("ecc_corrected", "ecc_uncorrected")  # observations too
 _PCIE_REPLAY = 94
 # Nanoseconds that something held the clocks down.
 _THROTTLED: Mapping[str, int] = {
-    "clocks_sw_power": 74, "clocks_sw_thermal": 269, "clocks_hw_thermal": 270, "clocks_hw_power_brake": 271,
-}  # fmt: skip
+    "clocks_sw_power": 74,
+    "clocks_sw_thermal": 269,
+    "clocks_hw_thermal": 270,
+    "clocks_hw_power_brake": 271,
+}
 
 
 class _SramErrors(Structure):
@@ -119,9 +125,13 @@ def state() -> Iterator[Said]:
             yield Gpu(key=asking.key, failure=failure, **dict(asking.fields))
         yield from asking.rest()
     yield Observation(
-        about="nvidia", quantity="driver_calls", unit="count", value=float(library.calls), at=time.time(),
+        about="nvidia",
+        quantity="driver_calls",
+        unit="count",
+        value=float(library.calls),
+        at=time.time(),
         evidence=Evidence("NVML", f"{library.calls} calls"),
-    )  # fmt: skip
+    )
 
 
 def _gpu(asking: Asking) -> None:

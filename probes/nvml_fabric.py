@@ -26,9 +26,14 @@ _PARTS = (
 )
 # Four bits from bit 8; 0 is not supported, 1 is none.
 _WRONG: Mapping[int, str] = {
-    2: "system GUID", 3: "chassis serial number", 4: "no partition", 5: "insufficient NVLinks",
-    6: "incompatible GPU firmware", 7: "invalid location", 8: "invalid GPU state",
-}  # fmt: skip
+    2: "system GUID",
+    3: "chassis serial number",
+    4: "no partition",
+    5: "insufficient NVLinks",
+    6: "incompatible GPU firmware",
+    7: "invalid location",
+    8: "invalid GPU state",
+}
 
 _JOINED: list[tuple[str, Any]] = [
     ("uuid", c_uint8 * 16),

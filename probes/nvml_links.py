@@ -123,9 +123,15 @@ def _nvlinks(
             version = asking.attempt(row.field, partial(asking.first, row)) or 0
         generation = nvlink_generation(version or 0, speed) if active else None
         asking.links.append(
-            GpuLink(key=f"{asking.key}/nvlink{link}", gpu=asking.key, kind="nvlink", active=active,
-                    version=generation, speed=speed)
-        )  # fmt: skip
+            GpuLink(
+                key=f"{asking.key}/nvlink{link}",
+                gpu=asking.key,
+                kind="nvlink",
+                active=active,
+                version=generation,
+                speed=speed,
+            )
+        )
         rates += [nvlink_rate(speed, generation)] if speed else []
         generations |= {generation} if generation else set()
     if rates:
@@ -141,9 +147,15 @@ def _c2c_links(asking: Asking, links: range, details: Mapping[Field, float | Ref
         speed = _number(details[_C2C_SPEED, link]) * 1e6 or None if status else None
         speeds += [speed] if status else []
         asking.links.append(
-            GpuLink(key=f"{asking.key}/c2c{link}", gpu=asking.key, kind="c2c",
-                    active=None if status is None else bool(status), speed=speed, remote_kind="cpu")
-        )  # fmt: skip
+            GpuLink(
+                key=f"{asking.key}/c2c{link}",
+                gpu=asking.key,
+                kind="c2c",
+                active=None if status is None else bool(status),
+                speed=speed,
+                remote_kind="cpu",
+            )
+        )
     if links and not asking.missed("c2c_links"):
         asking.fields["c2c_links"] = len(speeds)
         asking.fields["c2c_rate"] = max(filter(None, speeds), default=None)

@@ -27,7 +27,7 @@ class Looking:
 
     def __init__(
         self, library: Library, gpus: Mapping[str, Any], monotonic: Callable[[], float] = time.monotonic
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._until = 0.0
         self._library, self._gpus, self._monotonic = library, gpus, monotonic
         self._peaks, self._lock = Peaks(), Lock()
@@ -61,9 +61,14 @@ class Looking:
             highest = self._peaks.taken()
         for gpu, (rate, where) in highest.items():
             yield Observation(
-                about=gpu, quantity="nvlink_traffic", unit="bytes_per_second", value=rate, at=time.time(), busy=True,
+                about=gpu,
+                quantity="nvlink_traffic",
+                unit="bytes_per_second",
+                value=rate,
+                at=time.time(),
+                busy=True,
                 evidence=Evidence(where, words(rate)),
-            )  # fmt: skip
+            )
 
     def _run(self) -> None:
         while self._monotonic() < self._until:

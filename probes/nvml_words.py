@@ -11,20 +11,38 @@ from .parsers import shown
 GRAPHICS, SM, MEMORY = range(3)  # nvmlClockType_t
 # nvmlClocksEventReasons, a bit each. The older names of the same bits go on with board limit and reliability.
 _REASONS = (
-    "idle", "application clocks", "software power cap", "hardware slowdown", "sync boost", "software thermal slowdown",
-    "hardware thermal slowdown", "hardware power brake", "display clocks",
-)  # fmt: skip
+    "idle",
+    "application clocks",
+    "software power cap",
+    "hardware slowdown",
+    "sync boost",
+    "software thermal slowdown",
+    "hardware thermal slowdown",
+    "hardware power brake",
+    "display clocks",
+)
 COMPUTE_MODES: Mapping[int, str] = {0: "default", 2: "prohibited", 3: "exclusive process"}
 VIRTUALIZATION: Mapping[int, str] = {0: "none", 1: "passthrough", 2: "vGPU", 3: "host vGPU", 4: "host vSGA"}
 RECOVERY: Mapping[int, str] = {
-    0: "none", 1: "GPU reset", 2: "node reboot", 3: "drain P2P", 4: "drain and reset", 5: "recover IMEX domain",
-    6: "bus reset", 7: "system reboot",
-}  # fmt: skip
+    0: "none",
+    1: "GPU reset",
+    2: "node reboot",
+    3: "drain P2P",
+    4: "drain and reset",
+    5: "recover IMEX domain",
+    6: "bus reset",
+    7: "system reboot",
+}
 ENDS: Mapping[int, str] = {0: "gpu", 1: "cpu", 2: "switch"}  # nvmlIntNvLinkDeviceType_t; 1 is IBM's POWER
 P2P: Mapping[int, str] = {
-    0: "ok", 1: "chipset not supported", 2: "GPU not supported", 3: "topology not supported",
-    4: "disabled by registry", 5: "not supported", 6: "unknown",
-}  # fmt: skip
+    0: "ok",
+    1: "chipset not supported",
+    2: "GPU not supported",
+    3: "topology not supported",
+    4: "disabled by registry",
+    5: "not supported",
+    6: "unknown",
+}
 PATHS: Mapping[int, str] = {0: "INTERNAL", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 
 _BUS_ID = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])")

@@ -120,9 +120,13 @@ def _aer(host: Host, address: str, folder: str) -> Iterator[Said]:
             yield NotChecked(what=f"Pci.aer_{severity}", subject=address, why=why)
             continue
         yield Observation(
-            about=address, quantity=f"aer_{severity}", unit="count", value=number, at=host.now(),
+            about=address,
+            quantity=f"aer_{severity}",
+            unit="count",
+            value=number,
+            at=host.now(),
             evidence=Evidence(path, shown),
-        )  # fmt: skip
+        )
 
 
 @lru_cache(maxsize=256)  # nearly all files of all ports say the same: that there was none

@@ -29,9 +29,7 @@ def parsed(text: str) -> Mapping[str, int]:
     return found
 
 
-def misplaced(
-    before: Mapping[str, int] | None, after: Mapping[str, int] | None, *wanted: str
-) -> str | None:  # fmt: skip
+def misplaced(before: Mapping[str, int] | None, after: Mapping[str, int] | None, *wanted: str) -> str | None:
     """What of the pages that came since lies elsewhere than on the `wanted` nodes, in words; None where nothing does.
 
     Of several nodes each should have its part: else copies between two of them were copies within one.

@@ -45,8 +45,9 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
     topology = report.topology
     ports = [one for one in _ports(topology) if {one.name, one.nic, _device(one.name)} & wanted.ends]
     for what, several in (
-        ("itself", [one.name for one in ports if not one.efa]), ("efa", [one.name for one in ports if one.efa])
-    ):  # fmt: skip
+        ("itself", [one.name for one in ports if not one.efa]),
+        ("efa", [one.name for one in ports if one.efa]),
+    ):
         step = _TOGETHER[wanted.effort]
         for start in range(0, len(several), step):
             yield _probe(what, wanted.effort, several[start : start + step], ("host", "nic"))
@@ -68,9 +69,13 @@ def _probe(what: str, effort: Effort, targets: Sequence[str], kinds: tuple[str, 
     longest = 2 * _TCP_SECONDS if what == "tcp" else count * 2 * _LONGEST[effort]
     most = 20 * GIB if what == "tcp" else count * _MESSAGES[effort] * SIZE
     return Probe(
-        name="port_loopback", args=(what, effort, *targets), kinds=frozenset({kinds}), seconds=seconds, bytes=most,
+        name="port_loopback",
+        args=(what, effort, *targets),
+        kinds=frozenset({kinds}),
+        seconds=seconds,
+        bytes=most,
         deadline=_STARTING + longest + 5,
-    )  # fmt: skip
+    )
 
 
 def _ports(topology: Topology) -> Iterator[_Port]:

@@ -16,8 +16,11 @@ from .rdma import DEVICES
 
 # Units of four bytes (InfiniBand Architecture Specification 1, 16.1.3.5); the efa driver has bytes.
 COUNTERS: Mapping[str, int] = {
-    "counters/port_xmit_data": 4, "counters/port_rcv_data": 4, "hw_counters/tx_bytes": 1, "hw_counters/rx_bytes": 1
-}  # fmt: skip
+    "counters/port_xmit_data": 4,
+    "counters/port_rcv_data": 4,
+    "hw_counters/tx_bytes": 1,
+    "hw_counters/rx_bytes": 1,
+}
 
 
 class PortTraffic:
@@ -43,9 +46,14 @@ class PortTraffic:
         self._files = []  # ports come and go
         for port, (rate, path) in self._peaks.taken().items():
             yield Observation(
-                about=port, quantity="port_traffic", unit="bytes_per_second", value=rate, at=host.now(),
-                busy=True, evidence=Evidence(path, words(rate)),
-            )  # fmt: skip
+                about=port,
+                quantity="port_traffic",
+                unit="bytes_per_second",
+                value=rate,
+                at=host.now(),
+                busy=True,
+                evidence=Evidence(path, words(rate)),
+            )
 
 
 def _found(host: Host) -> Iterator[tuple[str, str, int]]:

@@ -25,15 +25,38 @@ _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9])?) Gb/sec \(([0-9]{1,2}X(?: [A-Z0-9]{
 _IN_BYTES = {"port_xmit_data": 4, "port_rcv_data": 4, "rx_bytes": 1, "tx_bytes": 1}
 # What tells of a link, its congestion and its retries. Drivers count dozens of things more, in a file each: a machine
 # of eight ports would cost hundreds of reads (infiniband-diags perfquery; mlx5 and EFA driver counters).
-_COUNTERS = frozenset({
-    "symbol_error", "link_error_recovery", "link_downed", "local_link_integrity_errors", "port_rcv_errors",
-    "port_rcv_remote_physical_errors", "excessive_buffer_overrun_errors", "port_xmit_discards", "port_xmit_wait",
-    "port_xmit_data", "port_rcv_data",
-    "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err", "out_of_buffer",
-    "rx_icrc_encapsulated", "np_cnp_sent", "rp_cnp_handled", "roce_adp_retrans",
-    "rx_bytes", "tx_bytes", "rx_drops", "retrans_bytes", "retrans_pkts", "retrans_timeout_events",
-    "impaired_remote_conn_events", "unresponsive_remote_events",
-})  # fmt: skip
+_COUNTERS = frozenset(
+    {
+        "symbol_error",
+        "link_error_recovery",
+        "link_downed",
+        "local_link_integrity_errors",
+        "port_rcv_errors",
+        "port_rcv_remote_physical_errors",
+        "excessive_buffer_overrun_errors",
+        "port_xmit_discards",
+        "port_xmit_wait",
+        "port_xmit_data",
+        "port_rcv_data",
+        "out_of_sequence",
+        "packet_seq_err",
+        "local_ack_timeout_err",
+        "rnr_nak_retry_err",
+        "out_of_buffer",
+        "rx_icrc_encapsulated",
+        "np_cnp_sent",
+        "rp_cnp_handled",
+        "roce_adp_retrans",
+        "rx_bytes",
+        "tx_bytes",
+        "rx_drops",
+        "retrans_bytes",
+        "retrans_pkts",
+        "retrans_timeout_events",
+        "impaired_remote_conn_events",
+        "unresponsive_remote_events",
+    }
+)
 _FIRST_GIDS = 4  # those of the port itself stand first, the others are for addresses of its users
 
 

@@ -20,9 +20,14 @@ from .recorded import Recorded
 
 _HOSTNAME = "proc/sys/kernel/hostname"
 _SERIALS = (
-    "serial", "serial_number", "product_serial", "board_serial", "chassis_serial", "board_asset_tag",
+    "serial",
+    "serial_number",
+    "product_serial",
+    "board_serial",
+    "chassis_serial",
+    "board_asset_tag",
     "chassis_asset_tag",
-)  # fmt: skip
+)
 _CLOUD_TAG = "7783-7084-3265-9085-8269-3286-77"  # that of every machine of Azure (systemd, src/basic/virt.c)
 _STAND_IN = re.compile("SERIAL[0-9]{4,}")
 _NETWORK = re.compile(r"nfs4?|cifs|smb3|lustre|ceph|fuse\..+")

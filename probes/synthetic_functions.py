@@ -14,9 +14,25 @@ from .tree_writer import TreeWriter
 # Names of the errors, in the order of their bits (aer_correctable_error_string, aer_uncorrectable_error_string).
 _CORRECTABLE = ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout", "NonFatalErr", "CorrIntErr", "HeaderOF")
 _UNCORRECTABLE = (
-    "Undefined", "DLP", "SDES", "TLP", "FCP", "CmpltTO", "CmpltAbrt", "UnxCmplt", "RxOF", "MalfTLP", "ECRC", "UnsupReq",
-    "ACSViol", "UncorrIntErr", "BlockedTLP", "AtomicOpBlocked", "TLPBlockedErr", "PoisonTLPBlocked",
-)  # fmt: skip
+    "Undefined",
+    "DLP",
+    "SDES",
+    "TLP",
+    "FCP",
+    "CmpltTO",
+    "CmpltAbrt",
+    "UnxCmplt",
+    "RxOF",
+    "MalfTLP",
+    "ECRC",
+    "UnsupReq",
+    "ACSViol",
+    "UncorrIntErr",
+    "BlockedTLP",
+    "AtomicOpBlocked",
+    "TLPBlockedErr",
+    "PoisonTLPBlocked",
+)
 # Fatal unless configured otherwise (PCI Express Base Specification 5.0, 7.8.4.4: defaults of the severity register).
 _FATAL = frozenset({"DLP", "SDES", "FCP", "RxOF", "MalfTLP", "UncorrIntErr"})
 
@@ -51,9 +67,12 @@ def _numbers(function: Function) -> Mapping[str, str]:
     subvendor, subdevice = (model.subsystem or model.id).split(":")
     number = CLASSES[model.kind] if model.pci_class is None else model.pci_class
     return {
-        "class": f"{number:#08x}", "vendor": f"0x{vendor}", "device": f"0x{device}",
-        "subsystem_vendor": f"0x{subvendor}", "subsystem_device": f"0x{subdevice}",
-    }  # fmt: skip
+        "class": f"{number:#08x}",
+        "vendor": f"0x{vendor}",
+        "device": f"0x{device}",
+        "subsystem_vendor": f"0x{subvendor}",
+        "subsystem_device": f"0x{subdevice}",
+    }
 
 
 def _uevent(function: Function, driver: str) -> str:
@@ -127,9 +146,11 @@ def _able(function: Function) -> tuple[float, int] | None:
 
 def _attributes(speed: str, width: int, max_speed: str, max_width: int) -> Mapping[str, str]:
     return {
-        "current_link_speed": speed, "current_link_width": str(width),
-        "max_link_speed": max_speed, "max_link_width": str(max_width),
-    }  # fmt: skip
+        "current_link_speed": speed,
+        "current_link_width": str(width),
+        "max_link_speed": max_speed,
+        "max_link_width": str(max_width),
+    }
 
 
 def _speed(gigatransfers: float) -> str:
@@ -168,9 +189,14 @@ def busy_speeds(functions: Iterable[Function], at: float) -> Iterator[Observatio
         if speed is not None:
             evidence = Evidence(f"{function.folder}/current_link_speed", f"{_speed(speed)} while bytes moved")
             yield Observation(
-                about=function.address, quantity="link_speed", unit="transfers_per_second", value=speed * 1e9, at=at,
-                busy=True, evidence=evidence,
-            )  # fmt: skip
+                about=function.address,
+                quantity="link_speed",
+                unit="transfers_per_second",
+                value=speed * 1e9,
+                at=at,
+                busy=True,
+                evidence=evidence,
+            )
 
 
 def pci_ids(functions: Iterable[Function]) -> str:

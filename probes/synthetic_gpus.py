@@ -68,10 +68,12 @@ def _listed(key: str, function: Function, peers: list[Function], switches: list[
     joined = bool(peers) or (product is not None and (product.fabric or bool(switches) and not product.bridged))
     far = peers or switches
     return Listed(
-        key, function, product,
+        key,
+        function,
+        product,
         ends=tuple(far[number % len(far)] if far else None for number in links),
         active=tuple(joined and number not in function.change.inactive for number in links),
-    )  # fmt: skip
+    )
 
 
 def _peers(shown: list[Function]) -> Mapping[Function, list[Function]]:
@@ -86,8 +88,15 @@ def _peers(shown: list[Function]) -> Mapping[Function, list[Function]]:
 
 def fact(gpu: Listed, node: Node, tree: TreeWriter) -> Gpu:
     """All that the driver says of a GPU. ValueError for a change that is no field of a GPU, or no value of one."""
-    healthy = {**_identity(gpu, node), **_place(gpu.function, tree), **_pcie(gpu.function, tree), **_clocks(gpu),
-               **_memory(gpu), **_links(gpu), **_mode(gpu)}  # fmt: skip
+    healthy = {
+        **_identity(gpu, node),
+        **_place(gpu.function, tree),
+        **_pcie(gpu.function, tree),
+        **_clocks(gpu),
+        **_memory(gpu),
+        **_links(gpu),
+        **_mode(gpu),
+    }
     fields = {**healthy, **node.gpu.every, **gpu.function.change.gpu}
     if strange := {*fields, *node.gpu.unsaid} - _FIELDS:
         raise ValueError(f"gpu: a GPU has no field {', '.join(sorted(strange))}")
@@ -140,12 +149,18 @@ def _clocks(gpu: Listed) -> Mapping[str, Any]:
     chosen = _hertz(model.default_clock) or highest if model.ecc else None  # GeForce has no application clocks
     return {
         "performance_state": model.rests,
-        "clock": highest and _CLOCK_AT_REST, "clock_max": highest,
-        "memory_clock": memory and (_MEMORY_CLOCK_AT_REST if model.rests else memory), "memory_clock_max": memory,
-        "application_clock": chosen, "application_clock_default": chosen, "clock_reasons": ("idle",),
-        "power": model.power and model.power / 10, "power_limit": model.power, "power_limit_default": model.power,
+        "clock": highest and _CLOCK_AT_REST,
+        "clock_max": highest,
+        "memory_clock": memory and (_MEMORY_CLOCK_AT_REST if model.rests else memory),
+        "memory_clock_max": memory,
+        "application_clock": chosen,
+        "application_clock_default": chosen,
+        "clock_reasons": ("idle",),
+        "power": model.power and model.power / 10,
+        "power_limit": model.power,
+        "power_limit_default": model.power,
         "temperature": 34.0,
-    }  # fmt: skip
+    }
 
 
 def _hertz(megahertz: float | None) -> float | None:
@@ -156,14 +171,20 @@ def _memory(gpu: Listed) -> Mapping[str, Any]:
     """Rows are remapped, and SRAM has its threshold, since Ampere, which came with PCIe 4."""
     model, window = gpu.function.model, gpu.function.change.bar1
     counts = ("ecc_corrected", "ecc_uncorrected", "ecc_corrected_lifetime", "ecc_uncorrected_lifetime")
-    rows: dict[str, Any] = {"remapped_correctable": 0, "remapped_uncorrectable": 0, "remap_pending": False,
-                            "remap_failed": False, "sram_threshold": False}  # fmt: skip
+    rows: dict[str, Any] = {
+        "remapped_correctable": 0,
+        "remapped_uncorrectable": 0,
+        "remap_pending": False,
+        "remap_failed": False,
+        "sram_threshold": False,
+    }
     return {
-        "memory": gpu.product and gpu.product.memory, "memory_used": 1 << 20,
+        "memory": gpu.product and gpu.product.memory,
+        "memory_used": 1 << 20,
         "bar1": model.bar1 if window is None else window,
         **({"ecc": True, "ecc_pending": True, **dict.fromkeys(counts, 0)} if model.ecc else {}),
         **(rows if model.ecc and (model.speed or 0) >= 16 else {}),
-    }  # fmt: skip
+    }
 
 
 def _links(gpu: Listed) -> Mapping[str, Any]:

@@ -26,9 +26,12 @@ def write_host(tree: TreeWriter, node: Node, taken: int) -> None:
         tree.put(f"sys/fs/cgroup/system.slice/{service}.service/cgroup.procs", 1000 + number)
     tree.files("proc/sys/kernel", hostname=node.hostname, osrelease=node.kernel)
     dmi = {
-        "sys_vendor": node.vendor, "product_name": node.product, "board_name": node.board,
-        "bios_version": node.bios, "chassis_asset_tag": node.asset_tag,
-    }  # fmt: skip
+        "sys_vendor": node.vendor,
+        "product_name": node.product,
+        "board_name": node.board,
+        "bios_version": node.bios,
+        "chassis_asset_tag": node.asset_tag,
+    }
     if any(dmi.values()):
         tree.files("sys/devices/virtual/dmi/id", **{name: text for name, text in dmi.items() if text})
         tree.link("sys/class/dmi/id", "sys/devices/virtual/dmi/id")
@@ -38,9 +41,13 @@ def write_host(tree: TreeWriter, node: Node, taken: int) -> None:
         )
     tree.put("proc/uptime", f"{node.uptime}.00 {node.uptime}.00")
     tree.put("proc/stat", f"btime {taken - node.uptime}")
-    tree.put("dev/kmsg", "\n".join(
-        f"{record.priority},{number},{int(record.at * 1e6)},-;{record.text}" for number, record in enumerate(node.log)
-    ))  # fmt: skip
+    tree.put(
+        "dev/kmsg",
+        "\n".join(
+            f"{record.priority},{number},{int(record.at * 1e6)},-;{record.text}"
+            for number, record in enumerate(node.log)
+        ),
+    )
 
 
 def _cpus(tree: TreeWriter, node: Node) -> None:
@@ -56,10 +63,15 @@ def _cpus(tree: TreeWriter, node: Node) -> None:
         socket, core = divmod(number % cores, cpu.cores)
         siblings = listed(range(number % cores, number_of_cpus, cores))
         tree.files(
-            f"{_CPUS}/cpu{number}/topology", physical_package_id=socket, core_id=core, die_id=0,
-            package_cpus_list=packages[socket], core_siblings_list=packages[socket],
-            core_cpus_list=siblings, thread_siblings_list=siblings,
-        )  # fmt: skip
+            f"{_CPUS}/cpu{number}/topology",
+            physical_package_id=socket,
+            core_id=core,
+            die_id=0,
+            package_cpus_list=packages[socket],
+            core_siblings_list=packages[socket],
+            core_cpus_list=siblings,
+            thread_siblings_list=siblings,
+        )
         if cpu.vendor.startswith("0x"):  # show_cpuinfo of arch/arm64/kernel/cpuinfo.c
             blocks.append(f"processor\t: {number}\nCPU implementer\t: {cpu.vendor}\nCPU part\t: {cpu.model}")
             continue
@@ -82,10 +94,11 @@ def _numa_nodes(tree: TreeWriter, cpu: Cpu) -> None:
         memory = cpu.memory if number < usual else cpu.memory_only[number - usual]
         kilobytes = memory >> 10
         tree.files(
-            f"{_NODES}/node{number}", cpulist=listed(cpus),
+            f"{_NODES}/node{number}",
+            cpulist=listed(cpus),
             distance=" ".join(str(_distance(cpu, number, other)) for other in numbers),
             meminfo=f"Node {number} MemTotal:       {kilobytes} kB\nNode {number} MemFree:        {kilobytes // 2} kB",
-        )  # fmt: skip
+        )
 
 
 def _distance(cpu: Cpu, one: int, other: int) -> int:

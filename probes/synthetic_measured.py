@@ -28,8 +28,10 @@ from .tree_writer import TreeWriter
 
 # By the name of the call: what plans it, the size of a copy alone, and how much all that arrive at one GPU have.
 PLANS: Mapping[str, Plan] = {
-    "host_copy": host_copy.plan, "peer_copy": peer_copy.plan, "device_memory": device_memory.plan
-}  # fmt: skip
+    "host_copy": host_copy.plan,
+    "peer_copy": peer_copy.plan,
+    "device_memory": device_memory.plan,
+}
 _SIZES = {"host_copy": host_copy.SIZE, "peer_copy": peer_copy.SIZE, "device_memory": device_memory.SIZE}
 # All that tells what is there and how it is joined.
 _READERS = (read_node, read_cpu, read_numa, read_pci, read_gpus, read_gpu_wiring, read_net, read_rdma)
@@ -38,8 +40,15 @@ _READERS = (read_node, read_cpu, read_numa, read_pci, read_gpus, read_gpu_wiring
 def probes_of(host: Host) -> Iterator[Probe]:
     """All that would be measured on this machine, at any effort."""
     case = assemble([said for read in _READERS for said in read(host)], Site(), host.now(), origin="capture")
-    report = Report(node=None, taken_at=None, source="capture", context="host", profile=None, verdict="unknown",
-                    topology=case.topology)  # fmt: skip
+    report = Report(
+        node=None,
+        taken_at=None,
+        source="capture",
+        context="host",
+        profile=None,
+        verdict="unknown",
+        topology=case.topology,
+    )
     ends = frozenset(device.id for device in case.topology.devices)
     for effort in ("quick", "full"):
         wanted = Wanted(effort="full" if effort == "full" else "quick", ends=ends)
@@ -48,7 +57,7 @@ def probes_of(host: Host) -> Iterator[Probe]:
 
 def copies(
     name: str, tree: TreeWriter, node: Node, functions: Iterable[Function], at: float, *words: str
-) -> Iterator[Said]:  # fmt: skip
+) -> Iterator[Said]:
     """What the call answers: the rate of each copy of which the description tells, and how links ran meanwhile."""
     request = parsed(words)
     called = {function.address: function for function in functions}
@@ -65,9 +74,10 @@ def _rate(node: Node, flow: Flow) -> float | None:
     """Of the last row that is about it."""
     source, to = flow.ends[0], flow.ends[1] if len(flow.ends) > 1 else ""
     about = (
-        row for row in reversed(node.measured)
+        row
+        for row in reversed(node.measured)
         if fnmatchcase(source, row.source) and fnmatchcase(to, row.to) and len(flow.beside) >= row.beside
-    )  # fmt: skip
+    )
     return next((row.rate for row in about), None)
 
 
@@ -86,9 +96,7 @@ def _links(tree: TreeWriter, called: Mapping[str, Function], address: str, at: f
         speed = _busy(tree, function, folder)
         if speed is not None:
             text = f"{as_transfers(speed)}, copies of 64 MiB"
-            yield _observed(
-                name, "link_speed", "transfers_per_second", speed, at, f"{folder}/current_link_speed", text
-            )  # fmt: skip
+            yield _observed(name, "link_speed", "transfers_per_second", speed, at, f"{folder}/current_link_speed", text)
 
 
 def _busy(tree: TreeWriter, function: Function, folder: str) -> float | None:
@@ -102,7 +110,7 @@ def _busy(tree: TreeWriter, function: Function, folder: str) -> float | None:
 
 def _observed(
     about: Flow | str, quantity: str, unit: str, value: float, at: float, source: str, text: str
-) -> Observation:  # fmt: skip
+) -> Observation:
     return Observation(
         about=about, quantity=quantity, unit=unit, value=value, at=at, busy=True, evidence=Evidence(source, text)
-    )  # fmt: skip
+    )

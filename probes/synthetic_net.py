@@ -19,25 +19,61 @@ _INVALID = Refused(errno.EINVAL, os.strerror(errno.EINVAL))
 _ETHERNET, _INFINIBAND, _LOOPBACK = 1, 32, 772  # include/uapi/linux/if_arp.h
 _JUMBO = 9000
 _STATISTICS = (
-    "collisions", "multicast", "rx_bytes", "rx_crc_errors", "rx_dropped", "rx_errors", "rx_packets", "tx_bytes",
-    "tx_carrier_errors", "tx_dropped", "tx_errors", "tx_packets",
-)  # fmt: skip
+    "collisions",
+    "multicast",
+    "rx_bytes",
+    "rx_crc_errors",
+    "rx_dropped",
+    "rx_errors",
+    "rx_packets",
+    "tx_bytes",
+    "tx_carrier_errors",
+    "tx_dropped",
+    "tx_errors",
+    "tx_packets",
+)
 _PORT_COUNTERS = (
-    "VL15_dropped", "excessive_buffer_overrun_errors", "link_downed", "link_error_recovery",
-    "local_link_integrity_errors", "port_rcv_constraint_errors", "port_rcv_data", "port_rcv_errors", "port_rcv_packets",
-    "port_rcv_remote_physical_errors", "port_rcv_switch_relay_errors", "port_xmit_constraint_errors", "port_xmit_data",
-    "port_xmit_discards", "port_xmit_packets", "port_xmit_wait", "symbol_error",
-)  # fmt: skip
+    "VL15_dropped",
+    "excessive_buffer_overrun_errors",
+    "link_downed",
+    "link_error_recovery",
+    "local_link_integrity_errors",
+    "port_rcv_constraint_errors",
+    "port_rcv_data",
+    "port_rcv_errors",
+    "port_rcv_packets",
+    "port_rcv_remote_physical_errors",
+    "port_rcv_switch_relay_errors",
+    "port_xmit_constraint_errors",
+    "port_xmit_data",
+    "port_xmit_discards",
+    "port_xmit_packets",
+    "port_xmit_wait",
+    "symbol_error",
+)
 _HW_COUNTERS = (
-    "duplicate_request", "local_ack_timeout_err", "out_of_buffer", "out_of_sequence", "packet_seq_err",
-    "rnr_nak_retry_err", "roce_slow_restart_cnps", "rx_icrc_encapsulated",
-)  # fmt: skip
+    "duplicate_request",
+    "local_ack_timeout_err",
+    "out_of_buffer",
+    "out_of_sequence",
+    "packet_seq_err",
+    "rnr_nak_retry_err",
+    "roce_slow_restart_cnps",
+    "rx_icrc_encapsulated",
+)
 _EFA_COUNTERS = ("rx_bytes", "rx_drops", "rx_pkts", "tx_bytes", "tx_pkts")
 # Lanes and speed of each rate in Gb/s, as ib_device's rate_show of drivers/infiniband/core/sysfs.c names them.
 _RATES = {
-    10: "4X SDR", 25: "1X EDR", 40: "4X QDR", 50: "1X HDR", 56: "4X FDR", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR",
+    10: "4X SDR",
+    25: "1X EDR",
+    40: "4X QDR",
+    50: "1X HDR",
+    56: "4X FDR",
+    100: "4X EDR",
+    200: "4X HDR",
+    400: "4X NDR",
     800: "4X XDR",
-}  # fmt: skip
+}
 
 
 def write_net(tree: TreeWriter, functions: Iterable[Function]) -> None:
@@ -71,10 +107,13 @@ def link_modes(functions: Iterable[Function], *asked: str) -> Iterator[Net]:
         partner = (able if change.partner is None else change.partner) if change.up and change.enabled else 0
         if able:
             source = f"ETHTOOL_GLINKSETTINGS {name}"
-            cites = {"max_speed": Evidence(source, f"supported {able * 1000:g} Mb/s"),
-                     "partner_speed": Evidence(source, f"link partner {partner * 1000:g} Mb/s")}  # fmt: skip
-            yield Net(key=name, cites=cites, max_speed=from_gigabits(able),
-                      partner_speed=from_gigabits(partner) or None)  # fmt: skip
+            cites = {
+                "max_speed": Evidence(source, f"supported {able * 1000:g} Mb/s"),
+                "partner_speed": Evidence(source, f"link partner {partner * 1000:g} Mb/s"),
+            }
+            yield Net(
+                key=name, cites=cites, max_speed=from_gigabits(able), partner_speed=from_gigabits(partner) or None
+            )
 
 
 def _rate(function: Function) -> float:
@@ -109,9 +148,16 @@ def _netdev(
     name = folder.rpartition("/")[2]
     up = link["carrier"] == 1
     tree.files(
-        folder, type=kind, flags=f"{flags:#x}", mtu=mtu, ifindex=number, dev_port=0, carrier_changes=0,
-        operstate="unknown" if kind == _LOOPBACK else "up" if up else "down", **link,
-    )  # fmt: skip
+        folder,
+        type=kind,
+        flags=f"{flags:#x}",
+        mtu=mtu,
+        ifindex=number,
+        dev_port=0,
+        carrier_changes=0,
+        operstate="unknown" if kind == _LOOPBACK else "up" if up else "down",
+        **link,
+    )
     if kind == _ETHERNET:
         tree.put(f"{folder}/address", f"02:00:00:00:{number >> 8:02x}:{number & 0xFF:02x}")
     tree.files(f"{folder}/statistics", **dict.fromkeys(_STATISTICS, 0))
@@ -133,10 +179,13 @@ def _rdma(tree: TreeWriter, function: Function, name: str, netdev: str | None) -
     if rate not in _RATES:
         raise ValueError(f"{name}: no lanes have a rate of {rate:g} Gb/s; {', '.join(map(str, _RATES))} are known")
     tree.files(
-        port, link_layer=model.link_layer, state="4: ACTIVE" if up else "1: DOWN",
+        port,
+        link_layer=model.link_layer,
+        state="4: ACTIVE" if up else "1: DOWN",
         phys_state="5: LinkUp" if up else "2: Polling" if infiniband else "3: Disabled",
-        rate=f"{rate:g} Gb/sec ({_RATES[int(rate)]})", lid="0x1" if infiniband and up else "0x0",
-    )  # fmt: skip
+        rate=f"{rate:g} Gb/sec ({_RATES[int(rate)]})",
+        lid="0x1" if infiniband and up else "0x0",
+    )
     tree.put(f"{port}/gids/0", f"fe80:0000:0000:0000:{guid}")
     if netdev and not infiniband:
         tree.put(f"{port}/gid_attrs/ndevs/0", netdev)

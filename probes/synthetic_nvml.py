@@ -17,10 +17,21 @@ from .synthetic_pci import Function
 from .tree_writer import TreeWriter
 
 # What lasts until a reset is said with the wiring, and not with what may change.
-_LASTING: Mapping[str, Any] = dict.fromkeys((
-    "vbios", "board_part", "module_id", "virtualization", "pcie_own_max_speed", "clock_max", "memory_clock_max",
-    "application_clock_default", "bar1", "cpus", "numa",
-))  # fmt: skip
+_LASTING: Mapping[str, Any] = dict.fromkeys(
+    (
+        "vbios",
+        "board_part",
+        "module_id",
+        "virtualization",
+        "pcie_own_max_speed",
+        "clock_max",
+        "memory_clock_max",
+        "application_clock_default",
+        "bar1",
+        "cpus",
+        "numa",
+    )
+)
 # Bytes per second that `nvidia-smi nvlink -s` shows of one link, by NVLink's generation: signals, not data.
 _SIGNALS = {2: 25.781e9, 3: 25e9, 4: 26.562e9, 5: 53.125e9}
 _NO_ERRORS = 15e-255  # what firmware says for a bit error rate of nothing
@@ -92,11 +103,18 @@ def _links(gpu: Listed) -> Iterator[GpuLink]:
     version = gpu.product.link_version if gpu.product else None
     for number, active in enumerate(gpu.active):
         speed = _SIGNALS.get(version or 0) if active else None
-        yield GpuLink(key=f"{gpu.key}/nvlink{number}", gpu=gpu.key, kind="nvlink", active=active,
-                      version=version if active else None, speed=speed)  # fmt: skip
+        yield GpuLink(
+            key=f"{gpu.key}/nvlink{number}",
+            gpu=gpu.key,
+            kind="nvlink",
+            active=active,
+            version=version if active else None,
+            speed=speed,
+        )
     for number in range(gpu.c2c_links):
-        yield GpuLink(key=f"{gpu.key}/c2c{number}", gpu=gpu.key, kind="c2c", active=True, speed=C2C_RATE,
-                      remote_kind="cpu")  # fmt: skip
+        yield GpuLink(
+            key=f"{gpu.key}/c2c{number}", gpu=gpu.key, kind="c2c", active=True, speed=C2C_RATE, remote_kind="cpu"
+        )
 
 
 def _far_ends(gpu: Listed) -> Iterator[GpuLink]:
@@ -128,9 +146,15 @@ def _pair(a: Listed, b: Listed, joined: bool, refused: str) -> GpuPair:
     reach = refused or ("ok" if able else "chipset not supported")
     nvlink = refused or ("ok" if joined else "not supported")
     return GpuPair(
-        key=f"{a.key}-{b.key}", a=a.key, b=b.key, read=reach, write=reach, nvlink=nvlink, atomics=nvlink,
+        key=f"{a.key}-{b.key}",
+        a=a.key,
+        b=b.key,
+        read=reach,
+        write=reach,
+        nvlink=nvlink,
+        atomics=nvlink,
         path=path(a.function, b.function),
-    )  # fmt: skip
+    )
 
 
 def path(a: Function, b: Function) -> str:

@@ -26,10 +26,15 @@ def write_platform(tree: TreeWriter, node: Node) -> None:
     nodes = node.cpu.sockets * node.cpu.numa_nodes
     tree.put("proc/2/comm", "kthreadd")
     tree.put("proc/sys/kernel/numa_balancing", 0)
-    tree.put("proc/self/limits", "\n".join((
-        f"{'Limit':<26}{'Soft Limit':<21}{'Hard Limit':<21}Units",
-        f"{'Max locked memory':<26}{'unlimited':<21}{'unlimited':<21}bytes",
-    )))  # fmt: skip
+    tree.put(
+        "proc/self/limits",
+        "\n".join(
+            (
+                f"{'Limit':<26}{'Soft Limit':<21}{'Hard Limit':<21}Units",
+                f"{'Max locked memory':<26}{'unlimited':<21}{'unlimited':<21}bytes",
+            )
+        ),
+    )
     lists = {"CapEff": "0" * 16, "Cpus_allowed_list": listed(range(cpus)), "Mems_allowed_list": listed(range(nodes))}
     tree.put("proc/self/status", "\n".join(f"{name}:\t{value}" for name, value in lists.items()))
     policy = _POLICIES.get(node.cpu.vendor)
@@ -38,9 +43,11 @@ def write_platform(tree: TreeWriter, node: Node) -> None:
     for socket in range(node.cpu.sockets):
         first = f"{_CPUS}/cpu{socket * node.cpu.cores}"
         tree.files(
-            f"{first}/cpufreq", scaling_driver=policy, scaling_governor="performance",
+            f"{first}/cpufreq",
+            scaling_driver=policy,
+            scaling_governor="performance",
             energy_performance_preference="performance",
-        )  # fmt: skip
+        )
         if node.cpu.vendor == "GenuineIntel":
             tree.put(f"{first}/thermal_throttle/package_throttle_total_time_ms", 0)
     for controller in range(nodes):
@@ -56,7 +63,10 @@ def config_spaces(functions: Iterable[Function]) -> Iterator[Said]:
             continue
         cites = {"max_payload": Evidence(path, f"DevCtl {_CONTROL:#06x}")}
         yield Pci(
-            key=function.address, max_payload=_PAYLOAD, max_read_request=change.max_read_request or _READ_REQUEST,
-            relaxed_ordering=True, acs=tuple(change.acs) if port else None,
+            key=function.address,
+            max_payload=_PAYLOAD,
+            max_read_request=change.max_read_request or _READ_REQUEST,
+            relaxed_ordering=True,
+            acs=tuple(change.acs) if port else None,
             cites=cites | ({"acs": Evidence(path, " ".join(change.acs) or "nothing on")} if port else {}),
-        )  # fmt: skip
+        )

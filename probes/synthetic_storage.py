@@ -42,10 +42,16 @@ def _nvme(tree: TreeWriter, function: Function) -> None:
     model, name = function.model, function.names[0]
     folder = f"{function.folder}/nvme/{name}"
     tree.files(
-        folder, model=model.product, firmware_rev=model.firmware, serial=f"SERIAL{int(name[4:]) + 1:04}",
-        state=function.change.state or "live", transport="pcie", address=function.address, cntlid=1,
+        folder,
+        model=model.product,
+        firmware_rev=model.firmware,
+        serial=f"SERIAL{int(name[4:]) + 1:04}",
+        state=function.change.state or "live",
+        transport="pcie",
+        address=function.address,
+        cntlid=1,
         numa_node=function.numa,
-    )  # fmt: skip
+    )
     tree.link(f"{folder}/device", function.folder)
     tree.link(f"sys/class/nvme/{name}", folder)
     _disk(tree, function, f"{folder}/{name}n1", folder)

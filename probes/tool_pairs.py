@@ -24,9 +24,13 @@ def free_port() -> int:
 
 
 def both_ends(
-    server: Sequence[str], client: Sequence[str], port: int, deadline: float, env: Mapping[str, str] | None = None,
+    server: Sequence[str],
+    client: Sequence[str],
+    port: int,
+    deadline: float,
+    env: Mapping[str, str] | None = None,
     watch: Callable[[], None] | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """What the client prints, which is started when the server listens on that port. Raises ToolFailed."""
     name = os.path.basename(server[0])
     if listens(port):  # the client would measure with whoever that is

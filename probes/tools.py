@@ -93,9 +93,15 @@ def outputs(tool: str) -> Iterator[Said]:
 def _run(command: list[str], until: float) -> str:
     """What the command prints. Raises OSError and SubprocessError."""
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=True,
-        timeout=max(until - time.monotonic(), 0.1), env={**os.environ, "LC_ALL": "C"},
-    )  # fmt: skip
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=True,
+        timeout=max(until - time.monotonic(), 0.1),
+        env={**os.environ, "LC_ALL": "C"},
+    )
     return done.stdout[:_LONGEST]
 
 

@@ -104,9 +104,7 @@ class Workers(Children):
             _kill(worker)
             self.end(worker, key)
 
-    def _answer(
-        self, group: str, worker: subprocess.Popen[bytes], what: str, deadline: float
-    ) -> Iterator[Said | None]:  # fmt: skip
+    def _answer(self, group: str, worker: subprocess.Popen[bytes], what: str, deadline: float) -> Iterator[Said | None]:
         """What it says; None at the end where the answer is whole."""
         until, waiting = time.monotonic() + deadline, b""
         assert worker.stdout

@@ -109,9 +109,14 @@ def alertmanager(folder: Path) -> Iterator[Alertmanager]:
         text = re.sub(r"https://\w+\.example/", f"http://127.0.0.1:{hook_port}/", text)
         (folder / "alertmanager.yml").write_text(text)
         port = free_port()
-        command = ["prometheus-alertmanager", f"--config.file={folder / 'alertmanager.yml'}",
-                   f"--storage.path={folder / 'alertmanager'}", f"--web.listen-address=127.0.0.1:{port}",
-                   "--cluster.listen-address=", "--log.level=error"]  # fmt: skip
+        command = [
+            "prometheus-alertmanager",
+            f"--config.file={folder / 'alertmanager.yml'}",
+            f"--storage.path={folder / 'alertmanager'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--cluster.listen-address=",
+            "--log.level=error",
+        ]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
             try:
                 _wait(f"http://127.0.0.1:{port}/-/ready")

@@ -119,7 +119,10 @@ HGX = {
     "errors of SRAM": (gpu5("gpu = {sram_threshold = true}"), "gpu-ecc", GPU5, "critical"),
     "a storm of corrected errors": (gpu5("counters = {ecc_corrected = 9600000000}"), "gpu-ecc", GPU5, "critical"),
     "power brake": (
-        gpu5("gpu = {clock_reasons = ['hardware slowdown', 'hardware power brake']}"), "gpu-throttled", GPU5, "warning"
+        gpu5("gpu = {clock_reasons = ['hardware slowdown', 'hardware power brake']}"),
+        "gpu-throttled",
+        GPU5,
+        "warning",
     ),
     "warm for hours": (gpu5("counters = {clocks_sw_thermal = 20000}"), "gpu-throttled", GPU5, "warning"),
     "power limit lowered": (gpu5("gpu = {power_limit = 500}"), "gpu-clocks-limited", GPU5, "warning"),
@@ -133,17 +136,24 @@ HGX = {
     "memory nobody holds": (gpu5("gpu = {memory_used = 40_000_000_000}"), "gpu-in-use", GPU5, "warning"),
     "not listed": (gpu5("unlisted = true"), "gpu-driver-failed", GPU5, "critical"),
     "links that are trained again": (
-        gpu5("counters = {'nvlink7.nvlink_recovery' = 900}"), "nvlink-errors", GPU5, "warning"
+        gpu5("counters = {'nvlink7.nvlink_recovery' = 900}"),
+        "nvlink-errors",
+        GPU5,
+        "warning",
     ),
     "left out of its fabric": (
-        gpu5("gpu = {fabric_status = 'Insufficient Resources'}"), "nvlink-fabric-incomplete", GPU5, "critical"
+        gpu5("gpu = {fabric_status = 'Insufficient Resources'}"),
+        "nvlink-fabric-incomplete",
+        GPU5,
+        "critical",
     ),
     "its fabric is not healthy": (
-        gpu5("gpu = {fabric_faults = ['degraded bandwidth']}"), "nvlink-fabric-incomplete", GPU5, "critical"
+        gpu5("gpu = {fabric_faults = ['degraded bandwidth']}"),
+        "nvlink-fabric-incomplete",
+        GPU5,
+        "critical",
     ),
-    "another fabric manager": (
-        "[gpu]\nmanager = '550.54.15'", "driver-mismatch", "nvidia-fabricmanager", "warning"
-    ),
+    "another fabric manager": ("[gpu]\nmanager = '550.54.15'", "driver-mismatch", "nvidia-fabricmanager", "warning"),
     "an NVSwitch that is gone": ("[device.nvswitch2]\ngone = true", "nvswitch-error", "node", "critical"),
     "a double-bit error": (f"{gpu5(ASKED)}\n{kernel(DOUBLE_BIT)}", "gpu-xid", GPU5, "critical"),
     "one that left nothing behind": (kernel(DOUBLE_BIT), "gpu-xid", GPU5, "info"),
@@ -151,48 +161,78 @@ HGX = {
         kernel(
             DOUBLE_BIT,
             "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build",
-        ), "gpu-xid", GPU5, "info",
+        ),
+        "gpu-xid",
+        GPU5,
+        "info",
     ),
     "a fatal SXid": (
         kernel("nvidia-nvswitch0: SXid (PCI:0000:d9:00.0): 20034, Fatal, Link 30 LTSSM Fault Up"),
-        "nvswitch-error", "0000:d9:00.0", "critical",
+        "nvswitch-error",
+        "0000:d9:00.0",
+        "critical",
     ),
     "a port that comes and goes": (
-        kernel(*["mlx5_core 0000:1c:00.0 mlx5_2: Port: 1 Link DOWN"] * 3), "nic-port-flapping", "mlx5_2/1", "warning"
+        kernel(*["mlx5_core 0000:1c:00.0 mlx5_2: Port: 1 Link DOWN"] * 3),
+        "nic-port-flapping",
+        "mlx5_2/1",
+        "warning",
     ),
     "a NIC that does not answer": (
         kernel("mlx5_core 0000:1c:00.0: print_health_info:424:(pid 0): Health issue observed, firmware internal error"),
-        "nic-errors", "0000:1c:00.0", "warning",
+        "nic-errors",
+        "0000:1c:00.0",
+        "warning",
     ),
     "a module that is too hot": (
         kernel("mlx5_core 0000:1c:00.0: Port module event[error]: module 0, Cable error, High Temperature"),
-        "nic-optics", "0000:1c:00.0", "warning",
+        "nic-optics",
+        "0000:1c:00.0",
+        "warning",
     ),
     "IOMMU": (
         "[files]\n" + "\n".join(f"'sys/kernel/iommu_groups/{group}/type' = 'DMA-FQ'" for group in range(69)),
-        "iommu-translation", "node", "warning"),
+        "iommu-translation",
+        "node",
+        "warning",
+    ),
     "no way past the processor": (
         setting("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Sun"),
-        "gdr-disabled", "node", "critical",
+        "gdr-disabled",
+        "node",
+        "critical",
     ),
     "access control": (f"[device.'{DOWNSTREAM}']\nacs = ['ReqRedir']", "pcie-acs-redirect", "0000:19:00.0", "warning"),
     "small requests": (gpu5("max_read_request = 128"), "pcie-path-bottleneck", GPU5, "info"),
     "a hot processor": (
         setting("sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_total_time_ms", "9000000"),
-        "cpu-throttled", "package0", "warning",
+        "cpu-throttled",
+        "package0",
+        "warning",
     ),
     "memory that failed": (
-        setting("sys/devices/system/edac/mc/mc0/ue_count", "1"), "host-memory-errors", "mc0", "critical"
+        setting("sys/devices/system/edac/mc/mc0/ue_count", "1"),
+        "host-memory-errors",
+        "mc0",
+        "critical",
     ),
     "memory that corrects": (
-        setting("sys/devices/system/edac/mc/mc0/ce_count", "1000"), "host-memory-errors", "mc0", "warning"
+        setting("sys/devices/system/edac/mc/mc0/ce_count", "1000"),
+        "host-memory-errors",
+        "mc0",
+        "warning",
     ),
     "a scratch that is full": (
         "[[mount]]\nat = '/scratch'\ndevice = '/dev/md0'\nfstype = 'xfs'\nsize = 28_000_000_000_000\n"
-        "free = 1_000_000_000", "storage-full", "/scratch", "warning",
+        "free = 1_000_000_000",
+        "storage-full",
+        "/scratch",
+        "warning",
     ),
     "a sparing preference": (
         setting("sys/devices/system/cpu/cpu0/cpufreq/energy_performance_preference", "power"),
-        "cpu-governor", "node", "info",
+        "cpu-governor",
+        "node",
+        "info",
     ),
-}  # fmt: skip
+}

@@ -13,17 +13,59 @@ needs_openssl = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl 
 
 def authority(folder: Path, name: str = "ca") -> None:
     """`name`.crt and `name`.key, which sign."""
-    _openssl(folder, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.crt",
-             "-days", "2", "-subj", f"/CN={name}")  # fmt: skip
+    _openssl(
+        folder,
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        f"{name}.key",
+        "-out",
+        f"{name}.crt",
+        "-days",
+        "2",
+        "-subj",
+        f"/CN={name}",
+    )
 
 
 def certificate(folder: Path, name: str, names: str, signed_by: str = "ca") -> None:
     """`name`.crt and `name`.key; `names` as openssl has them: "DNS:localhost,IP:127.0.0.1"."""
     (folder / f"{name}.ext").write_text(f"subjectAltName={names}\n")
-    _openssl(folder, "req", "-new", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr",
-             "-subj", f"/CN={name}")  # fmt: skip
-    _openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-CA", f"{signed_by}.crt", "-CAkey", f"{signed_by}.key",
-             "-CAcreateserial", "-days", "2", "-extfile", f"{name}.ext", "-out", f"{name}.crt")  # fmt: skip
+    _openssl(
+        folder,
+        "req",
+        "-new",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        f"{name}.key",
+        "-out",
+        f"{name}.csr",
+        "-subj",
+        f"/CN={name}",
+    )
+    _openssl(
+        folder,
+        "x509",
+        "-req",
+        "-in",
+        f"{name}.csr",
+        "-CA",
+        f"{signed_by}.crt",
+        "-CAkey",
+        f"{signed_by}.key",
+        "-CAcreateserial",
+        "-days",
+        "2",
+        "-extfile",
+        f"{name}.ext",
+        "-out",
+        f"{name}.crt",
+    )
 
 
 def _openssl(folder: Path, *arguments: str) -> None:

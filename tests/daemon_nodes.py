@@ -74,9 +74,14 @@ class Node:
         self.host = Breaking(node(name))
         self.pages = Pages(monotonic=lambda: self.monotonic)
         self.daemon = Daemon(
-            self.host, config or Config(), Site(), self.pages, str(folder), monotonic=lambda: self.monotonic,
+            self.host,
+            config or Config(),
+            Site(),
+            self.pages,
+            str(folder),
+            monotonic=lambda: self.monotonic,
             chance=random.Random(1),
-        )  # fmt: skip
+        )
 
     def cycle(self, times: int = 1) -> Report:
         """So many cycles, each of which follows on the time until the next."""

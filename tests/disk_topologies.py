@@ -31,6 +31,11 @@ def report_on(which: str) -> Report:
         devices.append(Device("md0", "array", "raid0"))
         links += [Link(f"{disk}>md0", f"{disk}p1", "md0", "member") for _, _, disk, _ in controllers]
     return Report(
-        node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown",
+        node=None,
+        taken_at=None,
+        source="live",
+        context="host",
+        profile=None,
+        verdict="unknown",
         topology=Topology(tuple(devices), tuple(links)),
-    )  # fmt: skip
+    )

@@ -39,9 +39,7 @@ def nodes(draw: st.DrawFn) -> Topology:
     return Topology(tuple(devices), tuple(links))
 
 
-def _root(
-    draw: st.DrawFn, devices: list[Device], links: list[Link], root: str, numa: str, below: list[str]
-) -> None:  # fmt: skip
+def _root(draw: st.DrawFn, devices: list[Device], links: list[Link], root: str, numa: str, below: list[str]) -> None:
     devices += [Device(f"{root}/bridge", "host-bridge"), Device(f"{root}/port", "root-port")]
     links.append(Link(f"{root}/bridge<", numa, f"{root}/bridge", "internal"))
     links.append(Link(f"{root}/port<", f"{root}/bridge", f"{root}/port", "internal"))

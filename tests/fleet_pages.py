@@ -26,9 +26,15 @@ RULES = Path(__file__).parents[1] / "deploy" / "prometheus"
 # What may not be read on n1.
 SHUT = "sys/devices/pci0000:38/0000:38:01.0/0000:39:00.0/0000:3a:00.0/0000:3b:00.0/aer_dev_correctable"
 WEST = {
-    "n1": BROKEN, "n2": HGX["replays"][0], "n3": "[device.gpu3]\ninactive = [7]", "n4": HGX["IOMMU"][0],
-    "n5": HGX["IOMMU"][0], "n6": HGX["IOMMU"][0], "n7": "", "n8": "",
-}  # fmt: skip
+    "n1": BROKEN,
+    "n2": HGX["replays"][0],
+    "n3": "[device.gpu3]\ninactive = [7]",
+    "n4": HGX["IOMMU"][0],
+    "n5": HGX["IOMMU"][0],
+    "n6": HGX["IOMMU"][0],
+    "n7": "",
+    "n8": "",
+}
 SLOW = "n8"  # with a flow that reaches less than on its equals
 SILENT = "n9"  # soon
 

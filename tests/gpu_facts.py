@@ -22,14 +22,47 @@ BARE = Node(key="node", virtual=False, container="", booted=BOOTED)
 DRIVER = Driver(key="nvidia", version="580.95.05", library="580.95.05", gpus=8)
 H100 = "NVIDIA H100 80GB HBM3"
 GPU = Gpu(
-    key="gpu0", name=H100, recovery="none", virtualization="none", pcie_speed=32e9, pcie_width=16, pcie_max_speed=32e9,
-    pcie_max_width=16, performance_state=0, clock=345e6, clock_max=1980e6, clock_reasons=("idle",), temperature=30.0,
-    power=70.0, power_limit=700.0, power_limit_default=700.0, memory=85_520_809_984, memory_used=0, bar1=128 << 30,
-    ecc=True, ecc_pending=True, ecc_corrected=0, ecc_uncorrected=0, ecc_corrected_lifetime=7,
-    ecc_uncorrected_lifetime=2, sram_threshold=False, remapped_correctable=1, remapped_uncorrectable=1,
-    remap_pending=False, remap_failed=False, nvlinks=18, nvlinks_present=18, nvlink_rate=25e9, fabric_state="completed",
-    fabric_status="Success", mig=False, mig_instances=0, persistence=True, compute_mode="default", processes=0,
-)  # fmt: skip
+    key="gpu0",
+    name=H100,
+    recovery="none",
+    virtualization="none",
+    pcie_speed=32e9,
+    pcie_width=16,
+    pcie_max_speed=32e9,
+    pcie_max_width=16,
+    performance_state=0,
+    clock=345e6,
+    clock_max=1980e6,
+    clock_reasons=("idle",),
+    temperature=30.0,
+    power=70.0,
+    power_limit=700.0,
+    power_limit_default=700.0,
+    memory=85_520_809_984,
+    memory_used=0,
+    bar1=128 << 30,
+    ecc=True,
+    ecc_pending=True,
+    ecc_corrected=0,
+    ecc_uncorrected=0,
+    ecc_corrected_lifetime=7,
+    ecc_uncorrected_lifetime=2,
+    sram_threshold=False,
+    remapped_correctable=1,
+    remapped_uncorrectable=1,
+    remap_pending=False,
+    remap_failed=False,
+    nvlinks=18,
+    nvlinks_present=18,
+    nvlink_rate=25e9,
+    fabric_state="completed",
+    fabric_status="Success",
+    mig=False,
+    mig_instances=0,
+    persistence=True,
+    compute_mode="default",
+    processes=0,
+)
 
 
 def address(number: int) -> str:
@@ -39,8 +72,15 @@ def address(number: int) -> str:
 
 def function(number: int, **fields: Any) -> Pci:
     """The function of an H100, bound to its driver and on no link."""
-    said = Pci(key=address(number), parent="pci0000:00", pci_class=0x030200, vendor=0x10DE, device=0x2330,
-               driver="nvidia", lost=False)  # fmt: skip
+    said = Pci(
+        key=address(number),
+        parent="pci0000:00",
+        pci_class=0x030200,
+        vendor=0x10DE,
+        device=0x2330,
+        driver="nvidia",
+        lost=False,
+    )
     return replace(said, **fields)
 
 
@@ -78,9 +118,12 @@ def counter(about: str, quantity: str, value: float, at: float = NOW) -> Observa
 
 
 def report_of(
-    said: Iterable[Said], past: tuple[Observation, ...] = (), site: Site | None = None, origin: Origin = "live",
+    said: Iterable[Said],
+    past: tuple[Observation, ...] = (),
+    site: Site | None = None,
+    origin: Origin = "live",
     context: Context | None = None,
-) -> Report:  # fmt: skip
+) -> Report:
     """What is said of the machine."""
     case: Case = assemble(said, site or Site(), NOW, past=past, origin=origin)
     return judge(replace(case, context=context) if context else case)

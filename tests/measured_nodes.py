@@ -21,12 +21,22 @@ def row(source: str, to: str, rate: float, beside: int = 0) -> str:
     return f'[[measured]]\nsource = "{source}"\nto = "{to}"\nrate = {rate}\nbeside = {beside}\n'
 
 
-HEALTHY = "".join((
-    row("numa*", "gpu*", 55.4), row("numa*", "gpu*", 50, 1), row("numa*", "gpu*", 27.5, 7), row("numa*", "gpu*", 26, 8),
-    row("gpu*", "numa*", 55.1), row("gpu*", "numa*", 50, 1), row("gpu*", "numa*", 27.3, 7), row("gpu*", "numa*", 26, 8),
-    row("gpu*", "gpu*", 390.0), row("gpu*", "gpu*", 385.0, 1), row("gpu*", "gpu*", 54.0, 2),
-    row("gpu*", "", 2700.0),
-))  # fmt: skip
+HEALTHY = "".join(
+    (
+        row("numa*", "gpu*", 55.4),
+        row("numa*", "gpu*", 50, 1),
+        row("numa*", "gpu*", 27.5, 7),
+        row("numa*", "gpu*", 26, 8),
+        row("gpu*", "numa*", 55.1),
+        row("gpu*", "numa*", 50, 1),
+        row("gpu*", "numa*", 27.3, 7),
+        row("gpu*", "numa*", 26, 8),
+        row("gpu*", "gpu*", 390.0),
+        row("gpu*", "gpu*", 385.0, 1),
+        row("gpu*", "gpu*", 54.0, 2),
+        row("gpu*", "", 2700.0),
+    )
+)
 
 
 def measured(recorded: Recorded, effort: Effort = "quick") -> Report:

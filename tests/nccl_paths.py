@@ -13,8 +13,18 @@ from xml.etree.ElementTree import Element
 
 ORDER = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS")
 # Tenths of a Gb/s of a lane, by how the text begins: kvDictPciGen.
-LANES = {"2.5 GT/s": 15, "5 GT/s": 30, "8 GT/s": 60, "16 GT/s": 120, "32 GT/s": 240, "5.0 GT/s PCIe": 30,
-         "8.0 GT/s PCIe": 60, "16.0 GT/s PCIe": 120, "32.0 GT/s PCIe": 240, "64.0 GT/s PCIe": 480}  # fmt: skip
+LANES = {
+    "2.5 GT/s": 15,
+    "5 GT/s": 30,
+    "8 GT/s": 60,
+    "16 GT/s": 120,
+    "32 GT/s": 240,
+    "5.0 GT/s PCIe": 30,
+    "8.0 GT/s PCIe": 60,
+    "16.0 GT/s PCIe": 120,
+    "32.0 GT/s PCIe": 240,
+    "64.0 GT/s PCIe": 480,
+}
 # GB/s: of one link (A100; MI200 in RCCL's topo.h), between processors, within a device.
 NVLINK, XGMI, SOCKETS, LOCAL = 20.0, 36.0, 10.0, 5000.0
 

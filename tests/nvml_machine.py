@@ -45,8 +45,12 @@ class Machine:
 def bound(*addresses: str, version: str = "580.95.05") -> Mapping[str, Entry]:
     """What sysfs has of a driver that holds these functions."""
     links = {f"{BOUND}/{address}": Link(f"/sys/devices/pci0000:00/{address}") for address in addresses}
-    return {f"{BOUND}/bind": "", f"{BOUND}/module": Link("/sys/module/nvidia"), **links,
-            "sys/module/nvidia/version": version}  # fmt: skip
+    return {
+        f"{BOUND}/bind": "",
+        f"{BOUND}/module": Link("/sys/module/nvidia"),
+        **links,
+        "sys/module/nvidia/version": version,
+    }
 
 
 def machine(files: Mapping[str, Entry], command: tuple[str, ...] = (), seconds: float = 60) -> Machine:

@@ -74,8 +74,13 @@ def prometheus(folder: Path, targets: Mapping[str, int]) -> Iterator[Prometheus]
 def running(config: Path, data: Path) -> Iterator[Prometheus]:
     """A server with this configuration, which keeps its data there."""
     port = free_port()
-    command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={data}",
-               f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]  # fmt: skip
+    command = [
+        "prometheus",
+        f"--config.file={config}",
+        f"--storage.tsdb.path={data}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--log.level=error",
+    ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             yield Prometheus(port)

@@ -143,7 +143,7 @@ def measured(captures: Path, name: str, *rates: float) -> None:
                     at=machine.taken,
                     busy=True,
                     evidence=Evidence("numpy.copyto", "4 threads"),
-                )  # fmt: skip
+                )
             ),
         )
         for place, rate in enumerate(rates)
@@ -162,9 +162,12 @@ def test_rates_are_compared_with_those_of_that_day(captures: Path, tmp_path: Pat
     assert verdict(captures, "slower", *state) == (1, [("bandwidth-low", "warning")])
     assert verdict(captures, "slower", "--level", "passive", *state) == (0, [])
     assert verdict(captures, "slower", "--skip", "host_memory", *state) == (0, [])
-    (finding,) = json.loads(
-        linkgauge("diagnose", "--format", "json", "--from", "slower", *state, cwd=captures).stdout
-    )["findings"]  # fmt: skip
+    (finding,) = json.loads(linkgauge("diagnose", "--format", "json", "--from", "slower", *state, cwd=captures).stdout)[
+        "findings"
+    ]
     assert (finding["subject"], finding["basis"], finding["expected"], finding["observed"]) == (
-        "numa0", "baseline", 60e9, 40e9,
-    )  # fmt: skip
+        "numa0",
+        "baseline",
+        60e9,
+        40e9,
+    )

@@ -71,9 +71,7 @@ def test_host_copies_and_a_slow_gpu(conf: Path) -> None:
     said = call("host_copy", *ALONE)
     slow: dict[tuple[str, ...], int] = {("numa0", "gpu3"): 27, ("gpu5", "numa0"): 13}
     assert lost(said) == []
-    assert rates(said) == {
-        Flow("copy", ends, 64 << 20): near(slow.get(ends, 55)) for run in ALONE for ends in run
-    }  # fmt: skip
+    assert rates(said) == {Flow("copy", ends, 64 << 20): near(slow.get(ends, 55)) for run in ALONE for ends in run}
     (moved,) = (one for one in said if isinstance(one, Observation) and one.quantity == "bytes_moved")
     assert moved.about == "node"
     assert moved.value >= len(ALONE) * 3 * 3 * (64 << 20)  # three copies in each of three tries
@@ -97,7 +95,7 @@ def test_all_at_once_are_flows_of_their_own(conf: Path) -> None:
     found = rates(call("host_copy", run))
     assert found == {
         Flow("copy", ends, 64 << 20, beside=tuple(one for one in run if one != ends)): near(55) for ends in run
-    }  # fmt: skip
+    }
 
 
 def test_peers_and_a_slow_pair(conf: Path) -> None:
@@ -125,9 +123,7 @@ def test_all_to_all_has_room_for_each(conf: Path) -> None:
 def test_memory_counts_what_is_read_and_what_is_written(conf: Path) -> None:
     fault(conf, "gpu.4.d2d=900")
     found = rates(call("device_memory", *(((gpu,),) for gpu in ADDRESSES)))
-    assert found == {
-        Flow("copy", (gpu,), 512 << 20): near(1800 if gpu == "gpu4" else 3000) for gpu in ADDRESSES
-    }  # fmt: skip
+    assert found == {Flow("copy", (gpu,), 512 << 20): near(1800 if gpu == "gpu4" else 3000) for gpu in ADDRESSES}
 
 
 @NODE0
@@ -218,8 +214,9 @@ def test_gpus_that_the_caller_may_not_see(conf: Path) -> None:
     fault(conf, "gpus=1")
     (missed,) = (one for one in call("device_memory", (("gpu0",),), (("gpu7",),)) if isinstance(one, NotChecked))
     assert (missed.subject, missed.why) == (
-        "gpu7", "CUDA does not show it: cuDeviceGetByPCIBusId: CUDA_ERROR_INVALID_DEVICE"
-    )  # fmt: skip
+        "gpu7",
+        "CUDA does not show it: cuDeviceGetByPCIBusId: CUDA_ERROR_INVALID_DEVICE",
+    )
 
 
 def test_no_gpu_and_no_driver(conf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,9 +251,7 @@ def test_from_the_driver_to_the_findings(conf: Path) -> None:
     fault(conf, "gpu.3.h2d=27", "gpu.3.d2h=27", "gpu.5.p2p.6=120", "gpu.7.d2d=2100")
     report = diagnose(Machine(build(BOARD)), READERS, once, Site())
     found = [(one.code, one.subject) for one in report.findings if one.code in ("bandwidth-low", "measurement-invalid")]
-    assert found == [
-        ("bandwidth-low", "0000:37:00.0"), ("bandwidth-low", "gpu5-gpu6"), ("measurement-invalid", "gpu7"),
-    ]  # fmt: skip
+    assert found == [("bandwidth-low", "0000:37:00.0"), ("bandwidth-low", "gpu5-gpu6"), ("measurement-invalid", "gpu7")]
     assert len(report.levels) == 16 + 8 + 8 + 7
     assert [run.name for run in report.runs if run.bytes] == ["host_copy", "peer_copy", "device_memory"]
 
@@ -305,5 +300,7 @@ def test_a_copy_that_hangs_takes_no_other_with_it(conf: Path) -> None:
     (hung,) = lost(said)
     assert hung == ("numa0-gpu1", "3 copies at the same moment: no 3 copies in a row within 5 s")
     assert [(flow.ends, flow.beside) for flow in rates(said)] == [
-        (both[0], both[1:]), (both[1], both[:1]), (both[0], ()),
-    ]  # fmt: skip
+        (both[0], both[1:]),
+        (both[1], both[:1]),
+        (both[0], ()),
+    ]

@@ -140,9 +140,14 @@ def test_a_job_that_comes_between_two_probes_without_a_scheduler(
     links = [Link(f"package{place}>numa{place}", f"package{place}", f"numa{place}", "internal") for place in range(3)]
     sockets = [Device(f"package{place}", "package") for place in range(3)]
     report = Report(
-        node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown",
+        node=None,
+        taken_at=None,
+        source="live",
+        context="host",
+        profile=None,
+        verdict="unknown",
         topology=Topology((*memory, *sockets), tuple(links)),
-    )  # fmt: skip
+    )
     course = measuring.Course(measuring.Wish(force=True, only=frozenset({"host_memory"})), host)
     probes = course.probes(report)
     names = [next(one for one in map(name_of, probes) if one != "idle")]

@@ -24,7 +24,7 @@ GIVEN = {
         "RegisteredDevices": {"nvidia.com/gpu": ["GPU-1"]},
     },
     "Checksum": 1,
-}  # fmt: skip
+}
 BOTH = {"kubernetes:0b7c": "pod 0b7c (nvidia.com/gpu)", "kubernetes:5d1f": "pod 5d1f (rdma/hca)"}
 
 

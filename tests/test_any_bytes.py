@@ -29,19 +29,30 @@ NODE = "sys/devices/system/node"
 MD = "sys/class/block/md0/md"
 FILES: Mapping[Reader, list[str]] = {
     read_node: [
-        "proc/sys/kernel/hostname", "proc/sys/kernel/osrelease", "proc/cpuinfo", "sys/hypervisor/type",
+        "proc/sys/kernel/hostname",
+        "proc/sys/kernel/osrelease",
+        "proc/cpuinfo",
+        "sys/hypervisor/type",
         *(f"sys/class/dmi/id/{name}" for name in ("sys_vendor", "product_name", "board_name", "bios_version")),
-        "proc/device-tree/hypervisor/compatible", "sys/class/misc/kvm",
+        "proc/device-tree/hypervisor/compatible",
+        "sys/class/misc/kvm",
         "sys/devices/system/clocksource/clocksource0/available_clocksource",
-        "run/systemd/container", "proc/1/cgroup", "proc/2/comm",
+        "run/systemd/container",
+        "proc/1/cgroup",
+        "proc/2/comm",
     ],
     read_cpu: [
-        "proc/cpuinfo", f"{CPU}/online",
-        *(f"{CPU}/cpu{n}/topology/{name}" for n in (0, 1)
-          for name in ("physical_package_id", "package_cpus_list", "core_siblings_list", "core_cpus_list")),
+        "proc/cpuinfo",
+        f"{CPU}/online",
+        *(
+            f"{CPU}/cpu{n}/topology/{name}"
+            for n in (0, 1)
+            for name in ("physical_package_id", "package_cpus_list", "core_siblings_list", "core_cpus_list")
+        ),
     ],
     read_numa: [
-        f"{NODE}/online", *(f"{NODE}/node{n}/{name}" for n in (0, 1) for name in ("cpulist", "meminfo", "distance")),
+        f"{NODE}/online",
+        *(f"{NODE}/node{n}/{name}" for n in (0, 1) for name in ("cpulist", "meminfo", "distance")),
     ],
     read_nvme: [f"sys/class/nvme/nvme0/{name}" for name in ("model", "firmware_rev", "state", "transport", "address")],
     read_disks: [
@@ -53,7 +64,7 @@ FILES: Mapping[Reader, list[str]] = {
         "sys/class/block/md1",
     ],
     read_mounts: ["proc/1/mounts", "proc/self/mounts", "proc/mounts"],
-}  # fmt: skip
+}
 CPUINFO = b"processor\t: 0\nmodel name\t: \x07\nphysical id\t: 0\n\nprocessor\t: 1\nphysical id\t: 0\ncore id\t: x\n"
 texts = (
     st.sampled_from([b"", b"0", b"1", b"-1", b"0-1", b"0,0", b"10 21", b"MemTotal: 1 kB", b"2 (1)", b"faulty", CPUINFO])

@@ -38,16 +38,30 @@ def test_what_a_finding_says_of_a_link_that_several_share() -> None:
     said += [copy(("gpu2", ROOT), 55.0), copy((ROOT, "gpu3"), 55.0)]
     (found,) = report_of(said).findings
     assert found == Finding(
-        code="bandwidth-low", kind="measurement", severity="critical", confidence="likely", subject="0000:01:00.0",
+        code="bandwidth-low",
+        kind="measurement",
+        severity="critical",
+        confidence="likely",
+        subject="0000:01:00.0",
         message="4 flows that have the link of 0000:00:01.0 and 0000:01:00.0 in common reach 20.0 GB/s where 55.1 GB/s "
         "is expected; nothing over it was faster",
-        expected=found.expected, observed=20e9, unit="bytes_per_second", basis="capability",
-        expected_source=found.expected_source, cause="no state that was read explains it",
-        limits=found.limits, impact=found.impact,
-        explains=("bandwidth-low:gpu0-pci0000:00", "bandwidth-low:pci0000:00-gpu0", "bandwidth-low:gpu1-pci0000:00",
-                  "bandwidth-low:pci0000:00-gpu1"),
-        evidence=found.evidence, remedy=found.remedy,
-    )  # fmt: skip
+        expected=found.expected,
+        observed=20e9,
+        unit="bytes_per_second",
+        basis="capability",
+        expected_source=found.expected_source,
+        cause="no state that was read explains it",
+        limits=found.limits,
+        impact=found.impact,
+        explains=(
+            "bandwidth-low:gpu0-pci0000:00",
+            "bandwidth-low:pci0000:00-gpu0",
+            "bandwidth-low:gpu1-pci0000:00",
+            "bandwidth-low:pci0000:00-gpu1",
+        ),
+        evidence=found.evidence,
+        remedy=found.remedy,
+    )
     assert found.limits == {"0000:00:01.0>0000:01:00.0": pytest.approx(63.015e9 * 20 / 55.1, rel=0.01)}
 
 
@@ -67,8 +81,9 @@ def test_two_causes_are_two_findings() -> None:
     said = [*gpus_under_switches(8), *(copy(one, 20.0) for one in slow)]
     said += [copy((f"gpu{gpu}", end), 55.0) for gpu in (1, 4) for end in (ROOT, "gpu2")]
     assert sorted(grave(report_of(said))) == [
-        ("bandwidth-low", gpu_address(0), "likely"), ("bandwidth-low", gpu_address(5), "likely")
-    ]  # fmt: skip
+        ("bandwidth-low", gpu_address(0), "likely"),
+        ("bandwidth-low", gpu_address(5), "likely"),
+    ]
 
 
 def test_what_cannot_be_told_apart_is_possible() -> None:

@@ -57,7 +57,7 @@ def test_mount_points_and_their_devices(host: Live) -> None:
 @pytest.mark.parametrize(
     ("device", "disk"),
     [("nvme0n1", "nvme0n1"), ("nvme0n1p2", "nvme0n1"), ("dm-0", "nvme0n1"), ("dm-1", "dm-1"), ("md0", "md0")],
-)  # fmt: skip
+)
 def test_the_disk_below(host: Live, device: str, disk: str) -> None:
     """Of a volume on a partition the disk; what lies on several is its own."""
     assert disk_of(host, device) == disk

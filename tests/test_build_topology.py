@@ -147,14 +147,22 @@ def port(key: str, parent: str, pci_class: int = BRIDGE, vendor: int = 0x1B36, *
 
 
 GUEST: list[Fact] = [
-    Node(key="node", virtual=True), Numa(key="numa0", cpus=(0,)), HostBridge(key="pci0000:40", numa=0),
+    Node(key="node", virtual=True),
+    Numa(key="numa0", cpus=(0,)),
+    HostBridge(key="pci0000:40", numa=0),
     port("0000:40:01.0", "pci0000:40"),
-    port("0000:41:00.0", "0000:40:01.0"), port("0000:42:00.0", "0000:41:00.0"), port("0000:42:01.0", "0000:41:00.0"),
-    port("0000:43:00.0", "0000:42:00.0", GPU, 0x10DE, device=H100), Gpu(key="gpu0", address="0000:43:00.0"),
-    port("0000:44:00.0", "0000:42:01.0", NIC, 0x1D0F, device=0xEFA1), Rdma(key="efa_0", address="0000:44:00.0"),
-    port("0000:40:02.0", "pci0000:40"), port("0000:45:00.0", "0000:40:02.0", NIC, 0x1D0F, device=0xEC20),
-    port("0000:40:03.0", "pci0000:40", GPU, 0x10DE, device=H100), Gpu(key="gpu1", address="0000:40:03.0"),
-]  # fmt: skip
+    port("0000:41:00.0", "0000:40:01.0"),
+    port("0000:42:00.0", "0000:41:00.0"),
+    port("0000:42:01.0", "0000:41:00.0"),
+    port("0000:43:00.0", "0000:42:00.0", GPU, 0x10DE, device=H100),
+    Gpu(key="gpu0", address="0000:43:00.0"),
+    port("0000:44:00.0", "0000:42:01.0", NIC, 0x1D0F, device=0xEFA1),
+    Rdma(key="efa_0", address="0000:44:00.0"),
+    port("0000:40:02.0", "pci0000:40"),
+    port("0000:45:00.0", "0000:40:02.0", NIC, 0x1D0F, device=0xEC20),
+    port("0000:40:03.0", "pci0000:40", GPU, 0x10DE, device=H100),
+    Gpu(key="gpu1", address="0000:40:03.0"),
+]
 P5 = Machine(name="ours", source="x", gpu="H100*", gpu_link="pcie5x16", gpu_path="pcie4x8", nic_link="pcie4x16")
 
 
@@ -225,9 +233,13 @@ def test_memory_in_the_tree() -> None:
 
 odd = st.sampled_from([f"0000:0{n}:00.0" for n in range(6)])
 odd_parts = st.builds(
-    port, odd, st.none() | odd | st.just("pci0000:00"), st.sampled_from([BRIDGE, GPU, NIC]),
-    st.sampled_from([0x1B36, 0x10DE, 0x8086]), device=st.none() | st.just(H100),
-)  # fmt: skip
+    port,
+    odd,
+    st.none() | odd | st.just("pci0000:00"),
+    st.sampled_from([BRIDGE, GPU, NIC]),
+    st.sampled_from([0x1B36, 0x10DE, 0x8086]),
+    device=st.none() | st.just(H100),
+)
 grades = st.none() | st.sampled_from(["pcie3x16", "pcie4x8", "pcie5x16"])
 
 
@@ -237,8 +249,11 @@ grades = st.none() | st.sampled_from(["pcie3x16", "pcie4x8", "pcie5x16"])
         port("0000:01:00.0", "0000:00:00.0", GPU, 0x10DE, device=None),
         port("0000:02:00.0", "0000:03:00.0", BRIDGE, 0x10DE, device=None),
     ],
-    link=None, path="pcie3x16", nic=None, adapters=[],
-)  # fmt: skip
+    link=None,
+    path="pcie3x16",
+    nic=None,
+    adapters=[],
+)
 @given(st.lists(odd_parts, max_size=8), grades, grades, grades, st.lists(odd, max_size=2))
 def test_any_guest_however_odd(
     parts: list[Pci], link: str | None, path: str | None, nic: str | None, adapters: list[str]

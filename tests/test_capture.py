@@ -163,8 +163,13 @@ C 03  Display controller
 
 def test_pci_ids_are_cut_down_to_the_devices_that_are_there() -> None:
     card = "sys/devices/pci0000:00/0000:00:02.0"
-    ids = {"class": "0x030200", "vendor": "0x10de", "device": "0x2330",
-           "subsystem_vendor": "0x10de", "subsystem_device": "0x16c1"}  # fmt: skip
+    ids = {
+        "class": "0x030200",
+        "vendor": "0x10de",
+        "device": "0x2330",
+        "subsystem_vendor": "0x10de",
+        "subsystem_device": "0x16c1",
+    }
     entries: dict[str, Entry] = {f"{card}/{name}": text for name, text in ids.items()}
     entries |= {"sys/bus/pci/devices": Folder(), "sys/bus/pci/devices/0000:00:02.0": Link(f"/{card}")}
     entries |= {"usr/share/misc/pci.ids": Link("../hwdata/pci.ids"), "usr/share/hwdata/pci.ids": PCI_IDS}

@@ -47,12 +47,20 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "root", {"sys/class/net/eth0/mtu": "1500", "proc/sys/kernel/hostname": "node-1"})
     assert linkgauge("capture", "capture", "--root", "root", cwd=folder).returncode == 0
     capture = (folder / "capture").read_text()
-    write(folder, {
-        "half": capture[: len(capture) // 2], "version": capture.replace("capture 1", "capture 99", 1),
-        "text": "hello", "nccl": NCCL, "unknown.toml": "speed = 1", "broken.toml": "ignore = [",
-        "codes.toml": "ignore = { speed = 'x' }", "dumps/nccl": NCCL,
-        "wrong.toml": "fabric = 1",
-    })  # fmt: skip
+    write(
+        folder,
+        {
+            "half": capture[: len(capture) // 2],
+            "version": capture.replace("capture 1", "capture 99", 1),
+            "text": "hello",
+            "nccl": NCCL,
+            "unknown.toml": "speed = 1",
+            "broken.toml": "ignore = [",
+            "codes.toml": "ignore = { speed = 'x' }",
+            "dumps/nccl": NCCL,
+            "wrong.toml": "fabric = 1",
+        },
+    )
     (folder / "binary").write_bytes(bytes(range(256)))
     (folder / "latin.toml").write_bytes(b"\xff\xfe")
     (folder / "loop").symlink_to("loop")
@@ -158,9 +166,17 @@ def test_a_full_disk_is_named(inputs: Path, command: str) -> None:
 
 
 PRINTING = (
-    "diagnose --from capture", "diagnose --from capture --format json", "topology --from capture", "explain",
-    "capture - --root root", "explain pcie-link-narrow", "completion bash", "--version", "--help", "diagnose --help",
-)  # fmt: skip
+    "diagnose --from capture",
+    "diagnose --from capture --format json",
+    "topology --from capture",
+    "explain",
+    "capture - --root root",
+    "explain pcie-link-narrow",
+    "completion bash",
+    "--version",
+    "--help",
+    "diagnose --help",
+)
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")

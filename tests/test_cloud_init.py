@@ -98,9 +98,13 @@ def test_a_capture_holds_it_alone_and_answers_alike(text: str, linked: bool) -> 
 
 @pytest.mark.parametrize(
     ("tag", "kept"),
-    [(AZURE_TAG, AZURE_TAG), ("OracleCloud.com", "OracleCloud.com"), ("Not Specified", "Not Specified"),
-     ("INV-0012345", "SERIAL00001")],
-)  # fmt: skip
+    [
+        (AZURE_TAG, AZURE_TAG),
+        ("OracleCloud.com", "OracleCloud.com"),
+        ("Not Specified", "Not Specified"),
+        ("INV-0012345", "SERIAL00001"),
+    ],
+)
 def test_tags_of_clouds_stay_and_those_of_owners_do_not(tag: str, kept: str) -> None:
     recording = Recording(tree({TAG: tag}))
     list(read_node(recording))

@@ -61,8 +61,10 @@ def tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def program(folder: Path, text: str, op: str = "all_reduce", then: str = "") -> None:
     (folder / "output").write_text(text)
     script = folder / f"{op}_perf"
-    script.write_text(f'#!/bin/sh\necho "$NCCL_DEBUG $NCCL_DEBUG_SUBSYS $CUDA_DEVICE_ORDER $*" > {folder}/asked\n'
-                      f"cat {folder}/output\n{then}\n")  # fmt: skip
+    script.write_text(
+        f'#!/bin/sh\necho "$NCCL_DEBUG $NCCL_DEBUG_SUBSYS $CUDA_DEVICE_ORDER $*" > {folder}/asked\n'
+        f"cat {folder}/output\n{then}\n"
+    )
     script.chmod(0o755)
 
 
@@ -80,9 +82,12 @@ def rates(said: list[Said]) -> list[tuple[Flow, float, str]]:
 
 @pytest.mark.parametrize(
     ("line", "algorithm", "op", "told"),
-    [(NEW, "RING", "all_reduce", "RING SIMPLE"), (OLD, "4", "all_reduce-nvls", "NVLS SIMPLE"),
-     (NEW, "NVLS", "all_reduce-nvls", "NVLS SIMPLE")],
-)  # fmt: skip
+    [
+        (NEW, "RING", "all_reduce", "RING SIMPLE"),
+        (OLD, "4", "all_reduce-nvls", "NVLS SIMPLE"),
+        (NEW, "NVLS", "all_reduce-nvls", "NVLS SIMPLE"),
+    ],
+)
 def test_the_algorithm_that_ran_is_part_of_the_flow(tests: Path, line: str, algorithm: str, op: str, told: str) -> None:
     program(tests, table(line, algorithm, {67108864: 250.5, 268435456: 300.25}))
     assert rates(call("all_reduce")) == [
@@ -114,11 +119,14 @@ def test_an_exchange_has_no_algorithms(tests: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "then", "why"),
     [
-        (HEAD, "echo 'Test CUDA failure common.cu:1: out of memory'; exit 2",
-         "all_reduce: all_reduce_perf: Test CUDA failure common.cu:1: out of memory"),
+        (
+            HEAD,
+            "echo 'Test CUDA failure common.cu:1: out of memory'; exit 2",
+            "all_reduce: all_reduce_perf: Test CUDA failure common.cu:1: out of memory",
+        ),
         ("", "", f"all_reduce: all_reduce_perf {OPTIONS.format(67108864)}: it printed no bandwidth"),
     ],
-)  # fmt: skip
+)
 def test_a_program_that_fails(tests: Path, text: str, then: str, why: str) -> None:
     program(tests, text, then=then)
     assert call("all_reduce") == [NotChecked(what="collective", subject="node", why=why)]
@@ -186,11 +194,16 @@ def judged(rate: float, op: str = "all_reduce-nvls", ends: str = "gpu") -> Repor
     evidence = Evidence("all_reduce_perf", "busbw")
     said = [
         Observation(
-            about=flow, quantity="bus_bandwidth", unit="bytes_per_second", value=rate * share, at=1.0, busy=True,
+            about=flow,
+            quantity="bus_bandwidth",
+            unit="bytes_per_second",
+            value=rate * share,
+            at=1.0,
+            busy=True,
             evidence=evidence,
         )
         for flow, share in zip(flows, (0.68, 0.84, 0.95), strict=True)
-    ]  # fmt: skip
+    ]
     return diagnose(node("hgx-h100"), [*READERS, lambda _: said], measure_nothing, Site())
 
 

@@ -73,8 +73,14 @@ def test_a_broadcast_in_many_chunks_tends_to_the_rate(size: float, many: int, ra
 
 
 def test_one_rank_has_nobody_to_talk_to() -> None:
-    for op in (collectives.all_gather, collectives.all_reduce, collectives.all_reduce_tree, collectives.broadcast,
-               collectives.all_reduce_in_network, collectives.all_to_all):  # fmt: skip
+    for op in (
+        collectives.all_gather,
+        collectives.all_reduce,
+        collectives.all_reduce_tree,
+        collectives.broadcast,
+        collectives.all_reduce_in_network,
+        collectives.all_to_all,
+    ):
         assert op(1e9, 1, 1e9) == 0
 
 

@@ -39,13 +39,21 @@ skip = ["disk_read"]
 def test_every_key(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(WHOLE)
     assert read_config(str(tmp_path / "config")) == Config(
-        listen=":9841", web="/etc/linkgauge/web.yml", site="/etc/linkgauge/site.toml", detail="links", cycle="30s",
-        cycle_busy="2m", slow="1h", discovery="1d", textfile="/var/lib/node_exporter/linkgauge.prom", log="debug",
+        listen=":9841",
+        web="/etc/linkgauge/web.yml",
+        site="/etc/linkgauge/site.toml",
+        detail="links",
+        cycle="30s",
+        cycle_busy="2m",
+        slow="1h",
+        discovery="1d",
+        textfile="/var/lib/node_exporter/linkgauge.prom",
+        log="debug",
         log_format="json",
         probes=Probing(
             every="6h", jitter="30m", level="full", budget="30s,20GB", only=("host_memory",), skip=("disk_read",)
         ),
-    )  # fmt: skip
+    )
 
 
 def test_nothing_measures_unless_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,10 +99,11 @@ def test_where_peers_go_over_pcie_switches_are_played_off() -> None:
     assert beside == (("gpu0", "gpu1"), ("gpu2", "gpu3"), ("gpu4", "gpu5"), ("gpu6", "gpu7"))
     assert across == (("gpu0", "gpu2"), ("gpu2", "gpu4"), ("gpu4", "gpu6"), ("gpu6", "gpu0"))
     assert crowds[2:6] == (
-        (("gpu0", "gpu2"), ("gpu1", "gpu4")), (("gpu2", "gpu0"), ("gpu3", "gpu4")),
+        (("gpu0", "gpu2"), ("gpu1", "gpu4")),
+        (("gpu2", "gpu0"), ("gpu3", "gpu4")),
         (("gpu4", "gpu0"), ("gpu5", "gpu2")),
         (("gpu6", "gpu0"), ("gpu7", "gpu2")),
-    )  # fmt: skip
+    )
     assert len(crowds[6]) == 56
 
 

@@ -36,9 +36,14 @@ def healthy() -> Case:
 
 def limited(**limits: float) -> Finding:
     return Finding(
-        code="bandwidth-low", severity="warning", subject="x", message="slow", limits=limits, expected=50e9,
+        code="bandwidth-low",
+        severity="warning",
+        subject="x",
+        message="slow",
+        limits=limits,
+        expected=50e9,
         unit="bytes_per_second",
-    )  # fmt: skip
+    )
 
 
 def link(case: Case, end: str, kind: str) -> str:
@@ -135,18 +140,31 @@ def test_a_node_of_no_known_type(healthy: Case) -> None:
 
 def shown(training: Training | None, **impact: float) -> list[str]:
     report = Report(
-        node=None, taken_at=None, source="live", context="host", profile=None, verdict="failed", training=training,
+        node=None,
+        taken_at=None,
+        source="live",
+        context="host",
+        profile=None,
+        verdict="failed",
+        training=training,
         impact={name.replace("_at_", "@"): factor for name, factor in impact.items()},
-    )  # fmt: skip
+    )
     return list(cost(report, painter(False)))
 
 
 def test_in_words() -> None:
     assert shown(None) == []
     training = Training(
-        job=JOB, gpus=512, step_seconds=8.53, slower=Range(1.0, 1.069, 1.1), gpu_hours_a_day=793.2,
-        critical_tokens=1078.0, critical_tokens_now=1707.0, load_seconds=2.6, load_seconds_now=3.4,
-    )  # fmt: skip
+        job=JOB,
+        gpus=512,
+        step_seconds=8.53,
+        slower=Range(1.0, 1.069, 1.1),
+        gpu_hours_a_day=793.2,
+        critical_tokens=1078.0,
+        critical_tokens_now=1707.0,
+        load_seconds=2.6,
+        load_seconds_now=3.4,
+    )
     assert shown(training, all_reduce=1.059, alltoall=1.059, all_reduce_at_fabric=1.587) == [
         "COST",
         "  llama3-70b,tp=8,dp=64,tokens=4M on 512 GPUs: a step of 8.53 s takes 6.9 %",

@@ -42,17 +42,23 @@ def arm(number: int, implementer: str, part: str) -> str:
 def test_two_packages() -> None:
     files = {
         f"{CPUS}/online": "0-7",
-        **cpu(0, 0, "0-1,4-5", "0,4"), **cpu(1, 0, "0-1,4-5", "1,5"),
-        **cpu(2, 1, "2-3,6-7", "2,6"), **cpu(3, 1, "2-3,6-7", "3,7"),
+        **cpu(0, 0, "0-1,4-5", "0,4"),
+        **cpu(1, 0, "0-1,4-5", "1,5"),
+        **cpu(2, 1, "2-3,6-7", "2,6"),
+        **cpu(3, 1, "2-3,6-7", "3,7"),
         "proc/cpuinfo": "".join(x86(number, number % 4 // 2, number % 2) for number in range(8)),
-    }  # fmt: skip
+    }
     assert list(read_cpu(tree(files))) == [
         Package(
-            key=f"package{index}", model=XEON, vendor="GenuineIntel", cpus=cpus, cores=2,
+            key=f"package{index}",
+            model=XEON,
+            vendor="GenuineIntel",
+            cpus=cpus,
+            cores=2,
             cites={"cpus": Evidence(f"{CPUS}/cpu{cpus[0]}/topology/package_cpus_list", text)},
         )
         for index, cpus, text in ((0, (0, 1, 4, 5), "0-1,4-5"), (1, (2, 3, 6, 7), "2-3,6-7"))
-    ]  # fmt: skip
+    ]
 
 
 def test_a_core_whose_sibling_is_offline() -> None:
@@ -67,9 +73,12 @@ def test_old_names_of_the_lists() -> None:
 
 def test_numbers_of_packages_are_the_firmware_s() -> None:
     files = {
-        f"{CPUS}/online": "0-2", **cpu(0, 36, "0-2", "0"), **cpu(1, 36, "0-2", "1"), **cpu(2, 36, "0-2", "2"),
+        f"{CPUS}/online": "0-2",
+        **cpu(0, 36, "0-2", "0"),
+        **cpu(1, 36, "0-2", "1"),
+        **cpu(2, 36, "0-2", "2"),
         "proc/cpuinfo": arm(0, "0x41", "0xd87") + arm(1, "0x41", "0xd87") + arm(2, "0x41", "0xd85"),
-    }  # fmt: skip
+    }
     assert read(files) == [
         Package(key="package36", model="Cortex-A725 + Cortex-X925", vendor="ARM", cpus=(0, 1, 2), cores=3)
     ]
@@ -77,9 +86,11 @@ def test_numbers_of_packages_are_the_firmware_s() -> None:
 
 def test_a_package_without_a_number() -> None:
     files = {
-        f"{CPUS}/online": "0-1", **cpu(0, -1, "0-1", "0"), **cpu(1, -1, "0-1", "1"),
+        f"{CPUS}/online": "0-1",
+        **cpu(0, -1, "0-1", "0"),
+        **cpu(1, -1, "0-1", "1"),
         "proc/cpuinfo": arm(0, "0x61", "0x032") + arm(1, "0x61", "0x032"),
-    }  # fmt: skip
+    }
     assert read(files) == [
         Package(key="package0", model="part 0x032", vendor="0x61", cpus=(0, 1), cores=2),
     ]
@@ -116,12 +127,15 @@ def test_nothing_there() -> None:
 def test_what_would_not_say_hides_nothing_else() -> None:
     folders = [f"{CPUS}/cpu{number}/topology" for number in range(4)]
     files: Mapping[str, Entry] = {
-        "proc/cpuinfo": BROKEN, f"{CPUS}/online": "0-4",
+        "proc/cpuinfo": BROKEN,
+        f"{CPUS}/online": "0-4",
         **cpu(0, 0, "0", "0"),
         f"{folders[1]}/physical_package_id": BROKEN,
-        **cpu(2, 1, "2", "2"), f"{folders[2]}/core_cpus_list": BROKEN,
-        **cpu(3, 2, "three", "3"), **cpu(4, 2, "three", "4"),
-    }  # fmt: skip
+        **cpu(2, 1, "2", "2"),
+        f"{folders[2]}/core_cpus_list": BROKEN,
+        **cpu(3, 2, "three", "3"),
+        **cpu(4, 2, "three", "4"),
+    }
     garbled = f"{folders[3]}/package_cpus_list: 'three' is not a list of CPUs"
     assert read(files) == [
         NotChecked(what="Package", subject="node", why="proc/cpuinfo: Input/output error"),

@@ -89,7 +89,7 @@ def test_names_are_unique() -> None:
         ("", None),
         (None, None),
     ],
-)  # fmt: skip
+)
 def test_a_package_is_found_by_its_name(model: str | None, name: str | None) -> None:
     assert found(model) == name
 
@@ -106,12 +106,24 @@ def test_what_stands_beside_it_tells_what_a_core_is_part_of() -> None:
 @pytest.mark.parametrize(
     ("name", "rate"),
     [  # GB/s of a package, as the makers' data sheets have them
-        ("Broadwell-EP", 76.8), ("Skylake-SP", 128.0), ("Cascade Lake-SP", 140.8), ("Ice Lake-SP", 204.8),
-        ("Sapphire Rapids", 307.2), ("Emerald Rapids", 358.4), ("Granite Rapids AP", 614.4),
-        ("Naples", 170.6), ("Rome", 204.8), ("Milan", 204.8), ("Genoa", 460.8), ("Siena", 230.4), ("Turin", 576.0),
-        ("Grace, 120 or 240 GB", 512.0), ("Grace, 480 GB", 384.0), ("POWER9 of the AC922", 170.6),
+        ("Broadwell-EP", 76.8),
+        ("Skylake-SP", 128.0),
+        ("Cascade Lake-SP", 140.8),
+        ("Ice Lake-SP", 204.8),
+        ("Sapphire Rapids", 307.2),
+        ("Emerald Rapids", 358.4),
+        ("Granite Rapids AP", 614.4),
+        ("Naples", 170.6),
+        ("Rome", 204.8),
+        ("Milan", 204.8),
+        ("Genoa", 460.8),
+        ("Siena", 230.4),
+        ("Turin", 576.0),
+        ("Grace, 120 or 240 GB", 512.0),
+        ("Grace, 480 GB", 384.0),
+        ("POWER9 of the AC922", 170.6),
     ],
-)  # fmt: skip
+)
 def test_memory_gives_what_data_sheets_print(name: str, rate: float) -> None:
     (one,) = (processor for processor in processors() if processor.name == name)
     assert one.memory_rate / 1e9 == pytest.approx(rate, abs=0.05)

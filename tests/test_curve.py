@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from linkgauge.models.catalog.links import links
 from linkgauge.models.curve import Curve, curve
 
-curves = st.builds(
-    Curve, st.floats(1e3, 1e9), st.none() | st.floats(1e3, 1e10), st.none() | st.floats(1e-6, 1e-3)
-)  # fmt: skip
+curves = st.builds(Curve, st.floats(1e3, 1e9), st.none() | st.floats(1e3, 1e10), st.none() | st.floats(1e-6, 1e-3))
 sizes = st.integers(1, 1 << 40)
 
 

@@ -52,7 +52,7 @@ def notes(text: str) -> list[str]:
         (PCIE, PCIE.split("\n")[3][:12], "within the row of GPU2"),
         (XML, '\t<gpu id="00000000:53:00.0">', "before </nvidia_smi_log>"),
     ],
-)  # fmt: skip
+)
 def test_where_a_text_was_cut(text: str, last: str, what: str) -> None:
     cut = text[: text.index(last) + len(last)]
     assert notes(cut) == notes(cut + "\n\n") != []

@@ -28,9 +28,14 @@ from linkgauge.probes.recorded import Recorded
 UNKNOWN = 'linkgauge_verdict{verdict="unknown"}'
 YEAR = 365 * 86400.0
 RATE = Observation(
-    about=Flow("copy", ("gpu0", "numa0"), 1 << 30, "pcie"), quantity="rate", unit="bytes_per_second", value=5.5e10,
-    at=0, busy=True, evidence=Evidence("cuMemcpy", "1 GiB"),
-)  # fmt: skip
+    about=Flow("copy", ("gpu0", "numa0"), 1 << 30, "pcie"),
+    quantity="rate",
+    unit="bytes_per_second",
+    value=5.5e10,
+    at=0,
+    busy=True,
+    evidence=Evidence("cuMemcpy", "1 GiB"),
+)
 
 
 def found(report: Report) -> list[tuple[str, str]]:
@@ -51,8 +56,13 @@ def hgx(tmp_path: Path) -> Node:
 def test_a_cycle_says_what_diagnose_says(hgx: Node) -> None:
     once, first = report_of(node("hgx-h100")), hgx.cycle()
     assert (first.verdict, first.findings, first.levels, first.topology, first.not_checked, first.checks) == (
-        once.verdict, once.findings, once.levels, once.topology, once.not_checked, once.checks
-    )  # fmt: skip
+        once.verdict,
+        once.findings,
+        once.levels,
+        once.topology,
+        once.not_checked,
+        once.checks,
+    )
 
 
 def test_an_hour_of_cycles(tmp_path: Path) -> None:
@@ -62,8 +72,14 @@ def test_an_hour_of_cycles(tmp_path: Path) -> None:
     first = at.host.reads
     at.cycle(59)
     assert at.host.asked == {
-        "nvml": 60, "link_load": 60, "nvml_wiring": 1, "ethtool": 1, "pci_config": 1, "statvfs": 6, "fabric_manager": 6
-    }  # fmt: skip
+        "nvml": 60,
+        "link_load": 60,
+        "nvml_wiring": 1,
+        "ethtool": 1,
+        "pci_config": 1,
+        "statvfs": 6,
+        "fabric_manager": 6,
+    }
     assert (at.host.reads - first) / 59 < first
     at.cycle()
     assert at.host.asked["nvml_wiring"] == 2
@@ -242,7 +258,7 @@ def test_what_was_measured_ends_after_two_schedules(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["/proc/linkgauge", "full"])
 def test_a_state_folder_that_takes_nothing_is_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, folder: str
-) -> None:  # fmt: skip
+) -> None:
     if folder == "full":
         (tmp_path / "service.json").symlink_to("/dev/full")
     at = Node(Path("/proc/linkgauge") if folder != "full" else tmp_path)

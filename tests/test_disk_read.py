@@ -51,9 +51,10 @@ def test_local_disks_are_read_and_those_of_others_are_not() -> None:
 
 def test_each_disk_alone_at_the_full_level_and_only_those_that_are_wanted() -> None:
     assert [probe.args for probe in planned(DISKS, "full")] == [
-        ("disks", "full", "nvme0n1"), ("disks", "full", "nvme1n1"),
+        ("disks", "full", "nvme0n1"),
+        ("disks", "full", "nvme1n1"),
         ("gdsio", "full", "nvme0n1", "gpu0=0000:05:00.0", "nvme1n1", "gpu0=0000:05:00.0"),
-    ]  # fmt: skip
+    ]
     assert [probe.args for probe in planned(DISKS, ends={"nvme1n1"})] == [("disks", "quick", "nvme1n1")]
     assert [probe.args for probe in planned(DISKS, ends={"0000:02:00.0"})] == [("disks", "quick", "nvme1n1")]
 
@@ -287,8 +288,11 @@ def test_a_slow_disk_is_told() -> None:
     said: list[Said] = [numa, slot, card, disk, observation(Flow("read", ("nvme0n1", "host")), "rate", 1e9)]
     (found,) = report_of(said).findings
     assert (found.code, found.subject, found.observed, found.basis) == (
-        "storage-slow", "nvme0n1-host", 1e9, "capability",
-    )  # fmt: skip
+        "storage-slow",
+        "nvme0n1-host",
+        1e9,
+        "capability",
+    )
 
 
 @pytest.fixture

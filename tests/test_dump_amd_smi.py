@@ -46,19 +46,27 @@ def way(gpu: int, status: str = "ENABLED", kind: str = "XGMI", hops: int = 1, ra
 
 
 TOPOLOGY = [
-    {"gpu": 0, "bdf": "0000:0c:00.0", "links": [
-        way(0, kind="SELF", hops=0), way(1, rate="64000-128000"), way(2, "DISABLED", "PCIE", 2), way(3, hops=2),
-    ]},
+    {
+        "gpu": 0,
+        "bdf": "0000:0c:00.0",
+        "links": [
+            way(0, kind="SELF", hops=0),
+            way(1, rate="64000-128000"),
+            way(2, "DISABLED", "PCIE", 2),
+            way(3, hops=2),
+        ],
+    },
     {"gpu": 1, "bdf": "0000:22:00.0", "links": [way(0)]},
-]  # fmt: skip
+]
 XGMI = {
     "gpu": 1,
     "link_metrics": {
-        "max_bandwidth": {"value": 512, "unit": "Gb/s"}, "link_type": "XGMI",
+        "max_bandwidth": {"value": 512, "unit": "Gb/s"},
+        "link_type": "XGMI",
         "links": [{"gpu": 0, "read": {"value": 1, "unit": "KB"}}, {"gpu": 1, "read": "N/A"}],
     },
     "link_status": ["U", "D", "N/A"],
-}  # fmt: skip
+}
 WHERE = Evidence("log:1", "gpu: 0")
 
 
@@ -84,11 +92,16 @@ def test_a_list() -> None:
 def test_what_does_not_change(static: object) -> None:
     assert said(static) == [
         gpu(
-            name="AMD Instinct MI300X", address="0000:0c:00.0", vbios="022.040.003.043.000001", pcie_max_width=16,
-            pcie_own_max_speed=32e9, memory=196592 << 20, numa=1,
+            name="AMD Instinct MI300X",
+            address="0000:0c:00.0",
+            vbios="022.040.003.043.000001",
+            pcie_max_width=16,
+            pcie_own_max_speed=32e9,
+            memory=196592 << 20,
+            numa=1,
         ),
         Driver(key="amdgpu", version="6.12.12", cites={"version": WHERE}),
-    ]  # fmt: skip
+    ]
 
 
 def counted(quantity: str, value: float) -> Observation:
@@ -100,14 +113,20 @@ def test_what_changes() -> None:
     counts = [counted("ecc_corrected", 1.0), counted("ecc_uncorrected", 0.0), counted("pcie_replay", 7.0)]
     assert said([METRIC]) == [
         Gpu(
-            key="gpu0", pcie_speed=16e9, pcie_width=16, memory_used=283 << 20, ecc_corrected=1, ecc_uncorrected=0,
+            key="gpu0",
+            pcie_speed=16e9,
+            pcie_width=16,
+            memory_used=283 << 20,
+            ecc_corrected=1,
+            ecc_uncorrected=0,
             cites={
                 **dict.fromkeys(("pcie_speed", "pcie_width", "memory_used"), WHERE),
-                "ecc_corrected": counts[0].evidence, "ecc_uncorrected": counts[1].evidence,
+                "ecc_corrected": counts[0].evidence,
+                "ecc_uncorrected": counts[1].evidence,
             },
         ),
         *counts,
-    ]  # fmt: skip
+    ]
 
 
 def links(told: list[Said]) -> list[tuple[str, float | None, str | None]]:
@@ -118,20 +137,26 @@ def test_topology() -> None:
     """As many links as the bandwidth of all is of one; none to those that are reached through others."""
     told = said(TOPOLOGY)
     assert links(told) == [
-        ("gpu0/xgmi0", 64e9, "0000:22:00.0"), ("gpu0/xgmi1", 64e9, "0000:22:00.0"),
+        ("gpu0/xgmi0", 64e9, "0000:22:00.0"),
+        ("gpu0/xgmi1", 64e9, "0000:22:00.0"),
         ("gpu1/xgmi0", None, "0000:0c:00.0"),
-    ]  # fmt: skip
+    ]
     assert [(one.key, one.read, one.write) for one in told if isinstance(one, GpuPair)] == [
-        ("gpu0-gpu1", "ok", "ok"), ("gpu0-gpu2", "not supported", "not supported"), ("gpu0-gpu3", "ok", "ok"),
-    ]  # fmt: skip
+        ("gpu0-gpu1", "ok", "ok"),
+        ("gpu0-gpu2", "not supported", "not supported"),
+        ("gpu0-gpu3", "ok", "ok"),
+    ]
 
 
 def test_topology_of_the_first_versions() -> None:
     old = {
-        "gpu": 0, "link_accessibility": {"gpu_0": "ENABLED", "gpu_1": "ENABLED"}, "weight": {"gpu_0": 0, "gpu_1": 15},
-        "hops": {"gpu_1": 1}, "link_type": {"gpu_0": "SELF", "gpu_1": "XGMI"},
+        "gpu": 0,
+        "link_accessibility": {"gpu_0": "ENABLED", "gpu_1": "ENABLED"},
+        "weight": {"gpu_0": 0, "gpu_1": 15},
+        "hops": {"gpu_1": 1},
+        "link_type": {"gpu_0": "SELF", "gpu_1": "XGMI"},
         "numa_bandwidth": {"gpu_1": "50000-50000"},
-    }  # fmt: skip
+    }
     assert links(said([old])) == [("gpu0/xgmi0", 50e9, None)]
 
 
@@ -211,18 +236,23 @@ def test_the_text() -> None:
     assert (first.key, first.address, first.uuid) == ("gpu0", "0000:0c:00.0", "c8ff74a1-0000-1000-8000-000000000000")
     known = {name: getattr(second, name) for name in second.cites}
     assert known == {
-        "address": "0000:22:00.0", "pcie_max_width": 16, "pcie_own_max_speed": 32e9, "pcie_width": 8,
-        "pcie_speed": 32e9, "memory": 196592 << 20,
-    }  # fmt: skip
+        "address": "0000:22:00.0",
+        "pcie_max_width": 16,
+        "pcie_own_max_speed": 32e9,
+        "pcie_width": 8,
+        "pcie_speed": 32e9,
+        "memory": 196592 << 20,
+    }
     assert second.cites["pcie_width"] == Evidence("log:6", "gpu: 1")
 
 
 def test_tables() -> None:
     told = read(TABLES)
     assert links(told) == [
-        ("gpu0/xgmi0", 50e9, "0000:22:00.0"), ("gpu0/xgmi1", 50e9, "0000:22:00.0"),
+        ("gpu0/xgmi0", 50e9, "0000:22:00.0"),
+        ("gpu0/xgmi1", 50e9, "0000:22:00.0"),
         ("gpu1/xgmi0", 50e9, "0000:0c:00.0"),
-    ]  # fmt: skip
+    ]
     (pair,) = (one for one in told if isinstance(one, GpuPair))
     assert (pair.read, pair.cites["read"]) == ("not supported", Evidence("log:3", TABLES.splitlines()[2]))
     assert links(read(METRICS)) == [("gpu0/xgmi0", 64e9, "0000:22:00.0"), ("gpu1/xgmi0", 64e9, "0000:0c:00.0")]

@@ -56,13 +56,19 @@ SECTIONS = (
     ("bug_report", f"{EDGE}*** /var/log/nvidia-installer.log does not exist\n\n"),
     (
         "bug_report fabric_log",
-        file("/var/log/fabricmanager.log", "[Nov 21 2026 09:00:01] [INFO] [tid 2841] Successfully configured all the "
-             "available NVSwitches to route GPU NVLink traffic.\n"),
+        file(
+            "/var/log/fabricmanager.log",
+            "[Nov 21 2026 09:00:01] [INFO] [tid 2841] Successfully configured all the "
+            "available NVSwitches to route GPU NVLink traffic.\n",
+        ),
     ),
     (
         "bug_report lspci",
-        command('/usr/bin/lspci -d "10de:*" -v -xxx', "1b:00.0 3D controller: NVIDIA Corporation GH100 (rev a1)\n"
-                f"\tFlags: bus master, fast devsel, latency 0, IRQ 18\n\tKernel driver in use: nvidia\n{BYTES}"),
+        command(
+            '/usr/bin/lspci -d "10de:*" -v -xxx',
+            "1b:00.0 3D controller: NVIDIA Corporation GH100 (rev a1)\n"
+            f"\tFlags: bus master, fast devsel, latency 0, IRQ 18\n\tKernel driver in use: nvidia\n{BYTES}",
+        ),
     ),
     ("bug_report lspci_tree", command("/usr/bin/lspci -t", "-[0000:1a]-+-00.0\n           \\-01.0-[1b]----00.0\n")),
     ("bug_report cpu_text", command("/sbin/dmidecode", "# dmidecode 3.5\nSystem Information\n\tManufacturer: A.\n")),
@@ -80,16 +86,22 @@ SECTIONS = (
     ("bug_report host_text", file("/proc/modules", "nvidia_peermem 16384 0 - Live 0x0000000000000000 (OE)\n")),
     (
         "bug_report",
-        file("/proc/driver/nvidia/./version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 "
-             "22:23:56 UTC 2024\nGCC version:  gcc version 13.2.0\n"),
+        file(
+            "/proc/driver/nvidia/./version",
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 "
+            "22:23:56 UTC 2024\nGCC version:  gcc version 13.2.0\n",
+        ),
     ),
     ("bug_report", file("/proc/driver/nvidia/./gpus/0000:1b:00.0/information", INFORMATION)),
     ("bug_report", file("/proc/driver/nvidia/./gpus/0000:43:00.0/information", LOST)),
     (
         "bug_report smi_query",
-        command("/usr/bin/nvidia-smi --query", "\n==============NVSMI LOG==============\n\nDriver Version       "
-                "                     : 550.54.15\n\nAttached GPUs                             : 1\nGPU "
-                "00000000:1B:00.0\n    Product Name                          : NVIDIA H100 80GB HBM3\n"),
+        command(
+            "/usr/bin/nvidia-smi --query",
+            "\n==============NVSMI LOG==============\n\nDriver Version       "
+            "                     : 550.54.15\n\nAttached GPUs                             : 1\nGPU "
+            "00000000:1B:00.0\n    Product Name                          : NVIDIA H100 80GB HBM3\n",
+        ),
     ),
     (
         "bug_report smi_topology",
@@ -99,7 +111,7 @@ SECTIONS = (
     ("bug_report", command("/usr/bin/nvidia-debugdump -D", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIj\n" * 50)),
     ("", f"{EDGE}\n"),
     ("bug_report", "End of NVIDIA bug report log file.\n"),
-)  # fmt: skip
+)
 TEXT = "".join(text for _, text in SECTIONS)
 
 
@@ -125,8 +137,9 @@ def test_what_a_whole_report_says(tmp_path: Path, packed: bool) -> None:
     assert case.of(Pci)["0000:1b:00.0"].parent == "0000:1a:01.0"
     assert [event.code for event in case.of(Event).values() if event.kind == "xid"] == [79]
     assert {key: fact.value for key, fact in case.of(Setting).items()} == {
-        "iommu": "identity", "peer_memory": "nvidia_peermem",
-    }  # fmt: skip
+        "iommu": "identity",
+        "peer_memory": "nvidia_peermem",
+    }
     assert case.of(Service)["nvidia-fabricmanager"].running
     assert not case.not_checked
 
@@ -136,10 +149,12 @@ def test_what_the_driver_says_of_itself_and_of_gpus() -> None:
     told = list(bug_report.read(Part("p", 1, version + INFORMATION + LOST)))
     cite = Evidence("p:1", version.partition("  Rel")[0])
     assert told[0] == Driver(key="nvidia", version="580.65.06", cites={"version": cite})
-    here = {"name": Evidence("p:2", "Model: \t\t NVIDIA H100 80GB HBM3"),
-            "uuid": Evidence("p:4", f"GPU UUID: \t {UUID}"),
-            "vbios": Evidence("p:5", "Video BIOS: \t 96.00.89.00.01"),
-            "address": Evidence("p:7", "Bus Location: \t 0000:1b:00.0")}  # fmt: skip
+    here = {
+        "name": Evidence("p:2", "Model: \t\t NVIDIA H100 80GB HBM3"),
+        "uuid": Evidence("p:4", f"GPU UUID: \t {UUID}"),
+        "vbios": Evidence("p:5", "Video BIOS: \t 96.00.89.00.01"),
+        "address": Evidence("p:7", "Bus Location: \t 0000:1b:00.0"),
+    }
     name = "NVIDIA H100 80GB HBM3"
     assert told[1] == Gpu(
         key="0000:1b:00.0", name=name, uuid=UUID, vbios="96.00.89.00.01", address="0000:1b:00.0", cites=here

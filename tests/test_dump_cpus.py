@@ -93,9 +93,13 @@ FIRMWARE: list[Fact] = [
 ]
 ALL = pytest.mark.parametrize(
     ("family", "text", "facts"),
-    [(numactl, NUMACTL, NODES), (cpu_text, LSCPU, SUMMED_UP), (cpu_text, CPUINFO, LISTED),
-     (cpu_text, DMIDECODE, FIRMWARE)],
-)  # fmt: skip
+    [
+        (numactl, NUMACTL, NODES),
+        (cpu_text, LSCPU, SUMMED_UP),
+        (cpu_text, CPUINFO, LISTED),
+        (cpu_text, DMIDECODE, FIRMWARE),
+    ],
+)
 
 
 def said(family: ModuleType, text: str) -> list[Said]:
@@ -144,15 +148,17 @@ def test_lscpu_as_json() -> None:
     """Nested since util-linux 2.37, each with its lines below one another or on one."""
     children = [{"field": "Model name:", "data": "EPYC", "children": [{"field": "Socket(s):", "data": "1"}]}]
     fields = [
-        {"field": "Vendor ID:", "data": "AuthenticAMD", "children": children}, {"field": "Flags:", "data": "fpu"},
+        {"field": "Vendor ID:", "data": "AuthenticAMD", "children": children},
+        {"field": "Flags:", "data": "fpu"},
         {"field": "NUMA node0 CPU(s):", "data": "0-3"},
-    ]  # fmt: skip
+    ]
     for indent in (None, 3):
         text = json.dumps({"lscpu": fields}, indent=indent)
         assert begins(cpu_text, text) == 0
         assert plain(said(cpu_text, text)) == [
-            Package(key="package0", model="EPYC", vendor="AuthenticAMD"), Numa(key="numa0", cpus=(0, 1, 2, 3)),
-        ]  # fmt: skip
+            Package(key="package0", model="EPYC", vendor="AuthenticAMD"),
+            Numa(key="numa0", cpus=(0, 1, 2, 3)),
+        ]
 
 
 def test_numbers_that_do_not_fit() -> None:
@@ -162,8 +168,11 @@ def test_numbers_that_do_not_fit() -> None:
 
 
 def test_a_bare_machine() -> None:
-    (node,) = (one for one in said(cpu_text, LSCPU.replace(" hypervisor", "").replace("Hypervisor vendor", "VT-x"))
-               if isinstance(one, Node))  # fmt: skip
+    (node,) = (
+        one
+        for one in said(cpu_text, LSCPU.replace(" hypervisor", "").replace("Hypervisor vendor", "VT-x"))
+        if isinstance(one, Node)
+    )
     assert (node.virtual, node.hypervisor) == (False, None)
 
 

@@ -60,9 +60,14 @@ def said(text: str) -> list[Said]:
 def rate(text: str, number: int, ends: tuple[str, str], size: int, value: float) -> Observation:
     seen = Evidence(f"log:{number}", text.splitlines()[number - 1].strip())
     return Observation(
-        about=Flow("copy", ends, size), quantity="rate", unit="bytes_per_second", value=value, at=AT, busy=True,
+        about=Flow("copy", ends, size),
+        quantity="rate",
+        unit="bytes_per_second",
+        value=value,
+        at=AT,
+        busy=True,
         evidence=seen,
-    )  # fmt: skip
+    )
 
 
 CITE = Evidence("log:4", "Device 2: NVIDIA H100 80GB HBM3")
@@ -81,11 +86,13 @@ def test_a_whole_run() -> None:
 
 def test_lines_without_a_table() -> None:
     assert said(LINES) == [
-        rate(LINES, 1, ("host", "gpu"), 32_000_000, 24.9e9), rate(LINES, 2, ("gpu", "host"), 32_000_000, 26.1e9),
-    ]  # fmt: skip
+        rate(LINES, 1, ("host", "gpu"), 32_000_000, 24.9e9),
+        rate(LINES, 2, ("gpu", "host"), 32_000_000, 26.1e9),
+    ]
     assert [one.about for one in said(TEXT + LINES) if isinstance(one, Observation)][2:] == [
-        Flow("copy", ("host", "gpu2"), 32_000_000), Flow("copy", ("gpu2", "host"), 32_000_000),
-    ]  # fmt: skip
+        Flow("copy", ("host", "gpu2"), 32_000_000),
+        Flow("copy", ("gpu2", "host"), 32_000_000),
+    ]
 
 
 def test_megabytes_of_old_versions() -> None:
@@ -100,8 +107,9 @@ def test_megabytes_of_old_versions() -> None:
 def test_pageable_memory_and_sums_are_said_once_each() -> None:
     lost = [one for one in said(TEXT.replace("PINNED", "PAGEABLE")) if not isinstance(one, Gpu)]
     assert [(one.what, one.subject) for one in lost if isinstance(one, NotChecked)] == [
-        ("rate of copy", "host-gpu2"), ("rate of copy", "gpu2-host"),
-    ]  # fmt: skip
+        ("rate of copy", "host-gpu2"),
+        ("rate of copy", "gpu2-host"),
+    ]
     assert len(lost) == 2
     several = [one for one in said(TEXT.replace("1 Device(s)", "8 Device(s)")) if not isinstance(one, Gpu)]
     assert [one.subject for one in several if isinstance(one, NotChecked)] == ["node", "node"]
@@ -113,8 +121,11 @@ def test_a_second_run_has_its_own_gpu() -> None:
     again = TEXT.replace("Device 2:", "Device 3:")
     told = [one for one in said(TEXT + again) if isinstance(one, Observation)]
     assert [one.about.ends for one in told if isinstance(one.about, Flow)] == [
-        ("host", "gpu2"), ("gpu2", "host"), ("host", "gpu3"), ("gpu3", "host"),
-    ]  # fmt: skip
+        ("host", "gpu2"),
+        ("gpu2", "host"),
+        ("host", "gpu3"),
+        ("gpu3", "host"),
+    ]
 
 
 def test_a_longer_copy_that_is_slower_was_disturbed() -> None:

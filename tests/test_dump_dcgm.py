@@ -116,10 +116,12 @@ def test_link_states() -> None:
         *(link(f"gpu0/nvlink{number}", number not in (1, 3), row) for number in range(6)),
         Gpu(key="gpu1"),
         NotChecked(
-            what="NVSwitch ports", subject="nvswitch9", why="log:11: DCGM shows as down its NVLink ports 3, 4",
+            what="NVSwitch ports",
+            subject="nvswitch9",
+            why="log:11: DCGM shows as down its NVLink ports 3, 4",
             how="nvidia-smi nvlink -s, and the log of the fabric manager",
         ),
-    ]  # fmt: skip
+    ]
     assert plain(said(LINKS.replace(" _ _ _ _ _ _\n    gpuId 1", "\n    gpuId 1"))[0]) == plain(said(LINKS)[0])
     assert said(LINKS.replace(" X U U _ _ _ _ _ _\n    gpuId 1", "\n    gpuId 1"))[0] == Gpu(key="gpu0")
 
@@ -141,8 +143,10 @@ def test_errors_of_a_gpu_as_a_whole() -> None:
     text = re.sub(r"Link [01]", "Error Detail", ERRORS.partition("| Link 1")[0]).replace("CRC FLIT", "Rx Symbol")
     told = [one for one in said(text) if isinstance(one, Observation)]
     assert [(one.about, one.quantity, one.value) for one in told] == [
-        ("gpu2", "nvlink_symbol_errors", 3.0), ("gpu2", "nvlink_crc", 4.0), ("gpu2", "nvlink_replay", 0.0),
-    ]  # fmt: skip
+        ("gpu2", "nvlink_symbol_errors", 3.0),
+        ("gpu2", "nvlink_crc", 4.0),
+        ("gpu2", "nvlink_replay", 0.0),
+    ]
 
 
 def test_topology() -> None:
@@ -161,15 +165,20 @@ def test_devices() -> None:
     name, address, uuid = line(DEVICES, 5), line(DEVICES, 6), line(DEVICES, 7)
     assert said(DEVICES) == [
         Gpu(
-            key="gpu0", name="NVIDIA A100-SXM4-80GB", address="0002:10:1c.0",
-            uuid="GPU-11111111-2222-3333-4444-555555555555", cites={"name": name, "address": address, "uuid": uuid},
+            key="gpu0",
+            name="NVIDIA A100-SXM4-80GB",
+            address="0002:10:1c.0",
+            uuid="GPU-11111111-2222-3333-4444-555555555555",
+            cites={"name": name, "address": address, "uuid": uuid},
         ),
         Gpu(key="gpu1", failure="GPU is lost", cites={"failure": line(DEVICES, 10)}),
         NotChecked(
-            what="Gpu", subject="gpu1", why="log:9: Error: Cannot get device attributes for GPU.",
+            what="Gpu",
+            subject="gpu1",
+            why="log:9: Error: Cannot get device attributes for GPU.",
             how="nvidia-smi -q; dmesg",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def test_health() -> None:
@@ -179,15 +188,21 @@ def test_health() -> None:
     assert said(HEALTH) == [
         Gpu(key="gpu0", remap_pending=True, cites={"remap_pending": seen}),
         Event(
-            key=f"test failed, {name}, gpu0", kind="test failed", name=name, subject="gpu0", text=text,
+            key=f"test failed, {name}, gpu0",
+            kind="test failed",
+            name=name,
+            subject="gpu0",
+            text=text,
             cites=dict.fromkeys(("kind", "name", "subject", "text"), seen),
         ),
         NotChecked(
-            what="dcgmi health", subject="gpu0", how="dmesg; nvidia-smi -q; dcgmi diag -r 2",
+            what="dcgmi health",
+            subject="gpu0",
+            how="dmesg; nvidia-smi -q; dcgmi diag -r 2",
             why="log:8: DCGM's health watch, PCIe system, says warning: "
             "Detected more than 8 PCIe replays per minute for GPU 0 : 13",
         ),
-    ]  # fmt: skip
+    ]
 
 
 HEALTH_JSON = """\

@@ -115,9 +115,14 @@ def line(text: str, number: int) -> Evidence:
 
 def rate(ends: tuple[str, str], value: float, where: Evidence) -> Observation:
     return Observation(
-        about=Flow("copy", ends), quantity="rate", unit="bytes_per_second", value=value, at=AT, busy=True,
+        about=Flow("copy", ends),
+        quantity="rate",
+        unit="bytes_per_second",
+        value=value,
+        at=AT,
+        busy=True,
         evidence=where,
-    )  # fmt: skip
+    )
 
 
 def failed(test: str, subject: str, text: str, where: Evidence) -> Event:
@@ -138,13 +143,15 @@ def test_the_table_until_version_3() -> None:
         failed("PCIe", "gpu1", text, width),
         failed("Targeted Stress", "node", "it does not say why", line(OLD, 25)),
         NotChecked(
-            what="dcgmi diag", subject="node", how="nvidia-smi -q",
+            what="dcgmi diag",
+            subject="node",
+            how="nvidia-smi -q",
             why="log:11: DCGM's test Persistence Mode says: "
             "Persistence mode for GPU 1 is disabled. Enable persistence mode",
         ),
         rate(("gpu0", "host"), 24.51e9, info),
         rate(("host", "gpu0"), 25.12e9, info),
-    ]  # fmt: skip
+    ]
 
 
 def test_the_table_from_version_4_on() -> None:
@@ -168,13 +175,14 @@ def test_json_says_the_same_as_the_table() -> None:
     assert {getattr(one, "key", getattr(one, "about", None)) for one in told} == {
         getattr(one, "key", getattr(one, "about", None)) for one in same
     }
-    assert Driver(key="nvidia", version="580.82.09", cites={
-        "version": Evidence("log:1", "driver version 580.82.09")
-    }) in said(NEW_JSON)  # fmt: skip
+    assert Driver(
+        key="nvidia", version="580.82.09", cites={"version": Evidence("log:1", "driver version 580.82.09")}
+    ) in said(NEW_JSON)
     old = [one for one in said(OLD_JSON) if isinstance(one, Observation)]
     assert [(one.about, one.value) for one in old] == [
-        (Flow("copy", ("gpu0", "host")), 24.51e9), (Flow("copy", ("host", "gpu0")), 25.12e9),
-    ]  # fmt: skip
+        (Flow("copy", ("gpu0", "host")), 24.51e9),
+        (Flow("copy", ("host", "gpu0")), 25.12e9),
+    ]
     assert [one.pcie_width for one in said(OLD_JSON) if isinstance(one, Gpu)] == [None, 8]
     assert [one.subject for one in said(OLD_JSON) if isinstance(one, Event)] == ["gpu1"]
 
@@ -250,13 +258,38 @@ def test_any_text(text: str) -> None:
         assert decode(encode(one)) == one
 
 
-@given(st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda below: st.lists(below, max_size=3) | st.dictionaries(
-        st.sampled_from(["test_categories", "tests", "results", "status", "warnings", "info", "name", "gpu_ids",
-                         "entity_group", "entity_id", "children", "value", "overflow", "GPU", "0", "Errors"]),
-        below, max_size=5),
-))  # fmt: skip
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda below: (
+            st.lists(below, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "test_categories",
+                        "tests",
+                        "results",
+                        "status",
+                        "warnings",
+                        "info",
+                        "name",
+                        "gpu_ids",
+                        "entity_group",
+                        "entity_id",
+                        "children",
+                        "value",
+                        "overflow",
+                        "GPU",
+                        "0",
+                        "Errors",
+                    ]
+                ),
+                below,
+                max_size=5,
+            )
+        ),
+    )
+)
 def test_any_json(value: object) -> None:
     for name in ('"DCGM Diagnostic"', '"body": {"GPU": 1}, "body"'):
         for one in dcgm.read(Part("log", 1, f"{{{name}: {json.dumps(value)}}}")):

@@ -51,10 +51,14 @@ def plain(*lines: str) -> list[Said]:
 def test_a_manager_that_refuses_the_driver() -> None:
     proof = Evidence("fm.txt:2", MISMATCH)
     assert said(BEGUN, MISMATCH, EXITED) == [
-        Service(key=MANAGER, running=False, version="550.127.05",
-                cites={"running": Evidence("fm.txt:3", EXITED), "version": proof}),
+        Service(
+            key=MANAGER,
+            running=False,
+            version="550.127.05",
+            cites={"running": Evidence("fm.txt:3", EXITED), "version": proof},
+        ),
         Driver(key="nvidia", version="550.120", cites={"version": proof}),
-    ]  # fmt: skip
+    ]
 
 
 def test_its_refusal_is_said_where_no_gpu_is_known() -> None:
@@ -84,8 +88,15 @@ def test_the_last_word_counts(lines: tuple[str, ...], running: bool | None) -> N
     assert plain(*lines) == ([] if running is None else [Service(key=MANAGER, running=running)])
 
 
-@pytest.mark.parametrize(("state", "running"), [("active (running)", True), ("failed (Result: exit-code)", False),
-                                                ("inactive (dead)", False), ("activating (start)", None)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("state", "running"),
+    [
+        ("active (running)", True),
+        ("failed (Result: exit-code)", False),
+        ("inactive (dead)", False),
+        ("activating (start)", None),
+    ],
+)
 def test_status_goes_before_its_log(state: str, running: bool | None) -> None:
     lines = ("● nvidia-imex.service - NVIDIA IMEX service", f"     Active: {state} since Sun 2026-11-01", STARTED)
     found = {one.key: one.running for one in plain(*lines) if isinstance(one, Service)}
@@ -94,17 +105,36 @@ def test_status_goes_before_its_log(state: str, running: bool | None) -> None:
 
 def test_errors_of_switches_are_those_of_the_kernel() -> None:
     """Equal ones are one; "NodeId" is what later versions write."""
-    lines = [OWN.format("ERROR", ERROR.format(*words)) for words in (
-        ("non-fatal", 12028, "fid 0"), ("non-fatal", 12028, "NodeId 0"), ("fatal", 20034, "fid 0"),
-    )]  # fmt: skip
+    lines = [
+        OWN.format("ERROR", ERROR.format(*words))
+        for words in (("non-fatal", 12028, "fid 0"), ("non-fatal", 12028, "NodeId 0"), ("fatal", 20034, "fid 0"))
+    ]
     mild, fatal = (ERROR.format("non-fatal", 12028, "NodeId 0"), ERROR.format("fatal", 20034, "fid 0"))
     switch = "0000:86:00.0"
     assert said(*lines) == [
-        Event(key=f"sxid 12028 {switch} link61 mild", kind="sxid", code=12028, subject=switch, text=mild, fatal=False,
-              link=61, count=2, cites={"text": Evidence("fm.txt:2", lines[1])}),
-        Event(key=f"sxid 20034 {switch} link61 fatal", kind="sxid", code=20034, subject=switch, text=fatal, fatal=True,
-              link=61, count=1, cites={"text": Evidence("fm.txt:3", lines[2])}),
-    ]  # fmt: skip
+        Event(
+            key=f"sxid 12028 {switch} link61 mild",
+            kind="sxid",
+            code=12028,
+            subject=switch,
+            text=mild,
+            fatal=False,
+            link=61,
+            count=2,
+            cites={"text": Evidence("fm.txt:2", lines[1])},
+        ),
+        Event(
+            key=f"sxid 20034 {switch} link61 fatal",
+            kind="sxid",
+            code=20034,
+            subject=switch,
+            text=fatal,
+            fatal=True,
+            link=61,
+            count=1,
+            cites={"text": Evidence("fm.txt:3", lines[2])},
+        ),
+    ]
 
 
 def test_the_version_in_its_own_log() -> None:

@@ -90,9 +90,13 @@ def test_nics() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "to"),
-    [("bus_id: 16", "bus_id: 0"), ("device_id: 27", "device_id: 99"), ("bus_id: 16", "bus_id: x"),
-     ("function_id: 0\n", "\n")],
-)  # fmt: skip
+    [
+        ("bus_id: 16", "bus_id: 0"),
+        ("device_id: 27", "device_id: 99"),
+        ("bus_id: 16", "bus_id: x"),
+        ("function_id: 0\n", "\n"),
+    ],
+)
 def test_an_address_that_is_not_known(changed: str, to: str) -> None:
     text = LONG.replace(changed, to).replace("device_id: 27", "device_id: 0" if to == "bus_id: 0" else "device_id: 27")
     (adapter, _) = said(text)

@@ -77,8 +77,11 @@ def job(group: int, read: int, write: int = 0, **options: str) -> dict[str, Any]
 def document(*jobs: dict[str, Any], filename: str = "/dev/nvme0n1", disks: tuple[str, ...] = ("nvme0n1",)) -> str:
     common = {"filename": filename, "bs": "1m"}
     run = {
-        "fio version": "fio-3.36", "global options": common, "jobs": jobs, "disk_util": [{"name": one} for one in disks]
-    }  # fmt: skip
+        "fio version": "fio-3.36",
+        "global options": common,
+        "jobs": jobs,
+        "disk_util": [{"name": one} for one in disks],
+    }
     return json.dumps(run, indent=2, separators=(",", " : "))
 
 

@@ -98,12 +98,10 @@ WHOLE: list[Said] = [
     Setting(key="iommu", value="disabled", cites=at(CHECK, 30, "value")),
     Setting(key="kernel_module", value="Open Kernel Module", cites=at(CHECK, 33, "value")),
     Driver(key="nvidia", cuda="12.8", cites=at(CHECK, 34, "cuda")),
-    Node(
-        key="node", product="Example 9000", kernel="5.15.0-105-generic", cites=at(CHECK, 35, "product", "kernel"),
-    ),
+    Node(key="node", product="Example 9000", kernel="5.15.0-105-generic", cites=at(CHECK, 35, "product", "kernel")),
     NotChecked(what="controls of ACS at", subject="0001:40:01.1", why=ACS, how="lspci -vvv, as root"),
     NotChecked(what="controls of ACS at", subject="0000:86:10.0", why=ACS, how="lspci -vvv, as root"),
-]  # fmt: skip
+]
 
 
 def test_a_whole_check() -> None:
@@ -134,9 +132,8 @@ def test_an_iommu_that_is_on_may_translate_or_not(state: str) -> None:
 
 def rate(text: str, number: int, flow: Flow, value: float = 6.5 * (1 << 30)) -> Observation:
     return Observation(
-        about=flow, quantity="rate", unit="bytes_per_second", value=value, at=AT, busy=True,
-        evidence=cite(text, number),
-    )  # fmt: skip
+        about=flow, quantity="rate", unit="bytes_per_second", value=value, at=AT, busy=True, evidence=cite(text, number)
+    )
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,16 @@ def said(text: str) -> list[Said]:
 def whole(rows: list[tuple[str, Flow, float]]) -> list[Said]:
     return [
         Observation(
-            about=flow, quantity="rate", unit="bytes_per_second", value=value, at=AT, busy=True,
+            about=flow,
+            quantity="rate",
+            unit="bytes_per_second",
+            value=value,
+            at=AT,
+            busy=True,
             evidence=Evidence(f"log:{number}", text),
         )
         for number, (text, flow, value) in enumerate(rows, 1)
-    ]  # fmt: skip
+    ]
 
 
 GPUS = [Gpu(key="gpu0"), Gpu(key="gpu1")]

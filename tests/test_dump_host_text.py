@@ -122,14 +122,21 @@ def test_the_order_of_lines_does_not_matter(family: ModuleType, text: str, facts
         ("NVIDIA driver version: 535.54", [Driver(key="nvidia", version="535.54")]),
         ("-x NCCL_NET=Socket", [Setting(key="NCCL_NET", value="Socket")]),
         ("NCCL_NET=", []),
-        ("RuntimeError: Error 802: system not yet initialized", [
-            NcclFailure(key="CUDA", error="system not yet initialized",
-                        text="RuntimeError: Error 802: system not yet initialized")]),
+        (
+            "RuntimeError: Error 802: system not yet initialized",
+            [
+                NcclFailure(
+                    key="CUDA",
+                    error="system not yet initialized",
+                    text="RuntimeError: Error 802: system not yet initialized",
+                )
+            ],
+        ),
         ("CUDA error: out of memory", []),
         ("# NCCL_P2P_DISABLE=1", []),
         ("memlock=1", []),
     ],
-)  # fmt: skip
+)
 def test_single_statements(line: str, fact: list[Fact]) -> None:
     assert plain(said(environment, line)) == fact
 
@@ -165,10 +172,20 @@ def test_limits_modules_and_the_command_line(text: str, fact: list[Fact]) -> Non
 
 @pytest.mark.parametrize(
     "line",
-    ["", "NCCL version 2.18.3+cuda12.1", "node1:12:12 [0] NCCL INFO NCCL_P2P_LEVEL set by environment to LOC",
-     "[    0.000000] kernel: 1.2", "driver", "the kernel 6.1 is old", "GPU 00000000:41:00.0", "nvidia-smi 535.54",
-     "Driver Version                            : 535.104.05", "CUDA Version: 12.2", "memlock unlimited"],
-)  # fmt: skip
+    [
+        "",
+        "NCCL version 2.18.3+cuda12.1",
+        "node1:12:12 [0] NCCL INFO NCCL_P2P_LEVEL set by environment to LOC",
+        "[    0.000000] kernel: 1.2",
+        "driver",
+        "the kernel 6.1 is old",
+        "GPU 00000000:41:00.0",
+        "nvidia-smi 535.54",
+        "Driver Version                            : 535.104.05",
+        "CUDA Version: 12.2",
+        "memlock unlimited",
+    ],
+)
 def test_what_is_no_beginning(line: str) -> None:
     assert not begins(environment, line)
     assert not begins(host_text, line)

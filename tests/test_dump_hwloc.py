@@ -118,19 +118,45 @@ WRITTEN = [
     Numa(key="numa0", cpus=(0, 1, 2, 3), memory=1 << 30),
     HostBridge(key="pci0000:00", numa=0),
     Pci(key="0000:00:01.0", parent="pci0000:00", numa=0, pci_class=0x060400, vendor=0x8086, device=0x352A),
-    Pci(key="0000:01:00.0", parent="0000:00:01.0", numa=0, pci_class=0x030200, vendor=0x10DE, device=0x2330,
-        subvendor=0x10DE, subdevice=0x16C1, slot="7", name="NVIDIA H100 SXM5 80GB"),
+    Pci(
+        key="0000:01:00.0",
+        parent="0000:00:01.0",
+        numa=0,
+        pci_class=0x030200,
+        vendor=0x10DE,
+        device=0x2330,
+        subvendor=0x10DE,
+        subdevice=0x16C1,
+        slot="7",
+        name="NVIDIA H100 SXM5 80GB",
+    ),
     Gpu(key="gpu1", address="0000:01:00.0"),
-    Pci(key="0000:00:02.0", parent="pci0000:00", numa=0, pci_class=0x020700, vendor=0x15B3, device=0x1021,
-        subvendor=0x15B3, subdevice=0x23),
+    Pci(
+        key="0000:00:02.0",
+        parent="pci0000:00",
+        numa=0,
+        pci_class=0x020700,
+        vendor=0x15B3,
+        device=0x1021,
+        subvendor=0x15B3,
+        subdevice=0x23,
+    ),
     Net(key="ib0", address="0000:00:02.0"),
     Rdma(key="mlx5_0", address="0000:00:02.0"),
-    Pci(key="0000:00:03.0", parent="pci0000:00", numa=0, pci_class=0x010800, vendor=0x144D, device=0xA80A,
-        subvendor=0x144D, subdevice=0xAA0B),
+    Pci(
+        key="0000:00:03.0",
+        parent="pci0000:00",
+        numa=0,
+        pci_class=0x010800,
+        vendor=0x144D,
+        device=0xA80A,
+        subvendor=0x144D,
+        subdevice=0xAA0B,
+    ),
     Disk(key="nvme0n1", address="0000:00:03.0"),
     Numa(key="numa1", cpus=(), memory=4096),
     Node(key="node", product="XE9680", hostname="node7"),
-]  # fmt: skip
+]
 ALL = pytest.mark.parametrize(
     ("family", "text", "facts"), [(hwloc_text, TEXT, SHOWN), (hwloc_text, LONG, LISTED), (hwloc_xml, XML, WRITTEN)]
 )
@@ -188,9 +214,9 @@ def test_a_text_that_was_cut_says_so() -> None:
 def test_memory_alone_beside_processors() -> None:
     """Two NUMA nodes in one place: which of them has the CPUs is not told."""
     two = XML.replace(
-        '<object type="NUMANode" os_index="0"', '<object type="NUMANode" os_index="2" cpuset="0xf"/>\n'
-        '<object type="NUMANode" os_index="0"'
-    )  # fmt: skip
+        '<object type="NUMANode" os_index="0"',
+        '<object type="NUMANode" os_index="2" cpuset="0xf"/>\n<object type="NUMANode" os_index="0"',
+    )
     nodes = {one.key: one.cpus for one in said(hwloc_xml, two) if isinstance(one, Numa)}
     assert nodes == {"numa2": None, "numa0": None, "numa1": ()}
 

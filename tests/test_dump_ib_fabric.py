@@ -12,11 +12,11 @@ from linkgauge.probes.dumps.part import Part
 
 SAMPLES = {
     "ibnetdiscover": "CA   134  1 0x0000000000000001 4x NDR - SW  1719 10 0x0000000000000002 ( 'a HCA-1' - 'leaf' )\n",
-    "iblinkinfo": 'CA: node1 mlx5_0:\n      0x0000000000000001    134    1[  ] ==( 4X 106.25 Gbps Active/LinkUp)==>\n',
+    "iblinkinfo": "CA: node1 mlx5_0:\n      0x0000000000000001    134    1[  ] ==( 4X 106.25 Gbps Active/LinkUp)==>\n",
     "ibqueryerrors": 'Errors for "node1 HCA-1"\n   GUID 0x1 port 1: [SymbolErrorCounter == 7]\n',
     "perfquery": "# Port counters: Lid 5 port 1 (CapMask: 0x5300)\nSymbolErrorCounter:..............7\n",
     "mlxlink": "Operational Info\n----------------\nState                           : Active\n",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("tool", SAMPLES)

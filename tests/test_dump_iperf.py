@@ -110,8 +110,10 @@ def test_json() -> None:
     assert recognise(text)
     assert said(text) == said(f"{text}\niperf3: interrupt") == [rate(9.25e9 / 8, where)]
     first, second = said(f"{text}\n{text}")
-    assert (first, second) == (rate(9.25e9 / 8, where), rate(9.25e9 / 8, Evidence(
-        f"iperf.txt:{text.count(chr(10)) + 2}", where.text)))  # fmt: skip
+    assert (first, second) == (
+        rate(9.25e9 / 8, where),
+        rate(9.25e9 / 8, Evidence(f"iperf.txt:{text.count(chr(10)) + 2}", where.text)),
+    )
     assert said(text.replace('"reverse": 0', '"reverse": 1')) == [rate(9.25e9 / 8, where, IN)]
     assert said(text.replace("TCP", "UDP")) == [rate(9.25e9 / 8, where, OUT, "udp")]
     assert said(as_json(sum_sent=SENT)) == [rate(9.5e9 / 8, Evidence("iperf.txt:1", "bits_per_second 9.5e+09"))]

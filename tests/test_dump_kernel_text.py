@@ -38,9 +38,14 @@ def said(text: str) -> list[Said]:
 
 def xid(line: int, whole: str, **fields: object) -> Event:
     event = Event(
-        key="xid 79 0000:53:00.0", kind="xid", code=79, subject="0000:53:00.0", text=XID, count=1,
+        key="xid 79 0000:53:00.0",
+        kind="xid",
+        code=79,
+        subject="0000:53:00.0",
+        text=XID,
+        count=1,
         cites={"text": Evidence(f"log:{line}", whole)},
-    )  # fmt: skip
+    )
     return replace(event, **fields)  # type: ignore[arg-type]
 
 
@@ -95,8 +100,9 @@ def test_forms_of_time(before: str, clock: str, at: float | None) -> None:
     shown = None if at is None else at if clock in ("boot", "zoned") else 0.0
     (event,) = said(text)
     assert isinstance(event, Event)
-    assert event == xid(1, text.strip(), at=event.at, first=event.at, until=event.at, recent=None if at is None else 1,
-                        text=event.text)  # fmt: skip
+    assert event == xid(
+        1, text.strip(), at=event.at, first=event.at, until=event.at, recent=None if at is None else 1, text=event.text
+    )
     assert event.at == (shown if shown is None else pytest.approx(shown, abs=1e-6))
 
 
@@ -116,14 +122,32 @@ DRIVER = Driver(key="nvidia", version="570.86.15", cites={"version": Evidence("l
 
 def test_a_log() -> None:
     loaded = Event(
-        key="driver loaded nvidia", kind="driver loaded", subject="nvidia", text=LINES[1][15:], at=9.1, first=9.1,
-        count=1, recent=1, until=9001.5, cites={"text": Evidence("log:2", LINES[1])},
-    )  # fmt: skip
+        key="driver loaded nvidia",
+        kind="driver loaded",
+        subject="nvidia",
+        text=LINES[1][15:],
+        at=9.1,
+        first=9.1,
+        count=1,
+        recent=1,
+        until=9001.5,
+        cites={"text": Evidence("log:2", LINES[1])},
+    )
     narrow = Event(
-        key="pcie limited 0000:41:00.0 0000:40:01.0", kind="pcie limited", subject="0000:41:00.0", text=LIMITED,
-        at=10.735323, first=10.735323, count=1, recent=1, until=9001.5, port="0000:40:01.0", rate=7.8765e9,
-        able=31.506e9, cites={"text": Evidence("log:3", LINES[2])},
-    )  # fmt: skip
+        key="pcie limited 0000:41:00.0 0000:40:01.0",
+        kind="pcie limited",
+        subject="0000:41:00.0",
+        text=LIMITED,
+        at=10.735323,
+        first=10.735323,
+        count=1,
+        recent=1,
+        until=9001.5,
+        port="0000:40:01.0",
+        rate=7.8765e9,
+        able=31.506e9,
+        cites={"text": Evidence("log:3", LINES[2])},
+    )
     fallen = xid(7, LINES[6], at=9000.0, first=100.0, count=3, recent=1, until=9001.5)
     assert said(LOG) == [KERNEL, DRIVER, loaded, narrow, fallen]
 
@@ -187,9 +211,14 @@ def test_a_day_before_the_log_ends_is_history(last: str, severity: str) -> None:
 def test_a_driver_that_was_loaded_in_another_log_ends_nothing() -> None:
     loaded = "Nov  2 03:04:05 node7 kernel: NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun"
     broken = XID.replace("79", "119")
-    for text, severity in ((f"[   50.000000] {broken}\n{loaded}", "critical"),
-                           (f"{loaded[:4]} 1{loaded[6:].replace('loading NVIDIA UNIX x86_64 Kernel', 'x')}\n"
-                            f"Nov  2 03:03:05 node7 kernel: {broken}\n{loaded}", "info")):  # fmt: skip
+    for text, severity in (
+        (f"[   50.000000] {broken}\n{loaded}", "critical"),
+        (
+            f"{loaded[:4]} 1{loaded[6:].replace('loading NVIDIA UNIX x86_64 Kernel', 'x')}\n"
+            f"Nov  2 03:03:05 node7 kernel: {broken}\n{loaded}",
+            "info",
+        ),
+    ):
         report = judge(assemble(said(text), Site(), 0.0, origin="dumps"))
         assert [(one.code, one.severity) for one in report.findings] == [("gpu-xid", severity)]
 
@@ -227,9 +256,21 @@ def test_outputs_of_other_tools_hold_no_log() -> None:
 
 
 pieces = st.sampled_from(
-    [*LINES, "\n", "[", "[    5.000001] ", "Nov  2 03:04:05 a kernel: ", "3,1,5,-;", "[Mon Nov  2 03:04:05 2026] ",
-     "2026-11-02T03:04:05+9999 a kernel: ", "9999-12-31T23:59:59-2359 a kernel: ", XID, LIMITED, "Linux version 1 "]
-)  # fmt: skip
+    [
+        *LINES,
+        "\n",
+        "[",
+        "[    5.000001] ",
+        "Nov  2 03:04:05 a kernel: ",
+        "3,1,5,-;",
+        "[Mon Nov  2 03:04:05 2026] ",
+        "2026-11-02T03:04:05+9999 a kernel: ",
+        "9999-12-31T23:59:59-2359 a kernel: ",
+        XID,
+        LIMITED,
+        "Linux version 1 ",
+    ]
+)
 
 
 @given(st.lists(pieces | st.text(max_size=8), max_size=20).map("".join) | st.text())

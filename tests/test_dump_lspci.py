@@ -63,18 +63,51 @@ GPU = """\
 SLOT, BUS = "0000:40:01.1", "0000:41:00.0"
 READ = [
     Pci(
-        key=SLOT, pci_class=0x060400, vendor=0x8086, device=0x352A, numa=1, iommu_group=12, label="Root Port",
-        parent="pci0000:40", speed=32e9, width=8, max_speed=32e9, max_width=16, lost=False, driver="pcieport",
-        max_payload=256, max_read_request=512, relaxed_ordering=False, downgraded=("width",),
+        key=SLOT,
+        pci_class=0x060400,
+        vendor=0x8086,
+        device=0x352A,
+        numa=1,
+        iommu_group=12,
+        label="Root Port",
+        parent="pci0000:40",
+        speed=32e9,
+        width=8,
+        max_speed=32e9,
+        max_width=16,
+        lost=False,
+        driver="pcieport",
+        max_payload=256,
+        max_read_request=512,
+        relaxed_ordering=False,
+        downgraded=("width",),
         acs=("SrcValid", "ReqRedir"),
     ),
     Pci(
-        key=BUS, pci_class=0x030200, vendor=0x10DE, device=0x2330, subvendor=0x10DE, subdevice=0x16C1,
-        name="NVIDIA H100 SXM5 80GB", parent=SLOT, speed=32e9, width=8, max_speed=32e9, max_width=16, numa=1,
-        slot="7", driver="nvidia", lost=False, bar1=256 << 20, bar1_max=128 << 30, max_payload=256,
-        max_read_request=4096, relaxed_ordering=True, downgraded=("width",),
+        key=BUS,
+        pci_class=0x030200,
+        vendor=0x10DE,
+        device=0x2330,
+        subvendor=0x10DE,
+        subdevice=0x16C1,
+        name="NVIDIA H100 SXM5 80GB",
+        parent=SLOT,
+        speed=32e9,
+        width=8,
+        max_speed=32e9,
+        max_width=16,
+        numa=1,
+        slot="7",
+        driver="nvidia",
+        lost=False,
+        bar1=256 << 20,
+        bar1_max=128 << 30,
+        max_payload=256,
+        max_read_request=4096,
+        relaxed_ordering=True,
+        downgraded=("width",),
     ),
-]  # fmt: skip
+]
 
 
 def said(text: str) -> list[Said]:
@@ -101,12 +134,22 @@ def test_all_of_it() -> None:
 def test_where_it_stood() -> None:
     cites = {name: cite.source for name, cite in functions(f"{ROOT}\n{GPU}")[BUS].cites.items()}
     assert cites == {
-        **dict.fromkeys(("pci_class", "vendor", "device", "name"), "dump:17"), "subvendor": "dump:18",
-        "subdevice": "dump:18", "slot": "dump:19", "numa": "dump:20", "bar1": "dump:22",
+        **dict.fromkeys(("pci_class", "vendor", "device", "name"), "dump:17"),
+        "subvendor": "dump:18",
+        "subdevice": "dump:18",
+        "slot": "dump:19",
+        "numa": "dump:20",
+        "bar1": "dump:22",
         **dict.fromkeys(("relaxed_ordering", "max_payload", "max_read_request"), "dump:25"),
-        "max_speed": "dump:28", "max_width": "dump:28", "speed": "dump:29", "width": "dump:29", "lost": "dump:29",
-        "downgraded": "dump:29", "bar1_max": "dump:31", "driver": "dump:32",
-    }  # fmt: skip
+        "max_speed": "dump:28",
+        "max_width": "dump:28",
+        "speed": "dump:29",
+        "width": "dump:29",
+        "lost": "dump:29",
+        "downgraded": "dump:29",
+        "bar1_max": "dump:31",
+        "driver": "dump:32",
+    }
 
 
 def test_the_order_of_functions_does_not_matter() -> None:
@@ -145,21 +188,31 @@ def test_a_number_that_may_be_cut_is_not_read() -> None:
     ("line", "expected"),
     [
         ("0000:41:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)", (0x030200, 0x10DE, 0x2330, None)),
-        ("41:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)",
-         (0x030200, 0x10DE, 0x2330, "NVIDIA H100 SXM5 80GB")),
-        ("41:00.0 VGA compatible controller: NVIDIA Corporation AD102 [GeForce RTX 4090] (rev a1) (prog-if 00 [VGA])",
-         (0x030000, 0x10DE, 0x2684, "NVIDIA GeForce RTX 4090")),
-        ("41:00.0 VGA compatible controller: NVIDIA Corporation TU102GL [Quadro RTX 6000/8000] (rev a1)",
-         (0x030000, 0x10DE, None, "NVIDIA Quadro RTX 6000/8000")),
+        (
+            "41:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)",
+            (0x030200, 0x10DE, 0x2330, "NVIDIA H100 SXM5 80GB"),
+        ),
+        (
+            "41:00.0 VGA compatible controller: NVIDIA Corporation AD102 [GeForce RTX 4090] (rev a1) (prog-if 00 [VGA])",
+            (0x030000, 0x10DE, 0x2684, "NVIDIA GeForce RTX 4090"),
+        ),
+        (
+            "41:00.0 VGA compatible controller: NVIDIA Corporation TU102GL [Quadro RTX 6000/8000] (rev a1)",
+            (0x030000, 0x10DE, None, "NVIDIA Quadro RTX 6000/8000"),
+        ),
         ("41:00.0 0302: 10de:2330 (rev a1)", (0x030200, 0x10DE, 0x2330, None)),
-        ("41:00.0 Processing accelerators [1200]: Advanced Micro Devices, Inc. [AMD/ATI] Device [1002:74a1]",
-         (0x120000, 0x1002, 0x74A1, None)),
-        ("41:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]",
-         (0x020700, 0x15B3, None, "Mellanox ConnectX-7")),
+        (
+            "41:00.0 Processing accelerators [1200]: Advanced Micro Devices, Inc. [AMD/ATI] Device [1002:74a1]",
+            (0x120000, 0x1002, 0x74A1, None),
+        ),
+        (
+            "41:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]",
+            (0x020700, 0x15B3, None, "Mellanox ConnectX-7"),
+        ),
         ("41:00.0 Ethernet controller: Some Maker Fast Thing", (0x020000, None, None, None)),
         ("41:00.0 Strange controller: Intel Corporation Device 09a2", (None, 0x8086, 0x09A2, None)),
     ],
-)  # fmt: skip
+)
 def test_what_a_function_is(line: str, expected: tuple[int | str | None, ...]) -> None:
     assert begins(line)
     one = functions(line)[BUS]
@@ -252,10 +305,16 @@ def test_what_grep_left() -> None:
     assert begins(text)
     assert plain(said(text)) == [
         Pci(key="dump:1", max_speed=16e9, max_width=16, speed=16e9, width=16, lost=False),
-        Pci(key="dump:3", speed=8e9, width=4, lost=False, downgraded=("speed", "width"),
-            acs=("SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd")),
+        Pci(
+            key="dump:3",
+            speed=8e9,
+            width=4,
+            lost=False,
+            downgraded=("speed", "width"),
+            acs=("SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd"),
+        ),
         Pci(key="dump:5", acs=()),
-    ]  # fmt: skip
+    ]
 
 
 def findings(text: str, *beside: Said) -> tuple[Finding, ...]:
@@ -349,7 +408,8 @@ def test_a_recorded_machine() -> None:
     gpus = [one for one in known.values() if one.device == 0x2330]
     assert len(known) == 517
     assert {(one.speed, one.width, one.bar1, one.bar1_max, one.numa) for one in gpus} <= {
-        (32e9, 16, 128 << 30, 128 << 30, 0), (32e9, 16, 128 << 30, 128 << 30, 1)
-    }  # fmt: skip
+        (32e9, 16, 128 << 30, 128 << 30, 0),
+        (32e9, 16, 128 << 30, 128 << 30, 1),
+    }
     assert len(gpus) == 8
     assert all(one.parent for one in known.values())

@@ -55,10 +55,18 @@ def test_rows() -> None:
 def test_records() -> None:
     name = "NVIDIA GeForce RTX 3090"
     assert read(RECORDS) == [
-        fact("f:1|Slot:\t0000:01:00.0", "0000:01:00.0", pci_class=0x030000, vendor=0x10DE, device=0x2204, name=name,
-             driver="nvidia", numa=1),
+        fact(
+            "f:1|Slot:\t0000:01:00.0",
+            "0000:01:00.0",
+            pci_class=0x030000,
+            vendor=0x10DE,
+            device=0x2204,
+            name=name,
+            driver="nvidia",
+            numa=1,
+        ),
         fact("f:9|Slot:\t02:00.0", "0000:02:00.0", pci_class=0x010800, vendor=0x144D, device=0xA80A),
-    ]  # fmt: skip
+    ]
 
 
 def test_cut_at_any_line() -> None:

@@ -23,22 +23,40 @@ NAME = "NVIDIA H100 80GB HBM3"
 
 def device(rank: int, host: str, number: int) -> dict[str, Any]:
     bus = f"0000:{number + 0x1B:02x}:00"
-    return {"rank": rank, "group": 0, "pid": 7, "hostname": host, "device": number, "device_hex": bus,
-            "device_info": NAME}  # fmt: skip
+    return {
+        "rank": rank,
+        "group": 0,
+        "pid": 7,
+        "hostname": host,
+        "device": number,
+        "device_hex": bus,
+        "device_info": NAME,
+    }
 
 
 def row(size: int, rate: float) -> dict[str, Any]:
     body = {"time": 9.5, "alg_bw": rate, "bus_bw": 1.5 * rate, "nwrong": None}
-    return {"size": size, "count": size // 4, "type": "float", "redop": "sum", "root": "    -1",
-            "out_of_place": body, "in_place": {**body, "bus_bw": 1.0}}  # fmt: skip
+    return {
+        "size": size,
+        "count": size // 4,
+        "type": "float",
+        "redop": "sum",
+        "root": "    -1",
+        "out_of_place": body,
+        "in_place": {**body, "bus_bw": 1.0},
+    }
 
 
 RUN = {
-    "version": 2, "start_time": "2026-11-21 10:00:00", "args": ["./build/all_reduce_perf", "-b", "8"],
-    "env": ["HOME=/root", "NCCL_P2P_DISABLE=1"], "nccl_version": 22707,
+    "version": 2,
+    "start_time": "2026-11-21 10:00:00",
+    "args": ["./build/all_reduce_perf", "-b", "8"],
+    "env": ["HOME=/root", "NCCL_P2P_DISABLE=1"],
+    "nccl_version": 22707,
     "config": {"nthreads": 1, "devices": [device(0, "a", 0), device(1, "a", 1), device(2, "b", 0), device(3, "b", 1)]},
-    "results": [row(1024, 0.5), row(1 << 30, 200.0)], "out_of_bounds": {"count": 0, "okay": "true"},
-}  # fmt: skip
+    "results": [row(1024, 0.5), row(1 << 30, 200.0)],
+    "out_of_bounds": {"count": 0, "okay": "true"},
+}
 TEXT = json.dumps(RUN, separators=(",", ":"))
 RECORD = (
     '{{"numCycle":0, "name":"AllGather", "nodes":1, "ranks":2, "ranksPerNode":2, "gpusPerRank":1, "size":{}, '
@@ -53,9 +71,14 @@ def read(text: str) -> list[Said]:
 
 def seen(flow: Flow, value: float, line: int, text: str) -> Observation:
     return Observation(
-        about=flow, quantity="bus_bandwidth", unit="bytes_per_second", value=value, at=AT, busy=True,
+        about=flow,
+        quantity="bus_bandwidth",
+        unit="bytes_per_second",
+        value=value,
+        at=AT,
+        busy=True,
         evidence=Evidence(f"r.json:{line}", text),
-    )  # fmt: skip
+    )
 
 
 def test_a_run_of_nccl_tests() -> None:
@@ -64,13 +87,17 @@ def test_a_run_of_nccl_tests() -> None:
     assert read(TEXT) == [
         Setting(key="NCCL_P2P_DISABLE", value="1", cites={"value": Evidence("r.json:1", "NCCL_P2P_DISABLE=1")}),
         *(
-            Gpu(key=f"gpu{n}", name=NAME, address=f"0000:{n + 0x1b:02x}:00.0",
-                cites={"name": Evidence("r.json:1", f"device {n} [0000:{n + 0x1b:02x}:00] {NAME}")})
+            Gpu(
+                key=f"gpu{n}",
+                name=NAME,
+                address=f"0000:{n + 0x1B:02x}:00.0",
+                cites={"name": Evidence("r.json:1", f"device {n} [0000:{n + 0x1B:02x}:00] {NAME}")},
+            )
             for n in (0, 1)
         ),
         seen(Flow("all_reduce", ranks, 1024), 0.75e9, 1, "size 1024: busbw 0.75"),
         seen(Flow("all_reduce", ranks, 1 << 30), 300e9, 1, "size 1073741824: busbw 300"),
-    ]  # fmt: skip
+    ]
 
 
 def test_records_of_rccl_tests() -> None:

@@ -52,7 +52,11 @@ def line(number: int, text: str = LOG) -> Evidence:
 
 WHOLE = [
     Nccl(
-        key="nccl", version="2.21.5", cuda="12.4", network="IB", ranks=4,
+        key="nccl",
+        version="2.21.5",
+        cuda="12.4",
+        network="IB",
+        ranks=4,
         cites={"version": line(1), "network": line(5), "ranks": line(6)},
     ),
     Setting(key="NCCL_IB_GID_INDEX", value="3", cites={"value": line(2)}),
@@ -64,7 +68,7 @@ WHOLE = [
     Port(key="mlx5_0/1", device="mlx5_0", link_layer="InfiniBand", cites={"link_layer": line(4)}),
     Port(key="mlx5_bond_1/1", device="mlx5_bond_1", link_layer="Ethernet", cites={"link_layer": line(4)}),
     Transport(key="gpu2-gpu3", via=("P2P/CUMEM/read", "SHM/direct/direct"), cites={"via": line(11)}),
-]  # fmt: skip
+]
 
 
 def test_a_whole_log() -> None:
@@ -114,26 +118,58 @@ def test_forms_of_variables(text: str, expected: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     ("text", "key", "error", "size"),
     [
-        ("include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device", "shared memory",
-         "No space left on device", None),
-        ("n:1:2 [0] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-aBc to 9637892 bytes",
-         "shared memory", None, 9637892),
+        (
+            "include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device",
+            "shared memory",
+            "No space left on device",
+            None,
+        ),
+        (
+            "n:1:2 [0] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-aBc to 9637892 bytes",
+            "shared memory",
+            None,
+            9637892,
+        ),
         ("misc/shm.cc:1 NCCL WARN Error while creating shared memory segment x (size 64)", "shared memory", None, 64),
-        ("ibvwrap.cc:9 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory", "memory registration",
-         "Cannot allocate memory", None),
+        (
+            "ibvwrap.cc:9 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory",
+            "memory registration",
+            "Cannot allocate memory",
+            None,
+        ),
         ("n:1:2 [0] NCCL WARN Call to ibv_modify_qp failed with error Bad address", "queue pair", "Bad address", None),
-        ("n:1:2 [0] NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev a:1", "queue pair",
-         "110 Connection timed out, on dev a:1", None),
-        ("n:1:2 [0] f:3 NCCL WARN NET/OFI Only EFA provider is supported", "provider",
-         "NET/OFI Only EFA provider is supported", None),
-        ("n:1:2 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.2<1> with status=12 opcode=0",
-         "completion", "status=12", None),
-        ("n:1:2 [3] enqueue.cc:5 NCCL WARN Cuda failure 719 'unspecified launch failure'", "CUDA",
-         "unspecified launch failure", None),
-        ("n:1:2 [3] misc/socket.cc:5 NCCL WARN socketProgress: Connection closed by remote peer n2<1>", "connection",
-         "Connection closed by remote peer", None),
+        (
+            "n:1:2 [0] NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev a:1",
+            "queue pair",
+            "110 Connection timed out, on dev a:1",
+            None,
+        ),
+        (
+            "n:1:2 [0] f:3 NCCL WARN NET/OFI Only EFA provider is supported",
+            "provider",
+            "NET/OFI Only EFA provider is supported",
+            None,
+        ),
+        (
+            "n:1:2 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.2<1> with status=12 opcode=0",
+            "completion",
+            "status=12",
+            None,
+        ),
+        (
+            "n:1:2 [3] enqueue.cc:5 NCCL WARN Cuda failure 719 'unspecified launch failure'",
+            "CUDA",
+            "unspecified launch failure",
+            None,
+        ),
+        (
+            "n:1:2 [3] misc/socket.cc:5 NCCL WARN socketProgress: Connection closed by remote peer n2<1>",
+            "connection",
+            "Connection closed by remote peer",
+            None,
+        ),
     ],
-)  # fmt: skip
+)
 def test_forms_of_failures(text: str, key: str, error: str | None, size: int | None) -> None:
     cites = {"text": Evidence("log:1", text)}
     assert said(f"{text}\n{text}\n") == [NcclFailure(key=key, error=error, size=size, text=text, count=2, cites=cites)]
@@ -148,9 +184,10 @@ n1:7:9 [1] NCCL INFO Ring 00 : 0[0] -> 1[1] via direct shared memory
 n1:7:9 [1] NCCL INFO Ring 01 : 0[1a000] -> 1[1b000] via P2P/IPC
 """
     assert said(text)[1:] == [
-        Gpu(key="gpu0"), Gpu(key="gpu1"),
+        Gpu(key="gpu0"),
+        Gpu(key="gpu1"),
         Transport(key="gpu0-gpu1", via=("SHM/direct", "P2P/IPC"), cites={"via": line(3, text)}),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "NCCL", "NCCL INFO", "NCCL_DEBUG=INFO", "$ NCCL_P2P_DISABLE=1 ./all_reduce_perf"])
@@ -159,9 +196,22 @@ def test_what_is_no_log(text: str) -> None:
 
 
 words = st.sampled_from(
-    [*LOG.splitlines(keepends=True), "NCCL INFO ", "NCCL WARN ", "\n", " via ", "busId ", "(size 9", "comm 0x1 rank 1",
-     "NCCL_PROTO set to ", "NET/IB : Using ", "[0]mlx5_0:1/IB", "Channel 00 : 0[0] -> 1[1] via ", "99999999999999999 "]
-)  # fmt: skip
+    [
+        *LOG.splitlines(keepends=True),
+        "NCCL INFO ",
+        "NCCL WARN ",
+        "\n",
+        " via ",
+        "busId ",
+        "(size 9",
+        "comm 0x1 rank 1",
+        "NCCL_PROTO set to ",
+        "NET/IB : Using ",
+        "[0]mlx5_0:1/IB",
+        "Channel 00 : 0[0] -> 1[1] via ",
+        "99999999999999999 ",
+    ]
+)
 
 
 @given(st.lists(words | st.text(max_size=10), max_size=40).map("".join) | st.text())
@@ -189,8 +239,10 @@ EFA = Rdma(key="rdmap16s27", driver="efa")
         ([Setting(key="NCCL_P2P_DISABLE", value="1")], ["nccl-env"]),
         ([Setting(key="NCCL_P2P_DISABLE", value="0")], []),
         ([Setting(key="NCCL_P2P_DISABLE", value="1"), GEFORCE], []),
-        ([Setting(key="NCCL_P2P_DISABLE", value="1"), GEFORCE, GpuLink(key="gpu0/nvlink0", gpu="gpu0", active=True)],
-         ["nccl-env"]),
+        (
+            [Setting(key="NCCL_P2P_DISABLE", value="1"), GEFORCE, GpuLink(key="gpu0/nvlink0", gpu="gpu0", active=True)],
+            ["nccl-env"],
+        ),
         ([Setting(key="NCCL_P2P_LEVEL", value="NVL"), H100], []),
         ([Setting(key="NCCL_P2P_LEVEL", value="LOC"), H100], ["nccl-env"]),
         ([Setting(key="NCCL_IB_DISABLE", value="1")], []),
@@ -207,7 +259,7 @@ EFA = Rdma(key="rdmap16s27", driver="efa")
         ([Rdma(key="mlx5_0", gpu_direct=True)], []),
         ([Rdma(key="mlx5_0", gpu_direct=False), GEFORCE], []),
     ],
-)  # fmt: skip
+)
 def test_what_switches_a_fast_path_off(facts: list[Said], expected: list[str]) -> None:
     assert [one[0] for one in told(*facts)] == expected
 

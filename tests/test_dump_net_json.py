@@ -19,13 +19,19 @@ from linkgauge.probes.dumps.part import Part
 AT = 1795230000.0
 IP: list[dict[str, Any]] = [
     {"ifindex": 1, "ifname": "lo", "flags": ["LOOPBACK", "UP", "LOWER_UP"], "mtu": 65536, "link_type": "loopback"},
-    {"ifindex": 2, "ifname": "eth0", "flags": ["BROADCAST"], "mtu": 9000, "link_type": "ether", "stats64": {
-        "rx": {"bytes": 100, "packets": 5, "errors": 1, "dropped": 0}, "tx": {"bytes": 200, "errors": 0}}},
-]  # fmt: skip
+    {
+        "ifindex": 2,
+        "ifname": "eth0",
+        "flags": ["BROADCAST"],
+        "mtu": 9000,
+        "link_type": "ether",
+        "stats64": {"rx": {"bytes": 100, "packets": 5, "errors": 1, "dropped": 0}, "tx": {"bytes": 200, "errors": 0}},
+    },
+]
 RDMA: list[dict[str, Any]] = [
     {"ifindex": 0, "ifname": "mlx5_0", "port": 1, "lid": 13, "lmc": 0, "state": "ACTIVE", "physical_state": "LINK_UP"},
     {"ifindex": 1, "ifname": "mlx5_1", "port": 2, "state": "DOWN", "physical_state": "DISABLED", "netdev": "eth2"},
-]  # fmt: skip
+]
 
 
 SAMPLES = (json.dumps(IP), json.dumps(RDMA, indent=4))
@@ -48,25 +54,50 @@ def seen(quantity: str, unit: str, value: float) -> Observation:
 def test_network_devices_and_what_they_counted() -> None:
     lo, eth = at("lo"), at("eth0")
     assert read(json.dumps(IP)) == [
-        Net(key="lo", enabled=True, carrier=True, mtu=65536, link_type="loopback",
-            cites=dict.fromkeys(("enabled", "carrier", "mtu", "link_type"), lo)),
-        Net(key="eth0", enabled=False, mtu=9000, link_type="ethernet",
-            cites=dict.fromkeys(("enabled", "mtu", "link_type"), eth)),
-        seen("rx_bytes", "bytes", 100.0), seen("rx_errors", "count", 1.0),
-        seen("tx_bytes", "bytes", 200.0), seen("tx_errors", "count", 0.0),
-    ]  # fmt: skip
+        Net(
+            key="lo",
+            enabled=True,
+            carrier=True,
+            mtu=65536,
+            link_type="loopback",
+            cites=dict.fromkeys(("enabled", "carrier", "mtu", "link_type"), lo),
+        ),
+        Net(
+            key="eth0",
+            enabled=False,
+            mtu=9000,
+            link_type="ethernet",
+            cites=dict.fromkeys(("enabled", "mtu", "link_type"), eth),
+        ),
+        seen("rx_bytes", "bytes", 100.0),
+        seen("rx_errors", "count", 1.0),
+        seen("tx_bytes", "bytes", 200.0),
+        seen("tx_errors", "count", 0.0),
+    ]
 
 
 def test_rdma_devices_and_ports() -> None:
     one, two = at("mlx5_0", 2), at("mlx5_1", 2)
     assert read("\n" + json.dumps(RDMA, indent=4)) == [
         Rdma(key="mlx5_0"),
-        Port(key="mlx5_0/1", device="mlx5_0", lid=13, physical_state="LinkUp", state="ACTIVE",
-             cites=dict.fromkeys(("device", "lid", "physical_state", "state"), one)),
+        Port(
+            key="mlx5_0/1",
+            device="mlx5_0",
+            lid=13,
+            physical_state="LinkUp",
+            state="ACTIVE",
+            cites=dict.fromkeys(("device", "lid", "physical_state", "state"), one),
+        ),
         Rdma(key="mlx5_1"),
-        Port(key="mlx5_1/2", device="mlx5_1", netdev="eth2", physical_state="Disabled", state="DOWN",
-             cites=dict.fromkeys(("device", "netdev", "physical_state", "state"), two)),
-    ]  # fmt: skip
+        Port(
+            key="mlx5_1/2",
+            device="mlx5_1",
+            netdev="eth2",
+            physical_state="Disabled",
+            state="DOWN",
+            cites=dict.fromkeys(("device", "netdev", "physical_state", "state"), two),
+        ),
+    ]
     dev = [{"ifindex": 0, "ifname": "mlx5_0", "node_type": "ca", "fw": "28.39.1002"}]
     assert read(json.dumps(dev)) == [Rdma(key="mlx5_0", firmware="28.39.1002", cites={"firmware": at("mlx5_0")})]
 

@@ -76,23 +76,39 @@ def fact(kind: type[Fact], text: str, key: str, **fields: tuple[int, object]) ->
 
 def counted(line: int, quantity: str, value: float) -> Observation:
     return Observation(
-        about="eth1", quantity=quantity, unit="bytes" if quantity.endswith("bytes") else "count", value=value, at=AT,
+        about="eth1",
+        quantity=quantity,
+        unit="bytes" if quantity.endswith("bytes") else "count",
+        value=value,
+        at=AT,
         evidence=Evidence(f"net.txt:{line}", IP.splitlines()[line - 1].strip()),
-    )  # fmt: skip
+    )
 
 
 READ: list[tuple[str, list[Said]]] = [
     (
         ETHTOOL,
-        [fact(Net, ETHTOOL, "ens1f0np0", speed=(10, 3.125e9), duplex=(11, "full"), carrier=(12, True),
-              max_speed=(4, 12.5e9), partner_speed=(8, 3.125e9))],
+        [
+            fact(
+                Net,
+                ETHTOOL,
+                "ens1f0np0",
+                speed=(10, 3.125e9),
+                duplex=(11, "full"),
+                carrier=(12, True),
+                max_speed=(4, 12.5e9),
+                partner_speed=(8, 3.125e9),
+            )
+        ],
     ),
     (DOWN, [fact(Net, DOWN, "eth7", carrier=(5, False))]),
     (DRIVER, [fact(Pci, DRIVER, "0000:b3:00.1", driver=(5, "mlx5_core"))]),
     (
         IP,
         [
-            counted(6, "rx_bytes", 5e9), counted(6, "rx_errors", 7.0), counted(8, "tx_bytes", 4096.0),
+            counted(6, "rx_bytes", 5e9),
+            counted(6, "rx_errors", 7.0),
+            counted(8, "tx_bytes", 4096.0),
             counted(8, "tx_errors", 0.0),
             fact(Net, IP, "lo", enabled=(1, True), carrier=(1, True), mtu=(1, 65536), link_type=(2, "loopback")),
             fact(Net, IP, "eth1", enabled=(3, True), carrier=(3, False), mtu=(3, 9000), link_type=(4, "ethernet")),
@@ -100,7 +116,7 @@ READ: list[tuple[str, list[Said]]] = [
             fact(Net, IP, "tun0", enabled=(11, True), carrier=(11, True), mtu=(11, 1500)),
         ],
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "expected"), READ)

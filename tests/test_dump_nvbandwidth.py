@@ -142,9 +142,15 @@ def test_cut_at_any_place_it_says_no_other_things() -> None:
         for one in nvbandwidth.read(Part("log", 1, TEXT[:end], AT)):
             if not isinstance(one, Driver | NotChecked):
                 about = [(w.about, w.value) for w in WHOLE if isinstance(w, Observation)]
-                assert isinstance(one, Gpu) or (isinstance(one, Observation) and (one.about, one.value) in about) or (
-                    isinstance(one, Observation) and one.about in [Flow(f.op, f.ends, beside=()) for _, f, _ in FLOWS]
-                ) or _part_of_all(one)  # fmt: skip
+                assert (
+                    isinstance(one, Gpu)
+                    or (isinstance(one, Observation) and (one.about, one.value) in about)
+                    or (
+                        isinstance(one, Observation)
+                        and one.about in [Flow(f.op, f.ends, beside=()) for _, f, _ in FLOWS]
+                    )
+                    or _part_of_all(one)
+                )
 
 
 def _part_of_all(one: Said) -> bool:
@@ -174,8 +180,11 @@ def document(*tests: dict[str, Any]) -> str:
 
 H2D = {
     "bandwidth_description": "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)",
-    "bandwidth_matrix": [["55.6123", "N/A"]], "name": "host_to_device_memcpy_ce", "status": "Passed", "sum": 55.6,
-}  # fmt: skip
+    "bandwidth_matrix": [["55.6123", "N/A"]],
+    "name": "host_to_device_memcpy_ce",
+    "status": "Passed",
+    "sum": 55.6,
+}
 WAIVED = {"name": "device_to_device_memcpy_read_ce", "status": "Waived"}
 SAMPLES = (TEXT, document(H2D, WAIVED))
 
@@ -254,11 +263,21 @@ def test_the_host_is_the_memory_near_the_gpu() -> None:
     for numa, root, gpu in places:
         bridge = f"pci{root[:7]}"
         facts += [
-            Numa(key=f"numa{numa}", cpus=(numa,)), HostBridge(key=bridge, numa=numa),
+            Numa(key=f"numa{numa}", cpus=(numa,)),
+            HostBridge(key=bridge, numa=numa),
             Pci(key=root, parent=bridge, pci_class=0x060400, speed=32e9, width=16, max_speed=32e9, max_width=16),
-            Pci(key=gpu, parent=root, pci_class=0x030200, vendor=0x10DE, device=0x2335, speed=32e9, width=16,
-                max_speed=32e9, max_width=16),
-        ]  # fmt: skip
+            Pci(
+                key=gpu,
+                parent=root,
+                pci_class=0x030200,
+                vendor=0x10DE,
+                device=0x2335,
+                speed=32e9,
+                width=16,
+                max_speed=32e9,
+                max_width=16,
+            ),
+        ]
     levels = {level.ends: level for level in report(*facts).levels if not level.beside and level.op == "copy"}
     for number, (_, root, gpu) in enumerate(places):
         (expected,) = levels["host", f"gpu{number}"].expected

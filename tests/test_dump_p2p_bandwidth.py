@@ -105,8 +105,11 @@ def test_peers_that_read() -> None:
 def test_pairs_without_access_copy_through_the_host(old: str, new: str) -> None:
     told = [one for one in said(TEXT.replace(old, new)) if isinstance(one, Observation)]
     assert [(one.about.ends, one.about.via) for one in told[2:] if isinstance(one.about, Flow)] == [
-        (OUT, "host"), (BACK, ""), (OUT, "host"), (BACK, ""),
-    ]  # fmt: skip
+        (OUT, "host"),
+        (BACK, ""),
+        (OUT, "host"),
+        (BACK, ""),
+    ]
 
 
 def test_an_excerpt_without_devices() -> None:
@@ -116,8 +119,9 @@ def test_an_excerpt_without_devices() -> None:
     )
     told = said(text)
     assert [one.about for one in told if isinstance(one, Observation)] == [
-        Flow("copy", ("gpu2", "gpu0")), Flow("copy", ("gpu2", "gpu1")),
-    ]  # fmt: skip
+        Flow("copy", ("gpu2", "gpu0")),
+        Flow("copy", ("gpu2", "gpu1")),
+    ]
     assert [one.key for one in told if isinstance(one, Gpu)] == ["gpu2", "gpu0", "gpu1"]
 
 

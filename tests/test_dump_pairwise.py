@@ -33,9 +33,11 @@ def pair(number: int, a: str, b: str, rate: float) -> NodePair:
 
 
 WHOLE = [
-    pair(1, "n-1", "n-2", 88.10), pair(2, "n-2", "n-3", 44.20),
-    pair(3, "n-3", "n-4", 44.05), pair(4, "n-4", "n-1", 87.90),
-]  # fmt: skip
+    pair(1, "n-1", "n-2", 88.10),
+    pair(2, "n-2", "n-3", 44.20),
+    pair(3, "n-3", "n-4", 44.05),
+    pair(4, "n-4", "n-1", 87.90),
+]
 
 
 def test_a_whole_table_and_one_that_was_cut() -> None:

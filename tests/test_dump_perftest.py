@@ -30,12 +30,27 @@ SHORT_ROW = " 2          5000             0.14               0.13               
 
 
 def output(title: str, heading: str, *rows: str, device: str = "mlx5_3") -> str:
-    return "\n".join((
-        RULE, f"                    {title}", f" Dual-port       : OFF\t\tDevice         : {device}",
-        " Number of qps   : 1\t\tTransport type : IB", " Mtu             : 4096[B]", " Link type       : IB", RULE,
-        " local address: LID 0x11 QPN 0x0127 PSN 0x1", " remote address: LID 0x12 QPN 0x0127 PSN 0x2", RULE,
-        heading, "Conflicting CPU frequency values detected: 800.0 != 3400.0. CPU Frequency is not max.", *rows, RULE,
-    )) + "\n"  # fmt: skip
+    return (
+        "\n".join(
+            (
+                RULE,
+                f"                    {title}",
+                f" Dual-port       : OFF\t\tDevice         : {device}",
+                " Number of qps   : 1\t\tTransport type : IB",
+                " Mtu             : 4096[B]",
+                " Link type       : IB",
+                RULE,
+                " local address: LID 0x11 QPN 0x0127 PSN 0x1",
+                " remote address: LID 0x12 QPN 0x0127 PSN 0x2",
+                RULE,
+                heading,
+                "Conflicting CPU frequency values detected: 800.0 != 3400.0. CPU Frequency is not max.",
+                *rows,
+                RULE,
+            )
+        )
+        + "\n"
+    )
 
 
 SAMPLES = (
@@ -54,9 +69,14 @@ def seen(text: str, row: str, flow: Flow, value: float, quantity: str = "rate") 
     number = text.splitlines().index(row) + 1
     unit = "bytes_per_second" if quantity == "rate" else "seconds"
     return Observation(
-        about=flow, quantity=quantity, unit=unit, value=value, at=AT, busy=True,
+        about=flow,
+        quantity=quantity,
+        unit=unit,
+        value=value,
+        at=AT,
+        busy=True,
         evidence=Evidence(f"bw.txt:{number}", row.strip()),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,16 +103,23 @@ def test_rates(title: str, unit: str, flow: Flow, value: float) -> None:
 
 def test_json() -> None:
     """Of --out_json, which does not tell the unit of the rates."""
-    told = {"test_info": {"test": "RDMA_Write Bidirectional BW", "Device": "mlx5_3", "Mtu": 4096},
-            "results": {"MsgSize": 65536, "n_iterations": 5000, "BW_average": 393.87, "MsgRate": 0.75}}  # fmt: skip
+    told = {
+        "test_info": {"test": "RDMA_Write Bidirectional BW", "Device": "mlx5_3", "Mtu": 4096},
+        "results": {"MsgSize": 65536, "n_iterations": 5000, "BW_average": 393.87, "MsgRate": 0.75},
+    }
     text = json.dumps(told, indent=1)
     assert recognise(text)
     ends = ("mlx5_3", "mlx5_3/1")
     (one,) = said(text)
     assert one == Observation(
-        about=Flow("write", ends, 65536, beside=(ends[::-1],)), quantity="rate", unit="bytes_per_second",
-        value=65536 * 0.75e6 / 2, at=AT, busy=True, evidence=Evidence("bw.txt:1", "MsgSize 65536, MsgRate 0.75"),
-    )  # fmt: skip
+        about=Flow("write", ends, 65536, beside=(ends[::-1],)),
+        quantity="rate",
+        unit="bytes_per_second",
+        value=65536 * 0.75e6 / 2,
+        at=AT,
+        busy=True,
+        evidence=Evidence("bw.txt:1", "MsgSize 65536, MsgRate 0.75"),
+    )
     assert isinstance(said(text[:-5])[0], NotChecked)
 
 
@@ -181,9 +208,17 @@ def test_an_output_that_was_cut() -> None:
 
 @pytest.mark.parametrize(
     "row",
-    ["65536 5000 nan nan 0.1", "0 5000 1.00 1.00 0.1", "65536 5000 1.00 0.00 0.1", "65536 5000 1.00", "x 1 1.0 1.0 1.0",
-     "65536 5000 1.00 -1.00 0.1", "٨ 5000 1.00 1.00 0.1", "65536 5000 1.00 1e9 0.1"],
-)  # fmt: skip
+    [
+        "65536 5000 nan nan 0.1",
+        "0 5000 1.00 1.00 0.1",
+        "65536 5000 1.00 0.00 0.1",
+        "65536 5000 1.00",
+        "x 1 1.0 1.0 1.0",
+        "65536 5000 1.00 -1.00 0.1",
+        "٨ 5000 1.00 1.00 0.1",
+        "65536 5000 1.00 1e9 0.1",
+    ],
+)
 def test_what_is_no_row(row: str) -> None:
     assert said(output("Send BW Test", RATES.format("Gb/sec"), row)) == []
 

@@ -113,40 +113,96 @@ READ: list[tuple[str, list[Fact]]] = [
         IBSTAT,
         [
             fact(Rdma, IBSTAT, "mlx5_2", hca_type=(2, "MT4129"), firmware=(4, "28.39.1002")),
-            fact(Port, IBSTAT, "mlx5_2/1", device=(7, "mlx5_2"), state=(8, "ACTIVE"), physical_state=(9, "LinkUp"),
-                 rate=(10, 50e9), lid=(11, 17), link_layer=(13, "InfiniBand")),
-            fact(Port, IBSTAT, "mlx5_2/2", device=(14, "mlx5_2"), state=(15, "INIT"), physical_state=(16, "LinkUp"),
-                 rate=(17, 5e9), link_layer=(19, "InfiniBand")),
+            fact(
+                Port,
+                IBSTAT,
+                "mlx5_2/1",
+                device=(7, "mlx5_2"),
+                state=(8, "ACTIVE"),
+                physical_state=(9, "LinkUp"),
+                rate=(10, 50e9),
+                lid=(11, 17),
+                link_layer=(13, "InfiniBand"),
+            ),
+            fact(
+                Port,
+                IBSTAT,
+                "mlx5_2/2",
+                device=(14, "mlx5_2"),
+                state=(15, "INIT"),
+                physical_state=(16, "LinkUp"),
+                rate=(17, 5e9),
+                link_layer=(19, "InfiniBand"),
+            ),
         ],
     ),
     (
         IBSTATUS,
         [
             fact(Rdma, IBSTATUS, "mlx5_0"),
-            fact(Port, IBSTATUS, "mlx5_0/1", device=(1, "mlx5_0"), lid=(3, 31), state=(5, "DOWN"),
-                 physical_state=(6, "Disabled"), rate=(7, 25e9), lanes=(7, "4X HDR"), link_layer=(8, "InfiniBand")),
+            fact(
+                Port,
+                IBSTATUS,
+                "mlx5_0/1",
+                device=(1, "mlx5_0"),
+                lid=(3, 31),
+                state=(5, "DOWN"),
+                physical_state=(6, "Disabled"),
+                rate=(7, 25e9),
+                lanes=(7, "4X HDR"),
+                link_layer=(8, "InfiniBand"),
+            ),
         ],
     ),
     (
         DEVINFO,
         [
             fact(Rdma, DEVINFO, "mlx5_bond_0", firmware=(3, "22.36.1010"), board_id=(7, "MT_0000000359")),
-            fact(Port, DEVINFO, "mlx5_bond_0/1", device=(9, "mlx5_bond_0"), state=(10, "ACTIVE"),
-                 link_layer=(14, "Ethernet"), rate=(16, 12.5e9), physical_state=(17, "LinkUp")),
-            fact(Gid, DEVINFO, "mlx5_bond_0/1/gid0", port=(18, "mlx5_bond_0/1"), index=(18, 0),
-                 version=(18, "RoCE v1"), scope=(18, "link-local")),
-            fact(Gid, DEVINFO, "mlx5_bond_0/1/gid3", port=(19, "mlx5_bond_0/1"), index=(19, 3),
-                 version=(19, "RoCE v2"), scope=(19, "IPv4")),
+            fact(
+                Port,
+                DEVINFO,
+                "mlx5_bond_0/1",
+                device=(9, "mlx5_bond_0"),
+                state=(10, "ACTIVE"),
+                link_layer=(14, "Ethernet"),
+                rate=(16, 12.5e9),
+                physical_state=(17, "LinkUp"),
+            ),
+            fact(
+                Gid,
+                DEVINFO,
+                "mlx5_bond_0/1/gid0",
+                port=(18, "mlx5_bond_0/1"),
+                index=(18, 0),
+                version=(18, "RoCE v1"),
+                scope=(18, "link-local"),
+            ),
+            fact(
+                Gid,
+                DEVINFO,
+                "mlx5_bond_0/1/gid3",
+                port=(19, "mlx5_bond_0/1"),
+                index=(19, 3),
+                version=(19, "RoCE v2"),
+                scope=(19, "IPv4"),
+            ),
             fact(Rdma, DEVINFO, "rdmap16s27", firmware=(23, "0.0.0.0"), driver=(24, "efa")),
-            fact(Port, DEVINFO, "rdmap16s27/1", device=(25, "rdmap16s27"), state=(26, "ACTIVE"),
-                 link_layer=(27, "Unspecified")),
+            fact(
+                Port,
+                DEVINFO,
+                "rdmap16s27/1",
+                device=(25, "rdmap16s27"),
+                state=(26, "ACTIVE"),
+                link_layer=(27, "Unspecified"),
+            ),
         ],
     ),
     (
         NETDEVS,
         [
-            fact(Rdma, NETDEVS, "mlx5_0", address=(1, "0000:31:00.0"), hca_type=(1, "MT4123"),
-                 firmware=(1, "20.31.1014")),
+            fact(
+                Rdma, NETDEVS, "mlx5_0", address=(1, "0000:31:00.0"), hca_type=(1, "MT4123"), firmware=(1, "20.31.1014")
+            ),
             fact(Port, NETDEVS, "mlx5_0/1", device=(1, "mlx5_0"), netdev=(1, "ibs1"), state=(1, "INIT")),
             fact(Rdma, NETDEVS, "mlx5_1"),
             fact(Port, NETDEVS, "mlx5_1/1", device=(2, "mlx5_1"), netdev=(2, "eth2")),
@@ -155,31 +211,73 @@ READ: list[tuple[str, list[Fact]]] = [
     (
         LINKS,
         [
-            fact(Port, LINKS, "mlx5_0/1", physical_state=(1, "LinkUp"), device=(1, "mlx5_0"), netdev=(1, "eth1"),
-                 state=(1, "ACTIVE")),
+            fact(
+                Port,
+                LINKS,
+                "mlx5_0/1",
+                physical_state=(1, "LinkUp"),
+                device=(1, "mlx5_0"),
+                netdev=(1, "eth1"),
+                state=(1, "ACTIVE"),
+            ),
             fact(Rdma, LINKS, "mlx5_0"),
-            fact(Port, LINKS, "mlx5_1/1", lid=(2, 7), physical_state=(2, "Polling"), device=(2, "mlx5_1"),
-                 state=(2, "DOWN")),
+            fact(
+                Port,
+                LINKS,
+                "mlx5_1/1",
+                lid=(2, 7),
+                physical_state=(2, "Polling"),
+                device=(2, "mlx5_1"),
+                state=(2, "DOWN"),
+            ),
             fact(Rdma, LINKS, "mlx5_1"),
-            fact(Port, LINKS, "rxe0/1", physical_state=(3, "LinkUp"), device=(3, "rxe0"), netdev=(3, "eth3"),
-                 state=(3, "ACTIVE")),
+            fact(
+                Port,
+                LINKS,
+                "rxe0/1",
+                physical_state=(3, "LinkUp"),
+                device=(3, "rxe0"),
+                netdev=(3, "eth3"),
+                state=(3, "ACTIVE"),
+            ),
             fact(Rdma, LINKS, "rxe0"),
         ],
     ),
     (
         GIDS,
         [
-            fact(Gid, GIDS, "mlx5_0/1/gid1", port=(3, "mlx5_0/1"), index=(3, 1), version=(3, "RoCE v2"),
-                 scope=(3, "link-local")),
+            fact(
+                Gid,
+                GIDS,
+                "mlx5_0/1/gid1",
+                port=(3, "mlx5_0/1"),
+                index=(3, 1),
+                version=(3, "RoCE v2"),
+                scope=(3, "link-local"),
+            ),
             fact(Rdma, GIDS, "mlx5_0"),
             fact(Port, GIDS, "mlx5_0/1", device=(3, "mlx5_0"), netdev=(3, "eth1")),
-            fact(Gid, GIDS, "mlx5_0/1/gid3", port=(4, "mlx5_0/1"), index=(4, 3), version=(4, "RoCE v2"),
-                 scope=(4, "IPv4")),
-            fact(Gid, GIDS, "mlx5_0/1/gid5", port=(5, "mlx5_0/1"), index=(5, 5), version=(5, "RoCE v1"),
-                 scope=(5, "global")),
+            fact(
+                Gid,
+                GIDS,
+                "mlx5_0/1/gid3",
+                port=(4, "mlx5_0/1"),
+                index=(4, 3),
+                version=(4, "RoCE v2"),
+                scope=(4, "IPv4"),
+            ),
+            fact(
+                Gid,
+                GIDS,
+                "mlx5_0/1/gid5",
+                port=(5, "mlx5_0/1"),
+                index=(5, 5),
+                version=(5, "RoCE v1"),
+                scope=(5, "global"),
+            ),
         ],
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "expected"), READ)
@@ -192,8 +290,12 @@ def test_outputs(text: str, expected: list[Fact]) -> None:
 
 def test_the_devices_of_one_card() -> None:
     """In the order of their own GUIDs, of which nothing is kept; who shows no GUID of a card has no place on one."""
-    guids = {"mlx5_7": ("0x00000000000000b0", "a0"), "mlx5_10": ("0x00000000000000a1", "a0"),
-             "mlx5_9": ("0x00000000000000a0", "a0"), "mlx5_3": ("0x00000000000000c0", "c0")}  # fmt: skip
+    guids = {
+        "mlx5_7": ("0x00000000000000b0", "a0"),
+        "mlx5_10": ("0x00000000000000a1", "a0"),
+        "mlx5_9": ("0x00000000000000a0", "a0"),
+        "mlx5_3": ("0x00000000000000c0", "c0"),
+    }
     text = "".join(
         f"CA '{name}'\n\tNode GUID: {own}\n\tSystem image GUID: 0x00000000000000{card}\n"
         for name, (own, card) in guids.items()
@@ -201,8 +303,10 @@ def test_the_devices_of_one_card() -> None:
     facts = said(text + "CA 'mlx5_4'\n\tNode GUID: 0x00000000000000a3\n")
     places = {one.key: one.place for one in facts if isinstance(one, Rdma)}
     assert places == {"mlx5_9": 0, "mlx5_10": 1, "mlx5_7": 2, "mlx5_3": 0, "mlx5_4": None}
-    lines = "".join(f"hca_id:\tmlx5_{at}\n\tnode_guid:\t{'0000:' * 3}000{at}\n\tsys_image_guid:\t{'0000:' * 3}0000\n"
-                    for at in (1, 0))  # fmt: skip
+    lines = "".join(
+        f"hca_id:\tmlx5_{at}\n\tnode_guid:\t{'0000:' * 3}000{at}\n\tsys_image_guid:\t{'0000:' * 3}0000\n"
+        for at in (1, 0)
+    )
     assert {one.key: one.place for one in said(lines) if isinstance(one, Rdma)} == {"mlx5_0": 0, "mlx5_1": 1}
 
 

@@ -186,9 +186,11 @@ def test_the_receiver_may_copy() -> None:
     text = BENCH.replace("Local read / Remote write", "Remote read / Local write").replace("GFX", "DMA")
     flows = [one.about for one in said(text.replace("SRC+EXE\\DST", "SRC\\EXE+DST")) if isinstance(one, Observation)]
     assert [(flow.op, flow.ends) for flow in flows if isinstance(flow, Flow)] == [
-        ("copy", ("numa0", "gpu0")), ("copy", ("numa0", "gpu1")),
-        ("copy", ("gpu0", "gpu1")), ("copy", ("gpu1", "gpu0")),
-    ]  # fmt: skip
+        ("copy", ("numa0", "gpu0")),
+        ("copy", ("numa0", "gpu1")),
+        ("copy", ("gpu0", "gpu1")),
+        ("copy", ("gpu1", "gpu0")),
+    ]
 
 
 @pytest.mark.parametrize(

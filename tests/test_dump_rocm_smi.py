@@ -116,12 +116,21 @@ def test_json() -> None:
     level, weight = "1 (16.0GT/s x8)", card("(Topology) Weight between DRM devices 0 and 1", "15", 18, "system")
     assert read(JSON) == [
         Gpu(
-            key="gpu0", name="AMD Instinct MI210", address="0000:0c:00.0", vbios="113-D67301-063", pcie_speed=16e9,
-            pcie_width=8, memory=68702699520, memory_used=10960896, numa=1,
+            key="gpu0",
+            name="AMD Instinct MI210",
+            address="0000:0c:00.0",
+            vbios="113-D67301-063",
+            pcie_speed=16e9,
+            pcie_width=8,
+            memory=68702699520,
+            memory_used=10960896,
+            numa=1,
             cites={
-                "name": card("Card Series", "AMD Instinct MI210"), "address": card("PCI Bus", "0000:0C:00.0"),
+                "name": card("Card Series", "AMD Instinct MI210"),
+                "address": card("PCI Bus", "0000:0C:00.0"),
                 "vbios": card("VBIOS version", "113-D67301-063"),
-                "pcie_speed": card("pcie clock level", level), "pcie_width": card("pcie clock level", level),
+                "pcie_speed": card("pcie clock level", level),
+                "pcie_width": card("pcie clock level", level),
                 "memory": card("VRAM Total Memory (B)", "68702699520"),
                 "memory_used": card("VRAM Total Used Memory (B)", "10960896"),
                 "numa": card("(Topology) Numa Node", "1"),
@@ -132,7 +141,7 @@ def test_json() -> None:
         link(0, "0000:22:00.0", weight),
         link(1, "0000:0c:00.0", weight),
         replays("gpu0", 3.0, card("PCIe Replay Count", "3")),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +156,7 @@ def test_pairs_that_no_link_joins(old: str, new: str) -> None:
 
 
 def test_without_hops_the_weight_tells() -> None:
-    text = re.sub(r'.*Hops.*\n', "", JSON)  # fmt: skip
+    text = re.sub(r".*Hops.*\n", "", JSON)
     assert len([one for one in read(text) if isinstance(one, GpuLink)]) == 2
     text = re.sub(r".*(Hops|Weight).*\n", "", JSON)
     assert not [one for one in read(text) if isinstance(one, GpuLink)]
@@ -163,8 +172,11 @@ def test_the_text() -> None:
     assert families(TEXT) == ["rocm_smi", "rocm_smi"]
     told = [one for family, part in split("log", TEXT, AT, FAMILIES) if family for one in family.read(part)]
     assert [(one.key, one.numa, one.address) for one in told if isinstance(one, Gpu)] == [
-        ("gpu0", 0, None), ("gpu1", 1, None), ("gpu2", None, None), ("gpu0", None, "0000:0c:00.0"),
-    ]  # fmt: skip
+        ("gpu0", 0, None),
+        ("gpu1", 1, None),
+        ("gpu2", None, None),
+        ("gpu0", None, "0000:0c:00.0"),
+    ]
     assert [one.key for one in told if isinstance(one, GpuLink)] == ["gpu0/xgmi0", "gpu1/xgmi0"]
     assert replays("gpu0", 2.0, where(27, "GPU[0]\t\t: PCIe Replay Count: 2")) in told
 

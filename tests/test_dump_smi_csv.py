@@ -19,16 +19,28 @@ from linkgauge.probes.dumps.split import split
 SHARED = Path(__file__).parents[1].parent / "shared"
 AT = 1795230000.0
 CELLS = {
-    "index": ("3", "4"), "name": ("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"),
-    "pci.bus_id": ("00000000:53:00.0", "00000000:54:00.0"), "driver_version": ("590.48.01", "590.48.01"),
-    "pcie.link.gen.current": ("5", "1"), "pcie.link.width.current": ("16", "8"), "power.draw [W]": ("69.62 W", "[N/A]"),
-    "memory.used [MiB]": ("3 MiB", "0 MiB"), "clocks_throttle_reasons.active": ("0x0000000000000001", "idle"),
+    "index": ("3", "4"),
+    "name": ("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"),
+    "pci.bus_id": ("00000000:53:00.0", "00000000:54:00.0"),
+    "driver_version": ("590.48.01", "590.48.01"),
+    "pcie.link.gen.current": ("5", "1"),
+    "pcie.link.width.current": ("16", "8"),
+    "power.draw [W]": ("69.62 W", "[N/A]"),
+    "memory.used [MiB]": ("3 MiB", "0 MiB"),
+    "clocks_throttle_reasons.active": ("0x0000000000000001", "idle"),
     "ecc.errors.corrected.volatile.total": ("12", "[N/A]"),
-}  # fmt: skip
+}
 FIRST = Gpu(
-    key="gpu3", name="NVIDIA H100 80GB HBM3", address="0000:53:00.0", pcie_speed=32e9, pcie_width=16,
-    clock_reasons=("idle",), power=69.62, memory_used=3 << 20, ecc_corrected=12,
-)  # fmt: skip
+    key="gpu3",
+    name="NVIDIA H100 80GB HBM3",
+    address="0000:53:00.0",
+    pcie_speed=32e9,
+    pcie_width=16,
+    clock_reasons=("idle",),
+    power=69.62,
+    memory_used=3 << 20,
+    ecc_corrected=12,
+)
 SECOND = Gpu(
     key="gpu4", name="NVIDIA H100 80GB HBM3", address="0000:54:00.0", pcie_speed=2.5e9, pcie_width=8, memory_used=0
 )
@@ -59,12 +71,18 @@ def test_columns_in_any_order(names: list[str]) -> None:
     assert plain(text) == [
         DRIVER,
         FIRST,
-        Observation(about="gpu3", quantity="ecc_corrected", unit="count", value=12.0, at=AT,
-                    evidence=Evidence("gpus.csv:2", line[:300])),
+        Observation(
+            about="gpu3",
+            quantity="ecc_corrected",
+            unit="count",
+            value=12.0,
+            at=AT,
+            evidence=Evidence("gpus.csv:2", line[:300]),
+        ),
         DRIVER,
         SECOND,
         NotChecked(what="Gpu.clock_reasons", subject="gpu4", why="gpus.csv:3: 'idle' is not a hexadecimal number"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_reason_that_was_asked_alone() -> None:

@@ -68,15 +68,29 @@ def test_links_up_and_down() -> None:
     text = status(3, [25.781, None, 25.781, 25.781, 25.781, 25.781], V100)
     first = line(text, 1)
     ups = [
-        GpuLink(key=f"gpu3/nvlink{n}", gpu="gpu3", kind="nvlink", active=n != 1, version=None if n == 1 else 2,
-                speed=None if n == 1 else 25.781e9, cites={"active": line(text, n + 2)})
+        GpuLink(
+            key=f"gpu3/nvlink{n}",
+            gpu="gpu3",
+            kind="nvlink",
+            active=n != 1,
+            version=None if n == 1 else 2,
+            speed=None if n == 1 else 25.781e9,
+            cites={"active": line(text, n + 2)},
+        )
         for n in range(6)
-    ]  # fmt: skip
+    ]
     assert said(text) == [
-        Gpu(key="gpu3", name=V100, uuid="GPU-00000000-0000-0000-0000-000000000003", nvlinks=5, nvlinks_present=6,
-            nvlink_rate=25e9, cites={"name": first, "uuid": first, "nvlinks": line(text, 3)}),
+        Gpu(
+            key="gpu3",
+            name=V100,
+            uuid="GPU-00000000-0000-0000-0000-000000000003",
+            nvlinks=5,
+            nvlinks_present=6,
+            nvlink_rate=25e9,
+            cites={"name": first, "uuid": first, "nvlinks": line(text, 3)},
+        ),
         *ups,
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -112,8 +126,9 @@ def test_list_of_gpus() -> None:
     parts = "  MIG 3g.40gb     Device  0: (UUID: MIG-0)\n  MIG 1g.10gb     Device  1: (UUID: MIG-1)\n"
     text = f"{head(0)}\n{parts}{head(1)}\n{parts}"
     assert [(one.key, one.name, one.mig, one.mig_instances) for one in said(text) if isinstance(one, Gpu)] == [
-        ("gpu0", H200, True, 2), ("gpu1", H200, True, None),  # the second list may be cut
-    ]  # fmt: skip
+        ("gpu0", H200, True, 2),
+        ("gpu1", H200, True, None),  # the second list may be cut
+    ]
 
 
 def test_far_ends() -> None:
@@ -127,13 +142,25 @@ def test_far_ends() -> None:
 
 def test_counters() -> None:
     """Of links what is not zero, of the GPU the sum; of NVLink 5 other names."""
-    text = "\n".join([
-        head(0), "\t Link 0: Replay Errors: 0", "\t Link 0: CRC Errors: 7", "", "\t Link 1: Replay Errors: 0",
-        "\t Link 1: CRC Errors: 5", head(1), "\t Link 4: Total link recovery events: 3",
-        "\t Link 4: Effective BER: 15e-255",
-        "\t Link 4: Tx packets: 99", "\t Link 4: FEC Errors - 0: 17941761", "\t Link 4: FEC Errors - 3: 2",
-        "\t Link 4: FEC Errors - 4: 0", "\t Link 5: Effective BER: 1.2.3e-5", "\t Link 5: Effective BER: .e-1",
-    ])  # fmt: skip
+    text = "\n".join(
+        [
+            head(0),
+            "\t Link 0: Replay Errors: 0",
+            "\t Link 0: CRC Errors: 7",
+            "",
+            "\t Link 1: Replay Errors: 0",
+            "\t Link 1: CRC Errors: 5",
+            head(1),
+            "\t Link 4: Total link recovery events: 3",
+            "\t Link 4: Effective BER: 15e-255",
+            "\t Link 4: Tx packets: 99",
+            "\t Link 4: FEC Errors - 0: 17941761",
+            "\t Link 4: FEC Errors - 3: 2",
+            "\t Link 4: FEC Errors - 4: 0",
+            "\t Link 5: Effective BER: 1.2.3e-5",
+            "\t Link 5: Effective BER: .e-1",
+        ]
+    )
 
     def seen(about: str, quantity: str, unit: str, value: float, where: int) -> Observation:
         return Observation(about=about, quantity=quantity, unit=unit, value=value, at=AT, evidence=line(text, where))

@@ -23,16 +23,31 @@ AT = 1795230000.0
 Tree: TypeAlias = Mapping[str, "Tree | str"]
 
 REASONS = {
-    "Idle": "Not Active", "Applications Clocks Setting": "Not Active", "SW Power Cap": "Active",
+    "Idle": "Not Active",
+    "Applications Clocks Setting": "Not Active",
+    "SW Power Cap": "Active",
     "HW Slowdown": {"": "Active", "HW Thermal Slowdown": "Active", "HW Power Brake Slowdown": "Not Active"},
-    "Sync Boost": "Not Active", "SW Thermal Slowdown": "Not Active", "Display Clock Setting": "Not Active",
-}  # fmt: skip
+    "Sync Boost": "Not Active",
+    "SW Thermal Slowdown": "Not Active",
+    "Display Clock Setting": "Not Active",
+}
 ERRORS = {
-    "Volatile": {"SRAM Correctable": "1", "SRAM Uncorrectable Parity": "2", "SRAM Uncorrectable SEC-DED": "3",
-                 "DRAM Correctable": "40", "DRAM Uncorrectable": "50"},
-    "Aggregate": {"SRAM Correctable": "6", "SRAM Uncorrectable Parity": "7", "SRAM Uncorrectable SEC-DED": "8",
-                  "DRAM Correctable": "90", "DRAM Uncorrectable": "100", "SRAM Threshold Exceeded": "Yes"},
-}  # fmt: skip
+    "Volatile": {
+        "SRAM Correctable": "1",
+        "SRAM Uncorrectable Parity": "2",
+        "SRAM Uncorrectable SEC-DED": "3",
+        "DRAM Correctable": "40",
+        "DRAM Uncorrectable": "50",
+    },
+    "Aggregate": {
+        "SRAM Correctable": "6",
+        "SRAM Uncorrectable Parity": "7",
+        "SRAM Uncorrectable SEC-DED": "8",
+        "DRAM Correctable": "90",
+        "DRAM Uncorrectable": "100",
+        "SRAM Threshold Exceeded": "Yes",
+    },
+}
 NEW: dict[str, Any] = {
     "Product Name": "NVIDIA H100 80GB HBM3",
     "Persistence Mode": "Enabled",
@@ -59,61 +74,128 @@ NEW: dict[str, Any] = {
     "ECC Mode": {"Current": "Enabled", "Pending": "Disabled"},
     "ECC Errors": ERRORS,
     "Retired Pages": {"Pending Page Blacklist": "N/A"},
-    "Remapped Rows": {"Correctable Error": "4", "Uncorrectable Error": "1", "Pending": "Yes",
-                      "Remapping Failure Occurred": "No"},
+    "Remapped Rows": {
+        "Correctable Error": "4",
+        "Uncorrectable Error": "1",
+        "Pending": "Yes",
+        "Remapping Failure Occurred": "No",
+    },
     "Temperature": {"GPU Current Temp": "59 C"},
-    "GPU Power Readings": {"Average Power Draw": "629.45 W", "Instantaneous Power Draw": "588.39 W",
-                           "Current Power Limit": "600.00 W", "Default Power Limit": "700.00 W"},
+    "GPU Power Readings": {
+        "Average Power Draw": "629.45 W",
+        "Instantaneous Power Draw": "588.39 W",
+        "Current Power Limit": "600.00 W",
+        "Default Power Limit": "700.00 W",
+    },
     "Module Power Readings": {"Current Power Limit": "1.00 W"},
     "Clocks": {"Graphics": "1980 MHz", "SM": "1970 MHz", "Memory": "2619 MHz"},
     "Applications Clocks": {"Graphics": "1500 MHz", "Memory": "2619 MHz"},
     "Default Applications Clocks": {"Graphics": "Requested functionality has been deprecated"},
     "Max Clocks": {"Graphics": "1980 MHz", "SM": "1980 MHz", "Memory": "2620 MHz"},
-    "Fabric": {"State": "Completed", "Status": "Success", "CliqueId": "5",
-               "ClusterUUID": "99999999-2222-3333-4444-555555555555",
-               "Health": {"Bandwidth": "Degraded", "Route Unhealthy": "False",
-                          "Incorrect Configuration": "None"}},
+    "Fabric": {
+        "State": "Completed",
+        "Status": "Success",
+        "CliqueId": "5",
+        "ClusterUUID": "99999999-2222-3333-4444-555555555555",
+        "Health": {"Bandwidth": "Degraded", "Route Unhealthy": "False", "Incorrect Configuration": "None"},
+    },
     "Processes": {"Process ID": {"": "1", "Type": "C"}, "Process ID ": {"": "2", "Type": "G"}},
-}  # fmt: skip
+}
 READ: dict[str, Any] = {
-    "name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-11111111-2222-3333-4444-555555555555", "address": "0000:53:00.0",
-    "board_part": "692-2G520-0200-000", "module_id": 7, "vbios": "96.00.A5.00.01", "recovery": "drain and reset",
-    "virtualization": "passthrough", "pcie_speed": 8e9, "pcie_width": 8, "pcie_max_speed": 32e9,
-    "pcie_max_width": 16, "pcie_own_max_speed": 32e9, "performance_state": 2, "clock": 1.97e9, "clock_max": 1.98e9,
-    "memory_clock": 2.619e9, "memory_clock_max": 2.62e9, "application_clock": 1.5e9,
-    "clock_reasons": ("software power cap", "hardware slowdown", "hardware thermal slowdown"), "power": 588.39,
-    "power_limit": 600.0, "power_limit_default": 700.0, "temperature": 59.0, "memory": 81559 << 20,
-    "memory_used": 19818 << 20, "bar1": 131072 << 20, "ecc": True, "ecc_pending": False, "ecc_corrected": 41,
-    "ecc_uncorrected": 55, "ecc_corrected_lifetime": 96, "ecc_uncorrected_lifetime": 115, "sram_threshold": True,
-    "remapped_correctable": 4, "remapped_uncorrectable": 1, "remap_pending": True, "remap_failed": False,
-    "fabric_state": "completed", "fabric_status": "Success", "fabric_clique": 5,
-    "fabric_cluster": "99999999-2222-3333-4444-555555555555", "fabric_faults": ("degraded bandwidth",), "mig": False,
-    "mig_instances": 0, "persistence": True, "compute_mode": "exclusive process", "processes": 1,
-}  # fmt: skip
+    "name": "NVIDIA H100 80GB HBM3",
+    "uuid": "GPU-11111111-2222-3333-4444-555555555555",
+    "address": "0000:53:00.0",
+    "board_part": "692-2G520-0200-000",
+    "module_id": 7,
+    "vbios": "96.00.A5.00.01",
+    "recovery": "drain and reset",
+    "virtualization": "passthrough",
+    "pcie_speed": 8e9,
+    "pcie_width": 8,
+    "pcie_max_speed": 32e9,
+    "pcie_max_width": 16,
+    "pcie_own_max_speed": 32e9,
+    "performance_state": 2,
+    "clock": 1.97e9,
+    "clock_max": 1.98e9,
+    "memory_clock": 2.619e9,
+    "memory_clock_max": 2.62e9,
+    "application_clock": 1.5e9,
+    "clock_reasons": ("software power cap", "hardware slowdown", "hardware thermal slowdown"),
+    "power": 588.39,
+    "power_limit": 600.0,
+    "power_limit_default": 700.0,
+    "temperature": 59.0,
+    "memory": 81559 << 20,
+    "memory_used": 19818 << 20,
+    "bar1": 131072 << 20,
+    "ecc": True,
+    "ecc_pending": False,
+    "ecc_corrected": 41,
+    "ecc_uncorrected": 55,
+    "ecc_corrected_lifetime": 96,
+    "ecc_uncorrected_lifetime": 115,
+    "sram_threshold": True,
+    "remapped_correctable": 4,
+    "remapped_uncorrectable": 1,
+    "remap_pending": True,
+    "remap_failed": False,
+    "fabric_state": "completed",
+    "fabric_status": "Success",
+    "fabric_clique": 5,
+    "fabric_cluster": "99999999-2222-3333-4444-555555555555",
+    "fabric_faults": ("degraded bandwidth",),
+    "mig": False,
+    "mig_instances": 0,
+    "persistence": True,
+    "compute_mode": "exclusive process",
+    "processes": 1,
+}
 OLD: dict[str, Any] = {  # before Turing, driver 390
     "Product Name": "Tesla V100-SXM2-32GB",
     "GPU Reset Status": {"Reset Required": "Yes", "Drain and Reset Recommended": "No"},
-    "PCI": {"GPU Link Info": {"PCIe Generation": {"Max": "3", "Current": "1"}, "Link Width": {"Current": "16x"}},
-            "Replays since reset": "0"},
+    "PCI": {
+        "GPU Link Info": {"PCIe Generation": {"Max": "3", "Current": "1"}, "Link Width": {"Current": "16x"}},
+        "Replays since reset": "0",
+    },
     "Clocks Throttle Reasons": REASONS,
     "Ecc Mode": {"Current": "Enabled", "Pending": "Enabled"},
     "ECC Errors": {
-        "Volatile": {"Single Bit": {"Device Memory": "3", "L2 Cache": "1", "Total": "4"},
-                     "Double Bit": {"Device Memory": "0", "Total": "0"}},
+        "Volatile": {
+            "Single Bit": {"Device Memory": "3", "L2 Cache": "1", "Total": "4"},
+            "Double Bit": {"Device Memory": "0", "Total": "0"},
+        },
         "Aggregate": {"Single Bit": {"Total": "7"}, "Double Bit": {"Total": "1"}},
     },
     "Retired Pages": {"Single Bit ECC": "0", "Double Bit ECC": "1", "Pending": "Yes"},
-    "Power Readings": {"Power Draw": "41.00 W", "Power Limit": "300.00 W", "Default Power Limit": "300.00 W",
-                       "Enforced Power Limit": "250.00 W"},
+    "Power Readings": {
+        "Power Draw": "41.00 W",
+        "Power Limit": "300.00 W",
+        "Default Power Limit": "300.00 W",
+        "Enforced Power Limit": "250.00 W",
+    },
     "Processes": "None",
-}  # fmt: skip
+}
 READ_OLD: dict[str, Any] = {
-    "name": "Tesla V100-SXM2-32GB", "address": "0000:54:00.0", "recovery": "GPU reset",
-    "pcie_speed": 2.5e9, "pcie_max_speed": 8e9, "pcie_width": 16,
-    "clock_reasons": READ["clock_reasons"], "power": 41.0, "power_limit": 250.0, "power_limit_default": 300.0,
-    "ecc": True, "ecc_pending": True, "ecc_corrected": 4, "ecc_uncorrected": 0,
-    "ecc_corrected_lifetime": 7, "ecc_uncorrected_lifetime": 1, "remap_pending": True, "processes": 0,
-}  # fmt: skip
+    "name": "Tesla V100-SXM2-32GB",
+    "address": "0000:54:00.0",
+    "recovery": "GPU reset",
+    "pcie_speed": 2.5e9,
+    "pcie_max_speed": 8e9,
+    "pcie_width": 16,
+    "clock_reasons": READ["clock_reasons"],
+    "power": 41.0,
+    "power_limit": 250.0,
+    "power_limit_default": 300.0,
+    "ecc": True,
+    "ecc_pending": True,
+    "ecc_corrected": 4,
+    "ecc_uncorrected": 0,
+    "ecc_corrected_lifetime": 7,
+    "ecc_uncorrected_lifetime": 1,
+    "remap_pending": True,
+    "processes": 0,
+}
 
 
 def block(tree: Tree, depth: int = 1, width: int = 50) -> Iterator[str]:
@@ -167,9 +249,13 @@ def test_all_that_is_read() -> None:
     assert [values(one) for one in found if isinstance(one, Driver)] == [driver]
     assert gpus(found) == [{"key": "gpu0", **READ}, {"key": "gpu1", **READ_OLD}]
     assert counts(found) == {
-        ("gpu0", "ecc_corrected"): 41, ("gpu0", "ecc_uncorrected"): 55, ("gpu0", "pcie_replay"): 9,
-        ("gpu1", "ecc_corrected"): 4, ("gpu1", "ecc_uncorrected"): 0, ("gpu1", "pcie_replay"): 0,
-    }  # fmt: skip
+        ("gpu0", "ecc_corrected"): 41,
+        ("gpu0", "ecc_uncorrected"): 55,
+        ("gpu0", "pcie_replay"): 9,
+        ("gpu1", "ecc_corrected"): 4,
+        ("gpu1", "ecc_uncorrected"): 0,
+        ("gpu1", "pcie_replay"): 0,
+    }
     assert not [one for one in found if isinstance(one, NotChecked)]
 
 
@@ -197,32 +283,70 @@ def tags(tree: Tree, names: Mapping[str, str], depth: int = 1) -> Iterator[str]:
 def test_xml() -> None:
     """The same of XML, whose tags are other words."""
     tree: Tree = {
-        "product_name": "NVIDIA A100 &amp; more", "mig_mode": {"current_mig": "Enabled"},
-        "mig_devices": {"mig_device": {"index": "0", "fb_memory_usage": {"total": "19968 MiB"}},
-                        "mig_device ": {"fb_memory_usage": {"total": "19968 MiB"}}},
-        "gpu_module_id": "4", "gpu_reset_status": {"reset_required": "Yes", "drain_and_reset_recommended": "No"},
-        "pci": {"pci_gpu_link_info": {"pcie_gen": {"max_link_gen": "4", "current_link_gen": "4"},
-                                      "link_widths": {"max_link_width": "16x", "current_link_width": "16x"}},
-                "replay_counter": "2"},
+        "product_name": "NVIDIA A100 &amp; more",
+        "mig_mode": {"current_mig": "Enabled"},
+        "mig_devices": {
+            "mig_device": {"index": "0", "fb_memory_usage": {"total": "19968 MiB"}},
+            "mig_device ": {"fb_memory_usage": {"total": "19968 MiB"}},
+        },
+        "gpu_module_id": "4",
+        "gpu_reset_status": {"reset_required": "Yes", "drain_and_reset_recommended": "No"},
+        "pci": {
+            "pci_gpu_link_info": {
+                "pcie_gen": {"max_link_gen": "4", "current_link_gen": "4"},
+                "link_widths": {"max_link_width": "16x", "current_link_width": "16x"},
+            },
+            "replay_counter": "2",
+        },
         "fb_memory_usage": {"total": "81920 MiB", "used": "50 MiB"},
-        "ecc_errors": {"volatile": {"sram_correctable": "0", "sram_uncorrectable": "1", "dram_correctable": "2",
-                                    "dram_uncorrectable": "3"}},
-        "remapped_rows": "N/A", "gpu_power_readings": {"power_draw": "67.03 W", "current_power_limit": "400.00 W"},
+        "ecc_errors": {
+            "volatile": {
+                "sram_correctable": "0",
+                "sram_uncorrectable": "1",
+                "dram_correctable": "2",
+                "dram_uncorrectable": "3",
+            }
+        },
+        "remapped_rows": "N/A",
+        "gpu_power_readings": {"power_draw": "67.03 W", "current_power_limit": "400.00 W"},
         "processes": {"process_info": {"pid": "7", "type": "C"}, "process_info ": {"pid": "8", "type": "C+G"}},
-    }  # fmt: skip
-    text = "\n".join([
-        "<nvidia_smi_log>", "  <driver_version>535.54.03</driver_version>", "  <attached_gpus>1</attached_gpus>",
-        '  <gpu id="00000000:01:00.0">', *tags(tree, {}, 2), "  </gpu>", "</nvidia_smi_log>",
-    ])  # fmt: skip
+    }
+    text = "\n".join(
+        [
+            "<nvidia_smi_log>",
+            "  <driver_version>535.54.03</driver_version>",
+            "  <attached_gpus>1</attached_gpus>",
+            '  <gpu id="00000000:01:00.0">',
+            *tags(tree, {}, 2),
+            "  </gpu>",
+            "</nvidia_smi_log>",
+        ]
+    )
     assert recognise('<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">\n' + text)
     driver = {"key": "nvidia", "version": "535.54.03", "library": "535.54.03", "gpus": 1}
     assert [values(one) for one in said(text) if isinstance(one, Driver)] == [driver]
-    assert gpus(said(text)) == [{
-        "key": "gpu0", "name": "NVIDIA A100 & more", "address": "0000:01:00.0", "module_id": 4, "recovery": "GPU reset",
-        "pcie_speed": 16e9, "pcie_width": 16, "pcie_max_speed": 16e9, "pcie_max_width": 16, "power": 67.03,
-        "power_limit": 400.0, "memory": 81920 << 20, "memory_used": 50 << 20, "ecc_corrected": 2,
-        "ecc_uncorrected": 4, "mig": True, "mig_instances": 2, "processes": 2,
-    }]  # fmt: skip
+    assert gpus(said(text)) == [
+        {
+            "key": "gpu0",
+            "name": "NVIDIA A100 & more",
+            "address": "0000:01:00.0",
+            "module_id": 4,
+            "recovery": "GPU reset",
+            "pcie_speed": 16e9,
+            "pcie_width": 16,
+            "pcie_max_speed": 16e9,
+            "pcie_max_width": 16,
+            "power": 67.03,
+            "power_limit": 400.0,
+            "memory": 81920 << 20,
+            "memory_used": 50 << 20,
+            "ecc_corrected": 2,
+            "ecc_uncorrected": 4,
+            "mig": True,
+            "mig_instances": 2,
+            "processes": 2,
+        }
+    ]
 
 
 def test_one_gpu_of_several_has_no_number() -> None:
@@ -251,8 +375,11 @@ def test_the_health_of_a_fabric_may_be_one_line() -> None:
 def test_runs_of_a_loop_are_apart() -> None:
     found = said(TWO + printed(("53:00.0", {**NEW, "Performance State": "P0"}), ("54:00.0", OLD)))
     assert [(gpu["key"], gpu.get("performance_state")) for gpu in gpus(found)] == [
-        ("gpu0", 2), ("gpu1", None), ("gpu0", 0), ("gpu1", None),
-    ]  # fmt: skip
+        ("gpu0", 2),
+        ("gpu1", None),
+        ("gpu0", 0),
+        ("gpu1", None),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -57,16 +57,51 @@ def test_table() -> None:
     """A GPU that works, one that answers nothing, and one of another kind; names that were cut are not said."""
     assert [plain(one) for one in said(TABLE)] == [
         Driver(key="nvidia", version="470.82.01", library="470.82.01", cuda="11.4"),
-        Gpu(key="gpu0", address="0000:07:00.0", performance_state=0, power=51.0, power_limit=400.0, temperature=27.0,
-            memory=40536 << 20, memory_used=3 << 20, mig=False, mig_instances=0, persistence=True,
-            compute_mode="default", ecc_uncorrected=3),
-        Observation(about="gpu0", quantity="ecc_uncorrected", unit="count", value=3.0, at=0.0,
-                    evidence=Evidence("smi.txt:7", TABLE.split("\n")[6])),
-        Gpu(key="gpu1", address="0000:0f:00.0", failure="ERR!", memory=40536 << 20, memory_used=1 << 20,
-            persistence=False, compute_mode="default"),
-        Gpu(key="gpu12", name="NVIDIA L4", address="0000:10:00.0", performance_state=8, power_limit=72.0,
-            temperature=41.0, memory=23034 << 20, memory_used=0, persistence=False, compute_mode="exclusive process"),
-    ]  # fmt: skip
+        Gpu(
+            key="gpu0",
+            address="0000:07:00.0",
+            performance_state=0,
+            power=51.0,
+            power_limit=400.0,
+            temperature=27.0,
+            memory=40536 << 20,
+            memory_used=3 << 20,
+            mig=False,
+            mig_instances=0,
+            persistence=True,
+            compute_mode="default",
+            ecc_uncorrected=3,
+        ),
+        Observation(
+            about="gpu0",
+            quantity="ecc_uncorrected",
+            unit="count",
+            value=3.0,
+            at=0.0,
+            evidence=Evidence("smi.txt:7", TABLE.split("\n")[6]),
+        ),
+        Gpu(
+            key="gpu1",
+            address="0000:0f:00.0",
+            failure="ERR!",
+            memory=40536 << 20,
+            memory_used=1 << 20,
+            persistence=False,
+            compute_mode="default",
+        ),
+        Gpu(
+            key="gpu12",
+            name="NVIDIA L4",
+            address="0000:10:00.0",
+            performance_state=8,
+            power_limit=72.0,
+            temperature=41.0,
+            memory=23034 << 20,
+            memory_used=0,
+            persistence=False,
+            compute_mode="exclusive process",
+        ),
+    ]
 
 
 def test_where_it_stood() -> None:
@@ -78,14 +113,19 @@ def test_where_it_stood() -> None:
     ("line", "fields"),
     [
         ("NVIDIA-SMI version  : 590.48.01\nNVML version        : 590.48", {"nvml": "590.48"}),
-        ("| NVIDIA-SMI 610.57.04   KMD Version: 610.57.04     CUDA UMD Version: 13.3     |",
-         {"version": "610.57.04", "library": "610.57.04", "cuda": "13.3"}),
-        ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
-         "NVIDIA driver is installed and running.", {"failure": "Driver Not Loaded"}),
+        (
+            "| NVIDIA-SMI 610.57.04   KMD Version: 610.57.04     CUDA UMD Version: 13.3     |",
+            {"version": "610.57.04", "library": "610.57.04", "cuda": "13.3"},
+        ),
+        (
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
+            "NVIDIA driver is installed and running.",
+            {"failure": "Driver Not Loaded"},
+        ),
         ("Failed to initialize NVML: Driver/library version mismatch", {"failure": "Driver/library version mismatch"}),
         ("No devices were found", {"gpus": 0}),
     ],
-)  # fmt: skip
+)
 def test_the_driver(line: str, fields: dict[str, Any]) -> None:
     assert [plain(one) for one in said(line)] == [Driver(key="nvidia", **fields)]
 
@@ -105,12 +145,14 @@ def test_without_permission_nothing_is_wrong() -> None:
     ("line", "gpu"),
     [
         ("GPU3: 0000:AF:00.0: Unknown Error", Gpu(key="gpu3", address="0000:af:00.0", failure="Unknown Error")),
-        ("GPU 0000:53:00.0: GPU is lost.  Reboot the system to recover this GPU",
-         Gpu(key="0000:53:00.0", address="0000:53:00.0", failure="GPU is lost")),
+        (
+            "GPU 0000:53:00.0: GPU is lost.  Reboot the system to recover this GPU",
+            Gpu(key="0000:53:00.0", address="0000:53:00.0", failure="GPU is lost"),
+        ),
         ("GPU0000:CB:00.0: Unknown Error", Gpu(key="0000:cb:00.0", address="0000:cb:00.0", failure="Unknown Error")),
         ("GPU1: Unknown Error", Gpu(key="gpu1", failure="Unknown Error")),
     ],
-)  # fmt: skip
+)
 def test_a_gpu_that_does_not_answer(line: str, gpu: Gpu) -> None:
     assert [plain(one) for one in said(f"Unable to determine the device handle for {line}")] == [gpu]
 

@@ -56,8 +56,9 @@ def pair(text: str, a: int, b: int, where: int, file: str = "topo.txt", **fields
 
 PCIE = printed(
     [["X", "PIX", "SYS", "PXB"], ["PIX", "X", "SOC", "SYS"], ["SYS", "SOC", "X", "NODE"]],
-    ["0-3,8-9\t0\t\tN/A", "0-3\tN/A\t\tN/A", "\t1\t\tN/A"], nics=1,
-)  # fmt: skip
+    ["0-3,8-9\t0\t\tN/A", "0-3\tN/A\t\tN/A", "\t1\t\tN/A"],
+    nics=1,
+)
 
 
 def test_paths_and_what_is_near() -> None:
@@ -90,9 +91,7 @@ def test_a_heading_that_was_stripped() -> None:
 def test_blanks_in_place_of_tabs() -> None:
     """Of a pasted matrix; where an affinity is missing, nobody knows which."""
     text = "      GPU0  GPU1  CPU Affinity  NUMA Affinity\nGPU0   X    NODE   0-1     0\nGPU1  NODE   X            1\n"
-    assert said(text) == [
-        gpu(text, 0, 2, cpus=(0, 1), numa=0), gpu(text, 1, 3), pair(text, 0, 1, 2, path="NODE")
-    ]  # fmt: skip
+    assert said(text) == [gpu(text, 0, 2, cpus=(0, 1), numa=0), gpu(text, 1, 3), pair(text, 0, 1, 2, path="NODE")]
 
 
 def test_links_to_switches_are_counted() -> None:
@@ -144,9 +143,7 @@ def test_links_to_peers_are_not(rows: Sequence[Sequence[str]]) -> None:
 ABLE = printed([["X", "OK", "CNS", "DR"], ["OK", "X", "GNS", "NS"], ["CNS", "GNS", "X", "U"], ["DR", "NS", "TNS", "X"]])
 
 
-@pytest.mark.parametrize(
-    ("letter", "field"), [("r", "read"), ("w", "write"), ("n", "nvlink"), ("a", "atomics")]
-)  # fmt: skip
+@pytest.mark.parametrize(("letter", "field"), [("r", "read"), ("w", "write"), ("n", "nvlink"), ("a", "atomics")])
 def test_what_peers_may_do(letter: str, field: str) -> None:
     text = COMMAND.format(letter) + ABLE
     words = ("ok", "chipset not supported", "disabled by registry", "GPU not supported", "not supported", "unknown")
@@ -165,11 +162,12 @@ def test_nobody_says_what_a_matrix_is_about() -> None:
     text = printed([["X", "OK"], ["OK", "X"]])
     assert said(text)[2:] == [
         NotChecked(
-            what="GpuPair.read", subject="gpu0-gpu1",
+            what="GpuPair.read",
+            subject="gpu0-gpu1",
             why="topo.txt:2: nothing says which ability the matrix is about",
             how="keep the command with its output: nvidia-smi topo -p2p r",
         )
-    ]  # fmt: skip
+    ]
 
 
 def test_unknown_cells_are_said() -> None:

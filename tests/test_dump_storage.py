@@ -59,11 +59,18 @@ md2 : inactive nvme4n1[0](S)
 unused devices: <none>
 """
 ARRAYS = [
-    Array(key="md0", level="raid1", state="active", members=("nvme1n1", "nvme0n1"), faulty=("nvme1n1",), wanted=2,
-          missing=1),
+    Array(
+        key="md0",
+        level="raid1",
+        state="active",
+        members=("nvme1n1", "nvme0n1"),
+        faulty=("nvme1n1",),
+        wanted=2,
+        missing=1,
+    ),
     Array(key="md1", level="raid0", state="active", members=("nvme3n1", "nvme2n1"), faulty=()),
     Array(key="md2", state="inactive", members=(), faulty=()),
-]  # fmt: skip
+]
 LSBLK = """\
 NAME        MAJ:MIN RM   SIZE RO TYPE  MOUNTPOINTS
 loop0         7:0    0  63.9M  1 loop  /snap/core
@@ -88,13 +95,31 @@ Node            Generic         SN     Model                    Namespace  Usage
 """
 NAMESPACES: list[Fact] = [Disk(key="nvme0n1", model="SAMSUNG MZWLO3T8HCLS")]
 BLOCKDEVICES = json.dumps(
-    {"blockdevices": [
-        {"name": "/dev/sda", "type": "disk", "size": 1000, "rota": "1", "model": "X Y ", "mountpoint": None,
-         "children": [
-             {"name": "sda1", "type": "part", "size": "1G", "rota": True, "mountpoints": [None, "/"],
-              "fstype": "ext4"}]},
-        {"name": "loop0", "type": "loop", "size": 5, "mountpoint": "/snap/core"}]}, indent=3,
-)  # fmt: skip
+    {
+        "blockdevices": [
+            {
+                "name": "/dev/sda",
+                "type": "disk",
+                "size": 1000,
+                "rota": "1",
+                "model": "X Y ",
+                "mountpoint": None,
+                "children": [
+                    {
+                        "name": "sda1",
+                        "type": "part",
+                        "size": "1G",
+                        "rota": True,
+                        "mountpoints": [None, "/"],
+                        "fstype": "ext4",
+                    }
+                ],
+            },
+            {"name": "loop0", "type": "loop", "size": 5, "mountpoint": "/snap/core"},
+        ]
+    },
+    indent=3,
+)
 DEVICES = [
     Disk(key="sda", size=1000, model="X Y", rotational=True),
     Disk(key="sda1", rotational=True, partition_of="sda"),
@@ -102,14 +127,42 @@ DEVICES = [
 ]
 NVME_JSON = json.dumps({"Devices": [{"DevicePath": "/dev/nvme1n1", "ModelNumber": "Z 9", "PhysicalSize": 4096}]})
 NVME_2 = json.dumps(  # nvme-cli 2, and -v of older ones
-    {"Devices": [{"HostNQN": "nqn", "Subsystems": [
-        {"Subsystem": "nvme-subsys0", "Controllers": [
-            {"Controller": "nvme0", "ModelNumber": "Z 9", "Firmware": "1.0", "Transport": "pcie",
-             "Address": "0000:01:00.0", "Namespaces": [{"NameSpace": "nvme0n1", "PhysicalSize": 4096}]}]},
-        {"Subsystem": "nvme-subsys1", "Namespaces": [{"NameSpace": "nvme1n1", "PhysicalSize": 8192}], "Controllers": [
-            {"Controller": "nvme1", "ModelNumber": "Z 9", "Transport": "tcp", "Address": "traddr=10.0.0.1"},
-            {"Controller": "nvme2", "ModelNumber": "Z 9"}]}]}]}
-)  # fmt: skip
+    {
+        "Devices": [
+            {
+                "HostNQN": "nqn",
+                "Subsystems": [
+                    {
+                        "Subsystem": "nvme-subsys0",
+                        "Controllers": [
+                            {
+                                "Controller": "nvme0",
+                                "ModelNumber": "Z 9",
+                                "Firmware": "1.0",
+                                "Transport": "pcie",
+                                "Address": "0000:01:00.0",
+                                "Namespaces": [{"NameSpace": "nvme0n1", "PhysicalSize": 4096}],
+                            }
+                        ],
+                    },
+                    {
+                        "Subsystem": "nvme-subsys1",
+                        "Namespaces": [{"NameSpace": "nvme1n1", "PhysicalSize": 8192}],
+                        "Controllers": [
+                            {
+                                "Controller": "nvme1",
+                                "ModelNumber": "Z 9",
+                                "Transport": "tcp",
+                                "Address": "traddr=10.0.0.1",
+                            },
+                            {"Controller": "nvme2", "ModelNumber": "Z 9"},
+                        ],
+                    },
+                ],
+            }
+        ]
+    }
+)
 SUBSYSTEMS = [
     Nvme(key="nvme0", address="0000:01:00.0", model="Z 9", firmware="1.0", transport="pcie"),
     Disk(key="nvme0n1", size=4096, model="Z 9", controller="nvme0"),
@@ -125,8 +178,15 @@ nvme0    S000     SAMSUNG MZWLO3T8HCLS OPPA4B5Q pcie   0000:01:00.0   nvme-subsy
 CONTROLLERS: list[Fact] = [
     Nvme(key="nvme0", address="0000:01:00.0", model="SAMSUNG MZWLO3T8HCLS", firmware="OPPA4B5Q", transport="pcie"),
 ]
-TEXTS = [(DF, FILLED), (MOUNT, MOUNTED), (PROC_MOUNTS, MOUNTED), (MDSTAT, ARRAYS), (LSBLK, BLOCKS), (NVME, NAMESPACES),
-         (NVME_V, CONTROLLERS)]  # fmt: skip
+TEXTS = [
+    (DF, FILLED),
+    (MOUNT, MOUNTED),
+    (PROC_MOUNTS, MOUNTED),
+    (MDSTAT, ARRAYS),
+    (LSBLK, BLOCKS),
+    (NVME, NAMESPACES),
+    (NVME_V, CONTROLLERS),
+]
 
 
 def said(family: ModuleType, text: str) -> list[Said]:

@@ -89,9 +89,14 @@ def said(text: str) -> list[Said]:
 def rate(text: str, number: int, op: str, size: int | None, value: float) -> Observation:
     seen = Evidence(f"log:{number}", text.splitlines()[number - 1].strip())
     return Observation(
-        about=Flow(op, ("host",), size), quantity="rate", unit="bytes_per_second", value=value, at=AT, busy=True,
+        about=Flow(op, ("host",), size),
+        quantity="rate",
+        unit="bytes_per_second",
+        value=value,
+        at=AT,
+        busy=True,
         evidence=seen,
-    )  # fmt: skip
+    )
 
 
 SIZE = 3_200_000_000
@@ -104,8 +109,9 @@ def test_a_whole_run() -> None:
 
 def test_an_old_version() -> None:
     assert said(OLD) == [
-        rate(OLD, 20, "stream-copy", 640_000_000, 80000.1e6), rate(OLD, 23, "triad", 640_000_000, 82000.4e6),
-    ]  # fmt: skip
+        rate(OLD, 20, "stream-copy", 640_000_000, 80000.1e6),
+        rate(OLD, 23, "triad", 640_000_000, 82000.4e6),
+    ]
 
 
 @pytest.mark.parametrize("text", [TEXT, OLD])
@@ -132,8 +138,9 @@ def test_a_table_alone() -> None:
 def test_one_thread_and_many_nodes_are_no_measure_of_the_memory(text: str) -> None:
     told = said(text)
     assert [(one.what, one.subject) for one in told if isinstance(one, NotChecked)] == [
-        ("rate of stream-copy", "host"), ("rate of triad", "host"),
-    ]  # fmt: skip
+        ("rate of stream-copy", "host"),
+        ("rate of triad", "host"),
+    ]
     assert len(told) == 2
 
 

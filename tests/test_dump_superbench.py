@@ -28,23 +28,29 @@ SAID: dict[str, tuple[float, Flow, float]] = {
     "mem-bw/d2h_bw": (24.5, Flow("copy", ("gpu0", "host")), 24.5e9),
     "gpu-copy-bw:perf/cpu_to_gpu0_by_dma_under_numa1_bw:0": (26.2, Flow("copy", NUMA), 26.2e9),
     "gpu-copy-bw/gpu0_to_gpu1_read_by_sm_bw": (262.5, Flow("copy-sm", PEER), 262.5e9),
-    "gpu-copy-bw:perf/gpu0_and_gpu1_write_by_dma_bw": (
-        531.0, Flow("copy", PEER, beside=(PEER[::-1],)), 265.5e9,
-    ),
+    "gpu-copy-bw:perf/gpu0_and_gpu1_write_by_dma_bw": (531.0, Flow("copy", PEER, beside=(PEER[::-1],)), 265.5e9),
     "ib-loopback/IB_write_8388608_Avg_3:0": (20000.0, Flow("write", ("IB3", "IB3/1"), 8388608), 20000.0 * 2**20),
     "ib-loopback/IB_read_4096_Avg_0:1": (1000.0, Flow("read", ("IB0/1", "IB0"), 4096), 1000.0 * 2**20),
     "ib-loopback/ib_write_bw_8388608:5:1": (23.9, Flow("write", ("IB5", "IB5/1"), 8388608), 23.9e9),
     "rdma-loopback/ib_send_bw_65536:mlx5_2": (23.0, Flow("send", ("mlx5_2", "mlx5_2/1"), 65536), 23e9),
-}  # fmt: skip
+}
 # What says nothing of a link of this node, or not under which conditions.
 PASSED: dict[str, Any] = {
-    "kernel-launch/event_overhead:0": 0.006, "mem-bw/D2D_Mem_BW:0": 1118.0, "mem-bw/return_code": 0,
-    "gpu-copy-bw:correctness/cpu_to_gpu0_by_dma_under_numa0_bw": 0.9, "gpu-copy-bw:perf/gpu0_to_gpu0_by_sm_bw": 680.0,
-    "gpu-copy-bw:perf/gpu_all_to_gpu0_write_by_sm_bw": 56.2, "nccl-bw:gdr-only/allreduce_8388608_busbw:0": 60.0,
-    "nccl-bw/allreduce_0_1:8388608_busbw": 90.0, "nvbandwidth/host_to_device_memcpy_ce_sum_bw": 400.0,
-    "ib-traffic/ib_write_bw_8388608_cpu-to-cpu_0_0:n1_n2": 24.0, "mem-bw/H2D_Mem_BW:9": 0, "mem-bw/H2D_Mem_BW:8": None,
-    "monitor/gpu_temperature:0": 50, "bert_models/pytorch-bert-base/steptime_train_float32": 114.5,
-}  # fmt: skip
+    "kernel-launch/event_overhead:0": 0.006,
+    "mem-bw/D2D_Mem_BW:0": 1118.0,
+    "mem-bw/return_code": 0,
+    "gpu-copy-bw:correctness/cpu_to_gpu0_by_dma_under_numa0_bw": 0.9,
+    "gpu-copy-bw:perf/gpu0_to_gpu0_by_sm_bw": 680.0,
+    "gpu-copy-bw:perf/gpu_all_to_gpu0_write_by_sm_bw": 56.2,
+    "nccl-bw:gdr-only/allreduce_8388608_busbw:0": 60.0,
+    "nccl-bw/allreduce_0_1:8388608_busbw": 90.0,
+    "nvbandwidth/host_to_device_memcpy_ce_sum_bw": 400.0,
+    "ib-traffic/ib_write_bw_8388608_cpu-to-cpu_0_0:n1_n2": 24.0,
+    "mem-bw/H2D_Mem_BW:9": 0,
+    "mem-bw/H2D_Mem_BW:8": None,
+    "monitor/gpu_temperature:0": 50,
+    "bert_models/pytorch-bert-base/steptime_train_float32": 114.5,
+}
 NUMBERS = {**PASSED, **{key: value for key, (value, _, _) in SAID.items()}, "node": "sb-01"}
 SAMPLES = (json.dumps(NUMBERS), json.dumps(NUMBERS, indent=2))
 
@@ -62,9 +68,14 @@ def test_metrics_with_their_units_and_directions() -> None:
     told = read(json.dumps(NUMBERS) + "\n")
     assert rates(told) == [(flow, rate) for _, flow, rate in SAID.values()]
     assert told[0] == Observation(
-        about=Flow("copy", ("host", "gpu3")), quantity="rate", unit="bytes_per_second", value=26.1e9, at=AT, busy=True,
+        about=Flow("copy", ("host", "gpu3")),
+        quantity="rate",
+        unit="bytes_per_second",
+        value=26.1e9,
+        at=AT,
+        busy=True,
         evidence=Evidence("results-summary.jsonl:1", "mem-bw/H2D_Mem_BW:3: 26.1"),
-    )  # fmt: skip
+    )
     assert told[-4:] == [Gpu(key=f"gpu{number}") for number in (3, 2, 0, 1)]
 
 
@@ -106,32 +117,43 @@ def test_tables_of_nvbandwidth() -> None:
         "nvbandwidth/device_to_device_bidirectional_memcpy_read_ce_gpu0_gpu1_bw": 390.0,  # of which stream is not told
     }
     assert rates(read(json.dumps(metrics))) == [
-        (Flow("copy", ("host", "gpu0")), 55.6e9), (Flow("copy", ("host", "gpu1")), 27.8e9),
+        (Flow("copy", ("host", "gpu0")), 55.6e9),
+        (Flow("copy", ("host", "gpu1")), 27.8e9),
         (Flow("copy", PEER[::-1]), 390e9),
-    ]  # fmt: skip
+    ]
 
 
 def test_disks_by_their_operations_and_blocks() -> None:
     metrics = {
-        "disk-benchmark/nvme0n1_seq_read_bs": 131072.0, "disk-benchmark/nvme0n1_seq_read_read_iops": 50000.0,
-        "disk-benchmark/nvme0n1_rand_readwrite_bs": 4096, "disk-benchmark/nvme0n1_rand_readwrite_read_iops": 80000.0,
-        "disk-benchmark/nvme0n1_rand_readwrite_write_iops": 20000.0, "disk-benchmark/sda_seq_read_read_iops": 10.0,
-    }  # fmt: skip
+        "disk-benchmark/nvme0n1_seq_read_bs": 131072.0,
+        "disk-benchmark/nvme0n1_seq_read_read_iops": 50000.0,
+        "disk-benchmark/nvme0n1_rand_readwrite_bs": 4096,
+        "disk-benchmark/nvme0n1_rand_readwrite_read_iops": 80000.0,
+        "disk-benchmark/nvme0n1_rand_readwrite_write_iops": 20000.0,
+        "disk-benchmark/sda_seq_read_read_iops": 10.0,
+    }
     here, there = ("nvme0n1", "host"), ("host", "nvme0n1")
     assert rates(read(json.dumps(metrics))) == [
         (Flow("read", here, 131072), 6.5536e9),
-        (Flow("read", here, 4096, beside=(there,)), 327.68e6), (Flow("write", there, 4096, beside=(here,)), 81.92e6),
-    ]  # fmt: skip
+        (Flow("read", here, 4096, beside=(there,)), 327.68e6),
+        (Flow("write", there, 4096, beside=(here,)), 81.92e6),
+    ]
 
 
 def test_results_of_one_process() -> None:
     """Its rank is in the path."""
     results = [
         {
-            "name": "mem-bw", "type": "micro", "run_count": 2, "return_code": 0, "raw_data": {"raw_output_htod": ["x"]},
-            "result": {"return_code": [0], "H2D_Mem_BW": [25.6, 25.8]}, "reduce_op": {"H2D_Mem_BW": None},
-        }, None,
-    ]  # fmt: skip
+            "name": "mem-bw",
+            "type": "micro",
+            "run_count": 2,
+            "return_code": 0,
+            "raw_data": {"raw_output_htod": ["x"]},
+            "result": {"return_code": [0], "H2D_Mem_BW": [25.6, 25.8]},
+            "reduce_op": {"H2D_Mem_BW": None},
+        },
+        None,
+    ]
     told = read(json.dumps(results, indent=2), "nodes/n1/benchmarks/mem-bw/rank5/results.json")
     assert rates(told) == [(Flow("copy", ("host", "gpu5")), 25.6e9), (Flow("copy", ("host", "gpu5")), 25.8e9)]
 

@@ -24,9 +24,18 @@ NOW = 1.8e9
 PORT, ADDRESS = "0000:00:01.0", "0000:01:00.0"
 BRIDGE = Pci(key=PORT, parent="pci0000:00", pci_class=0x060400, vendor=0x8086, max_speed=32e9, max_width=16)
 FUNCTION = Pci(
-    key=ADDRESS, parent=PORT, pci_class=0x030200, vendor=0x10DE, device=0x2330, driver="nvidia", speed=32e9, width=16,
-    max_speed=32e9, max_width=16, lost=False,
-)  # fmt: skip
+    key=ADDRESS,
+    parent=PORT,
+    pci_class=0x030200,
+    vendor=0x10DE,
+    device=0x2330,
+    driver="nvidia",
+    speed=32e9,
+    width=16,
+    max_speed=32e9,
+    max_width=16,
+    lost=False,
+)
 GPU = Gpu(key="gpu0", name="NVIDIA H100 PCIe", address=ADDRESS)
 XID = "NVRM: Xid (PCI:0000:01:00): {}, pid=1, name=x, what it says"
 LOADED = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build"
@@ -59,10 +68,28 @@ def xid(severity: str) -> list[Told]:
 
 @pytest.mark.parametrize(
     ("code", "severity"),
-    [(13, None), (31, None), (43, None), (45, None), (48, "critical"), (63, "warning"), (74, "critical"),
-     (79, "critical"), (92, "warning"), (94, "warning"), (95, "critical"), (109, "critical"), (119, "critical"),
-     (137, None), (143, "critical"), (154, None), (157, "warning"), (172, "critical"), (999, None)],
-)  # fmt: skip
+    [
+        (13, None),
+        (31, None),
+        (43, None),
+        (45, None),
+        (48, "critical"),
+        (63, "warning"),
+        (74, "critical"),
+        (79, "critical"),
+        (92, "warning"),
+        (94, "warning"),
+        (95, "critical"),
+        (109, "critical"),
+        (119, "critical"),
+        (137, None),
+        (143, "critical"),
+        (154, None),
+        (157, "warning"),
+        (172, "critical"),
+        (999, None),
+    ],
+)
 def test_an_xid_is_as_grave_as_its_number(code: int, severity: str | None) -> None:
     assert told(BRIDGE, FUNCTION, *log(XID.format(code))) == (xid(severity) if severity else [])
 
@@ -176,10 +203,18 @@ SXID = f"nvidia-nvswitch2: SXid (PCI:{SWITCH}): {{}}, {{}}, Link 33 what it says
 
 @pytest.mark.parametrize(
     ("code", "word", "severity"),
-    [(12028, "Non-fatal", "warning"), (22013, "Non-fatal", None), (19049, "Non-fatal", "info"),
-     (20034, "Fatal", "critical"), (23001, "Fatal", "critical"), (12028, "Fatal", "critical"),
-     (15002, "Non-fatal", "info"), (15002, "Fatal", "critical"), (19084, "Non-fatal", "critical")],
-)  # fmt: skip
+    [
+        (12028, "Non-fatal", "warning"),
+        (22013, "Non-fatal", None),
+        (19049, "Non-fatal", "info"),
+        (20034, "Fatal", "critical"),
+        (23001, "Fatal", "critical"),
+        (12028, "Fatal", "critical"),
+        (15002, "Non-fatal", "info"),
+        (15002, "Fatal", "critical"),
+        (19084, "Non-fatal", "critical"),
+    ],
+)
 def test_sxids(code: int, word: str, severity: str | None) -> None:
     line = SXID.format(code, word)
     assert told(*log(line)) == ([("nvswitch-error", SWITCH, severity)] if severity else [])
@@ -379,12 +414,23 @@ KINDS = sorted({form.kind for form in FORMS})
 numbers = st.none() | st.integers(-1, 200) | st.sampled_from([12028, 20034, 10**9])
 moments = st.none() | st.sampled_from([0.0, 5.0, NOW - 90_000, NOW - 60, NOW]) | st.floats(0, 1e11)
 events = st.builds(
-    Event, key=st.text(max_size=3), kind=st.none() | st.sampled_from(KINDS), code=numbers,
+    Event,
+    key=st.text(max_size=3),
+    kind=st.none() | st.sampled_from(KINDS),
+    code=numbers,
     subject=st.none() | st.sampled_from([ADDRESS, PORT, SWITCH, "nvme0", "cpu3", "cpu", "mc0", "node"]),
-    text=st.none() | st.text(max_size=9), at=moments, first=moments, fatal=st.none() | st.booleans(), link=numbers,
-    count=st.none() | st.integers(1, 10**6), recent=st.none() | st.integers(1, 10**6),
-    name=st.none() | st.sampled_from(["eth0", "mlx5_0"]), port=st.none() | st.just(PORT), rate=moments, able=moments,
-)  # fmt: skip
+    text=st.none() | st.text(max_size=9),
+    at=moments,
+    first=moments,
+    fatal=st.none() | st.booleans(),
+    link=numbers,
+    count=st.none() | st.integers(1, 10**6),
+    recent=st.none() | st.integers(1, 10**6),
+    name=st.none() | st.sampled_from(["eth0", "mlx5_0"]),
+    port=st.none() | st.just(PORT),
+    rate=moments,
+    able=moments,
+)
 
 
 @given(st.lists(events, max_size=12), st.sampled_from([(), (BRIDGE,), (BRIDGE, FUNCTION, GPU)]))

@@ -38,13 +38,18 @@ ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests/golden/expect"
 ASKED = {
     "p5-tree": (
-        "", "numa0 GPU0", "gpu0 gpu1", "gpu0 gpu1 --via net", "gpu0 gpu1 --via host", "GPU0 NIC3",
+        "",
+        "numa0 GPU0",
+        "gpu0 gpu1",
+        "gpu0 gpu1 --via net",
+        "gpu0 gpu1 --via host",
+        "GPU0 NIC3",
         "efa_[0-3]->numa0 gpu0->numa0 --concurrent",
     ),
     "hgx-h100": ("", "gpu* --op all_reduce --size 64MiB", "gpu[0-3]->numa* --concurrent", "gpu0->nic*"),
     "gh200": ("", "numa0 gpu0", "gpu0 numa0", "mlx5_0", "gpu0->numa0 numa0->gpu0 --concurrent"),
     "desktop": ("", "gpu0", "nvme0 numa0", "numa0 gpu0 --size 1M"),
-}  # fmt: skip
+}
 
 
 @cache
@@ -114,17 +119,25 @@ def test_json_has_levels_and_hops() -> None:
     assert list(flow) == ["level", "path_type", "seconds", "sized", "unknown", "ways"]
     assert flow["level"]["ends"] == ["gpu0", "efa_3/1"]
     assert [(step["sender"], step["receiver"], step["kind"]) for step in flow["ways"][0]] == [
-        ("gpu0", "gpu0", "memory"), ("gpu0", "0000:46:0c.0", "pcie"), ("0000:46:0c.0", "0000:45:00.0", "internal"),
-        ("0000:45:00.0", "0000:46:0b.0", "internal"), ("0000:46:0b.0", "efa_3", "pcie"), ("efa_3", "efa_3/1", "port"),
-    ]  # fmt: skip
+        ("gpu0", "gpu0", "memory"),
+        ("gpu0", "0000:46:0c.0", "pcie"),
+        ("0000:46:0c.0", "0000:45:00.0", "internal"),
+        ("0000:45:00.0", "0000:46:0b.0", "internal"),
+        ("0000:46:0b.0", "efa_3", "pcie"),
+        ("efa_3", "efa_3/1", "port"),
+    ]
 
 
 def test_what_was_measured_stands_beside_it() -> None:
     case = case_of("gh200")
     seen = Observation(
-        about=Flow("copy", ("numa0", "gpu0")), quantity="rate", unit="bytes_per_second", value=123.4e9, at=0.0,
+        about=Flow("copy", ("numa0", "gpu0")),
+        quantity="rate",
+        unit="bytes_per_second",
+        value=123.4e9,
+        at=0.0,
         evidence=Evidence("a.txt:1", "123.4"),
-    )  # fmt: skip
+    )
     measured = replace(case, observations=(seen,))
     header, *rows = asked(measured, "").splitlines()[2:]
     assert "measured" in header
@@ -133,9 +146,17 @@ def test_what_was_measured_stands_beside_it() -> None:
 
 
 NAMES = {
-    "GPU0": "gpu0", "gpu0": "gpu0", "0000:53:00.0": "gpu0", "53:00.0": "gpu0", "NIC3": "efa_3/1", "efa_3": "efa_3/1",
-    "EFA_3/1": "efa_3/1", "0000:52:00.0": "efa_3/1", "numa1": "numa1", "Nvme2": "nvme2",
-}  # fmt: skip
+    "GPU0": "gpu0",
+    "gpu0": "gpu0",
+    "0000:53:00.0": "gpu0",
+    "53:00.0": "gpu0",
+    "NIC3": "efa_3/1",
+    "efa_3": "efa_3/1",
+    "EFA_3/1": "efa_3/1",
+    "0000:52:00.0": "efa_3/1",
+    "numa1": "numa1",
+    "Nvme2": "nvme2",
+}
 
 
 @pytest.mark.parametrize("text", NAMES)

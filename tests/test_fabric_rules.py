@@ -160,11 +160,12 @@ def test_buses_that_are_numbered_otherwise() -> None:
     assert [one.code for one in report.findings] == []
     assert [one for one in report.not_checked if one.what == "places of devices"] == [
         NotChecked(
-            what="places of devices", subject="node",
+            what="places of devices",
+            subject="node",
             why="hardly any PCI address is one that ours has: the firmware numbers buses otherwise",
             how="write the machine type anew: linkgauge profile",
         )
-    ]  # fmt: skip
+    ]
 
 
 def test_places_of_nics() -> None:

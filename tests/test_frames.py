@@ -62,7 +62,7 @@ def read(text: str) -> list[Said]:
         ("Sat 2026-11-21 03:00:00.123456 UTC [s=0a;i=2]\n" + export(record(), "    "), 5, STAMP),
         (json.dumps({"dmesg": [{"pri": 4, "time": 12345.678901, "msg": XID}]}, indent=3), 6, 12345.678901),
     ],
-)  # fmt: skip
+)
 def test_a_line_of_a_kernel_log(text: str, line: int, at: float) -> None:
     (event,) = read(text)
     assert isinstance(event, Event)
@@ -79,16 +79,18 @@ def test_of_several_hosts_one() -> None:
     assert others is other_hosts
     assert list(other_hosts.read(left)) == [
         NotChecked(
-            what="dump", subject="f", how="give the lines of one host",
+            what="dump",
+            subject="f",
+            how="give the lines of one host",
             why="lines of n2, n3 from line 1 on: one host is judged at a time",
         )
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
     "heading",
     ["---------------\n{}\n---------------\n", "{} | CHANGED | rc=0 >>\n", "-----------\n{} (2)\n-----------\n"],
-)  # fmt: skip
+)
 def test_of_blocks_with_hosts_above_them_the_first(heading: str) -> None:
     text = "".join(
         heading.format(name) + "\n".join(TOPO) + "\n" for name in ("n1", "gpu[2-3]" if "(" in heading else "n2")
@@ -125,10 +127,25 @@ def test_web_pages() -> None:
 
 
 pieces = st.sampled_from(
-    ["n1: ", "n2: ", "> ", "1:", "2:", "a.log:", json.dumps(record()), '"msg": "x"', '"time": 1.5,', "\n",
-     "MESSAGE=x", "{",
-     "__REALTIME_TIMESTAMP=9999999999999999", "2026-11-21T10:00:00Z ", "Sat 2026-11-21 03:00:00 CET [s=0a;i=2]", XID]
-)  # fmt: skip
+    [
+        "n1: ",
+        "n2: ",
+        "> ",
+        "1:",
+        "2:",
+        "a.log:",
+        json.dumps(record()),
+        '"msg": "x"',
+        '"time": 1.5,',
+        "\n",
+        "MESSAGE=x",
+        "{",
+        "__REALTIME_TIMESTAMP=9999999999999999",
+        "2026-11-21T10:00:00Z ",
+        "Sat 2026-11-21 03:00:00 CET [s=0a;i=2]",
+        XID,
+    ]
+)
 
 
 @given(st.lists(pieces | st.text(max_size=5)).map("".join))

@@ -54,12 +54,15 @@ class Gate:
         ("[gate]\n", ("--strict",), (2, f"closed for {SENTENCE}")),
         (ENFORCED, (), (2, f"closed for {SENTENCE}")),
         (ENFORCED, ("--strict",), (2, f"closed for {SENTENCE}")),
-        (ENFORCED, ("--counted",),
-         (0, f"open until the health check has counted drained nodes; it is closed for {SENTENCE}")),
+        (
+            ENFORCED,
+            ("--counted",),
+            (0, f"open until the health check has counted drained nodes; it is closed for {SENTENCE}"),
+        ),
         ('[gate]\nenforce = true\ncodes = ["nic-missing"]\n', (), (0, "open")),
         ('[ignore]\n"gpu-missing" = "ordered"\n[gate]\n', ("--strict",), (2, f"closed for {SENTENCE}")),
     ],
-)  # fmt: skip
+)
 def test_what_closes_it(tmp_path: Path, site: str, options: tuple[str, ...], told: tuple[int, str]) -> None:
     """What is silenced was so when the service judged."""
     gate = Gate(tmp_path, site)
@@ -172,10 +175,12 @@ def test_a_link_in_the_folder_of_another_user_leads_nowhere(tmp_path: Path) -> N
         ("[gate]\nenforce = true\n", "gate: enforce = true without codes: name those for which a node may be drained"),
         ("[gate]\nenfroce = true\n", "gate: enfroce: unknown key; did you mean enforce?"),
         ("[gate]\nmax_drained = 2\n", "gate: max_drained: expected float <= 1.0"),
-        ("[gate]\ncodes = ['gpu-mising']\n",
-         "[gate]: no finding has the code 'gpu-mising'; did you mean 'gpu-missing'?"),
+        (
+            "[gate]\ncodes = ['gpu-mising']\n",
+            "[gate]: no finding has the code 'gpu-mising'; did you mean 'gpu-missing'?",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_site_file_that_is_wrong_opens_it(tmp_path: Path, site: str, why: str) -> None:
     gate = Gate(tmp_path, site)
     gate.finds()

@@ -58,8 +58,11 @@ def test_a_paste(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_tree_of_a_machine_is_read_as_one(tmp_path: Path) -> None:
-    files = {"node7/proc/sys/kernel/hostname": "node7\n", "node7/sys/class/dmi/id/product_name": "X1\n",
-             "node7/dmesg.txt": XID}  # fmt: skip
+    files = {
+        "node7/proc/sys/kernel/hostname": "node7\n",
+        "node7/sys/class/dmi/id/product_name": "X1\n",
+        "node7/dmesg.txt": XID,
+    }
     (tmp_path / "node7.tar.gz").write_bytes(packed(files))
     source = given([str(tmp_path / "node7.tar.gz")])
     case = look(source.host, source.readers, Site())

@@ -14,8 +14,14 @@ from linkgauge.models.said import Evidence
 
 CERTAIN = [("gpu-throttled", address(3), "warning", "certain")]
 LIKELY = [("gpu-throttled", address(3), "warning", "likely")]
-HARMLESS = ("idle", "application clocks", "software power cap", "sync boost", "software thermal slowdown",
-            "display clocks")  # fmt: skip
+HARMLESS = (
+    "idle",
+    "application clocks",
+    "software power cap",
+    "sync boost",
+    "software thermal slowdown",
+    "display clocks",
+)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +50,18 @@ def test_whole() -> None:
     reasons = ("hardware slowdown", "hardware thermal slowdown")
     (found,) = findings(board(clock_reasons=reasons, temperature=91.0))
     assert found == Finding(
-        code="gpu-throttled", severity="warning", subject=address(3), subject_name="GPU gpu3",
-        message="GPU gpu3 is slowed down: hardware thermal slowdown now, 345 of 1980 MHz at 91 °C", expected="none",
-        observed="hardware thermal slowdown", cause="heat: fans, filters, coolant, the heat sink, or the room",
-        location={"module_id": 4}, evidence=(Evidence("gpu3 clock_reasons", ", ".join(reasons)),), remedy=found.remedy,
-    )  # fmt: skip
+        code="gpu-throttled",
+        severity="warning",
+        subject=address(3),
+        subject_name="GPU gpu3",
+        message="GPU gpu3 is slowed down: hardware thermal slowdown now, 345 of 1980 MHz at 91 °C",
+        expected="none",
+        observed="hardware thermal slowdown",
+        cause="heat: fans, filters, coolant, the heat sink, or the room",
+        location={"module_id": 4},
+        evidence=(Evidence("gpu3 clock_reasons", ", ".join(reasons)),),
+        remedy=found.remedy,
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,8 +121,10 @@ def test_what_was_set_for_all_is_said_once() -> None:
         said = but(said, f"gpu{number}", power_limit=500.0)
     (found,) = findings(said)
     assert (found.subject, found.location, found.message) == (
-        "node", {}, "each of the 8 GPUs: its power limit is 500 W, the default is 700 W",
-    )  # fmt: skip
+        "node",
+        {},
+        "each of the 8 GPUs: its power limit is 500 W, the default is 700 W",
+    )
     assert found.remedy == "If it is meant so, silence it in the site file. Else: sudo nvidia-smi -pl 700"
 
 
@@ -119,7 +134,10 @@ def test_a_clock_that_was_not_set_again() -> None:
         said = but(said, f"gpu{number}", application_clock=1410e6)
     (found,) = findings(said)
     assert (found.code, found.subject, found.confidence, found.basis) == (
-        "gpu-clocks-limited", address(3), "likely", "kin",
-    )  # fmt: skip
+        "gpu-clocks-limited",
+        address(3),
+        "likely",
+        "kin",
+    )
     assert (found.expected, found.observed, found.unit) == (1410e6, 1095e6, "hertz")
     assert GPU.application_clock is None

@@ -19,12 +19,16 @@ INIT = Event(key="init", kind="gpu init failed", subject=address(3), text="RmIni
 def test_one_finding_for_a_driver_that_nobody_can_use() -> None:
     (found,) = findings([BARE, MISMATCH, *BOUND])
     assert found == Finding(
-        code="gpu-driver-failed", severity="critical", subject="node",
+        code="gpu-driver-failed",
+        severity="critical",
+        subject="node",
         message="the nvidia driver is bound to the 8 GPUs and cannot be used: Driver/library version mismatch",
-        expected="a driver that answers", observed="Driver/library version mismatch",
+        expected="a driver that answers",
+        observed="Driver/library version mismatch",
         cause="the library was updated and the module that is loaded was not, or the other way round",
-        evidence=(Evidence("nvmlInit", "Driver/library version mismatch"),), remedy=found.remedy,
-    )  # fmt: skip
+        evidence=(Evidence("nvmlInit", "Driver/library version mismatch"),),
+        remedy=found.remedy,
+    )
     assert report_of([BARE, MISMATCH, *BOUND]).verdict == "failed"
     hung = findings([BARE, Driver(key="nvidia", failure="no answer within 5 s"), function(0)])
     assert [(one.subject, one.cause) for one in hung] == [

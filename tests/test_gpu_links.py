@@ -36,9 +36,19 @@ def address(gpu: int) -> str:
 
 def function(key: str, pci_class: int, device: int = H100, parent: str = "") -> Pci:
     return Pci(
-        key=key, parent=parent or f"pci{key[:7]}", pci_class=pci_class, vendor=0x10DE, device=device, driver="nvidia",
-        speed=32e9, width=16, max_speed=32e9, max_width=16, lost=False, numa=0,
-    )  # fmt: skip
+        key=key,
+        parent=parent or f"pci{key[:7]}",
+        pci_class=pci_class,
+        vendor=0x10DE,
+        device=device,
+        driver="nvidia",
+        speed=32e9,
+        width=16,
+        max_speed=32e9,
+        max_width=16,
+        lost=False,
+        numa=0,
+    )
 
 
 def machine(gpus: int, device: int = H100, **fields: object) -> list[Fact]:
@@ -100,8 +110,9 @@ def test_each_link_ends_at_its_switch_and_all_together_are_one_hop() -> None:
     way = route(case.topology, "gpu2", "gpu3")
     assert way
     assert [(hop.receiver, len(hop.links), rated(hop), active(hop)) for hop in way] == [
-        (FABRIC, 18, 450e9, 425e9), (address(3), 18, 450e9, 450e9),
-    ]  # fmt: skip
+        (FABRIC, 18, 450e9, 425e9),
+        (address(3), 18, 450e9, 450e9),
+    ]
     assert path_type(case.topology, way) == "NVL"
     assert share(case, "gpu2", "gpu3") == 450e9  # what it should be, whatever is down
     assert cost(case, ["gpu2/nvlink7"]) == 1.059
@@ -124,11 +135,18 @@ def test_a_copy_over_pcie_goes_under_the_finding_that_forced_it_there() -> None:
     down = [(2, number) for number in range(18)]
     copies = [
         Observation(
-            about=Flow("copy", (f"gpu{a}", f"gpu{b}"), 1 << 28), quantity="rate", unit="bytes_per_second",
-            value=54e9 if 2 in (a, b) else 390e9, at=1.0, busy=True, evidence=Evidence("here", "x"),
+            about=Flow("copy", (f"gpu{a}", f"gpu{b}"), 1 << 28),
+            quantity="rate",
+            unit="bytes_per_second",
+            value=54e9 if 2 in (a, b) else 390e9,
+            at=1.0,
+            busy=True,
+            evidence=Evidence("here", "x"),
         )
-        for a in range(4) for b in range(4) if a != b
-    ]  # fmt: skip
+        for a in range(4)
+        for b in range(4)
+        if a != b
+    ]
     case = case_of([*board(down=down), *copies])
     state = cut([f"gpu2/nvlink{number}" for number in range(18)])
     slow = {f"bandwidth-low:gpu{a}-gpu{b}" for a in range(4) for b in range(4) if a != b and 2 in (a, b)}
@@ -142,8 +160,9 @@ def test_both_ends_of_a_bridge_are_one_link() -> None:
     said += [link(n, 0, None, None, up=False) for n in (2, 3)]  # a card without a bridge
     known = gpu_links(case_of(said).facts)
     assert {key: one.id for key, one in known.items() if key.endswith("nvlink5")} == {
-        "gpu0/nvlink5": "gpu0/nvlink5", "gpu1/nvlink5": "gpu0/nvlink5",
-    }  # fmt: skip
+        "gpu0/nvlink5": "gpu0/nvlink5",
+        "gpu1/nvlink5": "gpu0/nvlink5",
+    }
     assert len(set(known.values())) == 12
     assert [one.id for one in set(known.values()) if one.trained == 0.0] == ["gpu0/nvlink5"]
     topology = case_of(said).topology
@@ -164,8 +183,9 @@ def test_a_link_that_is_down_in_a_mesh_belongs_to_the_pair_that_misses_one() -> 
     topology = case_of(said).topology
     ways = {ends: route(topology, *ends) for ends in (("gpu1", "gpu3"), ("gpu0", "gpu3"))}
     assert {ends: [(rated(hop), active(hop)) for hop in way or ()] for ends, way in ways.items()} == {
-        ("gpu1", "gpu3"): [(100e9, 75e9)], ("gpu0", "gpu3"): [(100e9, 100e9)],
-    }  # fmt: skip
+        ("gpu1", "gpu3"): [(100e9, 75e9)],
+        ("gpu0", "gpu3"): [(100e9, 100e9)],
+    }
 
 
 def test_links_without_another_end_are_none() -> None:
@@ -177,8 +197,9 @@ def test_links_without_another_end_are_none() -> None:
 def test_nothing_is_up_on_a_board_with_switches() -> None:
     said = [*machine(2), link(0, 0, None, None, up=False), link(1, 0, None, None, up=False)]
     assert links(said) == [
-        ("gpu0/nvlink0", address(0), FABRIC, 25e9, 0.0), ("gpu1/nvlink0", address(1), FABRIC, 25e9, 0.0),
-    ]  # fmt: skip
+        ("gpu0/nvlink0", address(0), FABRIC, 25e9, 0.0),
+        ("gpu1/nvlink0", address(1), FABRIC, 25e9, 0.0),
+    ]
 
 
 def test_links_that_were_only_counted() -> None:
@@ -192,9 +213,10 @@ def test_links_that_were_only_counted() -> None:
 
 def test_rates_are_those_of_the_product_else_what_the_driver_says() -> None:
     told = link(0, 0, SWITCHES[0], "switch")
-    assert [links([*machine(1, device, nvlink_rate=rate), told])[0][3] for device, rate in (
-        (H100, 26.562e9), (UNKNOWN, 20e9), (UNKNOWN, None),
-    )] == [25e9, 20e9, None]  # fmt: skip
+    assert [
+        links([*machine(1, device, nvlink_rate=rate), told])[0][3]
+        for device, rate in ((H100, 26.562e9), (UNKNOWN, 20e9), (UNKNOWN, None))
+    ] == [25e9, 20e9, None]
 
 
 def test_c2c_leads_to_the_processor() -> None:

@@ -41,29 +41,43 @@ def test_states(fields: dict[str, Any], expected: list[tuple[str, ...]]) -> None
 def test_a_pending_row_whole() -> None:
     (found,) = findings(board(remap_pending=True, cites={"remap_pending": HERE}))
     assert found == Finding(
-        code="gpu-row-remap", severity="critical", subject=address(3), subject_name="GPU gpu3",
-        message="GPU gpu3: a row of its memory waits for a reset to be replaced: remapping pending", expected="none",
-        observed="pending", cause="memory errors since the last reset", location={"module_id": 4},
+        code="gpu-row-remap",
+        severity="critical",
+        subject=address(3),
+        subject_name="GPU gpu3",
+        message="GPU gpu3: a row of its memory waits for a reset to be replaced: remapping pending",
+        expected="none",
+        observed="pending",
+        cause="memory errors since the last reset",
+        location={"module_id": 4},
         evidence=(HERE, Evidence("gpu3 ecc_uncorrected", "0")),
         remedy="Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU.",
-    )  # fmt: skip
+    )
 
 
 def test_pages_of_older_gpus() -> None:
     (found,) = findings(board(remap_pending=True, remap_failed=None, remapped_uncorrectable=None))
     assert (found.code, found.message) == (
-        "gpu-row-remap", "GPU gpu3: pages of its memory wait for a reset to be retired",
-    )  # fmt: skip
+        "gpu-row-remap",
+        "GPU gpu3: pages of its memory wait for a reset to be retired",
+    )
 
 
 def test_uncorrected_errors_whole() -> None:
     (found,) = findings([BARE, Gpu(key="gpu0", name="Tesla V100-SXM2-16GB", ecc_uncorrected=2)])
     assert found == Finding(
-        code="gpu-ecc", severity="critical", subject="gpu0", subject_name="GPU gpu0 (Tesla V100-SXM2-16GB)",
-        message="GPU gpu0 (Tesla V100-SXM2-16GB): 2 uncorrected memory errors since the driver was loaded", expected=0,
-        observed=2, unit="count", cause="memory of the GPU that goes bad, or is too hot",
-        evidence=(Evidence("gpu0 ecc_uncorrected", "2"),), remedy=found.remedy,
-    )  # fmt: skip
+        code="gpu-ecc",
+        severity="critical",
+        subject="gpu0",
+        subject_name="GPU gpu0 (Tesla V100-SXM2-16GB)",
+        message="GPU gpu0 (Tesla V100-SXM2-16GB): 2 uncorrected memory errors since the driver was loaded",
+        expected=0,
+        observed=2,
+        unit="count",
+        cause="memory of the GPU that goes bad, or is too hot",
+        evidence=(Evidence("gpu0 ecc_uncorrected", "2"),),
+        remedy=found.remedy,
+    )
 
 
 def test_a_storm_of_corrected_errors() -> None:

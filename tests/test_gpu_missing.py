@@ -50,22 +50,35 @@ def test_the_board_shows_how_many_there_are_and_where_the_gap_is() -> None:
     (found,) = findings(unlisted())
     listed = ", ".join(address(number) for number in range(8) if number != 3)
     assert found == Finding(
-        code="gpu-missing", severity="critical", subject="node",
+        code="gpu-missing",
+        severity="critical",
+        subject="node",
         message="7 of the 8 GPUs of HGX H100 or H200 are there; no answer from module 4",
-        expected=8, observed=7, unit="gpus", basis="profile",
+        expected=8,
+        observed=7,
+        unit="gpus",
+        basis="profile",
         expected_source="NVIDIA Fabric Manager User Guide, GPU baseboard topologies; pci.ids",
-        cause="a GPU that is not on the bus at all: power, seating, or taken out", location={"module_id": 4},
-        evidence=(Evidence("PCI functions", listed),), remedy=found.remedy,
-    )  # fmt: skip
+        cause="a GPU that is not on the bus at all: power, seating, or taken out",
+        location={"module_id": 4},
+        evidence=(Evidence("PCI functions", listed),),
+        remedy=found.remedy,
+    )
 
 
 @pytest.mark.parametrize(
     ("device", "count", "gpus", "expected"),
     [
-        (0x1AF1, 6, 8, []), (0x1AF1, 6, 7, [NODE]), (0x1AC2, 12, 16, []), (0x1AC2, 12, 15, [NODE]),
-        (0x22A3, 3, 8, []), (0x22A3, 3, 7, [NODE]), (0xFFFF, 4, 7, []), (0x22A3, 0, 4, []),
+        (0x1AF1, 6, 8, []),
+        (0x1AF1, 6, 7, [NODE]),
+        (0x1AC2, 12, 16, []),
+        (0x1AC2, 12, 15, [NODE]),
+        (0x22A3, 3, 8, []),
+        (0x22A3, 3, 7, [NODE]),
+        (0xFFFF, 4, 7, []),
+        (0x22A3, 0, 4, []),
     ],
-)  # fmt: skip
+)
 def test_boards(device: int, count: int, gpus: int, expected: list[tuple[str, ...]]) -> None:
     said = [BARE, *(function(number) for number in range(gpus)), *switches(count, device)]
     assert [one for one in told(said) if one[0] == "gpu-missing"] == expected

@@ -22,12 +22,22 @@ BUSY = {"clock_reasons": (), "performance_state": 0}
 def test_one_link_below_its_equals() -> None:
     (found,) = findings(board(pcie_width=8))
     assert found == Finding(
-        code="pcie-link-narrow", severity="critical", confidence="likely", subject=address(3), subject_name="GPU gpu3",
-        message="GPU gpu3 runs at x8, most equal GPUs of this node at x16", expected=16, observed=8, unit="lanes",
-        basis="kin", expected_source="most equal GPUs of this node, as their driver says",
-        cause="its link did not train as theirs: seating, slot, riser or cable", location={"module_id": 4},
-        evidence=(Evidence("gpu3 pcie_width", "8"),), remedy=found.remedy,
-    )  # fmt: skip
+        code="pcie-link-narrow",
+        severity="critical",
+        confidence="likely",
+        subject=address(3),
+        subject_name="GPU gpu3",
+        message="GPU gpu3 runs at x8, most equal GPUs of this node at x16",
+        expected=16,
+        observed=8,
+        unit="lanes",
+        basis="kin",
+        expected_source="most equal GPUs of this node, as their driver says",
+        cause="its link did not train as theirs: seating, slot, riser or cable",
+        location={"module_id": 4},
+        evidence=(Evidence("gpu3 pcie_width", "8"),),
+        remedy=found.remedy,
+    )
 
 
 def test_cards_in_unequal_slots_may_be_meant_so() -> None:
@@ -120,14 +130,21 @@ def test_a_window_below_those_of_its_equals() -> None:
     said = but(cards(4, *L40S, {**SMALL, "bar1": 64 * GIB}), "gpu2", bar1=256 * MIB)
     (found,) = findings(said)
     assert found == Finding(
-        code="pcie-bar1-small", severity="warning", confidence="likely", subject=address(2), subject_name="GPU gpu2",
+        code="pcie-bar1-small",
+        severity="warning",
+        confidence="likely",
+        subject=address(2),
+        subject_name="GPU gpu2",
         message="GPU gpu2 shows its peers 256 MiB of its 47680 MiB (BAR1); most equal GPUs of this node: 65536 MiB",
-        expected=64 * GIB, observed=256 * MIB, unit="bytes", basis="kin",
+        expected=64 * GIB,
+        observed=256 * MIB,
+        unit="bytes",
+        basis="kin",
         expected_source="most equal GPUs of this node",
         cause="Resizable BAR or Above 4G Decoding is switched off in the firmware setup, or the GPU has no more",
         evidence=(Evidence("gpu2 bar1", str(256 * MIB)), Evidence("gpu2 memory", str(47_680 * MIB))),
         remedy=found.remedy,
-    )  # fmt: skip
+    )
 
 
 def test_peers_that_reach_each_other_need_no_window() -> None:

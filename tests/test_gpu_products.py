@@ -149,9 +149,12 @@ DIFFERENT = {
 }
 SPLIT = {"V100 PCIe 16GB": {"10de:1db6"}}  # one row there, two here
 OTHER_NAMES = {
-    "V100 PCIe 16/32": "V100 PCIe 16GB", "A100 SXM4 40GB": "A100 SXM4 40GB", "H20": "H20 96GB",
-    "Gaudi2": "Gaudi 2", "Gaudi3": "Gaudi 3",
-}  # fmt: skip
+    "V100 PCIe 16/32": "V100 PCIe 16GB",
+    "A100 SXM4 40GB": "A100 SXM4 40GB",
+    "H20": "H20 96GB",
+    "Gaudi2": "Gaudi 2",
+    "Gaudi3": "Gaudi 3",
+}
 
 
 @pytest.mark.skipif(not TABLE.is_file(), reason="the table that was collected is not beside this repository")

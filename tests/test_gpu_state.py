@@ -105,11 +105,20 @@ def test_in_a_container_others_processes_are_not_seen(container: str | None) -> 
 def test_before_a_job_begins_a_gpu_is_free() -> None:
     (found,) = findings(board(memory_used=12_000_000_000, processes=2), context="job")
     assert found == Finding(
-        code="gpu-in-use", severity="warning", confidence="likely", subject=address(3), subject_name="GPU gpu3",
-        message="GPU gpu3: 2 processes use it, with 12 GB of its memory, before the job begins", expected=0, observed=2,
-        unit="processes", cause="a job before this one that did not end whole", location={"module_id": 4},
-        evidence=(Evidence("gpu3 processes", "2"), Evidence("gpu3 memory_used", "12000000000")), remedy=found.remedy,
-    )  # fmt: skip
+        code="gpu-in-use",
+        severity="warning",
+        confidence="likely",
+        subject=address(3),
+        subject_name="GPU gpu3",
+        message="GPU gpu3: 2 processes use it, with 12 GB of its memory, before the job begins",
+        expected=0,
+        observed=2,
+        unit="processes",
+        cause="a job before this one that did not end whole",
+        location={"module_id": 4},
+        evidence=(Evidence("gpu3 processes", "2"), Evidence("gpu3 memory_used", "12000000000")),
+        remedy=found.remedy,
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,11 +140,18 @@ def test_what_the_driver_asks_for(fields: dict[str, Any], expected: list[tuple[s
 def test_the_request_whole() -> None:
     (found,) = findings(board(recovery="node reboot"))
     assert found == Finding(
-        code="gpu-xid", severity="critical", subject=address(3), subject_name="GPU gpu3",
-        message="GPU gpu3 had an error, and its driver asks for: node reboot", expected="none", observed="node reboot",
-        cause="an error that the driver logged (Xid), and cannot mend by itself", location={"module_id": 4},
-        evidence=(Evidence("gpu3 recovery", "node reboot"),), remedy="Drain the node and reboot it.",
-    )  # fmt: skip
+        code="gpu-xid",
+        severity="critical",
+        subject=address(3),
+        subject_name="GPU gpu3",
+        message="GPU gpu3 had an error, and its driver asks for: node reboot",
+        expected="none",
+        observed="node reboot",
+        cause="an error that the driver logged (Xid), and cannot mend by itself",
+        location={"module_id": 4},
+        evidence=(Evidence("gpu3 recovery", "node reboot"),),
+        remedy="Drain the node and reboot it.",
+    )
 
 
 def test_one_error_is_one_finding() -> None:
@@ -164,9 +180,22 @@ ANY = st.builds(
     recovery=st.none() | st.text(max_size=20),
     clock_reasons=st.none() | st.lists(st.text(max_size=20)).map(tuple),
     **{name: st.none() | st.booleans() for name in ("ecc", "ecc_pending", "remap_pending", "sram_threshold", "mig")},
-    **dict.fromkeys(("power_limit", "power_limit_default", "application_clock", "memory", "memory_used", "bar1",
-                     "ecc_uncorrected", "pcie_width", "processes", "module_id"), NUMBERS),
-)  # fmt: skip
+    **dict.fromkeys(
+        (
+            "power_limit",
+            "power_limit_default",
+            "application_clock",
+            "memory",
+            "memory_used",
+            "bar1",
+            "ecc_uncorrected",
+            "pcie_width",
+            "processes",
+            "module_id",
+        ),
+        NUMBERS,
+    ),
+)
 SEEN = st.builds(
     lambda about, quantity, value, at: Observation(
         about=about, quantity=quantity, unit="count", value=value, at=at, evidence=Evidence("x", "x")

@@ -23,16 +23,17 @@ SOCKETS: dict[str, Entry] = {
     **{f"{CPU}/cpu{n}/{TIME}": str(1500 * n) for n in range(4)},
 }
 MEMORY: dict[str, Entry] = {
-    f"{CONTROLLERS}/mc0/ce_count": "3", f"{CONTROLLERS}/mc0/ue_count": "0", f"{CONTROLLERS}/mc1/ce_count": "0",
-    f"{CONTROLLERS}/mc1/ue_count": "1", f"{CONTROLLERS}/power/control": "auto",
-}  # fmt: skip
+    f"{CONTROLLERS}/mc0/ce_count": "3",
+    f"{CONTROLLERS}/mc0/ue_count": "0",
+    f"{CONTROLLERS}/mc1/ce_count": "0",
+    f"{CONTROLLERS}/mc1/ue_count": "1",
+    f"{CONTROLLERS}/power/control": "auto",
+}
 
 
 def seen(about: str, quantity: str, value: float, path: str, text: str) -> Observation:
     unit = "seconds" if quantity == "throttle_time" else "count"
-    return Observation(
-        about=about, quantity=quantity, unit=unit, value=value, at=1000, evidence=Evidence(path, text)
-    )  # fmt: skip
+    return Observation(about=about, quantity=quantity, unit=unit, value=value, at=1000, evidence=Evidence(path, text))
 
 
 def said(files: dict[str, Entry]) -> list[Said]:
@@ -63,11 +64,13 @@ def test_what_would_not_say_hides_nothing_else() -> None:
     assert [one for one in told if isinstance(one, NotChecked)] == [
         NotChecked(what="Package.throttle_time", subject="package0", why=wrong),
         NotChecked(
-            what="Package.throttle_time", subject="package1", why=f"{CPU}/cpu2/{TIME}: Permission denied",
+            what="Package.throttle_time",
+            subject="package1",
+            why=f"{CPU}/cpu2/{TIME}: Permission denied",
             how="run as root",
         ),
         NotChecked(what="Node.edac", subject="mc0", why=f"{CONTROLLERS}/mc0/ce_count: broken"),
-    ]  # fmt: skip
+    ]
     assert len([one for one in told if isinstance(one, Observation)]) == 3
     shut = f"{CONTROLLERS}: Permission denied"
     assert said({CONTROLLERS: Link(Refused(13, "Permission denied"))}) == [
@@ -124,14 +127,19 @@ def test_windows_of_gpus_alone() -> None:
         return {f"sys/bus/pci/drivers/nvidia/{address}": Link(""), f"{folder}/resource": table, **sizes}
 
     machine = {
-        **files("0000:17:00.0", H100, 2), **files("0000:31:00.0", SMALL, 0), **files("0000:52:00.0", "rubbish", 0),
-        "sys/bus/pci/devices/0000:18:00.0/resource": SMALL, "sys/bus/pci/drivers/nvidia/bind": "",
-    }  # fmt: skip
+        **files("0000:17:00.0", H100, 2),
+        **files("0000:31:00.0", SMALL, 0),
+        **files("0000:52:00.0", "rubbish", 0),
+        "sys/bus/pci/devices/0000:18:00.0/resource": SMALL,
+        "sys/bus/pci/drivers/nvidia/bind": "",
+    }
     said = list(read_pci_windows(tree(machine)))
     path = "sys/bus/pci/devices/0000:52:00.0/resource"
     assert [(one.key, one.bar1, one.bar1_max) for one in said if isinstance(one, Pci)] == [
-        ("0000:17:00.0", 128 << 30, 128 << 30), ("0000:31:00.0", 256 << 20, None), ("0000:52:00.0", None, None),
-    ]  # fmt: skip
+        ("0000:17:00.0", 128 << 30, 128 << 30),
+        ("0000:31:00.0", 256 << 20, None),
+        ("0000:52:00.0", None, None),
+    ]
     assert [one for one in said if isinstance(one, NotChecked)] == [
         NotChecked(what="Pci.bar1", subject="0000:52:00.0", why=f"{path}: 'rubbish' is not a hexadecimal number")
     ]

@@ -24,8 +24,9 @@ def test_memory_without_cpus_is_no_end_of_what_is_planned() -> None:
     ends = frozenset(device.id for device in report.topology.devices)
     four = ("numa0", "numa1", "numa2", "numa3")
     assert [probe.args for probe in plan(report, Wanted(effort="full", ends=ends))] == [
-        *((name,) for name in four), four,
-    ]  # fmt: skip
+        *((name,) for name in four),
+        four,
+    ]
 
 
 def planned(effort: Effort, *ends: str) -> list[Probe]:
@@ -57,8 +58,11 @@ def test_a_rate_the_bytes_that_it_took_and_a_latency() -> None:
     assert isinstance(moved, Observation)
     assert isinstance(latency, Observation)
     assert (rate.about, rate.quantity, rate.unit, rate.busy) == (
-        Flow("copy", ("numa0",), SIZE), "rate", "bytes_per_second", True,
-    )  # fmt: skip
+        Flow("copy", ("numa0",), SIZE),
+        "rate",
+        "bytes_per_second",
+        True,
+    )
     assert 1e6 < rate.value < 1e12
     assert (moved.about, moved.quantity, moved.unit) == ("numa0", "bytes_moved", "bytes")
     threads, rest = divmod(moved.value, 9 * SIZE)  # one pass that warms up, eight that are timed

@@ -28,14 +28,21 @@ def test_a_sum_of_both_directions() -> None:
     report = report_of([*PLAIN, TO_HOST])
     (found,) = report.findings
     assert found == Finding(
-        code="measurement-invalid", severity="info", confidence="likely", subject="gpu0-pci0000:00",
+        code="measurement-invalid",
+        severity="info",
+        confidence="likely",
+        subject="gpu0-pci0000:00",
         message="copy gpu0-pci0000:00 is said to reach 110.0 GB/s, and the links of its way carry 63.0 GB/s at most: "
         "not judged",
-        expected=found.expected, observed=110e9, unit="bytes_per_second", basis="capability",
+        expected=found.expected,
+        observed=110e9,
+        unit="bytes_per_second",
+        basis="capability",
         expected_source=found.expected_source,
         cause="probably the sum of both directions; else links that are others than was read",
-        evidence=(TO_HOST.evidence,), remedy=found.remedy,
-    )  # fmt: skip
+        evidence=(TO_HOST.evidence,),
+        remedy=found.remedy,
+    )
     assert report.levels == ()
     assert [one.value for one in report.observations] == [110e9]
     assert report_of([TO_HOST], origin="dumps").verdict == "unknown"
@@ -59,8 +66,10 @@ def test_memory_and_disks_that_answer_from_a_cache() -> None:
     h100 = Gpu(key="gpu0", name="NVIDIA H100 80GB HBM3")
     (found,) = report_of([h100, observation(Flow("stream-copy", ("gpu0",)), "rate", 4.26e12)], origin="dumps").findings
     assert (found.code, found.expected, found.cause) == (
-        "measurement-invalid", 3.35e12, "probably bytes that came from a cache, or links that are others than was read"
-    )  # fmt: skip
+        "measurement-invalid",
+        3.35e12,
+        "probably bytes that came from a cache, or links that are others than was read",
+    )
 
 
 SWITCHED = [replace(one, name="NVIDIA H100 80GB HBM3") if isinstance(one, Gpu) else one for one in PLAIN]
@@ -68,8 +77,10 @@ PEER = copy(("gpu0", "gpu1"), 250.0)
 
 
 def nvlinks(gpu: int, count: int) -> list[Said]:
-    return [GpuLink(key=f"gpu{gpu}/nvlink{n}", gpu=f"gpu{gpu}", kind="nvlink", active=True, remote_kind="switch")
-            for n in range(count)]  # fmt: skip
+    return [
+        GpuLink(key=f"gpu{gpu}/nvlink{n}", gpu=f"gpu{gpu}", kind="nvlink", active=True, remote_kind="switch")
+        for n in range(count)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -82,11 +93,15 @@ def nvlinks(gpu: int, count: int) -> list[Said]:
         [*SWITCHED, *nvlinks(0, 5), *nvlinks(1, 5), PEER],
         [*(replace(one, name="Other") if isinstance(one, Gpu) else one for one in PLAIN), TO_HOST],
         # Reduced by the switches.
-        [*SWITCHED, *nvlinks(0, 18), *nvlinks(1, 18),
-         observation(Flow("all_reduce-nvls", ("gpu0", "gpu1")), "bus_bandwidth", 600e9)],
+        [
+            *SWITCHED,
+            *nvlinks(0, 18),
+            *nvlinks(1, 18),
+            observation(Flow("all_reduce-nvls", ("gpu0", "gpu1")), "bus_bandwidth", 600e9),
+        ],
         [Gpu(key="gpu0", name="NVIDIA GH200 480GB", address=gpu_address(0)), *PLAIN[:5], copy(("gpu0", ROOT), 400.0)],
     ],
-)  # fmt: skip
+)
 def test_what_may_well_be(said: list[Said]) -> None:
     assert invalid(said) == []
 

@@ -35,9 +35,17 @@ def entry(message: object, second: int, **fields: object) -> str:
 
 def event(second: int, count: int = 1, first: int | None = None) -> Event:
     return Event(
-        key="xid 79 0000:53:00.0", kind="xid", code=79, subject="0000:53:00.0", text=XID, at=1795230000.0 + second,
-        count=count, first=1795230000.0 + (first or second), recent=count, cites={"text": Evidence(SOURCE, XID)},
-    )  # fmt: skip
+        key="xid 79 0000:53:00.0",
+        kind="xid",
+        code=79,
+        subject="0000:53:00.0",
+        text=XID,
+        at=1795230000.0 + second,
+        count=count,
+        first=1795230000.0 + (first or second),
+        recent=count,
+        cites={"text": Evidence(SOURCE, XID)},
+    )
 
 
 @pytest.fixture

@@ -100,9 +100,15 @@ def test_the_names_are_those_of_the_contract() -> None:
     finding = Finding(code="gpu-missing", severity="critical", subject="node", message="7 GPUs, there should be 8")
     level = Level(op="copy", ends=("numa0", "gpu3"), link_class="pcie5x16")
     report = Report(
-        node="a", taken_at=None, source="live", context="host", profile=None, verdict="failed",
-        findings=(finding,), levels=(level,),
-    )  # fmt: skip
+        node="a",
+        taken_at=None,
+        source="live",
+        context="host",
+        profile=None,
+        verdict="failed",
+        findings=(finding,),
+        levels=(level,),
+    )
     told = json.loads(as_json(report))
     assert " ".join(told) == (
         "schema node taken_at source context profile verdict findings not_checked checks impact training levels "

@@ -24,9 +24,14 @@ from linkgauge.models.standing import Sighting
 
 AT = 1.8e9
 RATE = Observation(
-    about=Flow("copy", ("gpu0", "numa0"), 1 << 30, "pcie", (("gpu1", "numa0"),)), quantity="rate",
-    unit="bytes_per_second", value=5.5e10, at=AT, busy=True, evidence=Evidence("a", "b"),
-)  # fmt: skip
+    about=Flow("copy", ("gpu0", "numa0"), 1 << 30, "pcie", (("gpu1", "numa0"),)),
+    quantity="rate",
+    unit="bytes_per_second",
+    value=5.5e10,
+    at=AT,
+    busy=True,
+    evidence=Evidence("a", "b"),
+)
 COUNT = Observation(about="gpu0", quantity="pcie_replay", unit="count", value=3, at=AT, evidence=Evidence("a", "b"))
 FINDING = Finding(code="gpu-xid", subject="gpu0", severity="critical", kind="event", message="Xid 79")
 MEMORY = Memory(
@@ -65,9 +70,7 @@ def test_a_finding_of_another_version_is_forgotten(tmp_path: Path) -> None:
         ('{"version":1,"at":1e11}', "written later than it is now"),
     ],
 )
-def test_what_is_damaged_is_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str, why: str
-) -> None:  # fmt: skip
+def test_what_is_damaged_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str, why: str) -> None:
     (tmp_path / "service.json").write_text(content)
     assert kept.load(str(tmp_path), Memory(accepted=5), AT) == Memory(accepted=5)
     ((name, level, text),) = caplog.record_tuples
@@ -143,9 +146,10 @@ def test_killed_in_the_middle_of_writing(tmp_path: Path) -> None:
 def test_two_services_do_not_share_a_folder(tmp_path: Path) -> None:
     folder = str(tmp_path / "state")
     with (
-        kept.alone(folder), pytest.raises(BadInput, match="another 'linkgauge serve' keeps its state there"),
         kept.alone(folder),
-    ):  # fmt: skip
+        pytest.raises(BadInput, match="another 'linkgauge serve' keeps its state there"),
+        kept.alone(folder),
+    ):
         raise AssertionError("both began")
     with kept.alone(folder):
         pass
@@ -153,6 +157,8 @@ def test_two_services_do_not_share_a_folder(tmp_path: Path) -> None:
 
 def child() -> dict[str, Any]:
     return {
-        "env": {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, "capture_output": True, "text": True,
+        "env": {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        "capture_output": True,
+        "text": True,
         "timeout": 100,
-    }  # fmt: skip
+    }

@@ -33,9 +33,17 @@ def said(root: Path | str, log: str, stat: str = BOOT) -> list[Said]:
 
 def event(code: int, address: str, at: float, text: str) -> Event:
     return Event(
-        key=f"xid {code} {address}", kind="xid", code=code, subject=address, text=text, at=at, count=1, first=at,
-        recent=1, cites={"text": Evidence(KMSG, text)},
-    )  # fmt: skip
+        key=f"xid {code} {address}",
+        kind="xid",
+        code=code,
+        subject=address,
+        text=text,
+        at=at,
+        count=1,
+        first=at,
+        recent=1,
+        cites={"text": Evidence(KMSG, text)},
+    )
 
 
 def test_each_xid_is_an_event_at_its_time(tmp_path: Path) -> None:
@@ -103,18 +111,36 @@ def test_without_the_time_of_boot_events_count_from_it(tmp_path: Path, stat: str
 LINES: list[tuple[str, dict[str, object]]] = [
     (
         "NVRM: Xid (PCI:0019:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x02a001c6 0x00000000 0x0)",
-        {"key": "xid 149 0019:01:00.0 link8 fatal", "kind": "xid", "code": 149, "subject": "0019:01:00.0",
-         "fatal": True, "link": 8},
+        {
+            "key": "xid 149 0019:01:00.0 link8 fatal",
+            "kind": "xid",
+            "code": 149,
+            "subject": "0019:01:00.0",
+            "fatal": True,
+            "link": 8,
+        },
     ),
     (
         "NVRM: Xid (PCI:0009:01:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 01 (0x021425c6 0x00000000 0x0)",
-        {"key": "xid 149 0009:01:00.0 link1 fatal", "kind": "xid", "code": 149, "subject": "0009:01:00.0",
-         "link": 1, "fatal": True},
+        {
+            "key": "xid 149 0009:01:00.0 link1 fatal",
+            "kind": "xid",
+            "code": 149,
+            "subject": "0009:01:00.0",
+            "link": 1,
+            "fatal": True,
+        },
     ),
     (
         "NVRM: Xid (PCI:0019:01:00): 145, pid=4, name=<unknown>, RLW_REMAP       Nonfatal XC1 i0 Link 12 (0x1 0x8)",
-        {"key": "xid 145 0019:01:00.0 link12 mild", "kind": "xid", "code": 145, "subject": "0019:01:00.0",
-         "link": 12, "fatal": False},
+        {
+            "key": "xid 145 0019:01:00.0 link12 mild",
+            "kind": "xid",
+            "code": 145,
+            "subject": "0019:01:00.0",
+            "link": 12,
+            "fatal": False,
+        },
     ),
     (
         "NVRM: Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link -1 (0x0409a0c2 0x00000008 0x1)",
@@ -134,13 +160,25 @@ LINES: list[tuple[str, dict[str, object]]] = [
     ),
     (
         "nvidia-nvswitch2: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 33 egress non-posted PRIV error (First)",
-        {"key": "sxid 12028 0000:c1:00.0 link33 mild", "kind": "sxid", "code": 12028, "subject": "0000:c1:00.0",
-         "fatal": False, "link": 33},
+        {
+            "key": "sxid 12028 0000:c1:00.0 link33 mild",
+            "kind": "sxid",
+            "code": 12028,
+            "subject": "0000:c1:00.0",
+            "fatal": False,
+            "link": 33,
+        },
     ),
     (
         "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
-        {"key": "sxid 20034 0000:c1:00.0 link30 fatal", "kind": "sxid", "code": 20034, "subject": "0000:c1:00.0",
-         "fatal": True, "link": 30},
+        {
+            "key": "sxid 20034 0000:c1:00.0 link30 fatal",
+            "kind": "sxid",
+            "code": 20034,
+            "subject": "0000:c1:00.0",
+            "fatal": True,
+            "link": 30,
+        },
     ),
     (
         "nvidia-nvswitch1: SXid (PCI:0000:c1:00.0): 10004, NVSWITCH Temperature 91C | TSENSE WARN Threshold 90C",
@@ -180,13 +218,11 @@ LINES: list[tuple[str, dict[str, object]]] = [
     ),
     (
         "pcieport 0000:3f:01.0:    [ 5] SDES                   (First)",
-        {"key": "surprise down 0000:3f:01.0 fatal", "kind": "surprise down", "subject": "0000:3f:01.0",
-         "fatal": True},
+        {"key": "surprise down 0000:3f:01.0 fatal", "kind": "surprise down", "subject": "0000:3f:01.0", "fatal": True},
     ),
     (
         "pcieport 0000:3f:01.0: DPC: containment event, status:0x1f01 source:0x0000",
-        {"key": "surprise down 0000:3f:01.0 fatal", "kind": "surprise down", "subject": "0000:3f:01.0",
-         "fatal": True},
+        {"key": "surprise down 0000:3f:01.0 fatal", "kind": "surprise down", "subject": "0000:3f:01.0", "fatal": True},
     ),
     (
         "pcieport 0000:3f:01.0: pciehp: Slot(12): Link Down",
@@ -199,8 +235,14 @@ LINES: list[tuple[str, dict[str, object]]] = [
     (
         "pci 0000:41:00.0: 126.016 Gb/s available PCIe bandwidth, limited by 16.0 GT/s PCIe x8 link at 0000:3f:01.0 "
         "(capable of 504.112 Gb/s with 32.0 GT/s PCIe x16 link)",
-        {"key": "pcie limited 0000:41:00.0 0000:3f:01.0", "kind": "pcie limited", "subject": "0000:41:00.0",
-         "port": "0000:3f:01.0", "rate": 15.752e9, "able": 63.014e9},
+        {
+            "key": "pcie limited 0000:41:00.0 0000:3f:01.0",
+            "kind": "pcie limited",
+            "subject": "0000:41:00.0",
+            "port": "0000:3f:01.0",
+            "rate": 15.752e9,
+            "able": 63.014e9,
+        },
     ),
     (
         "mlx5_core 0000:17:00.0: print_health_info:420:(pid 0): Health issue observed, firmware internal error",
@@ -216,8 +258,13 @@ LINES: list[tuple[str, dict[str, object]]] = [
     ),
     (
         "mlx5_core 0000:17:00.0 mlx5_0: Port: 1 Link DOWN",
-        {"key": "link down 0000:17:00.0 mlx5_0 link1", "kind": "link down", "subject": "0000:17:00.0",
-         "name": "mlx5_0", "link": 1},
+        {
+            "key": "link down 0000:17:00.0 mlx5_0 link1",
+            "kind": "link down",
+            "subject": "0000:17:00.0",
+            "name": "mlx5_0",
+            "link": 1,
+        },
     ),
     (
         "igb 0000:14:00.0 eth0: igb: eth0 NIC Link is Down",
@@ -243,7 +290,7 @@ LINES: list[tuple[str, dict[str, object]]] = [
         "mce: CPU3: Package temperature above threshold, cpu clock throttled (total events = 1)",
         {"key": "throttle cpu3", "kind": "throttle", "subject": "cpu3"},
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "fields"), LINES)
@@ -294,14 +341,28 @@ def test_a_storm_is_one_event(tmp_path: Path) -> None:
     last, other = text.format(19999), text.replace("3f", "4f")
     assert said(tmp_path, log) == [
         Event(
-            key="aer corrected 0000:3f:01.0", kind="aer corrected", subject="0000:3f:01.0", text=last, count=20001,
-            first=1795230001.0, at=1795230000 + 7200 + 9999.5, recent=7201, cites={"text": Evidence(KMSG, last)},
+            key="aer corrected 0000:3f:01.0",
+            kind="aer corrected",
+            subject="0000:3f:01.0",
+            text=last,
+            count=20001,
+            first=1795230001.0,
+            at=1795230000 + 7200 + 9999.5,
+            recent=7201,
+            cites={"text": Evidence(KMSG, last)},
         ),
         Event(
-            key="aer corrected 0000:4f:01.0", kind="aer corrected", subject="0000:4f:01.0", text=other, count=1,
-            first=1795230001.0, at=1795230001.0, recent=1, cites={"text": Evidence(KMSG, other)},
+            key="aer corrected 0000:4f:01.0",
+            kind="aer corrected",
+            subject="0000:4f:01.0",
+            text=other,
+            count=1,
+            first=1795230001.0,
+            at=1795230001.0,
+            recent=1,
+            cites={"text": Evidence(KMSG, other)},
         ),
-    ]  # fmt: skip
+    ]
 
 
 HOW = "run as root, add the user to the group systemd-journal or adm, or set kernel.dmesg_restrict to 0"
@@ -311,10 +372,12 @@ def test_a_log_that_may_not_be_read(tmp_path: Path) -> None:
     (tmp_path / KMSG).mkdir(parents=True)
     assert list(read_kernel_log(Live(str(tmp_path)))) == [
         NotChecked(
-            what="Event", subject="node", how=HOW,
+            what="Event",
+            subject="node",
+            how=HOW,
             why="dev/kmsg: Is a directory; journal: only files are read under --root",
         )
-    ]  # fmt: skip
+    ]
 
 
 REFUSED: dict[str, Entry] = {KMSG: Refused(1, "Operation not permitted"), STAT: BOOT}

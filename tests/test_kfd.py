@@ -69,11 +69,16 @@ def function(
     folder = f"{path}/{address}"
     pci_class, vendor, device = numbers.split()
     entries: dict[str, Entry] = {
-        f"{folder}/class": f"0x{pci_class}", f"{folder}/vendor": f"0x{vendor}", f"{folder}/device": f"0x{device}",
-        f"{folder}/numa_node": "0", f"sys/bus/pci/devices/{address}": Link(f"../../../../{folder}"),
-        f"{folder}/current_link_speed": speed, f"{folder}/max_link_speed": speed,
-        f"{folder}/current_link_width": "16", f"{folder}/max_link_width": "16",
-    }  # fmt: skip
+        f"{folder}/class": f"0x{pci_class}",
+        f"{folder}/vendor": f"0x{vendor}",
+        f"{folder}/device": f"0x{device}",
+        f"{folder}/numa_node": "0",
+        f"sys/bus/pci/devices/{address}": Link(f"../../../../{folder}"),
+        f"{folder}/current_link_speed": speed,
+        f"{folder}/max_link_speed": speed,
+        f"{folder}/current_link_width": "16",
+        f"{folder}/max_link_width": "16",
+    }
     return {**entries, **({f"{folder}/driver": Link(f"/sys/bus/pci/drivers/{driver}")} if driver else {})}
 
 
@@ -121,17 +126,27 @@ def test_eight_mi300x() -> None:
     assert len(said) == len(gpus) + len(links) == 8 + 56
     folder = "sys/bus/pci/devices/0000:23:00.0"
     assert gpus["gpu1"] == Gpu(
-        key="gpu1", name="AMD Instinct MI300X OAM", address="0000:23:00.0", memory=206141652992, numa=0,
+        key="gpu1",
+        name="AMD Instinct MI300X OAM",
+        address="0000:23:00.0",
+        memory=206141652992,
+        numa=0,
         cites={
             "name": Evidence(f"{folder}/product_name", "AMD Instinct MI300X OAM"),
             "memory": Evidence(f"{folder}/mem_info_vram_total", "206141652992"),
             "numa": Evidence(f"{folder}/numa_node", "0"),
         },
-    )  # fmt: skip
+    )
     assert links["gpu1/xgmi6"] == GpuLink(
-        key="gpu1/xgmi6", gpu="gpu1", kind="xgmi", active=True, speed=64e9, remote="0000:e3:00.0", remote_kind="gpu",
+        key="gpu1/xgmi6",
+        gpu="gpu1",
+        kind="xgmi",
+        active=True,
+        speed=64e9,
+        remote="0000:e3:00.0",
+        remote_kind="gpu",
         cites={"speed": Evidence(f"{NODES}/3/io_links/7/properties", "max_bandwidth 64000")},
-    )  # fmt: skip
+    )
 
 
 def test_their_links_in_the_topology() -> None:
@@ -170,15 +185,22 @@ def test_mi250x_has_several_links_between_two_dies_and_none_between_others() -> 
         ("gpu0/xgmi5", "0000:03:00.0", "gpu"),
     ]
     assert [key for key, remote, _ in remotes if key.startswith("gpu1") and remote == "0000:04:00.0"] == [
-        "gpu1/xgmi5", "gpu1/xgmi6",
-    ]  # fmt: skip
+        "gpu1/xgmi5",
+        "gpu1/xgmi6",
+    ]
 
 
 @pytest.mark.parametrize(
     ("weight", "least", "most", "expected"),
-    [(15, 0, 0, [None]), (30, 0, 0, []), (15, 50000, 0, []), (15, 0, 46000, [46e9]), (15, 50000, 150000, [50e9] * 3),
-     (15, 1, 10**9, [1e6] * 32)],
-)  # fmt: skip
+    [
+        (15, 0, 0, [None]),
+        (30, 0, 0, []),
+        (15, 50000, 0, []),
+        (15, 0, 46000, [46e9]),
+        (15, 50000, 150000, [50e9] * 3),
+        (15, 1, 10**9, [1e6] * 32),
+    ],
+)
 def test_how_many_links(weight: int, least: int, most: int, expected: list[float | None]) -> None:
     entries = {**gpu(0, 1, {1: (XGMI, weight, least, most)}), **gpu(1, 2, {})}
     assert [one.speed for one in facts(list(read_kfd(tree(entries))), GpuLink).values()] == expected
@@ -193,11 +215,13 @@ def test_partitions_of_a_gpu_are_one_gpu() -> None:
         entries[f"{NODES}/{number}/properties"] = properties(location_id=(number // 2 << 8) | 1, domain=0)
     said = list(read_kfd(tree(entries)))
     assert {key: one.address for key, one in facts(said, Gpu).items()} == {
-        "gpu0": "0000:01:00.0", "gpu2": "0000:02:00.0",
-    }  # fmt: skip
+        "gpu0": "0000:01:00.0",
+        "gpu2": "0000:02:00.0",
+    }
     assert {key: one.remote for key, one in facts(said, GpuLink).items()} == {
-        "gpu0/xgmi0": "0000:02:00.0", "gpu2/xgmi0": "0000:01:00.0",
-    }  # fmt: skip
+        "gpu0/xgmi0": "0000:02:00.0",
+        "gpu2/xgmi0": "0000:01:00.0",
+    }
 
 
 def test_beside_nvidia_they_have_other_names() -> None:
@@ -219,12 +243,14 @@ def test_what_would_not_say() -> None:
     lost = [one for one in read_kfd(tree(entries)) if isinstance(one, NotChecked)]
     assert lost == [
         NotChecked(
-            what="Gpu", subject="node", why=f"{NODES}/1/gpu_id: Operation not permitted",
+            what="Gpu",
+            subject="node",
+            why=f"{NODES}/1/gpu_id: Operation not permitted",
             how="give this process the GPU, or run outside of its container or job",
         ),
         NotChecked(what="Gpu", subject="node", why=f"{NODES}/2/properties: has no location_id, domain"),
         NotChecked(what="GpuLink", subject="gpu1", why=f"{NODES}/3/io_links/0/properties: Input/output error"),
-    ]  # fmt: skip
+    ]
 
 
 def test_no_amd_gpu_no_word() -> None:

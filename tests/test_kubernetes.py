@@ -85,9 +85,12 @@ def test_nobody_is_root_but_who_makes_the_folder_of_state() -> None:
     users = {one["name"]: (one["securityContext"]["runAsUser"], one["securityContext"]["capabilities"]) for one in ours}
     none = {"drop": ["ALL"]}
     assert users == {
-        "state": (0, {"drop": ["ALL"], "add": ["CHOWN"]}), "linkgauge": (65532, none), "gate": (65532, none),
-        "probe": (65532, none), "probes": (65532, none),
-    }  # fmt: skip
+        "state": (0, {"drop": ["ALL"], "add": ["CHOWN"]}),
+        "linkgauge": (65532, none),
+        "gate": (65532, none),
+        "probe": (65532, none),
+        "probes": (65532, none),
+    }
     assert not any(one["securityContext"]["allowPrivilegeEscalation"] for one in ours)
     mounts = [mount for one in ours for mount in one["volumeMounts"] if mount["mountPath"] in ("/host", "/state")]
     assert len(mounts) == 2
@@ -109,10 +112,12 @@ def test_prometheus_takes_the_labels_of_the_pod_monitor(tmp_path: Path) -> None:
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     rules = [{re.sub("([A-Z])", r"_\1", key).lower(): rule[key] for key in rule} for rule in endpoint["relabelings"]]
     job = {
-        "job_name": "linkgauge", "relabel_configs": rules, "scrape_interval": endpoint["interval"],
+        "job_name": "linkgauge",
+        "relabel_configs": rules,
+        "scrape_interval": endpoint["interval"],
         "scrape_timeout": endpoint["scrapeTimeout"],
         "static_configs": [{"targets": ["localhost:9841"]}],
-    }  # fmt: skip
+    }
     (tmp_path / "prometheus.yml").write_text(yaml.safe_dump({"scrape_configs": [job]}))
     done = subprocess.run(
         ["promtool", "check", "config", tmp_path / "prometheus.yml"], capture_output=True, text=True, check=False

@@ -88,10 +88,13 @@ def test_a_closed_node_is_marked_before_the_pod_fails(tmp_path: Path, cluster: C
     found = seen(tmp_path)
     assert decide(found, cluster, "node007", NOW) == (False, f"closed for pcie-link-narrow 0000:1e:00.0: {CAUSE}")
     condition = {
-        "type": "LinkgaugeClosed", "status": "True", "reason": "PcieLinkNarrow",
+        "type": "LinkgaugeClosed",
+        "status": "True",
+        "reason": "PcieLinkNarrow",
         "message": f"pcie-link-narrow 0000:1e:00.0: {CAUSE}",
-        "lastHeartbeatTime": "2026-11-21T03:00:00Z", "lastTransitionTime": "2026-11-21T03:00:00Z",
-    }  # fmt: skip
+        "lastHeartbeatTime": "2026-11-21T03:00:00Z",
+        "lastTransitionTime": "2026-11-21T03:00:00Z",
+    }
     assert stub.changed == [
         ("PATCH", "/api/v1/nodes/node007/status", PATCHES[0], {"status": {"conditions": [condition]}}),
         ("PATCH", "/api/v1/nodes/node007", PATCHES[1], {"metadata": {"labels": {LABEL: "pcie-link-narrow"}}}),

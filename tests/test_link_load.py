@@ -29,9 +29,14 @@ FILES: dict[str, Entry] = {
 
 def seen(address: str, speed: float, path: str, text: str) -> Observation:
     return Observation(
-        about=address, quantity="link_speed", unit="transfers_per_second", value=speed, at=1000, busy=True,
+        about=address,
+        quantity="link_speed",
+        unit="transfers_per_second",
+        value=speed,
+        at=1000,
+        busy=True,
         evidence=Evidence(f"{path}/current_link_speed", text),
-    )  # fmt: skip
+    )
 
 
 def test_counters_of_hardware_alone() -> None:

@@ -22,8 +22,9 @@ def test_a_link_that_wakes_up(tmp_path: Path) -> None:
         samples.look()
     said = [one for one in samples.said("7000 MB/s from nvme0n1") if isinstance(one, Observation)]
     assert [(one.about, one.quantity, one.value, one.busy) for one in said] == [
-        ("0000:00:01.0", "link_speed", 16e9, True), ("0000:01:00.0", "link_speed", 16e9, True),
-    ]  # fmt: skip
+        ("0000:00:01.0", "link_speed", 16e9, True),
+        ("0000:01:00.0", "link_speed", 16e9, True),
+    ]
     assert said[0].evidence == Evidence(PORT, "16 GT/s, 7000 MB/s from nvme0n1")
 
 

@@ -46,17 +46,24 @@ def test_speed_and_width_of_each_hop() -> None:
     host = machine([FAST, FAST, SLOW, SLOW])
     seen = [one for one in LinkSampling(host, "gpu0", GPU).look("copies of 64 MiB") if isinstance(one, Observation)]
     assert [(one.about, one.quantity, one.value) for one in seen if one.quantity == "link_speed"] == [
-        (ROOT, "link_speed", 32e9), (SWITCH, "link_speed", 32e9), (PORT, "link_speed", 2.5e9),
+        (ROOT, "link_speed", 32e9),
+        (SWITCH, "link_speed", 32e9),
+        (PORT, "link_speed", 2.5e9),
         (GPU, "link_speed", 2.5e9),
-    ]  # fmt: skip
+    ]
     assert {(one.about, one.value) for one in seen if one.quantity == "link_width"} == {
         (address, 16.0) for address in (ROOT, SWITCH, PORT, GPU)
     }
     (last,) = (one for one in seen if one.about == GPU and one.quantity == "link_speed")
     assert last == Observation(
-        about=GPU, quantity="link_speed", unit="transfers_per_second", value=2.5e9, at=last.at, busy=True,
+        about=GPU,
+        quantity="link_speed",
+        unit="transfers_per_second",
+        value=2.5e9,
+        at=last.at,
+        busy=True,
         evidence=Evidence(f"{FOLDERS[3]}/current_link_speed", "2.5 GT/s, copies of 64 MiB"),
-    )  # fmt: skip
+    )
 
 
 def test_what_cannot_be_read_is_left_to_the_reader_of_functions() -> None:

@@ -136,16 +136,26 @@ def test_links_stay_inside_the_root(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("outside")
     (tmp_path / "folder").mkdir()
     for link, target in {
-        "absolute": "/etc/hostname", "etc/absolute": "/etc/hostname", "etc/up": "../../../../../../etc/hostname",
-        "slash": "/", "etc/parent": "..", "secret": f"{tmp_path}/secret", "etc/secret": "../../secret",
+        "absolute": "/etc/hostname",
+        "etc/absolute": "/etc/hostname",
+        "etc/up": "../../../../../../etc/hostname",
+        "slash": "/",
+        "etc/parent": "..",
+        "secret": f"{tmp_path}/secret",
+        "etc/secret": "../../secret",
         "out": "../folder",
-    }.items():  # fmt: skip
+    }.items():
         (root / link).symlink_to(target)
     host = Live(str(root))
     inside = (
-        "absolute", "etc/absolute", "etc/up", "slash/etc/hostname", "etc/parent/etc/hostname", "../../etc/hostname",
+        "absolute",
+        "etc/absolute",
+        "etc/up",
+        "slash/etc/hostname",
+        "etc/parent/etc/hostname",
+        "../../etc/hostname",
         "slash/absolute",
-    )  # fmt: skip
+    )
     for path in inside:
         assert host.read(path) == "inside"
         assert host.resolve(path) == "etc/hostname"
@@ -171,10 +181,15 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 @pytest.mark.parametrize(
     ("what", "boot", "asked"),
     [
-        ("nvml", "this", True), ("pci_config", "this", True), ("statvfs", "this", False), ("journal", "this", False),
-        ("nvml", "00000000-0000-0000-0000-000000000000", False), ("nvml", "", False), ("nvml", None, False),
+        ("nvml", "this", True),
+        ("pci_config", "this", True),
+        ("statvfs", "this", False),
+        ("journal", "this", False),
+        ("nvml", "00000000-0000-0000-0000-000000000000", False),
+        ("nvml", "", False),
+        ("nvml", None, False),
     ],
-)  # fmt: skip
+)
 def test_under_the_root_of_this_machine_its_kernel_answers(
     tmp_path: Path, what: str, boot: str | None, asked: bool
 ) -> None:

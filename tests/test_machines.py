@@ -29,21 +29,33 @@ ORACLE = {"vendor": "Oracle Corporation", "product": "ORACLE SERVER", "asset_tag
 GVNIC, CX5, CX7, CX7_VIRTUAL, CX8 = "1ae0:0042", "15b3:1019", "15b3:1021", "15b3:101e", "15b3:1023"
 # Names as drivers say them, and the numbers of their functions.
 GPUS = {
-    "V100": ("Tesla V100-SXM2-32GB", "10de:1db5"), "V100 SXM3": ("Tesla V100-SXM3-32GB", "10de:1db8"),
-    "A100 40": ("NVIDIA A100-SXM4-40GB", "10de:20b0"), "A100 80": ("NVIDIA A100-SXM4-80GB", "10de:20b2"),
-    "A100 PCIe": ("NVIDIA A100 80GB PCIe", "10de:20b5"), "H100": ("NVIDIA H100 80GB HBM3", "10de:2330"),
-    "H100 NVL": ("NVIDIA H100 NVL", "10de:2321"), "H200": ("NVIDIA H200", "10de:2335"),
-    "B200": ("NVIDIA B200", "10de:2901"), "B300": ("NVIDIA B300 SXM6 AC", "10de:3182"),
-    "GB200": ("NVIDIA GB200", "10de:2941"), "GB300": ("NVIDIA GB300", "10de:31c2"),
-    "GH200": ("NVIDIA GH200 120GB", "10de:2342"), "A10G": ("NVIDIA A10G", "10de:2237"),
+    "V100": ("Tesla V100-SXM2-32GB", "10de:1db5"),
+    "V100 SXM3": ("Tesla V100-SXM3-32GB", "10de:1db8"),
+    "A100 40": ("NVIDIA A100-SXM4-40GB", "10de:20b0"),
+    "A100 80": ("NVIDIA A100-SXM4-80GB", "10de:20b2"),
+    "A100 PCIe": ("NVIDIA A100 80GB PCIe", "10de:20b5"),
+    "H100": ("NVIDIA H100 80GB HBM3", "10de:2330"),
+    "H100 NVL": ("NVIDIA H100 NVL", "10de:2321"),
+    "H200": ("NVIDIA H200", "10de:2335"),
+    "B200": ("NVIDIA B200", "10de:2901"),
+    "B300": ("NVIDIA B300 SXM6 AC", "10de:3182"),
+    "GB200": ("NVIDIA GB200", "10de:2941"),
+    "GB300": ("NVIDIA GB300", "10de:31c2"),
+    "GH200": ("NVIDIA GH200 120GB", "10de:2342"),
+    "A10G": ("NVIDIA A10G", "10de:2237"),
     "A10": ("NVIDIA A10", "10de:2236"),
-    "L4": ("NVIDIA L4", "10de:27b8"), "L40S": ("NVIDIA L40S", "10de:26b9"),
+    "L4": ("NVIDIA L4", "10de:27b8"),
+    "L40S": ("NVIDIA L40S", "10de:26b9"),
     "RTX PRO 6000": ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "10de:2bb5"),
-    "MI300X": ("AMD Instinct MI300X", "1002:74a1"), "MI300X VF": ("AMD Instinct MI300X VF", "1002:74b5"),
-    "MI355X": ("AMD Instinct MI355X", "1002:75a3"), "MI250X": ("AMD Instinct MI250X", "1002:7408"),
-    "MI300A": ("AMD Instinct MI300A", "1002:74a0"), "Trainium1": ("", "1d0f:7164"), "Trainium2": ("", "1d0f:7364"),
+    "MI300X": ("AMD Instinct MI300X", "1002:74a1"),
+    "MI300X VF": ("AMD Instinct MI300X VF", "1002:74b5"),
+    "MI355X": ("AMD Instinct MI355X", "1002:75a3"),
+    "MI250X": ("AMD Instinct MI250X", "1002:7408"),
+    "MI300A": ("AMD Instinct MI300A", "1002:74a0"),
+    "Trainium1": ("", "1d0f:7164"),
+    "Trainium2": ("", "1d0f:7364"),
     "none": ("", "0000:0000"),
-}  # fmt: skip
+}
 
 
 def amazon(product: str) -> dict[str, str]:
@@ -159,17 +171,30 @@ WHOLE = {
 }
 # A part of each of these is a machine that is sold, or one that cannot be told from it.
 SLICES = [
-    shows(amazon("g5.xlarge"), "A10G", 1), shows(amazon("p5.2xlarge"), "H100", 1),
-    shows(AZURE, "H100 NVL", 1), shows(AZURE, "A100 PCIe", 1), shows(AZURE, "A10", 1),
+    shows(amazon("g5.xlarge"), "A10G", 1),
+    shows(amazon("p5.2xlarge"), "H100", 1),
+    shows(AZURE, "H100 NVL", 1),
+    shows(AZURE, "A100 PCIe", 1),
+    shows(AZURE, "A10", 1),
     shows(azure("Standard_ND48isr_H200_v5"), "H200", 4),
-    shows(GOOGLE, "A100 40", 1, {GVNIC: 1}), shows(GOOGLE, "A100 40", 4, {GVNIC: 1}), shows(GOOGLE, "A100 80", 2),
-    shows(GOOGLE, "H100", 1, {GVNIC: 1}), shows(GOOGLE, "H100", 4, {GVNIC: 1}), shows(GOOGLE, "L4", 2),
-    shows(ORACLE, "A10", 1), shows(ORACLE, "A10", 2), shows(ORACLE, "H100", 1, {CX7_VIRTUAL: 1}),
-    shows(ORACLE, "A100 80", 1), shows(ORACLE, "L40S", 1), shows(oracle("VM.GPU.H100.1"), "H100", 1, {CX7: 1}),
-    shows(dmi("Supermicro", "SYS-421GE-TNRT"), "H100", 2), shows(dmi("QEMU", "KVM"), "H200", 4),
-    shows(dmi("NVIDIA", "NVIDIA_DGX_Spark"), "none", 0), shows(dmi("NVIDIA", "DGX GH200"), "GH200", 1),
+    shows(GOOGLE, "A100 40", 1, {GVNIC: 1}),
+    shows(GOOGLE, "A100 40", 4, {GVNIC: 1}),
+    shows(GOOGLE, "A100 80", 2),
+    shows(GOOGLE, "H100", 1, {GVNIC: 1}),
+    shows(GOOGLE, "H100", 4, {GVNIC: 1}),
+    shows(GOOGLE, "L4", 2),
+    shows(ORACLE, "A10", 1),
+    shows(ORACLE, "A10", 2),
+    shows(ORACLE, "H100", 1, {CX7_VIRTUAL: 1}),
+    shows(ORACLE, "A100 80", 1),
+    shows(ORACLE, "L40S", 1),
+    shows(oracle("VM.GPU.H100.1"), "H100", 1, {CX7: 1}),
+    shows(dmi("Supermicro", "SYS-421GE-TNRT"), "H100", 2),
+    shows(dmi("QEMU", "KVM"), "H200", 4),
+    shows(dmi("NVIDIA", "NVIDIA_DGX_Spark"), "none", 0),
+    shows(dmi("NVIDIA", "DGX GH200"), "GH200", 1),
     shows({}, "B200", 3),
-]  # fmt: skip
+]
 
 
 def case_of(said: list[Fact], *own: Machine) -> Case:
@@ -237,8 +262,10 @@ def test_letters_of_an_instance_type_may_be_small_or_large() -> None:
 
 
 def test_virtual_functions_of_a_host_are_no_further_nics() -> None:
-    lent = [replace(one, physfn="0000:00:00.0") if isinstance(one, Pci) and one.vendor == 0x1AE0 else one
-            for one in WHOLE["gcp-a3-megagpu-8g"]]  # fmt: skip
+    lent = [
+        replace(one, physfn="0000:00:00.0") if isinstance(one, Pci) and one.vendor == 0x1AE0 else one
+        for one in WHOLE["gcp-a3-megagpu-8g"]
+    ]
     assert name_of(lent) == "gcp-a3-8g"
 
 
@@ -294,9 +321,15 @@ def fabric(rate: float, count: int = 8) -> list[Fact]:
         said += [
             Pci(key=place, pci_class=0x020700, vendor=0x15B3, device=0x101E),
             Rdma(key=f"mlx5_{number}", address=place, driver="mlx5_core"),
-            Port(key=f"mlx5_{number}/1", device=f"mlx5_{number}", state="ACTIVE", physical_state="LinkUp", rate=rate,
-                 link_layer="InfiniBand"),
-        ]  # fmt: skip
+            Port(
+                key=f"mlx5_{number}/1",
+                device=f"mlx5_{number}",
+                state="ACTIVE",
+                physical_state="LinkUp",
+                rate=rate,
+                link_layer="InfiniBand",
+            ),
+        ]
     return said
 
 
@@ -333,18 +366,40 @@ def test_names_of_gpus_do_not_make_up_for_a_tree_that_is_hidden() -> None:
 
 
 words = st.sampled_from(
-    ["", "Google", "NVIDIA", "Amazon EC2", "p5.48xlarge", "DGXH100", "OracleCloud.com", AZURE["asset_tag"], "[", "*",
-     "Standard_ND96isr_H100_v5", "BM.GPU.H100.8", "NVIDIA H200", "NVIDIA A100-SXM4-40GB MIG 1g.5gb"]
-) | st.text(max_size=12)  # fmt: skip
+    [
+        "",
+        "Google",
+        "NVIDIA",
+        "Amazon EC2",
+        "p5.48xlarge",
+        "DGXH100",
+        "OracleCloud.com",
+        AZURE["asset_tag"],
+        "[",
+        "*",
+        "Standard_ND96isr_H100_v5",
+        "BM.GPU.H100.8",
+        "NVIDIA H200",
+        "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+    ]
+) | st.text(max_size=12)
 nodes = st.builds(
-    Node, key=st.just("node"), vendor=st.none() | words, product=st.none() | words, asset_tag=st.none() | words,
+    Node,
+    key=st.just("node"),
+    vendor=st.none() | words,
+    product=st.none() | words,
+    asset_tag=st.none() | words,
     instance=st.none() | words,
-)  # fmt: skip
+)
 numbers = st.none() | st.sampled_from([0x10DE, 0x1D0F, 0x1AE0, 0x15B3, 0x2330, 0x20B0, 0x1021, 0x0042, 0x7164])
 functions = st.builds(
-    Pci, key=st.from_regex(r"0000:[0-9a-f]{2}:00\.0", fullmatch=True), vendor=numbers, device=numbers,
-    pci_class=st.sampled_from([None, 0x030200, 0x020000]), physfn=st.sampled_from([None, "0000:00:00.0"]),
-)  # fmt: skip
+    Pci,
+    key=st.from_regex(r"0000:[0-9a-f]{2}:00\.0", fullmatch=True),
+    vendor=numbers,
+    device=numbers,
+    pci_class=st.sampled_from([None, 0x030200, 0x020000]),
+    physfn=st.sampled_from([None, "0000:00:00.0"]),
+)
 gpus = st.builds(Gpu, key=st.sampled_from([f"gpu{n}" for n in range(16)]), name=st.none() | words)
 
 

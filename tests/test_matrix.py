@@ -51,10 +51,17 @@ class Machine:
     def port(self, parent: str, pci_class: int = PORT) -> str:
         """A function below another one, on a link of 16 lanes at 32 GT/s."""
         address = f"0000:{self._bus():02x}:00.0"
-        self.facts.append(Pci(
-            key=address, parent=parent, pci_class=pci_class, vendor=0x10DE, max_speed=32e9, max_width=16,
-            numa=self._numa,
-        ))  # fmt: skip
+        self.facts.append(
+            Pci(
+                key=address,
+                parent=parent,
+                pci_class=pci_class,
+                vendor=0x10DE,
+                max_speed=32e9,
+                max_width=16,
+                numa=self._numa,
+            )
+        )
         return address
 
     def switch(self, parent: str, ports: int = 1) -> list[str]:
@@ -84,9 +91,16 @@ class Machine:
                 self.link(gpu, str(number), None, "switch", number >= (down or {}).get(gpu, 0))
 
     def link(self, gpu: int, number: str, remote: str | None, kind: str, up: bool = True) -> None:
-        self.facts.append(GpuLink(
-            key=f"gpu{gpu}/nvlink{number}", gpu=f"gpu{gpu}", kind="nvlink", active=up, remote=remote, remote_kind=kind,
-        ))  # fmt: skip
+        self.facts.append(
+            GpuLink(
+                key=f"gpu{gpu}/nvlink{number}",
+                gpu=f"gpu{gpu}",
+                kind="nvlink",
+                active=up,
+                remote=remote,
+                remote_kind=kind,
+            )
+        )
 
     def matrix(self) -> Matrix:
         return matrix(assemble(self.facts, Site(), 100.0))
@@ -288,8 +302,11 @@ def test_without_a_tree_nvml_is_believed() -> None:
     found = matrix(assemble([*(Gpu(key=f"gpu{n}") for n in (0, 1, 2, 10)), *pairs], Site(), 100.0))
     assert [row.label for row in found.gpus] == ["GPU0", "GPU1", "GPU2", "GPU10"]
     assert {ends: way.type for ends, way in found.ways.items()} == {
-        ("GPU0", "GPU1"): "PIX", ("GPU1", "GPU0"): "PIX", ("GPU2", "GPU10"): "SYS", ("GPU10", "GPU2"): "SYS",
-    }  # fmt: skip
+        ("GPU0", "GPU1"): "PIX",
+        ("GPU1", "GPU0"): "PIX",
+        ("GPU2", "GPU10"): "SYS",
+        ("GPU10", "GPU2"): "SYS",
+    }
 
 
 def test_a_gpu_that_no_driver_numbers_has_its_address() -> None:

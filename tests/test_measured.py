@@ -19,9 +19,15 @@ GOOD = Expectation(basis="capability", low=52e9, typical=55.3e9, high=57e9, sour
 
 def shown(*levels: Level) -> list[str]:
     report = Report(
-        node=None, taken_at=None, source="live", context="host", profile=None, verdict="ok", levels=levels,
+        node=None,
+        taken_at=None,
+        source="live",
+        context="host",
+        profile=None,
+        verdict="ok",
+        levels=levels,
         topology=NODE,
-    )  # fmt: skip
+    )
     return list(measured(report, painter(False)))
 
 

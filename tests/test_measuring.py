@@ -39,9 +39,14 @@ from linkgauge.probes.probe import Wanted
 from linkgauge.probes.recorded import Recorded
 
 REPORT = Report(
-    node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown",
+    node=None,
+    taken_at=None,
+    source="live",
+    context="host",
+    profile=None,
+    verdict="unknown",
     topology=Topology((Device("numa0", "numa"), Device("numa1", "numa"), Device("0000:17:00.0", "gpu"))),
-)  # fmt: skip
+)
 COMMAND = [sys.executable, "-m", "linkgauge", "diagnose", "--force", "--only", "host_memory", "--format", "json"]
 pytestmark = pytest.mark.skipif(
     not Path("/sys/devices/system/node/node0/cpulist").is_file(), reason="the kernel shows no NUMA nodes"
@@ -212,9 +217,14 @@ def recorded(*nodes: str) -> Recorded:
 
 def copied(node: str, rate: float) -> Observation:
     return Observation(
-        about=Flow("copy", (node,), SIZE), quantity="rate", unit="bytes_per_second", value=rate, at=1000, busy=True,
+        about=Flow("copy", (node,), SIZE),
+        quantity="rate",
+        unit="bytes_per_second",
+        value=rate,
+        at=1000,
+        busy=True,
         evidence=Evidence("numpy.copyto", "4 threads"),
-    )  # fmt: skip
+    )
 
 
 def test_a_recorded_machine_says_what_was_measured_then() -> None:
@@ -249,13 +259,18 @@ def fields(report: Report) -> dict[str, Any]:
 def test_a_cause_of_several_slow_flows_is_measured_by_them() -> None:
     levels = tuple(Level(op="copy", ends=(node,), observed=1e10) for node in ("numa0", "numa1"))
     several = Finding(
-        code="bandwidth-low", kind="measurement", severity="warning", subject="package0", message="slow",
+        code="bandwidth-low",
+        kind="measurement",
+        severity="warning",
+        subject="package0",
+        message="slow",
         explains=("bandwidth-low:numa0", "bandwidth-low:numa1"),
-    )  # fmt: skip
+    )
     state = Finding(code="pcie-link-narrow", severity="critical", subject="numa0", message="narrow")
     assert slow_flows(Report(**{**fields(REPORT), "levels": levels, "findings": (several,)})) == [
-        ("numa0",), ("numa1",),
-    ]  # fmt: skip
+        ("numa0",),
+        ("numa1",),
+    ]
     assert slow_flows(Report(**{**fields(REPORT), "levels": levels, "findings": (state,)})) == []
 
 

@@ -51,8 +51,11 @@ def test_their_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         does = "exit 7" if prints is None else f"echo '{prints}'"
         fake_tools.put(tmp_path, monkeypatch, name, f"#!/bin/sh\n{does}\n")
     assert [version(found(name) or "") for name in ("fio", "ib_write_bw", "iperf3", "gdsio")] == [
-        "fio-3.33", "ib_write_bw Version: 6.06", "iperf3", "gdsio",
-    ]  # fmt: skip
+        "fio-3.33",
+        "ib_write_bw Version: 6.06",
+        "iperf3",
+        "gdsio",
+    ]
     assert absent("fio", "fio", "nvme0n1") == NotChecked(
         what="fio", subject="nvme0n1", why="fio is not installed", how="install fio"
     )

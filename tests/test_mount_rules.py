@@ -23,13 +23,19 @@ RAID = Full(key="/raid", device="/dev/md0", fstype="xfs", read_only=False)
 def test_a_full_one() -> None:
     (found,) = findings([RAID])
     assert found == Finding(
-        code="storage-full", severity="warning", subject="/raid", subject_name="/dev/md0",
+        code="storage-full",
+        severity="warning",
+        subject="/raid",
+        subject_name="/dev/md0",
         message="/raid has 1 TB of 28 TB free (3.6%): checkpoints, caches and logs of jobs may find no room",
-        expected=0.05 * (28 * TB), observed=TB, unit="bytes",
+        expected=0.05 * (28 * TB),
+        observed=TB,
+        unit="bytes",
         expected_source="prometheus/node_exporter, docs/node-mixin: NodeFilesystemAlmostOutOfSpace warns below 5 %",
         cause="checkpoints, caches, logs or container images that nobody removed",
-        evidence=(Evidence("statvfs /raid", f"{TB} of {28 * TB} bytes free"),), remedy=found.remedy,
-    )  # fmt: skip
+        evidence=(Evidence("statvfs /raid", f"{TB} of {28 * TB} bytes free"),),
+        remedy=found.remedy,
+    )
 
 
 @pytest.mark.parametrize(

@@ -70,10 +70,13 @@ def test_a_server_that_is_away_loses_what_comes_after_it() -> None:
     hangs = NotChecked(what="Mount.free", subject="node", why="no answer within 2 s")
     why = "no answer within 2 s"
     assert read({"proc/1/mounts": TABLE}, [*LOCAL, *FAR], [*full(LOCAL), stale, hangs]) == [
-        *LOCAL, *FAR, *full(LOCAL), stale,
+        *LOCAL,
+        *FAR,
+        *full(LOCAL),
+        stale,
         NotChecked(what="Mount.free", subject="/lustre", why=why, how="see whether 10.0.0.1@o2ib:/lustre answers"),
         NotChecked(what="Mount.free", subject="/daos", why=why, how="see whether dfuse answers"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_mount_that_this_process_does_not_see_is_not_asked_for() -> None:
@@ -85,9 +88,11 @@ def test_a_mount_that_this_process_does_not_see_is_not_asked_for() -> None:
         Writable(key=key, device=device, fstype="ext4") for key, device in (("/", "/dev/sda1"), ("/raid", "/dev/md0"))
     )
     unseen = NotChecked(
-        what="Mount.free", subject="/raid", why="mounted for the machine's first process, not for this one",
+        what="Mount.free",
+        subject="/raid",
+        why="mounted for the machine's first process, not for this one",
         how="run outside of the container",
-    )  # fmt: skip
+    )
     assert read(files, [root], full([root])) == [root, raid, unseen, *full([root])]
 
 
@@ -96,18 +101,22 @@ def test_only_files_are_read_under_a_root(tmp_path: Path) -> None:
     assert list(read_mounts(Live(str(tmp_path)))) == [
         Writable(key="/", device="/dev/sda1", fstype="ext4"),
         NotChecked(
-            what="Mount.free", subject="/", why="only files are read under --root",
+            what="Mount.free",
+            subject="/",
+            why="only files are read under --root",
             how="run on the machine itself, without --root",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_table_that_is_refused_and_one_that_is_garbled() -> None:
     root = Writable(key="/", device="/dev/sda1", fstype="ext4")
     shut: Mapping[str, Entry] = {"proc/1/mounts": Refused(errno.EACCES, "Permission denied")}
     assert read({**shut, "proc/mounts": "rubbish\n/dev/sda1 / ext4 rw 0 0"}, [root], full([root])) == [
-        NotChecked(what="Mount", subject="node", why="proc/mounts: 'rubbish' is not a mount"), root, *full([root])
-    ]  # fmt: skip
+        NotChecked(what="Mount", subject="node", why="proc/mounts: 'rubbish' is not a mount"),
+        root,
+        *full([root]),
+    ]
     assert read(shut, []) == [
         NotChecked(what="Mount", subject="node", why="proc/1/mounts: Permission denied", how="run as root")
     ]

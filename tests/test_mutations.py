@@ -67,9 +67,14 @@ def unnamed(address: str, name: str) -> Mutation:
 def busy(address: str, speed: float) -> Mutation:
     """The link was seen at this speed (transfers per second) while bytes moved."""
     seen = Observation(
-        about=address, quantity="link_speed", unit="transfers_per_second", value=speed, at=4e9, busy=True,
+        about=address,
+        quantity="link_speed",
+        unit="transfers_per_second",
+        value=speed,
+        at=4e9,
+        busy=True,
         evidence=Evidence("link_load", f"{speed / 1e9:g} GT/s"),
-    )  # fmt: skip
+    )
     return lambda recorded: said_by(recorded, ("link_load",), encode(seen))
 
 

@@ -71,12 +71,16 @@ def bandwidths(
     """What the rows from the line `first` on should say; the evidence is the line without its prefix."""
     return [
         Observation(
-            about=Flow(op, tuple(f"rank{rank}" for rank in range(ranks)), size), quantity="bus_bandwidth",
-            unit="bytes_per_second", value=bus * 1e9, at=AT, busy=True,
+            about=Flow(op, tuple(f"rank{rank}" for rank in range(ranks)), size),
+            quantity="bus_bandwidth",
+            unit="bytes_per_second",
+            value=bus * 1e9,
+            at=AT,
+            busy=True,
             evidence=Evidence(f"dump:{first + n}", text.splitlines()[first + n - 1].strip()),
         )
         for n, (size, _, bus) in enumerate(rows)
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(("heading", "row"), FORMS)
@@ -112,11 +116,13 @@ def test_lines_of_ranks() -> None:
     text = RANKS + table(WIDE, wide)
     gpus = [
         Gpu(
-            key=key, name="NVIDIA H100 80GB HBM3", address=address,
+            key=key,
+            name="NVIDIA H100 80GB HBM3",
+            address=address,
             cites={"name": Evidence(f"dump:{n}", RANKS.splitlines()[n - 1])},
         )
         for n, (key, address) in enumerate(GPUS, 1)
-    ]  # fmt: skip
+    ]
     assert said(text) == [*gpus, *bandwidths("all_reduce", 3, text, 7)]
 
 
@@ -251,7 +257,7 @@ def test_what_is_no_table(text: str) -> None:
 words = st.sampled_from(
     [WIDE, OLD, SHORT, "#", "size", "time", "algbw", "busbw", "\n", "8", "1.75", "1e999", "-1", "[1,0]<stdout>:", "0:"]
     + [wide(*ROWS[0]), short(*ROWS[1]), "all_gather_perf", *RANKS.splitlines(True), "Rank", "device", "on", "[0x1]"]
-)  # fmt: skip
+)
 
 
 @given(st.lists(words | st.text(max_size=10), max_size=40).map(" ".join) | st.text())

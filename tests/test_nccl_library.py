@@ -77,9 +77,7 @@ def call(op: str) -> list[Said]:
 def test_the_slowest_gpu_ends_it(conf: Path, op: str, named: str, factor: float) -> None:
     """Of two ranks an AllReduce moves its array once over each link, an AllToAll half of it."""
     said = [one for one in call(op) if isinstance(one, Observation) and one.quantity == "bus_bandwidth"]
-    assert [one.about for one in said] == [
-        Flow(named, ("gpu0", "gpu1"), size) for size in (64 << 20, 256 << 20)
-    ]  # fmt: skip
+    assert [one.about for one in said] == [Flow(named, ("gpu0", "gpu1"), size) for size in (64 << 20, 256 << 20)]
     assert [one.value for one in said] == [pytest.approx(300e9 * factor, rel=0.1)] * 2
     assert {one.evidence.source for one in said} == {"NCCL 2.27.3"}
 
@@ -88,9 +86,12 @@ def test_an_error_of_the_library_is_a_sentence(conf: Path) -> None:
     with conf.open("a") as file:
         file.write("gpu.0.d2d=0\n")
     assert call("alltoall") == [
-        NotChecked(what="collective", subject="node",
-                   why="alltoall: NCCL: allto_all: unhandled cuda error: CUDA_ERROR_LAUNCH_FAILED")
-    ]  # fmt: skip
+        NotChecked(
+            what="collective",
+            subject="node",
+            why="alltoall: NCCL: allto_all: unhandled cuda error: CUDA_ERROR_LAUNCH_FAILED",
+        )
+    ]
 
 
 def test_gpus_of_others_are_left_alone(conf: Path) -> None:

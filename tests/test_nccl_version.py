@@ -32,8 +32,11 @@ def test_a_hang_on_arm() -> None:
         "was built with a GCC older than 10; NCCL 2.29.3 does not have it"
     )
     assert (found.severity, found.confidence, found.expected, found.observed) == (
-        "warning", "likely", "2.29.3", "2.28.9"
-    )  # fmt: skip
+        "warning",
+        "likely",
+        "2.29.3",
+        "2.28.9",
+    )
     assert found.remedy == "Use NCCL 2.29.3 or a newer one."
     assert found.evidence == (LINE,)
 

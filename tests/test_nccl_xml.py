@@ -51,19 +51,39 @@ SMALL = (
     Numa(key="numa0", cpus=tuple(range(36))),
     HostBridge(key="pci0000:15", numa=0),
     Pci(key="0000:15:01.0", parent="pci0000:15", pci_class=0x060400, max_speed=32e9, max_width=16),
-    Pci(key="0000:16:00.0", parent="0000:15:01.0", pci_class=0x060400, vendor=0x1000, device=0xC030, max_speed=32e9,
-        max_width=16, speed=2.5e9, width=16),
+    Pci(
+        key="0000:16:00.0",
+        parent="0000:15:01.0",
+        pci_class=0x060400,
+        vendor=0x1000,
+        device=0xC030,
+        max_speed=32e9,
+        max_width=16,
+        speed=2.5e9,
+        width=16,
+    ),
     Pci(key="0000:17:00.0", parent="0000:16:00.0", pci_class=0x060400, max_speed=32e9, max_width=16),
     Pci(key="0000:17:01.0", parent="0000:16:00.0", pci_class=0x060400, max_speed=32e9, max_width=16),
-    Pci(key="0000:18:00.0", parent="0000:17:00.0", pci_class=0x030200, vendor=0x10DE, device=0x2330, subvendor=0x10DE,
-        subdevice=0x16C1, max_speed=32e9, max_width=16, speed=2.5e9, width=16),
+    Pci(
+        key="0000:18:00.0",
+        parent="0000:17:00.0",
+        pci_class=0x030200,
+        vendor=0x10DE,
+        device=0x2330,
+        subvendor=0x10DE,
+        subdevice=0x16C1,
+        max_speed=32e9,
+        max_width=16,
+        speed=2.5e9,
+        width=16,
+    ),
     Pci(key="0000:19:00.0", parent="0000:17:01.0", pci_class=0x020700, vendor=0x15B3, max_speed=64e9, max_width=16),
     Pci(key="0000:19:00.1", parent="0000:17:01.0", pci_class=0x020000, physfn="0000:19:00.0"),
     Gpu(key="gpu3", address="0000:18:00.0"),
     *(GpuLink(key=f"gpu3/nvlink{n}", gpu="gpu3", kind="nvlink", active=n > 0, remote_kind="switch") for n in range(18)),
     Rdma(key="mlx5_0", address="0000:19:00.0"),
     Port(key="mlx5_0/1", device="mlx5_0", state="ACTIVE", rate=50e9),
-)  # fmt: skip
+)
 WRITTEN = """\
 <system version="1">
   <cpu numaid="0" affinity="0000000f,ffffffff" arch="x86_64" vendor="GenuineIntel">
@@ -107,19 +127,41 @@ def test_what_is_read_of_it() -> None:
         Numa(key="numa0", cpus=tuple(range(36)), cites=at(2, "cpus")),
         HostBridge(key="numa0/pci", numa=0, cites=at(2, "numa")),
         replace(fast, key="0000:16:00/port", parent="numa0/pci", cites=at(3, *link, *place, "pci_class")),
-        Pci(key="0000:16:00.0", parent="0000:16:00/port", numa=0, pci_class=0x060400, vendor=0x1000, device=0xC030,
-            cites=at(3, *numbers, *place)),
+        Pci(
+            key="0000:16:00.0",
+            parent="0000:16:00/port",
+            numa=0,
+            pci_class=0x060400,
+            vendor=0x1000,
+            device=0xC030,
+            cites=at(3, *numbers, *place),
+        ),
         replace(fast, key="0000:18:00/port", parent="0000:16:00.0", cites=at(4, *link, *place, "pci_class")),
-        Pci(key="0000:18:00.0", parent="0000:18:00/port", numa=0, pci_class=0x030200, vendor=0x10DE, device=0x2330,
-            subvendor=0x10DE, subdevice=0x16C1, cites=at(4, *whole)),
+        Pci(
+            key="0000:18:00.0",
+            parent="0000:18:00/port",
+            numa=0,
+            pci_class=0x030200,
+            vendor=0x10DE,
+            device=0x2330,
+            subvendor=0x10DE,
+            subdevice=0x16C1,
+            cites=at(4, *whole),
+        ),
         Gpu(key="gpu3", address="0000:18:00.0", cites=at(5, "address")),
         *(replace(nvlink, key=f"gpu3/nvlink{n}") for n in range(17)),
         replace(fast, key="0000:19:00/port", parent="0000:16:00.0", cites=at(9, *link, *place, "pci_class")),
-        Pci(key="0000:19:00.0", parent="0000:19:00/port", numa=0, pci_class=0x020700, vendor=0x15B3,
-            cites=at(9, *place, "pci_class", "vendor")),
+        Pci(
+            key="0000:19:00.0",
+            parent="0000:19:00/port",
+            numa=0,
+            pci_class=0x020700,
+            vendor=0x15B3,
+            cites=at(9, *place, "pci_class", "vendor"),
+        ),
         Rdma(key="mlx5_0", address="0000:19:00.0", cites=at(11, "address")),
         Port(key="mlx5_0/1", device="mlx5_0", rate=50e9, cites=at(11, "device", "rate")),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -222,20 +264,44 @@ def test_what_is_no_file_of_nccl(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("inside", "what", "subject", "why"),
     [
-        ('<pci busid="x"><pci busid="0000:01:00.0"/></pci>', "dump", "topo.xml",
-         "topo.xml:1: <pci>: 'x' is not a PCI address; it and what is below it is left out"),
-        ('<pci busid="0000:01:00.0"/><pci busid="00000000:01:00.0"/>', "dump", "topo.xml",
-         "topo.xml:1: <pci>: a second <pci> of 0000:01:00.0; it and what is below it is left out"),
-        ('<pci busid="0000:01:00.0" link_speed="7 GT/s"/>', "Pci.max_speed", "0000:01:00/port",
-         "topo.xml:1: link_speed: '7 GT/s' is not a PCIe speed"),
-        ('<pci busid="0000:01:00.0" class="gpu"/>', "Pci.pci_class", "0000:01:00.0",
-         "topo.xml:1: class: 'gpu' is not a hexadecimal number"),
-        ('<pci busid="0000:01:00.0"><gpu/></pci>', "dump", "topo.xml",
-         "topo.xml:1: <gpu>: '' is not a number; it and what is below it is left out"),
-        ('<pci busid="0000:01:00.0"><gpu dev="0"><nvlink target="fffffff:ffff:ff" count="65"/></gpu></pci>', "dump",
-         "topo.xml", "topo.xml:1: <nvlink>: a GPU has no 65 links; it and what is below it is left out"),
+        (
+            '<pci busid="x"><pci busid="0000:01:00.0"/></pci>',
+            "dump",
+            "topo.xml",
+            "topo.xml:1: <pci>: 'x' is not a PCI address; it and what is below it is left out",
+        ),
+        (
+            '<pci busid="0000:01:00.0"/><pci busid="00000000:01:00.0"/>',
+            "dump",
+            "topo.xml",
+            "topo.xml:1: <pci>: a second <pci> of 0000:01:00.0; it and what is below it is left out",
+        ),
+        (
+            '<pci busid="0000:01:00.0" link_speed="7 GT/s"/>',
+            "Pci.max_speed",
+            "0000:01:00/port",
+            "topo.xml:1: link_speed: '7 GT/s' is not a PCIe speed",
+        ),
+        (
+            '<pci busid="0000:01:00.0" class="gpu"/>',
+            "Pci.pci_class",
+            "0000:01:00.0",
+            "topo.xml:1: class: 'gpu' is not a hexadecimal number",
+        ),
+        (
+            '<pci busid="0000:01:00.0"><gpu/></pci>',
+            "dump",
+            "topo.xml",
+            "topo.xml:1: <gpu>: '' is not a number; it and what is below it is left out",
+        ),
+        (
+            '<pci busid="0000:01:00.0"><gpu dev="0"><nvlink target="fffffff:ffff:ff" count="65"/></gpu></pci>',
+            "dump",
+            "topo.xml",
+            "topo.xml:1: <nvlink>: a GPU has no 65 links; it and what is below it is left out",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_not_checked(inside: str, what: str, subject: str, why: str) -> None:
     assert missed(system(inside)) == [(what, subject, why)]
 
@@ -287,8 +353,9 @@ def test_a_processor_that_nobody_knows_and_one_without_affinity() -> None:
 def test_c2c_is_counted() -> None:
     text = system('<pci busid="0009:01:00.0" class="0x030200"><gpu dev="0"><c2c bw="44712" count="5"/></gpu></pci>')
     assert [replace(one, cites={}) for one in read(text) if isinstance(one, Gpu)] == [
-        Gpu(key="gpu0", address="0009:01:00.0"), Gpu(key="gpu0", c2c_links=5, c2c_rate=44712e6),
-    ]  # fmt: skip
+        Gpu(key="gpu0", address="0009:01:00.0"),
+        Gpu(key="gpu0", c2c_links=5, c2c_rate=44712e6),
+    ]
 
 
 @pytest.mark.parametrize("end", range(0, len(WRITTEN), 7))
@@ -301,12 +368,36 @@ def test_a_file_that_was_cut(end: int) -> None:
 
 
 words = st.sampled_from(
-    ["<cpu>", "<cpu numaid='0'>", "</cpu>", '<pci busid="0000:01:00.0"', '<pci busid="0000:02:00.0">', ">", "/>",
-     "</pci>", ' link_speed="16 GT/s"', ' link_width="-1"', ' class="0x03"', ' vendor="-"', "<gpu>", "</gpu>",
-     '<gpu dev="0" sm="90">', '<nvlink target="0000:02:00.0" count="2" tclass="0x03"/>', '<xgmi target="" count=""/>',
-     "<nic>", "</nic>", '<c2c bw="1" count="-1"/>', '<net name="a" port="1" speed="x"/>', "<net/>", "&lt;", "<!--",
-     "-->", "\r", "</system>"]
-)  # fmt: skip
+    [
+        "<cpu>",
+        "<cpu numaid='0'>",
+        "</cpu>",
+        '<pci busid="0000:01:00.0"',
+        '<pci busid="0000:02:00.0">',
+        ">",
+        "/>",
+        "</pci>",
+        ' link_speed="16 GT/s"',
+        ' link_width="-1"',
+        ' class="0x03"',
+        ' vendor="-"',
+        "<gpu>",
+        "</gpu>",
+        '<gpu dev="0" sm="90">',
+        '<nvlink target="0000:02:00.0" count="2" tclass="0x03"/>',
+        '<xgmi target="" count=""/>',
+        "<nic>",
+        "</nic>",
+        '<c2c bw="1" count="-1"/>',
+        '<net name="a" port="1" speed="x"/>',
+        "<net/>",
+        "&lt;",
+        "<!--",
+        "-->",
+        "\r",
+        "</system>",
+    ]
+)
 
 
 @given(st.lists(words | st.text(max_size=5), max_size=40).map("".join))
@@ -363,10 +454,17 @@ def joined(draw: st.DrawFn, gpus: list[str]) -> list[Fact]:
     ends = to_peers if kind == "gpu" else [(n, None) for n in range(len(gpus))] if kind else []
     up = draw(st.sampled_from([0, 3, 4]))  # with fewer, NCCL takes the wider PCIe
     return [
-        GpuLink(key=f"gpu{a}/nvlink{next(numbers)}", gpu=f"gpu{a}", kind="nvlink", active=n < up, remote_kind=kind,
-                remote=None if b is None else gpus[b])
-        for a, b in ends for n in range(4)
-    ]  # fmt: skip
+        GpuLink(
+            key=f"gpu{a}/nvlink{next(numbers)}",
+            gpu=f"gpu{a}",
+            kind="nvlink",
+            active=n < up,
+            remote_kind=kind,
+            remote=None if b is None else gpus[b],
+        )
+        for a, b in ends
+        for n in range(4)
+    ]
 
 
 @given(machines())

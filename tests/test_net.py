@@ -74,10 +74,26 @@ def counter(about: str, folder: str, name: str, unit: str, value: float) -> Obse
 
 SAID: list[Said] = [
     Net(
-        key="eth0", address="0000:11:00.1", driver="mlx5_core", speed=12.5e9, duplex="full", mtu=9000, carrier=True,
-        enabled=True, link_type="ethernet", port=1,
-        cites=cites(ETH0, link_type="type", enabled="flags", speed="speed", duplex="duplex", carrier="carrier",
-                    mtu="mtu", port="dev_port"),
+        key="eth0",
+        address="0000:11:00.1",
+        driver="mlx5_core",
+        speed=12.5e9,
+        duplex="full",
+        mtu=9000,
+        carrier=True,
+        enabled=True,
+        link_type="ethernet",
+        port=1,
+        cites=cites(
+            ETH0,
+            link_type="type",
+            enabled="flags",
+            speed="speed",
+            duplex="duplex",
+            carrier="carrier",
+            mtu="mtu",
+            port="dev_port",
+        ),
     ),
     counter("eth0", ETH0, "carrier_changes", "count", 3),
     counter("eth0", ETH0, "statistics/rx_errors", "count", 7),
@@ -85,11 +101,22 @@ SAID: list[Said] = [
     counter("eth0", ETH0, "statistics/rx_crc_errors", "count", 7),
     counter("eth0", ETH0, "statistics/rx_bytes", "bytes", 2.0**64),
     counter("eth0", ETH0, "statistics/tx_bytes", "bytes", 12),
-    Net(key="eth1", address="0000:00:03.0", mtu=1500, enabled=False, link_type="ethernet",
-        cites=cites(ETH1, link_type="type", enabled="flags", mtu="mtu")),
-    Net(key="lo", mtu=65536, enabled=True, link_type="loopback",
-        cites=cites(LO, link_type="type", enabled="flags", mtu="mtu")),
-]  # fmt: skip
+    Net(
+        key="eth1",
+        address="0000:00:03.0",
+        mtu=1500,
+        enabled=False,
+        link_type="ethernet",
+        cites=cites(ETH1, link_type="type", enabled="flags", mtu="mtu"),
+    ),
+    Net(
+        key="lo",
+        mtu=65536,
+        enabled=True,
+        link_type="loopback",
+        cites=cites(LO, link_type="type", enabled="flags", mtu="mtu"),
+    ),
+]
 
 
 def facts(said: list[Said]) -> list[Fact]:
@@ -143,9 +170,12 @@ def test_what_is_refused_or_garbled_hides_nothing_else() -> None:
         NotChecked(what="Net.enabled", subject="eth0", why=f"{ETH0}/flags: Permission denied", how="run as root"),
         NotChecked(what="Net.speed", subject="eth0", why=f"{ETH0}/speed: Input/output error"),
         NotChecked(what="Net.carrier", subject="eth0", why=f"{ETH0}/carrier: 'yes' is neither 0 nor 1"),
-        NotChecked(what=counters, subject="eth0",
-                   why=f"{ETH0}/statistics/rx_errors: Input/output error; 1 more counters would not say"),
-    ]  # fmt: skip
+        NotChecked(
+            what=counters,
+            subject="eth0",
+            why=f"{ETH0}/statistics/rx_errors: Input/output error; 1 more counters would not say",
+        ),
+    ]
     left = replace(facts(SAID)[0], speed=None, carrier=None, enabled=None)  # type: ignore[call-arg]
     assert facts(said) == [left, *facts(SAID[-1:])]
     kept = [each for each in SAID if isinstance(each, Observation) and each.quantity not in ("rx_errors", "tx_errors")]

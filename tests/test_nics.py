@@ -68,7 +68,7 @@ def ports(facts: list[Fact], machine: Machine | None = None) -> list[tuple[str, 
         (nic(*EFA, layer="Unspecified"), ("efa", None, 25e9)),
         (nic(0x1234, 0x5678, layer="Unspecified"), ("", None, 25e9)),
     ],
-)  # fmt: skip
+)
 def test_an_rdma_port(facts: list[Fact], expected: tuple[str, float | None, float | None]) -> None:
     assert ports(facts) == [(f"{AT}>rdma0/1", *expected)]
 

@@ -35,15 +35,26 @@ def dmi(vendor: str, product: str) -> Mapping[str, str]:
 def test_a_real_machine() -> None:
     host = tree(
         {
-            "proc/sys/kernel/hostname": "gpu17", "proc/sys/kernel/osrelease": "6.8.0-45-generic", CPUINFO: X86,
-            **dmi("Supermicro", "SYS-821GE-TNHR"), f"{DMI}/board_name": "X13DEG-OAD", f"{DMI}/bios_version": "2.1",
-            f"{DMI}/product_serial": "A12345", CLOCKS: "tsc hpet acpi_pm",
+            "proc/sys/kernel/hostname": "gpu17",
+            "proc/sys/kernel/osrelease": "6.8.0-45-generic",
+            CPUINFO: X86,
+            **dmi("Supermicro", "SYS-821GE-TNHR"),
+            f"{DMI}/board_name": "X13DEG-OAD",
+            f"{DMI}/bios_version": "2.1",
+            f"{DMI}/product_serial": "A12345",
+            CLOCKS: "tsc hpet acpi_pm",
         },
-    )  # fmt: skip
+    )
     assert list(read_node(host)) == [
         Node(
-            key="node", hostname="gpu17", kernel="6.8.0-45-generic", vendor="Supermicro", product="SYS-821GE-TNHR",
-            board="X13DEG-OAD", bios="2.1", virtual=False,
+            key="node",
+            hostname="gpu17",
+            kernel="6.8.0-45-generic",
+            vendor="Supermicro",
+            product="SYS-821GE-TNHR",
+            board="X13DEG-OAD",
+            bios="2.1",
+            virtual=False,
             cites={
                 "hostname": Evidence("proc/sys/kernel/hostname", "gpu17"),
                 "kernel": Evidence("proc/sys/kernel/osrelease", "6.8.0-45-generic"),
@@ -53,7 +64,7 @@ def test_a_real_machine() -> None:
                 "bios": Evidence(f"{DMI}/bios_version", "2.1"),
             },
         )
-    ]  # fmt: skip
+    ]
 
 
 def test_nothing_there() -> None:

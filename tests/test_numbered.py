@@ -15,12 +15,21 @@ def count(about: str, quantity: str) -> Observation:
 
 def test_one_gpu_has_one_key() -> None:
     said: list[Said] = [
-        Gpu(key=A, address=A, vbios="1"), Gpu(key=B, address=B), Gpu(key="gpu1", address=A), count(A, "ecc_corrected"),
-        count(A, "aer_fatal"), count(B, "ecc_corrected"),
-    ]  # fmt: skip
+        Gpu(key=A, address=A, vbios="1"),
+        Gpu(key=B, address=B),
+        Gpu(key="gpu1", address=A),
+        count(A, "ecc_corrected"),
+        count(A, "aer_fatal"),
+        count(B, "ecc_corrected"),
+    ]
     assert numbered(said) == (
-        Gpu(key="gpu1", address=A, vbios="1"), said[1], said[2], count("gpu1", "ecc_corrected"), said[4], said[5],
-    )  # fmt: skip
+        Gpu(key="gpu1", address=A, vbios="1"),
+        said[1],
+        said[2],
+        count("gpu1", "ecc_corrected"),
+        said[4],
+        said[5],
+    )
 
 
 def test_where_numbers_disagree_nothing_is_sure() -> None:

@@ -22,9 +22,15 @@ from linkgauge.models.site import Site
 NOW = 2e9
 HERE = Evidence("here", "x")
 MINE = {
-    "nvlink-inactive", "nvlink-errors", "nvlink-fabric-incomplete", "fabric-manager-down", "nvswitch-error",
-    "imex-not-ready", "p2p-disabled", "driver-mismatch",
-}  # fmt: skip
+    "nvlink-inactive",
+    "nvlink-errors",
+    "nvlink-fabric-incomplete",
+    "fabric-manager-down",
+    "nvswitch-error",
+    "imex-not-ready",
+    "p2p-disabled",
+    "driver-mismatch",
+}
 BARE = Node(key="node", virtual=False, booted=NOW - 86400, container="")
 GUEST = replace(BARE, virtual=True)
 H100, H200, A100, V100, B200, GB200, GH200 = 0x2330, 0x2335, 0x20B2, 0x1DB5, 0x2901, 0x2941, 0x2342
@@ -55,9 +61,14 @@ def switch(number: int) -> str:
 
 def function(gpu: int, device: int) -> Pci:
     return Pci(
-        key=address(gpu), parent=f"pci0000:{0x10 + gpu:02x}", pci_class=0x030200, vendor=0x10DE, device=device,
-        driver="nvidia", lost=False,
-    )  # fmt: skip
+        key=address(gpu),
+        parent=f"pci0000:{0x10 + gpu:02x}",
+        pci_class=0x030200,
+        vendor=0x10DE,
+        device=device,
+        driver="nvidia",
+        lost=False,
+    )
 
 
 def links_of(device: int) -> int:
@@ -183,8 +194,11 @@ def test_a_gpu_that_lost_all_its_links_is_one_finding() -> None:
     dark = but(cut(machine(B200), 4, *range(18)), "gpu4", fabric_state="in progress", fabric_status=None)
     (finding,) = findings(dark)
     assert (finding.code, finding.severity, finding.subject, finding.observed) == (
-        "nvlink-inactive", "critical", address(4), 0,
-    )  # fmt: skip
+        "nvlink-inactive",
+        "critical",
+        address(4),
+        0,
+    )
     assert finding.explains == (f"nvlink-fabric-incomplete:{address(4)}",)
     assert finding.cause is not None
     assert finding.cause.startswith("it is cut off from its switches")
@@ -286,9 +300,11 @@ def counter(about: str, quantity: str, value: float, at: float = NOW) -> Observa
 def test_recoveries_that_go_on() -> None:
     past = [counter("gpu3", "nvlink_recovery", 2, NOW - 60), counter("gpu3/nvlink4", "nvlink_recovery", 2, NOW - 60)]
     now = [
-        counter("gpu3", "nvlink_recovery", 5), counter("gpu3/nvlink4", "nvlink_recovery", 2),
-        counter("gpu3/nvlink7", "nvlink_recovery", 3), counter("gpu2", "nvlink_recovery", 0),
-    ]  # fmt: skip
+        counter("gpu3", "nvlink_recovery", 5),
+        counter("gpu3/nvlink4", "nvlink_recovery", 2),
+        counter("gpu3/nvlink7", "nvlink_recovery", 3),
+        counter("gpu2", "nvlink_recovery", 0),
+    ]
     (finding,) = findings([*machine(H100), *now], past)
     assert replace(finding, remedy=None) == Finding(
         code="nvlink-errors",

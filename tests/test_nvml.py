@@ -30,23 +30,60 @@ THROTTLED = ("clocks_sw_power", "clocks_sw_thermal", "clocks_hw_thermal", "clock
 def gpu(number: int = 0) -> Gpu:
     """A healthy H100 at rest."""
     return Gpu(
-        key=f"gpu{number}", name="NVIDIA H100 80GB HBM3", uuid=f"GPU-a1b2c3d4-0000-1111-2222-00000000000{number}",
-        address=f"0000:{nvml_stub.BUSES[number]:02x}:00.0", recovery="none", pcie_speed=32e9, pcie_width=16,
-        pcie_max_speed=32e9, pcie_max_width=16, performance_state=0, clock=345e6, memory_clock=2619e6,
-        application_clock=1980e6, clock_reasons=("idle",), power=70.5, power_limit=700.0, power_limit_default=700.0,
-        temperature=34.0, memory=81559 * MIB, memory_used=MIB, ecc=True, ecc_pending=True, ecc_corrected=0,
-        ecc_uncorrected=0, ecc_corrected_lifetime=0, ecc_uncorrected_lifetime=0, sram_threshold=False,
-        remapped_correctable=0, remapped_uncorrectable=0, remap_pending=False, remap_failed=False, nvlinks=18,
-        nvlinks_present=18, nvlink_rate=25e9, fabric_state="completed", fabric_status="Success", fabric_clique=0,
-        mig=False, mig_instances=0, persistence=True, compute_mode="default", processes=0,
-    )  # fmt: skip
+        key=f"gpu{number}",
+        name="NVIDIA H100 80GB HBM3",
+        uuid=f"GPU-a1b2c3d4-0000-1111-2222-00000000000{number}",
+        address=f"0000:{nvml_stub.BUSES[number]:02x}:00.0",
+        recovery="none",
+        pcie_speed=32e9,
+        pcie_width=16,
+        pcie_max_speed=32e9,
+        pcie_max_width=16,
+        performance_state=0,
+        clock=345e6,
+        memory_clock=2619e6,
+        application_clock=1980e6,
+        clock_reasons=("idle",),
+        power=70.5,
+        power_limit=700.0,
+        power_limit_default=700.0,
+        temperature=34.0,
+        memory=81559 * MIB,
+        memory_used=MIB,
+        ecc=True,
+        ecc_pending=True,
+        ecc_corrected=0,
+        ecc_uncorrected=0,
+        ecc_corrected_lifetime=0,
+        ecc_uncorrected_lifetime=0,
+        sram_threshold=False,
+        remapped_correctable=0,
+        remapped_uncorrectable=0,
+        remap_pending=False,
+        remap_failed=False,
+        nvlinks=18,
+        nvlinks_present=18,
+        nvlink_rate=25e9,
+        fabric_state="completed",
+        fabric_status="Success",
+        fabric_clique=0,
+        mig=False,
+        mig_instances=0,
+        persistence=True,
+        compute_mode="default",
+        processes=0,
+    )
 
 
 def nvlink(gpu: int, link: int, active: bool = True) -> GpuLink:
     return GpuLink(
-        key=f"gpu{gpu}/nvlink{link}", gpu=f"gpu{gpu}", kind="nvlink", active=active,
-        version=4 if active else None, speed=26.562e9 if active else None,
-    )  # fmt: skip
+        key=f"gpu{gpu}/nvlink{link}",
+        gpu=f"gpu{gpu}",
+        kind="nvlink",
+        active=active,
+        version=4 if active else None,
+        speed=26.562e9 if active else None,
+    )
 
 
 def facts(said: list[Said]) -> list[Said]:
@@ -108,17 +145,29 @@ def test_faults_that_come_while_it_runs(driver: Callable[[str], Path]) -> None:
     (was, is_now) = only(before), only(now)
     assert was == gpu()
     assert is_now == replace(
-        was, nvlinks=17, pcie_width=8, sram_threshold=True, ecc_uncorrected=1, remap_pending=True, recovery="GPU reset",
+        was,
+        nvlinks=17,
+        pcie_width=8,
+        sram_threshold=True,
+        ecc_uncorrected=1,
+        remap_pending=True,
+        recovery="GPU reset",
         clock_reasons=("hardware slowdown", "hardware thermal slowdown", "hardware power brake"),
-        fabric_state="in progress", fabric_status=None, fabric_clique=None,
-    )  # fmt: skip
+        fabric_state="in progress",
+        fabric_status=None,
+        fabric_clique=None,
+    )
     assert of(now, GpuLink) == [nvlink(0, link, active=link != 7) for link in range(18)]
     changed = {name: value for name, value in seen(now).items() if value != seen(before).get(name)}
     assert changed == {
-        ("gpu0", "pcie_replay"): 12, ("gpu0", "ecc_uncorrected"): 1, ("gpu0", "clocks_hw_thermal"): 2.5,
-        ("gpu0", "nvlink_replay"): 40, ("gpu0/nvlink3", "nvlink_replay"): 40,
-        ("gpu0", "nvlink_crc"): 2, ("gpu0/nvlink3", "nvlink_crc"): 2,
-    }  # fmt: skip
+        ("gpu0", "pcie_replay"): 12,
+        ("gpu0", "ecc_uncorrected"): 1,
+        ("gpu0", "clocks_hw_thermal"): 2.5,
+        ("gpu0", "nvlink_replay"): 40,
+        ("gpu0/nvlink3", "nvlink_replay"): 40,
+        ("gpu0", "nvlink_crc"): 2,
+        ("gpu0/nvlink3", "nvlink_crc"): 2,
+    }
     assert of(now, NotChecked) == []
 
 
@@ -153,14 +202,20 @@ def test_nvlink_5_counts_as_infiniband_does(driver: Callable[[str], Path]) -> No
     assert [(link.version, link.speed) for link in of(said, GpuLink)] == [(5, 53.125e9)] * 2
     assert only(said).nvlink_rate == 50e9
     assert {name: value for name, value in seen(said).items() if "nvlink" in name[1]} == {
-        ("gpu0", "nvlink_recovery"): 3, ("gpu0/nvlink1", "nvlink_recovery"): 3,
-        ("gpu0", "nvlink_recovery_failed"): 2, ("gpu0/nvlink0", "nvlink_recovery_failed"): 1,
-        ("gpu0/nvlink1", "nvlink_recovery_failed"): 1, ("gpu0", "nvlink_symbol_errors"): 0,
+        ("gpu0", "nvlink_recovery"): 3,
+        ("gpu0/nvlink1", "nvlink_recovery"): 3,
+        ("gpu0", "nvlink_recovery_failed"): 2,
+        ("gpu0/nvlink0", "nvlink_recovery_failed"): 1,
+        ("gpu0/nvlink1", "nvlink_recovery_failed"): 1,
+        ("gpu0", "nvlink_symbol_errors"): 0,
         ("gpu0", "nvlink_effective_errors"): 0,
-        ("gpu0/nvlink0", "nvlink_effective_ber"): 15e-254, ("gpu0/nvlink1", "nvlink_effective_ber"): 15e-254,
-        ("gpu0/nvlink0", "nvlink_fec_mended"): 0, ("gpu0/nvlink1", "nvlink_fec_mended"): 3,
-        ("gpu0/nvlink0", "nvlink_raw_ber"): 3e-7, ("gpu0/nvlink1", "nvlink_raw_ber"): 3e-7,
-    }  # fmt: skip
+        ("gpu0/nvlink0", "nvlink_effective_ber"): 15e-254,
+        ("gpu0/nvlink1", "nvlink_effective_ber"): 15e-254,
+        ("gpu0/nvlink0", "nvlink_fec_mended"): 0,
+        ("gpu0/nvlink1", "nvlink_fec_mended"): 3,
+        ("gpu0/nvlink0", "nvlink_raw_ber"): 3e-7,
+        ("gpu0/nvlink1", "nvlink_raw_ber"): 3e-7,
+    }
     assert of(said, NotChecked) == []
 
 
@@ -204,10 +259,13 @@ def test_an_a100_counts_in_fields_of_each_link(driver: Callable[[str], Path]) ->
     assert [(link.version, link.speed) for link in of(said, GpuLink)] == [(3, 25e9)] * 12
     assert only(said).nvlink_rate == 25e9
     assert {name: value for name, value in seen(said).items() if "nvlink" in name[1]} == {
-        ("gpu0", "nvlink_replay"): 2, ("gpu0/nvlink0", "nvlink_replay"): 2,
-        ("gpu0", "nvlink_recovery"): 4, ("gpu0/nvlink11", "nvlink_recovery"): 4,
-        ("gpu0", "nvlink_crc"): 8, ("gpu0/nvlink6", "nvlink_crc"): 8,
-    }  # fmt: skip
+        ("gpu0", "nvlink_replay"): 2,
+        ("gpu0/nvlink0", "nvlink_replay"): 2,
+        ("gpu0", "nvlink_recovery"): 4,
+        ("gpu0/nvlink11", "nvlink_recovery"): 4,
+        ("gpu0", "nvlink_crc"): 8,
+        ("gpu0/nvlink6", "nvlink_crc"): 8,
+    }
 
 
 def test_counts_of_links_that_are_down(driver: Callable[[str], Path]) -> None:
@@ -215,9 +273,11 @@ def test_counts_of_links_that_are_down(driver: Callable[[str], Path]) -> None:
     driver('gpus = 1\nlinks = 2\ndown = [1]\n[fields]\n"161.1" = 3\n"162.1" = "error 999"\n"163.1" = "error 29"')
     said = list(state())
     assert {name: value for name, value in seen(said).items() if "nvlink" in name[1]} == {
-        ("gpu0", "nvlink_replay"): 3, ("gpu0/nvlink1", "nvlink_replay"): 3, ("gpu0", "nvlink_recovery"): 0,
+        ("gpu0", "nvlink_replay"): 3,
+        ("gpu0/nvlink1", "nvlink_replay"): 3,
+        ("gpu0", "nvlink_recovery"): 0,
         ("gpu0", "nvlink_crc"): 0,
-    }  # fmt: skip
+    }
     assert of(said, NotChecked) == []
 
 
@@ -225,9 +285,14 @@ def test_a_card_without_nvlink(driver: Callable[[str], Path]) -> None:
     driver("gpus = 1\nlinks = 0\nfabric = { state = 0 }\nversion = 0")
     said = list(state())
     assert only(said) == replace(
-        gpu(), nvlinks=0, nvlinks_present=0, nvlink_rate=None, fabric_state="not supported", fabric_status=None,
+        gpu(),
+        nvlinks=0,
+        nvlinks_present=0,
+        nvlink_rate=None,
+        fabric_state="not supported",
+        fabric_status=None,
         fabric_clique=None,
-    )  # fmt: skip
+    )
     assert not [one for one in seen(said) if "nvlink" in one[1]]
 
 
@@ -244,10 +309,16 @@ def test_a_gpu_with_a_grace_processor(driver: Callable[[str], Path]) -> None:
     said = list(state())
     assert (only(said).c2c_links, only(said).c2c_rate) == (2, 44.712e9)
     assert of(said, GpuLink) == [
-        GpuLink(key=f"gpu0/c2c{link}", gpu="gpu0", kind="c2c", active=link != 1, speed=None if link == 1 else 44.712e9,
-                remote_kind="cpu")
+        GpuLink(
+            key=f"gpu0/c2c{link}",
+            gpu="gpu0",
+            kind="c2c",
+            active=link != 1,
+            speed=None if link == 1 else 44.712e9,
+            remote_kind="cpu",
+        )
         for link in range(3)
-    ]  # fmt: skip
+    ]
 
 
 def test_a_gpu_cut_into_instances(driver: Callable[[str], Path]) -> None:
@@ -258,19 +329,36 @@ def test_a_gpu_cut_into_instances(driver: Callable[[str], Path]) -> None:
 def test_an_old_driver(driver: Callable[[str], Path]) -> None:
     """Functions and fields that it does not have are silence, not errors; older ones take their place."""
     newer = (
-        "nvmlDeviceGetTemperatureV", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons",
-        "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetGpuFabricInfo",
-        "nvmlDeviceGetSramEccErrorStatus", "nvmlDeviceGetMigMode", "nvmlDeviceGetModuleId",
-        "nvmlDeviceGetMemoryAffinity", "nvmlDeviceGetNvLinkRemoteDeviceType",
-    )  # fmt: skip
+        "nvmlDeviceGetTemperatureV",
+        "nvmlDeviceGetMemoryInfo_v2",
+        "nvmlDeviceGetCurrentClocksEventReasons",
+        "nvmlDeviceGetComputeRunningProcesses_v3",
+        "nvmlDeviceGetGpuFabricInfoV",
+        "nvmlDeviceGetGpuFabricInfo",
+        "nvmlDeviceGetSramEccErrorStatus",
+        "nvmlDeviceGetMigMode",
+        "nvmlDeviceGetModuleId",
+        "nvmlDeviceGetMemoryAffinity",
+        "nvmlDeviceGetNvLinkRemoteDeviceType",
+    )
     unknown = "\n".join(f'"{number}" = "error 2"' for number in (*range(1, 7), 142, 143, 144, 145, 186, 189, 190, 230))
     driver(f"gpus = 2\nprocesses = [77]\nrows = [2, 1, 1, 0]\nmissing = {list(newer)}\n[fields]\n{unknown}")
     said = list(state())
     assert of(said, Gpu)[0] == replace(
-        gpu(), recovery=None, sram_threshold=None, remapped_correctable=2, remapped_uncorrectable=1,
-        remap_pending=True, remap_failed=False, fabric_state=None, fabric_status=None, fabric_clique=None, mig=None,
-        mig_instances=None, processes=1,
-    )  # fmt: skip
+        gpu(),
+        recovery=None,
+        sram_threshold=None,
+        remapped_correctable=2,
+        remapped_uncorrectable=1,
+        remap_pending=True,
+        remap_failed=False,
+        fabric_state=None,
+        fabric_status=None,
+        fabric_clique=None,
+        mig=None,
+        mig_instances=None,
+        processes=1,
+    )
     lasting = list(wiring())
     assert (of(lasting, Gpu)[0].module_id, of(lasting, Gpu)[0].numa) == (None, None)
     assert of(lasting, GpuLink)[0] == GpuLink(key="gpu0/nvlink0", remote="0000:05:00.0")
@@ -287,10 +375,10 @@ def test_an_older_package(driver: Callable[[str], Path], monkeypatch: pytest.Mon
 
 def test_what_one_gpu_would_not_say(driver: Callable[[str], Path]) -> None:
     driver(
-        'gpus = 2\n[gpu.1.returns]\nnvmlDeviceGetCurrPcieLinkWidth = 999\nnvmlDeviceGetNvLinkState = 4\n'
+        "gpus = 2\n[gpu.1.returns]\nnvmlDeviceGetCurrPcieLinkWidth = 999\nnvmlDeviceGetNvLinkState = 4\n"
         'nvmlDeviceGetComputeRunningProcesses_v3 = 4\n[gpu.1.fields]\n"144" = "error 999"\n"94" = "error 4"\n'
-        '[gpu.1.answers]\nnvmlDeviceGetCurrPcieLinkGeneration = 77\nnvmlDeviceGetComputeMode = 9'
-    )  # fmt: skip
+        "[gpu.1.answers]\nnvmlDeviceGetCurrPcieLinkGeneration = 77\nnvmlDeviceGetComputeMode = 9"
+    )
     said = list(state())
     why = {lost.what: (lost.subject, lost.why, lost.how) for lost in of(said, NotChecked)}
     assert why == {
@@ -304,9 +392,18 @@ def test_what_one_gpu_would_not_say(driver: Callable[[str], Path]) -> None:
     }
     assert of(said, Gpu) == [
         gpu(0),
-        replace(gpu(1), pcie_speed=None, pcie_width=None, compute_mode=None, processes=None, remap_pending=None,
-                nvlinks=None, nvlinks_present=None, nvlink_rate=None),
-    ]  # fmt: skip
+        replace(
+            gpu(1),
+            pcie_speed=None,
+            pcie_width=None,
+            compute_mode=None,
+            processes=None,
+            remap_pending=None,
+            nvlinks=None,
+            nvlinks_present=None,
+            nvlink_rate=None,
+        ),
+    ]
 
 
 def test_numbers_that_are_all_refused(driver: Callable[[str], Path]) -> None:
@@ -382,15 +479,17 @@ def test_a_driver_that_fails(driver: Callable[[str], Path], error: int, failure:
     [
         (
             "[returns]\nnvmlInitWithFlags = 12",
-            "NVML Shared Library Not Found", "install the driver's libnvidia-ml.so.1",
+            "NVML Shared Library Not Found",
+            "install the driver's libnvidia-ml.so.1",
         ),
         ("[returns]\nnvmlInitWithFlags = 4", "Insufficient Permissions", "run as root"),
         (
             "device = '/nowhere/nvidiactl'\n[returns]\nnvmlInitWithFlags = 9",
-            "Driver Not Loaded: /nowhere/nvidiactl: No such file or directory", "run as root",
+            "Driver Not Loaded: /nowhere/nvidiactl: No such file or directory",
+            "run as root",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_our_own_lack_is_not_the_drivers_fault(
     driver: Callable[[str], Path], text: str, why: str, how: str
 ) -> None:
@@ -431,13 +530,21 @@ def test_what_lasts_until_a_reset(driver: Callable[[str], Path]) -> None:
     said = list(wiring())
     assert of(said, Gpu) == [
         Gpu(
-            key=f"gpu{number}", board_part="692-2G520-0200-000", module_id=number + 1, vbios="96.00.99.00.01",
-            virtualization="none", pcie_own_max_speed=32e9, clock_max=1980e6, memory_clock_max=2619e6,
-            application_clock_default=1980e6, bar1=131072 * MIB, numa=number // 4,
+            key=f"gpu{number}",
+            board_part="692-2G520-0200-000",
+            module_id=number + 1,
+            vbios="96.00.99.00.01",
+            virtualization="none",
+            pcie_own_max_speed=32e9,
+            clock_max=1980e6,
+            memory_clock_max=2619e6,
+            application_clock_default=1980e6,
+            bar1=131072 * MIB,
+            numa=number // 4,
             cpus=tuple(range(64 * (number // 4), 64 * (number // 4) + 16)),
         )
         for number in range(8)
-    ]  # fmt: skip
+    ]
     assert of(said, GpuLink) == [
         GpuLink(key=f"gpu{number}/nvlink{link}", remote=f"0000:0{5 + link % 4}:00.0", remote_kind="switch")
         for number in range(8)

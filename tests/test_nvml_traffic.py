@@ -35,9 +35,14 @@ def test_the_second_in_which_a_gpu_sent_most(driver: Callable[[str], Path]) -> N
     (seen,) = look.taken()
     text = "322.12 GB/s in one second of a job's traffic"
     assert replace(seen, at=0) == Observation(
-        about="gpu0", quantity="nvlink_traffic", unit="bytes_per_second", value=300 * 1024**3, at=0, busy=True,
+        about="gpu0",
+        quantity="nvlink_traffic",
+        unit="bytes_per_second",
+        value=300 * 1024**3,
+        at=0,
+        busy=True,
         evidence=Evidence("NVML field 139", text),
-    )  # fmt: skip
+    )
     assert list(look.taken()) == []
 
 

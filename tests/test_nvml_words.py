@@ -121,9 +121,13 @@ def table(names: Iterable[str], values: st.SearchStrategy[object]) -> st.SearchS
     mig=st.integers(0, 2),
 )
 def test_whatever_a_driver_answers(
-    answers: dict[str, object], fields: dict[str, object], returns: dict[str, object], fabric: dict[str, object],
-    links: int, mig: int,
-) -> None:  # fmt: skip
+    answers: dict[str, object],
+    fields: dict[str, object],
+    returns: dict[str, object],
+    fabric: dict[str, object],
+    links: int,
+    mig: int,
+) -> None:
     """Something that can be passed on, and no exception."""
     text = {name: value for name, value in nvml_stub.ANSWERS.items() if isinstance(value, str)}
     answers = {name: value for name, value in answers.items() if isinstance(value, str) == (name in text)}

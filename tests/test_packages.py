@@ -21,13 +21,16 @@ from linkgauge.models.toml_tables import read_tables
 PACKAGES = Path(__file__).parents[1] / "deploy/packages"
 CANNOT = 77  # the exit code of what was not tried
 SHELLS = {  # how each asks for what may follow "linkgauge diag"
-    "bash": 'source {script}; COMP_WORDS=(linkgauge diag) COMP_CWORD=1 COMP_TYPE=9; _linkgauge_completion linkgauge; '
+    "bash": "source {script}; COMP_WORDS=(linkgauge diag) COMP_CWORD=1 COMP_TYPE=9; _linkgauge_completion linkgauge; "
     'echo "${{COMPREPLY[@]}}"',
     "fish": "source {script}; complete -C 'linkgauge diag'",
     "zsh": "autoload -U compinit; compinit -D; source {script}; echo $_comps[linkgauge]",
-}  # fmt: skip
-TOLD = {"bash": "diagnose\n", "fish": "diagnose\tSay what is wrong with the links of a node.\n",
-        "zsh": "_linkgauge_completion\n"}  # fmt: skip
+}
+TOLD = {
+    "bash": "diagnose\n",
+    "fish": "diagnose\tSay what is wrong with the links of a node.\n",
+    "zsh": "_linkgauge_completion\n",
+}
 
 
 def test_what_is_in_etc_is_what_holds_without_it_and_each_line_is_right() -> None:
@@ -71,9 +74,12 @@ def test_every_command_has_a_page(tmp_path: Path) -> None:
     assert {page.stem for page in pages} == {*commands(main, "linkgauge")}
     for page in pages:
         done = subprocess.run(
-            ["man", "--warnings", "--encoding=utf8", "-l", page], capture_output=True, text=True, check=True,
+            ["man", "--warnings", "--encoding=utf8", "-l", page],
+            capture_output=True,
+            text=True,
+            check=True,
             env={**os.environ, "MANPAGER": "cat", "MANWIDTH": "100"},
-        )  # fmt: skip
+        )
         assert "SYNOPSIS" in done.stdout
         assert done.stderr == ""
 
@@ -87,9 +93,11 @@ def test_shells_complete(shell: str, tmp_path: Path) -> None:
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m linkgauge "$@"\n')
     command.chmod(0o755)
     environment = {
-        **os.environ, "HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        **os.environ,
+        "HOME": str(tmp_path),
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
-    }  # fmt: skip
+    }
     script = tmp_path / "script"
     script.write_bytes(
         subprocess.run([command, "completion", shell], capture_output=True, check=True, env=environment).stdout

@@ -36,12 +36,20 @@ VALUES: list[tuple[Parser, dict[str, Any]]] = [
     (
         pcie_speed,
         {
-            "2.5 GT/s PCIe": 2.5e9, "5.0 GT/s PCIe": 5e9, "5 GT/s": 5e9, "8.0 GT/s PCIe": 8e9, "16.0 GT/s PCIe": 16e9,
-            "32.0 GT/s PCIe": 32e9, "64.0 GT/s PCIe": 64e9, "128 GT/s": 128e9, "Unknown": None, "Unknown speed": None,
+            "2.5 GT/s PCIe": 2.5e9,
+            "5.0 GT/s PCIe": 5e9,
+            "5 GT/s": 5e9,
+            "8.0 GT/s PCIe": 8e9,
+            "16.0 GT/s PCIe": 16e9,
+            "32.0 GT/s PCIe": 32e9,
+            "64.0 GT/s PCIe": 64e9,
+            "128 GT/s": 128e9,
+            "Unknown": None,
+            "Unknown speed": None,
         },
     ),
     (pcie_width, {**{str(lanes): lanes for lanes in WIDTHS}, "0": None, "63": None, "255": None}),
-]  # fmt: skip
+]
 RUBBISH: list[tuple[Parser, tuple[str, ...]]] = [
     (decimal, ("", " 1", "1 ", "1\n", "0x1", "1.0", "1_000", "--1", "9" * 21, "٣", "²", "one")),
     (count, ("-1", "")),
@@ -114,10 +122,15 @@ def test_a_speed_is_that_of_a_generation(text: str) -> None:
 @pytest.mark.parametrize(
     ("speed", "width", "lost"),
     [
-        ("Unknown", "63", True), ("Unknown speed", "255", True), ("Unknown", "0", False), ("Unknown", None, False),
-        ("32.0 GT/s PCIe", "63", False), (None, "63", False), (None, None, False),
+        ("Unknown", "63", True),
+        ("Unknown speed", "255", True),
+        ("Unknown", "0", False),
+        ("Unknown", None, False),
+        ("32.0 GT/s PCIe", "63", False),
+        (None, "63", False),
+        (None, None, False),
     ],
-)  # fmt: skip
+)
 def test_a_device_that_answers_no_more(speed: str | None, width: str | None, lost: bool) -> None:
     assert is_lost(speed, width) is lost
 

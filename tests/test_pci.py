@@ -23,14 +23,24 @@ from linkgauge.probes.pci import SLOTS, read_pci
 from linkgauge.probes.pci_links import DEVICES, read_pci_links
 
 FIELDS = {
-    "class": "pci_class", "vendor": "vendor", "device": "device", "subsystem_vendor": "subvendor",
-    "subsystem_device": "subdevice", "numa_node": "numa", "label": "label", "current_link_speed": "speed",
-    "current_link_width": "width", "max_link_speed": "max_speed", "max_link_width": "max_width",
-}  # fmt: skip
+    "class": "pci_class",
+    "vendor": "vendor",
+    "device": "device",
+    "subsystem_vendor": "subvendor",
+    "subsystem_device": "subdevice",
+    "numa_node": "numa",
+    "label": "label",
+    "current_link_speed": "speed",
+    "current_link_width": "width",
+    "max_link_speed": "max_speed",
+    "max_link_width": "max_width",
+}
 NO_NAMES = NotChecked(
-    what="Pci.name", subject="node", why="no pci.ids on this machine: devices have numbers for names",
+    what="Pci.name",
+    subject="node",
+    why="no pci.ids on this machine: devices have numbers for names",
     how="install the package pci.ids (or hwdata)",
-)  # fmt: skip
+)
 Files = dict[str, str]
 ROOT = "sys/devices/pci0000:16"
 PORT = f"{ROOT}/0000:16:01.0"
@@ -98,9 +108,13 @@ def said(root: Path, entries: Mapping[str, Entry]) -> list[Said]:
 def test_a_gpu_below_a_root_port(tmp_path: Path) -> None:
     port = {**BRIDGE, **GEN5_FILES, "numa_node": "0"}
     files = {
-        **GPU, **link("2.5", "8", "32.0", "16"), "subsystem_vendor": "0x10de", "subsystem_device": "0x16c1",
-        "numa_node": "-1", "label": "GPU 3",
-    }  # fmt: skip
+        **GPU,
+        **link("2.5", "8", "32.0", "16"),
+        "subsystem_vendor": "0x10de",
+        "subsystem_device": "0x16c1",
+        "numa_node": "-1",
+        "label": "GPU 3",
+    }
     entries = machine({PORT: port, CARD: files})
     entries[f"{CARD}/driver"] = Link("../../../../bus/pci/drivers/nvidia")
     entries["sys/bus/pci/drivers/nvidia/bind"] = ""
@@ -111,12 +125,23 @@ def test_a_gpu_below_a_root_port(tmp_path: Path) -> None:
     assert said(tmp_path, entries) == [
         bridge(PORT, port, "pci0000:16", numa=0, **GEN5),
         gpu(
-            files, subvendor=0x10DE, subdevice=0x16C1, numa=None, label="GPU 3", speed=2.5e9, width=8, max_speed=32e9,
-            max_width=16, driver="nvidia", iommu_group=42, slot="GPU-3", lost=False,
+            files,
+            subvendor=0x10DE,
+            subdevice=0x16C1,
+            numa=None,
+            label="GPU 3",
+            speed=2.5e9,
+            width=8,
+            max_speed=32e9,
+            max_width=16,
+            driver="nvidia",
+            iommu_group=42,
+            slot="GPU-3",
+            lost=False,
         ),
         HostBridge(key="pci0000:16"),
         NO_NAMES,
-    ]  # fmt: skip
+    ]
 
 
 def test_a_switch(tmp_path: Path) -> None:
@@ -150,16 +175,28 @@ def test_a_root_behind_a_function(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("speed", "width"), [("Unknown", "63"), ("Unknown speed", "255")])
 def test_a_device_that_answers_no_more(tmp_path: Path, speed: str, width: str) -> None:
-    files = {**GPU, "current_link_speed": speed, "current_link_width": width, "max_link_speed": "32.0 GT/s PCIe",
-             "max_link_width": "16"}  # fmt: skip
+    files = {
+        **GPU,
+        "current_link_speed": speed,
+        "current_link_width": width,
+        "max_link_speed": "32.0 GT/s PCIe",
+        "max_link_width": "16",
+    }
     assert said(tmp_path, machine({CARD: files})) == [
         fact(
-            CARD, files, "pci0000:16", pci_class=0x030200, vendor=0x10DE, device=0x2330, lost=True, max_speed=32e9,
+            CARD,
+            files,
+            "pci0000:16",
+            pci_class=0x030200,
+            vendor=0x10DE,
+            device=0x2330,
+            lost=True,
+            max_speed=32e9,
             max_width=16,
         ),
         HostBridge(key="pci0000:16"),
         NO_NAMES,
-    ]  # fmt: skip
+    ]
 
 
 def test_a_device_that_sleeps(tmp_path: Path) -> None:
@@ -236,16 +273,24 @@ def test_one_file_says_what_a_function_is(tmp_path: Path) -> None:
     cites = dict.fromkeys(names, Evidence(f"{CARD}/uevent", "PCI_CLASS=30200 PCI_ID=10DE:2330 PCI_SUBSYS_ID=10DE:16C1"))
     assert said(tmp_path, machine({PORT: BRIDGE, CARD: {"uevent": UEVENT, "class": "0x020000"}}))[1:] == [
         NotChecked(
-            what="Pci.width", subject="0000:17:00.0", why="the kernel shows no link attributes",
+            what="Pci.width",
+            subject="0000:17:00.0",
+            why="the kernel shows no link attributes",
             how="Linux 4.13 or later, with all of sysfs",
         ),
         Pci(
-            key="0000:17:00.0", parent="0000:16:01.0", pci_class=0x030200, vendor=0x10DE, device=0x2330,
-            subvendor=0x10DE, subdevice=0x16C1, cites=cites,
+            key="0000:17:00.0",
+            parent="0000:16:01.0",
+            pci_class=0x030200,
+            vendor=0x10DE,
+            device=0x2330,
+            subvendor=0x10DE,
+            subdevice=0x16C1,
+            cites=cites,
         ),
         HostBridge(key="pci0000:16"),
         NO_NAMES,
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "DRIVER=nvidia", UEVENT.replace("30200", "VGA"), UEVENT.replace("PCI_ID", "ID")])
@@ -277,9 +322,13 @@ def test_counters_of_errors(tmp_path: Path) -> None:
     ):
         assert isinstance(seen, Observation)
         assert seen == Observation(
-            about="0000:16:01.0", quantity=f"aer_{severity}", unit="count", value=value, at=seen.at,
+            about="0000:16:01.0",
+            quantity=f"aer_{severity}",
+            unit="count",
+            value=value,
+            at=seen.at,
             evidence=Evidence(f"{PORT}/aer_dev_{severity}", text),
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.parametrize("text", ["RxErr", "RxErr x", "RxErr -1", "\nRxErr 1", "7"])
@@ -348,7 +397,7 @@ texts = (
     st.sampled_from(["", "0x10de", "-1", "16", "63", "Unknown", "32.0 GT/s PCIe", "RxErr 99999999999999999999\na 7"])
     | st.text(max_size=40)
     | st.text("0x1 .\nGTs/Unkow63255-", max_size=20)
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(st.sampled_from([*FIELDS, *AER]), texts))
@@ -391,12 +440,18 @@ C 03  Display controller
 	10de  not a vendor
 """
 FUNCTIONS = [
-    Pci(key="0", vendor=0x10DE, device=0x2335), Pci(key="1", vendor=0x10DE, device=0x2330),
-    Pci(key="2", vendor=0x10DE, device=0x16C1), Pci(key="3", vendor=0x1002, device=0x74A1),
-    Pci(key="4", vendor=0x9999, device=0x2330), Pci(key="5", vendor=0x10DE), Pci(key="6", device=0x2330),
-    Pci(key="7", vendor=0x15B3, device=0x1021), Pci(key="8", vendor=0x10DE, device=0x2336),
-    Pci(key="9", vendor=0xFFFFFFFFFF, device=0x1), Pci(key="a", vendor=0x144D, device=0xA80C),
-]  # fmt: skip
+    Pci(key="0", vendor=0x10DE, device=0x2335),
+    Pci(key="1", vendor=0x10DE, device=0x2330),
+    Pci(key="2", vendor=0x10DE, device=0x16C1),
+    Pci(key="3", vendor=0x1002, device=0x74A1),
+    Pci(key="4", vendor=0x9999, device=0x2330),
+    Pci(key="5", vendor=0x10DE),
+    Pci(key="6", device=0x2330),
+    Pci(key="7", vendor=0x15B3, device=0x1021),
+    Pci(key="8", vendor=0x10DE, device=0x2336),
+    Pci(key="9", vendor=0xFFFFFFFFFF, device=0x1),
+    Pci(key="a", vendor=0x144D, device=0xA80C),
+]
 NAMES = [
     Pci(key="0", name="NVIDIA H200 SXM 141GB"),
     Pci(key="1", name="NVIDIA H100 SXM5 80GB"),
@@ -442,5 +497,7 @@ def test_each_name_of_a_file_is_found(names: dict[int, dict[int, str]]) -> None:
         found = {one.key: one.name for one in pci_ids.read_names(Live(root), functions) if isinstance(one, Pci)}
     assert found == {
         f"{v} {d}": f"maker{v} {name}"
-        for v, devices in names.items() for d, name in devices.items() if v < 20 and d < 20
-    }  # fmt: skip
+        for v, devices in names.items()
+        for d, name in devices.items()
+        if v < 20 and d < 20
+    }

@@ -25,10 +25,12 @@ from linkgauge.probes.pci_links import DEVICES
 LSPCI = shutil.which("lspci") or "/usr/bin/lspci"
 PATH = f"{DEVICES}/0000:17:00.0/config"
 SHUT = NotChecked(
-    what="Pci.acs", subject="node", how="run as root",
+    what="Pci.acs",
+    subject="node",
+    how="run as root",
     why="the kernel shows users 64 bytes of configuration space: whether ports send peer traffic up (ACS), "
     "and the sizes of payloads and read requests, lie beyond",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -107,16 +109,27 @@ def devices(root: Path, spaces: dict[str, bytes]) -> None:
 def test_a_machine_seen_by_root(tmp_path: Path) -> None:
     """Bridges and devices that move bytes; what sleeps, fell off the bus or is something else is left alone."""
     gpu, sound = Space(0x030200, control=0x2930, acs=None, vendor=0x10DE), Space(0x040300, vendor=0x10DE)
-    devices(tmp_path, {
-        "0000:16:01.0": Space(acs=0x1D).bytes(), "0000:17:00.0": gpu.bytes(), "0000:17:00.1": sound.bytes(),
-        "0000:18:00.0": b"\xff" * 4096, "0000:19:00.0": gpu.bytes(), "0000:20:00.0": b"", "rubbish": gpu.bytes(),
-    })  # fmt: skip
+    devices(
+        tmp_path,
+        {
+            "0000:16:01.0": Space(acs=0x1D).bytes(),
+            "0000:17:00.0": gpu.bytes(),
+            "0000:17:00.1": sound.bytes(),
+            "0000:18:00.0": b"\xff" * 4096,
+            "0000:19:00.0": gpu.bytes(),
+            "0000:20:00.0": b"",
+            "rubbish": gpu.bytes(),
+        },
+    )
     (tmp_path / DEVICES / "0000:19:00.0/power_state").write_text("D3cold\n")
     (tmp_path / DEVICES / "0000:21:00.0/config").mkdir(parents=True)
     port = f"{DEVICES}/0000:16:01.0/config"
     assert list(capabilities(str(tmp_path))) == [
         Pci(
-            key="0000:16:01.0", max_payload=128, max_read_request=512, relaxed_ordering=True,
+            key="0000:16:01.0",
+            max_payload=128,
+            max_read_request=512,
+            relaxed_ordering=True,
             acs=("SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd"),
             cites={
                 "max_payload": Evidence(port, "DevCtl 0x2910"),
@@ -125,7 +138,7 @@ def test_a_machine_seen_by_root(tmp_path: Path) -> None:
         ),
         fact(0x2930, 256, 512, True),
         NotChecked(what="Pci.acs", subject="0000:21:00.0", why=f"{DEVICES}/0000:21:00.0/config: Is a directory"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_machine_seen_by_a_user(tmp_path: Path) -> None:

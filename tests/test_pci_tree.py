@@ -61,10 +61,14 @@ TREE = functions(
 
 def test_kinds_of_ports() -> None:
     assert port_kinds(TREE) == {
-        "0000:16:01.0": "root-port", "0000:17:00.0": "upstream-port", "0000:18:00.0": "downstream-port",
-        "0000:18:01.0": "downstream-port", "0000:1a:00.0": "upstream-port", "0000:1b:00.0": "downstream-port",
+        "0000:16:01.0": "root-port",
+        "0000:17:00.0": "upstream-port",
+        "0000:18:00.0": "downstream-port",
+        "0000:18:01.0": "downstream-port",
+        "0000:1a:00.0": "upstream-port",
+        "0000:1b:00.0": "downstream-port",
         "0000:16:02.0": "root-port",
-    }  # fmt: skip
+    }
 
 
 def test_what_has_functions_below_it_is_a_bridge() -> None:
@@ -130,9 +134,12 @@ def test_rates_of_a_link(
 
 
 MADE_UP = [
-    {"vendor": 0x1B36}, {"vendor": 0x15AD}, {"vendor": 0x104C, "device": 0x8232}, {"vendor": 0x104C, "device": 0x8233},
+    {"vendor": 0x1B36},
+    {"vendor": 0x15AD},
+    {"vendor": 0x104C, "device": 0x8232},
+    {"vendor": 0x104C, "device": 0x8233},
     {"vendor": 0x1000, "device": 0x0001},
-]  # fmt: skip
+]
 REAL = [{}, {"vendor": 0x104C}, {"vendor": 0x1000, "device": 0xC030}, {"vendor": None}]
 
 
@@ -185,11 +192,13 @@ def topology(facts: Iterable[Fact], site: Site | None = None) -> Topology:
 
 SERVER: list[Fact] = [
     Node(key="node", virtual=False),
-    Package(key="package0", model="Xeon", cpus=(0, 1)), Package(key="package1", model="Xeon", cpus=(2, 3)),
+    Package(key="package0", model="Xeon", cpus=(0, 1)),
+    Package(key="package1", model="Xeon", cpus=(2, 3)),
     Numa(key="numa0", cpus=(0, 1), distances={"numa0": 10, "numa1": 21, "numa2": 17}),
     Numa(key="numa1", cpus=(2, 3), distances={"numa0": 21, "numa1": 10, "numa2": 14}),
     Numa(key="numa2", cpus=(), distances={"numa0": 17, "numa1": 14, "numa2": 10}),
-    HostBridge(key="pci0000:16"), HostBridge(key="pci10000:00", parent="0000:16:0e.0"),
+    HostBridge(key="pci0000:16"),
+    HostBridge(key="pci10000:00", parent="0000:16:0e.0"),
     pci("0000:16:0e.0", "pci0000:16", 0x010400),
     pci("0000:16:01.0", "pci0000:16", numa=1),
     pci("0000:17:00.0", "0000:16:01.0", GPU, vendor=0x10DE, name="H100"),
@@ -197,15 +206,21 @@ SERVER: list[Fact] = [
     pci("0000:40:00.0", "0000:16:02.0", NIC),
     pci("10000:00:02.0", "pci10000:00"),
     pci("10000:01:00.0", "10000:00:02.0", DISK),
-    Gpu(key="gpu0", address="0000:17:00.0"), Gpu(key="gpu1", address="0000:99:00.0", name="H100"), Gpu(key="gpu2"),
+    Gpu(key="gpu0", address="0000:17:00.0"),
+    Gpu(key="gpu1", address="0000:99:00.0", name="H100"),
+    Gpu(key="gpu2"),
     Rdma(key="mlx5_0", address="0000:40:00.0"),
     Port(key="mlx5_0/1", device="mlx5_0", state="ACTIVE", rate=50e9, netdev="ib0"),
-    Net(key="ib0", address="0000:40:00.0"), Net(key="eth0", address="0000:40:00.0", speed=12.5e9), Net(key="lo"),
-    Rdma(key="rxe0"), Port(key="rxe0/1", device="rxe0", netdev="eth0"),
+    Net(key="ib0", address="0000:40:00.0"),
+    Net(key="eth0", address="0000:40:00.0", speed=12.5e9),
+    Net(key="lo"),
+    Rdma(key="rxe0"),
+    Port(key="rxe0/1", device="rxe0", netdev="eth0"),
     Nvme(key="nvme0", address="10000:01:00.0"),
-    Disk(key="nvme0n1", address="10000:01:00.0", model="PM9A3"), Disk(key="nvme0n1p1", partition_of="nvme0n1"),
+    Disk(key="nvme0n1", address="10000:01:00.0", model="PM9A3"),
+    Disk(key="nvme0n1p1", partition_of="nvme0n1"),
     Array(key="md0", level="raid0", members=("nvme0n1p1", "gone")),
-]  # fmt: skip
+]
 
 
 def test_a_server_from_its_facts() -> None:
@@ -213,18 +228,32 @@ def test_a_server_from_its_facts() -> None:
     assert {device.id: device for device in built.devices} == {
         device.id: device
         for device in (
-            Device("package0", "package", "Xeon"), Device("package1", "package", "Xeon"),
-            Device("numa0", "numa", "", 0), Device("numa1", "numa", "", 1), Device("numa2", "numa", "", 2),
-            Device("pci0000:16", "host-bridge", "", 1), Device("pci10000:00", "host-bridge"),
-            Device("0000:16:0e.0", "storage"), Device("0000:16:01.0", "root-port", "", 1),
-            Device("0000:17:00.0", "gpu", "H100", None, ("gpu0",)), Device("0000:16:02.0", "root-port"),
-            Device("0000:40:00.0", "nic", "", None, ("mlx5_0",)), Device("10000:00:02.0", "root-port"),
-            Device("10000:01:00.0", "nvme", "", None, ("nvme0",)), Device("mlx5_0/1", "port"), Device("rxe0/1", "port"),
-            Device("ib0", "netdev"), Device("eth0", "netdev"), Device("lo", "netdev"),
-            Device("nvme0n1", "disk", "PM9A3"), Device("nvme0n1p1", "partition"), Device("md0", "array", "raid0"),
-            Device("gpu1", "gpu", "H100"), Device("gpu2", "gpu"),
+            Device("package0", "package", "Xeon"),
+            Device("package1", "package", "Xeon"),
+            Device("numa0", "numa", "", 0),
+            Device("numa1", "numa", "", 1),
+            Device("numa2", "numa", "", 2),
+            Device("pci0000:16", "host-bridge", "", 1),
+            Device("pci10000:00", "host-bridge"),
+            Device("0000:16:0e.0", "storage"),
+            Device("0000:16:01.0", "root-port", "", 1),
+            Device("0000:17:00.0", "gpu", "H100", None, ("gpu0",)),
+            Device("0000:16:02.0", "root-port"),
+            Device("0000:40:00.0", "nic", "", None, ("mlx5_0",)),
+            Device("10000:00:02.0", "root-port"),
+            Device("10000:01:00.0", "nvme", "", None, ("nvme0",)),
+            Device("mlx5_0/1", "port"),
+            Device("rxe0/1", "port"),
+            Device("ib0", "netdev"),
+            Device("eth0", "netdev"),
+            Device("lo", "netdev"),
+            Device("nvme0n1", "disk", "PM9A3"),
+            Device("nvme0n1p1", "partition"),
+            Device("md0", "array", "raid0"),
+            Device("gpu1", "gpu", "H100"),
+            Device("gpu2", "gpu"),
         )
-    }  # fmt: skip
+    }
     assert sorted((link.kind, link.id, link.rated, link.trained) for link in built.links) == [
         ("disk", "10000:01:00.0>nvme0n1", None, None),
         ("disk", "nvme0n1>nvme0n1p1", None, None),

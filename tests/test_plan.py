@@ -114,7 +114,7 @@ def test_lines_fit_a_terminal(name: str, model: str) -> None:
         (["llama3-70b,tp=8", *DGX, "--plot", "x.doc"], "--plot x.doc: name a file that ends in .png"),
         (["llama3-405b", "--machine", "nvidia-dgx-h100", "--sweep"], "memory: none of"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_a_sentence(arguments: list[str], says: str) -> None:
     done = run(*arguments)
     assert done.exit_code == 64, done.output

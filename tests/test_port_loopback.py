@@ -71,8 +71,10 @@ def test_what_crosses_the_network_is_named() -> None:
     report = report_of(node())
     assert planned(report, "quick", ("node2",)) == planned(report, "quick")
     assert [probe.args for probe in planned(report, "full", ("node2",))] == [
-        ("itself", "full", "mlx5_0/1"), ("tcp", "full", "node2"), ("peer", "full", "node2", "mlx5_0/1", "18515"),
-    ]  # fmt: skip
+        ("itself", "full", "mlx5_0/1"),
+        ("tcp", "full", "node2"),
+        ("peer", "full", "node2", "mlx5_0/1", "18515"),
+    ]
     assert all(probe.bytes <= 20 << 30 for probe in planned(report, "full", ("node2",)))
 
 
@@ -111,9 +113,10 @@ def test_everything_of_an_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     fake_tools.perftest(tmp_path, monkeypatch, "ib_write_lat", f"print({LATENCY!r})")
     said = [one for one in asked("itself", "full", "mlx5_3/1") if isinstance(one, Observation)]
     assert [(one.about, one.quantity, one.unit) for one in said] == [
-        (ITSELF, "hca_loopback", "bytes_per_second"), ("mlx5_3", "bytes_moved", "bytes"),
+        (ITSELF, "hca_loopback", "bytes_per_second"),
+        ("mlx5_3", "bytes_moved", "bytes"),
         (Flow("loopback", ("host", "mlx5_3"), 8), "latency", "seconds"),
-    ]  # fmt: skip
+    ]
     assert said[2].value == pytest.approx(1.01e-6)
 
 

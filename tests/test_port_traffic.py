@@ -44,10 +44,15 @@ def test_the_highest_second_of_either_direction() -> None:
         traffic.at(now, sent=sent * GIGABYTE, received=received * GIGABYTE)
     assert list(traffic.looking.peaks(traffic.host)) == [
         Observation(
-            about="mlx5_0/1", quantity="port_traffic", unit="bytes_per_second", value=30e9, at=1000, busy=True,
+            about="mlx5_0/1",
+            quantity="port_traffic",
+            unit="bytes_per_second",
+            value=30e9,
+            at=1000,
+            busy=True,
             evidence=Evidence(RECEIVED, "30.00 GB/s in one second of a job's traffic"),
         )
-    ]  # fmt: skip
+    ]
     assert traffic.rates() == {}  # since it was asked last
 
 

@@ -38,8 +38,14 @@ def observed(
     ends: tuple[str, ...], gigabytes: float, size: int = 1 << 28, op: str = "copy", **more: object
 ) -> Observation:
     flow = Flow(op, ends, size, **more)  # type: ignore[arg-type]
-    return Observation(about=flow, quantity="rate", unit="bytes_per_second", value=gigabytes * 1e9, at=1.0,
-                       evidence=Evidence("host_copy", "x"))  # fmt: skip
+    return Observation(
+        about=flow,
+        quantity="rate",
+        unit="bytes_per_second",
+        value=gigabytes * 1e9,
+        at=1.0,
+        evidence=Evidence("host_copy", "x"),
+    )
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -162,8 +168,10 @@ def test_what_the_node_did_not_show_stays_as_its_type_says() -> None:
     """Ports of two rates: which of them are of the fabric the type knows; what flows reach it says unless measured."""
     ours = machine_of(case_of("oci-h100"), "ours")
     assert (ours.rdma, ours.rdma_rate, ours.source) == (
-        18, 25e9, "oci as it was accepted on 2026-11-21; else as oci-bm.gpu.h100.8",
-    )  # fmt: skip
+        18,
+        25e9,
+        "oci as it was accepted on 2026-11-21; else as oci-bm.gpu.h100.8",
+    )
     (rate,) = read_site(RATED).rates
     case = case_of("p5-tree")
     assert case.machine
@@ -214,8 +222,15 @@ def test_it_is_read_again_as_it_was() -> None:
 def test_any_rates_and_words_are_read_again(port: float, rates: list[float], words: list[str]) -> None:
     low, typical, high = rates
     rate = Rate(ends=("numa*", "gpu*"), low=low, typical=typical, high=high, source="x")
-    machine = Machine(name="x", source="x", gpu="*", rdma_rate=port, rates=(rate,), healthy=tuple(words),
-                      bus_bandwidth={"all_reduce": (low, typical, high)})  # fmt: skip
+    machine = Machine(
+        name="x",
+        source="x",
+        gpu="*",
+        rdma_rate=port,
+        rates=(rate,),
+        healthy=tuple(words),
+        bus_bandwidth={"all_reduce": (low, typical, high)},
+    )
     assert read_site(as_toml(machine)).machine == (machine,)
 
 

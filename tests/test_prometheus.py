@@ -50,9 +50,15 @@ def flow(*ends: str, op: str = "copy", via: str = "", reached: float = 0.9) -> L
     expected = Expectation(basis="capability", low=0.9e10, typical=1e10, high=1.1e10, source="x")
     at = "2026-11-21T02:59:00Z"
     return Level(
-        op=op, ends=ends, via=via, rated=2e10, trained=2e10, expected=(expected,), observed=reached * 1e10,
+        op=op,
+        ends=ends,
+        via=via,
+        rated=2e10,
+        trained=2e10,
+        expected=(expected,),
+        observed=reached * 1e10,
         observed_at=at,
-    )  # fmt: skip
+    )
 
 
 def measured(report: Report) -> Report:
@@ -170,9 +176,7 @@ def test_old_observations_end() -> None:
     assert young["linkgauge_observation_timestamp_seconds", labels] == at
     old = told(report, Round(ended=at + 121, seconds=1, rates_last=120, counts_last=60))
     gone = {"linkgauge_link_attained_ratio", "linkgauge_observation_timestamp_seconds", rate[0]}
-    assert {name for name, _ in young.keys() - old.keys()} == gone | {
-        counter, "linkgauge_link_errors_total"
-    }  # fmt: skip
+    assert {name for name, _ in young.keys() - old.keys()} == gone | {counter, "linkgauge_link_errors_total"}
     assert old["linkgauge_link_expected_bytes_per_second", labels] == 1e10
 
 

@@ -30,38 +30,61 @@ devices = st.builds(
     Device, id=names, kind=kinds, name=st.text(max_size=5), aliases=few(names), slot=st.text(max_size=3)
 )
 links = st.builds(
-    Link, id=names, a=names, b=names, kind=st.sampled_from(["pcie", "nvlink", "port", "memory"]), rated=rates,
+    Link,
+    id=names,
+    a=names,
+    b=names,
+    kind=st.sampled_from(["pcie", "nvlink", "port", "memory"]),
+    rated=rates,
     trained=rates,
-)  # fmt: skip
-expected = st.floats(0, 1e15).map(
-    lambda rate: Expectation(basis="kin", low=rate, typical=rate, high=rate, source="x")
-)  # fmt: skip
+)
+expected = st.floats(0, 1e15).map(lambda rate: Expectation(basis="kin", low=rate, typical=rate, high=rate, source="x"))
 levels = st.builds(
-    Level, op=st.sampled_from(["copy", "read"]), ends=st.lists(names, min_size=1, max_size=3).map(tuple),
-    via=st.sampled_from(["", "nvlink"]), size=st.none() | st.integers(1, 9), rated=rates, trained=rates,
-    expected=few(expected), observed=rates, observed_at=st.sampled_from([None, AT]), beside=few(few(names)),
-)  # fmt: skip
+    Level,
+    op=st.sampled_from(["copy", "read"]),
+    ends=st.lists(names, min_size=1, max_size=3).map(tuple),
+    via=st.sampled_from(["", "nvlink"]),
+    size=st.none() | st.integers(1, 9),
+    rated=rates,
+    trained=rates,
+    expected=few(expected),
+    observed=rates,
+    observed_at=st.sampled_from([None, AT]),
+    beside=few(few(names)),
+)
 quantities = st.sampled_from(["aer_fatal", "rx_bytes", "symbol_error", "processes", "port_traffic"])
 units = st.sampled_from(["count", "bytes", "bytes_per_second"])
 reports = st.builds(
-    Report, node=st.none() | st.text(max_size=5), taken_at=st.sampled_from([None, AT]), source=st.just("live"),
-    context=st.just("host"), profile=st.none() | st.builds(Profile, st.text(max_size=5), st.text(max_size=5)),
+    Report,
+    node=st.none() | st.text(max_size=5),
+    taken_at=st.sampled_from([None, AT]),
+    source=st.just("live"),
+    context=st.just("host"),
+    profile=st.none() | st.builds(Profile, st.text(max_size=5), st.text(max_size=5)),
     verdict=st.sampled_from(get_args(Verdict)),
     findings=few(
         st.builds(
-            Finding, code=names, severity=st.sampled_from(["critical", "warning", "info"]), subject=names,
-            message=names, silenced=st.none() | names,
+            Finding,
+            code=names,
+            severity=st.sampled_from(["critical", "warning", "info"]),
+            subject=names,
+            message=names,
+            silenced=st.none() | names,
         )
     ),
     not_checked=few(st.builds(NotChecked, what=names, subject=names, why=st.text(max_size=9))),
-    checks=st.dictionaries(names, st.booleans(), max_size=3), levels=few(levels),
+    checks=st.dictionaries(names, st.booleans(), max_size=3),
+    levels=few(levels),
     observations=few(
         st.builds(Seen, about=names, quantity=quantities, unit=units, value=st.floats(0, 1e18), at=st.just(AT))
     ),
     topology=st.builds(Topology, few(devices), few(links)),
-    runs=few(st.builds(Run, name=names, ok=st.booleans(), seconds=st.floats(0, 9), bytes=st.integers(0, 9),
-                       at=st.floats(0, 9))),
-)  # fmt: skip
+    runs=few(
+        st.builds(
+            Run, name=names, ok=st.booleans(), seconds=st.floats(0, 9), bytes=st.integers(0, 9), at=st.floats(0, 9)
+        )
+    ),
+)
 
 
 def read(page: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:

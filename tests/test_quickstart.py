@@ -43,9 +43,15 @@ def test_every_command_does_what_the_page_says(tmp_path: Path) -> None:
     script = script.replace("linkgauge serve", f"linkgauge serve --listen 127.0.0.1:{port}")
     left = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST", "PYTHONPATH"))}
     done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=left, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        timeout=DEADLINE, check=False,
-    )  # fmt: skip
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env=left,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
     shown = [text.rstrip("\n") for kind, text in blocks if not kind]
     assert len(shown) == 3

@@ -84,12 +84,25 @@ def counter(about: str, path: str, unit: str, value: float) -> Observation:
 
 SAID: list[Said] = [
     Rdma(
-        key="mlx5_0", address="0000:11:00.0", driver="mlx5_core", board_id="MT_0000000838", hca_type="MT4129",
-        firmware="28.39.1002", cites=cites(MLX, board_id="board_id", hca_type="hca_type", firmware="fw_ver"),
+        key="mlx5_0",
+        address="0000:11:00.0",
+        driver="mlx5_core",
+        board_id="MT_0000000838",
+        hca_type="MT4129",
+        firmware="28.39.1002",
+        cites=cites(MLX, board_id="board_id", hca_type="hca_type", firmware="fw_ver"),
     ),
     Port(
-        key="mlx5_0/1", device="mlx5_0", state="ACTIVE", physical_state="LinkUp", rate=50e9, lanes="4X NDR", lid=26,
-        link_layer="InfiniBand", netdev="ib0", cites=port_cites(f"{MLX}/ports/1"),
+        key="mlx5_0/1",
+        device="mlx5_0",
+        state="ACTIVE",
+        physical_state="LinkUp",
+        rate=50e9,
+        lanes="4X NDR",
+        lid=26,
+        link_layer="InfiniBand",
+        netdev="ib0",
+        cites=port_cites(f"{MLX}/ports/1"),
     ),
     counter("mlx5_0/1", f"{MLX}/ports/1/counters/link_downed", "count", 2),
     counter("mlx5_0/1", f"{MLX}/ports/1/counters/port_rcv_data", "bytes", 400),
@@ -97,16 +110,29 @@ SAID: list[Said] = [
     counter("mlx5_0/1", f"{MLX}/ports/1/hw_counters/out_of_sequence", "count", 5),
     Rdma(key="rdmap32s1", address="0000:20:01.0", firmware="0.0.0.0", cites=cites(EFA, firmware="fw_ver")),
     Port(
-        key="rdmap32s1/1", device="rdmap32s1", state="ACTIVE", physical_state="LinkUp", rate=12.5e9, lanes="4X EDR",
-        link_layer="Unspecified", cites=port_cites(f"{EFA}/ports/1"),
+        key="rdmap32s1/1",
+        device="rdmap32s1",
+        state="ACTIVE",
+        physical_state="LinkUp",
+        rate=12.5e9,
+        lanes="4X EDR",
+        link_layer="Unspecified",
+        cites=port_cites(f"{EFA}/ports/1"),
     ),
     counter("rdmap32s1/1", f"{EFA}/ports/1/hw_counters/rx_bytes", "bytes", 77),
     Rdma(key="rxe0", cites=cites(RXE, firmware="fw_ver")),
     Port(
-        key="rxe0/1", device="rxe0", state="DOWN", physical_state="Disabled", rate=312.5e6, lanes="1X SDR",
-        link_layer="Ethernet", netdev="eth0", cites=port_cites(f"{RXE}/ports/1"),
+        key="rxe0/1",
+        device="rxe0",
+        state="DOWN",
+        physical_state="Disabled",
+        rate=312.5e6,
+        lanes="1X SDR",
+        link_layer="Ethernet",
+        netdev="eth0",
+        cites=port_cites(f"{RXE}/ports/1"),
     ),
-]  # fmt: skip
+]
 
 
 def said_of(broken: dict[str, Entry]) -> list[Said]:
@@ -180,23 +206,24 @@ def gaps(first: str) -> list[NotChecked]:
     """What is said of the refused and the garbled."""
     return [
         NotChecked(what="Rdma.board_id", subject="mlx5_0", why=rf"{MLX}/board_id: '\x1b[31m' is not a line of text"),
-        NotChecked(
-            what="Port.state", subject="mlx5_0/1", why=f"{first}/state: 'ACTIVE' is not a number and its name"
-        ),
+        NotChecked(what="Port.state", subject="mlx5_0/1", why=f"{first}/state: 'ACTIVE' is not a number and its name"),
         NotChecked(what="Port.rate", subject="mlx5_0/1", why=f"{first}/rate: 'fast' is not a rate"),
         NotChecked(
-            what="Port.netdev", subject="mlx5_0/1", why=f"{first}/gid_attrs/ndevs/0: Permission denied",
+            what="Port.netdev",
+            subject="mlx5_0/1",
+            why=f"{first}/gid_attrs/ndevs/0: Permission denied",
             how="run as root",
         ),
         NotChecked(
-            what="Port.counters", subject="mlx5_0/1",
+            what="Port.counters",
+            subject="mlx5_0/1",
             why=f"{first}/counters/link_downed: 'many' is not a number; 1 more counters would not say",
         ),
         NotChecked(
             what="Port.hw_counters", subject="rdmap32s1/1", why=f"{EFA}/ports/1/hw_counters: Input/output error"
         ),
         NotChecked(what="Port", subject="rxe0", why=f"{RXE}/ports: Permission denied", how="run as root"),
-    ]  # fmt: skip
+    ]
 
 
 def test_what_is_refused_or_garbled_hides_nothing_else() -> None:
@@ -280,7 +307,8 @@ def test_machines_of_others(tmp_path: Path) -> None:
     assert [replace(each, cites={}) for each in said if isinstance(each, Fact)] == [
         Net(key="eth0", speed=125e6, duplex="full", mtu=1500, carrier=True, enabled=True, link_type="ethernet"),
         Rdma(
-            key="hfi1_0", firmware="1.27.0",
+            key="hfi1_0",
+            firmware="1.27.0",
             board_id="HPE 100Gb 1-port OP101 QSFP28 x16 PCIe Gen3 with Intel Omni-Path Adapter",
         ),
         active("hfi1_0", 1, 12.5e9, "4X EDR"),
@@ -289,11 +317,16 @@ def test_machines_of_others(tmp_path: Path) -> None:
         active("mlx4_0", 2, 5e9, "4X QDR"),
         Rdma(key="mlx5_0", board_id="SM_2001000001034", hca_type="MT4118", firmware="14.28.2006"),
         replace(active("mlx5_0", 1, 3.125e9, "1X EDR"), physical_state="ACTIVE"),  # as it stands there
-    ]  # fmt: skip
+    ]
 
 
 def active(device: str, number: int, rate: float, lanes: str) -> Port:
     return Port(
-        key=f"{device}/{number}", device=device, state="ACTIVE", physical_state="LinkUp", rate=rate, lanes=lanes,
+        key=f"{device}/{number}",
+        device=device,
+        state="ACTIVE",
+        physical_state="LinkUp",
+        rate=rate,
+        lanes=lanes,
         link_layer="InfiniBand",
-    )  # fmt: skip
+    )

@@ -35,8 +35,10 @@ def test_what_files_say(tmp_path: Path) -> None:
     assert eth0.take("duplex", "duplex") == "full"
     assert eth0.text("mtu") == "9000"
     assert eth0.absent == set()
-    cites = {name: Evidence(f"net/eth0/{name}", text) for name, text in
-             (("mtu", "9000"), ("carrier", "1"), ("duplex", "full"))}  # fmt: skip
+    cites = {
+        name: Evidence(f"net/eth0/{name}", text)
+        for name, text in (("mtu", "9000"), ("carrier", "1"), ("duplex", "full"))
+    }
     assert list(eth0.said()) == [Net(key="eth0", mtu=9000, carrier=True, duplex="full", cites=cites)]
 
 

@@ -92,8 +92,20 @@ def service(folder: Path, root: Path, tls: Path) -> Iterator[int]:
     config = folder / "linkgauge.toml"
     config.write_text(f'web = "{tls / "web.yml"}"\nsite = "{folder / "site.toml"}"\ncycle = "1s"\ncycle_busy = "1s"\n')
     port = free_port()
-    command = [sys.executable, "-m", "linkgauge", "serve", "--root", str(root), "--config", str(config),
-               "--state-dir", str(folder / "state"), "--listen", f"127.0.0.1:{port}"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "linkgauge",
+        "serve",
+        "--root",
+        str(root),
+        "--config",
+        str(config),
+        "--state-dir",
+        str(folder / "state"),
+        "--listen",
+        f"127.0.0.1:{port}",
+    ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             wait_for_port(port)
@@ -141,11 +153,19 @@ def test_a_node_breaks_and_is_mended(tmp_path: Path, tls: Path) -> None:
     assert (told.receiver, told.labels) == (
         "pager",
         {
-            "alertname": "LinkgaugeLinkNarrow", "severity": "critical", "scope": "node", "code": "pcie-link-narrow",
-            "subject": NIC, "job": "linkgauge", "instance": "127.0.0.1", "node": "raid", "profile": "our-r750",
-            "cluster": "west", "rack": "r7",
+            "alertname": "LinkgaugeLinkNarrow",
+            "severity": "critical",
+            "scope": "node",
+            "code": "pcie-link-narrow",
+            "subject": NIC,
+            "job": "linkgauge",
+            "instance": "127.0.0.1",
+            "node": "raid",
+            "profile": "our-r750",
+            "cluster": "west",
+            "rack": "r7",
         },
-    )  # fmt: skip
+    )
     assert (resolved.receiver, resolved.labels) == (told.receiver, told.labels)
     assert {one.labels["alertname"] for one in manager.hook.told} == {"LinkgaugeLinkNarrow"}
 
@@ -183,10 +203,14 @@ def test_one_default_of_fifty_nodes_is_one_alert(tmp_path: Path, tls: Path) -> N
     assert (alert.receiver, alert.labels) == (
         "tickets",
         {
-            "alertname": "LinkgaugeFleetFinding", "severity": "warning", "scope": "fleet", "cluster": "west",
-            "profile": "hgx-h100-8", "code": "iommu-translation",
+            "alertname": "LinkgaugeFleetFinding",
+            "severity": "warning",
+            "scope": "fleet",
+            "cluster": "west",
+            "profile": "hgx-h100-8",
+            "code": "iommu-translation",
         },
-    )  # fmt: skip
+    )
     assert {one.labels["alertname"] for one in manager.hook.told} == {"LinkgaugeFleetFinding", "Afterwards"}
 
 

@@ -92,8 +92,13 @@ def test_a_real_node_exporter_has_the_same_rates(tmp_path: Path) -> None:
     write(tmp_path, node("hgx-h100").entries)
     pages, port = Pages(monotonic=Clock()), free_port()
     pages.put(report_of(node("hgx-h100")), Round(ended=from_utc(AT), seconds=0.25))
-    command = ["prometheus-node-exporter", f"--path.sysfs={tmp_path / 'sys'}", "--collector.disable-defaults",
-               "--collector.infiniband", f"--web.listen-address=127.0.0.1:{port}"]  # fmt: skip
+    command = [
+        "prometheus-node-exporter",
+        f"--path.sysfs={tmp_path / 'sys'}",
+        "--collector.disable-defaults",
+        "--collector.infiniband",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
     with (
         subprocess.Popen(command, stderr=subprocess.DEVNULL) as exporter,
         serving("127.0.0.1:0", pages) as ours,

@@ -19,9 +19,18 @@ HERE = Evidence("here", "x")
 PORT_0, GPU_0 = "0000:00:01.0", "0000:01:00.0"
 BRIDGE = Pci(key=PORT_0, parent="pci0000:00", pci_class=0x060400, vendor=0x8086, max_speed=32e9, max_width=16)
 GPU = Pci(
-    key=GPU_0, parent=PORT_0, pci_class=0x030200, vendor=0x10DE, device=0x2330, driver="nvidia", speed=32e9, width=16,
-    max_speed=32e9, max_width=16, lost=False,
-)  # fmt: skip
+    key=GPU_0,
+    parent=PORT_0,
+    pci_class=0x030200,
+    vendor=0x10DE,
+    device=0x2330,
+    driver="nvidia",
+    speed=32e9,
+    width=16,
+    max_speed=32e9,
+    max_width=16,
+    lost=False,
+)
 
 
 def findings(*said: Said, site: Site | None = None, past: tuple[Observation, ...] = ()) -> tuple[Finding, ...]:
@@ -82,9 +91,15 @@ def test_the_site_knows_its_fabric() -> None:
 
 def ethernet(number: int, carrier: bool, **fields: object) -> Net:
     return Net(
-        key=f"eth{number}", address="0000:05:00.0", link_type="ethernet", enabled=True, carrier=carrier, port=0,
-        cites={"carrier": HERE}, **fields,  # type: ignore[arg-type]
-    )  # fmt: skip
+        key=f"eth{number}",
+        address="0000:05:00.0",
+        link_type="ethernet",
+        enabled=True,
+        carrier=carrier,
+        port=0,
+        cites={"carrier": HERE},
+        **fields,  # type: ignore[arg-type]
+    )
 
 
 def test_representors_and_virtual_functions_are_no_ports() -> None:
@@ -106,9 +121,11 @@ def test_roce_is_as_fast_as_its_network_device_says() -> None:
 
 def test_a_split_slot_of_a_desktop() -> None:
     halves = [
-        BRIDGE, replace(BRIDGE, key="0000:00:01.1"), replace(GPU, width=8),
+        BRIDGE,
+        replace(BRIDGE, key="0000:00:01.1"),
+        replace(GPU, width=8),
         replace(GPU, key="0000:02:00.0", parent="0000:00:01.1", width=8),
-    ]  # fmt: skip
+    ]
     assert {severity for _, _, severity in told(*halves)} == {"info"}
     amd = [replace(one, vendor=0x1022) if one.pci_class == 0x060400 else one for one in halves]
     assert {severity for _, _, severity in told(*amd)} == {"critical"}

@@ -31,9 +31,15 @@ def fact_of(kind: type[Fact]) -> st.SearchStrategy[Fact]:
 
 facts = st.one_of([fact_of(kind) for kind in KINDS.values()])
 observations = st.builds(
-    Observation, about=st.text() | flows, quantity=st.text(), unit=st.text(), value=finite, at=finite,
-    busy=st.none() | st.booleans(), evidence=evidence,
-)  # fmt: skip
+    Observation,
+    about=st.text() | flows,
+    quantity=st.text(),
+    unit=st.text(),
+    value=finite,
+    at=finite,
+    busy=st.none() | st.booleans(),
+    evidence=evidence,
+)
 runs = st.builds(Run, name=st.text(), ok=st.booleans(), seconds=finite, bytes=st.integers(0, 1 << 60), at=finite)
 
 

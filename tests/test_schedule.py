@@ -23,9 +23,7 @@ def test_everything_at_first_then_each_in_its_time() -> None:
     assert list(due(READERS, {}, USUAL, 0)) == [name_of(one) for one in READERS]
     turns = turned({}, {name_of(one): () for one in READERS}, 100)
     asked = {now: set(due(READERS, turns, USUAL, 100 + now).values()) for now in (14, 15, 600, 3600)}
-    assert asked == {
-        14: set(), 15: set(READERS) - SELDOM - SLOW, 600: set(READERS) - SELDOM, 3600: set(READERS)
-    }  # fmt: skip
+    assert asked == {14: set(), 15: set(READERS) - SELDOM - SLOW, 600: set(READERS) - SELDOM, 3600: set(READERS)}
 
 
 def test_a_cycle_that_comes_a_little_early_asks_all_the_same() -> None:

@@ -53,7 +53,7 @@ OWNED: dict[str, Entry] = {
     "sys/block/md0/md/uuid": "0a1b2c3d:11112222:33334444:55556666",
     "sys/class/dmi/id/product_serial": "Not Specified",
     "sys/class/dmi/id/bios_version": "1.2.3.4",
-}  # fmt: skip
+}
 CALLS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("ethtool", "enxb8cef6123456"): ('["Net",{"key":"enxb8cef6123456","max_speed":50000000000.0}]',),
     ("statvfs", "/home/alice"): ('["Mount",{"key":"/home/alice","size":1}]', '["Mount",{"key":"/","size":2}]'),
@@ -100,7 +100,7 @@ NOBODYS: dict[str, Entry] = {
     "sys/block/md0/md/uuid": "00000000:00004000:80000000:00000001",
     "sys/class/dmi/id/product_serial": "Not Specified",
     "sys/class/dmi/id/bios_version": "1.2.3.4",
-}  # fmt: skip
+}
 
 
 def test_an_owned_machine_becomes_nobody_s() -> None:
@@ -119,15 +119,42 @@ def test_an_owned_machine_becomes_nobody_s() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "0000:53:00.0", "0000:50:01.0>0000:53:00.0", "10000:e1:00.0", "10de:2330", "0x15b3", "1:0:0:0", "2026-11-21",
-        "12:34:56", "28.39.1002", "535.104.05", "127.0.0.1", "0.0.0.0:2024", "255.255.255.0", "::1", "v1.2.3.4",
-        "00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff",
-        "fe80:0000:0000:0000:0000:0000:0000:0000", "0-15,32-47", "ffffffff,00000000", "std::list",
-        "nqn.2014-08.org.nvmexpress.discovery", "8.0 GT/s PCIe", "18446744073709551615", "0xffffffffffffffff",
-        "pci:v000010DEd00002330sv000010DEsd000016C1bc03sc02i00", "Serial: 8250/16550 driver, 32 ports",
-        "GH100 [H100 SXM5 80GB]", "enx", "enp1s0f0np0", "ibp26s0", "/home", "firmware 1.2.3.4", "1.2.3.4.5",
+        "0000:53:00.0",
+        "0000:50:01.0>0000:53:00.0",
+        "10000:e1:00.0",
+        "10de:2330",
+        "0x15b3",
+        "1:0:0:0",
+        "2026-11-21",
+        "12:34:56",
+        "28.39.1002",
+        "535.104.05",
+        "127.0.0.1",
+        "0.0.0.0:2024",
+        "255.255.255.0",
+        "::1",
+        "v1.2.3.4",
+        "00:00:00:00:00:00",
+        "ff:ff:ff:ff:ff:ff",
+        "fe80:0000:0000:0000:0000:0000:0000:0000",
+        "0-15,32-47",
+        "ffffffff,00000000",
+        "std::list",
+        "nqn.2014-08.org.nvmexpress.discovery",
+        "8.0 GT/s PCIe",
+        "18446744073709551615",
+        "0xffffffffffffffff",
+        "pci:v000010DEd00002330sv000010DEsd000016C1bc03sc02i00",
+        "Serial: 8250/16550 driver, 32 ports",
+        "GH100 [H100 SXM5 80GB]",
+        "enx",
+        "enp1s0f0np0",
+        "ibp26s0",
+        "/home",
+        "firmware 1.2.3.4",
+        "1.2.3.4.5",
     ],
-)  # fmt: skip
+)
 def test_what_only_looks_like_an_identity_stays(text: str) -> None:
     machine = tree({"sys/a": text, f"sys/{text.replace('/', ' ')}": "b", "dev/kmsg": f"6,1,1,-;x: {text}, y ({text})"})
     assert scrub(machine) == machine
@@ -140,8 +167,9 @@ def test_a_host_called_like_a_part_of_every_machine_renames_no_part() -> None:
 
 def test_stand_ins_that_are_there_already_are_not_given_to_others() -> None:
     scrubbed = scrub(tree({"a": "02:00:00:00:00:01 198.18.0.1", "b": "b8:ce:f6:12:34:56 10.1.2.3 02:00:00:00:00:01"}))
-    assert scrubbed == tree({"a": "02:00:00:00:00:01 198.18.0.1",
-                             "b": "02:00:00:00:00:02 198.18.0.2 02:00:00:00:00:01"})  # fmt: skip
+    assert scrubbed == tree(
+        {"a": "02:00:00:00:00:01 198.18.0.1", "b": "02:00:00:00:00:02 198.18.0.2 02:00:00:00:00:01"}
+    )
 
 
 def hexadecimal(*groups: int) -> st.SearchStrategy[list[str]]:
@@ -184,8 +212,15 @@ def test_no_secret_survives_wherever_it_was(secret: str, before: list[tuple[str,
 @example("0: anx;", ["", "0: anx"])
 def test_scrubbing_twice_is_scrubbing_once(text: str, shapes: list[str]) -> None:
     name = "".join(letter for letter in text if letter not in "/.") or "a"
-    machine = tree({f"sys/{name}": shapes[0], "proc/sys/kernel/hostname": text, "proc/mounts": "\n".join(shapes),
-                    "sys/nvme0/serial": shapes[1], "sys/nvme0/subsysnqn": f"nqn:{text}"})  # fmt: skip
+    machine = tree(
+        {
+            f"sys/{name}": shapes[0],
+            "proc/sys/kernel/hostname": text,
+            "proc/mounts": "\n".join(shapes),
+            "sys/nvme0/serial": shapes[1],
+            "sys/nvme0/subsysnqn": f"nqn:{text}",
+        }
+    )
     scrubbed = scrub(machine)
     assert scrub(scrubbed) == scrubbed
     assert parse(dump(scrubbed)) == scrubbed

@@ -31,7 +31,9 @@ FILES: dict[str, Entry] = {
     **{f"sys/devices/{bus}/iommu_group": Link(f"../../kernel/iommu_groups/{bus}") for bus in ("17", "31", "18")},
     "sys/class/infiniband/mlx5_0/device": Link("../../../devices/18"),
     "sys/class/nvme/nvme0/model": "disk",
-    f"{GROUPS}/17/type": "identity", f"{GROUPS}/31/type": "identity", f"{GROUPS}/18/type": "DMA-FQ",
+    f"{GROUPS}/17/type": "identity",
+    f"{GROUPS}/31/type": "identity",
+    f"{GROUPS}/18/type": "DMA-FQ",
     "proc/driver/nvidia/version": VERSION,
     "sys/module/nvidia/version": "535.129.03",
     "etc/cufile.json": "{}",
@@ -41,9 +43,12 @@ FILES: dict[str, Entry] = {
     **{f"{CPU}/cpu{n}/cpufreq/scaling_driver": "acpi-cpufreq" for n in range(4)},
     f"{FREQUENCY}/scaling_governor": "performance",
     f"{CPU}/cpu1/cpufreq/scaling_governor": "powersave",
-    f"{IDLE}/state0/latency": "0", f"{IDLE}/state0/disable": "0",
-    f"{IDLE}/state1/latency": "2", f"{IDLE}/state1/disable": "0",
-    f"{IDLE}/state2/latency": "800", f"{IDLE}/state2/disable": "1",
+    f"{IDLE}/state0/latency": "0",
+    f"{IDLE}/state0/disable": "0",
+    f"{IDLE}/state1/latency": "2",
+    f"{IDLE}/state1/disable": "0",
+    f"{IDLE}/state2/latency": "800",
+    f"{IDLE}/state2/disable": "1",
     f"{HUGE}/enabled": "always [madvise] never",
     "proc/sys/vm/nr_hugepages": "0",
     "proc/sys/kernel/numa_balancing": "1",
@@ -51,7 +56,7 @@ FILES: dict[str, Entry] = {
     "proc/self/status": STATUS,
     "sys/fs/cgroup/system.slice/slurmd.service/cgroup.procs": "4711\n4712",
     "proc/4711/limits": LIMITS.replace("8388608  ", "unlimited"),
-}  # fmt: skip
+}
 
 
 def setting(name: str, value: str, path: str, text: str | None = None) -> Setting:
@@ -82,7 +87,7 @@ def test_every_row() -> None:
         setting("memlock_slurmd", "unlimited", "proc/4711/limits", LIMIT.replace("8388608  ", "unlimited")),
         setting("cpus_allowed", "0-55", "proc/self/status", "Cpus_allowed_list:\t0-55"),
         setting("mems_allowed", "0", "proc/self/status", "Mems_allowed_list:\t0"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_machine_without_gpus_and_rdma_is_asked_nothing() -> None:
@@ -95,8 +100,10 @@ def test_a_machine_without_gpus_and_rdma_is_asked_nothing() -> None:
 def test_hundreds_of_cpus_are_a_few_reads() -> None:
     many = {
         path.replace("cpu0", f"cpu{n}"): entry
-        for n in range(200) for path, entry in FILES.items() if "cpu0/cpufreq" in path
-    }  # fmt: skip
+        for n in range(200)
+        for path, entry in FILES.items()
+        if "cpu0/cpufreq" in path
+    }
     topology = {
         f"{CPU}/cpu{n}/topology/{name}": text
         for n in range(200)
@@ -123,9 +130,12 @@ def test_the_open_kernel_module() -> None:
 
 def test_what_would_not_say_hides_nothing_else() -> None:
     refused: dict[str, Entry] = {
-        "proc/driver/nvidia/version": Refused(13, "Permission denied"), f"{GROUPS}/17/type": Refused(5, "broken"),
-        "proc/sys/vm/nr_hugepages": "many", "proc/self/limits": "Limit", "proc/self/status": "CapEff:\txyz",
-    }  # fmt: skip
+        "proc/driver/nvidia/version": Refused(13, "Permission denied"),
+        f"{GROUPS}/17/type": Refused(5, "broken"),
+        "proc/sys/vm/nr_hugepages": "many",
+        "proc/self/limits": "Limit",
+        "proc/self/status": "CapEff:\txyz",
+    }
     told = said({**FILES, **refused})
     assert [one for one in told if isinstance(one, NotChecked)] == [
         missed("kernel_module", "proc/driver/nvidia/version: Permission denied", "run as root"),

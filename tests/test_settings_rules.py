@@ -35,10 +35,21 @@ def report(*said: Said, context: Context = "host", past: tuple[Observation, ...]
     return judge(assemble(said, Site(), NOW, past=past, context=context))
 
 
-CODES = frozenset({
-    "gdr-disabled", "gds-unavailable", "iommu-translation", "cpu-governor", "memlock-low", "shm-small",
-    "pcie-acs-redirect", "pcie-path-bottleneck", "numa-memory-missing", "cpu-throttled", "host-memory-errors",
-})  # fmt: skip
+CODES = frozenset(
+    {
+        "gdr-disabled",
+        "gds-unavailable",
+        "iommu-translation",
+        "cpu-governor",
+        "memlock-low",
+        "shm-small",
+        "pcie-acs-redirect",
+        "pcie-path-bottleneck",
+        "numa-memory-missing",
+        "cpu-throttled",
+        "host-memory-errors",
+    }
+)
 
 
 def findings(*said: Said, **options: Any) -> list[Finding]:
@@ -67,7 +78,7 @@ def nic(
         Pci(key=address, parent=parent, pci_class=0x020700, vendor=0x15B3, device=0x1021),
         Rdma(key="mlx5_0", address=address, driver=driver),
         Port(key="mlx5_0/1", device="mlx5_0", link_layer=layer, rate=rate, state="ACTIVE", physical_state="LinkUp"),
-    ]  # fmt: skip
+    ]
 
 
 def below_a_switch(

@@ -36,9 +36,12 @@ NodeName=gpu-3 CoresPerSocket=1
 def test_the_nodes_of_a_real_one() -> None:
     one, two, three = parsed(PRINTED)
     assert one == Node(
-        name="gpu-1", state="IDLE+DRAIN", reason="linkgauge: pcie-link-narrow 0000:53:00.0", since=1795323053.0,
+        name="gpu-1",
+        state="IDLE+DRAIN",
+        reason="linkgauge: pcie-link-narrow 0000:53:00.0",
+        since=1795323053.0,
         notes={"Comment": "spare [of rack 7]"},
-    )  # fmt: skip
+    )
     assert (one.ours, one.out, one.asking, one.free_note) == (True, True, False, "Extra")
     assert (two.reason, two.since) == ("a fan [x@y] [slurm@2026-11-22T04:50:01]", None)
     assert (two.ours, two.out, two.asking, two.free_note) == (False, True, True, "Comment")

@@ -121,9 +121,13 @@ def test_nhc_runs_the_health_check_and_goes_on(scripts: Scripts) -> None:
     scripts.program("health", f"echo health >> {scripts.folder}/calls; exit 3")
     text = f'. {FOLDER}/linkgauge.nhc; check_linkgauge || die "it failed"; echo went on'
     done = subprocess.run(
-        ["bash", "-c", text], capture_output=True, text=True, check=False, timeout=60,
+        ["bash", "-c", text],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
         env={**scripts.environment({}), "LINKGAUGE_HEALTH_CHECK": str(scripts.bin / "health")},
-    )  # fmt: skip
+    )
     assert (done.stdout, done.stderr, scripts.calls) == ("went on\n", "", ["health"])
 
 

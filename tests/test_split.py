@@ -70,8 +70,17 @@ def test_blocks_of_lines_are_numbered_on() -> None:
 
 
 def test_prompts_and_fences_and_headlines_end_an_output() -> None:
-    for between in ("$ lspci -vv", "root@node1:~# nvidia-smi", "[me@a b]$ /usr/bin/ls", "(venv) me@a:/tmp$ ls", "```",
-                    "```text", "========== dmesg ==========", "## what I tried", "# lspci"):  # fmt: skip
+    for between in (
+        "$ lspci -vv",
+        "root@node1:~# nvidia-smi",
+        "[me@a b]$ /usr/bin/ls",
+        "(venv) me@a:/tmp$ ls",
+        "```",
+        "```text",
+        "========== dmesg ==========",
+        "## what I tried",
+        "# lspci",
+    ):
         assert parts(f"apple 1\n{between}\nrest\n") == [("fruit", 1, "apple 1\n"), ("", 2, f"{between}\nrest\n")]
 
 

@@ -271,9 +271,15 @@ series = st.lists(
 
 def at_minute(minute: float, findings: Iterable[Finding], checks: dict[str, bool] | None = None) -> Report:
     return Report(
-        node="a", taken_at=as_utc(NOW + 60 * minute), source="live", context="host", profile=None, verdict="ok",
-        findings=tuple(findings), checks=checks or {"pcie-link-narrow": True},
-    )  # fmt: skip
+        node="a",
+        taken_at=as_utc(NOW + 60 * minute),
+        source="live",
+        context="host",
+        profile=None,
+        verdict="ok",
+        findings=tuple(findings),
+        checks=checks or {"pcie-link-narrow": True},
+    )
 
 
 def told_over(time: Sequence[tuple[Sequence[Finding], int]]) -> list[Report]:

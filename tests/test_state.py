@@ -20,7 +20,7 @@ KEPT = Acceptance(
         Observation(about=about, quantity="x", unit="count", value=0.3, at=AT, evidence=Evidence("a", "b"))
         for about in ("gpu0", Flow("copy", ("gpu0", "numa0"), 1 << 30, "pcie", (("gpu1", "numa0"),)))
     ),
-)  # fmt: skip
+)
 
 
 def test_what_was_written_reads_back(tmp_path: Path) -> None:
@@ -60,9 +60,7 @@ def test_one_of_the_future_is_not_used(tmp_path: Path, capsys: pytest.CaptureFix
         ("[" * 100_000, "damaged ("),
     ],
 )
-def test_a_damaged_one_is_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, why: str
-) -> None:  # fmt: skip
+def test_a_damaged_one_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, why: str) -> None:
     (tmp_path / "accepted.json").write_text(content)
     assert read(str(tmp_path)) is None
     assert why in capsys.readouterr().err

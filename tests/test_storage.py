@@ -53,18 +53,28 @@ def test_controllers() -> None:
     nvme0 = f"{PORT}/0000:61:00.0/nvme/nvme0"
     files = {
         **controller(
-            nvme0, "pcie", address="0000:61:00.0", model="SAMSUNG MZQL23T8HCLS-00A07     ", firmware_rev="GDC5602Q",
+            nvme0,
+            "pcie",
+            address="0000:61:00.0",
+            model="SAMSUNG MZQL23T8HCLS-00A07     ",
+            firmware_rev="GDC5602Q",
             state="live",
         ),
         **controller(f"{PORT}/0000:61:05.5/pci10000:e0/10000:e0:02.0/10000:e1:00.0/nvme/nvme1", "pcie", state="dead"),
         **controller(
-            "sys/devices/virtual/nvme-fabrics/ctl/nvme2", "tcp", address="traddr=10.0.0.1,trsvcid=4420",
+            "sys/devices/virtual/nvme-fabrics/ctl/nvme2",
+            "tcp",
+            address="traddr=10.0.0.1,trsvcid=4420",
             state="connecting",
         ),
-    }  # fmt: skip
+    }
     first, *others = read_nvme(tree(files))
     assert first == Nvme(
-        key="nvme0", address="0000:61:00.0", model="SAMSUNG MZQL23T8HCLS-00A07", firmware="GDC5602Q", state="live",
+        key="nvme0",
+        address="0000:61:00.0",
+        model="SAMSUNG MZQL23T8HCLS-00A07",
+        firmware="GDC5602Q",
+        state="live",
         transport="pcie",
         cites={
             "model": Evidence(f"{nvme0}/model", "SAMSUNG MZQL23T8HCLS-00A07     "),
@@ -72,7 +82,7 @@ def test_controllers() -> None:
             "state": Evidence(f"{nvme0}/state", "live"),
             "transport": Evidence(f"{nvme0}/transport", "pcie"),
         },
-    )  # fmt: skip
+    )
     assert [replace(other, cites={}) for other in others if isinstance(other, Fact)] == [
         Nvme(key="nvme1", address="10000:e1:00.0", state="dead", transport="pcie"),
         Nvme(key="nvme2", state="connecting", transport="tcp"),
@@ -83,13 +93,19 @@ def test_disks() -> None:
     nvme = f"{PORT}/0000:61:00.0/nvme/nvme0"
     sata = "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0"
     files = {
-        **controller(nvme, "pcie", model="SAMSUNG"), **block(f"{nvme}/nvme0n1", 6),
+        **controller(nvme, "pcie", model="SAMSUNG"),
+        **block(f"{nvme}/nvme0n1", 6),
         f"{nvme}/nvme0n1/device": Link(".."),
-        f"{sata}/model": "ST9250610NS", **block(f"{sata}/block/sda", 9, "1"), f"{sata}/block/sda/device": Link("../.."),
-        **partition(f"{sata}/block/sda/sda1", 8), **partition(f"{sata}/block/sda/sda2", 0),
-        **block("sys/devices/virtual/block/dm-0", 1), **block("sys/devices/virtual/block/loop0", 0),
-        **block("sys/devices/pci0000:00/0000:00:04.0/virtio1/block/vda", 2), f"{BLOCK}/gone/events": "",
-    }  # fmt: skip
+        f"{sata}/model": "ST9250610NS",
+        **block(f"{sata}/block/sda", 9, "1"),
+        f"{sata}/block/sda/device": Link("../.."),
+        **partition(f"{sata}/block/sda/sda1", 8),
+        **partition(f"{sata}/block/sda/sda2", 0),
+        **block("sys/devices/virtual/block/dm-0", 1),
+        **block("sys/devices/virtual/block/loop0", 0),
+        **block("sys/devices/pci0000:00/0000:00:04.0/virtio1/block/vda", 2),
+        f"{BLOCK}/gone/events": "",
+    }
     assert read(read_disks, files) == [
         Disk(key="dm-0", size=512, rotational=False),
         Disk(key="nvme0n1", size=3072, model="SAMSUNG", rotational=False, address="0000:61:00.0", controller="nvme0"),
@@ -105,13 +121,23 @@ def test_multipath_disks() -> None:
     one, two = (f"sys/devices/virtual/nvme-subsystem/nvme-subsys{number}" for number in (0, 1))
     nvme3, nvme4, nvme5 = (f"{PORT}/0000:6{number}:00.0/nvme/nvme{number}" for number in (3, 4, 5))
     files = {
-        **controller(nvme3, "pcie"), **controller(nvme4, "pcie"), **controller(nvme5, "pcie"),
-        f"{one}/model": "KIOXIA", **link(f"{one}/nvme3", nvme3), **block(f"{nvme3}/nvme0c3n1", 2),
-        **block(f"{one}/nvme0n1", 2), f"{one}/nvme0n1/device": Link(".."), **partition(f"{one}/nvme0n1/nvme0n1p1", 1),
-        f"{two}/model": "KIOXIA", **link(f"{two}/nvme4", nvme4), **link(f"{two}/nvme5", nvme5),
-        **block(f"{nvme4}/nvme1c4n1", 2), **block(f"{nvme5}/nvme1c5n1", 2),
-        **block(f"{two}/nvme1n1", 2), f"{two}/nvme1n1/device": Link(".."),
-    }  # fmt: skip
+        **controller(nvme3, "pcie"),
+        **controller(nvme4, "pcie"),
+        **controller(nvme5, "pcie"),
+        f"{one}/model": "KIOXIA",
+        **link(f"{one}/nvme3", nvme3),
+        **block(f"{nvme3}/nvme0c3n1", 2),
+        **block(f"{one}/nvme0n1", 2),
+        f"{one}/nvme0n1/device": Link(".."),
+        **partition(f"{one}/nvme0n1/nvme0n1p1", 1),
+        f"{two}/model": "KIOXIA",
+        **link(f"{two}/nvme4", nvme4),
+        **link(f"{two}/nvme5", nvme5),
+        **block(f"{nvme4}/nvme1c4n1", 2),
+        **block(f"{nvme5}/nvme1c5n1", 2),
+        **block(f"{two}/nvme1n1", 2),
+        f"{two}/nvme1n1/device": Link(".."),
+    }
     assert read(read_disks, files) == [
         Disk(key="nvme0n1", size=1024, model="KIOXIA", rotational=False, address="0000:63:00.0", controller="nvme3"),
         Disk(key="nvme0n1p1", size=512, partition_of="nvme0n1"),
@@ -122,10 +148,14 @@ def test_multipath_disks() -> None:
 def test_disks_that_would_not_say() -> None:
     subsystem = "sys/devices/virtual/nvme-subsystem/nvme-subsys0"
     files = {
-        f"{BLOCK}/sda/size": "many", f"{BLOCK}/sdb/size": "2", f"{BLOCK}/sdb/queue/rotational": "2",
-        f"{BLOCK}/sdb/device/model": BROKEN, f"{BLOCK}/sdc": Link(BROKEN),
-        subsystem: Folder(BROKEN), **block(f"{subsystem}/nvme0n1", 2),
-    }  # fmt: skip
+        f"{BLOCK}/sda/size": "many",
+        f"{BLOCK}/sdb/size": "2",
+        f"{BLOCK}/sdb/queue/rotational": "2",
+        f"{BLOCK}/sdb/device/model": BROKEN,
+        f"{BLOCK}/sdc": Link(BROKEN),
+        subsystem: Folder(BROKEN),
+        **block(f"{subsystem}/nvme0n1", 2),
+    }
     assert read(read_disks, files) == [
         NotChecked(what="Disk", subject="sdc", why=f"{BLOCK}/sdc: Input/output error"),
         NotChecked(what="Disk.controller", subject="nvme0n1", why=f"{subsystem}: Input/output error"),
@@ -151,28 +181,44 @@ def member(array: str, disk: str, state: str, there: bool = True) -> Files:
 
 def test_arrays() -> None:
     files = {
-        **array("md0", "raid0", "clean", "2"), **member("md0", "nvme0n1", "in_sync"),
-        **member("md0", "nvme1n1", "in_sync"), f"{BLOCK}/md0p1/size": "1", f"{BLOCK}/sda/size": "1",
-        **array("md1", "raid6", "active", "5 (4)", degraded="1"), **member("md1", "sda1", "faulty,write_mostly", False),
-        **member("md1", "sdb1", "in_sync"), **member("md1", "sdc1", "spare"), **member("md1", "sdd1", "in_sync"),
+        **array("md0", "raid0", "clean", "2"),
+        **member("md0", "nvme0n1", "in_sync"),
+        **member("md0", "nvme1n1", "in_sync"),
+        f"{BLOCK}/md0p1/size": "1",
+        f"{BLOCK}/sda/size": "1",
+        **array("md1", "raid6", "active", "5 (4)", degraded="1"),
+        **member("md1", "sda1", "faulty,write_mostly", False),
+        **member("md1", "sdb1", "in_sync"),
+        **member("md1", "sdc1", "spare"),
+        **member("md1", "sdd1", "in_sync"),
         **array("md127", "", "inactive", "0"),
-    }  # fmt: skip
+    }
     assert read(read_arrays, files) == [
         Array(key="md0", level="raid0", state="clean", members=("nvme0n1", "nvme1n1"), wanted=2, faulty=()),
         Array(
-            key="md1", level="raid6", state="active", members=("sda1", "sdb1", "sdc1", "sdd1"), wanted=5, missing=1,
+            key="md1",
+            level="raid6",
+            state="active",
+            members=("sda1", "sdb1", "sdc1", "sdd1"),
+            wanted=5,
+            missing=1,
             faulty=("sda1",),
         ),
         Array(key="md127", state="inactive", members=(), wanted=0, faulty=()),
-    ]  # fmt: skip
+    ]
 
 
 def test_arrays_that_would_not_say() -> None:
     files = {
-        **array("md0", "raid1", "clean", "two"), **member("md0", "sda", ""), f"{BLOCK}/md0/md/dev-sda/state": BROKEN,
-        **array("md1", "raid1", "clean", "2"), **member("md1", "sdb", ""), f"{BLOCK}/md1/md/dev-sdb/state": BROKEN,
-        **member("md1", "sdc", "faulty"), f"{BLOCK}/md2/md": Folder(BROKEN),
-    }  # fmt: skip
+        **array("md0", "raid1", "clean", "two"),
+        **member("md0", "sda", ""),
+        f"{BLOCK}/md0/md/dev-sda/state": BROKEN,
+        **array("md1", "raid1", "clean", "2"),
+        **member("md1", "sdb", ""),
+        f"{BLOCK}/md1/md/dev-sdb/state": BROKEN,
+        **member("md1", "sdc", "faulty"),
+        f"{BLOCK}/md2/md": Folder(BROKEN),
+    }
     md0, md1 = f"{BLOCK}/md0/md", f"{BLOCK}/md1/md"
     assert read(read_arrays, files) == [
         NotChecked(what="Array.wanted", subject="md0", why=f"{md0}/raid_disks: 'two' is not a number of disks"),

@@ -53,9 +53,18 @@ def bridge(address: str, parent: str) -> Pci:
 
 def function(address: str, parent: str) -> Pci:
     return Pci(
-        key=address, parent=parent, pci_class=0x030200, vendor=0x10DE, device=NOTE, driver="nvidia",
-        speed=32e9, width=16, max_speed=32e9, max_width=16, lost=False,
-    )  # fmt: skip
+        key=address,
+        parent=parent,
+        pci_class=0x030200,
+        vendor=0x10DE,
+        device=NOTE,
+        driver="nvidia",
+        speed=32e9,
+        width=16,
+        max_speed=32e9,
+        max_width=16,
+        lost=False,
+    )
 
 
 def but(said: Iterable[Said], key: str, **fields: object) -> list[Said]:

@@ -76,14 +76,31 @@ def test_a_made_up_node_identifies_nobody_but_by_its_name(name: str) -> None:
     ("name", "counts"),
     [
         ("desktop", {"Pci": 7, "Package": 1, "Numa": 1, "Net": 2, "Nvme": 1, "Disk": 4, "Mount": 2}),
-        ("server-raid", {"Pci": 13, "Package": 2, "Numa": 2, "Net": 3, "Rdma": 2, "Port": 2, "Nvme": 4, "Disk": 8,
-                         "Array": 1, "Mount": 3}),
-        ("hgx-h100", {"Pci": 69, "Package": 2, "Numa": 2, "Net": 11, "Rdma": 10, "Port": 10, "Nvme": 8, "Disk": 10,
-                      "Mount": 3}),
-        ("vm-p5", {"Pci": 116, "Package": 2, "Numa": 2, "Net": 2, "Rdma": 32, "Port": 32, "Nvme": 9, "Disk": 10,
-                   "Mount": 1}),
+        (
+            "server-raid",
+            {
+                "Pci": 13,
+                "Package": 2,
+                "Numa": 2,
+                "Net": 3,
+                "Rdma": 2,
+                "Port": 2,
+                "Nvme": 4,
+                "Disk": 8,
+                "Array": 1,
+                "Mount": 3,
+            },
+        ),
+        (
+            "hgx-h100",
+            {"Pci": 69, "Package": 2, "Numa": 2, "Net": 11, "Rdma": 10, "Port": 10, "Nvme": 8, "Disk": 10, "Mount": 3},
+        ),
+        (
+            "vm-p5",
+            {"Pci": 116, "Package": 2, "Numa": 2, "Net": 2, "Rdma": 32, "Port": 32, "Nvme": 9, "Disk": 10, "Mount": 1},
+        ),
     ],
-)  # fmt: skip
+)
 def test_as_many_things_are_read_as_were_described(name: str, counts: dict[str, int]) -> None:
     facts, conflicts = merge(said for said in said_of(node(name)) if isinstance(said, Fact))
     found = Counter({kind.__name__: len(things) for kind, things in facts.items()})
@@ -94,37 +111,98 @@ def test_as_many_things_are_read_as_were_described(name: str, counts: dict[str, 
 def test_the_hgx_is_joined_as_described() -> None:
     machine = node("hgx-h100")
     assert fact(machine, Pci, "0000:1b:00.0") == Pci(
-        key="0000:1b:00.0", pci_class=0x030200, vendor=0x10DE, device=0x2330, subvendor=0x10DE, subdevice=0x16C1,
-        name="NVIDIA H100 SXM5 80GB", parent="0000:1a:00.0", speed=32e9, width=16, max_speed=32e9,
-        max_width=16, numa=0, driver="nvidia", iommu_group=13, lost=False, bar1=128 << 30, bar1_max=128 << 30,
-        max_payload=256, max_read_request=512, relaxed_ordering=True,
-    )  # fmt: skip
+        key="0000:1b:00.0",
+        pci_class=0x030200,
+        vendor=0x10DE,
+        device=0x2330,
+        subvendor=0x10DE,
+        subdevice=0x16C1,
+        name="NVIDIA H100 SXM5 80GB",
+        parent="0000:1a:00.0",
+        speed=32e9,
+        width=16,
+        max_speed=32e9,
+        max_width=16,
+        numa=0,
+        driver="nvidia",
+        iommu_group=13,
+        lost=False,
+        bar1=128 << 30,
+        bar1_max=128 << 30,
+        max_payload=256,
+        max_read_request=512,
+        relaxed_ordering=True,
+    )
     assert fact(machine, Rdma, "mlx5_2") == Rdma(
-        key="mlx5_2", address="0000:1c:00.0", driver="mlx5_core", board_id="MT_0000000838", hca_type="MT4129",
+        key="mlx5_2",
+        address="0000:1c:00.0",
+        driver="mlx5_core",
+        board_id="MT_0000000838",
+        hca_type="MT4129",
         firmware="28.39.1002",
-    )  # fmt: skip
+    )
     assert fact(machine, Port, "mlx5_2/1") == Port(
-        key="mlx5_2/1", device="mlx5_2", state="ACTIVE", physical_state="LinkUp", rate=50e9, lanes="4X NDR",
-        link_layer="InfiniBand", lid=1, netdev="ib0",
-    )  # fmt: skip
+        key="mlx5_2/1",
+        device="mlx5_2",
+        state="ACTIVE",
+        physical_state="LinkUp",
+        rate=50e9,
+        lanes="4X NDR",
+        link_layer="InfiniBand",
+        lid=1,
+        netdev="ib0",
+    )
     assert fact(machine, Net, "ib0") == Net(
-        key="ib0", address="0000:1c:00.0", driver="mlx5_core", speed=50e9, duplex="full", mtu=2044, carrier=True,
-        enabled=True, link_type="infiniband", port=0,
-    )  # fmt: skip
+        key="ib0",
+        address="0000:1c:00.0",
+        driver="mlx5_core",
+        speed=50e9,
+        duplex="full",
+        mtu=2044,
+        carrier=True,
+        enabled=True,
+        link_type="infiniband",
+        port=0,
+    )
     assert fact(machine, Net, "eth1") == Net(
-        key="eth1", address="0000:11:00.1", driver="mlx5_core", max_speed=25e9 / 8, mtu=1500, enabled=False,
-        link_type="ethernet", port=0,
-    )  # fmt: skip
+        key="eth1",
+        address="0000:11:00.1",
+        driver="mlx5_core",
+        max_speed=25e9 / 8,
+        mtu=1500,
+        enabled=False,
+        link_type="ethernet",
+        port=0,
+    )
     assert fact(machine, Nvme, "nvme7") == Nvme(
-        key="nvme7", address="0000:c0:00.0", model="SAMSUNG MZQL23T8HCLS-00A07", firmware="GDC5902Q", state="live",
+        key="nvme7",
+        address="0000:c0:00.0",
+        model="SAMSUNG MZQL23T8HCLS-00A07",
+        firmware="GDC5902Q",
+        state="live",
         transport="pcie",
-    )  # fmt: skip
+    )
     assert fact(machine, Pci, "0000:d9:00.0") == Pci(
-        key="0000:d9:00.0", pci_class=0x068000, vendor=0x10DE, device=0x22A3, subvendor=0x10DE, subdevice=0x22A3,
-        name="NVIDIA H100 NVSwitch", parent="0000:d8:01.0", speed=16e9, width=2, max_speed=16e9,
-        max_width=2, numa=1, driver="nvidia-nvswitch", iommu_group=65, lost=False, max_payload=256,
-        max_read_request=512, relaxed_ordering=True,
-    )  # fmt: skip
+        key="0000:d9:00.0",
+        pci_class=0x068000,
+        vendor=0x10DE,
+        device=0x22A3,
+        subvendor=0x10DE,
+        subdevice=0x22A3,
+        name="NVIDIA H100 NVSwitch",
+        parent="0000:d8:01.0",
+        speed=16e9,
+        width=2,
+        max_speed=16e9,
+        max_width=2,
+        numa=1,
+        driver="nvidia-nvswitch",
+        iommu_group=65,
+        lost=False,
+        max_payload=256,
+        max_read_request=512,
+        relaxed_ordering=True,
+    )
 
 
 def test_the_array_and_its_mount_are_as_described() -> None:
@@ -154,16 +232,28 @@ LINK = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_
     ("change", "port", "gpu"),
     [
         ("", ["32.0 GT/s PCIe", "16", "32.0 GT/s PCIe", "16"], ["32.0 GT/s PCIe", "16", "32.0 GT/s PCIe", "16"]),
-        ("[device.gpu0]\nwidth = 8",
-         ["32.0 GT/s PCIe", "8", "32.0 GT/s PCIe", "16"], ["32.0 GT/s PCIe", "8", "32.0 GT/s PCIe", "16"]),
-        ('[device."gpu0.port"]\nspeed = 2.5',
-         ["2.5 GT/s PCIe", "16", "32.0 GT/s PCIe", "16"], ["2.5 GT/s PCIe", "16", "32.0 GT/s PCIe", "16"]),
-        (f'[device."{PORT}"]\nmax_speed = 16\nmax_width = 8',
-         ["16.0 GT/s PCIe", "8", "16.0 GT/s PCIe", "8"], ["16.0 GT/s PCIe", "8", "32.0 GT/s PCIe", "16"]),
-        (f'[device."{GPU}"]\nlost = true',
-         ["32.0 GT/s PCIe", "16", "32.0 GT/s PCIe", "16"], ["Unknown", "63", "Unknown", "255"]),
+        (
+            "[device.gpu0]\nwidth = 8",
+            ["32.0 GT/s PCIe", "8", "32.0 GT/s PCIe", "16"],
+            ["32.0 GT/s PCIe", "8", "32.0 GT/s PCIe", "16"],
+        ),
+        (
+            '[device."gpu0.port"]\nspeed = 2.5',
+            ["2.5 GT/s PCIe", "16", "32.0 GT/s PCIe", "16"],
+            ["2.5 GT/s PCIe", "16", "32.0 GT/s PCIe", "16"],
+        ),
+        (
+            f'[device."{PORT}"]\nmax_speed = 16\nmax_width = 8',
+            ["16.0 GT/s PCIe", "8", "16.0 GT/s PCIe", "8"],
+            ["16.0 GT/s PCIe", "8", "32.0 GT/s PCIe", "16"],
+        ),
+        (
+            f'[device."{GPU}"]\nlost = true',
+            ["32.0 GT/s PCIe", "16", "32.0 GT/s PCIe", "16"],
+            ["Unknown", "63", "Unknown", "255"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_both_ends_of_a_link_say_how_it_is_trained(change: str, port: list[str], gpu: list[str]) -> None:
     machine = build(f"{SMALL}\n{change}")
     assert files(machine, PORT, *LINK) == port
@@ -189,9 +279,22 @@ switches = [["pm9a3", ["", "efa1"]]]
 integrated = ["h100"]
 """)
     places = [
-        "10:00.0", "10:01.0", "10:02.0", "10:03.0", "12:00.0", "13:00.0", "13:00.1", "14:00.0", "14:01.0", "15:00.0",
-        "16:00.0", "16:00.1", "17:00.0", "17:01.0", "19:00.0",
-    ]  # fmt: skip
+        "10:00.0",
+        "10:01.0",
+        "10:02.0",
+        "10:03.0",
+        "12:00.0",
+        "13:00.0",
+        "13:00.1",
+        "14:00.0",
+        "14:01.0",
+        "15:00.0",
+        "16:00.0",
+        "16:00.1",
+        "17:00.0",
+        "17:01.0",
+        "19:00.0",
+    ]
     assert machine.list("sys/bus/pci/devices") == [
         f"{domain}:{place}" for domain in ("0000", "0003") for place in places
     ]
@@ -229,8 +332,10 @@ files = {{"power/control" = "auto\\n", label2 = ""}}
     assert files(machine, GPU, "power/control", "label2") == ["auto", ""]
     aer = files(machine, GPU, "aer_dev_correctable", "aer_dev_fatal", "aer_dev_nonfatal")
     assert [text.split("\n")[-1] for text in aer if text] == [
-        "TOTAL_ERR_COR 3", "TOTAL_ERR_FATAL 1", "TOTAL_ERR_NONFATAL 2",
-    ]  # fmt: skip
+        "TOTAL_ERR_COR 3",
+        "TOTAL_ERR_FATAL 1",
+        "TOTAL_ERR_NONFATAL 2",
+    ]
     (seen,) = machine.call("link_load", deadline=1)
     assert isinstance(seen, Observation)
     assert (seen.about, seen.quantity, seen.value, seen.busy) == (GPU, "link_speed", 16e9, True)
@@ -239,8 +344,11 @@ files = {{"power/control" = "auto\\n", label2 = ""}}
 def test_virtual_functions_belong_to_their_physical_one() -> None:
     machine = build('[[root]]\nbus = [0x10]\nports = ["connectx6lx-dual"]\n[device.mlx5_1]\nvfs = 8')
     assert machine.list("sys/bus/pci/devices") == [
-        "0000:10:01.0", *(f"0000:11:00.{number}" for number in range(8)), "0000:11:01.0", "0000:11:01.1",
-    ]  # fmt: skip
+        "0000:10:01.0",
+        *(f"0000:11:00.{number}" for number in range(8)),
+        "0000:11:01.0",
+        "0000:11:01.1",
+    ]
     function = fact(machine, Pci, "0000:11:01.1")
     assert isinstance(function, Pci)
     assert (function.physfn, function.parent, function.driver) == ("0000:11:00.1", "0000:10:01.0", None)
@@ -261,12 +369,16 @@ device.eth2.enabled = false
     )
     ports = [fact(machine, Port, f"mlx5_{number}/1") for number in range(3)]
     assert [(p.state, p.physical_state, p.rate) for p in ports if isinstance(p, Port)] == [
-        ("DOWN", "Polling", 1.25e9), ("DOWN", "Disabled", 5e9), ("ACTIVE", "LinkUp", 25e9),
-    ]  # fmt: skip
+        ("DOWN", "Polling", 1.25e9),
+        ("DOWN", "Disabled", 5e9),
+        ("ACTIVE", "LinkUp", 25e9),
+    ]
     nets = [fact(machine, Net, f"eth{number}") for number in range(3)]
     assert [(n.carrier, n.enabled, n.speed, n.partner_speed) for n in nets if isinstance(n, Net)] == [
-        (False, True, None, None), (True, True, 125e6, 125e6), (None, False, None, None),
-    ]  # fmt: skip
+        (False, True, None, None),
+        (True, True, 125e6, 125e6),
+        (None, False, None, None),
+    ]
     observed = {(said.about, said.quantity): said.value for said in said_of(machine) if isinstance(said, Observation)}
     assert observed["mlx5_2/1", "link_downed"] == 3
     assert observed["eth1", "rx_crc_errors"] == 5
@@ -296,8 +408,10 @@ device.eth2.enabled = false
         (f"{SMALL}[files]\n'proc/cpuinfo/a' = ''", "files: 'proc/cpuinfo/a' is a folder, or lies in a file"),
         ("[array.md0]\nmembers = ['sda']", "array 'md0': there is no disk 'sda'; there are none"),
         ("[[root]]\nbus = [1]\nports = ['efa']\n[device.efa_0]\nrate = 3", "efa_0: no lanes have a rate of 3 Gb/s"),
-        ("[[root]]\nbus = [1]\nintegrated = ['ahci', 'efa']\n[device.sda]\nvfs = 120\n[device.efa_0]\nvfs = 120",
-         "a virtual function would be at"),
+        (
+            "[[root]]\nbus = [1]\nintegrated = ['ahci', 'efa']\n[device.sda]\nvfs = 120\n[device.efa_0]\nvfs = 120",
+            "a virtual function would be at",
+        ),
         ("[[root]]\nbus = [0]\nswitches = [[[[['efa']]]]]", "Expected `str`, got `array`"),
         ("[[root]]\nbus = [0]\nswitch = 'efa'\nswitches = [['h100']]", "efa is a nic, not a port"),
         ("[[root]]\nbus = [0]\nslot = 31\nintegrated = ['ast', 'ast']", "bus 0x00 has no room for a device number 32"),
@@ -305,7 +419,7 @@ device.eth2.enabled = false
         ("[[root]]\nbus = [0]\ndomain = [1, 1]\nports = ['efa']", "two devices are at 0001:00:01.0"),
         ("a = " + "[" * 100_000, "the description is nested too deeply"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_node_is_said_in_a_sentence(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=".") as raised:
         build(text)
@@ -314,13 +428,37 @@ def test_what_makes_no_node_is_said_in_a_sentence(text: str, message: str) -> No
 
 DEVICES = st.sampled_from(sorted(name for name, model in MODELS.items() if model.kind != "port"))
 SOME = st.lists(DEVICES | st.just(""), max_size=3).map(list)
-CHANGES = st.sampled_from([
-    "speed = 2.5", "width = 8", "width = 0", "max_speed = 16", "max_width = 4", "busy_speed = 5", "lost = true",
-    'driver = ""', "numa = 1", 'slot = "1"', 'label = "a b"', "vfs = 3", "errors = {RxErr = 1}", "up = false",
-    "enabled = false", "rate = 100", "partner = 10", "counters = {rx_errors = 2, link_downed = 3}", 'state = "dead"',
-    "gone = true", "bar1 = 0", "gpu = {power = 3}", "inactive = [0]", "unlisted = true",
-    "size = 0", "partitions = [1, 1000]", 'files = {"net/eth0/mtu" = "x", "a/b" = "c", class = "?"}',
-])  # fmt: skip
+CHANGES = st.sampled_from(
+    [
+        "speed = 2.5",
+        "width = 8",
+        "width = 0",
+        "max_speed = 16",
+        "max_width = 4",
+        "busy_speed = 5",
+        "lost = true",
+        'driver = ""',
+        "numa = 1",
+        'slot = "1"',
+        'label = "a b"',
+        "vfs = 3",
+        "errors = {RxErr = 1}",
+        "up = false",
+        "enabled = false",
+        "rate = 100",
+        "partner = 10",
+        "counters = {rx_errors = 2, link_downed = 3}",
+        'state = "dead"',
+        "gone = true",
+        "bar1 = 0",
+        "gpu = {power = 3}",
+        "inactive = [0]",
+        "unlisted = true",
+        "size = 0",
+        "partitions = [1, 1000]",
+        'files = {"net/eth0/mtu" = "x", "a/b" = "c", class = "?"}',
+    ]
+)
 
 
 @st.composite
@@ -358,8 +496,25 @@ def test_a_description_that_makes_sense_is_built_and_read(text: str) -> None:
     assert set(facts.get(Pci, {})) == set(machine.list("sys/bus/pci/devices"))
 
 
-VALUES = ["0", "-1", "2.5", "1e300", "nan", '""', '"../x"', "true", "[]", '["h100"]', '[["efa"]]', '{"a/b" = "c"}',
-          "2026-11-21", "[0, 1]", '"lo"', '"nvme0n1"', "0xff"]  # fmt: skip
+VALUES = [
+    "0",
+    "-1",
+    "2.5",
+    "1e300",
+    "nan",
+    '""',
+    '"../x"',
+    "true",
+    "[]",
+    '["h100"]',
+    '[["efa"]]',
+    '{"a/b" = "c"}',
+    "2026-11-21",
+    "[0, 1]",
+    '"lo"',
+    '"nvme0n1"',
+    "0xff",
+]
 
 
 @given(st.sampled_from(NAMES[:2]), st.data())

@@ -57,19 +57,60 @@ def observed(machine: Recorded) -> dict[tuple[object, str], float]:
 
 def test_a_gpu_at_rest_is_described_whole() -> None:
     assert gpu(node("hgx-h100"), "gpu2") == Gpu(
-        key="gpu2", name="NVIDIA H100 80GB HBM3", uuid="GPU-00000000-0000-4000-8000-000000000003",
-        address="0000:3b:00.0", board_part="692-2G520-0200-000", module_id=3, vbios="96.00.A5.00.01", recovery="none",
-        virtualization="none", pcie_speed=32e9, pcie_width=16, pcie_max_speed=32e9, pcie_max_width=16,
-        pcie_own_max_speed=32e9, performance_state=0, clock=345e6, clock_max=1980e6, memory_clock=2619e6,
-        memory_clock_max=2619e6, application_clock=1980e6, application_clock_default=1980e6, clock_reasons=("idle",),
-        power=70.0, power_limit=700.0, power_limit_default=700.0, temperature=34.0, memory=80 << 30,
-        memory_used=1 << 20, bar1=128 << 30, ecc=True, ecc_pending=True, ecc_corrected=0, ecc_uncorrected=0,
-        ecc_corrected_lifetime=0, ecc_uncorrected_lifetime=0, sram_threshold=False, remapped_correctable=0,
-        remapped_uncorrectable=0, remap_pending=False, remap_failed=False, nvlinks=18, nvlinks_present=18,
-        nvlink_rate=25e9, fabric_state="completed", fabric_status="Success", fabric_clique=0, mig=False,
-        mig_instances=0, persistence=True, compute_mode="default", processes=0,
-        cpus=(*range(56), *range(112, 168)), numa=0,
-    )  # fmt: skip
+        key="gpu2",
+        name="NVIDIA H100 80GB HBM3",
+        uuid="GPU-00000000-0000-4000-8000-000000000003",
+        address="0000:3b:00.0",
+        board_part="692-2G520-0200-000",
+        module_id=3,
+        vbios="96.00.A5.00.01",
+        recovery="none",
+        virtualization="none",
+        pcie_speed=32e9,
+        pcie_width=16,
+        pcie_max_speed=32e9,
+        pcie_max_width=16,
+        pcie_own_max_speed=32e9,
+        performance_state=0,
+        clock=345e6,
+        clock_max=1980e6,
+        memory_clock=2619e6,
+        memory_clock_max=2619e6,
+        application_clock=1980e6,
+        application_clock_default=1980e6,
+        clock_reasons=("idle",),
+        power=70.0,
+        power_limit=700.0,
+        power_limit_default=700.0,
+        temperature=34.0,
+        memory=80 << 30,
+        memory_used=1 << 20,
+        bar1=128 << 30,
+        ecc=True,
+        ecc_pending=True,
+        ecc_corrected=0,
+        ecc_uncorrected=0,
+        ecc_corrected_lifetime=0,
+        ecc_uncorrected_lifetime=0,
+        sram_threshold=False,
+        remapped_correctable=0,
+        remapped_uncorrectable=0,
+        remap_pending=False,
+        remap_failed=False,
+        nvlinks=18,
+        nvlinks_present=18,
+        nvlink_rate=25e9,
+        fabric_state="completed",
+        fabric_status="Success",
+        fabric_clique=0,
+        mig=False,
+        mig_instances=0,
+        persistence=True,
+        compute_mode="default",
+        processes=0,
+        cpus=(*range(56), *range(112, 168)),
+        numa=0,
+    )
 
 
 def test_what_a_gpu_does_not_have_is_not_said() -> None:
@@ -92,25 +133,49 @@ def test_the_driver_says_its_versions_and_how_many_it_lists() -> None:
 @pytest.mark.parametrize(
     ("name", "links"),
     [
-        ("hgx-h100", {("switch", "0000:d9:00.0"): 40, ("switch", "0000:da:00.0"): 40, ("switch", "0000:db:00.0"): 32,
-                      ("switch", "0000:dc:00.0"): 32}),
+        (
+            "hgx-h100",
+            {
+                ("switch", "0000:d9:00.0"): 40,
+                ("switch", "0000:da:00.0"): 40,
+                ("switch", "0000:db:00.0"): 32,
+                ("switch", "0000:dc:00.0"): 32,
+            },
+        ),
         ("hgx-a100", {("switch", f"0000:c{bus}:00.0"): 16 for bus in range(1, 7)}),
         ("hgx-b200", {("switch", None): 144}),
         ("vm-h100", {("switch", None): 144}),
         ("gb200-tray", {("switch", None): 72, ("cpu", None): 20}),
         ("gh200", {(None, None): 18, ("cpu", None): 10}),
-        ("a100-pcie", {("gpu", address): 12 for address in ("0000:21:00.0", "0000:22:00.0", "0000:a1:00.0",
-                                                            "0000:a2:00.0")}),
+        (
+            "a100-pcie",
+            {("gpu", address): 12 for address in ("0000:21:00.0", "0000:22:00.0", "0000:a1:00.0", "0000:a2:00.0")},
+        ),
         ("a100-pcie-bare", {(None, None): 24}),
-        ("gh200-quad", {("gpu", "0009:01:00.0"): 18, ("gpu", "0019:01:00.0"): 18, ("gpu", "0029:01:00.0"): 18,
-                        ("gpu", "0039:01:00.0"): 18, ("cpu", None): 40}),
+        (
+            "gh200-quad",
+            {
+                ("gpu", "0009:01:00.0"): 18,
+                ("gpu", "0019:01:00.0"): 18,
+                ("gpu", "0029:01:00.0"): 18,
+                ("gpu", "0039:01:00.0"): 18,
+                ("cpu", None): 40,
+            },
+        ),
         ("perlmutter", {("gpu", f"0000:{bus}:00.0"): 12 for bus in ("03", "41", "82", "c1")}),
-        ("p5-tree", {("switch", "0000:cf:00.0"): 40, ("switch", "0000:d0:00.0"): 40, ("switch", "0000:d1:00.0"): 32,
-                     ("switch", "0000:d2:00.0"): 32}),
+        (
+            "p5-tree",
+            {
+                ("switch", "0000:cf:00.0"): 40,
+                ("switch", "0000:d0:00.0"): 40,
+                ("switch", "0000:d1:00.0"): 32,
+                ("switch", "0000:d2:00.0"): 32,
+            },
+        ),
         ("p5-slice", {(None, None): 18}),
         ("rtx4090-pair", {}),
     ],
-)  # fmt: skip
+)
 def test_links_lead_where_the_machine_is_joined(name: str, links: dict[tuple[str | None, str | None], int]) -> None:
     said = facts(node(name), GpuLink).values()
     assert Counter((link.remote_kind, link.remote) for link in said if isinstance(link, GpuLink)) == links
@@ -126,8 +191,14 @@ def test_links_lead_where_the_machine_is_joined(name: str, links: dict[tuple[str
     [
         ("hgx-h100", {("ok", "ok", "PIX"): 4, ("ok", "ok", "NODE"): 8, ("ok", "ok", "SYS"): 16}),
         ("vm-h100", {("ok", "ok", "PHB"): 12, ("ok", "ok", "SYS"): 16}),
-        ("h100-mig", {("not supported", "not supported", "PIX"): 4, ("not supported", "not supported", "NODE"): 8,
-                      ("not supported", "not supported", "SYS"): 16}),
+        (
+            "h100-mig",
+            {
+                ("not supported", "not supported", "PIX"): 4,
+                ("not supported", "not supported", "NODE"): 8,
+                ("not supported", "not supported", "SYS"): 16,
+            },
+        ),
         ("a100-pcie", {("ok", "ok", "PHB"): 2, ("ok", "not supported", "SYS"): 4}),
         ("rtx4090-pair", {("chipset not supported", "not supported", "NODE"): 1}),
         ("gb200-tray", {("ok", "ok", "NODE"): 2, ("ok", "ok", "SYS"): 4}),
@@ -135,7 +206,7 @@ def test_links_lead_where_the_machine_is_joined(name: str, links: dict[tuple[str
         ("perlmutter", {("ok", "ok", "SYS"): 6}),
         ("t4", {}),
     ],
-)  # fmt: skip
+)
 def test_pairs_reach_each_other_as_the_machine_is_built(name: str, pairs: dict[tuple[str, str, str], int]) -> None:
     said = facts(node(name), GpuPair).values()
     assert Counter((pair.read, pair.nvlink, pair.path) for pair in said if isinstance(pair, GpuPair)) == pairs
@@ -159,25 +230,46 @@ counters = {{pcie_replay = 2, "nvlink3.nvlink_crc" = 4, nvlink_crc = 1}}
         key="gpu0/nvlink7", gpu="gpu0", kind="nvlink", active=False
     )
     assert facts(machine, GpuLink)["gpu0/nvlink8"] == GpuLink(
-        key="gpu0/nvlink8", gpu="gpu0", kind="nvlink", active=True, version=3, speed=25e9, remote="0000:52:00.0",
+        key="gpu0/nvlink8",
+        gpu="gpu0",
+        kind="nvlink",
+        active=True,
+        version=3,
+        speed=25e9,
+        remote="0000:52:00.0",
         remote_kind="gpu",
-    )  # fmt: skip
+    )
     assert {about: value for about, value in observed(machine).items() if value} == {
-        ("gpu0", "pcie_replay"): 2, ("gpu0", "nvlink_crc"): 5, ("gpu0/nvlink3", "nvlink_crc"): 4,
+        ("gpu0", "pcie_replay"): 2,
+        ("gpu0", "nvlink_crc"): 5,
+        ("gpu0/nvlink3", "nvlink_crc"): 4,
         ("gpu0", "ecc_corrected"): 5,
-    }  # fmt: skip
+    }
 
 
 def test_zeros_are_counted_too_and_blackwell_counts_others() -> None:
-    always = {"processes", "pcie_replay", "ecc_corrected", "ecc_uncorrected", "clocks_sw_power", "clocks_sw_thermal",
-              "clocks_hw_thermal", "clocks_hw_power_brake"}  # fmt: skip
+    always = {
+        "processes",
+        "pcie_replay",
+        "ecc_corrected",
+        "ecc_uncorrected",
+        "clocks_sw_power",
+        "clocks_sw_thermal",
+        "clocks_hw_thermal",
+        "clocks_hw_power_brake",
+    }
     hopper, blackwell = observed(node("hgx-h100")), observed(node("hgx-b200"))
     assert {name for about, name in hopper if about == "gpu0"} == always | {
-        "nvlink_replay", "nvlink_recovery", "nvlink_crc",
-    }  # fmt: skip
+        "nvlink_replay",
+        "nvlink_recovery",
+        "nvlink_crc",
+    }
     assert {name for about, name in blackwell if about == "gpu0"} == always | {
-        "nvlink_recovery", "nvlink_recovery_failed", "nvlink_symbol_errors", "nvlink_effective_errors",
-    }  # fmt: skip
+        "nvlink_recovery",
+        "nvlink_recovery_failed",
+        "nvlink_symbol_errors",
+        "nvlink_effective_errors",
+    }
     assert {name for about, name in blackwell if about == "gpu0/nvlink3"} == {"nvlink_effective_ber"}
 
 
@@ -205,8 +297,9 @@ def test_a_gpu_that_is_gone_leaves_its_port_empty_and_the_others_their_names() -
     assert machine.list("sys/bus/pci/devices") == ["0000:50:01.0", "0000:50:02.0", "0000:52:00.0"]
     port = "sys/bus/pci/devices/0000:50:01.0"
     assert [machine.read(f"{port}/{name}") for name in ("current_link_speed", "current_link_width")] == [
-        "2.5 GT/s PCIe", "0",
-    ]  # fmt: skip
+        "2.5 GT/s PCIe",
+        "0",
+    ]
     assert {key: (one.address, one.pcie_width) for key, one in facts(machine, Gpu).items() if isinstance(one, Gpu)} == {
         "gpu0": ("0000:52:00.0", 8)
     }
@@ -228,8 +321,11 @@ def test_services_run_and_say_their_version() -> None:
     said = [one for one in read_services(node("hgx-h100")) if isinstance(one, Service)]
     first, *others, last = said
     assert (first.key, first.running, last.version, last.cites) == (
-        "nvidia-fabricmanager", True, "570.124.06", {"version": manager},
-    )  # fmt: skip
+        "nvidia-fabricmanager",
+        True,
+        "570.124.06",
+        {"version": manager},
+    )
     assert [one.running for one in others] == [False, False]
 
 
@@ -258,13 +354,25 @@ def test_answers_are_kept_and_identify_nobody(name: str) -> None:
     assert scrub(machine).calls == machine.calls
 
 
-CHANGES = st.sampled_from([
-    "gpu = {power = 3}", "gpu = {nvlinks = 3, fabric_state = 'in progress'}", "inactive = [0]", "gone = true",
-    "unlisted = true", 'failure = "x"', "lost = true", 'driver = ""', "bar1 = 0", "counters = {pcie_replay = 1}",
-    'peers = ["gpu0"]', "width = 0",
-])  # fmt: skip
-NODE_CHANGES = st.sampled_from(['error = "x"', 'missing = "x"', 'p2p = "unknown"', "every = {ecc = false}",
-                                'unsaid = ["memory"]'])  # fmt: skip
+CHANGES = st.sampled_from(
+    [
+        "gpu = {power = 3}",
+        "gpu = {nvlinks = 3, fabric_state = 'in progress'}",
+        "inactive = [0]",
+        "gone = true",
+        "unlisted = true",
+        'failure = "x"',
+        "lost = true",
+        'driver = ""',
+        "bar1 = 0",
+        "counters = {pcie_replay = 1}",
+        'peers = ["gpu0"]',
+        "width = 0",
+    ]
+)
+NODE_CHANGES = st.sampled_from(
+    ['error = "x"', 'missing = "x"', 'p2p = "unknown"', "every = {ecc = false}", 'unsaid = ["memory"]']
+)
 GPUS = st.lists(st.sampled_from(["a100", "a100-pcie", "b200", "gh200", "rtx4090", "t4", "nvswitch3"]), max_size=4)
 
 

@@ -42,21 +42,87 @@ def path(topology: Topology, one: str, other: str) -> str:
 @pytest.mark.parametrize(
     ("name", "gpus"),
     [
-        ("p5-tree", {"53:00.0": 0, "64:00.0": 0, "75:00.0": 0, "86:00.0": 0,
-                     "97:00.0": 1, "a8:00.0": 1, "b9:00.0": 1, "ca:00.0": 1}),
-        ("p4d", {"10:1c.0": 0, "10:1d.0": 0, "20:1c.0": 0, "20:1d.0": 0,
-                 "90:1c.0": 1, "90:1d.0": 1, "a0:1c.0": 1, "a0:1d.0": 1}),
-        ("gcp-a3-mega", {"04:00.0": 0, "05:00.0": 0, "0b:00.0": 0, "0c:00.0": 0,
-                         "84:00.0": 1, "85:00.0": 1, "8b:00.0": 1, "8c:00.0": 1}),
-        ("oci-h100", {"0f:00.0": 0, "2d:00.0": 0, "44:00.0": 0, "5b:00.0": 0,
-                      "89:00.0": 1, "a8:00.0": 1, "c0:00.0": 1, "d8:00.0": 1}),
+        (
+            "p5-tree",
+            {
+                "53:00.0": 0,
+                "64:00.0": 0,
+                "75:00.0": 0,
+                "86:00.0": 0,
+                "97:00.0": 1,
+                "a8:00.0": 1,
+                "b9:00.0": 1,
+                "ca:00.0": 1,
+            },
+        ),
+        (
+            "p4d",
+            {
+                "10:1c.0": 0,
+                "10:1d.0": 0,
+                "20:1c.0": 0,
+                "20:1d.0": 0,
+                "90:1c.0": 1,
+                "90:1d.0": 1,
+                "a0:1c.0": 1,
+                "a0:1d.0": 1,
+            },
+        ),
+        (
+            "gcp-a3-mega",
+            {
+                "04:00.0": 0,
+                "05:00.0": 0,
+                "0b:00.0": 0,
+                "0c:00.0": 0,
+                "84:00.0": 1,
+                "85:00.0": 1,
+                "8b:00.0": 1,
+                "8c:00.0": 1,
+            },
+        ),
+        (
+            "oci-h100",
+            {
+                "0f:00.0": 0,
+                "2d:00.0": 0,
+                "44:00.0": 0,
+                "5b:00.0": 0,
+                "89:00.0": 1,
+                "a8:00.0": 1,
+                "c0:00.0": 1,
+                "d8:00.0": 1,
+            },
+        ),
         ("perlmutter", {"03:00.0": 3, "41:00.0": 2, "82:00.0": 1, "c1:00.0": 0}),
-        ("mi300x", {"0c:00.0": 0, "15:00.0": 0, "1e:00.0": 0, "69:00.0": 0,
-                    "9f:00.0": 1, "af:00.0": 1, "bf:00.0": 1, "df:00.0": 1}),
-        ("xe9680", {"19:00.0": 0, "3b:00.0": 0, "4c:00.0": 0, "5d:00.0": 0,
-                    "9b:00.0": 1, "bb:00.0": 1, "cb:00.0": 1, "db:00.0": 1}),
+        (
+            "mi300x",
+            {
+                "0c:00.0": 0,
+                "15:00.0": 0,
+                "1e:00.0": 0,
+                "69:00.0": 0,
+                "9f:00.0": 1,
+                "af:00.0": 1,
+                "bf:00.0": 1,
+                "df:00.0": 1,
+            },
+        ),
+        (
+            "xe9680",
+            {
+                "19:00.0": 0,
+                "3b:00.0": 0,
+                "4c:00.0": 0,
+                "5d:00.0": 0,
+                "9b:00.0": 1,
+                "bb:00.0": 1,
+                "cb:00.0": 1,
+                "db:00.0": 1,
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_gpus_have_the_addresses_that_are_published(name: str, gpus: dict[str, int]) -> None:
     accelerators = (0x030200, 0x120000)
     read = {f.key: f.numa for f in functions(node(name)).values() if f.pci_class in accelerators}
@@ -68,9 +134,7 @@ def test_a_guest_of_hyper_v_has_a_domain_for_each_device() -> None:
     numbers = {1: 1, 2: 1, 3: 0, 4: 0, 11: 3, 12: 3, 13: 2, 14: 2}
     assert gpus == {f"{domain:04x}:00:00.0": numa for domain, numa in numbers.items()}
     nic = functions(node("azure-nd-h100-v5"))["0101:00:00.0"]
-    assert (nic.parent, nic.driver, nic.speed, nic.width, nic.lost) == (
-        "pci0101:00", "mlx5_core", None, None, False,
-    )  # fmt: skip
+    assert (nic.parent, nic.driver, nic.speed, nic.width, nic.lost) == ("pci0101:00", "mlx5_core", None, None, False)
     gpu = functions(node("azure-nd-h100-v5"))["000c:00:00.0"]
     assert (gpu.parent, gpu.speed, gpu.width) == ("pci000c:00", 32e9, 16)
 
@@ -84,17 +148,23 @@ def test_a_guest_of_hyper_v_has_a_domain_for_each_device() -> None:
         ("p4d", "gpu0", [f"efa_{n}" for n in range(4)], {"PHB": 1, "NODE": 1, "SYS": 2}),
         ("azure-nd-a100-v4", "gpu0", [f"mlx5_{n}" for n in range(8)], {"NODE": 2, "SYS": 6}),
     ],
-)  # fmt: skip
+)
 def test_nics_are_as_near_as_they_hang(name: str, gpu: str, nics: list[str], paths: dict[str, int]) -> None:
     topology = report_of(node(name)).topology
     assert Counter(path(topology, gpu, nic) for nic in nics) == paths
 
 
 @pytest.mark.parametrize(
-    ("name", "gpus", "links"), [("perlmutter", 4, "NV4"), ("gh200-quad", 4, "NV6"), ("p5-tree", 8, "NV18"),
-                                ("azure-nd-a100-v4", 8, "NV12"), ("p4d", 8, "NV12"),
-                                ("mi300x", 8, "XGMI")],
-)  # fmt: skip
+    ("name", "gpus", "links"),
+    [
+        ("perlmutter", 4, "NV4"),
+        ("gh200-quad", 4, "NV6"),
+        ("p5-tree", 8, "NV18"),
+        ("azure-nd-a100-v4", 8, "NV12"),
+        ("p4d", 8, "NV12"),
+        ("mi300x", 8, "XGMI"),
+    ],
+)
 def test_all_gpus_are_joined_alike(name: str, gpus: int, links: str) -> None:
     topology = report_of(node(name)).topology
     names = [f"gpu{number}" for number in range(gpus)]
@@ -114,9 +184,15 @@ def test_a_card_with_a_switch_of_its_own_hangs_below_its_ports() -> None:
     while (address := tree[address].parent or "") in tree:
         above.append(address)
     assert above == [
-        "0000:0c:00.0", "0000:0b:00.0", "0000:0a:00.0", "0000:09:00.0", "0000:08:00.0", "0000:06:01.0",
-        "0000:05:00.0", "0000:04:01.0",
-    ]  # fmt: skip
+        "0000:0c:00.0",
+        "0000:0b:00.0",
+        "0000:0a:00.0",
+        "0000:09:00.0",
+        "0000:08:00.0",
+        "0000:06:01.0",
+        "0000:05:00.0",
+        "0000:04:01.0",
+    ]
     assert len(list(read_kfd(node("mi300x")))) == 8 + 8 * 7
 
 

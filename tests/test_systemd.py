@@ -60,7 +60,7 @@ def test_nothing_is_said_of_what_may_be_added(unit: Path, example: Path) -> None
 def test_how_much_it_could_do(unit: Path) -> None:
     done = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", unit], capture_output=True, text=True, timeout=100
-    )  # fmt: skip
+    )
     found = re.search(r"Overall exposure level for linkgauge.service: ([0-9.]+)", done.stdout)
     assert found, done.stderr
     assert float(found[1]) <= MOST
@@ -94,7 +94,7 @@ def test_users_and_folders(tmp_path: Path, tool: str, file: str) -> None:
         action = ("--create",) if program == "systemd-tmpfiles" else ()
         done = subprocess.run(
             [program, f"--root={tmp_path}", *action, FOLDER / users], capture_output=True, text=True, timeout=100
-        )  # fmt: skip
+        )
         if done.returncode and "not permitted" in done.stderr:
             pytest.skip("needs root, to give folders away")
         assert done.returncode == 0, done.stderr

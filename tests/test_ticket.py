@@ -33,9 +33,11 @@ def test_a_part_that_is_broken(capture: str) -> None:
     text = ticket("/", [capture], None, "gpu1", NOTHING, False)
     blocks = text.split("\n\n")
     assert [block.split("\n")[0] for block in blocks] == [
-        "TICKET  hgx  2026-11-21T03:00:00Z", "PART  0000:1e:00.0, gpu1",
-        "CRITICAL  pcie-link-narrow  0000:1e:00.0", "TESTS DONE",
-    ]  # fmt: skip
+        "TICKET  hgx  2026-11-21T03:00:00Z",
+        "PART  0000:1e:00.0, gpu1",
+        "CRITICAL  pcie-link-narrow  0000:1e:00.0",
+        "TESTS DONE",
+    ]
     assert blocks[1].split("\n")[1:] == [
         "  name                  NVIDIA H100 SXM5 80GB",
         "  driver                nvidia",
@@ -55,8 +57,9 @@ def test_a_part_that_is_broken(capture: str) -> None:
 def test_the_node_has_all_findings(capture: str) -> None:
     text = ticket("/", [capture], None, "node", NOTHING, False)
     assert [line for line in text.split("\n") if line.startswith("CRITICAL")] == [
-        "CRITICAL  nvlink-inactive  0000:3e:00.0", "CRITICAL  pcie-link-narrow  0000:1e:00.0"
-    ]  # fmt: skip
+        "CRITICAL  nvlink-inactive  0000:3e:00.0",
+        "CRITICAL  pcie-link-narrow  0000:1e:00.0",
+    ]
 
 
 def test_a_thing_without_fault_and_one_that_is_not_there(capture: str) -> None:

@@ -225,9 +225,20 @@ TREE = Topology(
 
 @pytest.mark.parametrize(
     ("source", "target", "expected"),
-    [("a", "a", "LOC"), ("a", "a1", "LOC"), ("a", "c", "PIX"), ("a", "b", "PXB"), ("a", "d", "PHB"), ("a", "e", "NODE"),
-     ("a", "f", "SYS"), ("a1", "f", "SYS"), ("x", "y", "NVL"), ("cpu", "grace", "C2C"), ("a", "numa0", "PHB")],
-)  # fmt: skip
+    [
+        ("a", "a", "LOC"),
+        ("a", "a1", "LOC"),
+        ("a", "c", "PIX"),
+        ("a", "b", "PXB"),
+        ("a", "d", "PHB"),
+        ("a", "e", "NODE"),
+        ("a", "f", "SYS"),
+        ("a1", "f", "SYS"),
+        ("x", "y", "NVL"),
+        ("cpu", "grace", "C2C"),
+        ("a", "numa0", "PHB"),
+    ],
+)
 def test_path_types(source: str, target: str, expected: str) -> None:
     way = route(TREE, source, target)
     assert way is not None

@@ -32,11 +32,16 @@ def said() -> list[Said]:
 def judged(said: list[Said], peaks: Mapping[str, float], kind: str = "port") -> Report:
     seen = [
         Observation(
-            about=about, quantity=f"{kind}_traffic", unit="bytes_per_second", value=value, at=1000, busy=True,
+            about=about,
+            quantity=f"{kind}_traffic",
+            unit="bytes_per_second",
+            value=value,
+            at=1000,
+            busy=True,
             evidence=Evidence(f"sys/class/infiniband/{about}", f"{value:.4g}"),
         )
         for about, value in peaks.items()
-    ]  # fmt: skip
+    ]
     return judge(assemble([*said, *seen], Site(), 1000, origin="live"))
 
 
@@ -87,8 +92,11 @@ def test_a_link_that_was_full_is_proven_good(said: list[Said]) -> None:
     report = judged(said, {"mlx5_2/1": 47.5e9, "mlx5_3/1": 30e9})
     (level,) = report.levels
     assert (level.op, level.ends, level.link_class, level.observed) == (
-        "traffic", ("0000:1c:00.0", "mlx5_2/1"), "infiniband", 47.5e9,
-    )  # fmt: skip
+        "traffic",
+        ("0000:1c:00.0", "mlx5_2/1"),
+        "infiniband",
+        47.5e9,
+    )
     (expected,) = level.expected
     assert expected.low <= 47.5e9
     assert expected.source.endswith("; carried in one second of a job's own traffic")
@@ -106,8 +114,12 @@ def test_all_nvlinks_of_a_gpu_at_once(said: list[Said]) -> None:
     report = judged(said, {"gpu0": 400e9, **{f"gpu{number}": 250e9 for number in range(1, 7)}, "gpu7": 90e9}, "nvlink")
     (level,) = report.levels
     assert (level.op, level.ends, level.link_class, level.rated, level.observed) == (
-        "traffic", ("0000:1b:00.0", "nvfabric"), "nvlink4", 18 * 25e9, 400e9,
-    )  # fmt: skip
+        "traffic",
+        ("0000:1b:00.0", "nvfabric"),
+        "nvlink4",
+        18 * 25e9,
+        400e9,
+    )
     assert slow(report) == []
 
 

@@ -151,15 +151,30 @@ def test_malformed(sent: bytes, status: int | None) -> None:
 def broken(chance: random.Random) -> bytes:
     """A request with some of its bytes lost, doubled or changed, or none at all."""
     lines = [
-        chance.choice([b"GET", b"HEAD", b"POST", b"get", b"\xff", b"PRI"]) + b" "
-        + chance.choice([b"/", b"/metrics", b"/report", b"*", b"//", b"/%00", b"/\xc3\x28"]) + b" "
+        chance.choice([b"GET", b"HEAD", b"POST", b"get", b"\xff", b"PRI"])
+        + b" "
+        + chance.choice([b"/", b"/metrics", b"/report", b"*", b"//", b"/%00", b"/\xc3\x28"])
+        + b" "
         + chance.choice([b"HTTP/1.1", b"HTTP/1.0", b"HTTP/2.0", b"HTTP/9", b"", b"RTSP/1.0"]),
         *chance.choices(
-            [b"Host: x", b"Content-Length: 4", b"Content-Length: x", b"Transfer-Encoding: chunked", b"Accept: \xff",
-             b"Authorization: Basic AAAA", b"Expect: 100-continue", b"Connection: close", b"X", b": y", b" folded",
-             b"Accept-Encoding: gzip;q=\x00", b"Upgrade: h2c"], k=chance.randrange(5),
+            [
+                b"Host: x",
+                b"Content-Length: 4",
+                b"Content-Length: x",
+                b"Transfer-Encoding: chunked",
+                b"Accept: \xff",
+                b"Authorization: Basic AAAA",
+                b"Expect: 100-continue",
+                b"Connection: close",
+                b"X",
+                b": y",
+                b" folded",
+                b"Accept-Encoding: gzip;q=\x00",
+                b"Upgrade: h2c",
+            ],
+            k=chance.randrange(5),
         ),
-    ]  # fmt: skip
+    ]
     raw = bytearray(
         chance.choice([b"\r\n", b"\n", b"\r"]).join(lines) + b"\r\n\r\n" + chance.randbytes(chance.randrange(9))
     )

@@ -82,10 +82,16 @@ def test_passwords(tmp_path: Path) -> None:
         wrong = [
             get(server, headers=headers)
             for headers in (
-                {}, basic("prom", "Secret"), basic("prom", ""), basic("other", "secret"), basic("prom", "secret\0x"),
-                basic("prom", "secret" + 80 * "x"), {"Authorization": "Basic !"}, {"Authorization": "Bearer secret"},
+                {},
+                basic("prom", "Secret"),
+                basic("prom", ""),
+                basic("other", "secret"),
+                basic("prom", "secret\0x"),
+                basic("prom", "secret" + 80 * "x"),
+                {"Authorization": "Basic !"},
+                {"Authorization": "Bearer secret"},
             )
-        ]  # fmt: skip
+        ]
     assert [got.status for got in right] == [200, 200, 200]
     assert {(got.status, got.headers["www-authenticate"]) for got in wrong} == {(401, 'Basic realm="linkgauge"')}
 
@@ -166,9 +172,12 @@ def test_a_key_with_a_password_is_refused(folder: Path) -> None:
     import subprocess
 
     subprocess.run(
-        ["openssl", "rsa", "-aes256", "-passout", "pass:x", "-in", "server.key", "-out", "locked.key"], cwd=folder,
-        check=True, capture_output=True, timeout=60,
-    )  # fmt: skip
+        ["openssl", "rsa", "-aes256", "-passout", "pass:x", "-in", "server.key", "-out", "locked.key"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     path = written(folder, "tls_server_config: {cert_file: server.crt, key_file: locked.key}\n")
     with pytest.raises(BadInput, match="give one without a password"):
         read_config(path)

@@ -163,11 +163,13 @@ def test_a_service_writes_its_last_word_with_the_peaks(tmp_path: Path) -> None:
 
 
 _counts = st.dictionaries(
-    st.tuples(st.sampled_from(["gpu0", "gpu0/nvlink1", "mlx5_0/1"]),
-              st.sampled_from(["symbol_error", "nvlink_crc", "rx_bytes", "link_downed", "clocks_sw_power", "other"]),
-              st.sampled_from(["count", "bytes", "seconds"])),
+    st.tuples(
+        st.sampled_from(["gpu0", "gpu0/nvlink1", "mlx5_0/1"]),
+        st.sampled_from(["symbol_error", "nvlink_crc", "rx_bytes", "link_downed", "clocks_sw_power", "other"]),
+        st.sampled_from(["count", "bytes", "seconds"]),
+    ),
     st.integers(0, 1 << 40).map(float),
-)  # fmt: skip
+)
 
 
 @given(_counts, _counts)

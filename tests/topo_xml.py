@@ -53,9 +53,12 @@ def seen(case: Case) -> Seen:
         own = topology.link_below.get(end)
         uplinks[end] = tuple(grades) if own and own.grade else (*_as_its_driver_says(case, end), *grades)
     return Seen(
-        numa, uplinks, path_types(case, ends), Counter(_links(case)),
+        numa,
+        uplinks,
+        path_types(case, ends),
+        Counter(_links(case)),
         {key: port.rate if port.state in (None, "ACTIVE") else None for key, port in case.of(Port).items()},
-    )  # fmt: skip
+    )
 
 
 def _as_its_driver_says(case: Case, address: str) -> list[str]:

@@ -66,9 +66,12 @@ class Got(NamedTuple):
 
 
 def get(
-    server: Listening, path: str = "/metrics", method: str = "GET", headers: Mapping[str, str] | None = None,
+    server: Listening,
+    path: str = "/metrics",
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
-) -> Got:  # fmt: skip
+) -> Got:
     """What a good client gets."""
     host, port = server.address
     if tls:

@@ -36,9 +36,16 @@ def _counts() -> list[Tile]:
         Tile(number("Nodes", f"count({NODES})", "Nodes that are known, silent ones too."), 3),
         *(Tile(number(one.capitalize(), _of(one), text, VERDICTS[one]), 3) for one, text in what.items()),
         Tile(number("Silent", MUTE, "The service does not answer, or its cycle stands still.", VERDICTS["silent"]), 4),
-        Tile(number("Would drain", kept, "Nodes that a gate keeps jobs away from, or would if the site enforced it.",
-                    "orange"), 5),
-    ]  # fmt: skip
+        Tile(
+            number(
+                "Would drain",
+                kept,
+                "Nodes that a gate keeps jobs away from, or would if the site enforced it.",
+                "orange",
+            ),
+            5,
+        ),
+    ]
 
 
 def _of(verdict: str) -> str:
@@ -50,13 +57,35 @@ def _of(verdict: str) -> str:
 def _history() -> list[Tile]:
     verdicts = {one: MUTE if one == "silent" else _of(one) for one in VERDICTS}
     return [
-        Tile(lines("Verdicts", verdicts, "Nodes of each verdict; a service that stands still is unknown and silent.",
-                   colours=VERDICTS, stacked=True), 8),
-        Tile(lines("Nodes by code", {"{{code}}": BY_CODE}, "Nodes that have a warning or critical, by its code.",
-                   stacked=True), 8),
-        Tile(bars("Findings by rack", f"topk(10, count by (rack) ({STANDING}))", "{{rack}}",
-                  "Warnings and criticals in the ten racks that have most."), 8),
-    ]  # fmt: skip
+        Tile(
+            lines(
+                "Verdicts",
+                verdicts,
+                "Nodes of each verdict; a service that stands still is unknown and silent.",
+                colours=VERDICTS,
+                stacked=True,
+            ),
+            8,
+        ),
+        Tile(
+            lines(
+                "Nodes by code",
+                {"{{code}}": BY_CODE},
+                "Nodes that have a warning or critical, by its code.",
+                stacked=True,
+            ),
+            8,
+        ),
+        Tile(
+            bars(
+                "Findings by rack",
+                f"topk(10, count by (rack) ({STANDING}))",
+                "{{rack}}",
+                "Warnings and criticals in the ten racks that have most.",
+            ),
+            8,
+        ),
+    ]
 
 
 def _findings() -> list[Tile]:
@@ -66,32 +95,70 @@ def _findings() -> list[Tile]:
     cost = {"node": "Node", "collective": "Collective", "scope": "Scope", "Value #A": "Times as long"}
     return [
         Tile(rows("What stands", [STANDING], what, columns, {"Severity": "severity"}, sort="Severity", down=True), 16),
-        Tile(rows("What it costs", [f"topk(20,\n{impact} > 1\n)"],
-                  "How many times as long collectives take on a node with all its findings, or the steps of a job.",
-                  cost, sort="Times as long", down=True), 8),
-    ]  # fmt: skip
+        Tile(
+            rows(
+                "What it costs",
+                [f"topk(20,\n{impact} > 1\n)"],
+                "How many times as long collectives take on a node with all its findings, or the steps of a job.",
+                cost,
+                sort="Times as long",
+                down=True,
+            ),
+            8,
+        ),
+    ]
 
 
 def _links() -> list[Tile]:
     flow = {"node": "Node", "profile": "Machine type", "subject": "Subject", "kind": "Kind", "via": "Via"}
     ratio = of_nodes("linkgauge_link_attained_ratio", "node", "profile")
     return [
-        Tile(rows("Worst links", [f"bottomk(20,\n  {ratio}\n)"],
-                  "Of what was measured: observed by expected. Expected is what good machines reach.",
-                  {"Value #A": "Attained", **flow}, {"Attained": "reached"}, sort="Attained"), 12),
-        Tile(rows("Outliers", [f"instance:linkgauge_link_attained_ratio:of_median{LABELS}"],
-                  "Flows below nine tenths of the median of the same flow on at least five equal machines.",
-                  {"Value #A": "Of the median", **flow}, {"Of the median": "reached"},
-                  sort="Of the median"), 12),
-    ]  # fmt: skip
+        Tile(
+            rows(
+                "Worst links",
+                [f"bottomk(20,\n  {ratio}\n)"],
+                "Of what was measured: observed by expected. Expected is what good machines reach.",
+                {"Value #A": "Attained", **flow},
+                {"Attained": "reached"},
+                sort="Attained",
+            ),
+            12,
+        ),
+        Tile(
+            rows(
+                "Outliers",
+                [f"instance:linkgauge_link_attained_ratio:of_median{LABELS}"],
+                "Flows below nine tenths of the median of the same flow on at least five equal machines.",
+                {"Value #A": "Of the median", **flow},
+                {"Of the median": "reached"},
+                sort="Of the median",
+            ),
+            12,
+        ),
+    ]
 
 
 def _unknown() -> list[Tile]:
     missed = f"sum by (check, reason) (\n{of_nodes(MISSED, 'node')}\n)"
     return [
-        Tile(bars("Not judged", f"topk(12, count by (code) ({UNJUDGED}))", "{{code}}",
-                  "On how many nodes a code was wanted and could not be judged everywhere."), 12),
-        Tile(rows("Not checked, and why", [missed],
-                  "How many things should have been read and were not, on all nodes together.",
-                  {"check": "What", "reason": "Why", "Value #A": "Things"}, sort="Things", down=True), 12),
-    ]  # fmt: skip
+        Tile(
+            bars(
+                "Not judged",
+                f"topk(12, count by (code) ({UNJUDGED}))",
+                "{{code}}",
+                "On how many nodes a code was wanted and could not be judged everywhere.",
+            ),
+            12,
+        ),
+        Tile(
+            rows(
+                "Not checked, and why",
+                [missed],
+                "How many things should have been read and were not, on all nodes together.",
+                {"check": "What", "reason": "Why", "Value #A": "Things"},
+                sort="Things",
+                down=True,
+            ),
+            12,
+        ),
+    ]

@@ -43,26 +43,60 @@ PARTS = {"median": 0.5, "tenth": 0.1, "least": 0}
 
 def _counts() -> list[Tile]:
     return [
-        Tile(number("Links of this kind", f"count({TRAINED}) or vector(0)",
-                    "Links of which it is known what they run at."), 6),
-        Tile(number("Below their rate", f"count({OF_RATED} < 1) or vector(0)",
-                    "Links that run below what both ends can do; GPUs and ports at rest do.", YELLOW), 6),
+        Tile(
+            number(
+                "Links of this kind", f"count({TRAINED}) or vector(0)", "Links of which it is known what they run at."
+            ),
+            6,
+        ),
+        Tile(
+            number(
+                "Below their rate",
+                f"count({OF_RATED} < 1) or vector(0)",
+                "Links that run below what both ends can do; GPUs and ports at rest do.",
+                YELLOW,
+            ),
+            6,
+        ),
         Tile(number("Down", f"count({TRAINED} == 0) or vector(0)", "Links that carry nothing.", RED), 6),
-        Tile(number("Median attained", f"quantile(0.5, {RATIO})", "Of all flows of the kind that is chosen: observed "
-                    "by expected.", BLUE, "percentunit"), 6),
-    ]  # fmt: skip
+        Tile(
+            number(
+                "Median attained",
+                f"quantile(0.5, {RATIO})",
+                "Of all flows of the kind that is chosen: observed by expected.",
+                BLUE,
+                "percentunit",
+            ),
+            6,
+        ),
+    ]
 
 
 def _links() -> list[Tile]:
     columns = {"node": "Node", "profile": "Machine type", "subject": "Subject", "Value #A": "Of rated"}
     spread = {name: f"quantile({part}, {OF_RATED})" for name, part in PARTS.items()}
     return [
-        Tile(rows("$link: furthest below their rate", [f"bottomk(20,\n{OF_RATED}\n)"],
-                  "Trained by rated, the lowest first.", columns, {"Of rated": "whole"},
-                  sort="Of rated"), 12),
-        Tile(lines("$link: trained by rated", spread,
-                   "Of all links of this kind: the median, the lowest tenth, the least.", "percentunit"), 12),
-    ]  # fmt: skip
+        Tile(
+            rows(
+                "$link: furthest below their rate",
+                [f"bottomk(20,\n{OF_RATED}\n)"],
+                "Trained by rated, the lowest first.",
+                columns,
+                {"Of rated": "whole"},
+                sort="Of rated",
+            ),
+            12,
+        ),
+        Tile(
+            lines(
+                "$link: trained by rated",
+                spread,
+                "Of all links of this kind: the median, the lowest tenth, the least.",
+                "percentunit",
+            ),
+            12,
+        ),
+    ]
 
 
 def _counted() -> list[Tile]:
@@ -70,11 +104,24 @@ def _counted() -> list[Tile]:
     errors = of_nodes("increase(linkgauge_link_errors_total[1h])", "node")
     counted = f"sum by (kind) (\n{errors}\n  and {SAME}{LINKS}\n  and {COUNTED}\n)"
     return [
-        Tile(lines("Busiest ports", {"{{node}} {{subject}} {{direction}}": f"topk(5,\n{traffic}\n)"},
-                   "The five ports and network devices that move most, whatever kind is chosen.", BYTES), 12),
-        Tile(lines("$link: errors in an hour", {"{{kind}}": counted},
-                   "What the ends of these links counted within an hour, on all nodes together."), 12),
-    ]  # fmt: skip
+        Tile(
+            lines(
+                "Busiest ports",
+                {"{{node}} {{subject}} {{direction}}": f"topk(5,\n{traffic}\n)"},
+                "The five ports and network devices that move most, whatever kind is chosen.",
+                BYTES,
+            ),
+            12,
+        ),
+        Tile(
+            lines(
+                "$link: errors in an hour",
+                {"{{kind}}": counted},
+                "What the ends of these links counted within an hour, on all nodes together.",
+            ),
+            12,
+        ),
+    ]
 
 
 def _flows() -> list[Tile]:
@@ -82,9 +129,16 @@ def _flows() -> list[Tile]:
     by_type = f"quantile by (profile) (0.5,\n{RATIO}\n)"
     return [
         Tile(lines("$flow: attained", spread, "Observed by expected, of all flows of this kind.", "percentunit"), 12),
-        Tile(lines("$flow: attained by machine type", {"{{profile}}": by_type}, "The median of each machine type.",
-                   "percentunit"), 12),
-    ]  # fmt: skip
+        Tile(
+            lines(
+                "$flow: attained by machine type",
+                {"{{profile}}": by_type},
+                "The median of each machine type.",
+                "percentunit",
+            ),
+            12,
+        ),
+    ]
 
 
 def _worst() -> list[Tile]:
@@ -94,12 +148,26 @@ def _worst() -> list[Tile]:
     same = "and on (job, instance, subject, kind, via)"
     medians = 'profile:linkgauge_link_attained_ratio:median{cluster=~"$cluster",profile=~"$profile",kind="$flow"}'
     return [
-        Tile(rows("$flow: worst", [least, f"{observed}\n  {same} {least}", f"{expected}\n  {same} {least}"],
-                  "The twenty that reach least of what is expected.",
-                  {**who, "Value #A": "Attained", "Value #B": "Observed", "Value #C": "Expected"},
-                  {"Attained": "reached", "Observed": BYTES, "Expected": BYTES}, sort="Attained"), 14),
-        Tile(rows("$flow: medians of equal machines", [medians],
-                  "Of the same flow on at least five machines of a type: what outliers are held against.",
-                  {"profile": "Machine type", "subject": "Subject", "via": "Via", "Value #A": "Median attained"},
-                  {"Median attained": "reached"}, sort="Median attained"), 10),
-    ]  # fmt: skip
+        Tile(
+            rows(
+                "$flow: worst",
+                [least, f"{observed}\n  {same} {least}", f"{expected}\n  {same} {least}"],
+                "The twenty that reach least of what is expected.",
+                {**who, "Value #A": "Attained", "Value #B": "Observed", "Value #C": "Expected"},
+                {"Attained": "reached", "Observed": BYTES, "Expected": BYTES},
+                sort="Attained",
+            ),
+            14,
+        ),
+        Tile(
+            rows(
+                "$flow: medians of equal machines",
+                [medians],
+                "Of the same flow on at least five machines of a type: what outliers are held against.",
+                {"profile": "Machine type", "subject": "Subject", "via": "Via", "Value #A": "Median attained"},
+                {"Median attained": "reached"},
+                sort="Median attained",
+            ),
+            10,
+        ),
+    ]

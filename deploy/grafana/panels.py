@@ -44,7 +44,7 @@ def asked(
 
 def number(
     title: str, expr: str, what: str, colour: str = BLUE, unit: str = "none", steps: Steps | None = None
-) -> stat.Panel:  # fmt: skip
+) -> stat.Panel:
     """One number, as it is now."""
     panel = _begun(stat.Panel(), title, what, unit, steps or [(None, colour)])
     return panel.with_target(asked(expr, instant=True)).graph_mode(words.BigValueGraphMode.NONE)
@@ -61,9 +61,15 @@ def word(title: str, expr: str, what: str, label: str, colours: Mapping[str, str
 
 
 def lines(
-    title: str, queries: Mapping[str, str], what: str, unit: str = "none", colours: Mapping[str, str] | None = None,
-    stacked: bool = False, mirrored: str = "", low: float | None = 0,
-) -> timeseries.Panel:  # fmt: skip
+    title: str,
+    queries: Mapping[str, str],
+    what: str,
+    unit: str = "none",
+    colours: Mapping[str, str] | None = None,
+    stacked: bool = False,
+    mirrored: str = "",
+    low: float | None = 0,
+) -> timeseries.Panel:
     """Lines over time, by the pattern of their names; those whose name matches `mirrored` go downwards."""
     panel = _begun(timeseries.Panel(), title, what, unit, None)
     for ref, (name, expr) in zip("ABCDEF", queries.items(), strict=False):
@@ -82,9 +88,14 @@ def lines(
 
 
 def bars(
-    title: str, expr: str, name: str, what: str, unit: str = "none", most: float | None = None,
+    title: str,
+    expr: str,
+    name: str,
+    what: str,
+    unit: str = "none",
+    most: float | None = None,
     steps: Steps | None = None,
-) -> bargauge.Panel:  # fmt: skip
+) -> bargauge.Panel:
     """A bar for each series, as it is now."""
     panel = _begun(bargauge.Panel(), title, what, unit, steps or [(None, BLUE)]).min(0)
     if most is not None:
@@ -95,9 +106,14 @@ def bars(
 
 
 def rows(
-    title: str, queries: Sequence[str], what: str, columns: Mapping[str, str],
-    units: Mapping[str, str] | None = None, sort: str = "", down: bool = False,
-) -> table.Panel:  # fmt: skip
+    title: str,
+    queries: Sequence[str],
+    what: str,
+    columns: Mapping[str, str],
+    units: Mapping[str, str] | None = None,
+    sort: str = "",
+    down: bool = False,
+) -> table.Panel:
     """A table: a row for each set of labels, a column for each query beside them.
 
     `columns`: what Grafana calls a column ("node", "Value #A") and its heading, in their order; others are left out.

@@ -20,10 +20,14 @@ from .words import location, named
 _NVLINK_5 = range(144, 151)  # their messages say whether they are fatal; if not, NVIDIA's immediate action is none
 # nvml.h, nvmlDeviceGpuRecoveryAction_t
 _RECOVERIES = {
-    1: "a GPU reset", 2: "a restart of the node", 3: "the end of peer traffic (drain P2P)",
-    4: "a GPU reset after its jobs have ended", 5: "the recovery of its IMEX domain", 6: "a reset of its bus",
+    1: "a GPU reset",
+    2: "a restart of the node",
+    3: "the end of peer traffic (drain P2P)",
+    4: "a GPU reset after its jobs have ended",
+    5: "the recovery of its IMEX domain",
+    6: "a reset of its bus",
     7: "a restart of the whole system",
-}  # fmt: skip
+}
 _DRIVER = "nvidia"
 
 

@@ -72,11 +72,14 @@ def without_driver(case: Case, function: Pci) -> Iterator[Finding]:
         expected="nvidia",
         observed=function.driver or "none",
         cause="handed through to a guest" if lent else "the driver is not loaded, failed to start, or another holds it",
-        remedy="Nothing, if a virtual machine is meant to have it." if lent
-        else _ONE_GPU if held(case) and not function.driver else None,
+        remedy="Nothing, if a virtual machine is meant to have it."
+        if lent
+        else _ONE_GPU
+        if held(case) and not function.driver
+        else None,
         location=location(function),
         evidence=(function.cites.get("vendor", Evidence("driver", bound)),),
-    )  # fmt: skip
+    )
 
 
 def spoke(case: Case, driver: Driver) -> bool:
@@ -256,7 +259,8 @@ def unstarted(case: Case, event: Event) -> Iterator[Finding]:
         severity="info" if old(case, event) else "critical",
         confidence="likely",
         subject=event.subject or "node",
-        message=f"the GPU at {event.subject} " + (
+        message=f"the GPU at {event.subject} "
+        + (
             "fell off the bus: the driver gets no answer from it" if off else "cannot be used: its driver did not start"
         ),
         expected="an answer",
@@ -265,7 +269,7 @@ def unstarted(case: Case, event: Event) -> Iterator[Finding]:
         remedy=_ONE_GPU,
         since=since(event),
         evidence=logged(case, event.subject or ""),
-    )  # fmt: skip
+    )
 
 
 def refused(case: Case, event: Event) -> Iterator[Finding]:

@@ -46,12 +46,13 @@ def memory_errors(case: Case, gpu: Gpu) -> Iterator[Finding]:
         observed=observed,
         unit=unit,
         basis="kin" if seen and len(equals(case, gpu)) > 1 else None,
-        cause="the SRAM of the GPU (its caches and registers) wears out" if gpu.sram_threshold
+        cause="the SRAM of the GPU (its caches and registers) wears out"
+        if gpu.sram_threshold
         else "memory of the GPU that goes bad, or is too hot",
         remedy=_WORN if gpu.sram_threshold else _STORMS if seen else None,
         location=place_of(case, gpu),
         evidence=(seen.evidence,) if seen else proof(gpu, *fields),
-    )  # fmt: skip
+    )
 
 
 _Told = tuple[str, float, str, tuple[str, ...], "Observation | None"]
@@ -133,13 +134,15 @@ def rows(case: Case, gpu: Gpu) -> Iterator[Finding]:
         message=f"{called(case, gpu)}: {meaning[state]}{errors}",
         expected="none",
         observed=state,
-        cause="no spare rows are left in that bank, or the memory is worn out" if gpu.remap_failed
+        cause="no spare rows are left in that bank, or the memory is worn out"
+        if gpu.remap_failed
         else "memory errors since the last reset",
-        remedy="Run the vendor's field diagnostics and replace the GPU." if gpu.remap_failed
+        remedy="Run the vendor's field diagnostics and replace the GPU."
+        if gpu.remap_failed
         else "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU.",
         location=place_of(case, gpu),
         evidence=proof(gpu, "remap_failed" if gpu.remap_failed else "remap_pending", "ecc_uncorrected"),
-    )  # fmt: skip
+    )
 
 
 _ERRORS = ("ecc_uncorrected", "ecc_corrected", "sram_threshold")

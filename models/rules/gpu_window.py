@@ -52,17 +52,38 @@ def of_function(case: Case, function: Pci) -> Iterator[Finding]:
     if function.bar1 and memory and _wanted(case, gpu, len(others)):
         cites = cited(function, "bar1", "bar1_max")
         place = place_of(case, gpu) if gpu else location(function)
-        yield from _small(Window(function.key, named(case, function), function.bar1, function.bar1_max, memory,
-                                 tuple(f.bar1 for f in others), product, place, cites))  # fmt: skip
+        yield from _small(
+            Window(
+                function.key,
+                named(case, function),
+                function.bar1,
+                function.bar1_max,
+                memory,
+                tuple(f.bar1 for f in others),
+                product,
+                place,
+                cites,
+            )
+        )
 
 
 def of_driver(case: Case, gpu: Gpu) -> Iterator[Finding]:
     """The window of a GPU whose driver alone shows it."""
     function, others = function_of(case, gpu), [other for other in equals(case, gpu) if other.key != gpu.key]
     if gpu.bar1 and gpu.memory and not (function and function.bar1) and _wanted(case, gpu, len(others)):
-        yield from _small(Window(subject_of(gpu), called(case, gpu), gpu.bar1, None, gpu.memory,
-                                 tuple(other.bar1 for other in others), product_of(gpu, case.of(Pci)),
-                                 place_of(case, gpu), proof(gpu, "bar1", "memory")))  # fmt: skip
+        yield from _small(
+            Window(
+                subject_of(gpu),
+                called(case, gpu),
+                gpu.bar1,
+                None,
+                gpu.memory,
+                tuple(other.bar1 for other in others),
+                product_of(gpu, case.of(Pci)),
+                place_of(case, gpu),
+                proof(gpu, "bar1", "memory"),
+            )
+        )
 
 
 def _wanted(case: Case, gpu: Gpu | None, others: int) -> bool:

@@ -132,11 +132,13 @@ _SYMPTOMS = {
     "queue pair": ("an RDMA connection could not be made", "show_gids; ibv_devinfo -v; the same of the other node"),
     "completion": ("a message over RDMA was not delivered", "ibqueryerrors; perfquery -x; dmesg of both nodes"),
     "connection": ("the connection to another rank broke", "the logs of all ranks: the first that failed tells why"),
-    "provider": ("its libfabric plugin found no provider: without EFA it goes over sockets",
-                 "fi_info -p efa; lspci -d 1d0f:; ibv_devinfo; the log from where the plugin was loaded"),
+    "provider": (
+        "its libfabric plugin found no provider: without EFA it goes over sockets",
+        "fi_info -p efa; lspci -d 1d0f:; ibv_devinfo; the log from where the plugin was loaded",
+    ),
     "hang": ("it hangs", "lspci -vvv as root (ACSCtl), the kernel command line, dmesg, NCCL_DEBUG=INFO of all ranks"),
     "CUDA": ("a GPU operation failed", "dmesg; nvidia-smi -q"),
-}  # fmt: skip
+}
 
 
 def symptom(case: Case, failure: NcclFailure) -> Iterator[Finding]:

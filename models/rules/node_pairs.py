@@ -27,9 +27,10 @@ def slow_nodes(case: Case) -> Mapping[str, list[NodePair]]:
                 if end and pair.rate is not None:
                     pairs[end].append(pair)
         case.memo["slow nodes"] = {
-            node: own for node, own in pairs.items()
+            node: own
+            for node, own in pairs.items()
             if len(own) >= _FEWEST and all(_slow_for(_partner(pair, node), pair, pairs) for pair in own)
-        }  # fmt: skip
+        }
     known: Mapping[str, list[NodePair]] = case.memo["slow nodes"]
     return known
 
@@ -63,9 +64,10 @@ def judge(case: Case, pair: NodePair) -> Iterator[Finding | NotChecked]:
 def _finding(case: Case, node: str, own: list[NodePair]) -> Finding:
     partners = {_partner(pair, node) for pair in own}
     others = [
-        other.rate for other in case.of(NodePair).values()
+        other.rate
+        for other in case.of(NodePair).values()
         if other.rate is not None and node not in (other.a, other.b) and {other.a, other.b} & partners
-    ]  # fmt: skip
+    ]
     usual, best = statistics.median(others), max(pair.rate or 0 for pair in own)
     reached = ", ".join(f"{as_gigabytes(pair.rate or 0)} with {_partner(pair, node)}" for pair in own[:4])
     return Finding(

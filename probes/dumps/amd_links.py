@@ -68,7 +68,14 @@ def say(found: Fields, gpu: int, peers: Mapping[int, Reach], addresses: Mapping[
         rate = from_gigabytes(reach.one / 1000) if reach.one and reach.all_of_them else reach.rate
         for _ in range(reach.links):
             found.say(
-                GpuLink, f"gpu{gpu}/xgmi{number}", reach.where, gpu=f"gpu{gpu}", kind="xgmi", active=True, speed=rate,
-                remote=addresses.get(peer), remote_kind="gpu",
-            )  # fmt: skip
+                GpuLink,
+                f"gpu{gpu}/xgmi{number}",
+                reach.where,
+                gpu=f"gpu{gpu}",
+                kind="xgmi",
+                active=True,
+                speed=rate,
+                remote=addresses.get(peer),
+                remote_kind="gpu",
+            )
             number += 1

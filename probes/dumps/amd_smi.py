@@ -165,10 +165,8 @@ def _counters(reading: AmdReading, key: str, told: Mapping[str, Any], pcie: Mapp
             if name:
                 reading.found.say(Gpu, key, seen, **{name: int(count)})
             reading.rest.append(
-                Observation(
-                    about=key, quantity=quantity, unit="count", value=count, at=reading.part.at, evidence=seen
-                )
-            )  # fmt: skip
+                Observation(about=key, quantity=quantity, unit="count", value=count, at=reading.part.at, evidence=seen)
+            )
 
 
 def _peers(reading: AmdReading, gpu: int, told: Mapping[str, Any], where: Evidence) -> None:

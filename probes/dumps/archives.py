@@ -29,8 +29,18 @@ _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\xfd7zXZ\x00": lzma.open,
 }
 _ZIP, _ZSTD = b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
-_BROKEN = (OSError, EOFError, ValueError, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
-           NotImplementedError, RuntimeError, MemoryError)  # fmt: skip
+_BROKEN = (
+    OSError,
+    EOFError,
+    ValueError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    NotImplementedError,
+    RuntimeError,
+    MemoryError,
+)
 # RuntimeError: passwords, NotImplementedError: methods that zipfile has not, MemoryError: xz with huge dictionaries.
 
 

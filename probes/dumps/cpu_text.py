@@ -28,9 +28,11 @@ _JSON = re.compile(r"\"field\"[ ]?:[ ]?\"([^\"\n]{1,80}?):?\",\s{0,40}\"data\"[ 
 _HYPERVISORS = {"KVM": "KVM", "Microsoft": "Microsoft Hyper-V", "Xen": "Xen", "VMware": "VMware"}
 # Of dmidecode: which entry of which structure is which field of the machine.
 _STRUCTURES = {
-    ("System Information", "Manufacturer"): "vendor", ("System Information", "Product Name"): "product",
-    ("Base Board Information", "Product Name"): "board", ("BIOS Information", "Version"): "bios",
-}  # fmt: skip
+    ("System Information", "Manufacturer"): "vendor",
+    ("System Information", "Product Name"): "product",
+    ("Base Board Information", "Product Name"): "board",
+    ("BIOS Information", "Version"): "bios",
+}
 _UNSET = ("Not Specified", "To Be Filled By O.E.M.", "Default string", "")
 _MOST_SOCKETS = 16
 

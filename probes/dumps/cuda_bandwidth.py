@@ -94,8 +94,8 @@ def _copy(
             else f"{where}: the sum over {table.gpus} GPUs that copied one after another"
         )
         how = "bandwidthTest --memory=pinned --device=0, and so on for each GPU"
-        refused.setdefault(f"{ends} {why.partition(': ')[2]}", NotChecked(
-            what="rate of copy", subject=subject, why=why, how=how,
-        ))  # fmt: skip
+        refused.setdefault(
+            f"{ends} {why.partition(': ')[2]}", NotChecked(what="rate of copy", subject=subject, why=why, how=how)
+        )
     elif size and (rate >= _LEAST or (table.unit == "MB" and rate)):
         yield part.rate(Flow("copy", ends, size), rate * _UNITS[table.unit], part.cite(number, line))

@@ -22,9 +22,13 @@ _STATES = re.compile(r"[UDX_](?: [UDX_]){0,255}")
 _LENGTHS = (6, 12, 18, 36)  # DCGM_NVLINK_MAX_LINKS_PER_GPU of the versions: a row of another length was cut
 _FIELD = re.compile(r"(Name|PCI Bus ID|Device UUID): (\S.*)")
 _FIELDS = {
-    "Name": ("name", word), "PCI Bus ID": ("address", pci_address), "Device UUID": ("uuid", word),
-    "Device Name": ("name", word), "UUID": ("uuid", word), "VBIOS": ("vbios", word),
-}  # fmt: skip
+    "Name": ("name", word),
+    "PCI Bus ID": ("address", pci_address),
+    "Device UUID": ("uuid", word),
+    "Device Name": ("name", word),
+    "UUID": ("uuid", word),
+    "VBIOS": ("vbios", word),
+}
 _LOST = "GPU is lost"
 _ONE = re.compile(r"GPU ID: ([0-9]{1,3})")
 

@@ -108,6 +108,14 @@ def _last(text: str) -> str:
 
 
 _READERS: Mapping[str, Callable[[str, Evidence], Iterator[Fact]]] = {
-    "variable": variable, "driver": _driver, "kernel": _kernel, "instance": _instance, "place": _place,
-    "products": _products, "hang": _hang, "unready": _unready, "software": _nothing, "collected": _nothing,
-}  # fmt: skip
+    "variable": variable,
+    "driver": _driver,
+    "kernel": _kernel,
+    "instance": _instance,
+    "place": _place,
+    "products": _products,
+    "hang": _hang,
+    "unready": _unready,
+    "software": _nothing,
+    "collected": _nothing,
+}

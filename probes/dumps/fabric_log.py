@@ -31,9 +31,16 @@ BEGIN = (
     r"|^[ \t]*\{[^\n]{0,200}\"fabric_state(?:s|_supported)\""
 )
 _NEEDLES = (
-    ".service", "abric manager", "abric Manager", "nv-fabricmanager", "Active: ", "onfigured all the available",
-    "don't match with driver", "detected NVSwitch", '"fabric_state',
-)  # fmt: skip
+    ".service",
+    "abric manager",
+    "abric Manager",
+    "nv-fabricmanager",
+    "Active: ",
+    "onfigured all the available",
+    "don't match with driver",
+    "detected NVSwitch",
+    '"fabric_state',
+)
 _SERVICE = re.compile(_NAMES)
 _HEAD = re.compile(rf"[^\w\n]{{0,4}}({_NAMES})\.service - ")
 _ACTIVE = re.compile(r"\s*Active: (active|inactive|failed)\b")
@@ -107,9 +114,16 @@ def _event(key: str, lines: list[tuple[re.Match[str], Evidence]]) -> Event:
     """Equal errors as one, as kernel_lines.py does with those that the kernel logs."""
     error, where = lines[-1]
     return Event(
-        key=key, kind="sxid", code=int(error[2]), subject=pci_address(error[3]), text=error[0],
-        fatal=error[1] == "fatal", link=int(error[4]), count=len(lines), cites={"text": where},
-    )  # fmt: skip
+        key=key,
+        kind="sxid",
+        code=int(error[2]),
+        subject=pci_address(error[3]),
+        text=error[0],
+        fatal=error[1] == "fatal",
+        link=int(error[4]),
+        count=len(lines),
+        cites={"text": where},
+    )
 
 
 def _state(line: str, where: Evidence, part: Part) -> Iterator[Said]:
@@ -131,8 +145,13 @@ def _state(line: str, where: Evidence, part: Part) -> Iterator[Said]:
 
 
 def _joined(state: dict[str, Any], where: Evidence, at: float) -> Iterator[Said]:
-    names = {"gpu_uuid": "uuid", "state": "fabric.state", "status": "fabric.status", "clique_id": "fabric.cliqueId",
-             "cluster_uuid": "fabric.clusterUuid"}  # fmt: skip
+    names = {
+        "gpu_uuid": "uuid",
+        "state": "fabric.state",
+        "status": "fabric.status",
+        "clique_id": "fabric.cliqueId",
+        "cluster_uuid": "fabric.clusterUuid",
+    }
     texts = {called: (str(state[name]), where) for name, called in names.items() if name in state}
     card = Card(key=str(state.get("gpu_uuid") or "gpu"), texts=texts)
     for one in facts(card, at):

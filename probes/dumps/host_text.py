@@ -105,6 +105,12 @@ def _nothing(text: str, cite: Evidence) -> Iterator[Fact]:
 
 
 _READERS: Mapping[str, Callable[[str, Evidence], Iterator[Fact]]] = {
-    "uname": _uname, "command": _command, "module": _module, "shell": _shell, "listed": _shell, "asked": _asked,
-    "ucx": _ucx, "process": _process,
-}  # fmt: skip
+    "uname": _uname,
+    "command": _command,
+    "module": _module,
+    "shell": _shell,
+    "listed": _shell,
+    "asked": _asked,
+    "ucx": _ucx,
+    "process": _process,
+}

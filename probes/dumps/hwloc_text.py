@@ -33,10 +33,22 @@ _NAME = re.compile(r'"([A-Za-z0-9][\w.@-]{0,63})"[ \t]*$')
 _MODEL = re.compile(r'CPUModel="([^"\n]{1,100})"')
 # hwloc_pci_class_string of hwloc.
 _CLASSES = {
-    "SCSI": 0x0100, "IDE": 0x0101, "RAID": 0x0104, "SATA": 0x0106, "SAS": 0x0107, "NVMExp": 0x0108, "Ethernet": 0x0200,
-    "InfiniBand": 0x0207, "Fabric": 0x0208, "Network": 0x0280, "VGA": 0x0300, "3D": 0x0302, "Display": 0x0380,
-    "Co-Processor": 0x0B40, "ProcessingAccel": 0x1200,
-}  # fmt: skip
+    "SCSI": 0x0100,
+    "IDE": 0x0101,
+    "RAID": 0x0104,
+    "SATA": 0x0106,
+    "SAS": 0x0107,
+    "NVMExp": 0x0108,
+    "Ethernet": 0x0200,
+    "InfiniBand": 0x0207,
+    "Fabric": 0x0208,
+    "Network": 0x0280,
+    "VGA": 0x0300,
+    "3D": 0x0302,
+    "Display": 0x0380,
+    "Co-Processor": 0x0B40,
+    "ProcessingAccel": 0x1200,
+}
 _CONTAINERS = ("Package", "Socket", "Group", "Group0", "Group1", "Die")
 _LONGEST = 2000  # characters of a line
 

@@ -24,9 +24,14 @@ _ADDRESS = re.compile(r"([0-9a-f]{4,8}):[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ROOT = re.compile(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]")
 _TYPE = re.compile(r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\](?: \[([0-9a-f]{4}):([0-9a-f]{4})\])?")
 _NODE = {
-    "HostName": "hostname", "OSRelease": "kernel", "DMISysVendor": "vendor", "DMIProductName": "product",
-    "DMIBoardName": "board", "DMIBIOSVersion": "bios", "DMIChassisAssetTag": "asset_tag",
-}  # fmt: skip
+    "HostName": "hostname",
+    "OSRelease": "kernel",
+    "DMISysVendor": "vendor",
+    "DMIProductName": "product",
+    "DMIBoardName": "board",
+    "DMIBIOSVersion": "bios",
+    "DMIChassisAssetTag": "asset_tag",
+}
 _MAKERS = {0x10DE: "NVIDIA Corporation", 0x15B3: "Mellanox Technologies"}  # whose products pci.ids names well
 _NET, _RDMA, _BLOCK = 16, 32, 1  # hwloc_obj_osdev_type_t of hwloc 3: bits, of which a device may have several
 _OLDER = {"0": _BLOCK, "2": _NET, "3": _RDMA}  # which until hwloc 2 were numbers

@@ -25,17 +25,19 @@ _ZONE = r"(?:Z|[+-][0-9]{2}:?[0-9]{2})"
 
 # By clock: seconds since boot; a date with its zone; one without; one without a year; none. Each ends where the
 # message begins, or the seconds since boot that stand before it.
-FORMS: Mapping[str, str] = MappingProxyType({
-    "record": r"[0-9]{1,4},[0-9]{1,20},[0-9]{1,15},[-c](?:,[^;\n]{0,80})?;",
-    "boot": rf"{_BOOT} (?:{_KERNEL})?",
-    "zoned": rf"{_ISO}(?:,[0-9]{{6}}{_ZONE} |{_FRACTION}{_ZONE} {_KERNEL})|{_DAYS} {_ISO} (?:UTC|GMT) {_KERNEL}"
-    rf"|1 {_ISO}{_FRACTION}{_ZONE} \S{{1,80}} kernel {_FIELDS}|[0-9]{{9,10}}\.[0-9]{{6}} {_KERNEL}",
-    "dated": rf"\[{_DAYS} {_MONTHS} [ 0-9][0-9] {_CLOCK} [0-9]{{4}}{_DELTA}?\] |"
-    rf"(?:{_DAYS} )?{_ISO}{_FRACTION}(?: [A-Z]{{3,5}})? {_KERNEL}",
-    "yearless": rf"{_MONTHS} [ 0-9][0-9] {_CLOCK}{_FRACTION} {_KERNEL}",
-    "untimed": rf"\[{_DELTA}\] |\[ {{0,4}}\+[0-9]{{1,6}}\.[0-9]{{6}}\] |"
-    rf"\[{_MONTHS} ?[ 0-9][0-9] [0-9]{{2}}:[0-9]{{2}}\] ",
-})  # fmt: skip
+FORMS: Mapping[str, str] = MappingProxyType(
+    {
+        "record": r"[0-9]{1,4},[0-9]{1,20},[0-9]{1,15},[-c](?:,[^;\n]{0,80})?;",
+        "boot": rf"{_BOOT} (?:{_KERNEL})?",
+        "zoned": rf"{_ISO}(?:,[0-9]{{6}}{_ZONE} |{_FRACTION}{_ZONE} {_KERNEL})|{_DAYS} {_ISO} (?:UTC|GMT) {_KERNEL}"
+        rf"|1 {_ISO}{_FRACTION}{_ZONE} \S{{1,80}} kernel {_FIELDS}|[0-9]{{9,10}}\.[0-9]{{6}} {_KERNEL}",
+        "dated": rf"\[{_DAYS} {_MONTHS} [ 0-9][0-9] {_CLOCK} [0-9]{{4}}{_DELTA}?\] |"
+        rf"(?:{_DAYS} )?{_ISO}{_FRACTION}(?: [A-Z]{{3,5}})? {_KERNEL}",
+        "yearless": rf"{_MONTHS} [ 0-9][0-9] {_CLOCK}{_FRACTION} {_KERNEL}",
+        "untimed": rf"\[{_DELTA}\] |\[ {{0,4}}\+[0-9]{{1,6}}\.[0-9]{{6}}\] |"
+        rf"\[{_MONTHS} ?[ 0-9][0-9] [0-9]{{2}}:[0-9]{{2}}\] ",
+    }
+)
 LEVEL = r"(?:<[0-9]{1,3}>|(?:kern|user|daemon|auth|syslog) {0,4}:[a-z]{3,7} {0,4}: )?"  # dmesg -r, -x
 _HEAD = re.compile(rf"[ \t]*{LEVEL}(?:" + "|".join(f"(?P<{name}>{form})" for name, form in FORMS.items()) + ")")
 _AGAIN = re.compile(rf"(?:{_BOOT} ?|kernel: )")  # seconds since boot behind syslog's time
@@ -98,7 +100,13 @@ def _calendar(text: str) -> float | None:
     return day.timestamp() - begun + 3600 * hours + 60 * minutes + seconds
 
 
-_READ: Mapping[str, Callable[[str], float | None]] = MappingProxyType({
-    "record": _record, "boot": _boot, "zoned": _calendar, "dated": _calendar, "yearless": _calendar,
-    "untimed": _nothing,
-})  # fmt: skip
+_READ: Mapping[str, Callable[[str], float | None]] = MappingProxyType(
+    {
+        "record": _record,
+        "boot": _boot,
+        "zoned": _calendar,
+        "dated": _calendar,
+        "yearless": _calendar,
+        "untimed": _nothing,
+    }
+)

@@ -196,8 +196,13 @@ _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "LnkSta:": ((_STATUS, _status),),
     "ACSCtl:": ((_ACS, _switches),),
     "DevCtl:": (
-        (re.compile(r"DevCtl:[^\n]*(?:\n[^\n]*)??RlxdOrd([+-])[^\n]*\n[^\n]*?MaxPayload (\d{3,4}) bytes, "
-                    r"MaxReadReq (\d{3,4}) bytes"), _control),
+        (
+            re.compile(
+                r"DevCtl:[^\n]*(?:\n[^\n]*)??RlxdOrd([+-])[^\n]*\n[^\n]*?MaxPayload (\d{3,4}) bytes, "
+                r"MaxReadReq (\d{3,4}) bytes"
+            ),
+            _control,
+        ),
     ),
     "NUMA node": ((re.compile(r"NUMA node:? (\d{1,4})(?=[,\s])"), _number("numa")),),
     "IOMMU group": ((re.compile(r"IOMMU group:? (\d{1,5})(?=[,\s])"), _number("iommu_group")),),
@@ -205,7 +210,7 @@ _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "DeviceName:": ((re.compile(rf"DeviceName:{_LINE}"), _word("label")),),
     "Kernel driver in use:": ((re.compile(rf"Kernel driver in use:{_LINE}"), _word("driver")),),
     "Subsystem:": ((re.compile(r"Subsystem:[^\n]*?\[?([0-9a-f]{4}):([0-9a-f]{4})\]?(?:\n|$)"), _subsystem),),
-}  # fmt: skip
+}
 _WINDOW = re.compile(
     r"^[ \t]*(?:Region (?P<number>\d): )?(?:\[virtual\] )?Memory at (?P<where>\S+) [^\n]*"
     r"\[size=(?P<size>\d{1,6}[KMGT]?)\]",

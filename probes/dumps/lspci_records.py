@@ -40,9 +40,12 @@ def _function(part: Part, line: int, found: re.Match[str], texts: tuple[str, str
     _, _, name = identity(f"{maker} {model}".strip())
     by_name = identity(f"{maker} {model}".strip())[0]
     fields: dict[str, Any] = {
-        "pci_class": code << 8 if code is not None else class_of(kind), "vendor": by_name if vendor is None else vendor,
-        "device": device, "name": name, **more,
-    }  # fmt: skip
+        "pci_class": code << 8 if code is not None else class_of(kind),
+        "vendor": by_name if vendor is None else vendor,
+        "device": device,
+        "name": name,
+        **more,
+    }
     known = {field: value for field, value in fields.items() if value is not None}
     return Pci(
         key=full_address(found[1]), cites=dict.fromkeys(known, part.cite(line, found[0].split("\n")[0])), **known

@@ -21,9 +21,16 @@ BEGIN = (
     r"|(?:\[\s{0,20})?\{\s{0,20}\"numCycle\":)"
 )
 _OPS = {
-    "AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter", "AlltoAll": "alltoall",
-    "Broadcast": "broadcast", "Reduce": "reduce", "Gather": "gather", "Scatter": "scatter", "SendRecv": "sendrecv",
-}  # fmt: skip
+    "AllReduce": "all_reduce",
+    "AllGather": "all_gather",
+    "ReduceScatter": "reduce_scatter",
+    "AlltoAll": "alltoall",
+    "Broadcast": "broadcast",
+    "Reduce": "reduce",
+    "Gather": "gather",
+    "Scatter": "scatter",
+    "SendRecv": "sendrecv",
+}
 _BUS = re.compile(r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?")
 _MOST = 1e6  # GB/s
 _OBJECT = re.compile(r"\{")

@@ -46,9 +46,14 @@ _WARNING = re.compile(
     r")[^\n]*"
 )
 _KINDS = {
-    "registration": "memory registration", "shared": "shared memory", "pair": "queue pair", "completion": "completion",
-    "cuda": "CUDA", "connection": "connection", "provider": "provider",
-}  # fmt: skip
+    "registration": "memory registration",
+    "shared": "shared memory",
+    "pair": "queue pair",
+    "completion": "completion",
+    "cuda": "CUDA",
+    "connection": "connection",
+    "provider": "provider",
+}
 _SIZE = re.compile(r"\(size (\d{1,15})\)| to (\d{1,15}) bytes")
 _NO_SPACE = "No space left on device"
 _LAYERS = {"IB": "InfiniBand", "RoCE": "Ethernet"}
@@ -94,10 +99,13 @@ def _library(log: _Log) -> Iterator[Nccl]:
             cites[field] = log.cite(found)
     if cites:
         yield Nccl(
-            key="nccl", version=version["version"] if version else None, cuda=version["cuda"] if version else None,
-            network=network["network"].strip() if network else None, ranks=_count(rank["ranks"]) if rank else None,
+            key="nccl",
+            version=version["version"] if version else None,
+            cuda=version["cuda"] if version else None,
+            network=network["network"].strip() if network else None,
+            ranks=_count(rank["ranks"]) if rank else None,
             cites=cites,
-        )  # fmt: skip
+        )
 
 
 def _variables(log: _Log) -> Iterator[Setting]:
@@ -189,9 +197,13 @@ def _failures(log: _Log) -> Iterator[NcclFailure]:
             sizes.setdefault(kind, int(size[1] or size[2]))
     for kind, line in first.items():
         yield NcclFailure(
-            key=kind, error=errors.get(kind), size=sizes.get(kind), text=line.text, count=counts[kind],
+            key=kind,
+            error=errors.get(kind),
+            size=sizes.get(kind),
+            text=line.text,
+            count=counts[kind],
             cites={"text": line},
-        )  # fmt: skip
+        )
 
 
 def _count(digits: str) -> int | None:

@@ -38,9 +38,14 @@ _REMOTE = {"0x068000": "switch", "0x068001": "cpu", "0x03": "gpu", "0x12": "gpu"
 _NVLINK_OF_SM = {60: 1, 70: 2, 80: 3, 86: 3, 90: 4, 100: 5, 103: 5}
 _MOST_LINKS = 64  # of one GPU
 _BELOW = {  # what each stands in
-    "pci": ("cpu", "pci"), "gpu": ("pci",), "nvlink": ("gpu",), "xgmi": ("gpu",), "c2c": ("gpu",),
-    "nic": ("cpu", "pci"), "net": ("nic", "cpu", "pci"),
-}  # fmt: skip
+    "pci": ("cpu", "pci"),
+    "gpu": ("pci",),
+    "nvlink": ("gpu",),
+    "xgmi": ("gpu",),
+    "c2c": ("gpu",),
+    "nic": ("cpu", "pci"),
+    "net": ("nic", "cpu", "pci"),
+}
 _GUESSED = 10_000  # Mb/s: what NCCL's sockets say of a network device whose speed they cannot read (net_socket.cc)
 
 
@@ -70,9 +75,16 @@ class _Reading:
     def element(self, one: Element) -> Iterator[Said]:
         """The facts that an element holds."""
         readers: Mapping[str, Callable[[Element], Iterator[Said]]] = {
-            "system": self._system, "cpu": self._cpu, "pci": self._pci, "gpu": self._gpu, "nvlink": self._link,
-            "xgmi": self._link, "c2c": self._c2c, "nic": self._nic, "net": self._net,
-        }  # fmt: skip
+            "system": self._system,
+            "cpu": self._cpu,
+            "pci": self._pci,
+            "gpu": self._gpu,
+            "nvlink": self._link,
+            "xgmi": self._link,
+            "c2c": self._c2c,
+            "nic": self._nic,
+            "net": self._net,
+        }
         read = readers.get(one.tag)
         known = one.tag in ("system", "cpu") or (one.above is not None and one.above in self.places)
         if read and known:
@@ -114,16 +126,26 @@ class _Reading:
         port = f"{card_of(address)}/port"
         if port not in self.said:
             yield from _fact(
-                Pci, port, one, {"parent": above, "pci_class": BRIDGE, "numa": self.numa[above]},
-                max_speed=("link_speed", _speed), max_width=("link_width", _width),
-            )  # fmt: skip
+                Pci,
+                port,
+                one,
+                {"parent": above, "pci_class": BRIDGE, "numa": self.numa[above]},
+                max_speed=("link_speed", _speed),
+                max_width=("link_width", _width),
+            )
         self.said |= {address, port}
         known = {"parent": port, "numa": self.numa[above], "vendor": self._maker(one)}
         yield from _fact(
-            Pci, address, one, known, pci_class=("class", _class),
-            vendor=("vendor", _number), device=("device", _number), subvendor=("subsystem_vendor", _number),
+            Pci,
+            address,
+            one,
+            known,
+            pci_class=("class", _class),
+            vendor=("vendor", _number),
+            device=("device", _number),
+            subvendor=("subsystem_vendor", _number),
             subdevice=("subsystem_device", _number),
-        )  # fmt: skip
+        )
 
     def _maker(self, one: Element) -> int | None:
         """Of a GPU that stands there without: RCCL's files have another version than NCCL's."""
@@ -157,10 +179,14 @@ class _Reading:
         self.links[gpu] = first + more
         for number in range(first, first + more):
             yield GpuLink(
-                key=f"{gpu}/{one.tag}{number}", gpu=gpu, kind=one.tag, remote=remote,
-                remote_kind=kind or (None if remote else "switch"), version=version,
+                key=f"{gpu}/{one.tag}{number}",
+                gpu=gpu,
+                kind=one.tag,
+                remote=remote,
+                remote_kind=kind or (None if remote else "switch"),
+                version=version,
                 cites={"remote": one.where},
-            )  # fmt: skip
+            )
 
     def _c2c(self, one: Element) -> Iterator[Said]:
         """To the processor: `bw` is that of one link in MB/s."""
@@ -198,9 +224,12 @@ def _above(one: Element) -> Element:
 
 
 def _fact(
-    kind: type[Fact], key: str, one: Element, known: Mapping[str, Any] | None = None,
+    kind: type[Fact],
+    key: str,
+    one: Element,
+    known: Mapping[str, Any] | None = None,
     **takes: tuple[str, Callable[[str], Any]],
-) -> Iterator[Said]:  # fmt: skip
+) -> Iterator[Said]:
     """A fact with some fields `known`, and some that stand in attributes; a NotChecked for each that cannot be read."""
     fields = {name: value for name, value in (known or {}).items() if value is not None}
     cites: dict[str, Evidence] = dict.fromkeys(fields, one.where)

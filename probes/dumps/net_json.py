@@ -71,9 +71,13 @@ def _rdma(fields: Fields, one: Mapping[str, Any], name: str, where: Evidence) ->
     }
     physical, lid = texts.get("physical_state"), one.get("lid")
     fields.say(
-        Port, key, where, device=name, netdev=texts.get("netdev"),
+        Port,
+        key,
+        where,
+        device=name,
+        netdev=texts.get("netdev"),
         lid=lid if isinstance(lid, int) and lid > 0 else None,
         physical_state=PHYSICAL.get(physical, physical) if physical else None,
-    )  # fmt: skip
+    )
     if "state" in texts:
         fields.take(Port, key, where, "state", texts["state"], port_state)

@@ -142,6 +142,10 @@ def _counters(part: Part, number: int, line: str, name: str, counted: str) -> It
     for what, cell in zip(names, cells, strict=True):
         if what in _KEPT:
             yield Observation(
-                about=name, quantity=f"{way}_{what}", unit=_KEPT[what], value=float(cell), at=part.at,
+                about=name,
+                quantity=f"{way}_{what}",
+                unit=_KEPT[what],
+                value=float(cell),
+                at=part.at,
                 evidence=part.cite(number, line),
-            )  # fmt: skip
+            )

@@ -29,9 +29,14 @@ class Part:
     def rate(self, flow: Flow, value: float, evidence: Evidence, quantity: str = "rate") -> Observation:
         """What a tool that puts load on the flow measured of it; bytes per second in one direction."""
         return Observation(
-            about=flow, quantity=quantity, unit="bytes_per_second", value=value, at=self.at, busy=True,
+            about=flow,
+            quantity=quantity,
+            unit="bytes_per_second",
+            value=value,
+            at=self.at,
+            busy=True,
             evidence=evidence,
-        )  # fmt: skip
+        )
 
     def cut(self, number: int, what: str) -> NotChecked:
         """A note that an output ends too soon, with its `number`th line: where that is sure, and nowhere else."""

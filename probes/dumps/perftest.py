@@ -144,7 +144,11 @@ def _row(part: Part, number: int, line: str, test: _Test, flow: Flow) -> Iterato
         size = int(float(cells[0]))
         if value and size:
             yield Observation(
-                about=Flow(flow.op, flow.ends, size, beside=flow.beside), quantity=quantity, unit=unit,
-                value=value / 2 if test.both and quantity == "rate" else value, at=part.at, busy=True,
+                about=Flow(flow.op, flow.ends, size, beside=flow.beside),
+                quantity=quantity,
+                unit=unit,
+                value=value / 2 if test.both and quantity == "rate" else value,
+                at=part.at,
+                busy=True,
                 evidence=part.cite(number, line),
-            )  # fmt: skip
+            )

@@ -66,9 +66,13 @@ _WIDTH = re.compile(r"([0-9]{1,2})X \([0-9]{1,3}\)")
 # The words of ibstat and of ibv_devinfo (rdma-core, libibverbs/examples/devinfo.c) for those of sysfs.
 _STATES = {"INITIALIZING": "INIT", "INITIALIZE": "INIT"}
 PHYSICAL = {
-    "LINK_UP": "LinkUp", "POLLING": "Polling", "DISABLED": "Disabled", "SLEEP": "Sleep",
-    "PORT_CONFIGURATION_TRAINNING": "PortConfigurationTraining", "LINK_ERROR_RECOVERY": "LinkErrorRecovery",
-}  # fmt: skip
+    "LINK_UP": "LinkUp",
+    "POLLING": "Polling",
+    "DISABLED": "Disabled",
+    "SLEEP": "Sleep",
+    "PORT_CONFIGURATION_TRAINNING": "PortConfigurationTraining",
+    "LINK_ERROR_RECOVERY": "LinkErrorRecovery",
+}
 _AMAZON = 0x1D0F
 
 
@@ -148,8 +152,13 @@ def _row(fields: Fields, text: str, where: Evidence) -> None:
         fields.say(Rdma, device, where, address=found["address"], hca_type=found["type"], firmware=found["firmware"])
     elif found := _LINK.match(text):
         physical = found["physical"]
-        fields.say(Port, f"{found['device']}/{int(found['port'])}", where, lid=int(found["lid"] or 0) or None,
-                    physical_state=PHYSICAL.get(physical, physical))  # fmt: skip
+        fields.say(
+            Port,
+            f"{found['device']}/{int(found['port'])}",
+            where,
+            lid=int(found["lid"] or 0) or None,
+            physical_state=PHYSICAL.get(physical, physical),
+        )
     elif found := _SHOWN_GID.match(text):
         key = f"{found['device']}/{int(found['port'])}"
         _gid(fields, key, int(found["index"]), found["gid"], f"RoCE v{found['version']}", where)

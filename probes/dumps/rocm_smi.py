@@ -125,7 +125,7 @@ def _field(reading: AmdReading, gpu: int, name: str, value: str, where: Evidence
             Observation(
                 about=key, quantity="pcie_replay", unit="count", value=float(text), at=reading.part.at, evidence=where
             )
-        )  # fmt: skip
+        )
 
 
 def _read_text(reading: AmdReading, inside: set[int]) -> None:

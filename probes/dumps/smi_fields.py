@@ -32,17 +32,31 @@ _YES, _NO = ("yes", "enabled", "active", "on", "true", "1"), ("no", "disabled", 
 _NONE_MEANS = ("recovery", "virtualization")  # fields whose "None" is an answer
 
 _COMPUTE = {
-    "default": "default", "prohibited": "prohibited", "exclusiveprocess": "exclusive process",
-    "eprocess": "exclusive process", "exclusivethread": "exclusive process",  # as which it works since CUDA 8
-}  # fmt: skip
+    "default": "default",
+    "prohibited": "prohibited",
+    "exclusiveprocess": "exclusive process",
+    "eprocess": "exclusive process",
+    "exclusivethread": "exclusive process",  # as which it works since CUDA 8
+}
 _RECOVERY = {
-    "none": "none", "reset": "GPU reset", "gpureset": "GPU reset", "reboot": "node reboot",
-    "nodereboot": "node reboot", "drainp2p": "drain P2P", "drainandreset": "drain and reset",
-    "recoverimexdomain": "recover IMEX domain", "busreset": "bus reset", "systemreboot": "system reboot",
-}  # fmt: skip
+    "none": "none",
+    "reset": "GPU reset",
+    "gpureset": "GPU reset",
+    "reboot": "node reboot",
+    "nodereboot": "node reboot",
+    "drainp2p": "drain P2P",
+    "drainandreset": "drain and reset",
+    "recoverimexdomain": "recover IMEX domain",
+    "busreset": "bus reset",
+    "systemreboot": "system reboot",
+}
 _VIRTUAL = {
-    "none": "none", "passthrough": "passthrough", "vgpu": "vGPU", "hostvgpu": "host vGPU", "hostvsga": "host vSGA",
-}  # fmt: skip
+    "none": "none",
+    "passthrough": "passthrough",
+    "vgpu": "vGPU",
+    "hostvgpu": "host vGPU",
+    "hostvsga": "host vSGA",
+}
 _FABRIC = {"notstarted": "not started", "inprogress": "in progress", "completed": "completed"}
 
 
@@ -134,54 +148,135 @@ _ROWS = (
     _row("address", pci_address, "PCI/Bus Id", "pci/pci_bus_id", "pci.bus_id", "gpu_bus_id"),
     _row("board_part", word, "Board Part Number", "board_part_number"),
     _row("vbios", word, "VBIOS Version", "vbios_version"),
-    _row("module_id", count, "Platform Info/Module Id", "GPU Module ID", "GPU Module Id", "platformInfo/module_id",
-         "gpu_module_id", "platform.module_id"),
-    _row("virtualization", _meaning(_VIRTUAL), "GPU Virtualization Mode/Virtualization Mode",
-         "GPU Virtualization Mode/Virtualization mode", "gpu_virtualization_mode/virtualization_mode"),
+    _row(
+        "module_id",
+        count,
+        "Platform Info/Module Id",
+        "GPU Module ID",
+        "GPU Module Id",
+        "platformInfo/module_id",
+        "gpu_module_id",
+        "platform.module_id",
+    ),
+    _row(
+        "virtualization",
+        _meaning(_VIRTUAL),
+        "GPU Virtualization Mode/Virtualization Mode",
+        "GPU Virtualization Mode/Virtualization mode",
+        "gpu_virtualization_mode/virtualization_mode",
+    ),
     _row("recovery", _meaning(_RECOVERY), "GPU Recovery Action", "gpu_recovery_action"),
-    _row("pcie_speed", _speed, "PCIe Generation/Current", "pcie_gen/current_link_gen", "pcie.link.gen.current",
-         "pcie.link.gen.gpucurrent"),
+    _row(
+        "pcie_speed",
+        _speed,
+        "PCIe Generation/Current",
+        "pcie_gen/current_link_gen",
+        "pcie.link.gen.current",
+        "pcie.link.gen.gpucurrent",
+    ),
     _row("pcie_max_speed", _speed, "PCIe Generation/Max", "pcie_gen/max_link_gen", "pcie.link.gen.max"),
-    _row("pcie_own_max_speed", _speed, "PCIe Generation/Device Max", "pcie_gen/max_device_link_gen",
-         "pcie.link.gen.gpumax"),
+    _row(
+        "pcie_own_max_speed",
+        _speed,
+        "PCIe Generation/Device Max",
+        "pcie_gen/max_device_link_gen",
+        "pcie.link.gen.gpumax",
+    ),
     _row("pcie_width", _lanes, "Link Width/Current", "link_widths/current_link_width", "pcie.link.width.current"),
     _row("pcie_max_width", _lanes, "Link Width/Max", "link_widths/max_link_width", "pcie.link.width.max"),
     _row("performance_state", _pstate, "Performance State", "performance_state", "pstate"),
     _row("clock", _clock, "Clocks/SM", "clocks/sm_clock", "clocks.current.sm", "clocks.sm"),
     _row("clock_max", _clock, "Max Clocks/SM", "max_clocks/sm_clock", "clocks.max.sm"),
     _row("memory_clock", _clock, "Clocks/Memory", "clocks/mem_clock", "clocks.current.memory", "clocks.mem"),
-    _row("memory_clock_max", _clock, "Max Clocks/Memory", "max_clocks/mem_clock", "clocks.max.memory",
-         "clocks.max.mem"),
-    _row("application_clock", _clock, "Applications Clocks/Graphics", "applications_clocks/graphics_clock",
-         "clocks.applications.graphics", "clocks.applications.gr"),
-    _row("application_clock_default", _clock, "Default Applications Clocks/Graphics",
-         "default_applications_clocks/graphics_clock", "clocks.default_applications.graphics",
-         "clocks.default_applications.gr"),
+    _row(
+        "memory_clock_max", _clock, "Max Clocks/Memory", "max_clocks/mem_clock", "clocks.max.memory", "clocks.max.mem"
+    ),
+    _row(
+        "application_clock",
+        _clock,
+        "Applications Clocks/Graphics",
+        "applications_clocks/graphics_clock",
+        "clocks.applications.graphics",
+        "clocks.applications.gr",
+    ),
+    _row(
+        "application_clock_default",
+        _clock,
+        "Default Applications Clocks/Graphics",
+        "default_applications_clocks/graphics_clock",
+        "clocks.default_applications.graphics",
+        "clocks.default_applications.gr",
+    ),
     _row("clock_reasons", _bits, "clocks_event_reasons.active", "clocks_throttle_reasons.active"),
-    _row("power", number, *_of(_POWER, "Instantaneous Power Draw", "Power Draw", "Average Power Draw"),
-         *_of(_POWER_XML, "instant_power_draw", "power_draw", "average_power_draw"), "power.draw.instant",
-         "power.draw"),
-    _row("power_limit", number, *_of(_POWER, "Current Power Limit", "Enforced Power Limit"),
-         *_of(_POWER_XML, "current_power_limit", "enforced_power_limit"), "enforced.power.limit", "power.limit"),
-    _row("power_limit_default", number, *_of(_POWER, "Default Power Limit"), *_of(_POWER_XML, "default_power_limit"),
-         "power.default_limit"),
+    _row(
+        "power",
+        number,
+        *_of(_POWER, "Instantaneous Power Draw", "Power Draw", "Average Power Draw"),
+        *_of(_POWER_XML, "instant_power_draw", "power_draw", "average_power_draw"),
+        "power.draw.instant",
+        "power.draw",
+    ),
+    _row(
+        "power_limit",
+        number,
+        *_of(_POWER, "Current Power Limit", "Enforced Power Limit"),
+        *_of(_POWER_XML, "current_power_limit", "enforced_power_limit"),
+        "enforced.power.limit",
+        "power.limit",
+    ),
+    _row(
+        "power_limit_default",
+        number,
+        *_of(_POWER, "Default Power Limit"),
+        *_of(_POWER_XML, "default_power_limit"),
+        "power.default_limit",
+    ),
     _row("temperature", number, "Temperature/GPU Current Temp", "temperature/gpu_temp", "temperature.gpu"),
     _row("memory", _size, "FB Memory Usage/Total", "fb_memory_usage/total", "memory.total"),
     _row("memory_used", _size, "FB Memory Usage/Used", "fb_memory_usage/used", "memory.used"),
     _row("bar1", _size, "BAR1 Memory Usage/Total", "bar1_memory_usage/total"),
     _row("ecc", flag, "ECC Mode/Current", "Ecc Mode/Current", "ecc_mode/current_ecc", "ecc.mode.current"),
     _row("ecc_pending", flag, "ECC Mode/Pending", "Ecc Mode/Pending", "ecc_mode/pending_ecc", "ecc.mode.pending"),
-    _row("sram_threshold", flag, "Aggregate/SRAM Threshold Exceeded", "aggregate/sram_threshold_exceeded",
-         "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded"),
-    _row("remapped_correctable", count, "Remapped Rows/Correctable Error", "remapped_rows/remapped_row_corr",
-         "remapped_rows.correctable"),
-    _row("remapped_uncorrectable", count, "Remapped Rows/Uncorrectable Error", "remapped_rows/remapped_row_unc",
-         "remapped_rows.uncorrectable"),
-    _row("remap_pending", flag, "Remapped Rows/Pending", "remapped_rows/remapped_row_pending", "remapped_rows.pending",
-         "Retired Pages/Pending Page Blacklist", "Retired Pages/Pending", "retired_pages/pending_retirement",
-         "retired_pages/pending_blacklist", "retired_pages.pending"),  # GPUs before Ampere retire pages
-    _row("remap_failed", flag, "Remapped Rows/Remapping Failure Occurred", "remapped_rows/remapped_row_failure",
-         "remapped_rows.failure"),
+    _row(
+        "sram_threshold",
+        flag,
+        "Aggregate/SRAM Threshold Exceeded",
+        "aggregate/sram_threshold_exceeded",
+        "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",
+    ),
+    _row(
+        "remapped_correctable",
+        count,
+        "Remapped Rows/Correctable Error",
+        "remapped_rows/remapped_row_corr",
+        "remapped_rows.correctable",
+    ),
+    _row(
+        "remapped_uncorrectable",
+        count,
+        "Remapped Rows/Uncorrectable Error",
+        "remapped_rows/remapped_row_unc",
+        "remapped_rows.uncorrectable",
+    ),
+    _row(
+        "remap_pending",
+        flag,
+        "Remapped Rows/Pending",
+        "remapped_rows/remapped_row_pending",
+        "remapped_rows.pending",
+        "Retired Pages/Pending Page Blacklist",
+        "Retired Pages/Pending",
+        "retired_pages/pending_retirement",
+        "retired_pages/pending_blacklist",
+        "retired_pages.pending",
+    ),  # GPUs before Ampere retire pages
+    _row(
+        "remap_failed",
+        flag,
+        "Remapped Rows/Remapping Failure Occurred",
+        "remapped_rows/remapped_row_failure",
+        "remapped_rows.failure",
+    ),
     _row("fabric_state", _meaning(_FABRIC), "Fabric/State", "fabric/state", "fabric.state"),
     _row("fabric_status", word, "Fabric/Status", "fabric/status", "fabric.status"),
     _row("fabric_clique", count, "Fabric/CliqueId", "fabric/cliqueId", "fabric.cliqueId"),
@@ -189,7 +284,7 @@ _ROWS = (
     _row("mig", flag, "MIG Mode/Current", "mig_mode/current_mig", "mig.mode.current"),
     _row("persistence", flag, "Persistence Mode", "persistence_mode"),
     _row("compute_mode", _meaning(_COMPUTE), "Compute Mode", "compute_mode"),
-)  # fmt: skip
+)
 _REPLAYS = ("PCI/Replays Since Reset", "PCI/Replays since reset", "pci/replay_counter")
 _RESETS = (
     ("GPU Reset Status/Drain and Reset Recommended", "gpu_reset_status/drain_and_reset_recommended", "drain and reset"),
@@ -235,9 +330,14 @@ def _chosen(card: Card) -> dict[str, tuple[str, Evidence]]:
 
 
 def _take(
-    key: str, name: str, text: str, where: Evidence, fields: dict[str, Any], cites: dict[str, Evidence],
+    key: str,
+    name: str,
+    text: str,
+    where: Evidence,
+    fields: dict[str, Any],
+    cites: dict[str, Evidence],
     lost: list[Said],
-) -> None:  # fmt: skip
+) -> None:
     if _LOST.fullmatch(text) or (name == "name" and _NO_NAME.fullmatch(text)):
         return  # said once, as the failure
     try:

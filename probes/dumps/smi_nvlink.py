@@ -146,10 +146,16 @@ def _gpu(one: _Listed, most: int) -> Gpu:
         down = next((where for speed, where in states if speed is None), None)
         cites["nvlinks"] = one.none_up or down or next(iter(states))[1]
     return Gpu(
-        key=one.key, name=one.name, uuid=one.uuid, nvlinks=up, nvlinks_present=len(states) if whole else None,
-        nvlink_rate=rate, mig=True if one.instances else None, mig_instances=(one.followed and one.instances) or None,
+        key=one.key,
+        name=one.name,
+        uuid=one.uuid,
+        nvlinks=up,
+        nvlinks_present=len(states) if whole else None,
+        nvlink_rate=rate,
+        mig=True if one.instances else None,
+        mig_instances=(one.followed and one.instances) or None,
         cites=cites,
-    )  # fmt: skip
+    )
 
 
 def _links(one: _Listed) -> Iterator[Said]:
@@ -159,9 +165,15 @@ def _links(one: _Listed) -> Iterator[Said]:
         remote, end = one.remotes.get(number, (None, None))
         cites = {name: where for name, where in (("active", state), ("remote", end)) if where}
         yield GpuLink(
-            key=f"{one.key}/nvlink{number}", gpu=one.key, kind="nvlink", active=None if state is None else bool(speed),
-            version=version if speed else None, speed=speed, remote=remote, cites=cites,
-        )  # fmt: skip
+            key=f"{one.key}/nvlink{number}",
+            gpu=one.key,
+            kind="nvlink",
+            active=None if state is None else bool(speed),
+            version=version if speed else None,
+            speed=speed,
+            remote=remote,
+            cites=cites,
+        )
 
 
 def _counters(one: _Listed, at: float) -> Iterator[Said]:

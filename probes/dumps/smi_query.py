@@ -33,10 +33,17 @@ _GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])"
 _VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}")
 _TAG = re.compile(r"<(/?)([A-Za-z_]\w{0,60})(?: id=\"([^\"<>\n]{0,40})\")?(?: ?(/)>|>(?:([^<\n]{0,200})</\2>)?)")
 _HEAD = {  # of the whole machine
-    "Driver Version": "version", "KMD Version": "version", "driver_version": "version", "kmd_version": "version",
-    "CUDA Version": "cuda", "CUDA UMD Version": "cuda", "cuda_version": "cuda", "cuda_umd_version": "cuda",
-    "Attached GPUs": "gpus", "attached_gpus": "gpus",
-}  # fmt: skip
+    "Driver Version": "version",
+    "KMD Version": "version",
+    "driver_version": "version",
+    "kmd_version": "version",
+    "CUDA Version": "cuda",
+    "CUDA UMD Version": "cuda",
+    "cuda_version": "cuda",
+    "cuda_umd_version": "cuda",
+    "Attached GPUs": "gpus",
+    "attached_gpus": "gpus",
+}
 _COUNT = re.compile(r"[0-9]{1,4}")
 _DEEPEST = 12  # headings
 _NEW = ("Timestamp", "timestamp")  # with which each look begins
@@ -182,13 +189,20 @@ def _driver(look: _Look) -> Iterator[Said]:
     cites = {name: where for name, (_, where) in look.head.items()}
     if version:
         cites["library"] = cites["version"]
-    known = {name: cites[name] for name, value in (("version", version), ("library", version), ("cuda", cuda),
-                                                   ("gpus", gpus)) if value is not None}  # fmt: skip
+    known = {
+        name: cites[name]
+        for name, value in (("version", version), ("library", version), ("cuda", cuda), ("gpus", gpus))
+        if value is not None
+    }
     if known:
         yield Driver(
-            key="nvidia", version=version, library=version, cuda=cuda, gpus=None if gpus is None else int(gpus),
+            key="nvidia",
+            version=version,
+            library=version,
+            cuda=cuda,
+            gpus=None if gpus is None else int(gpus),
             cites=known,
-        )  # fmt: skip
+        )
 
 
 def _first(form: re.Pattern[str], said: tuple[str, Evidence] | None) -> str | None:

@@ -18,11 +18,17 @@ _SINCE = {"": ("Volatile", "volatile"), "_lifetime": ("Aggregate", "aggregate")}
 _WHERE = {
     "ecc_corrected": (("SRAM Correctable", "sram_correctable"), ("DRAM Correctable", "dram_correctable")),
     "ecc_uncorrected": (
-        ("SRAM Uncorrectable", "sram_uncorrectable", "SRAM Uncorrectable Parity", "SRAM Uncorrectable SEC-DED",
-         "sram_uncorrectable_parity", "sram_uncorrectable_secded"),
+        (
+            "SRAM Uncorrectable",
+            "sram_uncorrectable",
+            "SRAM Uncorrectable Parity",
+            "SRAM Uncorrectable SEC-DED",
+            "sram_uncorrectable_parity",
+            "sram_uncorrectable_secded",
+        ),
         ("DRAM Uncorrectable", "dram_uncorrectable"),
     ),
-}  # fmt: skip
+}
 _TOTALS = {"ecc_corrected": ("Single Bit", "single_bit"), "ecc_uncorrected": ("Double Bit", "double_bit")}
 _COLUMNS = {"ecc_corrected": "ecc.errors.corrected", "ecc_uncorrected": "ecc.errors.uncorrected"}
 
@@ -54,9 +60,11 @@ def _reason_names(text: str, tag: str) -> tuple[str, ...]:
     groups = (above,) if above else ("Clocks Event Reasons", "Clocks Throttle Reasons")
     return (
         *(f"{group}/{text}" for group in groups),
-        f"clocks_event_reasons/clocks_event_reason_{tag}", f"clocks_throttle_reasons/clocks_throttle_reason_{tag}",
-        f"clocks_event_reasons.{tag}", f"clocks_throttle_reasons.{tag}",
-    )  # fmt: skip
+        f"clocks_event_reasons/clocks_event_reason_{tag}",
+        f"clocks_throttle_reasons/clocks_throttle_reason_{tag}",
+        f"clocks_event_reasons.{tag}",
+        f"clocks_throttle_reasons.{tag}",
+    )
 
 
 def _fault_names(text: str, tag: str) -> tuple[str, ...]:

@@ -114,10 +114,14 @@ def _more(card: Card, text: str, where: Evidence) -> None:
     if second := _SECOND.match(text):
         temperature, state, power, limit, used, memory, mode = map(str.rstrip, second.groups())
         said = {
-            "Temperature/GPU Current Temp": temperature, "Performance State": state,
-            "GPU Power Readings/Power Draw": power, "GPU Power Readings/Current Power Limit": limit,
-            "FB Memory Usage/Used": used, "FB Memory Usage/Total": memory, "Compute Mode": mode,
-        }  # fmt: skip
+            "Temperature/GPU Current Temp": temperature,
+            "Performance State": state,
+            "GPU Power Readings/Power Draw": power,
+            "GPU Power Readings/Current Power Limit": limit,
+            "FB Memory Usage/Used": used,
+            "FB Memory Usage/Total": memory,
+            "Compute Mode": mode,
+        }
         for name, value in said.items():
             if _UNITS.fullmatch(value) or name in ("Performance State", "Compute Mode"):
                 card.texts.setdefault(name, ("N/A" if value == "ERR!" else value, where))

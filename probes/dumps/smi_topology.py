@@ -40,9 +40,7 @@ _MOST_LINKS = (18, 36)  # of a GPU: until Blackwell, and NVML_NVLINK_MAX_LINKS
 _FEWEST = 2  # GPUs whose NVLinks lead to switches, before one without any is said to have lost them
 _MOST_COLUMNS = 128  # GPUs and NICs: pairs are as many as their square
 _SOC = "SOC"  # what drivers before 384 call SYS
-_ALLOWED = {
-    "OK": P2P[0], "CNS": P2P[1], "GNS": P2P[2], "TNS": P2P[3], "DR": P2P[4], "NS": P2P[5], "U": P2P[6],
-}  # fmt: skip
+_ALLOWED = {"OK": P2P[0], "CNS": P2P[1], "GNS": P2P[2], "TNS": P2P[3], "DR": P2P[4], "NS": P2P[5], "U": P2P[6]}
 _AFFINITIES = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
 

@@ -100,9 +100,10 @@ def _namespaces(above: dict[str, Any], controller: str | None, one: dict[str, An
         name = _NAME.fullmatch(_text(namespace.get("NameSpace")) or "")
         if name:
             fields: dict[str, Any] = {
-                "model": _text(one.get("ModelNumber")), "size": _size(namespace.get("PhysicalSize")),
+                "model": _text(one.get("ModelNumber")),
+                "size": _size(namespace.get("PhysicalSize")),
                 "controller": controller,
-            }  # fmt: skip
+            }
             known = {field: value for field, value in fields.items() if value is not None}
             yield Disk(key=name[1], cites=dict.fromkeys(known, Evidence(cite.source, name[1])), **known)
 

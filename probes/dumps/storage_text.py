@@ -111,10 +111,15 @@ class _Reading:
         array, evidence = self.arrays[self.last], cite()
         self.last = ""
         self.arrays[array.key] = Array(
-            key=array.key, level=array.level, state=array.state, members=array.members, faulty=array.faulty,
-            wanted=wanted, missing=max(0, wanted - active),
+            key=array.key,
+            level=array.level,
+            state=array.state,
+            members=array.members,
+            faulty=array.faulty,
+            wanted=wanted,
+            missing=max(0, wanted - active),
             cites={**array.cites, "wanted": evidence, "missing": evidence},
-        )  # fmt: skip
+        )
 
     def _block(self, found: re.Match[str], cite: _Cite) -> Iterator[Said]:
         """A line of lsblk's tree: a disk, a partition below it; what is made of them is left out."""

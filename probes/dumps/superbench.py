@@ -41,9 +41,13 @@ _PORT = re.compile(r"ib_(write|read|send)_bw_([0-9]{1,12})")
 _COLLECTIVE = re.compile(r"(?:NCCL_)?([a-z]{4,20})_([0-9]{1,15})_(algbw|busbw)")
 _DISK = re.compile(r"([a-z][a-z0-9]{1,30})_((?:seq|rand)_[a-z_]{4,20})_(bs|read_iops|write_iops)")
 _OPS = {
-    "allreduce": "all_reduce", "allgather": "all_gather", "reducescatter": "reduce_scatter", "alltoall": "alltoall",
-    "broadcast": "broadcast", "reduce": "reduce",
-}  # fmt: skip
+    "allreduce": "all_reduce",
+    "allgather": "all_gather",
+    "reducescatter": "reduce_scatter",
+    "alltoall": "alltoall",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+}
 _PLAIN = (None, "default", "nvlink")  # notes of runs with NCCL's own settings on one node
 _BEGINS = re.compile(r"[{\[]")
 _COPY_CHECK = "correctness"
@@ -190,6 +194,12 @@ def _disks(node: _Node) -> Iterator[Observation]:
 
 
 _READERS: Mapping[str, Callable[[_Node, re.Match[str], float, Evidence], Iterator[Observation]]] = {
-    "mem-bw": _host_copy, "gpu-copy-bw": _gpu_copy, "nvbandwidth": _cell, "ib-loopback": _port, "rdma-loopback": _port,
-    "nccl-bw": _collective, "rccl-bw": _collective, "disk-benchmark": _disk,
-}  # fmt: skip
+    "mem-bw": _host_copy,
+    "gpu-copy-bw": _gpu_copy,
+    "nvbandwidth": _cell,
+    "ib-loopback": _port,
+    "rdma-loopback": _port,
+    "nccl-bw": _collective,
+    "rccl-bw": _collective,
+    "disk-benchmark": _disk,
+}

@@ -79,19 +79,28 @@ def _megabits(text: str) -> float | None:
 
 _Parse = Callable[[str], Any]
 _PCI: Mapping[str, tuple[tuple[str, _Parse], ...]] = {
-    "class": (("pci_class", hexadecimal),), "vendor": (("vendor", hexadecimal),), "device": (("device", hexadecimal),),
-    "subsystem_vendor": (("subvendor", hexadecimal),), "subsystem_device": (("subdevice", hexadecimal),),
-    "current_link_speed": (("speed", pcie_speed),), "current_link_width": (("width", pcie_width),),
-    "max_link_speed": (("max_speed", pcie_speed),), "max_link_width": (("max_width", pcie_width),),
+    "class": (("pci_class", hexadecimal),),
+    "vendor": (("vendor", hexadecimal),),
+    "device": (("device", hexadecimal),),
+    "subsystem_vendor": (("subvendor", hexadecimal),),
+    "subsystem_device": (("subdevice", hexadecimal),),
+    "current_link_speed": (("speed", pcie_speed),),
+    "current_link_width": (("width", pcie_width),),
+    "max_link_speed": (("max_speed", pcie_speed),),
+    "max_link_width": (("max_width", pcie_width),),
     "numa_node": (("numa", known),),
-}  # fmt: skip
+}
 _PORTS: Mapping[str, tuple[tuple[str, _Parse], ...]] = {
-    "state": (("state", _named),), "phys_state": (("physical_state", _named),),
-    "rate": (("rate", _gigabits), ("lanes", _lanes)), "link_layer": (("link_layer", _layer),),
-}  # fmt: skip
+    "state": (("state", _named),),
+    "phys_state": (("physical_state", _named),),
+    "rate": (("rate", _gigabits), ("lanes", _lanes)),
+    "link_layer": (("link_layer", _layer),),
+}
 _NETS: Mapping[str, tuple[tuple[str, _Parse], ...]] = {
-    "speed": (("speed", _megabits),), "mtu": (("mtu", count),), "carrier": (("carrier", flag),),
-}  # fmt: skip
+    "speed": (("speed", _megabits),),
+    "mtu": (("mtu", count),),
+    "carrier": (("carrier", flag),),
+}
 
 
 @dataclass(slots=True)

@@ -41,9 +41,13 @@ def mark(seen: View, cluster: Cluster, node: str, now: datetime) -> None:
     """The label keeps gated pods away (they ask for nodes without it), the condition says why. Raises Refused."""
     cause, at = seen.causes[0], now.strftime("%Y-%m-%dT%H:%M:%SZ")
     condition = {
-        "type": CONDITION, "status": "True", "reason": _camel(cause.code), "message": f"{cause}: {cause.text}",
-        "lastHeartbeatTime": at, "lastTransitionTime": at,
-    }  # fmt: skip
+        "type": CONDITION,
+        "status": "True",
+        "reason": _camel(cause.code),
+        "message": f"{cause}: {cause.text}",
+        "lastHeartbeatTime": at,
+        "lastTransitionTime": at,
+    }
     path = f"/api/v1/nodes/{quote(node)}"
     cluster.ask("PATCH", f"{path}/status", {"status": {"conditions": [condition]}}, STRATEGIC)
     cluster.ask("PATCH", path, {"metadata": {"labels": {LABEL: cause.code[:_LONGEST]}}}, MERGE)
