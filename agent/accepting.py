@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..exporters.accepted import as_accepted, as_refused
+from ..models.best_rates import RATES, best_observations
 from ..models.case import Case
-from ..models.expectations import RATES, best_observations
 from ..models.judge import judge
 from ..models.report import Report, Verdict
 from ..models.said import Flow, Observation

@@ -10,9 +10,9 @@ from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 
+from .best_rates import best_observations
 from .case import Case
 from .curve import full
-from .expectations import best_observations
 from .facts import Mount, Node, Numa, Nvme, Package, Pci, Port, Rdma
 from .gpu_facts import Gpu
 from .said import COLLECTIVES, Flow, Observation

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from .best_rates import best_observations
 from .blame import Suspect, blame
 from .case import Case
-from .expectations import best_observations, together
+from .expectations import together
 from .impossible import invalid
 from .kin import noise
 from .report import ABSOLUTE, Expectation, Finding, Level
@@ -37,11 +38,11 @@ def attribute(case: Case, levels: Sequence[Level], states: Iterable[Finding]) ->
     """
     found = [*states, *invalid(case), *crowds(case, levels), *uneven(case)]
     best = best_observations(case)
-    row = slow_together(case, best)
+    row = slow_together(case)
     left: dict[Flow, Slow] = {}
     for level in levels:
         of_row = [row[level.flow]] if level.flow in row else []
-        for missed in (*missed_by(level, noise(case, level.flow, best)), *of_row):
+        for missed in (*missed_by(level, noise(case, level.flow)), *of_row):
             index, share = _explained(case, found, level, missed)
             slow = Slow(level, missed, share, best[level.flow].evidence)
             if index is None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from .case import Case
-from .expectations import best_observations
 from .kin import noise
 from .report import Level
 from .routes import Route
@@ -80,10 +79,9 @@ class _Seen:
 
 
 def _seen(case: Case, levels: Collection[Level]) -> _Seen:
-    best = best_observations(case)
     clears = {}
     for level in levels:
-        error = noise(case, level.flow, best)
+        error = noise(case, level.flow)
         clears[level.flow] = min(_CLEARS, max(_CLEARS_LEAST, 1 + _ERRORS * error)) if error else _CLEARS
     rate = {level.flow: level.observed for level in levels if level.observed}
     expected = {level.flow: level.expected[0].typical for level in levels if level.expected}

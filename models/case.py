@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
 
 from .facts import Node, Pci
@@ -17,6 +17,7 @@ from .site import Machine, Site
 from .topology import Topology
 
 F = TypeVar("F", bound=Fact)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class Case:
     accepted: float | None = None  # when somebody said that the node is good, in seconds since 1970
 
     @cached_property
-    def memo(self) -> dict[str, Any]:
-        """What rules worked out of this case once, by their own names for it."""
+    def _computed(self) -> dict[Callable[[Case], Any], Any]:
+        """The results of functions that `once_per_case` wraps."""
         return {}
 
     @cached_property
@@ -88,3 +89,17 @@ class Case:
     def of(self, kind: type[F]) -> Mapping[str, F]:
         """The facts of one kind, by key."""
         return cast("Mapping[str, F]", self.facts.get(kind, {}))
+
+
+def once_per_case(compute: Callable[[Case], T]) -> Callable[[Case], T]:
+    """Decorator: a case keeps the result of `compute`, and further calls return it."""
+
+    @wraps(compute)
+    def kept(case: Case) -> T:
+        computed = case._computed
+        if compute not in computed:
+            computed[compute] = compute(case)
+        result: T = computed[compute]
+        return result
+
+    return kept

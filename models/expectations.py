@@ -5,49 +5,32 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
-from .case import Case
+from .best_rates import RATES, best_observations
+from .case import Case, once_per_case
 from .curve import full
-from .impossible import impossible
 from .kin import KIN_MEMORY, by_kin
 from .load import able, counted
 from .predict import Prediction, predict
 from .report import Basis, Expectation, Level
 from .routes import RateOf
-from .said import COLLECTIVES, Flow, Observation
+from .said import COLLECTIVES, Flow
 from .shares import fill
 from .site import Rate
 from .topology import Hop
 from .units import as_utc
 from .ways import Leg, legs
 
-RATES = ("rate", "bus_bandwidth", "hca_loopback")  # quantities of observations that are judged as levels
 _BASELINE = 0.03
-
-
-def best_observations(case: Case) -> dict[Flow, Observation]:
-    """The highest rate that was seen of each flow, of those that can be: disturbances only lower a measurement."""
-    best: dict[Flow, Observation] | None = case.memo.get("best")
-    if best is not None:
-        return best
-    best = case.memo["best"] = {}
-    wrong = {id(one.said) for one in impossible(case)}
-    for about, series in case.observed.items():
-        rates = [one for one in series if one.quantity in RATES and id(one) not in wrong]
-        if isinstance(about, Flow) and rates:
-            best[about] = max(rates, key=lambda one: one.value)
-    return best
 
 
 def levels(case: Case) -> tuple[Level, ...]:
     """A level for each flow that was observed."""
-    best = best_observations(case)
-    return tuple(level_of(case, flow, best) for flow in best)
+    return tuple(level_of(case, flow) for flow in best_observations(case))
 
 
-def level_of(case: Case, flow: Flow, best: dict[Flow, Observation] | None = None) -> Level:
-    """What is expected of a flow beside what was observed of it, if it was; `best` as best_observations says."""
-    best = best_observations(case) if best is None else best
-    seen = best.get(flow)
+def level_of(case: Case, flow: Flow) -> Level:
+    """What is expected of a flow beside what was observed of it, if it was."""
+    seen = best_observations(case).get(flow)
     taken = legs(case.topology, flow)
     tightest = min((hop for leg in taken for way in leg for hop in way), key=able, default=None)
     return Level(
@@ -59,17 +42,17 @@ def level_of(case: Case, flow: Flow, best: dict[Flow, Observation] | None = None
         link_class=_class(flow, tightest),
         rated=_share(flow, taken, counted),
         trained=_share(flow, taken, _trained),
-        expected=tuple(expect(case, flow, best)),
+        expected=tuple(expect(case, flow)),
         observed=seen.value if seen else None,
         observed_at=as_utc(seen.at) if seen else None,
     )
 
 
-def expect(case: Case, flow: Flow, best: dict[Flow, Observation]) -> Iterator[Expectation]:
+def expect(case: Case, flow: Flow) -> Iterator[Expectation]:
     """In the order of trust: site or profile, capability; then kin and baseline, which are judged besides."""
     yield from _by_machine(case, flow)
     yield from _by_capability(case, flow)
-    yield from by_kin(case, flow, best)
+    yield from by_kin(case, flow)
     for then in case.baseline:
         if then.about == flow and then.quantity in RATES:
             source = f"this node when it was accepted, {as_utc(then.at)}"
@@ -119,15 +102,21 @@ def _by_capability(case: Case, flow: Flow) -> Iterator[Expectation]:
 
 
 def _predicted(case: Case, flow: Flow) -> Prediction | None:
-    """Of flows that ran at once all are predicted together, once a case."""
+    """Flows that ran at once are predicted together."""
     if not flow.beside or flow.ends in flow.beside:
         return predict(case.topology, together(flow)).get(flow)
-    runs: dict[Hashable, Mapping[Flow, Prediction]] = case.memo.setdefault("runs", {})
+    runs = _predicted_runs(case)
     every = frozenset((flow.ends, *flow.beside))
     key = flow.op, flow.size, flow.via, every
     if key not in runs:
         runs[key] = predict(case.topology, [Flow(flow.op, ends, flow.size, flow.via) for ends in sorted(every)])
     return runs[key].get(Flow(flow.op, flow.ends, flow.size, flow.via))
+
+
+@once_per_case
+def _predicted_runs(case: Case) -> dict[Hashable, Mapping[Flow, Prediction]]:
+    """The predictions of flows that ran at once, by run; `_predicted` adds each run when it first needs it."""
+    return {}
 
 
 def capability(reached: Prediction) -> Expectation:

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from .case import Case
+from .case import Case, once_per_case
 from .catalog.gpus import product_of
 from .facts import Node, Pci
 from .gpu_facts import Gpu
@@ -42,12 +42,10 @@ class Impossible:
     hollow: Observation | None = None
 
 
+@once_per_case
 def impossible(case: Case) -> Sequence[Impossible]:
-    """All rates that cannot be, worked out once a case."""
-    if "impossible" not in case.memo:
-        case.memo["impossible"] = tuple(_impossible(case))
-    known: Sequence[Impossible] = case.memo["impossible"]
-    return known
+    """All rates that cannot be."""
+    return tuple(_impossible(case))
 
 
 def _impossible(case: Case) -> Iterator[Impossible]:
@@ -78,12 +76,10 @@ def _is_known(case: Case, flow: Flow) -> bool:
     return len(gpus) == len(ends) and all(_is_whole(case, gpu, flow, kinds, len(ends) > 1) for gpu in gpus)
 
 
+@once_per_case
 def _gpus(case: Case) -> Mapping[str, Gpu]:
     """The GPUs that drivers told of, by their names in the topology."""
-    if "gpus by place" not in case.memo:
-        case.memo["gpus by place"] = {name: gpu for gpu in case.of(Gpu).values() for name in (gpu.key, gpu.address)}
-    known: Mapping[str, Gpu] = case.memo["gpus by place"]
-    return known
+    return {name: gpu for gpu in case.of(Gpu).values() for name in (gpu.key, gpu.address) if name}
 
 
 def _is_whole(case: Case, gpu: Gpu, flow: Flow, kinds: set[str], pair: bool) -> bool:
@@ -100,13 +96,11 @@ def _is_whole(case: Case, gpu: Gpu, flow: Flow, kinds: set[str], pair: bool) -> 
     return not product.c2c_rate and product.link_kind == "nvlink"  # others may be joined to processors by theirs
 
 
+@once_per_case
 def _joining(case: Case) -> Counter[str]:
-    """How many links between GPUs end at each device, counted once a case."""
-    if "joining" not in case.memo:
-        links = [link for link in case.topology.links if link.kind in _BETWEEN]
-        case.memo["joining"] = Counter(end for link in links for end in (link.a, link.b))
-    known: Counter[str] = case.memo["joining"]
-    return known
+    """How many links between GPUs end at each device."""
+    links = [link for link in case.topology.links if link.kind in _BETWEEN]
+    return Counter(end for link in links for end in (link.a, link.b))
 
 
 def invalid(case: Case) -> Iterator[Finding]:

@@ -6,10 +6,11 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-from .case import Case
+from .best_rates import best_observations
+from .case import Case, once_per_case
 from .report import Expectation
 from .routes import rated
-from .said import Flow, Observation
+from .said import Flow
 from .ways import hops_of
 
 # How far equal flows of one healthy machine lie apart at most. Links: 8 H200 copies within 0.2 %, 12 A100 pairs within
@@ -24,13 +25,14 @@ _CLOSEST = 0.26  # of a standard deviation, how far the closest half of 8 to 56 
 _FEWEST_FOR_NOISE = 8  # flows; fewer say little of how they scatter
 
 
-def by_kin(case: Case, flow: Flow, best: Mapping[Flow, Observation]) -> Iterator[Expectation]:
+def by_kin(case: Case, flow: Flow) -> Iterator[Expectation]:
     """What most of the others of its kin reach."""
-    others = [best[other].value for other in kin_of(case, best).get(kinship(case, flow), ()) if other != flow]
+    best = best_observations(case)
+    others = [best[other].value for other in kin_of(case).get(kinship(case, flow), ()) if other != flow]
     if len(others) < _FEWEST_KIN:
         return
     typical = statistics.median(others)
-    scatter, count = _scatter(case, best).get(_manner(flow), (0.0, 1))
+    scatter, count = _scatter(case).get(_manner(flow), (0.0, 1))
     error = (1 + _MEDIAN / len(others)) ** 0.5  # the median of few others is off as well
     apart = max(KIN_MEMORY if len(flow.ends) == 1 else KIN_LINK, scatter * _apart(count) * error)
     slower = sum(1 for other in others if other < (1 - apart) * typical)
@@ -41,24 +43,22 @@ def by_kin(case: Case, flow: Flow, best: Mapping[Flow, Observation]) -> Iterator
     yield Expectation(basis="kin", low=low, typical=typical, high=high, source=source)
 
 
-def noise(case: Case, flow: Flow, best: Mapping[Flow, Observation]) -> float:
+def noise(case: Case, flow: Flow) -> float:
     """The standard deviation of measurements like this one as a share of them; 0 where there are too few to say."""
-    scatter, count = _scatter(case, best).get(_manner(flow), (0.0, 0))
+    scatter, count = _scatter(case).get(_manner(flow), (0.0, 0))
     return scatter / _CLOSEST if count >= _FEWEST_FOR_NOISE else 0.0
 
 
-def _scatter(case: Case, best: Mapping[Flow, Observation]) -> Mapping[Hashable, tuple[float, int]]:
+@once_per_case
+def _scatter(case: Case) -> Mapping[Hashable, tuple[float, int]]:
     """By manner, how flows lie apart that are most alike, as a share of them; and of how many flows that is known."""
-    known: Mapping[Hashable, tuple[float, int]] | None = case.memo.get("scatter")
-    if known is None:
-        apart, counts = defaultdict[Hashable, list[float]](list), Counter[Hashable]()
-        for kin in kin_of(case, best).values():
-            if len(kin) > _FEWEST_KIN:
-                apart[_manner(kin[0])] += _deviations([best[flow].value for flow in kin])
-                counts[_manner(kin[0])] += len(kin)
-        known = {manner: (statistics.median(several), counts[manner]) for manner, several in apart.items()}
-        case.memo["scatter"] = known
-    return known
+    best = best_observations(case)
+    apart, counts = defaultdict[Hashable, list[float]](list), Counter[Hashable]()
+    for kin in kin_of(case).values():
+        if len(kin) > _FEWEST_KIN:
+            apart[_manner(kin[0])] += _deviations([best[flow].value for flow in kin])
+            counts[_manner(kin[0])] += len(kin)
+    return {manner: (statistics.median(several), counts[manner]) for manner, several in apart.items()}
 
 
 def _deviations(values: Sequence[float]) -> list[float]:
@@ -84,16 +84,14 @@ def _manner(flow: Flow) -> Hashable:
     return flow.op, flow.size, flow.via, len(flow.beside)
 
 
-def kin_of(case: Case, best: Mapping[Flow, Observation]) -> dict[Hashable, list[Flow]]:
+@once_per_case
+def kin_of(case: Case) -> Mapping[Hashable, Sequence[Flow]]:
     """The flows that moved anything, by kinship."""
-    known: dict[Hashable, list[Flow]] | None = case.memo.get("kin")
-    if known is None:
-        known = defaultdict(list)
-        for flow, one in best.items():
-            if one.value:
-                known[kinship(case, flow)].append(flow)
-        case.memo["kin"] = known
-    return known
+    kin = defaultdict[Hashable, list[Flow]](list)
+    for flow, one in best_observations(case).items():
+        if one.value:
+            kin[kinship(case, flow)].append(flow)
+    return kin
 
 
 def kinship(case: Case, flow: Flow) -> Hashable:

@@ -9,21 +9,23 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping
 
+from .best_rates import best_observations
 from .blame import Suspect, suspects_of
 from .case import Case
 from .kin import KIN_LINK, kin_of, noise
 from .report import Expectation
-from .said import Flow, Observation
+from .said import Flow
 
 _FEWEST = 4  # flows on either side: over the thing, and not over it
 _ERRORS = 5  # standard errors apart; of a hundred things that are looked at, chance makes none so
 _QUARTILE = 1.36  # standard errors of a quartile in those of a mean (normal distribution)
 
 
-def slow_together(case: Case, best: Mapping[Flow, Observation]) -> Mapping[Flow, Expectation]:
+def slow_together(case: Case) -> Mapping[Flow, Expectation]:
     """Of the flows over each such thing, what their kin reach that do not go over it."""
+    best = best_observations(case)
     found: dict[Flow, Expectation] = {}
-    for kin in kin_of(case, best).values():
+    for kin in kin_of(case).values():
         over = defaultdict[Suspect, list[Flow]](list)
         for flow in kin if len(kin) >= 2 * _FEWEST else ():
             for suspect in dict.fromkeys(suspects_of(case, flow)):
@@ -31,16 +33,15 @@ def slow_together(case: Case, best: Mapping[Flow, Observation]) -> Mapping[Flow,
         for flows in over.values():
             others = [best[flow].value for flow in kin if flow not in flows]
             if len(flows) >= _FEWEST <= len(others):
-                found |= _apart(case, best, flows, others)
+                found |= _apart(case, flows, others)
     return found
 
 
-def _apart(
-    case: Case, best: Mapping[Flow, Observation], flows: list[Flow], others: list[float]
-) -> Mapping[Flow, Expectation]:
+def _apart(case: Case, flows: list[Flow], others: list[float]) -> Mapping[Flow, Expectation]:
+    best = best_observations(case)
     typical = statistics.median(others)
     reached = sorted(best[flow].value for flow in flows)[len(flows) * 3 // 4]  # nearly all, not some that are very slow
-    error = noise(case, flows[0], best) * _QUARTILE * (1 / len(flows) + 1 / len(others)) ** 0.5
+    error = noise(case, flows[0]) * _QUARTILE * (1 / len(flows) + 1 / len(others)) ** 0.5
     apart = max(KIN_LINK, _ERRORS * error)
     if reached >= (1 - apart) * typical:
         return {}

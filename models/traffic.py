@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .attainable import attainable
-from .case import Case
+from .case import Case, once_per_case
 from .report import Expectation, Finding, Level
 from .said import Observation
 from .topology import FABRIC, Device, Link
@@ -44,17 +44,15 @@ class Carried:
     source: str
 
 
+@once_per_case
 def carried(case: Case) -> Sequence[Carried]:
-    """Of each link whose traffic was seen and of whose grade it is known what good ones reach; once a case."""
-    if "carried" not in case.memo:
-        most: dict[str, Carried] = {}
-        for one in case.observations:
-            found = _carried(case, one)
-            if found and (found.link.id not in most or most[found.link.id].said.value < one.value):
-                most[found.link.id] = found
-        case.memo["carried"] = tuple(most.values())
-    known: Sequence[Carried] = case.memo["carried"]
-    return known
+    """Of each link whose traffic was seen and of whose grade it is known what good ones reach."""
+    most: dict[str, Carried] = {}
+    for one in case.observations:
+        found = _carried(case, one)
+        if found and (found.link.id not in most or most[found.link.id].said.value < one.value):
+            most[found.link.id] = found
+    return tuple(most.values())
 
 
 def _carried(case: Case, one: Observation) -> Carried | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-from ..case import Case
+from ..case import Case, once_per_case
 from ..facts import Node, Pci
 from ..pci_classes import function_number, kind_of
 from ..report import Finding
@@ -106,14 +106,17 @@ def odd(case: Case, function: Pci) -> Iterator[Finding]:
 
 def _kin(case: Case, function: Pci) -> list[Pci]:
     """The other functions of the same product that told what they are set to."""
-    groups: dict[Hashable, list[Pci]] | None = case.memo.get("functions by product")
-    if groups is None:
-        groups = defaultdict(list)
-        for one in case.of(Pci).values():
-            if None not in (one.max_payload, one.max_read_request):
-                groups[_product(one)].append(one)
-        case.memo["functions by product"] = groups
-    return [one for one in groups.get(_product(function), ()) if one.key != function.key]
+    return [one for one in _by_product(case).get(_product(function), ()) if one.key != function.key]
+
+
+@once_per_case
+def _by_product(case: Case) -> Mapping[Hashable, Sequence[Pci]]:
+    """The functions of each product whose transfer sizes are known."""
+    groups = defaultdict[Hashable, list[Pci]](list)
+    for one in case.of(Pci).values():
+        if None not in (one.max_payload, one.max_read_request):
+            groups[_product(one)].append(one)
+    return groups
 
 
 def _product(one: Pci) -> Hashable:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from ..case import Case
+from ..case import Case, once_per_case
 from ..catalog.gpus import Product, product_of
 from ..facts import Pci, Port, Rdma
 from ..gpu_facts import Gpu, GpuLink
@@ -69,16 +69,14 @@ def fabric_nics(case: Case, driver: str | None = None) -> list[Pci]:
     return list({function.key: function for function in functions if function and not function.physfn}.values())
 
 
+@once_per_case
 def peers(case: Case) -> tuple[Peers, ...]:
     """Pairs of GPUs without NVLink between them, and pairs of a GPU and a NIC that have a switch in common.
 
     A GPU and a NIC without one go through the root complex in any case, and libraries do not let them (NCCL
     src/graph/paths.cc: GPUDirect RDMA up to PXB).
     """
-    if "direct peers" not in case.memo:
-        case.memo["direct peers"] = tuple(_peers(case))
-    known: tuple[Peers, ...] = case.memo["direct peers"]
-    return known
+    return tuple(_peers(case))
 
 
 def _peers(case: Case) -> Iterator[Peers]:
@@ -118,12 +116,8 @@ def _joined(case: Case, a: Pci, b: Pci) -> bool:
     return any(link.active and link.gpu in names and link.remote == b.key for link in case.of(GpuLink).values())
 
 
+@once_per_case
 def _products(case: Case) -> Mapping[str, Product | None]:
-    """The product of each GPU, by the address of its function; worked out once a case."""
-    if "direct products" not in case.memo:
-        drivers = {gpu.address: gpu for gpu in case.of(Gpu).values()}
-        case.memo["direct products"] = {
-            f.key: product_of(drivers.get(f.key) or Gpu(key="", address=f.key), case.of(Pci)) for f in gpus(case)
-        }
-    known: Mapping[str, Product | None] = case.memo["direct products"]
-    return known
+    """The product of each GPU, by the address of its function."""
+    drivers = {gpu.address: gpu for gpu in case.of(Gpu).values()}
+    return {f.key: product_of(drivers.get(f.key) or Gpu(key="", address=f.key), case.of(Pci)) for f in gpus(case)}

@@ -6,7 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from ..case import Case
+from ..case import Case, once_per_case
 from ..facts import NodePair
 from ..report import Finding
 from ..said import NotChecked
@@ -18,21 +18,24 @@ _SLOW = 0.8  # of what the partner reaches with others: equal nodes of one fabri
 _FEWEST = 2  # pairs of a node that tell that it is not the partner, nor the way between the two
 
 
+@once_per_case
 def slow_nodes(case: Case) -> Mapping[str, list[NodePair]]:
     """The nodes that are slow with at least two partners, each of which is fast with another; and their pairs."""
-    if "slow nodes" not in case.memo:
-        pairs: dict[str, list[NodePair]] = defaultdict(list)
-        for pair in case.of(NodePair).values():
-            for end in (pair.a, pair.b):
-                if end and pair.rate is not None:
-                    pairs[end].append(pair)
-        case.memo["slow nodes"] = {
-            node: own
-            for node, own in pairs.items()
-            if len(own) >= _FEWEST and all(_slow_for(_partner(pair, node), pair, pairs) for pair in own)
-        }
-    known: Mapping[str, list[NodePair]] = case.memo["slow nodes"]
-    return known
+    pairs: dict[str, list[NodePair]] = defaultdict(list)
+    for pair in case.of(NodePair).values():
+        for end in (pair.a, pair.b):
+            if end and pair.rate is not None:
+                pairs[end].append(pair)
+    return {
+        node: own
+        for node, own in pairs.items()
+        if len(own) >= _FEWEST and all(_slow_for(_partner(pair, node), pair, pairs) for pair in own)
+    }
+
+
+@once_per_case
+def _best_rate(case: Case) -> float:
+    return max(other.rate or 0 for other in case.of(NodePair).values())
 
 
 def _partner(pair: NodePair, node: str) -> str:
@@ -51,9 +54,7 @@ def judge(case: Case, pair: NodePair) -> Iterator[Finding | NotChecked]:
     for node, own in slow.items():
         if own[0].key == pair.key:
             yield _finding(case, node, own)
-    if "best pair" not in case.memo:
-        case.memo["best pair"] = max(other.rate or 0 for other in case.of(NodePair).values())
-    best = case.memo["best pair"]
+    best = _best_rate(case)
     blamed = pair.a in slow or pair.b in slow
     if not blamed and (pair.rate or 0) < _SLOW * best:
         reached = f"{as_gigabytes(pair.rate or 0)}, other pairs reach up to {as_gigabytes(best)}"

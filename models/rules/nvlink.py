@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ..case import Case
+from ..case import Case, once_per_case
 from ..gpu_facts import Gpu, GpuLink
 from ..gpu_links import gpu_links
 from ..report import Basis, Finding, Severity
@@ -141,22 +141,23 @@ def _down(case: Case, gpu: Gpu, missing: int) -> list[int]:
 
 
 def _holders(case: Case, gpu: Gpu, down: list[int]) -> list[str | None]:
-    """By which GPU each of its inactive links is told of; None for those that do not lead to another GPU.
-
-    The fewest GPUs that all inactive links between GPUs end at: one that lost all of its links, not each of its peers.
-    """
-    if "links between GPUs" not in case.memo:
-        found: dict[str, str] = {}
-        left = {key: link for key, link in _between(case).items() if case.of(GpuLink)[key].active is False}
-        while left:
-            most = Counter(key.partition("/")[0] for key in left)
-            first = max(sorted(most), key=lambda one: most[one])
-            own = {link.id for key, link in left.items() if key.startswith(f"{first}/")}
-            found |= dict.fromkeys(own, first)
-            left = {key: link for key, link in left.items() if link.id not in own}
-        case.memo["links between GPUs"] = found
-    holders: dict[str, str] = case.memo["links between GPUs"]
+    """By which GPU each of its inactive links is told of; None for those that do not lead to another GPU."""
+    holders = _holders_of_links(case)
     return [holders.get(_link_id(case, f"{gpu.key}/nvlink{number}")) for number in down]
+
+
+@once_per_case
+def _holders_of_links(case: Case) -> Mapping[str, str]:
+    """The fewest GPUs at which all inactive links between GPUs end, by link: the GPU that lost all links, no peer."""
+    found: dict[str, str] = {}
+    left = {key: link for key, link in _between(case).items() if case.of(GpuLink)[key].active is False}
+    while left:
+        most = Counter(key.partition("/")[0] for key in left)
+        first = max(sorted(most), key=lambda one: most[one])
+        own = {link.id for key, link in left.items() if key.startswith(f"{first}/")}
+        found |= dict.fromkeys(own, first)
+        left = {key: link for key, link in left.items() if link.id not in own}
+    return found
 
 
 def _between(case: Case) -> dict[str, Link]:
@@ -205,10 +206,12 @@ def _link_id(case: Case, key: str) -> str:
 
 
 def _link(case: Case, key: str) -> Link | None:
-    if "gpu links" not in case.memo:
-        case.memo["gpu links"] = gpu_links(case.facts)
-    found: Link | None = case.memo["gpu links"].get(key)
-    return found
+    return _gpu_links(case).get(key)
+
+
+@once_per_case
+def _gpu_links(case: Case) -> Mapping[str, Link]:
+    return gpu_links(case.facts)
 
 
 def _evidence(case: Case, gpu: Gpu, numbers: list[int]) -> list[Evidence]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ..case import Case
+from ..case import Case, once_per_case
 from ..gpu_facts import Gpu, GpuPair
 from ..report import Basis, Finding, Severity
 from ..said import Evidence
@@ -52,10 +52,7 @@ def judged(case: Case, pair: GpuPair) -> bool:
 
 def disabled(case: Case, pair: GpuPair) -> Iterator[Finding]:
     """What one GPU may not do with another though it could; said once for all pairs of one reason."""
-    if "peers" not in case.memo:
-        pairs = case.of(GpuPair).values()
-        case.memo["peers"] = {other.key: reason for other in pairs if (reason := _reason(case, other))}
-    reasons = case.memo["peers"]
+    reasons = _reasons(case)
     reason = reasons.get(pair.key)
     several = [key for key, other in reasons.items() if other == reason]
     if reason is None or pair.key != several[0]:
@@ -87,6 +84,12 @@ def _subject(case: Case, keys: list[str]) -> str:
         return keys[0]
     shared = set.intersection(*(set(key.split("-")) for key in keys))
     return shared.pop() if len(shared) == 1 else "node"
+
+
+@once_per_case
+def _reasons(case: Case) -> Mapping[str, _Reason]:
+    """Why a pair may not copy directly, for each pair that may not."""
+    return {pair.key: reason for pair in case.of(GpuPair).values() if (reason := _reason(case, pair))}
 
 
 def _reason(case: Case, pair: GpuPair) -> _Reason | None:

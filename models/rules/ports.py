@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
-from ..case import Case
+from ..case import Case, once_per_case
 from ..facts import Event, Net, Pci, Port, Rdma
 from ..pci_classes import function_number
 from ..report import Basis, Severity
@@ -151,22 +151,18 @@ def _product(case: Case, port: AnyPort) -> tuple[object, ...] | None:
     return *ids, adapter.board_id if adapter else None, port.key.rpartition("/")[2]
 
 
+@once_per_case
 def _by_product(case: Case) -> Mapping[object, list[AnyPort]]:
-    """The ports of each product, worked out once a case."""
-    if "ports" not in case.memo:
-        products: dict[object, list[AnyPort]] = defaultdict(list)
-        everything: list[AnyPort] = [*case.of(Port).values(), *case.of(Net).values()]
-        for port in everything:
-            if real(case, port):
-                products[_product(case, port)].append(port)
-        case.memo["ports"] = products
-    known: Mapping[object, list[AnyPort]] = case.memo["ports"]
-    return known
+    """The ports of each product."""
+    products: dict[object, list[AnyPort]] = defaultdict(list)
+    everything: list[AnyPort] = [*case.of(Port).values(), *case.of(Net).values()]
+    for port in everything:
+        if real(case, port):
+            products[_product(case, port)].append(port)
+    return products
 
 
+@once_per_case
 def _shared(case: Case) -> frozenset[str | None]:
     """The network devices that are judged as RDMA ports."""
-    if "shared" not in case.memo:
-        case.memo["shared"] = frozenset(port.netdev for port in case.of(Port).values() if real(case, port))
-    known: frozenset[str | None] = case.memo["shared"]
-    return known
+    return frozenset(port.netdev for port in case.of(Port).values() if real(case, port))
