@@ -26,6 +26,7 @@ from .measuring import Course, Wish
 from .pages import Pages
 from .pipeline import Memory, Probes, cycle
 from .schedule import Intervals, Turn, due, turned
+from .small_file import CLOCK_STEP
 from .source import Source
 from .sources import READERS, SELDOM
 from .window import followed
@@ -33,7 +34,6 @@ from .window import followed
 _SAVED = 300.0  # seconds from one time that all is kept to the next, while nothing changes
 _STALE = 2  # schedules after which what was observed is told no more
 _ANSWER = 5.0  # seconds for what the driver's child has at hand
-_CLOCKS = 3600.0  # seconds by which a clock may be put back
 _log = logging.getLogger("linkgauge")
 
 
@@ -204,7 +204,7 @@ class Daemon:
         """What was measured too long ago says nothing of today; nor does what a wrong clock has dated in the future."""
         lasts = self._rates_last()
         runs = [one.at for one in self.memory.measured if isinstance(one, Run)]
-        if lasts is None or (runs and not at - lasts <= max(runs) <= at + _CLOCKS):
+        if lasts is None or (runs and not at - lasts <= max(runs) <= at + CLOCK_STEP):
             self.memory = replace(self.memory, measured=())
 
     def _rates_last(self) -> float | None:

@@ -16,13 +16,14 @@ from ..models.catalog import codes
 from ..models.said import Observation
 from ..models.said_lines import decode, encode
 from ..models.standing import Key, Sighting
+from ..probes.bounded_read import bounded_read
 from .inputs import BadInput
 from .pipeline import Memory
+from .small_file import CLOCK_STEP
 from .whole_file import write_whole
 
 _FILE = "service.json"
-_BIGGEST = 64 << 20  # bytes
-_CLOCKS = 3600.0  # seconds by which a clock may have been put back since
+_MOST = 64 << 20  # bytes
 _log = logging.getLogger("linkgauge")
 
 
@@ -89,8 +90,7 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
     """
     path = os.path.join(folder, _FILE)
     try:
-        with open(path, "rb", opener=_without_waiting) as file:
-            kept = _parsed(file.read(_BIGGEST + 1), now)
+        kept = _parsed(bounded_read(path, _MOST), now)
         measured = tuple(map(decode, kept.measured))
     except FileNotFoundError:
         return memory
@@ -103,17 +103,10 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
 
 def _parsed(content: bytes, now: float) -> _Kept:
     """ValueError, with a reason."""
-    if len(content) > _BIGGEST:
-        raise ValueError(f"larger than {_BIGGEST >> 20} MB")
     try:
         kept = msgspec.json.decode(content, type=_Kept)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise ValueError(f"damaged ({wrong})") from None
-    if kept.at > now + _CLOCKS:
+    if kept.at > now + CLOCK_STEP:
         raise ValueError("written later than it is now")
     return kept
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """A pipe of that name would wait for somebody who writes."""
-    return os.open(path, flags | os.O_NONBLOCK)

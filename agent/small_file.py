@@ -1,31 +1,23 @@
-"""Small files of the state folder: read as a whole or not at all, without waiting, without trust in what is there."""
+"""The JSON files of the state folder: `bounded_read` reads them, since anybody may have put anything there."""
 
 from __future__ import annotations
 
-import os
-import stat
 from typing import TypeVar
 
 import msgspec
 
+from ..probes.bounded_read import bounded_read
+
 T = TypeVar("T")
-_BIGGEST = 4 << 20  # bytes
+CLOCK_STEP = 3600.0  # seconds by which somebody may have set the clock back since a file was written
+_MOST = 4 << 20  # bytes
 
 
 def read_small(path: str, kind: type[T]) -> T:
-    """What the file holds. OSError, or ValueError with a sentence, where that cannot be had."""
-    with open(path, "rb", opener=_without_waiting) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError(f"{path}: not a plain file")
-        content = file.read(_BIGGEST + 1)
-    if len(content) > _BIGGEST:
-        raise ValueError(f"{path}: larger than {_BIGGEST >> 20} MB")
+    """What the file holds. Raises OSError; ValueError, with a sentence, where the content cannot be used."""
     try:
-        return msgspec.json.decode(content, type=kind)
+        return msgspec.json.decode(bounded_read(path, _MOST), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise ValueError(f"{path}: damaged, or of another version ({wrong})") from None
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """A pipe of that name would wait for somebody who writes."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    except ValueError as wrong:
+        raise ValueError(f"{path}: {wrong}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,14 +12,15 @@ import msgspec
 
 from ..models.said import Observation
 from ..models.units import as_utc
+from ..probes.bounded_read import bounded_read
+from .small_file import CLOCK_STEP
 from .whole_file import write_whole
 
 FOLDER = "var/lib/linkgauge"  # below the root of the machine
 _FILE = "accepted.json"
 _VERSION = 1
 _LATEST = 1e11  # seconds since 1970
-_CLOCKS = 3600.0  # seconds by which a clock may have been put back since
-_BIGGEST = 64 << 20  # bytes: a large node has some thousand counts of 200 bytes
+_MOST = 64 << 20  # bytes: a large node has some thousand counts of 200 bytes
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ def of(root: str, source: Sequence[str], given: str | None, now: float) -> Accep
         return nobody
     folder = folder_of(root, given)
     kept = read(folder) or nobody
-    if kept.at is not None and kept.at > now + _CLOCKS:
+    if kept.at is not None and kept.at > now + CLOCK_STEP:
         _warn(os.path.join(folder, _FILE), f"it was accepted {as_utc(kept.at)}, later than what is looked at")
         return nobody
     return kept
@@ -64,23 +64,12 @@ def read(folder: str) -> Acceptance | None:
     """What is kept there. None where there is nothing; what cannot be used is told on standard error."""
     path = os.path.join(folder, _FILE)
     try:
-        return _parsed(_content(path))
+        return _parsed(bounded_read(path, _MOST))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as refused:  # ValueError: a name with a zero byte, too
         _warn(path, getattr(refused, "strerror", None) or str(refused))
         return None
-
-
-def _content(path: str) -> bytes:
-    """What the file holds. OSError, or ValueError where it cannot be one of ours."""
-    with open(path, "rb", opener=_without_waiting) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("not a plain file")
-        content = file.read(_BIGGEST + 1)
-    if len(content) > _BIGGEST:
-        raise ValueError(f"larger than {_BIGGEST >> 20} MB")
-    return content
 
 
 def _parsed(content: bytes) -> Acceptance:
@@ -98,11 +87,6 @@ def write(folder: str, acceptance: Acceptance) -> None:
     """Keep it there: who reads meanwhile, or after a loss of power, sees the old one or the new. Raises OSError."""
     os.makedirs(folder, exist_ok=True)
     write_whole(os.path.join(folder, _FILE), msgspec.json.encode(acceptance))  # `diagnose` needs no root to read it
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """A pipe of that name would wait for somebody who writes."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _why(content: bytes, wrong: Exception) -> str:

@@ -125,8 +125,8 @@ def _print_summary(rows: int, numbers: int, results: list[Result]) -> int:
         (f"90th percentile {ninetieth:.1%} (at most {NINETIETH:.0%})", ninetieth <= NINETIETH),
         (f"rows below low: {len(below)} (none)", not below),
         (
-            f"each machine left out: median {median_without:.1%} of {len(without)} rows (at most {MEDIAN_WITHOUT:.0%}); of "
-            f"{len(results) - len(without)} nothing is left to predict them from",
+            f"each machine left out: median {median_without:.1%} of {len(without)} rows "
+            f"(at most {MEDIAN_WITHOUT:.0%}); of {len(results) - len(without)} nothing is left to predict them from",
             median_without <= MEDIAN_WITHOUT,
         ),
         (f"classes of three machines and more that are wider than {WIDEST}: {', '.join(wide) or 'none'}", not wide),

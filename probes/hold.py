@@ -13,10 +13,13 @@ import stat
 import time
 from contextlib import suppress
 
+from .bounded_read import bounded_read
+
 # Emptied when the machine starts, and meant for everybody: https://refspecs.linuxfoundation.org/FHS_3.0, /run, /tmp.
 # The first is what our packages make: a service in a /tmp of its own sees nothing of what lies there.
 _FOLDERS = ("/run/linkgauge", "/run/lock", "/tmp")
 HOLD, RELEASE = "hold", "release"
+_MOST = 1000  # bytes
 LONGEST = 24 * 3600.0  # seconds: a clock that was wrong must not stop measuring for good
 
 
@@ -42,8 +45,7 @@ def held() -> str | None:
 def asked(what: str) -> str | None:
     """Who asked for HOLD or RELEASE, and for how long yet, in words; None where nobody does."""
     try:
-        with open(_path(what), "rb", buffering=0, opener=_without_waiting) as file:
-            text = file.read(200) or b""  # None of a pipe that somebody has put there
+        text = bounded_read(_path(what), _MOST, os.O_NOFOLLOW)
         until, _, who = text.decode("utf-8", "replace").partition(" ")
         left = float(until) - time.time()
     except (OSError, ValueError):
@@ -70,7 +72,3 @@ def end(what: str = HOLD) -> None:
 
 def _path(what: str) -> str:
     return os.path.join(folder(), f"linkgauge.{what}")
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)

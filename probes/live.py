@@ -6,11 +6,11 @@ import errno
 import os
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import lru_cache
 
 from ..models.report import Origin
 from ..models.said import Said
+from .bounded_read import read_up_to
 from .child import Children, unanswered
 from .host import BIGGEST_FILE, Unreadable, follow
 
@@ -35,7 +35,7 @@ class Live:
 
     def read(self, path: str) -> str | None:
         try:
-            content = _content(self._open(path))
+            content = self._content(path)
         except OSError as error:
             _refused(path, error)
             return None
@@ -79,6 +79,13 @@ class Live:
         except Unreadable:
             return False
         return bool(ours) and ours == theirs
+
+    def _content(self, path: str) -> bytes:
+        descriptor = self._open(path)
+        try:
+            return read_up_to(descriptor, BIGGEST_FILE)
+        finally:
+            os.close(descriptor)
 
     def _open(self, path: str) -> int:
         """A descriptor of the file. A pipe in the tree must not block; nor may a link lead out of it."""
@@ -125,19 +132,6 @@ class Live:
             return os.readlink(f"{self._above}/{path}")
         except OSError:
             return None
-
-
-def _content(descriptor: int) -> bytes:
-    """All that is in the file, or somewhat more than we want of it; it is closed."""
-    try:
-        parts, size = [], 0
-        with suppress(BlockingIOError):  # a pipe into which nobody has written yet
-            while (part := os.read(descriptor, 1 << 16)) and size <= BIGGEST_FILE:
-                parts.append(part)
-                size += len(part)
-        return b"".join(parts)
-    finally:
-        os.close(descriptor)
 
 
 def _refused(path: str, error: OSError) -> None:
