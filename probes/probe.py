@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from ..models.report import Report
 from ..models.said import Said
@@ -12,7 +12,6 @@ from .host import Host
 
 # Nothing moves; what a job can wait for; every way there is.
 Effort: TypeAlias = Literal["passive", "quick", "full"]
-EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
