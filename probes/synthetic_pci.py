@@ -10,7 +10,7 @@ from functools import partial
 from itertools import count, product
 from typing import TypeAlias
 
-from .synthetic_models import MODELS, Model
+from .synthetic_models import Model, models
 from .synthetic_node import Change, Node, Root
 
 Hanging: TypeAlias = "str | Sequence[Hanging]"  # on a port: a model, a switch with what hangs on it, ""
@@ -34,12 +34,12 @@ class Function:
 
 def place(node: Node) -> list[Function]:
     """All functions of the node, in the order of their addresses. ValueError says what does not fit."""
-    models = {**MODELS, **node.model}
+    known = {**models(), **node.model}
     found: dict[str, Function] = {}
     for root in node.root:
         domains = root.domain if isinstance(root.domain, list) else [root.domain]
         for domain, bus in product(domains, root.bus):
-            for function in _Root(root, domain, bus, models).functions():
+            for function in _Root(root, domain, bus, known).functions():
                 if function.address in found:
                     raise ValueError(f"two devices are at {function.address}: leave more buses between the roots")
                 found[function.address] = function
@@ -192,4 +192,4 @@ def _virtual(functions: list[Function]) -> Iterator[Function]:
             behind[card] += 1
             address = f"{card}:{number >> 3:02x}.{number & 7}"
             folder = f"{function.folder.rpartition('/')[0]}/{address}"
-            yield Function(address, folder, MODELS["connectx-vf"], function.numa, physfn=function)
+            yield Function(address, folder, models()["connectx-vf"], function.numa, physfn=function)

@@ -15,7 +15,7 @@ from linkgauge.models.said import Fact, NotChecked, Observation, Said
 from linkgauge.probes.recorded import Recorded, dump, parse
 from linkgauge.probes.scrub import scrub
 from linkgauge.probes.synthetic import build
-from linkgauge.probes.synthetic_models import MODELS
+from linkgauge.probes.synthetic_models import models
 
 NODES = Path(__file__).parent / "nodes"
 GOLDEN = Path(__file__).parent / "golden"
@@ -426,7 +426,7 @@ def test_what_makes_no_node_is_said_in_a_sentence(text: str, message: str) -> No
     assert message in str(raised.value)
 
 
-DEVICES = st.sampled_from(sorted(name for name, model in MODELS.items() if model.kind != "port"))
+DEVICES = st.sampled_from(sorted(name for name, model in models().items() if model.kind != "port"))
 SOME = st.lists(DEVICES | st.just(""), max_size=3).map(list)
 CHANGES = st.sampled_from(
     [
