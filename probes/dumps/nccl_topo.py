@@ -24,15 +24,13 @@ from ...models.facts import HostBridge, Net, Numa, Package, Pci, Port, Rdma
 from ...models.gpu_facts import Gpu, GpuLink
 from ...models.pci_classes import AMD, NVIDIA, card_of
 from ...models.said import Evidence, Fact, NotChecked, Said
-from ...models.units import from_megabits
-from ..parsers import count, decimal, hexadecimal, pcie_speed, pcie_width, shown
+from ..parsers import count, decimal, shown
 from ..xml_elements import Element, elements
+from .nccl_values import cpu_mask, link_speed, link_width, pci_address, pci_class, pci_id, port_rate, printable
 from .part import Part
 
 BRIDGE, NVSWITCH = 0x060400, 0x068000
 BEGIN = r"^[ \t]*<system\s[^<>\n]*\bversion\s*="
-_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
-_NOWHERE = 0xFFFF  # the vendor and the device of what is not there; typed-in switches have them
 _REMOTE = {"0x068000": "switch", "0x068001": "cpu", "0x03": "gpu", "0x12": "gpu"}  # how a tclass begins
 # Generations by compute capability: data sheets of P100, V100, A100, RTX A6000, H100, B200 and B300.
 _NVLINK_OF_SM = {60: 1, 70: 2, 80: 3, 86: 3, 90: 4, 100: 5, 103: 5}
@@ -108,10 +106,10 @@ class _Reading:
         number = decimal(one.said.get("numaid", "-1"))
         bridge = "pci" if number < 0 else f"numa{number}/pci"
         self.places[one], self.numa[bridge] = bridge, None if number < 0 else number
-        yield from _fact(Package, "package0", one, vendor=("vendor", _name))
+        yield from _fact(Package, "package0", one, vendor=("vendor", printable))
         if number >= 0:
             shifted = one.said.get("affinity_offset", "0") != "0"  # the mask does not begin at CPU 0
-            yield from _fact(Numa, f"numa{number}", one, cpus=("" if shifted else "affinity", _cpus))
+            yield from _fact(Numa, f"numa{number}", one, cpus=("" if shifted else "affinity", cpu_mask))
         if bridge not in self.said:
             self.said.add(bridge)
             yield HostBridge(key=bridge, numa=self.numa[bridge], cites={"numa": one.where})
@@ -119,7 +117,7 @@ class _Reading:
     def _pci(self, one: Element) -> Iterator[Said]:
         """A function, and the port above it that the file leaves out."""
         above = self.places[_above(one)]
-        address = _address(one.said.get("busid", ""))
+        address = pci_address(one.said.get("busid", ""))
         if address in self.said:
             raise ValueError(f"a second <pci> of {address}")
         self.places[one], self.numa[address] = address, self.numa[above]
@@ -130,8 +128,8 @@ class _Reading:
                 port,
                 one,
                 {"parent": above, "pci_class": BRIDGE, "numa": self.numa[above]},
-                max_speed=("link_speed", _speed),
-                max_width=("link_width", _width),
+                max_speed=("link_speed", link_speed),
+                max_width=("link_width", link_width),
             )
         self.said |= {address, port}
         known = {"parent": port, "numa": self.numa[above], "vendor": self._maker(one)}
@@ -140,11 +138,11 @@ class _Reading:
             address,
             one,
             known,
-            pci_class=("class", _class),
-            vendor=("vendor", _number),
-            device=("device", _number),
-            subvendor=("subsystem_vendor", _number),
-            subdevice=("subsystem_device", _number),
+            pci_class=("class", pci_class),
+            vendor=("vendor", pci_id),
+            device=("device", pci_id),
+            subvendor=("subsystem_vendor", pci_id),
+            subdevice=("subsystem_device", pci_id),
         )
 
     def _maker(self, one: Element) -> int | None:
@@ -168,7 +166,7 @@ class _Reading:
         gpu = self.places[_above(one)]
         target, tclass = one.said.get("target", ""), one.said.get("tclass", "")
         kind = next((kind for begun, kind in _REMOTE.items() if tclass.startswith(begun)), None)
-        remote = None if target.lower().startswith("fffffff:") else _address(target)
+        remote = None if target.lower().startswith("fffffff:") else pci_address(target)
         if kind == "switch" and remote and remote not in self.said:
             self.said.add(remote)
             yield Pci(key=remote, pci_class=NVSWITCH, vendor=NVIDIA, cites={"pci_class": one.where})
@@ -200,17 +198,17 @@ class _Reading:
 
     def _net(self, one: Element) -> Iterator[Said]:
         """A port of an RDMA device; or a network device that sockets use, which is port 0."""
-        place, name = self.places[_above(one)], _name(one.said.get("name", ""))
+        place, name = self.places[_above(one)], printable(one.said.get("name", ""))
         if name is None:
             raise ValueError("a <net> without a name")
         address = {"address": None if place.endswith("pci") else place}
         number = count(one.said.get("port", "1"))
         if number == 0:
-            yield from _fact(Net, name, one, address, speed=("speed", lambda text: _rate(text, _GUESSED)))
+            yield from _fact(Net, name, one, address, speed=("speed", lambda text: port_rate(text, _GUESSED)))
             return
         yield from _fact(Rdma, name, one, address)
         if "port" in one.said:
-            yield from _fact(Port, f"{name}/{number}", one, {"device": name}, rate=("speed", _rate))
+            yield from _fact(Port, f"{name}/{number}", one, {"device": name}, rate=("speed", port_rate))
 
 
 def _placed(one: Element) -> None:
@@ -243,54 +241,6 @@ def _fact(
         if value is not None:
             fields[name], cites[name] = value, one.where
     yield kind(key=key, cites=cites, **fields)
-
-
-def _address(text: str) -> str:
-    """As the kernel writes it; NVML has eight digits of domain and capitals."""
-    found = _ADDRESS.fullmatch(text.lower())
-    if not found:
-        raise ValueError(f"{shown(text)} is not a PCI address")
-    return f"{int(found[1], 16):04x}:{found[2]}:{found[3]}.{found[4]}"
-
-
-def _speed(text: str) -> float | None:
-    """ "32 GT/s", "32.0 GT/s PCIe", "32 GT/s PCIe/s": NCCL compares how it begins; "" is not known."""
-    return pcie_speed(re.sub(r"(GT/s).*", r"\1", text)) if text else None
-
-
-def _width(text: str) -> int | None:
-    """Lanes; 0 and "" are not known."""
-    return pcie_width(text) if text else None
-
-
-def _class(text: str) -> int:
-    """ "0x030200"; NCCL writes "0x03" where it knows no more."""
-    hexadecimal(text)
-    return int(text[2:8].ljust(6, "0"), 16)
-
-
-def _number(text: str) -> int | None:
-    return None if (number := hexadecimal(text)) == _NOWHERE else number
-
-
-def _name(text: str) -> str | None:
-    if not text.isprintable():
-        raise ValueError(f"{shown(text)} is not a name")
-    return text.strip() or None
-
-
-def _cpus(text: str) -> tuple[int, ...]:
-    """ "0000ffff,00000000", as a cpumap in sysfs: groups of 32 CPUs, the last is the first."""
-    if not re.fullmatch(r"[0-9a-fA-F]{1,8}(,[0-9a-fA-F]{1,8}){0,255}", text):
-        raise ValueError(f"{shown(text)} is not a mask of CPUs")
-    groups = [int(group, 16) for group in reversed(text.split(","))]
-    return tuple(32 * n + bit for n, group in enumerate(groups) for bit in range(32) if group >> bit & 1)
-
-
-def _rate(text: str, guessed: int | None = None) -> float | None:
-    """Mb/s as bytes per second; not known where it is not positive."""
-    speed = decimal(text)
-    return from_megabits(speed) if speed > 0 and speed != guessed else None
 
 
 def _sm(gpu: Element) -> int:

@@ -14,10 +14,24 @@ from typing import Any
 
 from ...models.gpu_facts import Gpu
 from ...models.said import Evidence, NotChecked, Observation, Said
-from ...models.units import MIB
-from ..nvml_words import clock_reasons, hertz, pci_address, pcie_speed
-from ..parsers import count, hexadecimal, pcie_width, shown, word
+from ..nvml_words import pci_address
+from ..parsers import count, word
 from .smi_sums import SUMS, reasons, sums
+from .smi_values import (
+    clock,
+    clock_event_reasons,
+    cluster_uuid,
+    compute_mode,
+    fabric_state,
+    flag,
+    lanes,
+    link_speed,
+    number,
+    performance_state,
+    recovery_action,
+    size,
+    virtualization_mode,
+)
 
 Read = Callable[[str], Any]
 
@@ -28,36 +42,7 @@ _NOTHING = re.compile(
 )
 _LOST = re.compile(r"\[?(GPU is lost|GPU requires reset)\]?")
 _NO_NAME = re.compile(r"\[?(Unknown Error|ERR!)\]?")
-_YES, _NO = ("yes", "enabled", "active", "on", "true", "1"), ("no", "disabled", "not active", "off", "false", "0")
 _NONE_MEANS = ("recovery", "virtualization")  # fields whose "None" is an answer
-
-_COMPUTE = {
-    "default": "default",
-    "prohibited": "prohibited",
-    "exclusiveprocess": "exclusive process",
-    "eprocess": "exclusive process",
-    "exclusivethread": "exclusive process",  # as which it works since CUDA 8
-}
-_RECOVERY = {
-    "none": "none",
-    "reset": "GPU reset",
-    "gpureset": "GPU reset",
-    "reboot": "node reboot",
-    "nodereboot": "node reboot",
-    "drainp2p": "drain P2P",
-    "drainandreset": "drain and reset",
-    "recoverimexdomain": "recover IMEX domain",
-    "busreset": "bus reset",
-    "systemreboot": "system reboot",
-}
-_VIRTUAL = {
-    "none": "none",
-    "passthrough": "passthrough",
-    "vgpu": "vGPU",
-    "hostvgpu": "host vGPU",
-    "hostvsga": "host vSGA",
-}
-_FABRIC = {"notstarted": "not started", "inprogress": "in progress", "completed": "completed"}
 
 
 @dataclass(slots=True)
@@ -71,67 +56,9 @@ class Card:
     processes: int | None = None  # that compute, where all were listed
 
 
-def flag(text: str) -> bool:
-    """ "Enabled", "Yes", "Active" or their opposites."""
-    plain = text.strip("[] ").lower()
-    if plain not in (*_YES, *_NO):
-        raise ValueError(f"{shown(text)} is neither yes nor no")
-    return plain in _YES
-
-
-def number(text: str) -> float:
-    """ "588.39 W", "59 C", "1980 MHz", "81559 MiB", "16x" without its unit."""
-    found = re.fullmatch(r"(-?[0-9]{1,12}(?:\.[0-9]{1,6})?) ?(?:[A-Za-z%]{0,4})", text)
-    if not found:
-        raise ValueError(f"{shown(text)} is not a number")
-    return float(found[1])
-
-
-def _size(text: str) -> int:
-    return int(number(text)) * MIB
-
-
-def _clock(text: str) -> float:
-    return hertz(int(number(text)))
-
-
-def _lanes(text: str) -> int | None:
-    return pcie_width(text.rstrip("x"))
-
-
-def _speed(text: str) -> float | None:
-    return pcie_speed(count(text))
-
-
-def _bits(text: str) -> tuple[str, ...]:
-    return clock_reasons(hexadecimal(text))
-
-
-def _pstate(text: str) -> int:
-    found = re.fullmatch(r"P([0-9]|1[0-5])", text)
-    if not found:
-        raise ValueError(f"{shown(text)} is not a performance state")
-    return int(found[1])
-
-
-def _cluster(text: str) -> str | None:
-    """A UUID; None where it is all zeros."""
-    return word(text) if text.strip("0-") else None
-
-
-def _meaning(words: Mapping[str, str]) -> Read:
-    def read(text: str) -> str:
-        plain = re.sub(r"[^a-z0-9]", "", text.lower())
-        if plain not in words:
-            raise ValueError(f"{shown(text)} is none of {', '.join(words)}")
-        return words[plain]
-
-    return read
-
-
 def _row(name: str, read: Read, *called: str) -> tuple[str, Read, tuple[str, ...]]:
-    """A field, how it is read, and what it is called: the first that says something counts."""
-    return name, read, called
+    """A field, how it is read, and its names in the outputs, separated by "|": the first that has a value counts."""
+    return name, read, tuple(one for several in called for one in several.split(" | "))
 
 
 _POWER = ("GPU Power Readings", "Power Readings", "GPU Ceiling Power Limit")
@@ -143,71 +70,55 @@ def _of(groups: Iterable[str], *names: str) -> tuple[str, ...]:
 
 
 _ROWS = (
-    _row("name", word, "Product Name", "product_name", "name", "gpu_name"),
-    _row("uuid", word, "GPU UUID", "gpu/uuid", "uuid", "gpu_uuid"),
-    _row("address", pci_address, "PCI/Bus Id", "pci/pci_bus_id", "pci.bus_id", "gpu_bus_id"),
-    _row("board_part", word, "Board Part Number", "board_part_number"),
-    _row("vbios", word, "VBIOS Version", "vbios_version"),
+    _row("name", word, "Product Name | product_name | name | gpu_name"),
+    _row("uuid", word, "GPU UUID | gpu/uuid | uuid | gpu_uuid"),
+    _row("address", pci_address, "PCI/Bus Id | pci/pci_bus_id | pci.bus_id | gpu_bus_id"),
+    _row("board_part", word, "Board Part Number | board_part_number"),
+    _row("vbios", word, "VBIOS Version | vbios_version"),
     _row(
         "module_id",
         count,
-        "Platform Info/Module Id",
-        "GPU Module ID",
-        "GPU Module Id",
-        "platformInfo/module_id",
-        "gpu_module_id",
+        "Platform Info/Module Id | GPU Module ID | GPU Module Id | platformInfo/module_id | gpu_module_id | "
         "platform.module_id",
     ),
     _row(
         "virtualization",
-        _meaning(_VIRTUAL),
-        "GPU Virtualization Mode/Virtualization Mode",
-        "GPU Virtualization Mode/Virtualization mode",
+        virtualization_mode,
+        "GPU Virtualization Mode/Virtualization Mode | GPU Virtualization Mode/Virtualization mode | "
         "gpu_virtualization_mode/virtualization_mode",
     ),
-    _row("recovery", _meaning(_RECOVERY), "GPU Recovery Action", "gpu_recovery_action"),
+    _row("recovery", recovery_action, "GPU Recovery Action | gpu_recovery_action"),
     _row(
         "pcie_speed",
-        _speed,
-        "PCIe Generation/Current",
-        "pcie_gen/current_link_gen",
-        "pcie.link.gen.current",
-        "pcie.link.gen.gpucurrent",
+        link_speed,
+        "PCIe Generation/Current | pcie_gen/current_link_gen | pcie.link.gen.current | pcie.link.gen.gpucurrent",
     ),
-    _row("pcie_max_speed", _speed, "PCIe Generation/Max", "pcie_gen/max_link_gen", "pcie.link.gen.max"),
+    _row("pcie_max_speed", link_speed, "PCIe Generation/Max | pcie_gen/max_link_gen | pcie.link.gen.max"),
     _row(
         "pcie_own_max_speed",
-        _speed,
-        "PCIe Generation/Device Max",
-        "pcie_gen/max_device_link_gen",
-        "pcie.link.gen.gpumax",
+        link_speed,
+        "PCIe Generation/Device Max | pcie_gen/max_device_link_gen | pcie.link.gen.gpumax",
     ),
-    _row("pcie_width", _lanes, "Link Width/Current", "link_widths/current_link_width", "pcie.link.width.current"),
-    _row("pcie_max_width", _lanes, "Link Width/Max", "link_widths/max_link_width", "pcie.link.width.max"),
-    _row("performance_state", _pstate, "Performance State", "performance_state", "pstate"),
-    _row("clock", _clock, "Clocks/SM", "clocks/sm_clock", "clocks.current.sm", "clocks.sm"),
-    _row("clock_max", _clock, "Max Clocks/SM", "max_clocks/sm_clock", "clocks.max.sm"),
-    _row("memory_clock", _clock, "Clocks/Memory", "clocks/mem_clock", "clocks.current.memory", "clocks.mem"),
-    _row(
-        "memory_clock_max", _clock, "Max Clocks/Memory", "max_clocks/mem_clock", "clocks.max.memory", "clocks.max.mem"
-    ),
+    _row("pcie_width", lanes, "Link Width/Current | link_widths/current_link_width | pcie.link.width.current"),
+    _row("pcie_max_width", lanes, "Link Width/Max | link_widths/max_link_width | pcie.link.width.max"),
+    _row("performance_state", performance_state, "Performance State | performance_state | pstate"),
+    _row("clock", clock, "Clocks/SM | clocks/sm_clock | clocks.current.sm | clocks.sm"),
+    _row("clock_max", clock, "Max Clocks/SM | max_clocks/sm_clock | clocks.max.sm"),
+    _row("memory_clock", clock, "Clocks/Memory | clocks/mem_clock | clocks.current.memory | clocks.mem"),
+    _row("memory_clock_max", clock, "Max Clocks/Memory | max_clocks/mem_clock | clocks.max.memory | clocks.max.mem"),
     _row(
         "application_clock",
-        _clock,
-        "Applications Clocks/Graphics",
-        "applications_clocks/graphics_clock",
-        "clocks.applications.graphics",
+        clock,
+        "Applications Clocks/Graphics | applications_clocks/graphics_clock | clocks.applications.graphics | "
         "clocks.applications.gr",
     ),
     _row(
         "application_clock_default",
-        _clock,
-        "Default Applications Clocks/Graphics",
-        "default_applications_clocks/graphics_clock",
-        "clocks.default_applications.graphics",
-        "clocks.default_applications.gr",
+        clock,
+        "Default Applications Clocks/Graphics | default_applications_clocks/graphics_clock | "
+        "clocks.default_applications.graphics | clocks.default_applications.gr",
     ),
-    _row("clock_reasons", _bits, "clocks_event_reasons.active", "clocks_throttle_reasons.active"),
+    _row("clock_reasons", clock_event_reasons, "clocks_event_reasons.active | clocks_throttle_reasons.active"),
     _row(
         "power",
         number,
@@ -231,59 +142,48 @@ _ROWS = (
         *_of(_POWER_XML, "default_power_limit"),
         "power.default_limit",
     ),
-    _row("temperature", number, "Temperature/GPU Current Temp", "temperature/gpu_temp", "temperature.gpu"),
-    _row("memory", _size, "FB Memory Usage/Total", "fb_memory_usage/total", "memory.total"),
-    _row("memory_used", _size, "FB Memory Usage/Used", "fb_memory_usage/used", "memory.used"),
-    _row("bar1", _size, "BAR1 Memory Usage/Total", "bar1_memory_usage/total"),
-    _row("ecc", flag, "ECC Mode/Current", "Ecc Mode/Current", "ecc_mode/current_ecc", "ecc.mode.current"),
-    _row("ecc_pending", flag, "ECC Mode/Pending", "Ecc Mode/Pending", "ecc_mode/pending_ecc", "ecc.mode.pending"),
+    _row("temperature", number, "Temperature/GPU Current Temp | temperature/gpu_temp | temperature.gpu"),
+    _row("memory", size, "FB Memory Usage/Total | fb_memory_usage/total | memory.total"),
+    _row("memory_used", size, "FB Memory Usage/Used | fb_memory_usage/used | memory.used"),
+    _row("bar1", size, "BAR1 Memory Usage/Total | bar1_memory_usage/total"),
+    _row("ecc", flag, "ECC Mode/Current | Ecc Mode/Current | ecc_mode/current_ecc | ecc.mode.current"),
+    _row("ecc_pending", flag, "ECC Mode/Pending | Ecc Mode/Pending | ecc_mode/pending_ecc | ecc.mode.pending"),
     _row(
         "sram_threshold",
         flag,
-        "Aggregate/SRAM Threshold Exceeded",
-        "aggregate/sram_threshold_exceeded",
+        "Aggregate/SRAM Threshold Exceeded | aggregate/sram_threshold_exceeded | "
         "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",
     ),
     _row(
         "remapped_correctable",
         count,
-        "Remapped Rows/Correctable Error",
-        "remapped_rows/remapped_row_corr",
-        "remapped_rows.correctable",
+        "Remapped Rows/Correctable Error | remapped_rows/remapped_row_corr | remapped_rows.correctable",
     ),
     _row(
         "remapped_uncorrectable",
         count,
-        "Remapped Rows/Uncorrectable Error",
-        "remapped_rows/remapped_row_unc",
-        "remapped_rows.uncorrectable",
+        "Remapped Rows/Uncorrectable Error | remapped_rows/remapped_row_unc | remapped_rows.uncorrectable",
     ),
+    # GPUs before Ampere retire pages.
     _row(
         "remap_pending",
         flag,
-        "Remapped Rows/Pending",
-        "remapped_rows/remapped_row_pending",
-        "remapped_rows.pending",
-        "Retired Pages/Pending Page Blacklist",
-        "Retired Pages/Pending",
-        "retired_pages/pending_retirement",
-        "retired_pages/pending_blacklist",
-        "retired_pages.pending",
-    ),  # GPUs before Ampere retire pages
+        "Remapped Rows/Pending | remapped_rows/remapped_row_pending | remapped_rows.pending | "
+        "Retired Pages/Pending Page Blacklist | Retired Pages/Pending | retired_pages/pending_retirement | "
+        "retired_pages/pending_blacklist | retired_pages.pending",
+    ),
     _row(
         "remap_failed",
         flag,
-        "Remapped Rows/Remapping Failure Occurred",
-        "remapped_rows/remapped_row_failure",
-        "remapped_rows.failure",
+        "Remapped Rows/Remapping Failure Occurred | remapped_rows/remapped_row_failure | remapped_rows.failure",
     ),
-    _row("fabric_state", _meaning(_FABRIC), "Fabric/State", "fabric/state", "fabric.state"),
-    _row("fabric_status", word, "Fabric/Status", "fabric/status", "fabric.status"),
-    _row("fabric_clique", count, "Fabric/CliqueId", "fabric/cliqueId", "fabric.cliqueId"),
-    _row("fabric_cluster", _cluster, "Fabric/ClusterUUID", "fabric/clusterUuid", "fabric.clusterUuid"),
-    _row("mig", flag, "MIG Mode/Current", "mig_mode/current_mig", "mig.mode.current"),
-    _row("persistence", flag, "Persistence Mode", "persistence_mode"),
-    _row("compute_mode", _meaning(_COMPUTE), "Compute Mode", "compute_mode"),
+    _row("fabric_state", fabric_state, "Fabric/State | fabric/state | fabric.state"),
+    _row("fabric_status", word, "Fabric/Status | fabric/status | fabric.status"),
+    _row("fabric_clique", count, "Fabric/CliqueId | fabric/cliqueId | fabric.cliqueId"),
+    _row("fabric_cluster", cluster_uuid, "Fabric/ClusterUUID | fabric/clusterUuid | fabric.clusterUuid"),
+    _row("mig", flag, "MIG Mode/Current | mig_mode/current_mig | mig.mode.current"),
+    _row("persistence", flag, "Persistence Mode | persistence_mode"),
+    _row("compute_mode", compute_mode, "Compute Mode | compute_mode"),
 )
 _REPLAYS = ("PCI/Replays Since Reset", "PCI/Replays since reset", "pci/replay_counter")
 _RESETS = (
