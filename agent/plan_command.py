@@ -67,9 +67,8 @@ def plan(
                                                       with what nccl-tests measured there
     """  # noqa: D301 (click wants the character itself)
     with clear_errors():
-        from .planning import Where
-        from .planning_shown import shown
+        from . import planning, planning_shown
 
-        where = Where(machine, nodes, network, switches, rails, oversubscription, source, root, site)
-        text = shown(job, where, top if sweep else None, form, plot, train)
+        where = planning.Where(machine, nodes, network, switches, rails, oversubscription, source, root, site)
+        text = planning_shown.shown(job, where, top if sweep else None, form, plot, train)
     write(text, output)

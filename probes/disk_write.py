@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ..models.said import Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import GIB, MIB, as_bytes
 from . import direct_io
-from .block_places import disk_of, place_of
+from .block_places import Place, disk_of, place_of
 from .data_blocks import BLOCK
 from .host import Host
 
@@ -26,22 +26,20 @@ _WHYS = {
 }
 
 
+class _Unfit(Exception):
+    """The folder cannot take a test file; the text says why, in words."""
+
+
 def writes(host: Host, folder: str, seconds: float) -> Iterator[Said]:
     """Bytes per second that are written and reached the disk (fdatasync)."""
     place = place_of(host, folder)
     name = folder if place is None else disk_of(host, place.device) if place.device else place.point
-    if place and place.device is None and not place.far:
-        why = f"{place.fstype} on {folder} lies on no disk that is seen here"
-        yield NotChecked(what="disk_write", subject=name, why=why, how=_HOW)
-        return
     try:
-        told = os.statvfs(folder)
-        most = min(_MOST, int(_SHARE * told.f_bavail * told.f_frsize)) // BLOCK * BLOCK
-        if most < _LEAST:
-            why = f"{as_bytes(told.f_bavail * told.f_frsize)} are free on {folder}: too little to write a test file"
-            yield NotChecked(what="disk_write", subject=name, why=why, how=_HOW)
-            return
+        most = _room(place, folder)
         file = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC, 0o600)
+    except _Unfit as unfit:
+        yield NotChecked(what="disk_write", subject=name, why=str(unfit), how=_HOW)
+        return
     except OSError as error:
         why = f"{folder}: {_WHYS.get(error.errno or 0, error.strerror)}"
         yield NotChecked(what="disk_write", subject=name, why=why, how=_HOW)
@@ -71,3 +69,15 @@ def writes(host: Host, folder: str, seconds: float) -> Iterator[Said]:
     yield Observation(
         about=name, quantity="bytes_moved", unit="bytes", value=float(moved.bytes), at=now, evidence=evidence
     )
+
+
+def _room(place: Place | None, folder: str) -> int:
+    """How many bytes a test file in the folder may have. Raises _Unfit, and OSError."""
+    if place and place.device is None and not place.far:
+        raise _Unfit(f"{place.fstype} on {folder} lies on no disk that is seen here")
+    told = os.statvfs(folder)
+    free = told.f_bavail * told.f_frsize
+    most = min(_MOST, int(_SHARE * free)) // BLOCK * BLOCK
+    if most < _LEAST:
+        raise _Unfit(f"{as_bytes(free)} are free on {folder}: too little to write a test file")
+    return most
