@@ -112,56 +112,59 @@ def test_what_is_written() -> None:
     assert as_nccl_xml(of_facts(*SMALL)) == WRITTEN
 
 
+def cited(line: int, *fields: str) -> dict[str, Evidence]:
+    return dict.fromkeys(fields, Evidence(f"topo.xml:{line}", WRITTEN.splitlines()[line - 1].strip()[:200]))
+
+
+LINK, PLACE, NUMBERS = ("max_speed", "max_width"), ("parent", "numa"), ("pci_class", "vendor", "device")
+WHOLE = (*NUMBERS, "subvendor", "subdevice", *PLACE)
+FAST = Pci(key="", pci_class=0x060400, max_speed=32e9, max_width=16, numa=0)
+NVLINK = GpuLink(key="", gpu="gpu3", kind="nvlink", remote_kind="switch", cites=cited(6, "remote"))
+READ = [
+    Package(key="package0", vendor="GenuineIntel", cites=cited(2, "vendor")),
+    Numa(key="numa0", cpus=tuple(range(36)), cites=cited(2, "cpus")),
+    HostBridge(key="numa0/pci", numa=0, cites=cited(2, "numa")),
+    replace(FAST, key="0000:16:00/port", parent="numa0/pci", cites=cited(3, *LINK, *PLACE, "pci_class")),
+    Pci(
+        key="0000:16:00.0",
+        parent="0000:16:00/port",
+        numa=0,
+        pci_class=0x060400,
+        vendor=0x1000,
+        device=0xC030,
+        cites=cited(3, *NUMBERS, *PLACE),
+    ),
+    replace(FAST, key="0000:18:00/port", parent="0000:16:00.0", cites=cited(4, *LINK, *PLACE, "pci_class")),
+    Pci(
+        key="0000:18:00.0",
+        parent="0000:18:00/port",
+        numa=0,
+        pci_class=0x030200,
+        vendor=0x10DE,
+        device=0x2330,
+        subvendor=0x10DE,
+        subdevice=0x16C1,
+        cites=cited(4, *WHOLE),
+    ),
+    Gpu(key="gpu3", address="0000:18:00.0", cites=cited(5, "address")),
+    *(replace(NVLINK, key=f"gpu3/nvlink{n}") for n in range(17)),
+    replace(FAST, key="0000:19:00/port", parent="0000:16:00.0", cites=cited(9, *LINK, *PLACE, "pci_class")),
+    Pci(
+        key="0000:19:00.0",
+        parent="0000:19:00/port",
+        numa=0,
+        pci_class=0x020700,
+        vendor=0x15B3,
+        cites=cited(9, *PLACE, "pci_class", "vendor"),
+    ),
+    Rdma(key="mlx5_0", address="0000:19:00.0", cites=cited(11, "address")),
+    Port(key="mlx5_0/1", device="mlx5_0", rate=50e9, cites=cited(11, "device", "rate")),
+]
+
+
 def test_what_is_read_of_it() -> None:
     """The ports that the file leaves out stand above each function, with the rates of the links."""
-
-    def at(line: int, *fields: str) -> dict[str, Evidence]:
-        return dict.fromkeys(fields, Evidence(f"topo.xml:{line}", WRITTEN.splitlines()[line - 1].strip()[:200]))
-
-    link, place, numbers = ("max_speed", "max_width"), ("parent", "numa"), ("pci_class", "vendor", "device")
-    whole = (*numbers, "subvendor", "subdevice", *place)
-    fast = Pci(key="", pci_class=0x060400, max_speed=32e9, max_width=16, numa=0)
-    nvlink = GpuLink(key="", gpu="gpu3", kind="nvlink", remote_kind="switch", cites=at(6, "remote"))
-    assert read(WRITTEN) == [
-        Package(key="package0", vendor="GenuineIntel", cites=at(2, "vendor")),
-        Numa(key="numa0", cpus=tuple(range(36)), cites=at(2, "cpus")),
-        HostBridge(key="numa0/pci", numa=0, cites=at(2, "numa")),
-        replace(fast, key="0000:16:00/port", parent="numa0/pci", cites=at(3, *link, *place, "pci_class")),
-        Pci(
-            key="0000:16:00.0",
-            parent="0000:16:00/port",
-            numa=0,
-            pci_class=0x060400,
-            vendor=0x1000,
-            device=0xC030,
-            cites=at(3, *numbers, *place),
-        ),
-        replace(fast, key="0000:18:00/port", parent="0000:16:00.0", cites=at(4, *link, *place, "pci_class")),
-        Pci(
-            key="0000:18:00.0",
-            parent="0000:18:00/port",
-            numa=0,
-            pci_class=0x030200,
-            vendor=0x10DE,
-            device=0x2330,
-            subvendor=0x10DE,
-            subdevice=0x16C1,
-            cites=at(4, *whole),
-        ),
-        Gpu(key="gpu3", address="0000:18:00.0", cites=at(5, "address")),
-        *(replace(nvlink, key=f"gpu3/nvlink{n}") for n in range(17)),
-        replace(fast, key="0000:19:00/port", parent="0000:16:00.0", cites=at(9, *link, *place, "pci_class")),
-        Pci(
-            key="0000:19:00.0",
-            parent="0000:19:00/port",
-            numa=0,
-            pci_class=0x020700,
-            vendor=0x15B3,
-            cites=at(9, *place, "pci_class", "vendor"),
-        ),
-        Rdma(key="mlx5_0", address="0000:19:00.0", cites=at(11, "address")),
-        Port(key="mlx5_0/1", device="mlx5_0", rate=50e9, cites=at(11, "device", "rate")),
-    ]
+    assert read(WRITTEN) == READ
 
 
 @pytest.mark.parametrize("name", ALL)

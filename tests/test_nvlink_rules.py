@@ -1,140 +1,50 @@
-"""NVLinks, their fabric, its switches and manager, and peers: healthy machines that look odd, and what is broken."""
+"""NVLinks that are down, missing or have errors, and healthy machines that look odd."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nvlink_machines import (
+    A100,
+    A100_PCIE,
+    B200,
+    BARE,
+    GB200,
+    GH200,
+    GUEST,
+    H100,
+    H100_NVL,
+    H200,
+    HERE,
+    MANAGER,
+    MINE,
+    NOW,
+    RTX_3090,
+    T4,
+    V100,
+    address,
+    but,
+    cards,
+    counter,
+    cut,
+    findings,
+    function,
+    links_of,
+    machine,
+    nvlink,
+    pairs,
+    report_of,
+    service,
+    switch,
+    told,
+)
 
-from linkgauge.models.assemble import assemble
-from linkgauge.models.catalog.gpus import products
-from linkgauge.models.facts import Node, Pci, Service
-from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink, GpuPair
-from linkgauge.models.judge import judge
-from linkgauge.models.report import Context, Finding, Report
-from linkgauge.models.said import Evidence, Fact, NotChecked, Observation, Said
-from linkgauge.models.site import Site
-
-NOW = 2e9
-HERE = Evidence("here", "x")
-MINE = {
-    "nvlink-inactive",
-    "nvlink-errors",
-    "nvlink-fabric-incomplete",
-    "fabric-manager-down",
-    "nvswitch-error",
-    "imex-not-ready",
-    "p2p-disabled",
-    "driver-mismatch",
-}
-BARE = Node(key="node", virtual=False, booted=NOW - 86400, container="")
-GUEST = replace(BARE, virtual=True)
-H100, H200, A100, V100, B200, GB200, GH200 = 0x2330, 0x2335, 0x20B2, 0x1DB5, 0x2901, 0x2941, 0x2342
-A100_PCIE, H100_NVL, RTX_3090, T4 = 0x20F1, 0x2321, 0x2204, 0x1EB8
-SWITCHES = {A100: (0x1AF1, 6), H100: (0x22A3, 4), H200: (0x22A3, 4)}
-MANAGER = "nvidia-fabricmanager"
-
-
-def report_of(said: Iterable[Said], past: Iterable[Observation] = (), context: Context = "host") -> Report:
-    return judge(replace(assemble(said, Site(), NOW, past=past), context=context))
-
-
-def findings(said: Iterable[Said], past: Iterable[Observation] = (), context: Context = "host") -> list[Finding]:
-    return [one for one in report_of(said, past, context).findings if one.code in MINE]
-
-
-def told(said: Iterable[Said], **more: Any) -> list[tuple[str, str, str]]:
-    return [(one.code, one.subject, one.severity) for one in findings(said, **more)]
-
-
-def address(gpu: int) -> str:
-    return f"0000:{0x10 + gpu:02x}:00.0"
-
-
-def switch(number: int) -> str:
-    return f"0000:{0xD0 + number:02x}:00.0"
-
-
-def function(gpu: int, device: int) -> Pci:
-    return Pci(
-        key=address(gpu),
-        parent=f"pci0000:{0x10 + gpu:02x}",
-        pci_class=0x030200,
-        vendor=0x10DE,
-        device=device,
-        driver="nvidia",
-        lost=False,
-    )
-
-
-def links_of(device: int) -> int:
-    return next(one.links for one in products() if f"10de:{device:04x}" in one.ids)
-
-
-def machine(device: int, count: int = 8, node: Node = BARE, hidden: bool = False, **fields: Any) -> list[Said]:
-    """A healthy machine whose GPUs hang on switches; `fields` are of each GPU. Its switches may be hidden."""
-    number, switches = SWITCHES.get(device, (0, 0))
-    hidden = hidden or not switches
-    said: list[Said] = [node]
-    for one in range(0 if hidden else switches):
-        said.append(Pci(key=switch(one), parent="pci0000:d0", pci_class=0x068000, vendor=0x10DE, device=number))
-    usual: dict[str, Any] = {"nvlinks": links_of(device)}
-    if device not in (A100, V100):
-        usual |= {"fabric_state": "completed", "fabric_status": "Success"}
-    for gpu in range(count):
-        cites = dict.fromkeys(("nvlinks", "fabric_state", "fabric_status", "fabric_faults"), HERE)
-        said.append(function(gpu, device))
-        said.append(Gpu(key=f"gpu{gpu}", name=f"{device:x}", address=address(gpu), cites=cites, **{**usual, **fields}))
-        for link in range(links_of(device)):
-            remote = None if hidden else switch(link % switches)
-            said.append(nvlink(gpu, link, remote=remote, remote_kind="switch"))
-    return said
-
-
-def nvlink(gpu: int, number: int, **fields: Any) -> GpuLink:
-    told: dict[str, Any] = {
-        "gpu": f"gpu{gpu}",
-        "kind": "nvlink",
-        "active": True,
-        "cites": {"active": HERE, "remote": HERE},
-    }
-    return GpuLink(key=f"gpu{gpu}/nvlink{number}", **{**told, **fields})
-
-
-def cards(device: int, active: Iterable[int], node: Node = BARE) -> list[Said]:
-    """PCIe cards with so many active NVLinks over bridges; nothing said link by link."""
-    said: list[Said] = [node]
-    for gpu, links in enumerate(active):
-        said += [function(gpu, device), Gpu(key=f"gpu{gpu}", name=f"{device:x}", address=address(gpu), nvlinks=links)]
-    return said
-
-
-def but(said: Iterable[Said], key: str, **fields: Any) -> list[Said]:
-    """The same, with fields of the fact of that key changed."""
-    return [replace(one, **fields) if isinstance(one, Fact) and one.key == key else one for one in said]
-
-
-def cut(said: Iterable[Said], gpu: int, *numbers: int) -> list[Said]:
-    """The same, with NVLinks of a GPU inactive: such a one shows no other end."""
-    said = list(said)
-    for number in numbers:
-        said = but(said, f"gpu{gpu}/nvlink{number}", active=False, remote=None, remote_kind=None)
-    up = sum(1 for one in said if isinstance(one, GpuLink) and one.gpu == f"gpu{gpu}" and one.active)
-    return but(said, f"gpu{gpu}", nvlinks=up)
-
-
-def pairs(count: int, **fields: str) -> list[GpuPair]:
-    usual: dict[str, Any] = {"read": "ok", "write": "ok", "nvlink": "ok", "path": "SYS", **fields}
-    return [GpuPair(key=f"gpu{a}-gpu{b}", a=f"gpu{a}", b=f"gpu{b}", **usual) for b in range(count) for a in range(b)]
-
-
-def service(name: str, running: bool, version: str | None = None) -> Service:
-    return Service(key=name, running=running, version=version, cites={"running": HERE, "version": HERE})
-
+from linkgauge.models.gpu_facts import Driver, Gpu
+from linkgauge.models.report import Finding
+from linkgauge.models.said import Evidence, NotChecked, Said
 
 HEALTHY = {
     "8 H100": machine(H100),
@@ -290,13 +200,6 @@ def test_what_was_not_said_is_no_finding(unsaid: list[tuple[str, int]]) -> None:
     assert told(said) == []
 
 
-def counter(about: str, quantity: str, value: float, at: float = NOW) -> Observation:
-    unit = "ratio" if quantity.endswith("ber") else "count"
-    return Observation(
-        about=about, quantity=quantity, unit=unit, value=value, at=at, evidence=Evidence("nvml", f"{value}")
-    )
-
-
 def test_recoveries_that_go_on() -> None:
     past = [counter("gpu3", "nvlink_recovery", 2, NOW - 60), counter("gpu3/nvlink4", "nvlink_recovery", 2, NOW - 60)]
     now = [
@@ -352,155 +255,6 @@ def test_bit_errors_that_are_left_behind_error_correction() -> None:
     assert "nvlink-errors" not in report.checks  # nobody counted
     unsaid = NotChecked(what="Gpu.nvlink_errors", subject="gpu3", why="Unknown Error")
     assert report_of([*machine(B200), *good, unsaid]).checks["nvlink-errors"] is False
-
-
-@pytest.mark.parametrize(
-    ("fields", "severity", "words"),
-    [
-        ({"fabric_state": "in progress"}, "critical", "state in progress, it waits for the fabric manager"),
-        ({"fabric_state": "not started"}, "critical", "state not started"),
-        ({"fabric_state": "not supported"}, "critical", "its driver found no NVSwitch"),
-        ({"fabric_status": "Insufficient Resources"}, "critical", "state completed, status Insufficient Resources"),
-        ({"fabric_faults": ("degraded bandwidth",)}, "critical", "not healthy: degraded bandwidth"),
-        ({"fabric_faults": ("route recovery",)}, "warning", "not healthy: route recovery"),
-        ({"fabric_faults": ()}, None, ""),
-    ],
-)
-def test_a_gpu_that_is_not_in_its_fabric(fields: dict[str, object], severity: str | None, words: str) -> None:
-    found = findings(but(machine(H100), "gpu5", **fields))
-    assert [(one.code, one.subject, one.severity) for one in found] == (
-        [("nvlink-fabric-incomplete", address(5), severity)] if severity else []
-    )
-    assert all(words in one.message and one.evidence for one in found)
-
-
-def test_where_not_supported_is_normal_and_where_it_is_not() -> None:
-    """A driver joins no fabric where it sees no switch: boards of four whose GPUs are joined directly have none."""
-    plain: dict[str, Any] = {"fabric_state": "not supported", "fabric_status": None}
-    tray = [("nvlink-fabric-incomplete", address(gpu), "critical") for gpu in range(4)]
-    assert told(machine(GB200, 4, **plain)) == tray
-    mesh = [one for one in machine(H100, 4, hidden=True, **plain) if not isinstance(one, GpuLink)]
-    assert told(mesh) == []
-    assert told([*mesh, *(nvlink(gpu, n, remote_kind="gpu") for gpu in range(4) for n in range(18))]) == []
-    assert len(told(machine(H200, 8, hidden=True, **plain))) == 8
-    named = [Gpu(key="gpu0", fabric_state="completed", fabric_status="Insufficient Resources")]  # a dump's excerpt
-    assert told(named) == [("nvlink-fabric-incomplete", "gpu0", "critical")]
-
-
-def test_a_fabric_takes_its_time_after_boot() -> None:
-    young = replace(BARE, booted=NOW - 120)
-    assert {one[2] for one in told(machine(H100, node=young, fabric_state="in progress"))} == {"warning"}
-
-
-def test_a_manager_that_does_not_run_is_one_finding() -> None:
-    said = machine(H100, fabric_state="in progress", fabric_status=None)
-    assert len(told(said)) == 8
-    (finding,) = findings([*said, service(MANAGER, False, "550.1"), Driver(key="nvidia", version="550.1")])
-    assert replace(finding, remedy=None) == Finding(
-        code="fabric-manager-down",
-        severity="critical",
-        subject=MANAGER,
-        message=f"the service {MANAGER} does not run, and 8 of 8 GPUs have not joined their NVLink fabric "
-        "(in progress)",
-        expected="running",
-        observed="not running",
-        cause="it was not started, or it failed: its journal says why",
-        explains=tuple(f"nvlink-fabric-incomplete:{address(gpu)}" for gpu in range(8)),
-        evidence=(HERE,) * 9,
-    )
-    (finding,) = findings([*said, service(MANAGER, False, "550.1"), Driver(key="nvidia", version="550.2")])
-    assert finding.cause == "the fabric manager is version 550.1, the driver 550.2: they must be the same"
-    running = told([*said, service(MANAGER, True)])
-    assert {one[0] for one in running} == {"nvlink-fabric-incomplete"}
-
-
-def test_links_of_an_a100_that_its_manager_did_not_bring_up() -> None:
-    said = machine(A100)
-    for gpu in range(8):
-        said = cut(said, gpu, *range(12))
-    assert {one[0] for one in told(said)} == {"nvlink-inactive"}
-    (finding,) = findings([*said, service(MANAGER, False)])
-    assert (finding.code, finding.severity, finding.confidence) == ("fabric-manager-down", "critical", "likely")
-    assert finding.message == f"the service {MANAGER} does not run, and no NVLink of 8 of 8 GPUs is up"
-    assert finding.explains == tuple(f"nvlink-inactive:{address(gpu)}" for gpu in range(8))
-
-
-def test_managers_that_are_not_of_this_node() -> None:
-    """Of a rack it runs on the switch trays, of a guest without switches on its host; RTX cards need none."""
-    for said in (
-        machine(GB200, 4, fabric_state="in progress"),
-        machine(H100, node=GUEST, hidden=True, fabric_state="in progress"),
-    ):
-        assert {one[0] for one in told([*said, service(MANAGER, False)])} == {"nvlink-fabric-incomplete"}
-    other = [service(MANAGER, False, "1"), Driver(key="nvidia", version="2")]
-    assert told([*cards(RTX_3090, [0, 0]), *other]) == []
-
-
-def test_a_manager_of_another_version_than_the_driver() -> None:
-    said = [*machine(A100), service(MANAGER, True, "535.1"), Driver(key="nvidia", version="535.2")]
-    assert told(said) == [("driver-mismatch", MANAGER, "warning")]
-
-
-@pytest.mark.parametrize(("context", "severity"), [("host", "info"), ("job", "critical")])
-def test_memory_exchange(context: Context, severity: str) -> None:
-    said = [*machine(GB200, 4, fabric_cluster="c1"), service("nvidia-imex", False)]
-    assert told(said, context=context) == [("imex-not-ready", "nvidia-imex", severity)]
-    assert told([*machine(GB200, 4, fabric_cluster="c1"), service("nvidia-imex", True)]) == []
-    assert told([*machine(B200, fabric_cluster="c1"), service("nvidia-imex", False)]) == []
-
-
-def test_switches_that_are_missing() -> None:
-    gone = [one for one in machine(H100) if getattr(one, "key", None) != switch(3)]
-    (finding,) = findings(gone)
-    assert (finding.code, finding.subject, finding.severity) == ("nvswitch-error", switch(3), "critical")
-    assert finding.message == f"NVSwitch {switch(3)} is not on the bus, and 32 NVLinks lead to it"
-    uncounted = [one for one in gone if not isinstance(one, GpuLink)]
-    (finding,) = findings(uncounted)
-    assert (finding.subject, finding.expected, finding.observed, finding.basis) == ("node", 4, 3, "capability")
-    assert told(but(gone, "node", virtual=True)) == []  # a guest was given a part
-    assert told(but(gone, "node", container="docker")) == []
-    fell = but(machine(H100), switch(3), lost=True)
-    assert told(fell) == [("nvswitch-error", switch(3), "critical")]
-
-
-def test_peers_that_a_setting_forbids_are_one_finding() -> None:
-    (finding,) = findings([*cards(A100_PCIE, [0] * 8), *pairs(8, read="disabled by registry")])
-    assert replace(finding, remedy=None) == Finding(
-        code="p2p-disabled",
-        severity="critical",
-        subject="node",
-        subject_name="gpu0-gpu1, gpu0-gpu2, gpu1-gpu2, gpu0-gpu3 and 24 more",
-        message="peer access is disabled by a setting of the driver (registry key): 28 of 28 pairs of GPUs "
-        "(gpu0-gpu1, gpu0-gpu2, gpu1-gpu2, gpu0-gpu3 and 24 more)",
-        expected="ok",
-        observed="disabled by registry",
-        cause="NVreg_RegistryDwords or another option of the nvidia module, in /etc/modprobe.d",
-        evidence=(Evidence("gpu0-gpu1 read", "disabled by registry"),),
-    )
-
-
-def test_nvlink_that_joins_and_cannot_be_used() -> None:
-    said = [*machine(H100), *but(pairs(8), "gpu2-gpu5", nvlink="not supported")]
-    assert told(said) == [("p2p-disabled", "gpu2-gpu5", "critical")]
-    alone = [replace(one, nvlink="not supported") if "gpu3" in one.key else one for one in pairs(8)]
-    assert told([*machine(H100), *alone]) == [("p2p-disabled", "gpu3", "critical")]
-    lost = cut(machine(H100), 3, *range(18))
-    assert [one[0] for one in told([*lost, *alone])] == ["nvlink-inactive"]  # which says enough
-    bridged = [
-        *cards(A100_PCIE, [12, 12]),
-        nvlink(0, 0, remote=address(1), remote_kind="gpu"),
-        *pairs(2, nvlink="not supported"),
-    ]
-    assert told(bridged) == [("p2p-disabled", "gpu0-gpu1", "critical")]
-
-
-def test_peers_over_pcie() -> None:
-    below = pairs(2, read="chipset not supported", nvlink="not supported", path="PIX")
-    assert told([*cards(T4, [0, 0]), *below]) == [("p2p-disabled", "gpu0-gpu1", "warning")]
-    assert told([*cards(T4, [0, 0], GUEST), *below]) == []
-    assert told([*cards(RTX_3090, [0, 0]), *below]) == []
-    odd = [replace(one, read="not supported") if "gpu3" in one.key else one for one in pairs(6, nvlink="not supported")]
-    assert told([*cards(T4, [0] * 6), *odd]) == [("p2p-disabled", "gpu3", "warning")]
 
 
 def test_a_driver_that_nobody_asked_is_a_gap() -> None:

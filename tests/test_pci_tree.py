@@ -223,59 +223,61 @@ SERVER: list[Fact] = [
 ]
 
 
+SERVER_DEVICES = (
+    Device("package0", "package", "Xeon"),
+    Device("package1", "package", "Xeon"),
+    Device("numa0", "numa", "", 0),
+    Device("numa1", "numa", "", 1),
+    Device("numa2", "numa", "", 2),
+    Device("pci0000:16", "host-bridge", "", 1),
+    Device("pci10000:00", "host-bridge"),
+    Device("0000:16:0e.0", "storage"),
+    Device("0000:16:01.0", "root-port", "", 1),
+    Device("0000:17:00.0", "gpu", "H100", None, ("gpu0",)),
+    Device("0000:16:02.0", "root-port"),
+    Device("0000:40:00.0", "nic", "", None, ("mlx5_0",)),
+    Device("10000:00:02.0", "root-port"),
+    Device("10000:01:00.0", "nvme", "", None, ("nvme0",)),
+    Device("mlx5_0/1", "port"),
+    Device("rxe0/1", "port"),
+    Device("ib0", "netdev"),
+    Device("eth0", "netdev"),
+    Device("lo", "netdev"),
+    Device("nvme0n1", "disk", "PM9A3"),
+    Device("nvme0n1p1", "partition"),
+    Device("md0", "array", "raid0"),
+    Device("gpu1", "gpu", "H100"),
+    Device("gpu2", "gpu"),
+)
+# Kind, id, rated and trained rate.
+SERVER_LINKS = [
+    ("disk", "10000:01:00.0>nvme0n1", None, None),
+    ("disk", "nvme0n1>nvme0n1p1", None, None),
+    ("function", "0000:16:0e.0>pci10000:00", None, None),
+    ("function", "eth0>rxe0/1", None, None),
+    ("function", "mlx5_0/1>ib0", None, None),
+    ("interconnect", "numa1>numa2", None, None),
+    ("interconnect", "package0>package1", None, None),
+    ("internal", "numa1>pci0000:16", None, None),
+    ("internal", "package0>numa0", None, None),
+    ("internal", "package1>numa1", None, None),
+    ("internal", "pci0000:16>0000:16:01.0", None, None),
+    ("internal", "pci0000:16>0000:16:02.0", None, None),
+    ("internal", "pci0000:16>0000:16:0e.0", None, None),
+    ("internal", "pci10000:00>10000:00:02.0", None, None),
+    ("member", "nvme0n1p1>md0", None, None),
+    ("pcie", "0000:16:01.0>0000:17:00.0", GEN5, GEN5),
+    ("pcie", "0000:16:02.0>0000:40:00.0", GEN5, GEN5),
+    ("pcie", "10000:00:02.0>10000:01:00.0", GEN5, GEN5),
+    ("port", "0000:40:00.0>eth0", None, 12.5e9),
+    ("port", "0000:40:00.0>mlx5_0/1", None, 50e9),
+]
+
+
 def test_a_server_from_its_facts() -> None:
     built = topology(SERVER)
-    assert {device.id: device for device in built.devices} == {
-        device.id: device
-        for device in (
-            Device("package0", "package", "Xeon"),
-            Device("package1", "package", "Xeon"),
-            Device("numa0", "numa", "", 0),
-            Device("numa1", "numa", "", 1),
-            Device("numa2", "numa", "", 2),
-            Device("pci0000:16", "host-bridge", "", 1),
-            Device("pci10000:00", "host-bridge"),
-            Device("0000:16:0e.0", "storage"),
-            Device("0000:16:01.0", "root-port", "", 1),
-            Device("0000:17:00.0", "gpu", "H100", None, ("gpu0",)),
-            Device("0000:16:02.0", "root-port"),
-            Device("0000:40:00.0", "nic", "", None, ("mlx5_0",)),
-            Device("10000:00:02.0", "root-port"),
-            Device("10000:01:00.0", "nvme", "", None, ("nvme0",)),
-            Device("mlx5_0/1", "port"),
-            Device("rxe0/1", "port"),
-            Device("ib0", "netdev"),
-            Device("eth0", "netdev"),
-            Device("lo", "netdev"),
-            Device("nvme0n1", "disk", "PM9A3"),
-            Device("nvme0n1p1", "partition"),
-            Device("md0", "array", "raid0"),
-            Device("gpu1", "gpu", "H100"),
-            Device("gpu2", "gpu"),
-        )
-    }
-    assert sorted((link.kind, link.id, link.rated, link.trained) for link in built.links) == [
-        ("disk", "10000:01:00.0>nvme0n1", None, None),
-        ("disk", "nvme0n1>nvme0n1p1", None, None),
-        ("function", "0000:16:0e.0>pci10000:00", None, None),
-        ("function", "eth0>rxe0/1", None, None),
-        ("function", "mlx5_0/1>ib0", None, None),
-        ("interconnect", "numa1>numa2", None, None),
-        ("interconnect", "package0>package1", None, None),
-        ("internal", "numa1>pci0000:16", None, None),
-        ("internal", "package0>numa0", None, None),
-        ("internal", "package1>numa1", None, None),
-        ("internal", "pci0000:16>0000:16:01.0", None, None),
-        ("internal", "pci0000:16>0000:16:02.0", None, None),
-        ("internal", "pci0000:16>0000:16:0e.0", None, None),
-        ("internal", "pci10000:00>10000:00:02.0", None, None),
-        ("member", "nvme0n1p1>md0", None, None),
-        ("pcie", "0000:16:01.0>0000:17:00.0", GEN5, GEN5),
-        ("pcie", "0000:16:02.0>0000:40:00.0", GEN5, GEN5),
-        ("pcie", "10000:00:02.0>10000:01:00.0", GEN5, GEN5),
-        ("port", "0000:40:00.0>eth0", None, 12.5e9),
-        ("port", "0000:40:00.0>mlx5_0/1", None, 50e9),
-    ]
+    assert {device.id: device for device in built.devices} == {device.id: device for device in SERVER_DEVICES}
+    assert sorted((link.kind, link.id, link.rated, link.trained) for link in built.links) == SERVER_LINKS
 
 
 def test_made_up_links_have_no_rates_unless_the_site_trusts_them() -> None:
