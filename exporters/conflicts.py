@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..models.case import Case
+from ..models.kinds import kind_name
 from ..models.merge import Conflict
 from ..models.said import Fact
 from ..probes import tools
@@ -34,7 +35,7 @@ def _points(case: Case) -> Iterator[str]:
 
 
 def _point(conflict: Conflict) -> Iterator[str]:
-    kind, name = type(conflict.kept).__name__, conflict.field
+    kind, name = kind_name(type(conflict.kept)), conflict.field
     yield from hanging("", in_words(kind, [name], safe(conflict.kept.key), False), WIDTH, 2)
     for role, fact in (("used ", conflict.kept), ("other", conflict.other)):
         yield from hanging(f"  {role}  ", f"{_value(getattr(fact, name))}  {_source(fact, name)}", WIDTH)

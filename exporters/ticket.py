@@ -9,6 +9,7 @@ from ..models.case import Case
 from ..models.catalog import codes
 from ..models.facts import Node
 from ..models.gpu_facts import Driver
+from ..models.kinds import kind_name
 from ..models.report import Finding, Level, Report
 from ..models.said import Fact
 from ..models.units import as_gigabytes
@@ -89,7 +90,7 @@ def _part(case: Case, names: frozenset[str], serials: Mapping[str, str] | None) 
     shown: dict[str, object] = {}
     for fact in _facts(case, names):
         known = {one.name for one in fields(fact)}
-        kind = type(fact).__name__
+        kind = kind_name(type(fact))
         for name in _ASKED:
             value = getattr(fact, name) if name in known else None
             if value is not None:

@@ -1,8 +1,9 @@
-"""All kinds of fact by name: what a line of said_lines.py may hold."""
+"""The registry of record kinds. Captures, reports and rules use these names: they stay when a class is renamed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from .facts import (
     Array,
@@ -28,35 +29,40 @@ from .facts import (
     Transport,
 )
 from .gpu_facts import Driver, Gpu, GpuLink, GpuPair
-from .said import Fact
+from .said import Fact, NotChecked, Observation, Run
 
 KINDS: Mapping[str, type[Fact]] = {
-    kind.__name__: kind
-    for kind in (
-        Node,
-        Package,
-        Numa,
-        HostBridge,
-        Pci,
-        Driver,
-        Gpu,
-        GpuLink,
-        GpuPair,
-        Net,
-        Rdma,
-        Port,
-        Gid,
-        Nvme,
-        Disk,
-        Array,
-        Mount,
-        Setting,
-        Serial,
-        Service,
-        Event,
-        Nccl,
-        Transport,
-        NcclFailure,
-        NodePair,
-    )
+    "Node": Node,
+    "Package": Package,
+    "Numa": Numa,
+    "HostBridge": HostBridge,
+    "Pci": Pci,
+    "Driver": Driver,
+    "Gpu": Gpu,
+    "GpuLink": GpuLink,
+    "GpuPair": GpuPair,
+    "Net": Net,
+    "Rdma": Rdma,
+    "Port": Port,
+    "Gid": Gid,
+    "Nvme": Nvme,
+    "Disk": Disk,
+    "Array": Array,
+    "Mount": Mount,
+    "Setting": Setting,
+    "Serial": Serial,
+    "Service": Service,
+    "Event": Event,
+    "Nccl": Nccl,
+    "Transport": Transport,
+    "NcclFailure": NcclFailure,
+    "NodePair": NodePair,
 }
+# All that a line of said_lines.py may hold.
+RECORDS: Mapping[str, type[Any]] = {**KINDS, "Observation": Observation, "NotChecked": NotChecked, "Run": Run}
+_NAMES: Mapping[type[Any], str] = {kind: name for name, kind in RECORDS.items()}
+
+
+def kind_name(kind: type[Any]) -> str:
+    """The public name of a record kind: "Gpu". KeyError: the kind is not in the registry."""
+    return _NAMES[kind]

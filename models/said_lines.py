@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-from .kinds import KINDS
-from .said import NotChecked, Observation, Run, Said
-
-_TYPES: dict[str, Any] = {**KINDS, **{kind.__name__: kind for kind in (Observation, NotChecked, Run)}}
+from .kinds import RECORDS, kind_name
+from .said import Said
 
 
 def encode(said: Said) -> str:
@@ -19,14 +15,14 @@ def encode(said: Said) -> str:
         for name, value in msgspec.to_builtins(said).items()
         if value is not None and (name, value) != ("cites", {})
     }
-    return msgspec.json.encode([type(said).__name__, fields]).decode()
+    return msgspec.json.encode([kind_name(type(said)), fields]).decode()
 
 
 def decode(line: str | bytes) -> Said:
     """The Said of one line. ValueError says what is wrong with it."""
     try:
         kind, fields = msgspec.json.decode(line, type=tuple[str, dict[str, object]])
-        said: Said = msgspec.convert(fields, type=_TYPES[kind])
+        said: Said = msgspec.convert(fields, type=RECORDS[kind])
     except KeyError as unknown:
         raise ValueError(f"no kind of fact is called {unknown}") from None
     except msgspec.DecodeError as broken:  # ValidationError is one of them

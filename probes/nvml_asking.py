@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..models.gpu_facts import Driver, Gpu, GpuLink
+from ..models.kinds import kind_name
 from ..models.said import Evidence, Fact, NotChecked, Observation, Said
 from .hang import no_answer
 from .nvml_library import (
@@ -102,7 +103,7 @@ class Asking:
     def miss(self, name: str, why: str, how: str | None = None) -> None:
         """Say that a field was wanted and not given; of several reasons, the first is enough."""
         if not self.missed(name):
-            what = f"{self.kind.__name__}.{name}"
+            what = f"{kind_name(self.kind)}.{name}"
             self.lost.append(NotChecked(what=what, subject=self.key, why=why, how=how))
 
     def rest(self) -> Iterator[Said]:
@@ -113,7 +114,7 @@ class Asking:
 
     def missed(self, name: str) -> bool:
         """Whether a field was not given."""
-        return any(known.what == f"{self.kind.__name__}.{name}" for known in self.lost)
+        return any(known.what == f"{kind_name(self.kind)}.{name}" for known in self.lost)
 
     def observe(self, about: str, quantity: str, unit: str, value: float, source: str) -> None:
         """A number of this moment; `source` is where NVML has it."""

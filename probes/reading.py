@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..models.kinds import kind_name
 from ..models.said import Evidence, Fact, NotChecked, Said
 from .host import Host, Unreadable
 from .parsers import word
@@ -71,12 +72,12 @@ class Reading:
 
     def missed(self, field: str) -> bool:
         """Whether the field could not be read."""
-        return any(known.what == f"{self._kind.__name__}.{field}" for known in self._lost)
+        return any(known.what == f"{kind_name(self._kind)}.{field}" for known in self._lost)
 
     def miss(self, field: str, why: str, how: str | None = None) -> None:
         """Say that a field was wanted and could not be read; of several reasons, the first is enough."""
         if not self.missed(field):
-            what = f"{self._kind.__name__}.{field}"
+            what = f"{kind_name(self._kind)}.{field}"
             self._lost.append(NotChecked(what=what, subject=self._key, why=why, how=how))
 
     def text(self, field: str) -> str | None:

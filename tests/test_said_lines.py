@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.facts import Node
 from linkgauge.models.kinds import KINDS
 from linkgauge.models.said import Evidence, Fact, Flow, NotChecked, Observation, Run, Said
 from linkgauge.models.said_lines import decode, encode
@@ -62,4 +63,4 @@ def test_a_kind_that_nobody_knows() -> None:
 
 
 def test_what_was_not_said_takes_no_room() -> None:
-    assert encode(Fact(key="x")) == '["Fact",{"key":"x"}]'
+    assert encode(Node(key="x")) == '["Node",{"key":"x"}]'

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from ..case import Case
+from ..kinds import kind_name
 from ..report import Finding
 from ..said import Fact, NotChecked
 
@@ -50,7 +51,7 @@ class Rule:
     @cached_property
     def wanted(self) -> frozenset[str]:
         """What a NotChecked on a thing is called that leaves a gap in judging it: "Pci", "Pci.width"."""
-        kind = self.over.__name__
+        kind = kind_name(self.over)
         return frozenset({kind, *(f"{kind}.{need.rstrip('?')}" for need in self.needs if need[0].islower())})
 
     @cached_property

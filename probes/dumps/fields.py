@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...models.kinds import kind_name
 from ...models.said import Evidence, Fact, NotChecked, Said
 
 
@@ -31,7 +32,7 @@ class Fields:
             self.say(kind, key, where, **{name: parse(text)})
         except ValueError as wrong:
             why = f"{where.source}: {wrong}"
-            self.lost.append(NotChecked(what=f"{kind.__name__}.{name}", subject=key, why=why))
+            self.lost.append(NotChecked(what=f"{kind_name(kind)}.{name}", subject=key, why=why))
 
     def said(self) -> Iterator[Said]:
         """The facts in the order in which they came up."""

@@ -22,6 +22,7 @@ from typing import Any
 
 from ...models.facts import HostBridge, Net, Numa, Package, Pci, Port, Rdma
 from ...models.gpu_facts import Gpu, GpuLink
+from ...models.kinds import kind_name
 from ...models.pci_classes import AMD, NVIDIA, card_of
 from ...models.said import Evidence, Fact, NotChecked, Said
 from ..parsers import count, decimal, shown
@@ -236,7 +237,7 @@ def _fact(
             value = parse(one.said[attribute]) if attribute in one.said else None
         except ValueError as wrong:
             why = f"{one.where.source}: {attribute}: {wrong}"
-            yield NotChecked(what=f"{kind.__name__}.{name}", subject=key, why=why)
+            yield NotChecked(what=f"{kind_name(kind)}.{name}", subject=key, why=why)
             continue
         if value is not None:
             fields[name], cites[name] = value, one.where

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...models.catalog.settings import Row, settings
 from ...models.facts import Net, Pci, Port, Setting
+from ...models.kinds import kind_name
 from ...models.said import Evidence, Fact, NotChecked, Said
 from ...models.units import from_gigabits, from_megabits
 from ..parsers import count, flag, hexadecimal, is_lost, known, pcie_speed, pcie_width, shown, word
@@ -123,7 +124,7 @@ class _Facts:
             if name in ("current_link_speed", "current_link_width"):
                 self._link(key, name, text, cite)
         except ValueError as wrong:
-            yield NotChecked(what=f"{kind.__name__}.{name}", subject=key, why=f"{cite.source}: {path}: {wrong}")
+            yield NotChecked(what=f"{kind_name(kind)}.{name}", subject=key, why=f"{cite.source}: {path}: {wrong}")
 
     def all(self) -> Iterator[Said]:
         """The facts."""
