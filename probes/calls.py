@@ -8,42 +8,20 @@ import select
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
+from collections.abc import Callable, Iterator
 
 from ..models.said import Said
 from ..models.said_lines import encode
-from .child import MEASURES, unanswered
+from .call_registry import CALLS
+from .child import unanswered
 from .driver_lock import keep
+from .targets import load
 from .worker import DONE, FAILED, SERVE
 
 _PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 # A tenth of what others get where they want it, and 6 of 7 at disks: without a priority of its own a process has
 # (nice + 20) / 5 there (ionice(1)).
 _NICE = 10
-
-# A call is called like its module; this is its function there.
-CALLS: Mapping[str, str] = {
-    "collective": "collectives",
-    "device_memory": "copies",
-    "disk_read": "reads",
-    "ethtool": "link_modes",
-    "fabric_manager": "version",
-    "host_copy": "copies",
-    "host_memory": "copies",
-    "journal": "read",
-    "link_load": "sample",
-    "nvml": "state",
-    "nvml_serials": "serials",
-    "nvml_traffic": "peaks",
-    "nvml_use": "use",
-    "nvml_wiring": "wiring",
-    "pci_config": "capabilities",
-    "peer_copy": "copies",
-    "port_loopback": "writes",
-    "statvfs": "free_space",
-    "tools": "outputs",
-}
 
 
 def main() -> None:
@@ -84,14 +62,15 @@ def serve() -> None:
 
 def answer(name: str, *args: str) -> None:
     """Print what the call says, as it comes. The modules of the others, which take as long as an answer, stay out."""
-    if name in MEASURES:
+    call = CALLS[name]
+    if call.measures:
         end_with_parent()
         os.nice(_NICE)
-    if name.startswith("nvml") and (who := keep()):
+    if call.opens_driver and (who := keep()):
         print(encode(unanswered(name, f"the driver is {who}")), flush=True)
         return
-    call: Callable[..., Iterator[Said]] = getattr(import_module(f".{name}", __package__), CALLS[name])
-    for said in call(*args):
+    answers: Callable[..., Iterator[Said]] = load(call.target)
+    for said in answers(*args):
         print(encode(said), flush=True)
 
 

@@ -11,24 +11,11 @@ from collections.abc import Iterator, Sequence
 
 from ..models.said import NotChecked, Said
 from ..models.said_lines import decode
+from .call_registry import CALLS
 from .hang import no_answer, stuck
 from .hold import held
 
 MODULE = f"{__package__}.calls"
-_GIVES = {
-    "ethtool": "Net.max_speed",
-    "fabric_manager": "Service.version",
-    "journal": "Event",
-    "link_load": "Pci.speed",
-    "nvml": "Gpu",
-    "nvml_wiring": "GpuPair",
-    "pci_config": "Pci.acs",
-    "statvfs": "Mount.free",
-}
-# What moves bytes: it yields to everything else, ends with its parent, and lets go when somebody holds the machine.
-MEASURES = frozenset(
-    {"collective", "device_memory", "disk_read", "host_copy", "host_memory", "peer_copy", "port_loopback"}
-)
 _GLANCE = 0.2  # seconds between two looks whether somebody holds the machine
 TO_END = 1.0  # seconds that a child has to end once it has closed what it writes to
 
@@ -41,7 +28,7 @@ class Children:
         self._stuck: dict[str, subprocess.Popen[bytes]] = {}
 
     def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Said]:
-        """What a child that runs the call `what` (calls.py) says within `deadline` seconds; if it hangs, that too."""
+        """What a child that runs the call `what` says within `deadline` seconds; if it hangs, that too."""
         before = self._stuck.get(what)
         if before and before.poll() is None:
             yield unanswered(what, stuck(f"process {before.pid}"))
@@ -99,6 +86,7 @@ class Children:
 
 
 def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterator[Said]:
+    measures = what in CALLS and CALLS[what].measures
     end = time.monotonic() + deadline
     waiting, errors = b"", b""
     with selectors.DefaultSelector() as ready:
@@ -110,7 +98,7 @@ def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterato
             if left <= 0:
                 yield unanswered(what, no_answer(deadline))
                 return
-            why = held() if what in MEASURES else None
+            why = held() if measures else None
             if why:
                 yield unanswered(what, f"stopped: {why}", "run it again when the machine is free")
                 return
@@ -141,4 +129,4 @@ def _decoded(line: bytes, what: str) -> Said:
 
 def unanswered(what: str, why: str, how: str | None = None) -> NotChecked:
     """What a call did not say, named after the facts that it gives."""
-    return NotChecked(what=_GIVES.get(what, what), subject="node", why=why, how=how)
+    return NotChecked(what=CALLS[what].provides if what in CALLS else what, subject="node", why=why, how=how)

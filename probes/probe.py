@@ -16,9 +16,9 @@ Effort: TypeAlias = Literal["passive", "quick", "full"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """One call (calls.py) that moves bytes, and what it costs where all is well."""
+    """One call (call_registry.py) that moves bytes, and what it costs where all is well."""
 
-    name: str  # of the call, and of its module: "host_copy"
+    name: str  # of the call: "host_copy"
     args: tuple[str, ...]
     kinds: frozenset[tuple[str, ...]]  # of the ends of the flows that it measures: {("numa", "gpu"), ("gpu", "numa")}
     seconds: float

@@ -18,7 +18,8 @@ from contextlib import suppress
 
 from ..models.said import NotChecked, Said
 from ..models.said_lines import decode
-from .child import MEASURES, MODULE, TO_END, Children, unanswered
+from .call_registry import CALLS
+from .child import MODULE, TO_END, Children, unanswered
 from .hang import hung, no_answer, stuck
 from .hold import RELEASE, asked
 
@@ -37,10 +38,11 @@ class Workers(Children):
 
     def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Said]:
         """What the worker says within `deadline` seconds; if it hangs, that too, and it is killed."""
-        if what in MEASURES:
+        call = CALLS.get(what)
+        if call and call.measures:
             yield from super().ask(what, args, deadline)
             return
-        group = _DRIVER if what.startswith(_DRIVER) else _OTHERS
+        group = _DRIVER if call and call.opens_driver else _OTHERS
         # All questions hang in the same driver; of others each may hang in something else.
         key = group if group == _DRIVER else what
         why = self._barred(group, key)
