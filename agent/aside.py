@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from ..probes.host import Host
 from ..probes.watched import GivenUp, Waiting, Watched
 from .ask import ask
 from .gaps import gaps
-from .source import Source, name_of
+from .source import Source
 
 _PATIENCE = 10.0  # seconds for one file; a driver that waits for its device may take some
 _GLANCE = 1.0  # seconds between two looks; a machine that stood still meanwhile gets another one
@@ -35,7 +35,7 @@ class _Asker:
         self.path = ""  # that hangs
         self.idle = Event()
         self._ended = False
-        self._work: SimpleQueue[tuple[Mapping[str, Source], Watched] | None] = SimpleQueue()
+        self._work: SimpleQueue[tuple[Sequence[Source], Watched] | None] = SimpleQueue()
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -44,7 +44,7 @@ class _Asker:
         """Whether it can be asked for more."""
         return self._thread.is_alive()
 
-    def ask(self, sources: Mapping[str, Source], watched: Watched, patience: float) -> str | None:
+    def ask(self, sources: Sequence[Source], watched: Watched, patience: float) -> str | None:
         """Ask them all, and wait: `heard` is what they said. If one hangs, its name; `path` is that of its file."""
         self.heard = {}
         self.idle.clear()
@@ -73,12 +73,12 @@ class _Asker:
             finally:
                 self.idle.set()
 
-    def _ask(self, sources: Mapping[str, Source], watched: Watched) -> None:
-        for name, source in sources.items():
+    def _ask(self, sources: Sequence[Source], watched: Watched) -> None:
+        for source in sources:
             if self._ended:
                 return
-            self.name, self.said = name, []
-            self.heard[name] = ask(source, watched, self.said)
+            self.name, self.said = source.name, []
+            self.heard[source.name] = ask(source, watched, self.said)
 
 
 @dataclass
@@ -94,11 +94,14 @@ class Aside:
         """How many threads are there yet that nobody waits for any more."""
         return sum(not asker.idle.is_set() for asker in self._hanging.values())
 
-    def ask(self, sources: Mapping[str, Source], host: Host) -> dict[str, tuple[Said, ...]]:
-        """What each of them says, as far as it comes, in their order."""
+    def ask(self, sources: Iterable[Source], host: Host) -> dict[str, tuple[Said, ...]]:
+        """What each of them says, as far as it comes, by name and in their order."""
+        named = {source.name: source for source in sources}
         self._hanging = {name: asker for name, asker in self._hanging.items() if not asker.idle.is_set()}
-        heard = {name: _missed(name, host, stuck(name), 0.0) for name in sources if name in self._hanging}
-        while todo := {name: source for name, source in sources.items() if name not in heard}:
+        heard = {
+            name: _missed(source, host, stuck(name), 0.0) for name, source in named.items() if name in self._hanging
+        }
+        while todo := [source for name, source in named.items() if name not in heard]:
             if self._asker is None or not self._asker.lives:
                 self._asker = _Asker()
             asker = self._asker
@@ -110,8 +113,8 @@ class Aside:
             self.close()
             self._hanging[hangs] = asker
             why = f"{asker.path}: {no_answer(self.patience)}"
-            heard[hangs] = (*asker.said, *_missed(hangs, host, why, self.patience))
-        return {name: heard[name] for name in sources}
+            heard[hangs] = (*asker.said, *_missed(named[hangs], host, why, self.patience))
+        return {name: heard[name] for name in named}
 
     def close(self) -> None:
         """End the thread, once it is done."""
@@ -120,8 +123,8 @@ class Aside:
         self._asker = None
 
 
-def _missed(name: str, host: Host, why: str, seconds: float) -> tuple[Said, ...]:
-    return *gaps(name, why, HOW), Run(name=name, ok=False, seconds=seconds, at=host.now())
+def _missed(source: Source, host: Host, why: str, seconds: float) -> tuple[Said, ...]:
+    return *gaps(source, why, HOW), Run(name=source.name, ok=False, seconds=seconds, at=host.now())
 
 
 def ask_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) -> list[Said]:
@@ -135,7 +138,7 @@ def ask_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) 
 
     def alone(source: Source) -> tuple[Said, ...]:
         with closing(Aside(patience)) as aside:
-            return aside.ask({name_of(source): source}, host)[name_of(source)]
+            return aside.ask((source,), host)[source.name]
 
     with ThreadPoolExecutor(len(sources)) as pool:
         return [one for said in pool.map(alone, sources) for one in said]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from ..models.said import Observation, Run, Said
 from ..probes.host import Host
 from .gaps import gaps
-from .source import Source, name_of
+from .source import Source
 
 _log = logging.getLogger("linkgauge")
 
@@ -22,18 +22,18 @@ def ask(source: Source, host: Host, said: list[Said] | None = None) -> tuple[Sai
     said = [] if said is None else said
     at, start, ok = host.now(), time.perf_counter(), True
     try:
-        for one in source(host):  # one at a time: what came before a fault is kept
+        for one in source.read(host):  # one at a time: what came before a fault is kept
             said.append(one)
     except Exception as bug:
-        _log.exception("source %s broke off", name_of(source))
+        _log.exception("source %s broke off", source.name)
         ok = False
         why = f"a fault in linkgauge itself: {type(bug).__name__}: {bug}"
-        said.extend(gaps(name_of(source), why, "report it, with a capture"))
+        said.extend(gaps(source, why, "report it, with a capture"))
     moved = sum(one.value for one in said if isinstance(one, Observation) and one.quantity == "bytes_moved")
-    run = Run(name=name_of(source), ok=ok, seconds=time.perf_counter() - start, bytes=int(moved), at=at)
+    run = Run(name=source.name, ok=ok, seconds=time.perf_counter() - start, bytes=int(moved), at=at)
     return (*said, run)
 
 
-def ask_each(sources: Mapping[str, Source], host: Host) -> dict[str, tuple[Said, ...]]:
-    """What each of them says, one after the other."""
-    return {name: ask(source, host) for name, source in sources.items()}
+def ask_each(sources: Iterable[Source], host: Host) -> dict[str, tuple[Said, ...]]:
+    """What each of them says, one after the other, by name."""
+    return {source.name: ask(source, host) for source in sources}

@@ -1,14 +1,29 @@
-"""How long measuring may take, and how many bytes it may move."""
+"""Which probes there are, how long they may take together, and how many bytes they may move."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..models.units import as_bytes
-from ..probes.probe import Effort, Probe
+from ..probes.targets import load
 
+if TYPE_CHECKING:
+    from ..probes.probe import Effort, Plan, Probe
+
+# The registry of probes. The names are those of --only, --skip, captures and metrics. "module:function" plans the
+# probe; the module is relative to linkgauge.probes. The most useful probe is first: the budget may end before the list.
+PROBES: Mapping[str, str] = {
+    "host_copy": "host_copy:plan",
+    "peer_copy": "peer_copy:plan",
+    "device_memory": "device_memory:plan",
+    "host_memory": "host_memory:plan",
+    "port_loopback": "port_loopback:plan",
+    "collective": "collective:plan",
+    "disk_read": "disk_read:plan",
+}
 _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _SECONDS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)S")
 _BYTES = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(KB|MB|GB|TB)")
@@ -45,3 +60,9 @@ def budget_of(text: str, effort: Effort) -> Budget:
         else:
             raise ValueError(f"{text!r}: seconds are written 30s, bytes 20GB, both 30s,20GB")
     return Budget(seconds, most)
+
+
+def plan_of(name: str) -> Plan:
+    """The function that plans a probe. Its module is imported here: commands that only read need none of them."""
+    plan: Plan = load(PROBES[name])
+    return plan

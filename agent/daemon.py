@@ -27,8 +27,8 @@ from .pages import Pages
 from .pipeline import Memory, Probes, cycle
 from .schedule import Intervals, Turn, due, turned
 from .small_file import CLOCK_STEP
-from .source import Source
-from .sources import READERS, SELDOM
+from .source import Interval, Read, Source
+from .sources import READERS
 from .window import followed
 
 _SAVED = 300.0  # seconds from one time that all is kept to the next, while nothing changes
@@ -51,7 +51,7 @@ class Daemon:
     pause: Callable[[], None] = lambda: None
     forget: Callable[[], None] = lambda: None  # where links led: devices may have come or gone
     stuck: Callable[[], int] = lambda: 0
-    traffic: Source = lambda host: ()  # what jobs sent through ports since it was asked last
+    traffic: Read = lambda host: ()  # what jobs sent through ports since it was asked last
     chance: random.Random = field(default_factory=random.Random)
     aside: Aside = field(default_factory=Aside)
     turns: dict[str, Turn] = field(default_factory=dict)
@@ -71,20 +71,19 @@ class Daemon:
         began, at = self.monotonic(), self.host.now()
         self.began = began
         before = self._signs
-        self.aside.ask({"signs": self._read_signs}, self.host)
+        self.aside.ask((Source("signs", self._read_signs),), self.host)
         changed = bool(before) and before != self._signs
         asked = due(READERS, self.turns, self._intervals(), began, changed)
-        if not SELDOM.isdisjoint(asked.values()):
+        if any(source.interval is Interval.DISCOVERY for source in asked):
             self.forget()
         course = self._course(began)
-        sources: dict[str, Source] = {name: self._paced(source) for name, source in asked.items()}
-        sources["traffic"] = self.read_traffic
+        sources = [*map(self._paced, asked), Source("traffic", self.read_traffic)]
         self._forget_rates(at)
         self._take_acceptance()
         self.memory, report = cycle(
             self.host, sources, self.site, self.memory, self._probes(course), self.pause, self.aside.ask
         )
-        fresh = {name: self.memory.heard[name] for name in asked}
+        fresh = {source.name: self.memory.heard[source.name] for source in asked}
         self.turns = turned(self.turns, fresh, began)
         self._count(*fresh.values(), self.memory.measured if course else ())
         self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
@@ -157,13 +156,12 @@ class Daemon:
 
     def _paced(self, source: Source) -> Source:
         def paced(host: Host) -> Iterator[Said]:
-            for said in source(host):
+            for said in source.read(host):
                 yield said
                 self.pause()
             self.pause()
 
-        paced.__name__ = getattr(source, "__name__", "source")
-        return paced
+        return replace(source, read=paced)
 
     def read_traffic(self, host: Host) -> Iterable[Said]:
         """A source: what jobs sent through ports and NVLinks since it was asked last."""

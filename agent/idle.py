@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ..models.report import Report, Seen
 from ..models.said import NotChecked, Observation, Said
@@ -13,6 +13,7 @@ from ..probes.host import Host, Unreadable
 from ..probes.kfd import processes
 from ..probes.link_load import BUSY, moved
 from ..probes.nvml_use import gpu_use
+from .source import Source
 
 _BUSY_PERCENT = 40.0  # of all CPUs over the interval
 _BUSY_CPUS = 1.5  # a job of one process a GPU polls with a CPU each: few of a large machine, and not idle
@@ -106,17 +107,17 @@ def _listed(names: list[str]) -> str:
     return f"{', '.join(names[:_MOST])}{more}"
 
 
-def not_measured(why: str) -> Callable[[Host], Iterator[Said]]:
+def not_measured(why: str) -> Source:
     """The source in the place of probes that do not run: it says why there are no measurements."""
     how = "run it when the node is idle; --owner names a job of your own, --force measures all the same"
     return said_once("bandwidth", f"not measured: {why}", how)
 
 
-def said_once(what: str, why: str, how: str) -> Callable[[Host], Iterator[Said]]:
+def said_once(what: str, why: str, how: str) -> Source:
     """A source that has one thing to say about measuring."""
 
     def idle(host: Host) -> Iterator[Said]:
         del host
         yield NotChecked(what=what, subject="node", why=why, how=how)
 
-    return idle
+    return Source("idle", idle)

@@ -14,7 +14,6 @@ import msgspec
 from ..models.catalog import codes
 from ..models.said import NotChecked, Said
 from ..models.site import Site, read_site
-from ..probes import tools
 from ..probes.child import Children
 from ..probes.entries import Entry, Folder, Refused
 from ..probes.host import Host
@@ -23,7 +22,7 @@ from ..probes.recorded import Recorded, Replayed, parse
 from . import given as held
 from .measuring import NOTHING, Course, Wish
 from .source import Source
-from .sources import READERS
+from .sources import READERS, TOOLS
 
 SITE = "/etc/linkgauge/site.toml"
 _ROOT_SIGNS = ("sys", "proc")
@@ -55,7 +54,7 @@ def of(root: str, source: Sequence[str], with_tools: bool = False) -> Input:
     if with_tools and (source or root != "/"):
         raise BadInput("--with-tools asks the tools of this machine: it goes with neither --from nor --root")
     found = given(source) if source else live(root)
-    return replace(found, readers=(*found.readers, *tools.SOURCES)) if with_tools else found
+    return replace(found, readers=(*found.readers, *TOOLS)) if with_tools else found
 
 
 def live(root: str, children: Children | None = None) -> Input:
@@ -96,12 +95,12 @@ def given(paths: Sequence[str]) -> Input:
 
     heads = held.trees(collected.entries)
     if not heads:
-        return Input(collected, tuple(dumps.sources(sorted(files))))
+        return Input(collected, _dumps(sorted(files)))
     machine = held.below(collected.entries, heads[0])
     texts = {name: entry for name, entry in machine.entries.items() if isinstance(entry, str)}
     others = [name for name, text in texts.items() if _is_dump(name) or _is_log(name) and dumps.recognise(text)]
-    left = tuple(partial(_other_machine, head, heads[0]) for head in heads[1:] if not head.startswith(heads[0]))
-    return Input(machine, (*READERS, *dumps.sources(sorted(others)), *left))
+    left = tuple(_other_machine(head, heads[0]) for head in heads[1:] if not head.startswith(heads[0]))
+    return Input(machine, (*READERS, *_dumps(sorted(others)), *left))
 
 
 def _alone(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
@@ -117,14 +116,25 @@ def _alone(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
     from ..probes import dumps
 
     if isinstance(entry, str) and dumps.recognise(entry):
-        return Input(collected, tuple(dumps.sources([name])))
+        return Input(collected, _dumps([name]))
     raise BadInput(
         f"--from {shown}: neither a capture (its first line would be '{held.CAPTURE}') nor the output of a tool that "
         "is known here; make a capture with 'linkgauge capture FILE'"
     )
 
 
-def _other_machine(head: str, judged: str, host: Host) -> Iterator[Said]:
+def _dumps(names: Iterable[str]) -> tuple[Source, ...]:
+    """A source for each file of a folder of dumps; the host is that folder."""
+    from ..probes.dumps import read_dump
+
+    return tuple(Source("dump", partial(read_dump, name)) for name in names)
+
+
+def _other_machine(head: str, judged: str) -> Source:
+    return Source("_other_machine", partial(_not_judged, head, judged))
+
+
+def _not_judged(head: str, judged: str, host: Host) -> Iterator[Said]:
     why = f"the files of another machine than those below {judged}; one is judged at a time"
     yield NotChecked(what="dump", subject=head, why=why, how="give the files of this machine alone")
 

@@ -12,12 +12,10 @@ from ..probes.hold import held
 from ..probes.host import Host
 from ..probes.probe import Effort, Plan, Probe, Wanted
 from ..probes.recorded import Recorded
-from .budget import BUDGETS, Budget
+from .budget import BUDGETS, PROBES, Budget, plan_of
 from .idle import busy_because, computing, given_away, not_measured, said_once
 from .lock import locked
-from .measuring_options import PROBES
 from .source import Source
-from .sources import plan_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +35,7 @@ class Wish:
 
 _LOOK = 5.0  # seconds from one look whether a process computes on a GPU to the next: jobs may come without a scheduler
 NOTHING = Wish(effort="passive")
+RECORDED = "Probe"  # the name of all probes of a recorded machine in its runs
 
 
 @dataclass(slots=True)
@@ -56,7 +55,8 @@ class Course:
             return
         self.rounds += 1
         if isinstance(self.host, Recorded):  # it says what was measured then
-            yield from (probe for probe in self._planned(report) if (probe.name, *probe.args) in self.host.calls)
+            then = (probe for probe in self._planned(report) if (probe.name, *probe.args) in self.host.calls)
+            yield from (Source(RECORDED, probe) for probe in then)
             return
         if self.rounds == 1 and (why := busy_because(report, self.host, self.wish.owner)):
             if not self.wish.force or held():
@@ -130,9 +130,7 @@ class Course:
                 self.interrupted, self.stopped = True, "interrupted"
                 yield NotChecked(what=probe.name, subject="node", why="interrupted")
 
-        source.__name__ = probe.name
-        source.__dict__["left"] = left
-        return source
+        return Source(probe.name, source, left=left)
 
 
 def slow_flows(report: Report) -> list[tuple[str, ...]]:

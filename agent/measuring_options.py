@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .budget import PROBES, budget_of
+
 if TYPE_CHECKING:
     from .measuring import Wish
 
-PROBES = (  # in the order of their worth: a budget may end before the list does
-    "host_copy",
-    "peer_copy",
-    "device_memory",
-    "host_memory",
-    "port_loopback",
-    "collective",
-    "disk_read",
-)
 _OWNER = ("slurm:", "kubernetes:")
 _OPTIONS = (
     click.option(
@@ -34,10 +27,10 @@ _OPTIONS = (
         "--only",
         metavar="PROBE",
         multiple=True,
-        type=click.Choice(PROBES),
+        type=click.Choice(list(PROBES)),
         help=f"Measure this alone (several times): {', '.join(PROBES)}.",
     ),
-    click.option("--skip", metavar="PROBE", multiple=True, type=click.Choice(PROBES), help="Leave this out."),
+    click.option("--skip", metavar="PROBE", multiple=True, type=click.Choice(list(PROBES)), help="Leave this out."),
     click.option("--budget", metavar="30s,20GB", help="Seconds and bytes that measuring may use."),
     click.option(
         "--owner",
@@ -105,7 +98,6 @@ def _wish(
     write_to: str | None,
     peer: tuple[str, ...],
 ) -> Wish:
-    from .budget import budget_of
     from .measuring import Wish
 
     try:

@@ -99,12 +99,12 @@ def _confirmed(
 
 def cycle(
     host: Host,
-    due: Mapping[str, Source],
+    due: Iterable[Source],
     site: Site,
     memory: Memory,
     probes: Probes | None = None,
     pause: Callable[[], None] = lambda: None,
-    ask_them: Callable[[Mapping[str, Source], Host], Mapping[str, tuple[Said, ...]]] = ask_each,
+    ask_them: Callable[[Iterable[Source], Host], Mapping[str, tuple[Said, ...]]] = ask_each,
 ) -> tuple[Memory, Report]:
     """One round of the daemon: what is not due is remembered, and ages. `pause` divides its work into short bursts.
 

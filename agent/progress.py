@@ -6,11 +6,12 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from ..models.said import Said
 from ..probes.host import Host
 from .pipeline import Probes
-from .source import Source, name_of
+from .source import Source
 
 _PATIENCE = 1.0  # seconds without a word
 _MOST = 4  # names in a line
@@ -27,14 +28,13 @@ def shown(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[list[Sour
 
     def watched(source: Source) -> Source:
         def told(host: Host) -> Iterator[Said]:
-            asked[name_of(source)] = getattr(source, "left", None)
+            asked[source.name] = source.left
             try:
-                yield from source(host)
+                yield from source.read(host)
             finally:
-                asked.pop(name_of(source), None)
+                asked.pop(source.name, None)
 
-        told.__name__ = name_of(source)
-        return told
+        return replace(source, read=told)
 
     def tell() -> None:
         while not done.wait(_PATIENCE):

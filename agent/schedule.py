@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..models.said import Said
 from ..probes.hang import hung
-from .source import Source, name_of
-from .sources import SELDOM, SLOW
+from .source import Interval, Source
 
 _AGAIN = (60.0, 300.0, 1800.0)  # seconds after the first, the second and each further time that a source hung
 _EARLY = 0.5  # seconds: a source is due with the cycle that is nearest to its time
@@ -32,14 +31,15 @@ class Intervals:
 
     def of(self, source: Source) -> float:
         """How long what this source says is good for."""
-        return self.discovery if source in SELDOM else self.slow if source in SLOW else self.cycle
+        seconds = {Interval.CYCLE: self.cycle, Interval.SLOW: self.slow, Interval.DISCOVERY: self.discovery}
+        return seconds[source.interval]
 
 
 def due(
     sources: Iterable[Source], turns: Mapping[str, Turn], intervals: Intervals, now: float, changed: bool = False
-) -> dict[str, Source]:
-    """The sources to ask now, by name. `changed`: devices have come or gone, so all that was said of them is old."""
-    return {name_of(one): one for one in sources if _is_due(turns.get(name_of(one)), intervals.of(one), now, changed)}
+) -> list[Source]:
+    """The sources to ask now. `changed`: devices have come or gone, so all that was said of them is old."""
+    return [one for one in sources if _is_due(turns.get(one.name), intervals.of(one), now, changed)]
 
 
 def _is_due(turn: Turn | None, interval: float, now: float, changed: bool) -> bool:

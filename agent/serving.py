@@ -19,6 +19,7 @@ from .daemon import Daemon
 from .inputs import BadInput
 from .pages import Pages
 from .pipeline import Memory
+from .source import Source
 from .systemd import notify
 from .web import Server, serving
 
@@ -142,7 +143,7 @@ def _wait(daemon: Daemon, workers: Workers, traffic: PortTraffic, signals: _Sign
         time.sleep(max(0.0, min(left, _GLANCE)))
         workers.release()
         if daemon.busy:
-            daemon.aside.ask({"traffic": traffic.look}, daemon.host)
+            daemon.aside.ask((Source("traffic", traffic.look),), daemon.host)
         if signals.reload or signals.end or left <= _GLANCE:
             return
 

@@ -1,11 +1,11 @@
-"""Which sources are asked, in which order, and what may be measured."""
+"""The registry of sources: a new source is its file in probes/ and its line here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
 
 from ..models.report import Report
+from ..probes import tools
 from ..probes.arrays import read_arrays
 from ..probes.cpu import read_cpu
 from ..probes.disks import read_disks
@@ -23,58 +23,47 @@ from ..probes.pci import read_pci
 from ..probes.pci_config import read_pci_config
 from ..probes.pci_links import read_pci_links
 from ..probes.pci_windows import read_pci_windows
-from ..probes.probe import Plan
 from ..probes.rdma import read_rdma
 from ..probes.services import read_services
 from ..probes.settings import read_settings
-from .source import Source
+from .source import Interval, Source
 
+_CYCLE, _SLOW, _DISCOVERY = Interval.CYCLE, Interval.SLOW, Interval.DISCOVERY
+_LINKS = ("Pci.speed", "Pci.width", "Pci.lost", "Pci.aer_correctable", "Pci.aer_nonfatal", "Pci.aer_fatal")
+
+# The order is that in which a service reads them; where two sources disagree, the first is used.
 READERS: tuple[Source, ...] = (
-    read_node,
-    read_cpu,
-    read_numa,
-    read_pci,
-    read_pci_links,
-    read_gpus,
-    read_gpu_wiring,
-    read_kfd,
-    read_net,
-    read_link_modes,
-    read_rdma,
-    read_nvme,
-    read_disks,
-    read_arrays,
-    read_mounts,
-    read_pci_windows,
-    read_pci_config,
-    read_settings,
-    read_services,
-    read_host_counters,
-    read_kernel_log,
-    read_link_load,
+    Source("node", read_node, _DISCOVERY, ("Node",)),
+    Source("cpu", read_cpu, _DISCOVERY, ("Package",)),
+    Source("numa", read_numa, _DISCOVERY, ("Numa",)),
+    Source("pci", read_pci, _DISCOVERY, ("Pci", "HostBridge")),
+    Source("pci_links", read_pci_links, _CYCLE, _LINKS),
+    Source("gpus", read_gpus, _CYCLE, ("Gpu", "GpuLink", "Driver")),
+    Source("gpu_wiring", read_gpu_wiring, _DISCOVERY, ("Gpu", "GpuLink", "GpuPair")),
+    Source("kfd", read_kfd, _DISCOVERY, ("Gpu", "GpuLink")),
+    Source("net", read_net, _CYCLE, ("Net",)),
+    Source("link_modes", read_link_modes, _DISCOVERY, ("Net.max_speed",)),
+    Source("rdma", read_rdma, _CYCLE, ("Rdma", "Port")),
+    Source("nvme", read_nvme, _SLOW, ("Nvme",)),
+    Source("disks", read_disks, _SLOW, ("Disk",)),
+    Source("arrays", read_arrays, _SLOW, ("Array",)),
+    Source("mounts", read_mounts, _SLOW, ("Mount",)),
+    Source("pci_windows", read_pci_windows, _DISCOVERY, ("Pci.bar1",)),
+    Source("pci_config", read_pci_config, _DISCOVERY, ("Pci.acs", "Pci.max_payload", "Pci.max_read_request")),
+    Source("settings", read_settings, _SLOW, ("Setting",)),
+    Source("services", read_services, _SLOW, ("Service",)),
+    Source("host_counters", read_host_counters, _CYCLE, ("Node.edac", "Package.throttle_time")),
+    Source("kernel_log", read_kernel_log, _CYCLE, ("Event",)),
+    Source("link_load", read_link_load, _CYCLE, ("Pci.speed",)),
 )
-# What these say lasts until a device, a driver or the machine is started again: a daemon need not ask in every cycle.
-SELDOM: frozenset[Source] = frozenset(
-    {
-        read_node,
-        read_cpu,
-        read_numa,
-        read_pci,
-        read_gpu_wiring,
-        read_kfd,
-        read_link_modes,
-        read_pci_windows,
-        read_pci_config,
-    }
-)
-# What changes when somebody changes it.
-SLOW: frozenset[Source] = frozenset({read_nvme, read_disks, read_arrays, read_mounts, read_settings, read_services})
+# Installed tools, which --with-tools adds.
+TOOLS: tuple[Source, ...] = tuple(Source(tool, tools.cross_check(tool)) for tool in tools.NAMES)
 
 
-def plan_of(probe: str) -> Plan:
-    """What a probe would measure. Loaded when something is to be measured: looking alone does without all of them."""
-    plan: Plan = import_module(f"..probes.{probe}", __package__).plan
-    return plan
+def named(*names: str) -> tuple[Source, ...]:
+    """The sources of the registry with these names, in the order of the names."""
+    known = {source.name: source for source in READERS}
+    return tuple(known[name] for name in names)
 
 
 def measure_nothing(report: Report) -> Iterable[Source]:

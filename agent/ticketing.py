@@ -14,12 +14,13 @@ from .looking import tell_lost
 from .measuring import Wish
 from .pipeline import examine
 from .progress import shown as watched
+from .source import Source
 
 
 def ticket(root: str, source: Sequence[str], site: str | None, subject: str, wish: Wish, serial: bool) -> str:
     """What a technician needs about one thing of the node. Raises BadInput."""
     given = inputs.of(root, source)
-    readers = (*given.readers, read_serials) if serial else given.readers
+    readers = (*given.readers, Source("serials", read_serials)) if serial else given.readers
     with watched(readers, given.course(wish).probes) as (asked, measured):
         case, report = examine(given.host, asked, measured, inputs.site(site))
     tell_lost(case)

@@ -18,18 +18,13 @@ from ..models.said import NotChecked, Observation, Said
 from ..models.traffic import SUFFIX
 from ..models.units import as_utc
 from ..models.window import Change, Logged, Window, changes
-from ..probes.gpus import read_gpus
 from ..probes.host import Host
-from ..probes.host_counters import read_host_counters
-from ..probes.kernel_log import read_kernel_log
-from ..probes.net import read_net
-from ..probes.pci_links import read_pci_links
-from ..probes.rdma import read_rdma
 from . import last
 from .aside import ask_all
 from .inputs import BadInput
 from .last import Unknown
 from .small_file import read_small
+from .sources import named
 from .whole_file import put
 
 _FOLDER = "windows"
@@ -37,7 +32,7 @@ _JOB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 _OLD = 30 * 86400.0  # seconds after which a window that nobody closes is forgotten
 _COUNTED = ("count", "bytes", "seconds")
 # What counts, and what the kernel logged.
-_READERS = (read_gpus, read_pci_links, read_net, read_rdma, read_host_counters, read_kernel_log)
+_READERS = named("gpus", "pci_links", "net", "rdma", "host_counters", "kernel_log")
 
 
 class _Opened(msgspec.Struct, frozen=True, kw_only=True):

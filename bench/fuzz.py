@@ -35,9 +35,9 @@ from fuzz_archives import Archives  # noqa: E402
 from fuzz_checks import TooSlow, check, deadline  # noqa: E402
 from growth import WORST, grows  # noqa: E402
 from mutations import changed  # noqa: E402
-from samples import name_of, samples  # noqa: E402
+from samples import samples  # noqa: E402
 
-from linkgauge.probes.dumps import FAMILIES  # noqa: E402
+from linkgauge.probes.dumps.registry import FAMILIES  # noqa: E402
 
 SECONDS = 2.0  # of the processor for one input
 HANGS = 120  # seconds in which nothing ended: the process ends with its stack
@@ -45,7 +45,7 @@ MEMORY = 4 << 30  # bytes of a process
 THROUGH, JUDGED = 10, 50  # each so many-th input is cut into parts, and judged
 MOST_KEPT = 20  # failures of one reader, after which it is left
 ARCHIVES, SHARED = "archives", "shared"
-NAMES = (*map(name_of, FAMILIES), ARCHIVES, SHARED)
+NAMES = (*(one.name for one in FAMILIES), ARCHIVES, SHARED)
 Number = Callable[[int], tuple[bytes, Callable[[], float]]]  # an input by its number, and what checks it
 
 
@@ -65,7 +65,7 @@ def inputs_of(name: str, seed: int, recorded: bool = True) -> Number:
     """How the inputs of a reader are made and checked."""
     if name == ARCHIVES:
         return Archives(seed).number
-    family = next(one for one in FAMILIES if name_of(one) == name)
+    family = next(one for one in FAMILIES if one.name == name)
     every = samples(recorded)
     mine, others = every[name], [text for texts in every.values() for text in texts]
     assert mine, f"no test has a sample of {name}: see tests/samples.py"
@@ -106,7 +106,7 @@ def mutated(name: str, inputs: int, seed: int) -> Outcome:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     outcome = Outcome(name) if name == SHARED else fuzz(name, inputs_of(name, seed), inputs)
     if name != ARCHIVES:
-        family = next((one for one in FAMILIES if name_of(one) == name), None)
+        family = next((one for one in FAMILIES if one.name == name), None)
         outcome.growth, found = grows(family, samples()[name] if family else ())
         outcome.failures += [(one, b"") for one in found]
     return outcome

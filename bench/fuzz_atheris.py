@@ -22,9 +22,9 @@ def main(name: str, seconds: str, seed: str, folder: str) -> None:
     atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=["linkgauge.probes"]):
         import_module("linkgauge.probes.dumps.archives")
-        families = import_module("linkgauge.probes.dumps").FAMILIES
+        families = import_module("linkgauge.probes.dumps.registry").FAMILIES
     samples, checks, archives = map(import_module, ("samples", "fuzz_checks", "fuzz_archives"))
-    family = next((one for one in families if samples.name_of(one) == name), None)
+    family = next((one for one in families if one.name == name), None)
     if family:
         seeds = [text.encode()[:LONGEST] for text in samples.samples()[name]]
     else:

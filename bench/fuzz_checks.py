@@ -6,15 +6,16 @@ import signal
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
 
 from linkgauge.models.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.said import Evidence, Fact, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.models.site import Site
-from linkgauge.probes.dumps import FAMILIES, other_hosts
+from linkgauge.probes.dumps.other_hosts import OTHER_HOSTS
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.reader import Reader
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import clean, split
 
 AT = 1795230000.0
@@ -41,7 +42,7 @@ def _ring(*_: object) -> None:
     raise TooSlow("too slow")
 
 
-def check(family: ModuleType, text: str, through: bool, judged: bool) -> float:
+def check(family: Reader, text: str, through: bool, judged: bool) -> float:
     """Read a text; what is said is well formed and cites the text. The seconds that reading took.
 
     `through`: also cut into parts, as a file is; `judged`: also made a report of. AssertionError says what is wrong.
@@ -64,9 +65,9 @@ def _whole(text: str, plain: str) -> list[Said]:
     for family, part in split(_FILE, text, AT, FAMILIES):
         mine = part.text.rstrip("\n").split("\n")
         theirs = lines[part.first - 1 : part.first - 1 + len(mine)]
-        assert family is other_hosts or len(theirs) == len(mine), "a part has lines behind the end of the text"
+        assert family is OTHER_HOSTS or len(theirs) == len(mine), "a part has lines behind the end of the text"
         # Of logs that are woven into each other, each has the lines of the others empty.
-        bared |= family is other_hosts or any(one not in ("", other) for one, other in zip(mine, theirs, strict=True))
+        bared |= family is OTHER_HOSTS or any(one not in ("", other) for one, other in zip(mine, theirs, strict=True))
         words += part.text.split()
         said += family.read(part) if family else ()
     assert bared or sorted(words) == sorted(plain.split()), "split lost a line, or gave it twice"

@@ -19,11 +19,12 @@ from types import ModuleType
 from typing import Any
 
 from fuzz_checks import TooSlow, deadline
-from samples import name_of
 
 import linkgauge.probes
 import linkgauge.probes.dumps
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.reader import Reader
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.shapes import loosened
 
 _parser: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")  # how re itself reads them
@@ -44,7 +45,7 @@ _CATEGORIES: Mapping[str, Callable[[str], bool]] = {
 }
 
 
-def grows(family: ModuleType | None, texts: Sequence[str]) -> tuple[float, list[str]]:
+def grows(family: Reader | None, texts: Sequence[str]) -> tuple[float, list[str]]:
     """Of a reader, or of what all share: the worst ratio, and a sentence for each that is worse than it may be."""
     worst, found = 1.0, list[str]()
     for called, pattern, searched in _patterns(family):
@@ -69,7 +70,7 @@ def _tried(way: Callable[[str], object], attack: Attack, size: int) -> object:
     return way(attack(size))
 
 
-def _read(family: ModuleType, text: str, piece: str, size: int) -> object:
+def _read(family: Reader, text: str, piece: str, size: int) -> object:
     """Read the text, and behind it one of its lines, or itself, again and again."""
     return [*family.read(Part("grown", 1, f"{text}\n" + f"{piece}\n" * (size // (len(piece) + 1))))]
 
@@ -102,26 +103,34 @@ def _seconds(work: Callable[[int], object], size: int, often: int) -> float:
     return time.process_time() - start
 
 
-def _patterns(family: ModuleType | None) -> Iterator[tuple[str, re.Pattern[str], bool]]:
+def _patterns(family: Reader | None) -> Iterator[tuple[str, re.Pattern[str], bool]]:
     """The expressions of a module, by name, and whether they are searched for within a text."""
-    for module in (family,) if family else _shared():
+    for module in (_module(family),) if family else _shared():
         source = Path(module.__file__ or "").read_text(encoding="utf-8")
         called = {node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)}
         searched = {name for call in called for name in _searched(call)}
         if begin := getattr(module, "BEGIN", None):
-            yield f"{name_of(module)}.BEGIN", re.compile(begin, re.MULTILINE), False
-            yield f"{name_of(module)}.BEGIN, loosened", re.compile(loosened(begin), re.MULTILINE), False
+            yield f"{_name_of(module)}.BEGIN", re.compile(begin, re.MULTILINE), False
+            yield f"{_name_of(module)}.BEGIN, loosened", re.compile(loosened(begin), re.MULTILINE), False
         for name, value in vars(module).items():
             for pattern in _within(value):
-                yield f"{name_of(module)}.{name}", pattern, name in searched
+                yield f"{_name_of(module)}.{name}", pattern, name in searched
         for call in called:
             if (text := _inline(call)) and isinstance(call.func, ast.Attribute):
-                yield f"{name_of(module)}:{call.lineno}", re.compile(text), call.func.attr in _SEARCHES
+                yield f"{_name_of(module)}:{call.lineno}", re.compile(text), call.func.attr in _SEARCHES
+
+
+def _module(family: Reader) -> ModuleType:
+    return sys.modules[family.read.__module__]
+
+
+def _name_of(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]
 
 
 def _shared() -> Iterator[ModuleType]:
     """What is no family and holds expressions that families use."""
-    families = set(linkgauge.probes.dumps.FAMILIES)
+    families = set(map(_module, FAMILIES))
     for package in (linkgauge.probes.dumps, linkgauge.probes):
         for one in iter_modules(package.__path__, f"{package.__name__}."):
             if not one.ispkg and (module := import_module(one.name)) not in families:

@@ -47,7 +47,7 @@ NAMES = tuple(_TOOLS)
 
 
 def cross_check(tool: str) -> Callable[[Host], Iterator[Said]]:
-    """A source: what the tool says. What it does not say is a gap of the comparison, not of our own discovery."""
+    """Reads what the tool says. What it does not say is a gap of the comparison, not of our own discovery."""
 
     def source(host: Host) -> Iterator[Said]:
         for said in ask(host, tool):
@@ -57,11 +57,7 @@ def cross_check(tool: str) -> Callable[[Host], Iterator[Said]]:
             else:
                 yield said
 
-    source.__name__ = tool
     return source
-
-
-SOURCES = tuple(map(cross_check, NAMES))
 
 
 def ask(host: Host, tool: str) -> Iterator[Said]:

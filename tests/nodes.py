@@ -50,5 +50,5 @@ def files(recorded: Recorded) -> Iterable[str]:
     """The files that are read: no other can change anything."""
     host = Recording(recorded)
     for reader in READERS:
-        list(reader(host))
+        list(reader.read(host))
     return [path for path, entry in host.recorded().entries.items() if isinstance(entry, str)]

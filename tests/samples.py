@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from linkgauge.probes.dumps import FAMILIES
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import split
 
 HERE = Path(__file__).parent
@@ -20,17 +20,12 @@ OUTPUTS = HERE.parents[1] / "shared/data/outputs"
 
 def samples(recorded: bool = True) -> dict[str, list[str]]:
     """By the name of each family the texts that it reads, each once; with those that were recorded, where they are."""
-    found: dict[str, list[str]] = {name_of(family): [] for family in FAMILIES}
+    found: dict[str, list[str]] = {family.name: [] for family in FAMILIES}
     for text in dict.fromkeys((*_of_tests(), *(_of_files() if recorded else ()))):
         for family, part in split("", text, 0.0, FAMILIES):
-            if family and part.text not in found[name_of(family)]:
-                found[name_of(family)].append(part.text)
+            if family and part.text not in found[family.name]:
+                found[family.name].append(part.text)
     return found
-
-
-def name_of(family: object) -> str:
-    """What a reader is called: the name of its file."""
-    return str(getattr(family, "__name__", "")).rpartition(".")[2]
 
 
 def _of_tests() -> Iterator[str]:

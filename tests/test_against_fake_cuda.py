@@ -26,9 +26,8 @@ from linkgauge.probes import device_memory, host_copy, peer_copy
 from linkgauge.probes.copy_request import CopyRequest, Run
 from linkgauge.probes.cuda_driver import Refused
 from linkgauge.probes.cuda_gpus import tool_may_use
-from linkgauge.probes.host import Host
 from linkgauge.probes.live import Live
-from linkgauge.probes.probe import Probe, Wanted
+from linkgauge.probes.probe import Wanted
 from linkgauge.probes.synthetic import build
 
 ALONE: tuple[Run, ...] = tuple(run for gpu in ADDRESSES for run in (((("numa0", gpu)),), (((gpu, "numa0")),)))
@@ -262,15 +261,7 @@ def once(report: Report) -> list[Source]:
         return []
     wanted = Wanted(ends=frozenset(device.id for device in report.topology.devices))
     plans = {"host_copy": host_copy.plan, "peer_copy": peer_copy.plan, "device_memory": device_memory.plan}
-    return [named(probe) for plan in plans.values() for probe in plan(report, wanted)]
-
-
-def named(probe: Probe) -> Source:
-    def source(host: Host) -> Iterator[Said]:
-        yield from probe(host)
-
-    source.__name__ = probe.name
-    return source
+    return [Source(probe.name, probe) for plan in plans.values() for probe in plan(report, wanted)]
 
 
 @NODE0

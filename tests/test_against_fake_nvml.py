@@ -13,7 +13,6 @@ from nvml_machine import Machine, bound, machine
 
 from linkgauge.agent import measuring
 from linkgauge.agent.pipeline import diagnose
-from linkgauge.agent.source import name_of
 from linkgauge.agent.sources import READERS, measure_nothing
 from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink, GpuPair
 from linkgauge.models.report import Report
@@ -150,10 +149,10 @@ def test_a_job_that_comes_between_two_probes_without_a_scheduler(
     )
     course = measuring.Course(measuring.Wish(force=True, only=frozenset({"host_memory"})), host)
     probes = course.probes(report)
-    names = [next(one for one in map(name_of, probes) if one != "idle")]
+    names = [next(one.name for one in probes if one.name != "idle")]
     with file.open("a") as job:
         job.write("gpu.2.procs=1\n")
-    said = [one for source in probes for one in source(host)]
+    said = [one for source in probes for one in source.read(host)]
     assert names == ["host_memory"]
     assert [one.why for one in said if isinstance(one, NotChecked)] == ["not measured: processes use gpu2"]
     assert course.stopped == "processes use gpu2"

@@ -20,7 +20,7 @@ from linkgauge.exporters.nccl_xml import as_nccl_xml
 from linkgauge.models.facts import Pci
 from linkgauge.models.pci_classes import kind_of
 from linkgauge.models.site import Site
-from linkgauge.probes.dumps import FAMILIES, nccl_topo
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import split
 
 FILES = Path(__file__).parents[2] / "shared/data/nccl_topo"
@@ -84,4 +84,4 @@ def test_written_again(name: str) -> None:
 @pytest.mark.parametrize("name", SHOWN)
 def test_no_other_family_takes_it(name: str) -> None:
     text = (FILES / name).read_text()
-    assert {family for family, _ in split("x", text, 0.0, FAMILIES) if family} == {nccl_topo}
+    assert {family.name for family, _ in split("x", text, 0.0, FAMILIES) if family} == {"nccl_topo"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from linkgauge.models.said import Run, Said
-from linkgauge.probes.dumps import FAMILIES
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import split
 
 FOLDER = Path(__file__).parents[1].parent / "shared/data/outputs"

@@ -12,6 +12,7 @@ from trees import tree
 from waiting import until
 
 from linkgauge.agent.aside import Aside, ask_all
+from linkgauge.agent.source import Source
 from linkgauge.models.facts import Mount, Node
 from linkgauge.models.said import NotChecked, Run, Said
 from linkgauge.probes.hang import hung
@@ -65,7 +66,8 @@ def read_broken(host: Host) -> Iterator[Said]:
     raise RuntimeError("a bug")
 
 
-SOURCES = {"first": read_first, "ports": read_ports, "broken": read_broken}
+FIRST, PORTS = Source("first", read_first), Source("ports", read_ports)
+SOURCES = (FIRST, PORTS, Source("broken", read_broken))
 
 
 def facts(said: tuple[Said, ...]) -> list[tuple[str | None, str | None]]:
@@ -116,7 +118,7 @@ def read_others(host: Host) -> Iterator[Said]:
 def test_nobody_else_hangs_on_the_same_file(host: Hanging) -> None:
     """Nor on what is below it; its neighbours are read."""
     aside = Aside(PATIENCE)
-    heard = aside.ask({"ports": read_ports, "others": read_others}, host)
+    heard = aside.ask((PORTS, Source("others", read_others)), host)
     why = f"{SLOW}, asked before, still hangs in the kernel"
     assert facts(heard["others"]) == [(None, why), (None, why), (None, None)]
     assert (aside.stuck, host.asked.count(SLOW)) == (1, 1)
@@ -133,7 +135,7 @@ def read_much(host: Host) -> Iterator[Said]:
 def test_a_thread_that_wakes_up_late_asks_nothing_more(host: Hanging, caplog: pytest.LogCaptureFixture) -> None:
     """Another one asks by then: of the sources behind it, and the same children."""
     aside = Aside(PATIENCE)
-    aside.ask({"much": read_much, "first": read_first}, host)
+    aside.ask((Source("much", read_much), FIRST), host)
     host.may.set()
     until(lambda: not aside.stuck)
     assert host.asked == [SLOW, "proc/version"]
@@ -161,7 +163,9 @@ def test_children_outlive_the_asking() -> None:
     try:
         seen = []
         for _ in range(2):
-            (space,) = (one for one in aside.ask({"space": read_space}, host)["space"] if isinstance(one, Mount))
+            (space,) = (
+                one for one in aside.ask((Source("space", read_space),), host)["space"] if isinstance(one, Mount)
+            )
             assert space.free
             seen.append([child.pid for child in psutil.Process().children() if child.is_running()])
         assert seen[0] == seen[1] != []
@@ -171,6 +175,6 @@ def test_children_outlive_the_asking() -> None:
 
 
 def test_all_at_once(host: Hanging) -> None:
-    said = tuple(ask_all([read_ports, read_first], host, PATIENCE))
+    said = tuple(ask_all([PORTS, FIRST], host, PATIENCE))
     assert facts(said) == [("n1", None), (None, "Linux")]
     assert [one.why for one in gaps(said)] == [f"{SLOW}: no answer within 0.1 s"]

@@ -74,6 +74,7 @@ def test_a_folder_full_of_modules_is_no_place_to_look_for_them(tmp_path: Path, m
 WAITING = """
 import sys
 from linkgauge.agent.aside import ask_all
+from linkgauge.agent.source import Source
 from linkgauge.probes.child import Children
 
 class Host:
@@ -81,12 +82,12 @@ class Host:
     def now(self):
         return 0.0
 
-def source(host):
+def read(host):
     for said in Children((sys.executable, sys.argv[1])).ask("nvml", [], 300):
         print(said.key, flush=True)
         yield said
 
-ask_all([source], Host())
+ask_all([Source("gpus", read)], Host())
 """
 
 

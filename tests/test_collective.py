@@ -13,6 +13,7 @@ from nodes import found, node, report_of
 from test_against_fake_cuda import children
 
 from linkgauge.agent.pipeline import diagnose
+from linkgauge.agent.source import Source
 from linkgauge.agent.sources import READERS, measure_nothing
 from linkgauge.models.report import Report
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
@@ -204,7 +205,7 @@ def judged(rate: float, op: str = "all_reduce-nvls", ends: str = "gpu") -> Repor
         )
         for flow, share in zip(flows, (0.68, 0.84, 0.95), strict=True)
     ]
-    return diagnose(node("hgx-h100"), [*READERS, lambda _: said], measure_nothing, Site())
+    return diagnose(node("hgx-h100"), [*READERS, Source("said", lambda _: said)], measure_nothing, Site())
 
 
 def test_bus_bandwidth_is_judged_on_the_curve_at_its_size() -> None:

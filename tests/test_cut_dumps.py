@@ -16,7 +16,7 @@ from test_dump_smi_topology import PCIE
 from test_nccl import FORMS, table
 
 from linkgauge.models.said import Fact, NotChecked, Observation, Said
-from linkgauge.probes.dumps import FAMILIES
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import split
 
 PERFTEST = output("RDMA_Write BW Test", RATES.format("Gb/sec"), ROW)

@@ -17,8 +17,9 @@ from linkgauge.models.gpu_facts import Driver, Gpu
 from linkgauge.models.said import Evidence
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.models.site import Site
-from linkgauge.probes.dumps import FAMILIES, bug_report
+from linkgauge.probes.dumps import bug_report
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import means_nothing, split
 
 EDGE = "_" * 44 + "\n\n"
@@ -118,9 +119,7 @@ TEXT = "".join(text for _, text in SECTIONS)
 def test_each_section_is_found() -> None:
     """And nothing is left over but lines between them."""
     found = list(split("log", TEXT, 0.0, FAMILIES))
-    assert [family.__name__.rpartition(".")[2] for family, _ in found if family] == " ".join(
-        names for names, _ in SECTIONS
-    ).split()
+    assert [family.name for family, _ in found if family] == " ".join(names for names, _ in SECTIONS).split()
     assert all(means_nothing(part) for family, part in found if family is None)
 
 

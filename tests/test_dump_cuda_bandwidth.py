@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
-from linkgauge.probes.dumps import FAMILIES, cuda_bandwidth, recognise
+from linkgauge.probes.dumps import cuda_bandwidth, recognise
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import split
 
 SHARED = Path(__file__).parents[1].parent / "shared/data/outputs"
@@ -81,7 +82,7 @@ WHOLE = [
 def test_a_whole_run() -> None:
     """Neither what one digit says, nor copies inside the GPU."""
     assert said(TEXT) == WHOLE
-    assert [family for family, _ in split("log", TEXT, AT, FAMILIES)] == [cuda_bandwidth]
+    assert [family and family.name for family, _ in split("log", TEXT, AT, FAMILIES)] == ["cuda_bandwidth"]
 
 
 def test_lines_without_a_table() -> None:

@@ -13,8 +13,9 @@ from linkgauge.models.facts import Node, Setting
 from linkgauge.models.gpu_facts import Driver, Gpu
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
-from linkgauge.probes.dumps import FAMILIES, gds, recognise
+from linkgauge.probes.dumps import gds, recognise
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import means_nothing, split
 
 SHARED = Path(__file__).parents[1].parent / "shared/data/outputs"
@@ -111,7 +112,7 @@ def test_a_whole_check() -> None:
 @pytest.mark.parametrize("text", [CHECK, BETA])
 def test_the_rules_around_headings_belong_to_it(text: str) -> None:
     parts = [(family, part) for family, part in split("log", text, AT, FAMILIES) if not means_nothing(part)]
-    assert [family for family, _ in parts] == [gds]
+    assert [family and family.name for family, _ in parts] == ["gds"]
     assert list(gds.read(parts[0][1])) == said(text)
 
 
@@ -149,7 +150,7 @@ def rate(text: str, number: int, flow: Flow, value: float = 6.5 * (1 << 30)) -> 
 def test_results_of_a_disk(old: str, new: str, flow: Flow) -> None:
     text = COMMAND + RESULT.replace(old, new)
     assert said(text) == [rate(text, 2, flow), Gpu(key="gpu2")]
-    assert [family for family, _ in split("log", text, AT, FAMILIES)] == [gds]
+    assert [family and family.name for family, _ in split("log", text, AT, FAMILIES)] == ["gds"]
 
 
 @pytest.mark.parametrize(

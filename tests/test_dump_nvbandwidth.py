@@ -19,8 +19,9 @@ from linkgauge.models.report import Report
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.models.site import Site
-from linkgauge.probes.dumps import FAMILIES, nvbandwidth, recognise
+from linkgauge.probes.dumps import nvbandwidth, recognise
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import split
 
 SHARED = Path(__file__).parents[1].parent / "shared/data/outputs"

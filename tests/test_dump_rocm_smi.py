@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink
 from linkgauge.models.said import Evidence, Observation, Said
 from linkgauge.models.said_lines import decode, encode
-from linkgauge.probes.dumps import FAMILIES, recognise, rocm_smi
+from linkgauge.probes.dumps import recognise, rocm_smi
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import split
 
 SHARED = Path(__file__).parents[1].parent / "shared/data/outputs"
@@ -164,7 +165,7 @@ def test_without_hops_the_weight_tells() -> None:
 
 def families(text: str) -> list[str]:
     """Who reads what of a text."""
-    return [family.__name__.rpartition(".")[2] for family, _ in split("log", text, AT, FAMILIES) if family]
+    return [family.name for family, _ in split("log", text, AT, FAMILIES) if family]
 
 
 def test_the_text() -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from linkgauge.models.gpu_facts import Driver, Gpu
 from linkgauge.models.said import Evidence, Fact, NotChecked, Observation, Said
-from linkgauge.probes.dumps import FAMILIES, recognise, smi_csv
+from linkgauge.probes.dumps import recognise, smi_csv
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import split
 
 SHARED = Path(__file__).parents[1].parent / "shared"
@@ -128,7 +129,7 @@ def test_outputs_of_real_tools() -> None:
     """One GPU of each capture while it was at rest and under load, and none elsewhere."""
     for path in sorted(SHARED.glob("data/outputs/*/*")) + sorted(SHARED.glob("cases/*/dumps/*")):
         parts = split(path.name, path.read_text("utf-8", "replace"), 0.0, FAMILIES)
-        found = [one for family, part in parts if family is smi_csv for one in smi_csv.read(part)]
+        found = [one for family, part in parts if family and family.name == "smi_csv" for one in family.read(part)]
         names = [one.name for one in found if isinstance(one, Gpu)]
         assert len(names) == (2 if path.name.startswith("linux-x86_64") else 0), path
         assert all(name and name.startswith("NVIDIA") for name in names), path

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from linkgauge.models.gpu_facts import Gpu, GpuLink
 from linkgauge.models.said import Evidence, Fact, Observation, Said
-from linkgauge.probes.dumps import FAMILIES, recognise, smi_nvlink
+from linkgauge.probes.dumps import recognise, smi_nvlink
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import split
 
 SHARED = Path(__file__).parents[1].parent / "shared"
@@ -218,7 +219,7 @@ def test_outputs_of_real_tools() -> None:
     """All links of good machines are up; no output of another tool holds a list of links."""
     for path in sorted(SHARED.glob("data/outputs/*/*")) + sorted(SHARED.glob("cases/*healthy*/dumps/*")):
         parts = split(path.name, path.read_text("utf-8", "replace"), 0.0, FAMILIES)
-        found = [one for family, part in parts if family is smi_nvlink for one in smi_nvlink.read(part)]
+        found = [one for family, part in parts if family and family.name == "smi_nvlink" for one in family.read(part)]
         listed = "nvlink" in path.name or path.name.startswith("linux-x86_64")
         assert bool(found) == (listed and path.suffix != ".tsv"), path
         assert all(one.active for one in found if isinstance(one, GpuLink)), path

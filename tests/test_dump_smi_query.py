@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from linkgauge.models.gpu_facts import Driver, Gpu
 from linkgauge.models.said import Evidence, Fact, NotChecked, Observation, Said
-from linkgauge.probes.dumps import FAMILIES, recognise, smi_query
+from linkgauge.probes.dumps import recognise, smi_query
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import split
 
 SHARED = Path(__file__).parents[1].parent / "shared"
@@ -445,7 +446,7 @@ def test_outputs_of_real_tools() -> None:
     seen = 0
     for path in sorted((SHARED / "data/outputs").rglob("*.*")):
         text = path.read_text("utf-8", "replace") if path.suffix in (".txt", ".xml", ".log", ".md", ".json") else ""
-        parts = [part for family, part in split(path.name, text, AT, FAMILIES) if family is smi_query]
+        parts = [part for family, part in split(path.name, text, AT, FAMILIES) if family and family.name == "smi_query"]
         assert not parts or path.parent.name.startswith("nvidia-smi"), path
         found = [one for part in parts for one in smi_query.read(part)]
         assert not [one for one in found if isinstance(one, NotChecked)], path

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
-from linkgauge.probes.dumps import FAMILIES, recognise, stream
+from linkgauge.probes.dumps import recognise, stream
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import means_nothing, split
 
 SHARED = Path(__file__).parents[1].parent / "shared/data/outputs"
@@ -117,7 +118,7 @@ def test_an_old_version() -> None:
 @pytest.mark.parametrize("text", [TEXT, OLD])
 def test_the_rules_between_the_blocks_belong_to_it(text: str) -> None:
     parts = [(family, part) for family, part in split("log", text, AT, FAMILIES) if not means_nothing(part)]
-    assert [family for family, _ in parts] == [stream]
+    assert [family and family.name for family, _ in parts] == ["stream"]
     assert list(stream.read(parts[0][1])) == said(text)
 
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
-from linkgauge.probes.dumps import FAMILIES, recognise, superbench
+from linkgauge.probes.dumps import recognise, superbench
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import split
 
 AT = 1795230000.0
@@ -174,7 +175,7 @@ def test_what_is_no_result(text: str) -> None:
 
 def test_a_summary_is_one_part() -> None:
     text = json.dumps(NUMBERS, indent=2)
-    assert [family for family, _ in split("f", text, AT, FAMILIES)] == [superbench]
+    assert [family and family.name for family, _ in split("f", text, AT, FAMILIES)] == ["superbench"]
 
 
 values = st.recursive(

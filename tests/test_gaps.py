@@ -9,11 +9,11 @@ import pytest
 from nodes import ALL, node
 
 from linkgauge.agent.ask import ask
-from linkgauge.agent.gaps import GIVES, gaps
-from linkgauge.agent.source import name_of
+from linkgauge.agent.gaps import gaps
 from linkgauge.agent.sources import READERS
 from linkgauge.models.assemble import assemble
 from linkgauge.models.judge import judge
+from linkgauge.models.kinds import kind_name
 from linkgauge.models.report import Report
 from linkgauge.models.said import Fact, Run, Said
 from linkgauge.models.site import Site
@@ -32,24 +32,21 @@ def told(report: Report) -> set[tuple[str, str]]:
 def test_what_was_cut_off_is_not_known_and_nothing_is_missed(name: str) -> None:
     """Each source, before its first word, in the middle and before its last: no GPU is missing because of it."""
     host = node(name)
-    heard = {name_of(reader): ask(reader, host) for reader in READERS}
+    heard = {reader.name: ask(reader, host) for reader in READERS}
     known = told(judged(chain(*heard.values()), host.now()))
-    for source, said in heard.items():
+    for source in READERS:
+        said = heard[source.name]
         for length in {0, 1, 2, len(said) // 2, len(said) - 2} & set(range(len(said) - 1)):
-            run = Run(name=source, ok=False, seconds=10, at=host.now())
+            run = Run(name=source.name, ok=False, seconds=10, at=host.now())
             cut = (*said[:length], *gaps(source, "a file: no answer within 10 s"), run)
-            report = judged(chain(*{**heard, source: cut}.values()), host.now())
-            assert told(report) <= known, (source, length)
-            assert report.verdict in ("unknown", "failed"), (source, length)
-
-
-def test_every_source_has_a_word_for_what_it_says() -> None:
-    assert [name_of(reader) for reader in READERS] == list(GIVES)
+            report = judged(chain(*{**heard, source.name: cut}.values()), host.now())
+            assert told(report) <= known, (source.name, length)
+            assert report.verdict in ("unknown", "failed"), (source.name, length)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_sources_say_what_they_are_said_to(name: str) -> None:
     host = node(name)
     for reader in READERS:
-        kinds = {type(one).__name__ for one in reader(host) if isinstance(one, Fact)}
-        assert kinds <= {word.partition(".")[0] for word in GIVES[name_of(reader)]}
+        kinds = {kind_name(type(one)) for one in reader.read(host) if isinstance(one, Fact)}
+        assert kinds <= {word.partition(".")[0] for word in reader.provides}

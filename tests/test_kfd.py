@@ -150,7 +150,7 @@ def test_eight_mi300x() -> None:
 
 
 def test_their_links_in_the_topology() -> None:
-    case = assemble([one for reader in READERS for one in reader(mi300x())], Site(), 1000.0)
+    case = assemble([one for reader in READERS for one in reader.read(mi300x())], Site(), 1000.0)
     assert sum(link.kind == "xgmi" for link in case.topology.links) == 28  # both ends see each
     way = route(case.topology, "gpu0", "gpu7")
     assert way

@@ -20,12 +20,11 @@ from trees import tree
 from waiting import until
 
 from linkgauge.agent.ask import ask
-from linkgauge.agent.budget import BUDGETS, Budget
+from linkgauge.agent.budget import BUDGETS, PROBES, Budget, plan_of
 from linkgauge.agent.lock import is_locked, locked
 from linkgauge.agent.measuring import NOTHING, Course, Wish, slow_flows
-from linkgauge.agent.measuring_options import PROBES
 from linkgauge.agent.pipeline import diagnose
-from linkgauge.agent.sources import plan_of
+from linkgauge.agent.source import Source
 from linkgauge.models.facts import Numa
 from linkgauge.models.report import Finding, Level, Report
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation
@@ -35,7 +34,7 @@ from linkgauge.models.topology import Device, Topology
 from linkgauge.probes import hold, host_memory
 from linkgauge.probes.host_memory import SIZE
 from linkgauge.probes.live import Live
-from linkgauge.probes.probe import Wanted
+from linkgauge.probes.probe import Probe, Wanted
 from linkgauge.probes.recorded import Recorded
 
 REPORT = Report(
@@ -142,7 +141,7 @@ def test_a_second_run_does_not_measure() -> None:
         report = diagnose(Live(), (), Course(Wish(force=True), Live()).probes, Site())
         assert [gap for gap in report.not_checked if gap.what != "idle"] == []  # of nothing that is known, nothing
         course = Course(Wish(force=True), Live())
-        gap = [one for source in course.probes(REPORT) for one in source(Live())][-1]  # others: whether it is idle
+        gap = [one for source in course.probes(REPORT) for one in source.read(Live())][-1]  # others: whether it is idle
         assert isinstance(gap, NotChecked)
         assert gap.why == f"not measured: another run measures this machine (process {os.getpid()})"
     assert is_locked() is None
@@ -205,7 +204,7 @@ def test_a_hold_that_makes_no_sense_holds_nobody(tmp_path: Path) -> None:
 
 def names(course: Course, report: Report) -> list[tuple[str, ...]]:
     """What a course of a recorded machine would measure; on it probes are asked, and answer as they did then."""
-    return [(getattr(one, "name", ""), *getattr(one, "args", ())) for one in course.probes(report)]
+    return [(one.read.name, *one.read.args) for one in course.probes(report) if isinstance(one.read, Probe)]
 
 
 def recorded(*nodes: str) -> Recorded:
@@ -237,7 +236,7 @@ def test_a_recorded_machine_says_what_was_measured_then() -> None:
     def read_numa(host: object) -> Iterator[Any]:
         yield Numa(key="numa0", cpus=(0, 1), memory=1 << 34)
 
-    (level,) = diagnose(host, (read_numa,), Course(Wish(), host).probes, Site()).levels
+    (level,) = diagnose(host, (Source("numa", read_numa),), Course(Wish(), host).probes, Site()).levels
     assert (level.ends, level.observed) == (("numa0",), 2e10)
 
 

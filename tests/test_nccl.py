@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
-from linkgauge.probes.dumps import FAMILIES, nccl, recognise, sources
+from linkgauge.probes.dumps import nccl, read_dump, recognise
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.live import Live
 
 SHARED = Path(__file__).parents[1].parent / "shared/data/outputs/nccl-tests"
@@ -275,8 +276,8 @@ def test_a_folder_of_dumps(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text(table(WIDE, wide))
     (tmp_path / "c.txt").mkdir()
     host = Live(str(tmp_path), "dumps")
-    read = ", ".join(family.__name__.rpartition(".")[2] for family in FAMILIES)
-    unknown, *rows, refused = [one for source in sources(["a.txt", "b.txt", "c.txt"]) for one in source(host)]
+    read = ", ".join(family.name for family in FAMILIES)
+    unknown, *rows, refused = [one for name in ("a.txt", "b.txt", "c.txt") for one in read_dump(name, host)]
     assert unknown == NotChecked(what="dump", subject="a.txt", why=f"in no form that is known here (read are: {read})")
     assert [one.value for one in rows if isinstance(one, Observation)] == [bus * 1e9 for _, _, bus in ROWS]
     assert refused == NotChecked(what="dump", subject="c.txt", why="Is a directory")

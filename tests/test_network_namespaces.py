@@ -27,16 +27,17 @@ source = "ordered"
 SCRIPT = """
 import sys
 from linkgauge.agent.pipeline import diagnose
+from linkgauge.agent.source import Source
+from linkgauge.agent.sources import named
 from linkgauge.exporters.json import as_json
 from linkgauge.models.site import read_site
 from linkgauge.probes.live import Live
-from linkgauge.probes.net import read_net
 from linkgauge.probes.port_loopback import plan
 from linkgauge.probes.probe import Wanted
 
 wanted = Wanted(effort="full", ends=frozenset(), peers=(sys.argv[1],))
-once = lambda report: [] if report.levels else plan(report, wanted)
-print(as_json(diagnose(Live(), [read_net], once, read_site(sys.argv[2]))))
+once = lambda report: [] if report.levels else [Source(probe.name, probe) for probe in plan(report, wanted)]
+print(as_json(diagnose(Live(), named("net"), once, read_site(sys.argv[2]))))
 """
 
 

@@ -10,7 +10,8 @@ import pytest
 from nodes import node
 from served import uncore
 
-from linkgauge.agent.sources import READERS, SELDOM
+from linkgauge.agent.source import Interval
+from linkgauge.agent.sources import READERS
 from linkgauge.models.report import Origin
 from linkgauge.models.said import Said
 from linkgauge.probes.host import Host
@@ -56,8 +57,8 @@ def reads(name: str, further: str, seldom: bool) -> int:
     """How many files are read in a cycle, with the sources that are asked seldom or without."""
     host = Counting(node(name, further))
     for reader in READERS:
-        if seldom or reader not in SELDOM:
-            list(reader(host))
+        if seldom or reader.interval is not Interval.DISCOVERY:
+            list(reader.read(host))
     return host.asked["read"]
 
 

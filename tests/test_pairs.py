@@ -46,7 +46,7 @@ def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:
 @pytest.mark.parametrize("name", ALL)
 def test_described_nodes(name: str) -> None:
     recorded = node(name)
-    topology = assemble((said for reader in READERS for said in reader(recorded)), Site(), 0).topology
+    topology = assemble((said for reader in READERS for said in reader.read(recorded)), Site(), 0).topology
     assert pairs(topology) == one_by_one(topology)
 
 

@@ -6,47 +6,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.agent.schedule import Intervals, Turn, due, turned
-from linkgauge.agent.source import name_of
-from linkgauge.agent.sources import READERS, SELDOM, SLOW
+from linkgauge.agent.source import Interval
+from linkgauge.agent.sources import READERS, named
 from linkgauge.models.gpu_facts import Driver, Gpu
 from linkgauge.models.said import NotChecked, Said
-from linkgauge.probes.gpus import read_gpus
 from linkgauge.probes.hang import no_answer, stuck
-from linkgauge.probes.node import read_node
-from linkgauge.probes.settings import read_settings
 
+GPUS = named("gpus")
 USUAL = Intervals(cycle=15, slow=600, discovery=3600)
 LOST = NotChecked(what="Gpu", subject="node", why=no_answer(80))
 
 
 def test_everything_at_first_then_each_in_its_time() -> None:
-    assert list(due(READERS, {}, USUAL, 0)) == [name_of(one) for one in READERS]
-    turns = turned({}, {name_of(one): () for one in READERS}, 100)
-    asked = {now: set(due(READERS, turns, USUAL, 100 + now).values()) for now in (14, 15, 600, 3600)}
-    assert asked == {14: set(), 15: set(READERS) - SELDOM - SLOW, 600: set(READERS) - SELDOM, 3600: set(READERS)}
+    assert due(READERS, {}, USUAL, 0) == list(READERS)
+    turns = turned({}, {one.name: () for one in READERS}, 100)
+    asked = {now: {one.interval for one in due(READERS, turns, USUAL, 100 + now)} for now in (14, 15, 600, 3600)}
+    assert asked == {
+        14: set(),
+        15: {Interval.CYCLE},
+        600: {Interval.CYCLE, Interval.SLOW},
+        3600: {Interval.CYCLE, Interval.SLOW, Interval.DISCOVERY},
+    }
+    assert due(READERS, turns, USUAL, 3700) == list(READERS)
 
 
 def test_a_cycle_that_comes_a_little_early_asks_all_the_same() -> None:
     """Else each would be asked in every second cycle, where cycles are of just that length."""
-    assert "gpus" in due([read_gpus], {"gpus": Turn(at=0)}, USUAL, 14.99)
+    assert due(GPUS, {"gpus": Turn(at=0)}, USUAL, 14.99)
 
 
 def test_devices_that_come_or_go_make_all_that_was_said_old() -> None:
     turns = {"node": Turn(at=0), "settings": Turn(at=0), "gpus": Turn(at=0, hung=1)}
-    asked = due([read_node, read_settings, read_gpus], turns, USUAL, 15, changed=True)
-    assert list(asked) == ["node", "settings"]  # what hangs does so still
+    asked = due(named("node", "settings", "gpus"), turns, USUAL, 15, changed=True)
+    assert [one.name for one in asked] == ["node", "settings"]  # what hangs does so still
 
 
 def test_what_hung_is_asked_after_1_5_and_30_minutes() -> None:
     now, turns, asked = 0.0, dict[str, Turn](), list[float]()
     while now <= 8000:
-        if due([read_gpus], turns, USUAL, now):
+        if due(GPUS, turns, USUAL, now):
             asked.append(now)
             turns = turned(turns, {"gpus": [LOST]}, now)
         now += 15
     assert asked == [0, 60, 360, 2160, 3960, 5760, 7560]
     turns = turned(turns, {"gpus": []}, 7560)  # it has answered
-    assert list(due([read_gpus], turns, USUAL, 7575)) == ["gpus"]
+    assert due(GPUS, turns, USUAL, 7575) == list(GPUS)
 
 
 def test_how_a_source_says_that_it_hung() -> None:
@@ -71,7 +75,7 @@ def test_what_hung_is_never_asked_within_a_minute(steps: list[tuple[int, bool, b
     now, turns, last = 0.0, dict[str, Turn](), None
     for step, hangs, changed in steps:
         now += step
-        if due([read_gpus], turns, USUAL, now, changed):
+        if due(GPUS, turns, USUAL, now, changed):
             assert last is None or now - last >= 60
             turns = turned(turns, {"gpus": [LOST] if hangs else []}, now)
             last = now if hangs else None

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.probes.dumps import FAMILIES
+from linkgauge.models.said import Said
 from linkgauge.probes.dumps.part import Part
+from linkgauge.probes.dumps.reader import Reader
+from linkgauge.probes.dumps.registry import FAMILIES
 from linkgauge.probes.dumps.split import clean, means_nothing, split
 
 
-def family(name: str, begin: str) -> ModuleType:
-    made = ModuleType(name)
-    made.BEGIN = begin  # type: ignore[attr-defined]
-    return made
+def nothing(part: Part) -> Iterator[Said]:
+    del part
+    yield from ()
 
 
-FRUIT, TREES = family("fruit", r"^(?:apple|pear)\b"), family("trees", r"^oak ")
-LOGS = tuple(family(name, rf"^{name}: ") for name in ("wind", "rain"))
-for log in LOGS:
-    log.LINES = True  # type: ignore[attr-defined]
+FRUIT, TREES = Reader("fruit", r"^(?:apple|pear)\b", nothing), Reader("trees", r"^oak ", nothing)
+LOGS = tuple(Reader(name, rf"^{name}: ", nothing, lines=True) for name in ("wind", "rain"))
 
 
 def parts(text: str) -> list[tuple[str, int, str]]:
-    return [
-        (made.__name__ if made else "", part.first, part.text) for made, part in split("f", text, 1.0, (FRUIT, TREES))
-    ]
+    return [(made.name if made else "", part.first, part.text) for made, part in split("f", text, 1.0, (FRUIT, TREES))]
 
 
 def test_each_output_goes_on_to_the_next() -> None:
@@ -46,7 +43,7 @@ def test_neighbours_of_one_family_are_one_part() -> None:
 
 def test_logs_in_one_file_are_a_part_each() -> None:
     text = "rain: 1\n  more\nwind: 1\nrain: 2\n\nwind: 2\nwind: 3\napple\nrain: 3\nwind: 4\n$ ls\nrain: 5\n"
-    found = [(made.__name__ if made else "", part) for made, part in split("f", text, 1.0, (*LOGS, FRUIT))]
+    found = [(made.name if made else "", part) for made, part in split("f", text, 1.0, (*LOGS, FRUIT))]
     assert [(name, part.first, part.text) for name, part in found] == [
         ("rain", 1, "rain: 1\n  more\n\nrain: 2\n\n"),
         ("wind", 3, "wind: 1\n\n\nwind: 2\nwind: 3\n"),
@@ -59,7 +56,7 @@ def test_logs_in_one_file_are_a_part_each() -> None:
 
 
 def test_a_beginning_of_several_lines_is_found_behind_another_that_begins_alike() -> None:
-    made = family("json", r'^\{\s{0,9}"fruit"')
+    made = Reader("json", r'^\{\s{0,9}"fruit"', nothing)
     text = '{\n  "tree": 1\n}\n{\n  "fruit": 1\n}\n'
     assert [(one, part.first) for one, part in split("f", text, 1.0, (made,))] == [(None, 1), (made, 4)]
 
@@ -87,8 +84,8 @@ def test_prompts_and_fences_and_headlines_end_an_output() -> None:
 def test_a_brace_of_another_json_hides_no_beginning() -> None:
     """The next line tells what it is, and lines are remembered by themselves."""
     fio = '{\n  "fio version" : "fio-3.28"\n}\n'
-    told = [made.__name__ if made else "" for made, _ in split("f", f'{{\n "a": 1\n}}\n{fio}', 0.0, FAMILIES)]
-    assert told == ["", "linkgauge.probes.dumps.fio"]
+    told = [made.name if made else "" for made, _ in split("f", f'{{\n "a": 1\n}}\n{fio}', 0.0, FAMILIES)]
+    assert told == ["", "fio"]
 
 
 def test_lines_that_mean_nothing() -> None:
@@ -139,7 +136,7 @@ def test_any_text_is_cut_by_the_real_families(text: str) -> None:
 
 def test_what_begins_an_output_on_two_lines() -> None:
     """A line like its first one, with something else below, does not hide it."""
-    boxes = family("boxes", r"^(?:\{\s{0,9}\"box\"|Box 1\n\s+size)")
+    boxes = Reader("boxes", r"^(?:\{\s{0,9}\"box\"|Box 1\n\s+size)", nothing)
     for text in ('{\n "other"\n}\n' * 5 + '{\n "box"\n}\n', "Box 1\nnone\nBox 1\n  size\n"):
         found = [made for made, _ in split("f", text, 1.0, (FRUIT, boxes))]
         assert found == [None, boxes], text

@@ -43,7 +43,7 @@ def log(*lines: tuple[float, str]) -> list[Said]:
 
 def ran(memory: Memory, at: float, *said: Said) -> tuple[Memory, Report]:
     """A cycle of the daemon, of which everything is due."""
-    return cycle(At(at), {"all": said_by(*gpus_under_switches(2), *said)}, Site(), memory)
+    return cycle(At(at), [said_by(*gpus_under_switches(2), *said)], Site(), memory)
 
 
 def shown(report: Report) -> Shown:
@@ -111,7 +111,7 @@ def test_an_xid_goes_under_the_gpu_that_it_took_away() -> None:
     lost = but(gpus_under_switches(2), GPU, lost=True)
     memory, report = ran(Memory(), NOW, *log((NOW - 30, fallen)))
     assert shown(report) == BAD
-    memory, report = cycle(At(NOW + 60), {"all": said_by(*lost, *log((NOW - 30, fallen)))}, Site(), memory)
+    memory, report = cycle(At(NOW + 60), [said_by(*lost, *log((NOW - 30, fallen)))], Site(), memory)
     assert shown(report) == [("gpu-missing", GPU, "critical")]
     for minute in (2, 3, 4):  # it is back; what the log told is not cleared by that
         memory, report = ran(memory, NOW + 60 * minute)
@@ -173,7 +173,7 @@ def flapped(down: Sequence[bool], with_log: bool, every: float = 60.0) -> list[R
         if gone:
             lines.append((at - 1, f"mlx5_core {NIC.key} mlx5_0: Port: 1 Link DOWN"))
         said = said_by(*gpus_under_switches(2), *port(not gone), *log(*(lines if with_log else [])))
-        memory, report = cycle(At(at), {"all": said}, site, memory)
+        memory, report = cycle(At(at), [said], site, memory)
         reports.append(report)
     return reports
 
@@ -227,7 +227,7 @@ def test_a_state_clears_as_it_came() -> None:
     narrow = but(gpus_under_switches(2), GPU, width=8)
     memory, told = Memory(), []
     for minute, said in enumerate([narrow, narrow, narrow, *[gpus_under_switches(2)] * 3]):
-        memory, report = cycle(At(NOW + 60 * minute), {"all": said_by(*said)}, Site(), memory)
+        memory, report = cycle(At(NOW + 60 * minute), [said_by(*said)], Site(), memory)
         told.append([(one.code, one.since) for one in report.findings])
     assert told == [[], *[[("pcie-link-narrow", as_utc(NOW))]] * 3, [], []]
 
@@ -237,13 +237,13 @@ def test_accept_forgets_what_flapped_but_not_what_is_there() -> None:
     memory = Memory()
     for minute in range(8):
         said = narrow if minute % 2 == 0 else gpus_under_switches(2)
-        memory, report = cycle(At(NOW + 60 * minute), {"all": said_by(*said)}, Site(), memory)
+        memory, report = cycle(At(NOW + 60 * minute), [said_by(*said)], Site(), memory)
     assert "came and went 4 times" in report.findings[0].message
     memory = replace(memory, accepted=NOW + 450)
     gone, _ = ran(memory, NOW + 480)
     assert ran(gone, NOW + 540)[1].findings == ()
-    memory, report = cycle(At(NOW + 480), {"all": said_by(*narrow)}, Site(), memory)
-    memory, report = cycle(At(NOW + 540), {"all": said_by(*narrow)}, Site(), memory)
+    memory, report = cycle(At(NOW + 480), [said_by(*narrow)], Site(), memory)
+    memory, report = cycle(At(NOW + 540), [said_by(*narrow)], Site(), memory)
     (finding,) = report.findings
     assert finding.since == as_utc(NOW + 480)
     assert "came and went" not in finding.message

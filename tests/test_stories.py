@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import msgspec
@@ -110,7 +110,7 @@ def test_a_source_that_breaks_off_loses_only_what_had_not_come() -> None:
         yield replace(function(gpu_address(5), "x"), width=8)  # disagrees: recorded, the first stays
         raise OSError("the driver hangs")
 
-    said = ask(broken, Clock())
+    said = ask(Source("broken", broken), Clock())
     assert [type(one) for one in said[-2:]] == [NotChecked, Run]
     assert isinstance(said[-1], Run)
     assert not said[-1].ok
@@ -276,15 +276,16 @@ def test_a_gpu_does_not_forward() -> None:
 
 
 def test_the_daemon_remembers_what_is_not_due() -> None:
-    structure, states = said_by(*gpus_under_switches(2)), said_by(replace(function(gpu_address(0), "x"), width=None))
+    structure = said_by(*gpus_under_switches(2), name="structure")
+    states = said_by(replace(function(gpu_address(0), "x"), width=None), name="states")
     memory, host, shown = Memory(), Clock(), []
-    narrow = said_by(*but(gpus_under_switches(2), gpu_address(0), width=8))
-    for due in ({"structure": narrow, "states": states}, {"states": states}, {"states": states}):
+    narrow = said_by(*but(gpus_under_switches(2), gpu_address(0), width=8), name="structure")
+    for due in ([narrow, states], [states], [states]):
         memory, report = cycle(host, due, Site(), memory)
         shown.append(found(report))
     assert shown == [[], [("pcie-link-narrow", gpu_address(0))], [("pcie-link-narrow", gpu_address(0))]]
-    memory, report = cycle(host, {"structure": structure}, Site(), memory)
-    memory, report = cycle(host, {"structure": structure}, Site(), memory)
+    memory, report = cycle(host, [structure], Site(), memory)
+    memory, report = cycle(host, [structure], Site(), memory)
     assert found(report) == []
 
 
@@ -317,11 +318,8 @@ class Clock:
         return iter(())
 
 
-def said_by(*said: Said) -> Callable[[object], Iterable[Said]]:
-    def source(_: object) -> Iterable[Said]:
-        return said
-
-    return source
+def said_by(*said: Said, name: str = "all") -> Source:
+    return Source(name, lambda _: said)
 
 
 def test_a_source_that_breaks_off_leaves_nobody_sure() -> None:
@@ -333,7 +331,7 @@ def test_a_source_that_breaks_off_leaves_nobody_sure() -> None:
         yield from ()
 
     said = said_by(*gpus_under_switches(2))
-    report = diagnose(Clock(), (said, broken), measure_nothing, Site())
+    report = diagnose(Clock(), (said, Source("broken", broken)), measure_nothing, Site())
     assert (report.verdict, found(report)) == ("unknown", [])
     assert "Do not take this node for healthy: broken broke off, a fault in linkgauge itself." in " ".join(
         as_text(report, colour=False).split()

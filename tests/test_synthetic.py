@@ -32,7 +32,7 @@ PORT = "0000:50:01.0"
 
 
 def said_of(machine: Recorded) -> list[Said]:
-    return [said for reader in READERS for said in reader(machine)]
+    return [said for reader in READERS for said in reader.read(machine)]
 
 
 def fact(machine: Recorded, kind: type[Fact], key: str) -> Fact | None:

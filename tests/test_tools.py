@@ -13,7 +13,7 @@ from nvml_machine import Machine, bound, machine
 from linkgauge.agent.aside import ask_all
 from linkgauge.agent.ask import ask
 from linkgauge.agent.pipeline import diagnose
-from linkgauge.agent.sources import measure_nothing
+from linkgauge.agent.sources import TOOLS, measure_nothing, named
 from linkgauge.exporters.conflicts import as_conflicts
 from linkgauge.models.assemble import assemble
 from linkgauge.models.case import Case
@@ -21,11 +21,11 @@ from linkgauge.models.gpu_facts import Gpu, GpuPair
 from linkgauge.models.said import Fact, NotChecked, Said
 from linkgauge.models.site import Site
 from linkgauge.probes import tools
-from linkgauge.probes.gpus import read_gpu_wiring, read_gpus
+from linkgauge.probes.gpus import read_gpus
 
 STUB = (sys.executable, str(Path(nvml_stub.__file__)))
 A, B = "0000:1b:00.0", "0000:43:00.0"
-IBSTAT, LSTOPO, SMI = (next(one for one in tools.SOURCES if one.__name__ == name) for name in sorted(tools.NAMES))
+IBSTAT, LSTOPO, SMI = sorted(TOOLS, key=lambda tool: tool.name)
 Install = Callable[..., None]
 
 
@@ -95,7 +95,7 @@ def case_of(said: Iterable[Said]) -> Case:
 def test_where_the_driver_and_its_tool_disagree(install: Install) -> None:
     """A width that differs is a conflict; a clock and a speed that fell at rest are not."""
     install("nvidia-smi", **{"-q_-x": log(card("1b", 16, 345), card("43", 8, 1980))})
-    case = case_of(ask_all([read_gpus, SMI], machine(bound(A, B), STUB)))
+    case = case_of(ask_all([*named("gpus"), SMI], machine(bound(A, B), STUB)))
     assert [(one.kept.key, one.field, one.other.cites[one.field].source) for one in case.conflicts] == [
         ("gpu1", "pcie_width", "nvidia-smi -q -x:36")
     ]
@@ -116,7 +116,7 @@ def test_where_the_driver_and_its_tool_disagree(install: Install) -> None:
 
 def test_a_machine_without_the_tools(install: Install) -> None:
     host = machine({})
-    said = ask_all(tools.SOURCES, host)
+    said = ask_all(TOOLS, host)
     assert [(one.what, one.why, one.how) for one in said if isinstance(one, NotChecked)] == [
         ("nvidia-smi", "not installed", "it comes with NVIDIA's driver"),
         ("lstopo", "not installed", "install hwloc (Debian: hwloc-nox)"),
@@ -174,6 +174,6 @@ def test_nvidia_smi_stands_in_where_the_library_cannot_be_used(install: Install,
     assert [(one.key, one.path) for one in said if isinstance(one, GpuPair)] == [("gpu0-gpu1", "NODE")]
     (told,) = (one for one in said if isinstance(one, NotChecked) and one.what == "NVML")
     assert told.why == f"{alone[0].why}: nvidia-smi was asked instead"
-    report = diagnose(host, [read_gpus, read_gpu_wiring], measure_nothing, Site())
+    report = diagnose(host, named("gpus", "gpu_wiring"), measure_nothing, Site())
     assert [(one.code, one.subject) for one in report.findings] == [("gpu-row-remap", B)]
     assert any(one.what == "NVML" for one in report.not_checked)

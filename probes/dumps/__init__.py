@@ -1,120 +1,20 @@
-"""Readers of what tools printed, one file a family of tools.
-
-Each has BEGIN, how a line looks with which an output begins (split.py), and read(part), what stands in it.
-"""
+"""Readers of what tools printed, one file a family of tools; registry.py lists them."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 from ...models.said import NotChecked, Said
 from ..host import Host, Unreadable
-from . import (
-    amd_smi,
-    bug_report,
-    cpu_text,
-    cuda_bandwidth,
-    dcgm,
-    environment,
-    fabric_log,
-    fi_info,
-    fio,
-    gds,
-    gpu_copy,
-    host_text,
-    hwloc_text,
-    hwloc_xml,
-    ib_fabric,
-    iperf,
-    kernel_text,
-    lspci,
-    lspci_records,
-    lspci_tree,
-    nccl,
-    nccl_json,
-    nccl_topo,
-    net_json,
-    net_tools,
-    numactl,
-    nvbandwidth,
-    p2p_bandwidth,
-    pairwise,
-    perftest,
-    rdma_tools,
-    rocm_copy,
-    rocm_smi,
-    smi_csv,
-    smi_nvlink,
-    smi_query,
-    smi_table,
-    smi_topology,
-    storage_json,
-    storage_text,
-    stream,
-    superbench,
-    sysfs_text,
-)
 from .part import Part
+from .registry import FAMILIES
 from .split import means_nothing, split
 
-Source = Callable[[Host], Iterator[Said]]
-
-FAMILIES = (
-    amd_smi,
-    bug_report,
-    cpu_text,
-    cuda_bandwidth,
-    dcgm,
-    environment,
-    fabric_log,
-    fi_info,
-    fio,
-    gds,
-    gpu_copy,
-    host_text,
-    hwloc_text,
-    hwloc_xml,
-    ib_fabric,
-    iperf,
-    kernel_text,
-    lspci,
-    lspci_records,
-    lspci_tree,
-    nccl,
-    nccl_json,
-    nccl_topo,
-    net_json,
-    net_tools,
-    numactl,
-    nvbandwidth,
-    p2p_bandwidth,
-    pairwise,
-    perftest,
-    rdma_tools,
-    rocm_copy,
-    rocm_smi,
-    smi_csv,
-    smi_nvlink,
-    smi_query,
-    smi_table,
-    smi_topology,
-    storage_json,
-    storage_text,
-    stream,
-    superbench,
-    sysfs_text,
-)
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")  # what an XML file has before its root
 _HEAD = 1 << 16  # characters
 _MOST_NAMED = 5  # stretches of a file
-
-
-def sources(names: list[str]) -> list[Source]:
-    """A source for each file of a folder of dumps; the host is that folder."""
-    return [partial(read_dump, name) for name in names]
 
 
 def recognise(text: str) -> bool:
@@ -156,7 +56,7 @@ def read_text(name: str, text: str, at: float) -> Iterator[Said]:
 
 
 def _unknown(parts: list[Part], known: int) -> str:
-    tools = ", ".join(family.__name__.rpartition(".")[2] for family in FAMILIES)
+    tools = ", ".join(family.name for family in FAMILIES)
     if not known:
         return f"in no form that is known here (read are: {tools})"
     ranges = [f"{part.first}" if part.first == part.last else f"{part.first}-{part.last}" for part in parts]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ...models.said import NotChecked, Said
 from .part import Part
+from .reader import Reader
 
 _MOST_NAMED = 5
 
@@ -16,3 +17,6 @@ def read(part: Part) -> Iterator[Said]:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     why = f"lines of {', '.join(names[:_MOST_NAMED])}{more} from line {part.first} on: one host is judged at a time"
     yield NotChecked(what="dump", subject=part.file, why=why, how="give the lines of one host")
+
+
+OTHER_HOSTS = Reader("other_hosts", "(?!)", read)  # frames.py finds these lines: nothing begins such an output

@@ -1,8 +1,8 @@
 """A file cut into the outputs of tools that it holds: a pasted issue, a log of commands, a report of many tools.
 
-Each family says how a line looks with which an output of its tools begins (BEGIN, a regular expression). The output
+Each family says how a line looks with which an output of its tools begins (`begin`, a regular expression). The output
 goes on to the next such line of any family, or to a shell's prompt, a fence, a headline. Neighbours of one family are
-one part. Where each line of a family speaks for itself (LINES), what other such logs wrote in between does not part it.
+one part. Where each line of a family speaks for itself (`lines`), what other such logs wrote between does not part it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
-from types import ModuleType
 from typing import NamedTuple
 
-from . import other_hosts
 from .frames import first_block, unframed
+from .other_hosts import OTHER_HOSTS
 from .part import Part
+from .reader import Reader
 from .shapes import loosened, shape
 
 # Between outputs: fences, headlines of collections, and prompts with a command ("$ nvidia-smi", "root@node1:~# lspci").
@@ -60,19 +60,19 @@ def clean(text: str) -> str:
     return _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
 
 
-def split(file: str, text: str, at: float, families: Sequence[ModuleType]) -> Iterator[tuple[ModuleType | None, Part]]:
+def split(file: str, text: str, at: float, families: Sequence[Reader]) -> Iterator[tuple[Reader | None, Part]]:
     """The parts in order, each with its family; None: in no form that is known. `text` is cleaned first."""
     plain, others = first_block(clean(text))
     yield from _cut(Part(file, 1, plain, at), tuple(families), _DEEPEST)
     if others:
-        yield other_hosts, Part(file, 1, "\n".join(others), at)
+        yield OTHER_HOSTS, Part(file, 1, "\n".join(others), at)
 
 
-def _cut(whole: Part, families: tuple[ModuleType, ...], deep: int) -> Iterator[tuple[ModuleType | None, Part]]:
+def _cut(whole: Part, families: tuple[Reader, ...], deep: int) -> Iterator[tuple[Reader | None, Part]]:
     """The parts of a text that is clean."""
-    logs: dict[ModuleType, list[_Stretch]] = {}
+    logs: dict[Reader, list[_Stretch]] = {}
     for stretch in _stretches(whole.text, families):
-        if stretch.family and getattr(stretch.family, "LINES", False):
+        if stretch.family and stretch.family.lines:
             logs.setdefault(stretch.family, []).append(stretch)
             continue
         yield from _woven(whole, logs)
@@ -83,7 +83,7 @@ def _cut(whole: Part, families: tuple[ModuleType, ...], deep: int) -> Iterator[t
     yield from _woven(whole, logs)
 
 
-def _bared(piece: Part, families: tuple[ModuleType, ...], deep: int) -> Iterator[tuple[ModuleType | None, Part]]:
+def _bared(piece: Part, families: tuple[Reader, ...], deep: int) -> Iterator[tuple[Reader | None, Part]]:
     """Lines in no form that is known: what is known of them without what stands around them."""
     short = len(piece.text) < _SHORT
     for text, others in islice(unframed(piece.text), None if short else _FEW) if deep else ():
@@ -91,7 +91,7 @@ def _bared(piece: Part, families: tuple[ModuleType, ...], deep: int) -> Iterator
         if any(family for family, _ in inner):
             yield from inner
             if others:
-                yield other_hosts, Part(piece.file, piece.first, "\n".join(others), piece.at)
+                yield OTHER_HOSTS, Part(piece.file, piece.first, "\n".join(others), piece.at)
             return
     yield None, piece
 
@@ -99,15 +99,15 @@ def _bared(piece: Part, families: tuple[ModuleType, ...], deep: int) -> Iterator
 class _Stretch(NamedTuple):  # quick to make: logs that alternate have hundreds of thousands
     """Neighbouring lines of one family: where they stand in the text, and the number of the first, from 0."""
 
-    family: ModuleType | None
+    family: Reader | None
     begin: int
     end: int
     line: int
 
 
-def _stretches(text: str, families: Sequence[ModuleType]) -> Iterator[_Stretch]:
+def _stretches(text: str, families: Sequence[Reader]) -> Iterator[_Stretch]:
     begin = line = 0
-    last: ModuleType | None = None
+    last: Reader | None = None
     for start, number, family in _marks(text, tuple(families)):
         if family is None or family is not last:
             yield _Stretch(last, begin, start, line)
@@ -115,7 +115,7 @@ def _stretches(text: str, families: Sequence[ModuleType]) -> Iterator[_Stretch]:
     yield _Stretch(last, begin, len(text), line)
 
 
-def _woven(whole: Part, logs: Mapping[ModuleType, Sequence[_Stretch]]) -> Iterator[tuple[ModuleType, Part]]:
+def _woven(whole: Part, logs: Mapping[Reader, Sequence[_Stretch]]) -> Iterator[tuple[Reader, Part]]:
     """Logs that were written to one file at the same time: a part for each, where the lines of others are empty."""
     for family, stretches in logs.items():
         yield family, _part(whole, stretches[0].line, "".join(_pieces(whole.text, stretches)))
@@ -134,7 +134,7 @@ def _pieces(text: str, stretches: Sequence[_Stretch]) -> Iterator[str]:
         line = stretch.line + piece.count("\n")
 
 
-def _marks(text: str, families: tuple[ModuleType, ...]) -> Iterator[tuple[int, int, ModuleType | None]]:
+def _marks(text: str, families: tuple[Reader, ...]) -> Iterator[tuple[int, int, Reader | None]]:
     """Where a line begins an output, and of which family; None: what stands between outputs. Its number from 0."""
     known: dict[str, re.Pattern[str] | None] = {}
     named = {f"f{number}": family for number, family in enumerate(families)}
@@ -154,7 +154,7 @@ def _marks(text: str, families: tuple[ModuleType, ...]) -> Iterator[tuple[int, i
             number += 1
 
 
-def _beginnings(families: tuple[ModuleType, ...], form: str) -> re.Pattern[str] | None:
+def _beginnings(families: tuple[Reader, ...], form: str) -> re.Pattern[str] | None:
     """The expression of those with which a line of this shape may begin; None: of no one."""
     some, each = _loose(families)
     if not some.match(form):
@@ -163,15 +163,15 @@ def _beginnings(families: tuple[ModuleType, ...], form: str) -> re.Pattern[str] 
 
 
 @cache
-def _loose(families: tuple[ModuleType, ...]) -> tuple[re.Pattern[str], tuple[re.Pattern[str], ...]]:
+def _loose(families: tuple[Reader, ...]) -> tuple[re.Pattern[str], tuple[re.Pattern[str], ...]]:
     """Matches the shapes of all lines that mean something here; by family, of those with which its outputs begin."""
-    each = [loosened(family.BEGIN) for family in families]
+    each = [loosened(family.begin) for family in families]
     some = "|".join(f"(?:{one})" for one in (*each, loosened(_BETWEEN)))
     return re.compile(some, re.MULTILINE), tuple(re.compile(one, re.MULTILINE) for one in each)
 
 
 @cache
-def _expression(families: tuple[ModuleType, ...], numbers: tuple[int, ...]) -> re.Pattern[str]:
+def _expression(families: tuple[Reader, ...], numbers: tuple[int, ...]) -> re.Pattern[str]:
     """One for some of the families and what stands between outputs; its groups are named f0, f1 ... and between."""
-    begins = "".join(f"(?P<f{number}>{families[number].BEGIN})|" for number in numbers)
+    begins = "".join(f"(?P<f{number}>{families[number].begin})|" for number in numbers)
     return re.compile(f"{begins}(?P<between>{_BETWEEN})", re.MULTILINE)
