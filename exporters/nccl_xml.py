@@ -1,7 +1,7 @@
 """A topology in the XML that NCCL and RCCL read (NCCL_TOPO_FILE), laid out as they write it (NCCL_TOPO_DUMP_FILE).
 
 Source of the form: NVIDIA/nccl src/graph/xml.cc, xml.h and topo.cc at v2.30.7, ROCm/rccl of the same names. What is in
-it and why: docs/nccl-xml.md. NCCL has a parser of its own, which knows no <?xml ...?>, no entities and no tabs, wants
+it: docs/operate/nccl-xml.md. NCCL has a parser of its own, which knows no <?xml ...?>, no entities and no tabs, wants
 attributes apart by one space, and takes 256 elements. What is left out here it fills in from the machine it runs on.
 """
 

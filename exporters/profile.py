@@ -11,8 +11,8 @@ import tomli_w
 from ..models.site import Machine
 
 FROM_NODE = """\
-# A machine type for the site file (docs/site.md): what nodes of this kind should have. Read it before you trust it:
-# what is wrong on the node that it was written from is wrong here too. Delete what may differ between nodes.
+# A machine type for the site file (docs/operate/site-file.md): what nodes of this kind should have.
+# Read it before you trust it: what is wrong on the node that it was written from is wrong here too. Delete what may differ between nodes.
 
 """
 _ARRAY = re.compile(r"\[\n((?:    .+,\n)+)\]")

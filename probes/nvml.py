@@ -1,6 +1,6 @@
 """What NVIDIA's driver says of each GPU now. Runs in a child (calls.py); what lasts until a reset: nvml_wiring.py.
 
-43 calls a GPU with 18 NVLinks (docs/overhead.md). PCIe throughput is never asked: the driver samples it for
+43 calls a GPU with 18 NVLinks (docs/operate/overhead.md). PCIe throughput is never asked: the driver samples it for
 20 milliseconds, each direction.
 """
 

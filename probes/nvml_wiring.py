@@ -1,6 +1,6 @@
 """What NVIDIA's driver says of GPUs that lasts until a reset: what they are, where, and how they are joined.
 
-Runs in a child (calls.py), once in a while: 689 calls for 8 GPUs with 18 NVLinks each (docs/overhead.md).
+Runs in a child (calls.py), once in a while: 689 calls for 8 GPUs with 18 NVLinks each (docs/operate/overhead.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What NICs move: each to itself, which proves the adapter and its PCIe links; where it is asked, to other machines.
 
-`plan` says which; `writes` runs in a child. docs/probes.md says why these sizes, and what they cannot prove.
+`plan` says which; `writes` runs in a child. docs/operate/probes.md explains the sizes and the limits.
 """
 
 from __future__ import annotations

@@ -92,7 +92,9 @@ def test_each_alert_says_what_to_do(alert: str) -> None:
 
 
 def test_every_runbook_is_of_an_alert() -> None:
-    headings = re.findall(r"^### (Linkgauge\w+)$", (ROOT / "docs" / "alerts.md").read_text(), re.MULTILINE)
+    headings = re.findall(
+        r"^### (Linkgauge\w+)$", (ROOT / "docs" / "operate" / "prometheus-alerts.md").read_text(), re.MULTILINE
+    )
     assert headings == list(ALERTS)
 
 

@@ -230,7 +230,7 @@ def test_the_command_prints_the_same(capture: str) -> None:
         assert (done.exit_code, done.stdout) == (0, asked(case_of("p5-tree"), command))
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/expect.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/operate/expect.md"])
 def test_examples_of_the_documentation(name: str) -> None:
     """Word for word, up to "..."."""
     text = (ROOT / name).read_text()

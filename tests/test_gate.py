@@ -207,7 +207,7 @@ def test_a_file_system_that_hangs_opens_it(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_usual_codes_are_codes_and_the_documentation_names_them() -> None:
     assert set(USUAL) <= set(codes())
-    text = (Path(__file__).parents[1] / "docs" / "site.md").read_text()
+    text = (Path(__file__).parents[1] / "docs" / "operate" / "site-file.md").read_text()
     told = " ".join(text.partition("The usual list: ")[2].partition(". ")[0].split())
     assert told.split(", ") == list(USUAL)
     example = text.partition("```toml\n")[2].partition("```")[0]

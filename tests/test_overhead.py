@@ -74,6 +74,6 @@ def test_the_first_cycle_of_an_ordinary_machine_too() -> None:
     assert reads("hgx-h100", "", seldom=True) <= MOST
 
 
-if __name__ == "__main__":  # the figures of docs/overhead.md
+if __name__ == "__main__":  # the figures of docs/operate/overhead.md
     for machine, (name, further) in MACHINES.items():
         print(f"{machine:24} {reads(name, further, seldom=False):6} {reads(name, further, seldom=True):6}")

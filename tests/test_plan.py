@@ -69,8 +69,8 @@ def test_the_best_layouts() -> None:
 
 
 def test_the_docs_show_what_it_prints() -> None:
-    """The blocks of docs/plan.md are the very output."""
-    text = (ROOT / "docs" / "plan.md").read_text()
+    """The blocks of docs/operate/plan.md are the very output."""
+    text = (ROOT / "docs" / "operate" / "plan.md").read_text()
     blocks = re.findall(r"```console\n\$ linkgauge plan ([^\n]*)\n(.*?)```", text, re.DOTALL)
     assert len(blocks) >= 2
     for line, printed in blocks:

@@ -1,4 +1,4 @@
-"""docs/quickstart.md: every command in it, as it stands there, and everything that it shows."""
+"""docs/start/quickstart.md: every command in it, as it stands there, and everything that it shows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_command_does_what_the_page_says(tmp_path: Path) -> None:
     if not has_pip():
         pytest.skip("python3 has no pip")
     clone(tmp_path)
-    page = (ROOT / "docs/quickstart.md").read_text().replace(PORT, str(port := free_port()))
+    page = (ROOT / "docs/start/quickstart.md").read_text().replace(PORT, str(port := free_port()))
     blocks = BLOCK.findall(page)
     commands = "".join(text for kind, text in blocks if kind)
     script = f"set -e -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n{commands}"
