@@ -1,7 +1,7 @@
 """`linkgauge plan`: what a training waits for on a number of machines, and which layout of it is best.
 
-For programs (docs/operate/plan.md): `plan` and `sweep` return what the models compute, `frame` returns a pandas table of
-either. They raise BadInput. Its text is a sentence that names the constraint.
+For programs (docs/operate/plan.md): `plan` and `sweep` return what the models compute, `frame` returns a pandas table
+of either. They raise BadInput. Its text is a sentence that names the constraint.
 """
 
 from __future__ import annotations

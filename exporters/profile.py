@@ -12,7 +12,8 @@ from ..models.site import Machine
 
 FROM_NODE = """\
 # A machine type for the site file (docs/operate/site-file.md): what nodes of this kind should have.
-# Read it before you trust it: what is wrong on the node that it was written from is wrong here too. Delete what may differ between nodes.
+# It is written from one node: errors of that node are errors here.
+# Read it before you use it. Delete values that may differ between nodes of this kind.
 
 """
 _ARRAY = re.compile(r"\[\n((?:    .+,\n)+)\]")
