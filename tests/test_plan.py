@@ -69,12 +69,13 @@ def test_the_best_layouts() -> None:
 
 
 def test_the_docs_show_what_it_prints() -> None:
-    """The blocks of docs/operate/plan.md are the very output."""
+    """Each block of docs/operate/plan.md is the exact output, up to "..."."""
     text = (ROOT / "docs" / "operate" / "plan.md").read_text()
     blocks = re.findall(r"```console\n\$ linkgauge plan ([^\n]*)\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) >= 2
-    for line, printed in blocks:
-        assert run(*line.split()).output == printed, line
+    assert blocks
+    for line, shown in blocks:
+        printed = run(*line.split()).output
+        assert printed == shown or (shown.endswith("\n...\n") and printed.startswith(shown.removesuffix("...\n"))), line
 
 
 def test_steps_are_as_near_to_published_runs_as_they_must_be() -> None:
