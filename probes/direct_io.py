@@ -1,6 +1,6 @@
 """Reads and writes past the page cache, several at once, in threads: preadv and pwrite release the interpreter lock.
 
-Eight of them are as fast as fio with libaio at depth 8, within 2 % (docs/operate/probes.md).
+Eight of them are as fast as fio with libaio at depth 8, within 2 % (bench/probes.py measures it).
 """
 
 from __future__ import annotations

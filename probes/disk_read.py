@@ -1,6 +1,6 @@
 """How fast disks and arrays read: large blocks of data, past the page cache. Nothing is written unless that is asked.
 
-`plan` says what is read; `reads` runs in a child. docs/operate/probes.md explains the sizes and the limits.
+`plan` says what is read; `reads` runs in a child. Limits: docs/operate/probes.md.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from .dumps import fio, gds
 from .dumps.part import Part
 from .measuring_tools import ToolFailed, absent, found, run, version
 
-_DEPTH = 32  # reads at a time: more than a disk needs to be busy (notes in docs/operate/probes.md)
+_DEPTH = 32  # reads at a time: the fastest disks need more than 8
 _GPU_THREADS = 8
 _FEWEST = 256 * MIB  # less is over before it has begun
 

@@ -1,6 +1,6 @@
 """What NICs move: each to itself, which proves the adapter and its PCIe links; where it is asked, to other machines.
 
-`plan` says which; `writes` runs in a child. docs/operate/probes.md explains the sizes and the limits.
+`plan` says which; `writes` runs in a child. Limits: docs/operate/probes.md.
 """
 
 from __future__ import annotations
