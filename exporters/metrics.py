@@ -1,8 +1,8 @@
 """The metrics: what each is called, what it counts, in which unit, with which labels, and how many series it makes.
 
-One table, from which the pages are written and docs/metrics.md is checked. Names are final: they are added, and never
-renamed. Joins work because labels are spelt as others spell them: `pci_bus_id`, `UUID` and `gpu` as dcgm-exporter has
-them, `device` and `port` as node_exporter's infiniband collector.
+One table: exporters and docs/generate.py (docs/reference/metrics.md) read it. Names are final: they
+are added, and never renamed. Joins work because labels are spelt as others spell them: `pci_bus_id`, `UUID` and `gpu`
+as dcgm-exporter has them, `device` and `port` as node_exporter's infiniband collector.
 """
 
 from __future__ import annotations
@@ -223,12 +223,3 @@ _ALL = (
     ),
 )
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
-
-
-def as_table() -> str:
-    """The metrics as a table of Markdown, for docs/metrics.md."""
-    rows = ["| metric | type | unit | labels | series | what |", "|---|---|---|---|---|---|"]
-    for one in METRICS.values():
-        labels = ", ".join("those of `[labels]`" if label == "*" else f"`{label}`" for label in one.labels)
-        rows.append(f"| `{one.name}` | {one.kind} | {one.unit} | {labels} | {one.series} | {one.text} |")
-    return "\n".join(rows) + "\n"

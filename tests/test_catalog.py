@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from linkgauge.exporters.explain import explain, findings_page, listing
+from linkgauge.exporters.explain import explain, listing
 from linkgauge.models.catalog import codes, machines
 
 ROOT = Path(__file__).parents[1]
@@ -57,7 +56,3 @@ def test_the_listing_names_every_code_once_and_fits() -> None:
     lines = listing().splitlines()
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(codes())
     assert max(len(line) for line in lines) <= 80
-
-
-def test_the_findings_page_is_up_to_date(golden: Callable[[Path, str], None]) -> None:
-    golden(ROOT / "docs" / "findings.md", findings_page())

@@ -22,4 +22,4 @@ def test_predictions_are_as_near_as_they_must_be() -> None:
 @pytest.mark.skipif(not FACTS.exists(), reason="no ../shared beside the project: the measurements are not here")
 def test_the_table_in_the_docs_is_the_one_that_it_prints() -> None:
     done = subprocess.run([sys.executable, "bench/model_accuracy.py"], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout in (ROOT / "docs" / "model.md").read_text(encoding="utf-8")
+    assert done.stdout in (ROOT / "docs" / "reference" / "accuracy.md").read_text(encoding="utf-8")

@@ -79,10 +79,10 @@ def test_the_docs_show_what_it_prints() -> None:
 
 
 def test_steps_are_as_near_to_published_runs_as_they_must_be() -> None:
-    """And docs/roofline.md shows how near."""
+    """docs/reference/accuracy.md shows how near."""
     done = subprocess.run([sys.executable, "bench/plan.py", "--runs"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout in (ROOT / "docs" / "roofline.md").read_text(encoding="utf-8")
+    assert done.stdout in (ROOT / "docs" / "reference" / "accuracy.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["aws-p5.48xlarge", "nvidia-gb200-tray", "azure-nd96isr-mi300x-v5", "nvidia-dgx-a100"])

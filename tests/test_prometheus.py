@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -19,7 +18,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse
 from test_nodes import BROKEN, steady
 
-from linkgauge.exporters.metrics import METRICS, as_table
+from linkgauge.exporters.metrics import METRICS
 from linkgauge.exporters.prometheus import page
 from linkgauge.exporters.reasons import REASONS, reason_of
 from linkgauge.exporters.sample import Round
@@ -28,7 +27,6 @@ from linkgauge.models.said import NotChecked, Run
 from linkgauge.models.topology import Topology
 
 GOLDEN = Path(__file__).parent / "golden"
-DOCS = Path(__file__).parents[1] / "docs" / "metrics.md"
 promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (Debian: prometheus) is not installed")
 
 
@@ -132,15 +130,6 @@ def test_every_metric_and_label_is_in_the_table() -> None:
             has = {pair.partition("=")[0] for pair in re.split(r",(?=\w+=)", labels) if pair}
             assert has <= ({*metric.labels, "rack"} if "*" in metric.labels else set(metric.labels)), name
     assert names == set(METRICS)
-
-
-def test_the_page_of_documentation_has_the_table() -> None:
-    before, mark, rest = DOCS.read_text().partition("<!-- the table of exporters/metrics.py -->\n")
-    old, end, after = rest.partition("<!-- its end -->")
-    if os.environ.get("LINKGAUGE_GOLDEN") == "write":
-        DOCS.write_text(f"{before}{mark}{as_table()}{end}{after}")
-        return
-    assert old == as_table()
 
 
 @pytest.mark.parametrize("word", [word for word in REASONS if word != "other"])

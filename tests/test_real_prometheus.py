@@ -25,7 +25,7 @@ from linkgauge.models.units import from_utc
 
 pytestmark = pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not installed")
 
-DOCS = Path(__file__).parents[1] / "docs" / "metrics.md"
+DOCS = Path(__file__).parents[1] / "docs" / "reference" / "metrics.md"
 GPUS = ("1b", "1e", "3b", "3e", "9b", "9e", "bb", "be")
 # As dcgm-exporter and node_exporter write them.
 DCGM = "".join(

@@ -2,7 +2,7 @@
 
 BOOK is "How to Scale Your Model", its chapter on GPUs unless said; PLAYBOOK the Smol Training Playbook; GUIDE the
 Machine Learning Engineering book; BLOOM its guide to training BLOOM-176B. Where a source cuts digits off instead of
-rounding, the test does too, and docs/roofline.md names it.
+rounding, the test does too, and docs/reference/collectives.md names it.
 """
 
 from __future__ import annotations
