@@ -35,7 +35,8 @@ else:
 DOCS = Path(__file__).resolve().parent
 SCHEMA = DOCS / "report.schema.json"
 FIELDS = DOCS / "report-fields.toml"
-BENCHMARKS = {  # block of reference/accuracy.md: the command whose output it holds
+BENCHMARKS = {  # block of reference/accuracy.md: the program whose output it holds
+    "faults": ("bench/judge.py",),
     "links": ("bench/model_accuracy.py",),
     "collective-curves": ("bench/collective_curves.py",),
     "training-runs": ("bench/plan.py", "--runs"),
@@ -179,7 +180,15 @@ def measured() -> dict[str, str]:
         name: subprocess.run([sys.executable, *line], cwd=DOCS.parent, check=True, capture_output=True, text=True)
         for name, line in BENCHMARKS.items()
     }
-    return {name: one.stdout for name, one in done.items()}
+    return {name: _as_block(one.stdout) for name, one in done.items()}
+
+
+def _as_block(printed: str) -> str:
+    """Tables of Markdown as they are; a text without the list of single nodes."""
+    if "|---|" in printed:
+        return printed
+    text = re.sub(r"^seed \d+  .*\n", "", printed, flags=re.MULTILINE)
+    return "```text\n" + re.sub(r"\n{3,}", "\n\n", text).strip() + "\n```"
 
 
 def main(given: list[str]) -> int:
