@@ -21,19 +21,19 @@ def counters(report: Report, round: Round | None, detail: str) -> Iterator[Sampl
     Without detail no single NVLinks; and of ports inside the machine, and of what jobs do not use, those alone that
     have counted something.
     """
-    last = {(one.about, one.quantity): one for one in report.observations}
-    counted = {about for (about, _), one in last.items() if one.value}
-    for one in last.values():
+    # A device has several names, and a series has one subject: the last value counts, whichever name it came under.
+    last = {(subject_of(report.topology, one.about), one.quantity): one for one in report.observations}
+    counted = {subject for (subject, _), one in last.items() if one.value}
+    for (subject, _), one in last.items():
         if one.quantity not in TRAFFIC and one.quantity not in ERRORS:
             continue
-        if not detail and one.about not in counted and report.topology.kind(one.about) in _ASIDE:
+        if not detail and subject not in counted and report.topology.kind(subject) in _ASIDE:
             continue
         if round is None or not round.is_over(from_utc(one.at), round.counts_last):
-            yield from _sample(report, one, detail)
+            yield from _sample(subject, one, detail)
 
 
-def _sample(report: Report, one: Seen, detail: str) -> Iterator[Sample]:
-    subject = subject_of(report.topology, one.about)
+def _sample(subject: str, one: Seen, detail: str) -> Iterator[Sample]:
     direction = TRAFFIC.get(one.quantity)
     if direction:
         labels = {"subject": subject, "direction": direction}

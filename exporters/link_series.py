@@ -69,7 +69,21 @@ def _with_traffic(row: Row, told: Seen) -> Row:
     return replace(row, observed=told.value, at=from_utc(told.at))
 
 
-def _links(report: Report, detail: str) -> Iterator[Row]:
+def _links(report: Report, detail: str) -> Iterable[Row]:
+    """One row for each subject and kind. Detail adds rows and changes none: a row of the usual page keeps its rates."""
+    usual = _by_name(_rows_of_links(report, ""))
+    return {**_by_name(_rows_of_links(report, detail)), **usual}.values() if detail else usual.values()
+
+
+def _by_name(found: Iterable[Row]) -> Mapping[tuple[str, str], Row]:
+    """The rows by subject and kind; of two rows with one name the first."""
+    first: dict[tuple[str, str], Row] = {}
+    for row in found:
+        first.setdefault((row.subject, row.kind), row)
+    return first
+
+
+def _rows_of_links(report: Report, detail: str) -> Iterator[Row]:
     blamed = {name for one in report.findings for name in (one.subject, *one.limits)}
     for link in report.topology.links:
         if link.kind in _BUNDLED:
@@ -87,7 +101,7 @@ def bundles(topology: Topology) -> Mapping[tuple[str, str], list[Link]]:
     found: dict[tuple[str, str], list[Link]] = defaultdict(list)
     for link in topology.links:
         if link.kind in _BUNDLED:
-            for end in (link.a, link.b):
+            for end in dict.fromkeys((link.a, link.b)):  # a link from a GPU to itself counts once
                 if topology.kind(end) == "gpu":
                     found[end, link.kind].append(link)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_args
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families as parse
@@ -108,6 +109,57 @@ def test_any_report(report: Report, detail: str) -> None:
 def test_detail_only_adds(report: Report) -> None:
     """What is shown by default is shown in detail too; only the worst and the median of many give way to each."""
     assert read(page(report)).items() <= read(page(report, detail="links")).items()
+
+
+GPU, OTHER, PORT = Device("gpu0", "gpu"), Device("gpu1", "gpu"), Device("root", "root-port", aliases=("bridge",))
+ONE = Finding(code="x", severity="info", subject="two", message="")
+BARE = Report(
+    node=None, taken_at=AT, source="live", context="host", profile=None, verdict="ok", findings=(), not_checked=()
+)
+
+
+def counted(about: str, value: float) -> Seen:
+    return Seen(about=about, quantity="aer_fatal", unit="count", value=value, at=AT)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        # Two links have one id, and it is the id of the GPU too: the series of the GPU has the rate of its bundle.
+        replace(
+            BARE,
+            topology=Topology(
+                (GPU, OTHER),
+                (Link("gpu0", "gpu0", "gpu1", "nvlink", 25e9), Link("gpu0", "gpu0", "gpu1", "nvlink", 50e9)),
+            ),
+        ),
+        # Two links lead to one port, and a finding is about the second.
+        replace(
+            BARE,
+            findings=(ONE,),
+            topology=Topology(
+                (GPU, PORT), (Link("one", "gpu0", "root", "pcie", 16e9), Link("two", "gpu0", "root", "pcie", 32e9))
+            ),
+        ),
+        # A port was counted under both of its names, and only one of the counters has moved.
+        replace(
+            BARE,
+            topology=Topology((PORT,)),
+            observations=(counted("root", 0.0), counted("bridge", 2.0)),
+        ),
+    ],
+    ids=["two links of one id", "two links to one port", "two names of one port"],
+)
+def test_detail_changes_no_series_with_a_name_of_its_own(report: Report) -> None:
+    usual = read(page(report))
+    assert usual.items() <= read(page(report, detail="links")).items()
+    assert any(name.startswith("linkgauge_link_") for name, _ in usual)
+
+
+def test_a_link_from_a_gpu_to_itself_counts_once() -> None:
+    report = replace(BARE, topology=Topology((GPU,), (Link("gpu0/nvlink0", "gpu0", "gpu0", "nvlink", 25e9, 25e9),)))
+    labels = frozenset({("subject", "gpu0"), ("kind", "nvlink")})
+    assert read(page(report))["linkgauge_link_rated_bytes_per_second", labels] == 25e9
 
 
 @given(reports)
