@@ -18,6 +18,9 @@ from .hold import held
 MODULE = f"{__package__}.calls"
 _GLANCE = 0.2  # seconds between two looks whether somebody holds the machine
 TO_END = 1.0  # seconds that a child has to end once it has closed what it writes to
+# Children that were killed and have not ended yet, of all hosts of this process. Python warns of a child that it forgets
+# before the child has ended, and a busy machine or a driver can take longer than TO_END to end one.
+_ENDING: set[subprocess.Popen[bytes]] = set()
 
 
 class Children:
@@ -74,12 +77,14 @@ class Children:
 
     def end(self, child: subprocess.Popen[bytes], what: str) -> None:
         """Kill what still runs. A process that hangs in the kernel does not die; it is left behind and remembered."""
+        _ENDING.difference_update([one for one in _ENDING.copy() if one.poll() is not None])
         if child.poll() is None:
             child.kill()
         try:
             child.wait(timeout=TO_END)
         except subprocess.TimeoutExpired:
             self._stuck[what] = child
+            _ENDING.add(child)
         for pipe in (child.stdout, child.stderr):
             if pipe:
                 pipe.close()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
+from waiting import until
 
 from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.said import NotChecked, Said
@@ -113,6 +116,18 @@ def test_a_child_that_said_all_and_does_not_end(tmp_path: Path) -> None:
     """As one does of which a thread hangs in a driver."""
     script = f"{LINES}\nimport os, signal\nos.close(1)\nos.close(2)\nsignal.pause()"
     assert answers(tmp_path, script, 30) == GPUS
+
+
+def test_a_child_that_takes_long_to_end_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor where its host is: Python would warn of a process that nobody waits for. A busy machine takes its time."""
+    monkeypatch.setattr("linkgauge.probes.child.TO_END", 0.0)
+    before = psutil.Process().children()
+    children = Children((sys.executable, "-c", "import signal; signal.pause()"))
+    assert len(list(children.ask("nvml", [], 0.0))) == 1
+    del children
+    gc.collect()
+    monkeypatch.undo()
+    until(lambda: answers(tmp_path, LINES, 30) == GPUS and psutil.Process().children() == before)
 
 
 def test_a_probe_does_not_begin_when_nobody_listens_any_more() -> None:
