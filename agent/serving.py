@@ -107,6 +107,7 @@ def _serve(told: Told, signals: _Signals) -> None:
             notify("STOPPING=1")
             daemon.aside.close()
             workers.close()
+            host.close()
             if daemon.report is not None:
                 daemon.save()
 

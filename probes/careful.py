@@ -76,6 +76,12 @@ class Careful:
         """Between two cycles: was there a complaint in the one before?"""
         self._watching = self._complained()
 
+    def close(self) -> None:
+        """Read no more of the kernel's log."""
+        if self._log is not None:
+            os.close(self._log)
+        self._log = None
+
     def _complained(self) -> bool:
         """Whether the kernel has logged something about this process since this was asked last."""
         found = False
@@ -96,7 +102,11 @@ def _at_end(kmsg: str) -> int | None:
     """The kernel's log from now on; None where this process may not read it."""
     try:
         log = os.open(kmsg, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
         os.lseek(log, 0, os.SEEK_END)
     except OSError:
+        os.close(log)
         return None
     return log

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import nvml_stub
 import pynvml
 import pytest
+from daemon_nodes import Node
 from hypothesis import settings
 
 from linkgauge.probes import nvml_asking
 
-# No test asserts how long anything takes, on however slow a machine.
+# No test asserts how long anything takes, on however slow a machine. In CI the same examples are drawn each time.
 settings.register_profile("unhurried", parent=settings(), deadline=None)
-settings.load_profile("unhurried")
+settings.register_profile("ci", parent=settings(), deadline=None, derandomize=True, database=None, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "unhurried")
 
 
 @pytest.fixture
@@ -47,3 +50,10 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], P
     monkeypatch.setattr(pynvml, "nvmlLib", None)
     monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "30")
     return load
+
+
+@pytest.fixture
+def service() -> Iterator[Callable[..., Node]]:
+    """Services of recorded nodes, as daemon_nodes.Node makes them; their threads end with the test."""
+    with ExitStack() as stack:
+        yield lambda folder, **options: stack.enter_context(closing(Node(folder, **options)))

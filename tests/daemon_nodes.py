@@ -83,6 +83,10 @@ class Node:
             chance=random.Random(1),
         )
 
+    def close(self) -> None:
+        """End the thread in which sources are asked."""
+        self.daemon.aside.close()
+
     def cycle(self, times: int = 1) -> Report:
         """So many cycles, each of which follows on the time until the next."""
         for _ in range(times):

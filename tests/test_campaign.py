@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import cache
 
 import pytest
 from nodes import files, found, missed, node, report_of, with_entry
@@ -24,33 +26,82 @@ SHARED = re.compile(r"^proc/(cpuinfo|self/mounts|self/status)$|/nvme\d+/model$|/
 VITAL = re.compile(r"/0000:[0-9a-f:.]+/(current_link_width|max_link_width)$|/infiniband/mlx5_\d+/ports/1/state$")
 
 
+SHARES = 8  # of the files of the largest node, so that several workers share them
+WHOLE = {"desktop": 1, "server-raid": 1, "hgx-h100": SHARES}  # by how many tests the files of a node are shared
+NUMBER = re.compile(r"\d+")
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("name", ["desktop", "server-raid", "hgx-h100"])
-def test_each_file_in_turn(name: str, fault: str) -> None:
-    healthy = node(name)
-    base = report_of(healthy)
-    assert base.verdict == "ok", base.findings
-    broken: dict[str, list[str]] = {}
-    for path in files(healthy):
-        report = report_of(with_entry(healthy, path, FAULTS[fault]))
-        if problems := broken_promises(base, report, exactly=fault != "missing" and not SHARED.search(path)):
-            broken[path] = problems
-    assert broken == {}
+@pytest.mark.parametrize("name", ["desktop", "hgx-h100"])
+def test_one_file_of_each_kind(name: str, fault: str) -> None:
+    """The kind of a file is its name without numbers."""
+    kinds = {NUMBER.sub("*", path.rpartition("/")[2]): path for path in read_of(name)}
+    assert len(kinds) > 50
+    assert broken_by(name, fault, kinds.values()) == {}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    ("name", "share"), [(name, share) for name, shares in WHOLE.items() for share in range(shares)]
+)
+def test_each_file_in_turn(name: str, share: int, fault: str) -> None:
+    assert broken_by(name, fault, read_of(name)[share :: WHOLE[name]]) == {}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_vital_makes_the_verdict_unknown_of_one_of_each_kind(fault: str) -> None:
+    kinds = {(kind, path.rpartition("/")[2]): path for path, kind in vital_files()}
+    assert len(kinds) == 9
+    for path in kinds.values():
+        assert report_of(with_entry(node("hgx-h100"), path, FAULTS[fault])).verdict == "unknown", path
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_vital_makes_the_verdict_unknown(fault: str) -> None:
-    healthy = node("hgx-h100")
-    linked = {link.b for link in report_of(healthy).topology.links if link.kind == "pcie"}
-    kinds = {device.id: device.kind for device in report_of(healthy).topology.devices}
-    judged = 0
-    for path in filter(VITAL.search, files(healthy)):
+    vital = vital_files()
+    assert len(vital) > 40
+    for path, _ in vital:
+        assert report_of(with_entry(node("hgx-h100"), path, FAULTS[fault])).verdict == "unknown", path
+
+
+@cache
+def healthy(name: str) -> Report:
+    report = report_of(node(name))
+    assert report.verdict == "ok", report.findings
+    return report
+
+
+@cache
+def read_of(name: str) -> list[str]:
+    return list(files(node(name)))
+
+
+def vital_files() -> list[tuple[str, str]]:
+    """The files without which nothing is known of a link that matters, each with what the link leads to."""
+    topology = healthy("hgx-h100").topology
+    linked = {link.b for link in topology.links if link.kind == "pcie"}
+    kinds = {device.id: device.kind for device in topology.devices}
+    vital = []
+    for path in filter(VITAL.search, read_of("hgx-h100")):
         address = path.split("/")[-2]
-        if "/ports/" in path or (address in linked and kinds[address] in ("gpu", "nic", "nvswitch", "upstream-port")):
-            report = report_of(with_entry(healthy, path, FAULTS[fault]))
-            assert report.verdict == "unknown", path
-            judged += 1
-    assert judged > 40
+        if "/ports/" in path:
+            vital.append((path, "port"))
+        elif address in linked and kinds[address] in ("gpu", "nic", "nvswitch", "upstream-port"):
+            vital.append((path, kinds[address]))
+    return vital
+
+
+def broken_by(name: str, fault: str, paths: Iterable[str]) -> dict[str, list[str]]:
+    """What changed that should not have, by the file that had the fault."""
+    broken = {}
+    for path in paths:
+        report = report_of(with_entry(node(name), path, FAULTS[fault]))
+        exactly = fault != "missing" and not SHARED.search(path)
+        if problems := broken_promises(healthy(name), report, exactly):
+            broken[path] = problems
+    return broken
 
 
 def broken_promises(base: Report, report: Report, exactly: bool) -> list[str]:

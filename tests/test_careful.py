@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,6 +53,13 @@ class Complaining:
         return self.host.now()
 
 
+@pytest.fixture
+def careful() -> Iterator[Callable[[Host, Path], Careful]]:
+    """Hosts that read a log of the kernel, which they close."""
+    with ExitStack() as stack:
+        yield lambda host, log: stack.enter_context(closing(Careful(host, str(log))))
+
+
 def test_a_counter_that_is_refused_is_asked_once(tmp_path: Path) -> None:
     machine = Complaining(tree({COUNTER: REFUSED, SPEED: REFUSED}), tmp_path / "kmsg", frozenset())
     host = Careful(machine, str(tmp_path / "none"))
@@ -62,11 +70,11 @@ def test_a_counter_that_is_refused_is_asked_once(tmp_path: Path) -> None:
     assert machine.reads == [COUNTER, SPEED, SPEED, SPEED]  # a port that is down may come up
 
 
-def test_a_file_of_which_the_kernel_complains(tmp_path: Path) -> None:
+def test_a_file_of_which_the_kernel_complains(tmp_path: Path, careful: Callable[[Host, Path], Careful]) -> None:
     (tmp_path / "kmsg").touch()
     files = {f"sys/a{number}": f"{number}" for number in range(4)}
     machine = Complaining(tree(files), tmp_path / "kmsg", frozenset({"sys/a2"}))
-    host = Careful(machine, str(tmp_path / "kmsg"))
+    host = careful(machine, tmp_path / "kmsg")
     assert [host.read(path) for path in files] == ["0", "1", "2", "3"]
     host.look()
     assert [host.read(path) for path in files] == ["0", "1", "2", "3"]  # by which it is found
@@ -77,11 +85,11 @@ def test_a_file_of_which_the_kernel_complains(tmp_path: Path) -> None:
     assert machine.reads.count("sys/a2") == 2
 
 
-def test_complaints_about_others(tmp_path: Path) -> None:
+def test_complaints_about_others(tmp_path: Path, careful: Callable[[Host, Path], Careful]) -> None:
     log = tmp_path / "kmsg"
     log.write_text(f"3,1,1,-;before (pid {os.getpid()})\n")  # by an earlier one of this number
     machine = Complaining(tree({"sys/a": "0"}), log, frozenset())
-    host = Careful(machine, str(log))
+    host = careful(machine, log)
     for _ in range(3):
         assert host.read("sys/a") == "0"
         with log.open("a") as more:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -73,16 +74,18 @@ def test_what_closes_it(tmp_path: Path, site: str, options: tuple[str, ...], tol
     assert gate.ask(*options) == (0, opened if told[1] != "open" else "open")
 
 
-def test_the_service_tells_what_would_drain_and_keeps_its_word_for_the_gate(tmp_path: Path) -> None:
-    service = Node(tmp_path)
-    service.daemon.site = read_site(NINE)
-    service.cycle(2)
-    page = service.pages.read("metrics").decode()
+def test_the_service_tells_what_would_drain_and_keeps_its_word_for_the_gate(
+    service: Callable[..., Node], tmp_path: Path
+) -> None:
+    one = service(tmp_path)
+    one.daemon.site = read_site(NINE)
+    one.cycle(2)
+    page = one.pages.read("metrics").decode()
     assert 'linkgauge_gate_would_drain{code="gpu-missing",subject="node"} 1.0' in page
-    found = last.read(str(tmp_path), now=service.host.now(), booted=0.0)
+    found = last.read(str(tmp_path), now=one.host.now(), booted=0.0)
     assert [str(one) for one in causes(found.findings, Table())] == ["gpu-missing node"]
-    service.go(3600)  # it stands still, and nobody knows any more
-    assert "would_drain" not in service.pages.read("metrics").decode()
+    one.go(3600)  # it stands still, and nobody knows any more
+    assert "would_drain" not in one.pages.read("metrics").decode()
 
 
 def test_a_prolog_closes_what_the_health_check_has_drained(tmp_path: Path) -> None:

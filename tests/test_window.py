@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,9 +152,9 @@ def test_the_service_follows_windows_that_are_open(tmp_path: Path) -> None:
     assert followed(str(tmp_path / "nowhere"), peaks, [traffic(4.0)]) == {}
 
 
-def test_a_service_writes_its_last_word_with_the_peaks(tmp_path: Path) -> None:
+def test_a_service_writes_its_last_word_with_the_peaks(service: Callable[..., Node], tmp_path: Path) -> None:
     begin(node("desktop"), str(tmp_path), "1")
-    one = Node(tmp_path)
+    one = service(tmp_path)
     one.daemon.traffic = lambda host: [traffic(5e9)]
     report = one.cycle()
     ended = one.host.now() - one.daemon.every
