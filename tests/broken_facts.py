@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gpu_facts import BARE, NOW, address, counter, function, gpu
-from test_blame import ROOT, peers
-from test_stories import bridge, copy, gpus_under_switches, observation
+from small_nodes import ROOT, bridge, copy, gpus_under_switches, observation, peers
 
 from linkgauge.models.facts import (
     Gid,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+import fake_nvml
 import nvml_stub
 import pynvml
 import pytest
@@ -57,3 +58,11 @@ def service() -> Iterator[Callable[..., Node]]:
     """Services of recorded nodes, as daemon_nodes.Node makes them; their threads end with the test."""
     with ExitStack() as stack:
         yield lambda folder, **options: stack.enter_context(closing(Node(folder, **options)))
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with a libnvidia-ml.so.1 that a file steers (fake_nvml.py)."""
+    folder = tmp_path_factory.mktemp("nvml")
+    fake_nvml.build(folder)
+    return folder

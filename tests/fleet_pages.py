@@ -11,10 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from broken_nodes import HGX
-from nodes import node, report_of, with_entry
+from measured_reports import flow, measured
+from nodes import BROKEN, node, report_of, with_entry
 from prometheus_server import Prometheus, running, text_server
-from test_nodes import BROKEN
-from test_prometheus import flow, measured
 
 from linkgauge.exporters.prometheus import page
 from linkgauge.exporters.sample import Round

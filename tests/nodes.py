@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -52,3 +53,18 @@ def files(recorded: Recorded) -> Iterable[str]:
     for reader in READERS:
         list(reader.read(host))
     return [path for path, entry in host.recorded().entries.items() if isinstance(entry, str)]
+
+
+BROKEN = """
+[device.gpu1]
+width = 8
+[device.nvme3]
+width = 2
+[device.mlx5_4]
+up = false
+"""
+
+
+def steady(report: Report) -> Report:
+    """Without what differs from run to run."""
+    return replace(report, runs=tuple(replace(run, seconds=0.0) for run in report.runs))

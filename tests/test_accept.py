@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command_line import linkgauge
 from nodes import FOLDER
-from test_cli import linkgauge
-from test_stories import copy, gpus_under_switches, report_of
+from small_nodes import copy, gpus_under_switches, report_of
 
 from linkgauge.models.said import Evidence, Flow, Observation
 from linkgauge.models.said_lines import encode

@@ -6,7 +6,6 @@ between two calls sees a slower copy, so the tests ask for rates that are near, 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
@@ -15,6 +14,7 @@ import fake_tools
 import pytest
 from fake_gpus import ADDRESSES, fake_gpus
 from nvml_machine import Machine
+from processes import children
 
 from linkgauge.agent.pipeline import diagnose
 from linkgauge.agent.source import Source
@@ -167,12 +167,6 @@ def test_who_stops_listening_leaves_no_process(conf: Path) -> None:
     listening.close()  # type: ignore[attr-defined]
     assert children() == []
     assert not Path(f"/proc/{child}").exists()
-
-
-def children() -> list[int]:
-    """The processes that this one has started, with zombies."""
-    tasks = Path(f"/proc/{os.getpid()}/task").iterdir()
-    return [int(number) for task in tasks for number in (task / "children").read_text().split()]
 
 
 def test_no_context_on_a_gpu_of_others(conf: Path) -> None:

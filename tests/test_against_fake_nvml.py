@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from fake_nvml import BUSES
 from nvml_machine import Machine, bound, machine
 
 from linkgauge.agent import measuring
@@ -22,21 +21,7 @@ from linkgauge.models.topology import Device, Link, Topology
 from linkgauge.probes.gpus import read_gpu_wiring, read_gpus
 from linkgauge.probes.worker import Workers
 
-FAKE = Path(__file__).parents[2] / "shared/tools/testbed/fake"
-BUSES = ("13", "14", "1a", "1b", "63", "64", "6a", "6b")
 CONTROL = Path("/dev/nvidiactl")
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the library."""
-    if not FAKE.is_dir():
-        pytest.skip(f"needs {FAKE}")
-    if not (shutil.which("make") and shutil.which("gcc")):
-        pytest.skip("needs make and gcc")
-    folder = tmp_path_factory.mktemp("fake")
-    subprocess.run(["make", "-s", "-C", str(FAKE), f"OUT={folder}"], check=True, timeout=120)
-    return folder
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import matrices
@@ -10,13 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import SCENARIOS, Scenario
-from test_stories import but, copy, gpu_address, gpus_under_switches, report_of
+from small_nodes import ROOT, but, copy, gpu_address, gpus_under_switches, peers, report_of
 
 from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.report import Finding, Report
-from linkgauge.models.said import Flow, Observation, Said
-
-ROOT = "pci0000:00"
+from linkgauge.models.said import Flow, Said
 
 
 def grave(report: Report) -> list[tuple[str, str, str]]:
@@ -94,10 +91,6 @@ def test_what_cannot_be_told_apart_is_possible() -> None:
     assert found.cause == (
         "no state that was read explains it; the link of 0000:00:01.0 and 0000:01:00.0 would explain it as well"
     )
-
-
-def peers(rate: float, pairs: Iterable[tuple[int, int]]) -> list[Observation]:
-    return [copy((f"gpu{a}", f"gpu{b}"), rate, via="pcie") for a, b in pairs]
 
 
 def test_copies_that_turn_at_a_switch_go_under_its_access_control() -> None:

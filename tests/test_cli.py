@@ -7,12 +7,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from command_line import COMMAND, PATHS, linkgauge
 from trees import write
 
 from linkgauge import __version__
@@ -20,24 +19,12 @@ from linkgauge.agent.cli import main
 from linkgauge.agent.exits import EXIT
 from linkgauge.models.catalog import codes
 
-# What the console script does.
-COMMAND = (sys.executable, "-c", "import sys; from linkgauge.agent.cli import main; sys.argv[0] = 'linkgauge'; main()")
-PATHS = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
 FULL = Path("/dev/full")
 NCCL = """\
 #  Rank  0 Group  0 Pid   6899 on   node-1 device  0 [0000:04:00] NVIDIA Größe \u2713
 #       size     count    type   redop    root    time   algbw   busbw #wrong    time   algbw   busbw #wrong
  17179869184  4294967296   float     sum      -1   62239  276.03  483.05      0   62200  276.20  483.35      0
 """
-Completed = subprocess.CompletedProcess[str]
-
-
-def linkgauge(*arguments: str, cwd: Path | None = None, **options: Any) -> Completed:
-    environment = {**PATHS, **options.pop("env", {})}
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    done = subprocess.run([*COMMAND, *arguments], cwd=cwd, env=environment, text=True, timeout=60, **options)
-    assert "Traceback" not in (done.stderr or "")
-    return done
 
 
 @pytest.fixture(scope="module")

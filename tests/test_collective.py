@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nodes import found, node, report_of
-from test_against_fake_cuda import children
+from processes import children
 
 from linkgauge.agent.pipeline import diagnose
 from linkgauge.agent.source import Source

@@ -15,7 +15,7 @@ from pathlib import Path
 import fake_tools
 import pytest
 from disk_topologies import ARRAY, DISKS, report_on
-from test_stories import bridge, function, observation, report_of
+from small_nodes import bridge, function, observation, report_of
 
 from linkgauge.models.facts import Disk, Numa
 from linkgauge.models.said import Flow, NotChecked, Observation, Said

@@ -8,7 +8,7 @@ import pytest
 from broken_facts import FACTS, Facts
 from broken_nodes import BROKEN, HGX
 from gpu_facts import NOW
-from test_mutations import ROWS
+from mutation_rows import ROWS
 
 from linkgauge.models.assemble import assemble
 from linkgauge.models.attribution import attribute

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_blame import ROOT
-from test_stories import case_of, copy, gpu_address, gpus_under_switches, observation, report_of
+from small_nodes import ROOT, case_of, copy, gpu_address, gpus_under_switches, observation, report_of
 
 from linkgauge.models.facts import Node
 from linkgauge.models.gpu_facts import Gpu, GpuLink

@@ -14,31 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kept_memory import AT, MEMORY
 
 from linkgauge.agent import kept
 from linkgauge.agent.inputs import BadInput
 from linkgauge.agent.pipeline import Memory
-from linkgauge.models.report import Finding
-from linkgauge.models.said import Evidence, Flow, Observation, Run
-from linkgauge.models.standing import Sighting
-
-AT = 1.8e9
-RATE = Observation(
-    about=Flow("copy", ("gpu0", "numa0"), 1 << 30, "pcie", (("gpu1", "numa0"),)),
-    quantity="rate",
-    unit="bytes_per_second",
-    value=5.5e10,
-    at=AT,
-    busy=True,
-    evidence=Evidence("a", "b"),
-)
-COUNT = Observation(about="gpu0", quantity="pcie_replay", unit="count", value=3, at=AT, evidence=Evidence("a", "b"))
-FINDING = Finding(code="gpu-xid", subject="gpu0", severity="critical", kind="event", message="Xid 79")
-MEMORY = Memory(
-    measured=(RATE, Run(name="host_copy", ok=True, seconds=1.5, bytes=1 << 30, at=AT)),
-    standing={("gpu-xid", "gpu0", "event"): Sighting((FINDING,), (True,), shown=True, first=AT, last=AT)},
-    past=(COUNT,),
-)
 
 
 def test_what_was_kept_comes_back(tmp_path: Path) -> None:
@@ -112,7 +92,7 @@ def test_a_disk_that_fills_up_leaves_the_old_one(tmp_path: Path) -> None:
     """A file that may grow no further is the same: half of it was written."""
     assert kept.save(str(tmp_path), MEMORY, AT) is None
     script = (
-        "import resource, sys\nfrom test_kept import AT, MEMORY\nfrom linkgauge.agent import kept\n"
+        "import resource, sys\nfrom kept_memory import AT, MEMORY\nfrom linkgauge.agent import kept\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\nprint(kept.save(sys.argv[1], MEMORY, AT + 1))"
     )
     done = subprocess.run([sys.executable, "-c", script, tmp_path], **child())
@@ -123,7 +103,7 @@ def test_a_disk_that_fills_up_leaves_the_old_one(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from test_kept import AT, MEMORY
+from kept_memory import AT, MEMORY
 from linkgauge.agent import kept
 
 os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)  # written, and not yet in its place

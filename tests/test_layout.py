@@ -58,5 +58,11 @@ def test_one_importer_for_each_library() -> None:
     assert all(len(files) == 1 for files in importers.values()), importers
 
 
+def test_no_test_module_imports_another() -> None:
+    """What tests share is in a module without tests."""
+    imports = re.compile(r"^\s*(?:from|import) (test_\w+)", re.MULTILINE)
+    assert {path.name: found for path in SOURCES if (found := imports.findall(path.read_text()))} == {}
+
+
 def test_no_helpers_without_a_noun() -> None:
     assert [path for path in SOURCES if re.search(r"util|helper|(?<!fabric_)manager|common|misc", path.stem)] == []

@@ -5,26 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from test_stories import bridge, but, case_of, function, observation, report_of
+from loopback_node import NIC, PORT, ROOT, node
+from small_nodes import bridge, but, case_of, function, observation, report_of
 
-from linkgauge.models.facts import Net, Port, Rdma
+from linkgauge.models.facts import Net
 from linkgauge.models.report import Report
 from linkgauge.models.said import Flow, Said
 from linkgauge.models.site import Rate, Site
 from linkgauge.models.ways import hops_of
 
-NIC, ROOT = "0000:01:00.0", "0000:00:01.0"
 ITSELF, WIRE = Flow("loopback", ("pci0000:00", "mlx5_0")), Flow("write", ("mlx5_0", "mlx5_0/1"), 1 << 20)
-PORT = Port(
-    key="mlx5_0/1", device="mlx5_0", state="ACTIVE", physical_state="LinkUp", rate=50e9, link_layer="InfiniBand"
-)
-
-
-def node(width: int = 16, port: Port = PORT) -> list[Said]:
-    """A ConnectX-7 of 400 Gb/s in a slot of PCIe 5."""
-    card = replace(function(NIC, ROOT), pci_class=0x020700, vendor=0x15B3, device=0x1021, driver="mlx5_core")
-    slot = replace(bridge(ROOT, "pci0000:00"), width=width)
-    return [slot, replace(card, width=width), Rdma(key="mlx5_0", address=NIC, driver="mlx5_core"), port]
 
 
 def report(reached: float, width: int = 16, site: Site | None = None) -> Report:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from nodes import ALL, FOLDER, NAMES, node, report_of
+from nodes import ALL, BROKEN, FOLDER, NAMES, node, report_of, steady
 
 from linkgauge.agent.ask import ask
 from linkgauge.agent.sources import READERS
@@ -17,26 +17,12 @@ from linkgauge.exporters.text import as_text
 from linkgauge.exporters.tree import as_tree
 from linkgauge.models.assemble import assemble
 from linkgauge.models.judge import judge
-from linkgauge.models.report import Report
 from linkgauge.models.site import Site
 from linkgauge.probes.capture import Recording
 from linkgauge.probes.recorded import dump, parse
 from linkgauge.probes.scrub import scrub
 
 GOLDEN = Path(__file__).parent / "golden"
-BROKEN = """
-[device.gpu1]
-width = 8
-[device.nvme3]
-width = 2
-[device.mlx5_4]
-up = false
-"""
-
-
-def steady(report: Report) -> Report:
-    """Without what differs from run to run."""
-    return replace(report, runs=tuple(replace(run, seconds=0.0) for run in report.runs))
 
 
 @pytest.mark.parametrize("name", NAMES)

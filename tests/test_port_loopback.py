@@ -10,11 +10,11 @@ import fake_tools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loopback_node import NIC, PORT, node
 from nodes import node as recorded
 from nodes import report_of as diagnosed
+from small_nodes import function, report_of
 from test_dump_perftest import LATENCIES, RATES, output
-from test_loopback import NIC, PORT, node
-from test_stories import function, report_of
 
 from linkgauge.models.facts import Pci, Port, Rdma
 from linkgauge.models.gpu_facts import Gpu

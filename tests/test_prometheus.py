@@ -8,21 +8,20 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import permutations, product
 from pathlib import Path
 
 import msgspec
 import pytest
-from nodes import ALL, NAMES, node, report_of
+from measured_reports import flow, measured
+from nodes import ALL, BROKEN, NAMES, node, report_of, steady
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
-from test_nodes import BROKEN, steady
 
 from linkgauge.exporters.metrics import METRICS
 from linkgauge.exporters.prometheus import page
 from linkgauge.exporters.reasons import REASONS, reason_of
 from linkgauge.exporters.sample import Round
-from linkgauge.models.report import Expectation, Finding, Level, Report, Seen
+from linkgauge.models.report import Finding, Level, Report, Seen
 from linkgauge.models.said import NotChecked, Run
 from linkgauge.models.topology import Topology
 
@@ -42,35 +41,6 @@ def told(report: Report, round: Round | None = None, detail: str = "") -> dict[t
 def lines(report: Report) -> str:
     """A page, with numbers as prometheus_client 0.26 has them: before, exponents had a zero in front."""
     return re.sub(r"e\+0([1-9]\d)$", r"e+\1", page(report).decode(), flags=re.MULTILINE)
-
-
-def flow(*ends: str, op: str = "copy", via: str = "", reached: float = 0.9) -> Level:
-    expected = Expectation(basis="capability", low=0.9e10, typical=1e10, high=1.1e10, source="x")
-    at = "2026-11-21T02:59:00Z"
-    return Level(
-        op=op,
-        ends=ends,
-        via=via,
-        rated=2e10,
-        trained=2e10,
-        expected=(expected,),
-        observed=reached * 1e10,
-        observed_at=at,
-    )
-
-
-def measured(report: Report) -> Report:
-    """With every flow that a campaign measures on 8 GPUs, 2 NUMA nodes, 8 NICs and 8 disks."""
-    gpus, numas = [f"gpu{n}" for n in range(8)], ("numa0", "numa1")
-    both = [*product(numas, gpus), *product(gpus, numas)]
-    wires = [(f"mlx5_{n}", f"mlx5_{n}/1") for n in range(2, 10)]
-    disks = [(f"nvme{n}n1", "numa0") for n in range(8)]
-    ranks = [flow(*gpus, op=op) for op in ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast")]
-    single = [*((gpu,) for gpu in gpus), *((numa,) for numa in numas)]
-    levels = [*(flow(*ends) for ends in [*both, *single, ("numa0", "numa1"), ("numa1", "numa0")]), *ranks]
-    levels += [flow(*pair, via="nvlink", reached=0.9 + n / 1000) for n, pair in enumerate(permutations(gpus, 2))]
-    levels += [flow(*ends, op="write") for ends in [*wires, *zip(gpus, (wire[1] for wire in wires), strict=True)]]
-    return replace(report, levels=(*levels, *(flow(*ends, op="read") for ends in disks)))
 
 
 @pytest.mark.parametrize("name", NAMES)

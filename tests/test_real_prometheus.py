@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from nodes import node, report_of
+from measured_reports import measured
+from nodes import BROKEN, node, report_of
 from prometheus_client.parser import text_string_to_metric_families as parse
 from prometheus_server import Prometheus, free_port, prometheus, text_server
-from test_nodes import BROKEN
-from test_prometheus import measured
 from trees import write
 from web_clients import AT, Clock
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from test_against_fake_nvml import BUSES, library  # noqa: F401  # a fixture
+from fake_nvml import BUSES
 
 from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.said import NotChecked, Said
@@ -22,7 +22,7 @@ LONG = 60.0  # seconds
 
 
 @pytest.fixture
-def gpus(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: F811
+def gpus(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file that steers eight GPUs of a driver that is a real library."""
     file = tmp_path / "gpus.conf"
     file.write_text("".join(f"gpu.{number}.bus_id=0000:{bus}:00.0\n" for number, bus in enumerate(BUSES)))

@@ -8,8 +8,7 @@ from beds import Bed, bed_of
 from edits import but as altered
 from edits import inactive, together, unsaid
 from measured import report_on
-from test_blame import ROOT
-from test_stories import bridge, but, copy, function, gpus_under_switches, report_of
+from small_nodes import ROOT, bridge, but, copy, function, gpus_under_switches, report_of
 
 from linkgauge.models.facts import Pci, Port
 from linkgauge.models.gpu_facts import Gpu, GpuLink

@@ -8,7 +8,7 @@ from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from test_stories import Clock, but, copy, gpu_address, gpus_under_switches, said_by
+from small_nodes import Clock, but, copy, gpu_address, gpus_under_switches, said_by
 
 from linkgauge.agent.pipeline import Memory, cycle
 from linkgauge.models.facts import Node, Pci, Port, Rdma

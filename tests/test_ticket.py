@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_stories import but, case_of, gpu_address, gpus_under_switches
+from small_nodes import but, case_of, gpu_address, gpus_under_switches
 from trees import tree
 
 from linkgauge.agent.inputs import BadInput
