@@ -49,7 +49,7 @@ def test_a_shape() -> None:
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 @given(data=st.data())
 def test_no_beginning_is_missed(family: object, data: st.DataObject) -> None:
-    begin: str = family.BEGIN  # type: ignore[attr-defined]
+    begin: str = family.begin  # type: ignore[attr-defined]
     line = data.draw(st.from_regex(re.compile(begin, re.MULTILINE)))
     found = re.compile(begin, re.MULTILINE).search(line)
     assert found
@@ -59,5 +59,5 @@ def test_no_beginning_is_missed(family: object, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_a_loosened_beginning_still_tells_lines_apart(family: object) -> None:
-    begin: str = family.BEGIN  # type: ignore[attr-defined]
+    begin: str = family.begin  # type: ignore[attr-defined]
     assert not re.compile(loosened(begin), re.MULTILINE).match("a line of 0 words")
