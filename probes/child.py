@@ -18,8 +18,8 @@ from .hold import held
 MODULE = f"{__package__}.calls"
 _GLANCE = 0.2  # seconds between two looks whether somebody holds the machine
 TO_END = 1.0  # seconds that a child has to end once it has closed what it writes to
-# Children that were killed and have not ended yet, of all hosts of this process. Python warns of a child that it forgets
-# before the child has ended, and a busy machine or a driver can take longer than TO_END to end one.
+# Children that were killed and have not ended yet, of all hosts of this process. Python warns of a child that it
+# forgets before the child has ended, and a busy machine or a driver can take longer than TO_END to end one.
 _ENDING: set[subprocess.Popen[bytes]] = set()
 
 
