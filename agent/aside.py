@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Event, Thread
 
+from ..models.reason import Reason
 from ..models.said import Run, Said
 from ..probes.hang import HOW, no_answer, stuck
 from ..probes.host import Host
@@ -99,7 +100,9 @@ class Aside:
         named = {source.name: source for source in sources}
         self._hanging = {name: asker for name, asker in self._hanging.items() if not asker.idle.is_set()}
         heard = {
-            name: _missed(source, host, stuck(name), 0.0) for name, source in named.items() if name in self._hanging
+            name: _missed(source, host, stuck(name), None, 0.0)
+            for name, source in named.items()
+            if name in self._hanging
         }
         while todo := [source for name, source in named.items() if name not in heard]:
             if self._asker is None or not self._asker.lives:
@@ -112,8 +115,8 @@ class Aside:
                 break
             self.close()
             self._hanging[hangs] = asker
-            why = f"{asker.path}: {no_answer(self.patience)}"
-            heard[hangs] = (*asker.said, *_missed(named[hangs], host, why, self.patience))
+            missed = _missed(named[hangs], host, no_answer(self.patience), asker.path, self.patience)
+            heard[hangs] = (*asker.said, *missed)
         return {name: heard[name] for name in named}
 
     def close(self) -> None:
@@ -123,8 +126,9 @@ class Aside:
         self._asker = None
 
 
-def _missed(source: Source, host: Host, why: str, seconds: float) -> tuple[Said, ...]:
-    return *gaps(source, why, HOW), Run(name=source.name, ok=False, seconds=seconds, at=host.now())
+def _missed(source: Source, host: Host, detail: str, path: str | None, seconds: float) -> tuple[Said, ...]:
+    run = Run(name=source.name, ok=False, seconds=seconds, at=host.now())
+    return *gaps(source, Reason.NO_ANSWER, detail, HOW, path), run
 
 
 def ask_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) -> list[Said]:

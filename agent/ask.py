@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterable
 
+from ..models.reason import Reason
 from ..models.said import Observation, Run, Said
 from ..probes.host import Host
 from .gaps import gaps
@@ -28,7 +29,7 @@ def ask(source: Source, host: Host, said: list[Said] | None = None) -> tuple[Sai
         _log.exception("source %s broke off", source.name)
         ok = False
         why = f"a fault in linkgauge itself: {type(bug).__name__}: {bug}"
-        said.extend(gaps(source, why, "report it, with a capture"))
+        said.extend(gaps(source, Reason.FAULT, why, "report it, with a capture"))
     moved = sum(one.value for one in said if isinstance(one, Observation) and one.quantity == "bytes_moved")
     run = Run(name=source.name, ok=ok, seconds=time.perf_counter() - start, bytes=int(moved), at=at)
     return (*said, run)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from ..models.reason import Reason
 from ..models.said import NotChecked
 from .source import Source
 
 
-def gaps(source: Source, why: str, how: str | None = None) -> tuple[NotChecked, ...]:
+def gaps(
+    source: Source, reason: Reason, detail: str, how: str | None = None, path: str | None = None
+) -> tuple[NotChecked, ...]:
     """One for each of what the source would have said."""
-    return tuple(NotChecked(what=what, subject="node", why=why, how=how) for what in source.provides or (source.name,))
+    return tuple(
+        NotChecked(what=what, subject="node", reason=reason, detail=detail, path=path, how=how)
+        for what in source.provides or (source.name,)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..models.reason import Reason
 from ..models.report import Report, Seen
 from ..models.said import NotChecked, Observation, Said
 from ..models.units import GIB, as_bytes
@@ -110,14 +111,14 @@ def _listed(names: list[str]) -> str:
 def not_measured(why: str) -> Source:
     """The source in the place of probes that do not run: it says why there are no measurements."""
     how = "run it when the node is idle; --owner names a job of your own, --force measures all the same"
-    return said_once("bandwidth", f"not measured: {why}", how)
+    return said_once("bandwidth", Reason.NOT_MEASURED, f"not measured: {why}", how)
 
 
-def said_once(what: str, why: str, how: str) -> Source:
+def said_once(what: str, reason: Reason, detail: str, how: str) -> Source:
     """A source that has one thing to say about measuring."""
 
     def idle(host: Host) -> Iterator[Said]:
         del host
-        yield NotChecked(what=what, subject="node", why=why, how=how)
+        yield NotChecked(what=what, subject="node", reason=reason, detail=detail, how=how)
 
     return Source("idle", idle)

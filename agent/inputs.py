@@ -12,6 +12,7 @@ from functools import partial
 import msgspec
 
 from ..models.catalog import codes
+from ..models.reason import Reason
 from ..models.said import NotChecked, Said
 from ..models.site import Site, read_site
 from ..probes.child import Children
@@ -136,7 +137,9 @@ def _other_machine(head: str, judged: str) -> Source:
 
 def _not_judged(head: str, judged: str, host: Host) -> Iterator[Said]:
     why = f"the files of another machine than those below {judged}; one is judged at a time"
-    yield NotChecked(what="dump", subject=head, why=why, how="give the files of this machine alone")
+    yield NotChecked(
+        what="dump", subject=head, reason=Reason.OTHER_CONTEXT, detail=why, how="give the files of this machine alone"
+    )
 
 
 def _is_dump(name: str) -> bool:

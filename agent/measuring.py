@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from ..models.reason import Reason
 from ..models.report import Report
 from ..models.said import NotChecked, Said
 from ..probes.hold import held
@@ -63,7 +64,9 @@ class Course:
                 yield self._stop(why)
                 return
             self.overridden = why
-            yield said_once("idle", f"measured by force, although {why}: rates may be too low", "measure an idle node")
+            yield said_once(
+                "idle", Reason.OTHER, f"measured by force, although {why}: rates may be too low", "measure an idle node"
+            )
         planned = self._planned(report)
         if not planned:
             return
@@ -128,7 +131,7 @@ class Course:
                 yield from probe(host)
             except KeyboardInterrupt:
                 self.interrupted, self.stopped = True, "interrupted"
-                yield NotChecked(what=probe.name, subject="node", why="interrupted")
+                yield NotChecked(what=probe.name, subject="node", reason=Reason.NOT_MEASURED, detail="interrupted")
 
         return Source(probe.name, source, left=left)
 
@@ -144,4 +147,4 @@ def _too_dear(names: Iterable[str], ran: Collection[str], budget: Budget) -> Ite
     """`ran`: those of which a part was measured."""
     for name in names:
         why = f"left out: {'the rest of it' if name in ran else 'it'} does not fit into {budget}"
-        yield said_once(name, why, f"allow more with --budget, or --only {name}")
+        yield said_once(name, Reason.NOT_MEASURED, why, f"allow more with --budget, or --only {name}")

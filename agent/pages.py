@@ -12,6 +12,7 @@ from ..exporters.front_page import front_page
 from ..exporters.json import as_json
 from ..exporters.prometheus import page
 from ..exporters.sample import Round
+from ..models.reason import Reason
 from ..models.report import Report
 from ..models.said import NotChecked
 from ..models.topology import Topology
@@ -84,7 +85,9 @@ class Pages:
 def _silent(report: Report | None, round: Round | None) -> Report:
     """What is left of a report when the loop stands still: whose it is, and that nobody knows."""
     why = f"no cycle since {as_utc(round.ended)}" if round else "no cycle yet"
-    gap = NotChecked(what="cycle", subject="node", why=why, how="look into the log of the service")
+    gap = NotChecked(
+        what="cycle", subject="node", reason=Reason.STOPPED, detail=why, how="look into the log of the service"
+    )
     known = report or Report(node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown")
     return replace(
         known,

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..models.reason import Reason
 from ..models.said import NotChecked
 from .terminal import safe
 from .words import in_words, listed
 
 _MOST_SUBJECTS = 16
 _FIELD = re.compile(r"[A-Za-z]\w*\.\w+", re.ASCII)
-_IN_A_FILE = re.compile(r"(?P<path>\S*/\S*): (?P<why>.+)", re.DOTALL)  # as probes/reading.py says it
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,14 @@ class Gap:
 
 def gaps(not_checked: Iterable[NotChecked]) -> Iterator[Gap]:
     """One gap for each reason and remedy. Of the files that refused for the same reason, the first is named."""
-    groups: dict[tuple[str, str | None], list[tuple[NotChecked, str]]] = {}
+    groups: dict[tuple[Reason, str, str | None], list[tuple[NotChecked, str]]] = {}
     for one in not_checked:
-        file = _IN_A_FILE.fullmatch(one.why)
-        reason, path = (file["why"], file["path"]) if file else (one.why, "")
-        groups.setdefault((reason, one.how), []).append((one, path))
-    for (reason, how), alike in groups.items():
+        file = one.path if one.path and "/" in one.path else ""  # not a line of a dump, which is shown with its reason
+        detail = one.detail if file else one.why
+        groups.setdefault((one.reason, detail, one.how), []).append((one, file))
+    for (_, detail, how), alike in groups.items():
         paths = list(dict.fromkeys(path for _, path in alike if path))
-        why = f"{paths[0]}: {reason}" if len(paths) == 1 else reason
+        why = f"{paths[0]}: {detail}" if len(paths) == 1 else detail
         if len(paths) > 1:
             why += f" ({listed(paths, 1)})"
         yield Gap("; ".join(_things([one for one, _ in alike])), safe(why), safe(how) if how else None)

@@ -13,7 +13,6 @@ from ..models.units import from_utc
 from .counter_series import counters, nvlinks
 from .device_info import devices
 from .link_series import links
-from .reasons import reason_of
 from .sample import Round, Sample
 
 _OF_JOBS = frozenset({"memlock-low", "shm-small"})  # limits of whoever asks: on a node without a job nobody wants them
@@ -81,7 +80,7 @@ def _judged(report: Report) -> Iterator[Sample]:
         if code in _OF_JOBS and not judged and report.context == "host":
             continue
         yield Sample("linkgauge_check", {"code": code}, float(judged))
-    missed = Counter((one.what, reason_of(one.why)) for one in report.not_checked)
+    missed = Counter((one.what, one.reason.value) for one in report.not_checked)
     for (check, reason), number in missed.items():
         yield Sample("linkgauge_not_checked", {"check": check, "reason": reason}, number)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .reason import Reason
 from .said import Fact
 
 
@@ -20,6 +21,7 @@ class Driver(Fact):
     cuda: str | None = None  # nvmlSystemGetCudaDriverVersion: "13.0"
     gpus: int | None = None  # nvmlDeviceGetCount: how many it lets this process see
     failure: str | None = None  # why nobody can use it: "Driver/library version mismatch", "no answer within 5 s"
+    failure_reason: Reason | None = None  # the same as one word, where NVML was asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class Gpu(Fact):
     module_id: int | None = None  # nvmlDeviceGetModuleId: its place on the baseboard
     vbios: str | None = None
     failure: str | None = None  # why it cannot be used: "GPU is lost", "no answer within 5 s"
+    failure_reason: Reason | None = None  # the same as one word, where NVML was asked
     recovery: str | None = None  # what the driver asks for: "none", "GPU reset", "node reboot", "drain P2P" ...
     virtualization: str | None = None  # "none", "passthrough", "vGPU", "host vGPU", "host vSGA"
 

@@ -11,6 +11,7 @@ from .catalog import codes
 from .expectations import levels
 from .facts import Node
 from .impact import slowdowns, weigh
+from .reason import Reason
 from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training
 from .rules import RULES, Rule
 from .rules.rule import anything
@@ -108,7 +109,16 @@ def _training(
         return cost_of(case, read_job(case.site.job), impact, measured), ()
     except Uncertain as why:
         how = "linkgauge plan says what it needs to know"
-        return None, (NotChecked(what="impact", subject="node", why=f"{case.site.job}: {why}", how=how),)
+        return None, (
+            NotChecked(
+                what="impact",
+                subject="node",
+                reason=Reason.NO_EXPECTATION,
+                path=case.site.job,
+                detail=str(why),
+                how=how,
+            ),
+        )
 
 
 def _without_expectation(measured: Iterable[Level]) -> Iterable[NotChecked]:
@@ -118,7 +128,9 @@ def _without_expectation(measured: Iterable[Level]) -> Iterable[NotChecked]:
         if (op, ends) not in known:
             why = "measured, and nothing says what to expect: no machine type, no equal flows, no earlier measurement"
             how = "describe the machine in the site file"
-            yield NotChecked(what=f"rate of {op}", subject=Flow(op, ends).subject, why=why, how=how)
+            yield NotChecked(
+                what=f"rate of {op}", subject=Flow(op, ends).subject, reason=Reason.NO_EXPECTATION, detail=why, how=how
+            )
 
 
 def _seen(one: Observation) -> Seen:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from .reason import Reason
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -83,8 +85,15 @@ class NotChecked:
 
     what: str  # a kind of fact or a field of it: "Pci", "Pci.width"
     subject: str  # the key of the thing, or "node"
-    why: str
+    reason: Reason
+    detail: str  # the sentence, without the path
+    path: str | None = None  # the file, the call or the tool that refused
     how: str | None = None  # what would bring it back
+
+    @property
+    def why(self) -> str:
+        """The whole sentence, as reports show it."""
+        return f"{self.path}: {self.detail}" if self.path else self.detail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from .case import Case
 from .gpu_facts import Driver, Gpu
 from .pci_classes import NVIDIA
+from .reason import Reason
 from .rules.gpu_missing import whole
 from .said import NotChecked
 
@@ -20,8 +21,16 @@ def unasked(case: Case) -> Iterator[NotChecked]:
     refused = any(lost.what in ("Gpu", "Driver") for lost in case.not_checked)
     if bound and not (case.of(Gpu) or "nvidia" in case.of(Driver) or refused):
         why = "no source asks the GPUs' driver: NVLink, memory errors, clocks and processes were not looked at"
-        yield NotChecked(what="Gpu", subject="node", why=why, how="nvidia-smi -q; nvidia-smi nvlink -s")
+        yield NotChecked(
+            what="Gpu", subject="node", reason=Reason.DRIVER, detail=why, how="nvidia-smi -q; nvidia-smi nvlink -s"
+        )
     unread = any(lost.what in ("Node.product", "Node.vendor") for lost in case.not_checked)
     if len(gpus) > 1 and whole(case) is None and not unread:
         why = f"{len(gpus)} were seen, and no machine type says how many there should be"
-        yield NotChecked(what="number of GPUs", subject="node", why=why, how="describe the machine in the site file")
+        yield NotChecked(
+            what="number of GPUs",
+            subject="node",
+            reason=Reason.NO_EXPECTATION,
+            detail=why,
+            how="describe the machine in the site file",
+        )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..models.facts import Array
-from ..models.said import NotChecked, Said
+from ..models.said import Said
 from .host import Host, Unreadable
 from .parsers import count, shown, word
 from .reading import Reading
@@ -20,14 +20,14 @@ def read_arrays(host: Host) -> Iterator[Said]:
     try:
         names = [name for name in host.list(_BLOCK) if name.startswith("md") and name.isprintable()]
     except Unreadable as refusal:
-        yield NotChecked(what="Array", subject="node", why=f"{_BLOCK}: {refusal.why}", how=refusal.how)
+        yield refusal.missed("Array", "node", _BLOCK)
         return
     for name in names:
         folder = f"{_BLOCK}/{name}/md"
         try:
             files = host.list(folder)
         except Unreadable as refusal:
-            yield NotChecked(what="Array", subject=name, why=f"{folder}: {refusal.why}", how=refusal.how)
+            yield refusal.missed("Array", name, folder)
             continue
         if files:  # a partition of an array has no such folder
             yield from _array(host, name, folder, files)
@@ -57,7 +57,7 @@ def _is_faulty(host: Host, reading: Reading, path: str) -> bool | None:
     try:
         state = host.read(path)
     except Unreadable as refusal:
-        reading.miss("faulty", f"{path}: {refusal.why}", refusal.how)
+        reading.refused("faulty", path, refusal)
         return None
     return "faulty" in (state or "").split(",")
 

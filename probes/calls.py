@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 
+from ..models.reason import Reason
 from ..models.said import Said
 from ..models.said_lines import encode
 from .call_registry import CALLS
@@ -67,7 +68,7 @@ def answer(name: str, *args: str) -> None:
         end_with_parent()
         os.nice(_NICE)
     if call.opens_driver and (who := keep()):
-        print(encode(unanswered(name, f"the driver is {who}")), flush=True)
+        print(encode(unanswered(name, Reason.DRIVER, f"the driver is {who}")), flush=True)
         return
     answers: Callable[..., Iterator[Said]] = load(call.target)
     for said in answers(*args):

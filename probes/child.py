@@ -9,11 +9,13 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
+from ..models.reason import Reason
 from ..models.said import NotChecked, Said
 from ..models.said_lines import decode
 from .call_registry import CALLS
 from .hang import no_answer, stuck
 from .hold import held
+from .host import reason_of
 
 MODULE = f"{__package__}.calls"
 _GLANCE = 0.2  # seconds between two looks whether somebody holds the machine
@@ -34,12 +36,12 @@ class Children:
         """What a child that runs the call `what` says within `deadline` seconds; if it hangs, that too."""
         before = self._stuck.get(what)
         if before and before.poll() is None:
-            yield unanswered(what, stuck(f"process {before.pid}"))
+            yield unanswered(what, Reason.NO_ANSWER, stuck(f"process {before.pid}"))
             return
         try:
             child = self.start([what, *args])
         except OSError as error:  # no memory, no process left, the interpreter may not be run
-            yield unanswered(what, f"{self._command[0]}: {error.strerror}")
+            yield unanswered(what, reason_of(error.errno), str(error.strerror), path=self._command[0])
             return
         try:
             yield from _said(child, what, deadline)
@@ -101,11 +103,11 @@ def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterato
         while ready.get_map():
             left = end - time.monotonic()
             if left <= 0:
-                yield unanswered(what, no_answer(deadline))
+                yield unanswered(what, Reason.NO_ANSWER, no_answer(deadline))
                 return
             why = held() if measures else None
             if why:
-                yield unanswered(what, f"stopped: {why}", "run it again when the machine is free")
+                yield unanswered(what, Reason.NOT_MEASURED, f"stopped: {why}", "run it again when the machine is free")
                 return
             for key, _ in ready.select(min(left, _GLANCE)):
                 part = os.read(key.fd, 1 << 16)
@@ -122,16 +124,17 @@ def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterato
         return  # it has said all; a thread of it hangs in the kernel
     if code:
         last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        yield unanswered(what, last or f"its process ended with {code}")
+        yield unanswered(what, Reason.FAULT if last else Reason.OTHER, last or f"its process ended with {code}")
 
 
 def _decoded(line: bytes, what: str) -> Said:
     try:
         return decode(line)
     except ValueError as wrong:
-        return unanswered(what, f"an answer that makes no sense: {wrong}")
+        return unanswered(what, Reason.FAULT, f"an answer that makes no sense: {wrong}")
 
 
-def unanswered(what: str, why: str, how: str | None = None) -> NotChecked:
+def unanswered(what: str, reason: Reason, detail: str, how: str | None = None, path: str | None = None) -> NotChecked:
     """What a call did not say, named after the facts that it gives."""
-    return NotChecked(what=CALLS[what].provides if what in CALLS else what, subject="node", why=why, how=how)
+    what = CALLS[what].provides if what in CALLS else what
+    return NotChecked(what=what, subject="node", reason=reason, detail=detail, path=path, how=how)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from ..models.reason import Reason
 from ..models.said import NotChecked
 from .host import Host, Unreadable
 from .parsers import shown
@@ -18,17 +19,30 @@ def devices(host: Host, folder: str, what: str) -> Generator[NotChecked, None, l
     try:
         names = host.list(folder)
     except Unreadable as refusal:
-        yield NotChecked(what=what, subject="node", why=f"{folder}: {refusal.why}", how=refusal.how)
+        yield refusal.missed(what, "node", folder)
         return []
     found: list[tuple[str, str]] = []
     for name in names:
         if not name.isprintable():
-            yield NotChecked(what=what, subject="node", why=f"{folder}: {shown(name)} is not a printable name")
+            yield NotChecked(
+                what=what,
+                subject="node",
+                reason=Reason.UNREADABLE,
+                path=folder,
+                detail=f"{shown(name)} is not a printable name",
+            )
             continue
         try:
             target = host.resolve(f"{folder}/{name}")
         except Unreadable as refusal:
-            yield NotChecked(what=what, subject=name, why=f"{folder}/{name}: {refusal.why}", how=refusal.how)
+            yield NotChecked(
+                what=what,
+                subject=name,
+                reason=refusal.reason,
+                path=f"{folder}/{name}",
+                detail=refusal.why,
+                how=refusal.how,
+            )
             continue
         if target is not None:
             found.append((name, target))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from ..models.collectives import bus_factor
+from ..models.reason import Reason
 from ..models.report import Report
 from ..models.said import Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import GIB, MIB
@@ -66,7 +67,7 @@ def collectives(op: str, *words: str) -> Iterator[Said]:
             done = _by_library(op, gpus, "owned" in words, sizes)
     except (Refused, ToolFailed) as refusal:
         how = refusal.how if isinstance(refusal, Refused) else None
-        yield NotChecked(what="collective", subject="node", why=f"{op}: {refusal}", how=how)
+        yield NotChecked(what="collective", subject="node", reason=refusal.reason, detail=f"{op}: {refusal}", how=how)
         return
     yield from _said(op, gpus, done)
 
@@ -109,7 +110,7 @@ def _by_library(op: str, gpus: Mapping[str, str], owned: bool, sizes: Sequence[i
     devices, lost = opened(Cuda(), CopyRequest(effort="full", gpus=gpus, runs=(), owned=owned), "collective")
     try:
         if lost:
-            raise Refused(f"{lost[0].subject}: {lost[0].why}", lost[0].how)
+            raise Refused(f"{lost[0].subject}: {lost[0].why}", lost[0].how, reason=lost[0].reason)
         library = Nccl([*devices.values()])
         try:
             return library.bandwidths(op, sizes, [*gpus.values()])
@@ -123,7 +124,7 @@ def _may_use(name: str, address: str, owned: bool) -> None:
     try:
         check(address, owned)
     except Refused as refusal:
-        raise Refused(f"{name}: {refusal}", refusal.how) from None
+        raise Refused(f"{name}: {refusal}", refusal.how, reason=refusal.reason) from None
 
 
 def _sizes(largest: int) -> list[int]:
@@ -143,5 +144,9 @@ def _largest(addresses: Iterable[str]) -> int:
         free = [library.memory(library.ask("DeviceGetHandleByPciBusId", address)).free for address in addresses]
     size = fitting(min(free), _LARGEST, _BUFFERS, _LEAST) if free else _LEAST
     if size is None:
-        raise Refused(f"only {min(free) / 1e6:.0f} MB of the memory of a GPU are free", "end what uses it")
+        raise Refused(
+            f"only {min(free) / 1e6:.0f} MB of the memory of a GPU are free",
+            "end what uses it",
+            reason=Reason.NOT_MEASURED,
+        )
     return size

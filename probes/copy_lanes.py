@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from ..models.reason import Reason
 from .cuda_driver import Refused, Stream
 
 _FEWEST = 3  # copies that must have ended
@@ -18,7 +19,8 @@ class Hung(Refused):
     """Copies that do not end: nothing that would wait for them may be asked any more. `lanes` are their places."""
 
     def __init__(self, lanes: Sequence[int], seconds: float) -> None:
-        super().__init__(f"no {_FEWEST} copies in a row within {seconds:.0f} s", "look into dmesg; is the node idle?")
+        why = f"no {_FEWEST} copies in a row within {seconds:.0f} s"
+        super().__init__(why, "look into dmesg; is the node idle?", reason=Reason.NO_ANSWER)
         self.lanes = lanes
 
 

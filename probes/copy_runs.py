@@ -49,7 +49,7 @@ def measured(what: str, words: Sequence[str], make: Make) -> Iterator[Said]:
     try:
         cuda = Cuda()
     except Refused as refusal:
-        yield NotChecked(what=what, subject="node", why=str(refusal), how=refusal.how)
+        yield NotChecked(what=what, subject="node", reason=refusal.reason, detail=str(refusal), how=refusal.how)
         return
     devices, lost = opened(cuda, request, what)
     yield from lost
@@ -60,7 +60,7 @@ def measured(what: str, words: Sequence[str], make: Make) -> Iterator[Said]:
             try:
                 bench.prepare(device)
             except Refused as refusal:
-                yield NotChecked(what=what, subject=name, why=str(refusal), how=refusal.how)
+                yield NotChecked(what=what, subject=name, reason=refusal.reason, detail=str(refusal), how=refusal.how)
                 devices.pop(name).close()
         usable = len(devices)
         for run in request.runs:
@@ -117,7 +117,7 @@ def _measured(what: str, run: Run, bench: Bench, pace: Pace, devices: dict[str, 
             devices.pop(end, None)
         about = bench.flows(run, None)[hung[0] if hung else 0].subject
         why = str(refusal) if len(run) == 1 else f"{len(run)} copies at the same moment: {refusal}"
-        yield NotChecked(what=what, subject=about, why=why, how=refusal.how)
+        yield NotChecked(what=what, subject=about, reason=refusal.reason, detail=why, how=refusal.how)
 
 
 def _rates(bench: Bench, run: Run, lanes: Sequence[Lane], found: Sequence[float], pace: Pace) -> Iterator[Observation]:

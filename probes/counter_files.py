@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Iterator, Mapping
 
+from ..models.reason import Reason
 from ..models.said import Evidence, NotChecked, Observation, Said
 from .host import Host, Unreadable
 from .parsers import count
@@ -21,7 +22,7 @@ def read_counters(
 
     The quantity is the last part of the file's name. `in_bytes`: how many bytes one of a quantity stands for.
     """
-    refused: list[tuple[str, str | None]] = []
+    refused: list[tuple[Reason, str, str, str | None]] = []
     for name in names:
         path = f"{folder}/{name}"
         try:
@@ -31,10 +32,10 @@ def read_counters(
             number = count(text)
         except Unreadable as refusal:
             if refusal.code not in _NOT_COUNTED_CODES:
-                refused.append((f"{path}: {refusal.why}", refusal.how))
+                refused.append((refusal.reason, path, refusal.why, refusal.how))
             continue
         except ValueError as wrong:
-            refused.append((f"{path}: {wrong}", None))
+            refused.append((Reason.UNREADABLE, path, str(wrong), None))
             continue
         quantity = name.rpartition("/")[2]
         yield Observation(
@@ -46,6 +47,6 @@ def read_counters(
             evidence=Evidence(path, text),
         )
     if refused:
-        why, how = refused[0]
+        reason, path, why, how = refused[0]
         more = f"; {len(refused) - 1} more counters would not say" if len(refused) > 1 else ""
-        yield NotChecked(what=what, subject=about, why=f"{why}{more}", how=how)
+        yield NotChecked(what=what, subject=about, reason=reason, path=path, detail=f"{why}{more}", how=how)

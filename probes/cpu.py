@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias, TypeVar
 
 from ..models.facts import Package
+from ..models.reason import Reason
 from ..models.said import NotChecked, Said
 from .host import Host, Unreadable
 from .parsers import cpu_list, decimal, word
@@ -101,7 +102,7 @@ def _cores(host: Host, cpus: tuple[int, ...], reading: Reading) -> int | None:
         if siblings is None:
             siblings = _ask(host, f"{folder}/thread_siblings_list", cpu_list)
         if isinstance(siblings, NotChecked):
-            reading.miss("cores", siblings.why, siblings.how)
+            reading.miss("cores", siblings.reason, siblings.detail, siblings.how, siblings.path)
         if siblings is None or isinstance(siblings, NotChecked):
             return None
         left -= {cpu, *siblings}
@@ -161,6 +162,6 @@ def _ask(host: Host, path: str, parse: Callable[[str], T]) -> T | NotChecked | N
         text = host.read(path)
         return None if text is None else parse(text)
     except Unreadable as refusal:
-        return NotChecked(what="Package", subject="node", why=f"{path}: {refusal.why}", how=refusal.how)
+        return refusal.missed("Package", "node", path)
     except ValueError as wrong:
-        return NotChecked(what="Package", subject="node", why=f"{path}: {wrong}")
+        return NotChecked(what="Package", subject="node", reason=Reason.UNREADABLE, path=path, detail=str(wrong))

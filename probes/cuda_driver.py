@@ -12,21 +12,26 @@ from collections import deque
 from contextlib import ExitStack, suppress
 from typing import Any
 
+from ..models.reason import Reason
+
 EXTRA = "pip install 'linkgauge[cuda]'"
 _CONTAINER = "in a container, give it the GPUs with the capability `compute` (--gpus all)"
 _PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: pinned for all contexts
 _COMPUTE_MODE, _L2_CACHE = 20, 38  # CUdevice_attribute
 _MODES = {2: "prohibited", 3: "exclusive process"}  # CUcomputemode: those in which not everybody may make contexts
 _NOT_READY, _ALREADY = 600, 704  # CUresult: still running; peer access is on
+_REASONS = {800: Reason.PERMISSION, 801: Reason.NOT_SUPPORTED}  # CUresult
 _SHOWN_LESS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
 class Refused(Exception):
     """The driver gave an error, or is not there. `how` says what would help, where that is known."""
 
-    def __init__(self, why: str, how: str | None = None, code: int | None = None) -> None:
+    def __init__(
+        self, why: str, how: str | None = None, code: int | None = None, reason: Reason = Reason.DRIVER
+    ) -> None:
         super().__init__(why)
-        self.how, self.code = how, code
+        self.how, self.code, self.reason = how, code, reason
 
 
 class Cuda:
@@ -37,13 +42,15 @@ class Cuda:
         try:
             from cuda.bindings import driver
         except (ImportError, OSError, RuntimeError) as missing:
-            raise Refused(f"the package cuda-bindings does not load: {_first_line(missing)}", EXTRA) from None
+            raise Refused(
+                f"the package cuda-bindings does not load: {_first_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED
+            ) from None
         self._driver: Any = driver
         try:
             self.ask("Init", 0)
         except Refused as refusal:
             how = f"load NVIDIA's driver; {_CONTAINER}"
-            raise Refused(f"no CUDA driver that works: {refusal}", how, refusal.code) from None
+            raise Refused(f"no CUDA driver that works: {refusal}", how, refusal.code, refusal.reason) from None
 
     def ask(self, name: str, *arguments: Any) -> Any:
         """What cu`name` answers: nothing, a value, or several. Raises Refused."""
@@ -52,7 +59,7 @@ class Cuda:
         except (AttributeError, OSError, RuntimeError) as missing:  # a package, a library or a driver without it
             raise Refused(f"cu{name}: {_first_line(missing)}") from None
         if code.value:
-            raise Refused(f"cu{name}: {code.name}", code=code.value)
+            raise Refused(f"cu{name}: {code.name}", code=code.value, reason=_REASONS.get(code.value, Reason.DRIVER))
         return values[0] if len(values) == 1 else tuple(values)
 
     def seconds(self, begin: Any, end: Any) -> float:
@@ -79,7 +86,7 @@ class Device:
         except Refused as refusal:
             named = next((variable for variable in _SHOWN_LESS if os.environ.get(variable)), None)
             how = f"run it without {named}" if named else f"look into dmesg; {_CONTAINER}"
-            raise Refused(f"CUDA does not show it: {refusal}", how, refusal.code) from None
+            raise Refused(f"CUDA does not show it: {refusal}", how, refusal.code, refusal.reason) from None
         self.context: Any = None
 
     @property

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
+from ..models.reason import Reason
 from ..models.said import NotChecked
 from .copy_request import CopyRequest
 from .cuda_driver import Cuda, Device, Refused
@@ -41,10 +42,12 @@ def opened(cuda: Cuda, request: CopyRequest, what: str) -> tuple[dict[str, Devic
     for name, question in asked.items():
         try:
             if not question.wait(until):
-                raise Refused(no_answer(OPENING))
+                raise Refused(no_answer(OPENING), reason=Reason.NO_ANSWER)
             ready[name] = question.answer()
         except Refused as refusal:
-            lost.append(NotChecked(what=what, subject=name, why=str(refusal), how=refusal.how))
+            lost.append(
+                NotChecked(what=what, subject=name, reason=refusal.reason, detail=str(refusal), how=refusal.how)
+            )
     return ready, lost
 
 
@@ -59,7 +62,7 @@ def _open(cuda: Cuda, name: str, address: str, owned: bool) -> Device:
     try:
         device.open()
     except Refused as refusal:
-        raise Refused(f"no context: {refusal}", "look into dmesg", refusal.code) from None
+        raise Refused(f"no context: {refusal}", "look into dmesg", refusal.code, refusal.reason) from None
     return device
 
 
@@ -80,16 +83,19 @@ def check(address: str, owned: bool, mode: str | None = None) -> None:
         mode = meaning(COMPUTE_MODES, library.ask("DeviceGetComputeMode", handle))
         mig = library.ask("DeviceGetMigMode", handle)[0] == 1
     if mig:
-        raise Refused(_MIG, "measure it while MIG is off")
+        raise Refused(_MIG, "measure it while MIG is off", reason=Reason.NOT_SUPPORTED)
     if mode not in (None, "default") and not (owned and mode == "exclusive process"):
-        raise Refused(f"its compute mode is {mode}: {_ALONE}", f"sudo nvidia-smi -i {address} -c DEFAULT")
+        how = f"sudo nvidia-smi -i {address} -c DEFAULT"
+        raise Refused(f"its compute mode is {mode}: {_ALONE}", how, reason=Reason.PERMISSION)
 
 
 def tool_may_use(name: str, address: str, owned: bool) -> str:
     """The number by which a program, started with NUMBERED, knows a GPU of which it makes a context. Raises Refused."""
     check(address if ADDRESS.fullmatch(address) else address_of(name), owned)
     if os.environ.get("CUDA_VISIBLE_DEVICES"):
-        raise Refused("the tool would count those in CUDA_VISIBLE_DEVICES alone", "run it without")
+        raise Refused(
+            "the tool would count those in CUDA_VISIBLE_DEVICES alone", "run it without", reason=Reason.OTHER_CONTEXT
+        )
     return name.removeprefix("gpu")
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from ..models.reason import Reason
 from ..models.units import MIB
 from .block_places import Place
 from .extents import extents
@@ -30,6 +31,10 @@ _LOOKED_AT = 4096  # bytes of a block
 
 class NoData(Exception):
     """Nothing to read; its text says why, in words."""
+
+    def __init__(self, why: str, reason: Reason = Reason.NOT_MEASURED) -> None:
+        super().__init__(why)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)

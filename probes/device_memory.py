@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..models.reason import Reason
 from ..models.report import Report
 from ..models.said import Flow, Said
 from ..models.units import MIB
@@ -43,7 +44,11 @@ class MemoryBench:
     def prepare(self, device: Device) -> None:
         size = fitting(device.free(), SIZE, 2, max(_LEAST, _CACHES * device.cache))
         if size is None:
-            raise Refused(f"only {device.free() / 1e6:.0f} MB of its memory are free", "end what uses it")
+            raise Refused(
+                f"only {device.free() / 1e6:.0f} MB of its memory are free",
+                "end what uses it",
+                reason=Reason.NOT_MEASURED,
+            )
         self._memory[device.name] = device.stream(), device.take(2 * size), size
 
     def lanes(self, run: Run) -> list[Lane]:

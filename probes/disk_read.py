@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from ..models.reason import Reason
 from ..models.report import Report
 from ..models.routes import routes
 from ..models.said import Evidence, Flow, NotChecked, Observation, Said
@@ -19,7 +20,7 @@ from . import data_blocks, direct_io, disk_tools, disk_write
 from .block_places import Place, disk_of, place_of, places_of
 from .data_blocks import BLOCK, Block, NoData
 from .direct_io import Moved
-from .host import Host, Unreadable
+from .host import Host, Unreadable, reason_of
 from .link_samples import LinkSamples
 from .live import Live
 from .probe import Probe, Wanted
@@ -119,13 +120,19 @@ def reads(what: str, effort: str, *targets: str) -> Iterator[Said]:
             continue
         folder = place_of(host, target) if what == "mount" else None
         if what == "mount" and folder is None:
-            yield NotChecked(what="disk_read", subject=target, why="there is no such folder", how="name one")
+            yield NotChecked(
+                what="disk_read",
+                subject=target,
+                reason=Reason.NOT_INSTALLED,
+                detail="there is no such folder",
+                how="name one",
+            )
             continue
         name = target if folder is None else disk_of(host, folder.device) if folder.device else folder.point
         try:
             blocks = _blocks(host, name, folder, _BYTES[effort])
         except NoData as nothing:
-            yield NotChecked(what="disk_read", subject=name, why=str(nothing), how=_HOW)
+            yield NotChecked(what="disk_read", subject=name, reason=nothing.reason, detail=str(nothing), how=_HOW)
             continue
         with data_blocks.closing(blocks):
             if what == "gdsio":
@@ -148,7 +155,7 @@ def _blocks(host: Host, name: str, folder: Place | None, most: int) -> list[Bloc
         try:
             return data_blocks.of_device(f"/dev/{name}", most)
         except OSError as error:
-            raise NoData(f"{nothing}; /dev/{name}: {error.strerror}") from None
+            raise NoData(f"{nothing}; /dev/{name}: {error.strerror}", reason_of(error.errno)) from None
 
 
 def _read(host: Host, name: str, blocks: Sequence[Block], effort: str) -> Iterator[Said]:
@@ -183,9 +190,16 @@ def told(flow: Flow, name: str, moved: Moved, depth: int) -> Iterator[Said]:
     )
     evidence = Evidence("preadv", text)
     if moved.failed:
-        yield NotChecked(what="disk_read", subject=name, why=f"{moved.failed.strerror}, after {text}")
+        yield NotChecked(
+            what="disk_read",
+            subject=name,
+            reason=reason_of(moved.failed.errno),
+            detail=f"{moved.failed.strerror}, after {text}",
+        )
     elif moved.blocks < _FEWEST or moved.seconds < _SHORTEST:
-        yield NotChecked(what="disk_read", subject=name, why=f"too little to tell: {text}", how=_HOW)
+        yield NotChecked(
+            what="disk_read", subject=name, reason=Reason.NOT_MEASURED, detail=f"too little to tell: {text}", how=_HOW
+        )
     else:
         yield Observation(
             about=flow, quantity="rate", unit="bytes_per_second", value=moved.rate, at=now, busy=True, evidence=evidence

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from ..models.reason import Reason
 from ..models.said import Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import MIB
 from .cuda_driver import Refused
@@ -41,7 +42,12 @@ def by_fio(disk: str, run_of: Sequence[Block], depth: int, seconds: float, watch
         return
     first, size = run_of[0], len(run_of) * BLOCK
     if size < _FEWEST:
-        yield NotChecked(what="fio", subject=disk, why=f"no {_FEWEST // MIB} MiB of data follow each other")
+        yield NotChecked(
+            what="fio",
+            subject=disk,
+            reason=Reason.NOT_MEASURED,
+            detail=f"no {_FEWEST // MIB} MiB of data follow each other",
+        )
         return
     depth = max(depth, _DEPTH)
     path = _path(first).replace(":", "\\:")  # which stands between several
@@ -66,7 +72,7 @@ def by_fio(disk: str, run_of: Sequence[Block], depth: int, seconds: float, watch
     try:
         text = run(command, seconds + 10, watch=watch)
     except ToolFailed as failed:
-        yield NotChecked(what="fio", subject=disk, why=str(failed))
+        yield NotChecked(what="fio", subject=disk, reason=failed.reason, detail=str(failed))
         return
     told = f"{version(program)}: libaio, depth {depth}, blocks of {BLOCK // MIB} MiB, {size // MIB} MiB at most; "
     yield from _named(fio.read(Part("fio", 1, text, time.time())), Flow("read", (disk, "host")), told, "fio")
@@ -86,10 +92,10 @@ def by_gdsio(disk: str, gpu: str, blocks: Sequence[Block], seconds: float, owned
         command = [program, "-f", _path(first), "-d", number, *options, "-T", str(max(1, round(seconds)))]
         text = run(command, seconds + 20, NUMBERED)
     except Refused as refusal:
-        yield NotChecked(what="gdsio", subject=gpu, why=str(refusal), how=refusal.how)
+        yield NotChecked(what="gdsio", subject=gpu, reason=refusal.reason, detail=str(refusal), how=refusal.how)
         return
     except ToolFailed as failed:
-        yield NotChecked(what="gdsio", subject=disk, why=str(failed))
+        yield NotChecked(what="gdsio", subject=disk, reason=failed.reason, detail=str(failed))
         return
     asked = f"$ gdsio -f /dev/{disk} -d {number} {' '.join(options)}\n"  # the file lies there
     flow = Flow("read", (disk, gpu))
@@ -107,4 +113,6 @@ def _named(said: Iterator[Said], flow: Flow, told: str, tool: str) -> Iterator[S
     for one in rates:
         yield replace(one, about=flow, evidence=Evidence(tool, told + one.evidence.text))
     if not rates:
-        yield NotChecked(what=tool, subject=flow.subject, why="nothing of what it printed is a rate")
+        yield NotChecked(
+            what=tool, subject=flow.subject, reason=Reason.UNREADABLE, detail="nothing of what it printed is a rate"
+        )

@@ -7,12 +7,13 @@ import os
 import time
 from collections.abc import Iterator
 
+from ..models.reason import Reason
 from ..models.said import Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import GIB, MIB, as_bytes
 from . import direct_io
 from .block_places import Place, disk_of, place_of
 from .data_blocks import BLOCK
-from .host import Host
+from .host import Host, reason_of
 
 _DEPTH = 8
 _MOST = 4 * GIB
@@ -38,11 +39,12 @@ def writes(host: Host, folder: str, seconds: float) -> Iterator[Said]:
         most = _room(place, folder)
         file = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC, 0o600)
     except _Unfit as unfit:
-        yield NotChecked(what="disk_write", subject=name, why=str(unfit), how=_HOW)
+        yield NotChecked(what="disk_write", subject=name, reason=Reason.NOT_MEASURED, detail=str(unfit), how=_HOW)
         return
     except OSError as error:
-        why = f"{folder}: {_WHYS.get(error.errno or 0, error.strerror)}"
-        yield NotChecked(what="disk_write", subject=name, why=why, how=_HOW)
+        known = _WHYS.get(error.errno or 0)
+        reason, why = (Reason.NOT_SUPPORTED, known) if known else (reason_of(error.errno), str(error.strerror))
+        yield NotChecked(what="disk_write", subject=name, reason=reason, path=folder, detail=why, how=_HOW)
         return
     try:
         moved = direct_io.write(file, most, _DEPTH, seconds)
@@ -55,7 +57,12 @@ def writes(host: Host, folder: str, seconds: float) -> Iterator[Said]:
     )
     evidence = Evidence("pwrite", text)
     if moved.failed:
-        yield NotChecked(what="disk_write", subject=name, why=f"{moved.failed.strerror}, after {text}")
+        yield NotChecked(
+            what="disk_write",
+            subject=name,
+            reason=reason_of(moved.failed.errno),
+            detail=f"{moved.failed.strerror}, after {text}",
+        )
     else:
         yield Observation(
             about=Flow("write", ("host", name)),

@@ -44,7 +44,7 @@ def _disk(host: Host, name: str, folder: str, names: Collection[str]) -> Iterato
             place = host.resolve(f"{CONTROLLERS}/{controller}") if controller else None
             reading.set(controller=controller, address=pci_function(place or folder))
         except Unreadable as refusal:
-            reading.miss("controller", f"{refusal.path}: {refusal.why}", refusal.how)
+            reading.refused("controller", refusal.path, refusal)
     reading.take("model", "device/model", word)
     reading.take("rotational", "queue/rotational", flag)
     yield from reading.said()

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
+from ..models.reason import Reason
 from ..models.said import LOOPBACK, Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import GIB, KIB, MIB
 from .measuring_tools import ToolFailed, absent, found, version
@@ -63,14 +64,20 @@ def _said(
         commands = [*command, *server], [*command, *client, "127.0.0.1"]
         text = both_ends(*commands, port, seconds, _ENVIRONMENT, watch)
     except ToolFailed as failed:
-        yield NotChecked(what="port_loopback", subject=device, why=str(failed))
+        yield NotChecked(what="port_loopback", subject=device, reason=failed.reason, detail=str(failed))
         return
     info = found("fi_info")
     told = f"{version(info) if info else 'libfabric'}, {tool} {' '.join(client)}"
     said = list(rows(text, device, told, quantity))
     yield from said
     if not said:
-        yield NotChecked(what="port_loopback", subject=device, why=f"{tool}: nothing that it printed is a result")
+        yield NotChecked(
+            what="port_loopback",
+            subject=device,
+            reason=Reason.UNREADABLE,
+            path=tool,
+            detail="nothing that it printed is a result",
+        )
 
 
 def rows(text: str, device: str, told: str, quantity: str) -> Iterator[Observation]:

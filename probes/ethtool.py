@@ -11,8 +11,10 @@ from array import array
 from collections.abc import Iterator, Mapping
 
 from ..models.facts import Net
+from ..models.reason import Reason
 from ..models.said import Evidence, NotChecked, Said
 from ..models.units import BytesPerSecond, from_megabits
+from .host import reason_of
 
 _SIOCETHTOOL = 0x8946
 _GLINKSETTINGS = 0x4C
@@ -50,7 +52,13 @@ def link_modes(*names: str) -> Iterator[Said]:
         here = {name for _, name in socket.if_nameindex()}
         handle = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     except OSError as error:
-        yield NotChecked(what="Net.max_speed", subject="node", why=f"sockets: {error.strerror}")
+        yield NotChecked(
+            what="Net.max_speed",
+            subject="node",
+            reason=reason_of(error.errno),
+            path="sockets",
+            detail=str(error.strerror),
+        )
         return
     with handle:
         for name in names:
@@ -58,7 +66,13 @@ def link_modes(*names: str) -> Iterator[Said]:
                 yield from _port(handle, name)
             else:
                 how = "run in the network namespace of the host"
-                yield NotChecked(what="Net.max_speed", subject=name, why="not in this network namespace", how=how)
+                yield NotChecked(
+                    what="Net.max_speed",
+                    subject=name,
+                    reason=Reason.OTHER_CONTEXT,
+                    detail="not in this network namespace",
+                    how=how,
+                )
 
 
 def fastest(modes: int) -> BytesPerSecond | None:
@@ -92,9 +106,16 @@ def _port(handle: socket.socket, name: str) -> Iterator[Said]:
     except OSError as error:
         if error.errno not in _NOTHING:
             how = "run as root" if error.errno in (errno.EPERM, errno.EACCES) else None
-            yield NotChecked(what="Net.max_speed", subject=name, why=f"{question}: {error.strerror}", how=how)
+            yield NotChecked(
+                what="Net.max_speed",
+                subject=name,
+                reason=reason_of(error.errno),
+                path=question,
+                detail=str(error.strerror),
+                how=how,
+            )
     except ValueError as wrong:
-        yield NotChecked(what="Net.max_speed", subject=name, why=f"{question}: {wrong}")
+        yield NotChecked(what="Net.max_speed", subject=name, reason=Reason.UNREADABLE, path=question, detail=str(wrong))
     else:
         if able or across:
             cites = {

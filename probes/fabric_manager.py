@@ -7,7 +7,9 @@ import subprocess
 from collections.abc import Iterator
 
 from ..models.facts import Service
+from ..models.reason import Reason
 from ..models.said import Evidence, NotChecked, Said
+from .host import reason_of
 from .parsers import shown
 from .services import BINARY, DEADLINE, FABRIC_MANAGER
 
@@ -26,13 +28,23 @@ def version(program: str = f"/{BINARY}") -> Iterator[Said]:
             timeout=DEADLINE - 1,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        why = f"{program} --version: {getattr(error, 'strerror', None) or 'no answer'}"
-        yield NotChecked(what="Service.version", subject=FABRIC_MANAGER, why=why)
+        yield NotChecked(
+            what="Service.version",
+            subject=FABRIC_MANAGER,
+            reason=reason_of(error.errno) if isinstance(error, OSError) else Reason.NO_ANSWER,
+            path=f"{program} --version",
+            detail=getattr(error, "strerror", None) or "no answer",
+        )
         return
     found = _VERSION.search(done.stdout)
     if found:
         line = next(line for line in done.stdout.splitlines() if found[0] in line)
         yield Service(key=FABRIC_MANAGER, version=found[0], cites={"version": Evidence(program, line[:200])})
     else:
-        why = f"{program} --version: {shown(done.stdout or done.stderr)} names no version"
-        yield NotChecked(what="Service.version", subject=FABRIC_MANAGER, why=why)
+        yield NotChecked(
+            what="Service.version",
+            subject=FABRIC_MANAGER,
+            reason=Reason.UNREADABLE,
+            path=f"{program} --version",
+            detail=f"{shown(done.stdout or done.stderr)} names no version",
+        )

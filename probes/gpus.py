@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import replace
+from typing import TypeGuard
 
 from ..models.gpu_facts import Driver, Gpu
 from ..models.said import NotChecked, Said
@@ -36,26 +37,31 @@ def read_gpus(host: Host) -> Iterator[Said]:
             known.add(said.address)
         elif isinstance(said, Gpu) and said.failure:
             without_address.append(said.key)
-        elif isinstance(said, NotChecked) and hung(said):
-            yield Driver(key="nvidia", failure=said.why)
+        elif _of_driver(said) and hung(said):
+            yield Driver(key="nvidia", failure=said.why, failure_reason=said.reason)
     left = sorted(set(bound) - known)
     if len(left) == len(without_address):  # the driver numbers GPUs in the order of their addresses
         for key, address in zip(without_address, left, strict=True):
             yield Gpu(key=key, address=address)
 
 
+def _of_driver(said: Said) -> TypeGuard[NotChecked]:
+    """Whether it says why nothing is known of any GPU."""
+    return isinstance(said, NotChecked) and (said.what, said.subject) == ("Gpu", "node")
+
+
 def _state(host: Host) -> Iterator[Said]:
     """What NVML says; where this process cannot use it, and the driver does not hang, what nvidia-smi says."""
     refused: list[NotChecked] = []
     for said in host.call("nvml", deadline=_CHILD * seconds()):
-        if isinstance(said, NotChecked) and (said.what, said.subject) == ("Gpu", "node") and not hung(said):
+        if _of_driver(said) and not hung(said):
             refused.append(said)
         else:
             yield said
     instead = list(tools.ask(host, "nvidia-smi")) if refused else []
     if any(isinstance(one, Gpu) for one in instead):
         yield from instead
-        refused = [replace(one, what="NVML", why=f"{one.why}: nvidia-smi was asked instead") for one in refused]
+        refused = [replace(one, what="NVML", detail=f"{one.detail}: nvidia-smi was asked instead") for one in refused]
     yield from refused
 
 
@@ -70,5 +76,5 @@ def _bound(host: Host) -> Generator[NotChecked, None, list[str]]:
     try:
         return [name for name in host.list(BOUND) if ADDRESS.fullmatch(name)]
     except Unreadable as refusal:
-        yield NotChecked(what="Gpu", subject="node", why=f"{BOUND}: {refusal.why}", how=refusal.how)
+        yield refusal.missed("Gpu", "node", BOUND)
         return []

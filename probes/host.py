@@ -8,11 +8,31 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from ..models.reason import Reason
 from ..models.report import Origin
-from ..models.said import Said
+from ..models.said import NotChecked, Said
 
 BIGGEST_FILE = 16 << 20  # bytes; nothing that we read of a healthy machine comes near
 _MOST_LINKS = 40  # as the kernel's MAXSYMLINKS
+
+
+_REASONS = {
+    errno.EACCES: Reason.PERMISSION,
+    errno.EPERM: Reason.PERMISSION,
+    errno.ENOENT: Reason.NOT_INSTALLED,
+    errno.ENOTDIR: Reason.NOT_INSTALLED,
+    errno.ENODEV: Reason.LOST,
+    errno.ENXIO: Reason.LOST,
+    errno.ETIMEDOUT: Reason.NO_ANSWER,
+    errno.ENOSYS: Reason.NOT_SUPPORTED,
+    errno.ENOTTY: Reason.NOT_SUPPORTED,
+    errno.EOPNOTSUPP: Reason.NOT_SUPPORTED,
+}
+
+
+def reason_of(code: int | None) -> Reason:
+    """The reason for an error number of the kernel; OTHER without a number."""
+    return Reason.OTHER if code is None else _REASONS.get(code, Reason.UNREADABLE)
 
 
 class Unreadable(Exception):
@@ -23,9 +43,18 @@ class Unreadable(Exception):
         self.path, self.code, self.why = path, code, why
 
     @property
+    def reason(self) -> Reason:
+        """The reason, by the error number."""
+        return reason_of(self.code)
+
+    @property
     def how(self) -> str | None:
         """What would bring it back, where that is known."""
         return "run as root" if self.code in (errno.EACCES, errno.EPERM) else None
+
+    def missed(self, what: str, subject: str, path: str) -> NotChecked:
+        """The NotChecked for what the file would have given; `path` is the path that the caller read."""
+        return NotChecked(what=what, subject=subject, reason=self.reason, path=path, detail=self.why, how=self.how)
 
 
 class Host(Protocol):

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..models.processors import with_cpus
+from ..models.reason import Reason
 from ..models.report import Report
 from ..models.said import Flow, Said
 from ..models.units import MIB
@@ -74,7 +75,11 @@ class HostBench:
         """One buffer, of which one half sends and one receives."""
         size = fitting(device.free(), self._size, 2, _LEAST)
         if size is None:
-            raise Refused(f"only {device.free() / 1e6:.0f} MB of its memory are free", "end what uses it")
+            raise Refused(
+                f"only {device.free() / 1e6:.0f} MB of its memory are free",
+                "end what uses it",
+                reason=Reason.NOT_MEASURED,
+            )
         self._size = min(size, self._size)
         self._gpu[device.name] = device.take(2 * size), device.stream(), device.stream()
         self._links[device.name] = LinkSampling(Live(), device.name, device.address)

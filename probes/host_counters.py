@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..models.reason import Reason
 from ..models.said import Evidence, NotChecked, Observation, Said
 from .counter_files import read_counters
 from .host import Host, Unreadable
@@ -22,7 +23,14 @@ def read_host_counters(host: Host) -> Iterator[Said]:
     try:
         controllers = [name for name in host.list(CONTROLLERS) if re.fullmatch("mc[0-9]{1,4}", name)]
     except Unreadable as refusal:
-        yield NotChecked(what="Node.edac", subject="node", why=f"{CONTROLLERS}: {refusal.why}", how=refusal.how)
+        yield NotChecked(
+            what="Node.edac",
+            subject="node",
+            reason=refusal.reason,
+            path=CONTROLLERS,
+            detail=refusal.why,
+            how=refusal.how,
+        )
         return
     for name in controllers:
         yield from read_counters(host, "Node.edac", name, f"{CONTROLLERS}/{name}", _COUNTERS, {})
@@ -43,6 +51,15 @@ def _throttled(host: Host, package: str, folder: str) -> Iterator[Said]:
                 evidence=Evidence(path, text),
             )
     except Unreadable as refusal:
-        yield NotChecked(what="Package.throttle_time", subject=package, why=f"{path}: {refusal.why}", how=refusal.how)
+        yield NotChecked(
+            what="Package.throttle_time",
+            subject=package,
+            reason=refusal.reason,
+            path=path,
+            detail=refusal.why,
+            how=refusal.how,
+        )
     except ValueError as wrong:
-        yield NotChecked(what="Package.throttle_time", subject=package, why=f"{path}: {wrong}")
+        yield NotChecked(
+            what="Package.throttle_time", subject=package, reason=Reason.UNREADABLE, path=path, detail=str(wrong)
+        )

@@ -13,6 +13,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from ..models.processors import with_cpus
+from ..models.reason import Reason
 from ..models.report import Report
 from ..models.said import Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import MIB
@@ -61,7 +62,9 @@ def copies(*nodes: str) -> Iterator[Said]:
     for node in [node for node, cpus in allowed.items() if not cpus]:
         del allowed[node]
         why = f"this process may not run on any CPU of {node}"
-        yield NotChecked(what="rate of copy", subject=node, why=why, how="widen its cpuset")
+        yield NotChecked(
+            what="rate of copy", subject=node, reason=Reason.OTHER_CONTEXT, detail=why, how="widen its cpuset"
+        )
     ways = [(node, node) for node in allowed] if len(nodes) == 1 else permutations(allowed, 2)
     for source, target in ways:
         yield from _way(source, target, allowed)
@@ -84,7 +87,13 @@ def _way(source: str, target: str, cpus: dict[str, set[int]]) -> Iterator[Said]:
     before = pages()
     rates, wrong = _passes(threads, cpus[source], cpus[target], lambda: misplaced(before, pages(), source, target))
     if wrong:
-        yield NotChecked(what="rate of copy", subject=name, why=wrong, how="free memory there, or lift the policy")
+        yield NotChecked(
+            what="rate of copy",
+            subject=name,
+            reason=Reason.NOT_MEASURED,
+            detail=wrong,
+            how="free memory there, or lift the policy",
+        )
         return
     text = f"{threads} threads, {SIZE // MIB} MiB each, best of {_PASSES} passes"
     now, evidence = time.time(), Evidence("numpy.copyto", text)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from ..models.reason import Reason
 from ..models.said import Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import GIB, MIB
 from .dumps import iperf
@@ -41,11 +42,16 @@ def rate(peer: str, deadline: float, watch: Callable[[], None] | None = None) ->
         where, whole = _one(program, [*command, "-n", str(most)], deadline, watch)
     except ToolFailed as failed:
         how = f"run iperf3 -s on {address}"
-        yield NotChecked(what="port_loopback", subject=peer, why=str(failed), how=how)
+        yield NotChecked(what="port_loopback", subject=peer, reason=failed.reason, detail=str(failed), how=how)
         return
     interface = interface_of(where)
     if interface == "lo":
-        yield NotChecked(what="port_loopback", subject=peer, why="it is this machine: nothing went over a wire")
+        yield NotChecked(
+            what="port_loopback",
+            subject=peer,
+            reason=Reason.OTHER,
+            detail="it is this machine: nothing went over a wire",
+        )
         return
     text = f"{version(program)}: {_STREAMS} streams to {peer}, {most / MIB:.0f} MiB; {whole.evidence.text}"
     evidence = Evidence("iperf3", text)

@@ -12,7 +12,9 @@ from typing import Any
 
 import msgspec
 
+from ..models.reason import Reason
 from ..models.said import NotChecked, Said
+from .hang import no_answer
 from .kernel_lines import event_of, fold
 
 SOURCE = "journalctl -k -b"
@@ -29,13 +31,13 @@ def read(before: str = "") -> Iterator[Said]:
     """
     program = shutil.which("journalctl")
     if program is None:
-        yield _lost("journalctl is not there")
+        yield _lost(Reason.NOT_INSTALLED, "journalctl is not there")
         return
     lines: list[tuple[float, str]] = []
-    seen, why = 0, None
+    seen, lost = 0, None
     for one in _entries((program, *_ARGUMENTS, _FIELDS)):
-        if isinstance(one, str):
-            why = one
+        if isinstance(one, NotChecked):
+            lost = one
             continue
         seen += 1
         text, at, monotonic = _message(one), one.get("__REALTIME_TIMESTAMP"), _microseconds(one)
@@ -43,13 +45,13 @@ def read(before: str = "") -> Iterator[Said]:
             continue
         if text and isinstance(at, str) and at.isdecimal() and event_of(text):
             lines.append((int(at[:17]) / 1e6, text))
-    if why or not seen:  # each boot logs something: nothing at all means that it may not be seen
-        yield _lost(why or "it shows this user no line of the kernel")
+    if lost or not seen:  # each boot logs something: nothing at all means that it may not be seen
+        yield lost or _lost(Reason.PERMISSION, "it shows this user no line of the kernel")
     yield from fold(reversed(lines), SOURCE)
 
 
-def _entries(command: tuple[str, ...]) -> Iterator[Mapping[str, Any] | str]:
-    """The journal's entries; at last, as a text, why there are no more than these."""
+def _entries(command: tuple[str, ...]) -> Iterator[Mapping[str, Any] | NotChecked]:
+    """The journal's entries; at last, why there are no more than these."""
     end = time.monotonic() + _LONGEST
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -68,11 +70,14 @@ def _entries(command: tuple[str, ...]) -> Iterator[Mapping[str, Any] | str]:
                 yield from (entry for line in complete if (entry := _entry(line)) is not None)
             else:
                 journalctl.kill()
-                yield f"only the last {number} lines were read" if number else f"no answer within {_LONGEST:g} s"
+                if number:
+                    yield _lost(Reason.OTHER, f"only the last {number} lines were read")
+                else:
+                    yield _lost(Reason.NO_ANSWER, no_answer(_LONGEST))
                 return
         errors = journalctl.stderr.read().decode("utf-8", "replace").strip()
         if journalctl.wait() and not number:
-            yield errors.rpartition("\n")[2] or f"journalctl ended with {journalctl.returncode}"
+            yield _lost(Reason.OTHER, errors.rpartition("\n")[2] or f"journalctl ended with {journalctl.returncode}")
 
 
 def _entry(line: bytes) -> Mapping[str, Any] | None:
@@ -99,5 +104,5 @@ def _microseconds(entry: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _lost(why: str) -> NotChecked:
-    return NotChecked(what="Event", subject="node", why=why)
+def _lost(reason: Reason, detail: str) -> NotChecked:
+    return NotChecked(what="Event", subject="node", reason=reason, detail=detail)

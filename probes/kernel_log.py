@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from ..models.facts import Event
+from ..models.reason import Reason
 from ..models.said import NotChecked, Said
 from .host import Host, Unreadable
 from .kernel_lines import event_of, fold, joined
@@ -29,7 +30,7 @@ def read_kernel_log(host: Host) -> Iterator[Said]:
     try:
         log = host.read(KMSG)
     except Unreadable as refusal:
-        yield from _from_journal(host, f"{KMSG}: {refusal.why}")
+        yield from _from_journal(host, refusal)
         return
     boot, lines = _boot_time(host), _records(log or "")
     events = list(fold(((boot + int(us) / 1e6, text) for us, text in lines), KMSG))
@@ -84,14 +85,16 @@ def _lost_before(log: str, uptime: float | None) -> int | None:
 
 def _cut_short(lost: NotChecked, start: int) -> NotChecked:
     why = f"the kernel's buffer begins {start / 3.6e9:.1f} hours after boot; the journal before: {lost.why}"
-    return NotChecked(what="Event", subject="node", why=why, how=_HOW)
+    return NotChecked(what="Event", subject="node", reason=lost.reason, detail=why, how=_HOW)
 
 
-def _from_journal(host: Host, why: str) -> Iterator[Said]:
+def _from_journal(host: Host, refusal: Unreadable) -> Iterator[Said]:
     """What the journal says instead of the buffer."""
     for said in host.call("journal", deadline=_DEADLINE):
         if isinstance(said, NotChecked):
-            yield NotChecked(what="Event", subject="node", why=f"{why}; journal: {said.why}", how=_HOW)
+            reason = said.reason if said.reason is Reason.NO_ANSWER else refusal.reason
+            detail = f"{refusal.why}; journal: {said.why}"
+            yield NotChecked(what="Event", subject="node", reason=reason, path=KMSG, detail=detail, how=_HOW)
         else:
             yield said
 

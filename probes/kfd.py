@@ -11,7 +11,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from errno import EPERM
+from errno import EBADMSG, EPERM
 
 from ..models.gpu_facts import Gpu, GpuLink
 from ..models.said import Evidence, NotChecked, Said
@@ -49,7 +49,7 @@ def read_kfd(host: Host) -> Iterator[Said]:
         numbers = sorted(int(name) for name in host.list(_NODES) if re.fullmatch("[0-9]{1,4}", name))
         prefix = "amd" if numbers and host.list(_NVIDIA) else "gpu"
     except Unreadable as refusal:
-        yield NotChecked(what="Gpu", subject="node", why=f"{refusal.path}: {refusal.why}", how=refusal.how)
+        yield refusal.missed("Gpu", "node", refusal.path)
         return
     nodes: dict[int, _Node] = {}
     first: dict[str, _Node] = {}
@@ -73,12 +73,15 @@ def _address(host: Host, number: int) -> Generator[NotChecked, None, str | None]
             return None
         found = _properties(host, f"{_NODES}/{number}", ("location_id", "domain"))
     except Unreadable as refusal:
-        why = f"{refusal.path}: {refusal.why}"
         how = "give this process the GPU, or run outside of its container or job" if refusal.code == EPERM else None
-        yield NotChecked(what="Gpu", subject="node", why=why, how=how or refusal.how)
-        return None
-    except ValueError as wrong:
-        yield NotChecked(what="Gpu", subject="node", why=str(wrong))
+        yield NotChecked(
+            what="Gpu",
+            subject="node",
+            reason=refusal.reason,
+            path=refusal.path,
+            detail=refusal.why,
+            how=how or refusal.how,
+        )
         return None
     place = f"{found['domain']:04x}:{found['location_id'] >> 8 & 0xFF:02x}:{found['location_id'] >> 3 & 0x1F:02x}"
     address = f"{place}.{found['location_id'] & 7}"
@@ -123,9 +126,14 @@ def _links(host: Host, node: _Node, nodes: Mapping[int, _Node]) -> Iterator[Said
                 )
                 number += 1
     except Unreadable as refusal:
-        yield NotChecked(what="GpuLink", subject=node.gpu, why=f"{refusal.path}: {refusal.why}", how=refusal.how)
-    except ValueError as wrong:
-        yield NotChecked(what="GpuLink", subject=node.gpu, why=str(wrong))
+        yield NotChecked(
+            what="GpuLink",
+            subject=node.gpu,
+            reason=refusal.reason,
+            path=refusal.path,
+            detail=refusal.why,
+            how=refusal.how,
+        )
 
 
 def _parallel(found: Mapping[str, int]) -> tuple[int, BytesPerSecond | None]:
@@ -147,9 +155,9 @@ def processes(host: Host) -> list[str]:
 
 
 def _properties(host: Host, folder: str, wanted: Iterable[str]) -> Mapping[str, int]:
-    """The numbers of a properties file, "name 42" a line. Raises ValueError where a wanted one is missing."""
+    """The numbers of a properties file, "name 42" a line. Raises Unreadable, also where a wanted one is missing."""
     path = f"{folder}/properties"
     found = {name: int(number) for name, number in _PROPERTY.findall(host.read(path) or "")}
     if missing := [name for name in wanted if name not in found]:
-        raise ValueError(f"{path}: has no {', '.join(missing)}")
+        raise Unreadable(path, EBADMSG, f"has no {', '.join(missing)}")
     return found

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from functools import lru_cache
 
+from ..models.reason import Reason
 from ..models.report import Origin
 from ..models.said import Said
 from .bounded_read import read_up_to
@@ -65,7 +66,7 @@ class Live:
         if self.root != "/" and not (what in _OF_THE_KERNEL and self._is_here()):
             # A call would be answered by the namespaces of this process, not by those of the machine under the root.
             how = "run on the machine itself, without --root"
-            yield unanswered(what, "only files are read under --root", how)
+            yield unanswered(what, Reason.OTHER_CONTEXT, "only files are read under --root", how)
             return
         yield from self._children.ask(what, args, deadline)
 

@@ -13,7 +13,10 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from ..models.reason import Reason
 from ..models.said import NotChecked
+from .hang import no_answer
+from .host import reason_of
 
 # Where users without privileges do not look; the last one is that of AWS's EFA installer.
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/gds/tools:/usr/local/cuda/gds/tools:/opt/amazon/efa/bin"
@@ -35,6 +38,10 @@ _LONGEST = 4 << 20  # characters of an output; fio's JSON of one job has 5 kB
 class ToolFailed(Exception):
     """A program that did not do what it was started for; its text says why, in words."""
 
+    def __init__(self, why: str, reason: Reason = Reason.OTHER) -> None:
+        super().__init__(why)
+        self.reason = reason
+
 
 def found(name: str) -> str | None:
     """Where the program is; None where it is not installed."""
@@ -43,7 +50,9 @@ def found(name: str) -> str | None:
 
 def absent(name: str, what: str, subject: str) -> NotChecked:
     """That the program is not installed, and what brings it."""
-    return NotChecked(what=what, subject=subject, why=f"{name} is not installed", how=_PACKAGES[name])
+    return NotChecked(
+        what=what, subject=subject, reason=Reason.NOT_INSTALLED, detail=f"{name} is not installed", how=_PACKAGES[name]
+    )
 
 
 def version(program: str, flag: str = "--version") -> str:
@@ -78,8 +87,10 @@ def started(command: Sequence[str], env: Mapping[str, str] | None = None) -> sub
             preexec_fn=die_with_parent,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise ToolFailed(f"{os.path.basename(command[0])}: {why}") from None
+        name = os.path.basename(command[0])
+        if isinstance(error, OSError):
+            raise ToolFailed(f"{name}: {error.strerror}", reason_of(error.errno)) from None
+        raise ToolFailed(f"{name}: {error}") from None
 
 
 def run(
@@ -112,7 +123,7 @@ def finished(
     while True:
         left = end - time.monotonic()
         if left <= 0:
-            raise ToolFailed(f"{name}: no answer within {deadline:g} s")
+            raise ToolFailed(f"{name}: {no_answer(deadline)}", Reason.NO_ANSWER)
         try:
             output, errors = process.communicate(timeout=min(left, _GLANCE) if watch else left)
         except subprocess.TimeoutExpired:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..models.facts import Mount
+from ..models.reason import Reason
 from ..models.said import NotChecked, Said
 from .host import Host, Unreadable
 from .parsers import shown
@@ -29,15 +30,13 @@ def read_mounts(host: Host) -> Iterator[Said]:
             if text := host.read(table):
                 break
         except Unreadable as refusal:
-            refused = refused or NotChecked(
-                what="Mount", subject="node", why=f"{table}: {refusal.why}", how=refusal.how
-            )
+            refused = refused or refusal.missed("Mount", "node", table)
     if not text:
         yield from [refused] if refused else []
         return
     mounts, rubbish = _mounts(text)
     if rubbish:
-        yield NotChecked(what="Mount", subject="node", why=f"{table}: {rubbish}")
+        yield NotChecked(what="Mount", subject="node", reason=Reason.UNREADABLE, path=table, detail=rubbish)
     stores = sorted(filter(is_store, mounts.values()), key=_far)
     yield from stores
     yield from _free(host, stores)
@@ -91,8 +90,14 @@ def _free(host: Host, stores: list[Mount]) -> Iterator[Said]:
     for mount in stores:
         if mount.key not in left:
             why = "mounted for the machine's first process, not for this one"
-            yield NotChecked(what="Mount.free", subject=mount.key, why=why, how="run outside of the container")
-    lost = NotChecked(what="Mount.free", subject="node", why="no answer")
+            yield NotChecked(
+                what="Mount.free",
+                subject=mount.key,
+                reason=Reason.OTHER_CONTEXT,
+                detail=why,
+                how="run outside of the container",
+            )
+    lost = NotChecked(what="Mount.free", subject="node", reason=Reason.NO_ANSWER, detail="no answer")
     for said in host.call("statvfs", *left, deadline=_DEADLINE) if left else ():
         if isinstance(said, NotChecked) and said.subject not in left:
             lost = said
@@ -101,7 +106,9 @@ def _free(host: Host, stores: list[Mount]) -> Iterator[Said]:
             yield said
     for point, mount in left.items():
         how = lost.how or (f"see whether {mount.device} answers" if _far(mount) else None)
-        yield NotChecked(what="Mount.free", subject=point, why=lost.why, how=how)
+        yield NotChecked(
+            what="Mount.free", subject=point, reason=lost.reason, detail=lost.detail, path=lost.path, how=how
+        )
 
 
 def _ours(host: Host, stores: list[Mount]) -> list[Mount]:

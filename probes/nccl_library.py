@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..models.collectives import bus_bandwidth
+from ..models.reason import Reason
 from .cuda_driver import Device, Refused
 from .nccl_tuning import LOG, TIMES, NcclRun
 
@@ -27,7 +28,9 @@ class Nccl:
         try:
             from nccl.bindings import nccl  # loads the library when it is first asked
         except (ImportError, OSError, RuntimeError) as missing:
-            raise Refused(f"the package nccl4py does not load: {_line(missing)}", EXTRA) from None
+            raise Refused(
+                f"the package nccl4py does not load: {_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED
+            ) from None
         self._nccl: Any = nccl
         self._devices = devices
         self._version = _version(self._ask("get_version"))
@@ -78,9 +81,9 @@ class Nccl:
         try:
             return getattr(self._nccl, name)(*arguments)
         except (AttributeError, OSError, RuntimeError) as missing:  # libnccl.so.2, or a function of it
-            raise Refused(f"NCCL: {name}: {_line(missing)}", EXTRA) from None
+            raise Refused(f"NCCL: {name}: {_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED) from None
         except self._nccl.NCCLError as error:
-            raise Refused(f"NCCL: {name}: {_line(error)}") from None
+            raise Refused(f"NCCL: {name}: {_line(error)}", reason=Reason.OTHER) from None
 
 
 def _version(number: int) -> str:

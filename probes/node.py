@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..models.facts import Node
+from ..models.reason import Reason
 from ..models.said import Said
 from .cloud_init import INSTANCE_DATA, instance_type, instance_type_alone
 from .container import container
@@ -104,7 +105,7 @@ def _flagged(host: Host, reading: Reading) -> bool | None:
         return "hypervisor" in flags[1].split()
     if re.search(r"^CPU implementer[ \t]*:", text, re.MULTILINE):
         return False if "kvm" in _names(host, reading, "sys/class/misc") else None
-    reading.miss("virtual", "proc/cpuinfo does not say what the processor can do")
+    reading.miss("virtual", Reason.OTHER, "proc/cpuinfo does not say what the processor can do")
     return None
 
 
@@ -112,7 +113,7 @@ def _text(host: Host, reading: Reading, path: str) -> str:
     try:
         return host.read(path) or ""
     except Unreadable as refusal:
-        reading.miss("virtual", f"{path}: {refusal.why}", refusal.how)
+        reading.refused("virtual", path, refusal)
         return ""
 
 
@@ -120,5 +121,5 @@ def _names(host: Host, reading: Reading, path: str) -> list[str]:
     try:
         return host.list(path)
     except Unreadable as refusal:
-        reading.miss("virtual", f"{path}: {refusal.why}", refusal.how)
+        reading.refused("virtual", path, refusal)
         return []

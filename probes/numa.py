@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from ..models.facts import Numa
+from ..models.reason import Reason
 from ..models.said import NotChecked, Said
 from .host import Host, Unreadable
 from .parsers import count, cpu_list, shown
@@ -22,14 +23,16 @@ def read_numa(host: Host) -> Iterator[Said]:
         text = host.read(path)
         if text is None:
             if host.resolve(_NODES) is not None:
-                yield NotChecked(what="Numa", subject="node", why=f"{path} is not there")
+                yield NotChecked(
+                    what="Numa", subject="node", reason=Reason.NOT_INSTALLED, detail=f"{path} is not there"
+                )
             return
         online = tuple(dict.fromkeys(cpu_list(text.rstrip("\n\0"))))  # Linux 2.6.32 ends it with a zero byte
     except Unreadable as refusal:
-        yield NotChecked(what="Numa", subject="node", why=f"{path}: {refusal.why}", how=refusal.how)
+        yield refusal.missed("Numa", "node", path)
         return
     except ValueError as wrong:
-        yield NotChecked(what="Numa", subject="node", why=f"{path}: {wrong}")
+        yield NotChecked(what="Numa", subject="node", reason=Reason.UNREADABLE, path=path, detail=str(wrong))
         return
     for number in online:
         reading = Reading(host, Numa, f"numa{number}", f"{_NODES}/node{number}")

@@ -122,7 +122,12 @@ def state() -> Iterator[Said]:
     yield from driver.lost
     for asking, failure in each_gpu(library, driver.fields["gpus"], _gpu, until):
         if asking.fields or failure:
-            yield Gpu(key=asking.key, failure=failure, **dict(asking.fields))
+            yield Gpu(
+                key=asking.key,
+                failure=failure.detail if failure else None,
+                failure_reason=failure.reason if failure else None,
+                **dict(asking.fields),
+            )
         yield from asking.rest()
     yield Observation(
         about="nvidia",

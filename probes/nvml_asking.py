@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 
 from ..models.gpu_facts import Driver, Gpu, GpuLink
 from ..models.kinds import kind_name
+from ..models.reason import Reason
 from ..models.said import Evidence, Fact, NotChecked, Observation, Said
 from .hang import no_answer
+from .host import reason_of
 from .nvml_library import (
     ABSENT,
     FUNCTION_NOT_FOUND,
@@ -47,6 +49,14 @@ class Row:
     calls: tuple[str, ...]
     takes: tuple[Any, ...] = ()
     read: Callable[[Any], Any] = int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a GPU cannot be used."""
+
+    reason: Reason
+    detail: str
 
 
 _DRIVER = (
@@ -95,16 +105,17 @@ class Asking:
             if refusal.code in GONE:
                 raise
             if refusal.code not in ABSENT:
-                self.miss(name, str(refusal), refusal.how)
+                self.miss(name, refusal.reason, str(refusal), refusal.how)
         except ValueError as wrong:
-            self.miss(name, str(wrong))
+            self.miss(name, Reason.UNREADABLE, str(wrong))
         return None
 
-    def miss(self, name: str, why: str, how: str | None = None) -> None:
+    def miss(self, name: str, reason: Reason, detail: str, how: str | None = None) -> None:
         """Say that a field was wanted and not given; of several reasons, the first is enough."""
         if not self.missed(name):
             what = f"{kind_name(self.kind)}.{name}"
-            self.lost.append(NotChecked(what=what, subject=self.key, why=why, how=how))
+            lost = NotChecked(what=what, subject=self.key, reason=reason, detail=detail, how=how)
+            self.lost.append(lost)
 
     def rest(self) -> Iterator[Said]:
         """All but the fact itself."""
@@ -175,10 +186,16 @@ def opened(until: float) -> tuple[Library, Asking] | Driver | NotChecked:
     try:
         library = Library()
     except ImportError as missing:
-        return NotChecked(what="Gpu", subject="node", why=str(missing), how="install the package nvidia-ml-py")
+        return NotChecked(
+            what="Gpu",
+            subject="node",
+            reason=Reason.NOT_INSTALLED,
+            detail=str(missing),
+            how="install the package nvidia-ml-py",
+        )
     opening = Question(partial(_open, library))
     if not opening.wait(until):
-        return Driver(key="nvidia", failure=no_answer(seconds()))
+        return Driver(key="nvidia", failure=no_answer(seconds()), failure_reason=Reason.NO_ANSWER)
     try:
         return library, opening.answer()
     except Refused as refusal:
@@ -198,15 +215,16 @@ def _failure(refusal: Refused) -> Driver | NotChecked:
     """Nobody can use the driver, or only this process cannot: without the library, or shut out of its device."""
     if refusal.code in (LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND):
         how = f"install the driver's libnvidia-ml.so.1; {_CONTAINER}"
-        return NotChecked(what="Gpu", subject="node", why=str(refusal), how=how)
+        return NotChecked(what="Gpu", subject="node", reason=refusal.reason, detail=str(refusal), how=how)
     shut = _shut_out()
     if refusal.code == NO_PERMISSION or shut:
-        why = f"{refusal}: {shut}" if shut else str(refusal)
-        return NotChecked(what="Gpu", subject="node", why=why, how=f"run as root; {_CONTAINER}")
-    return Driver(key="nvidia", failure=str(refusal))
+        reason = reason_of(shut.errno) if shut else refusal.reason
+        why = f"{refusal}: {CONTROL}: {shut.strerror}" if shut else str(refusal)
+        return NotChecked(what="Gpu", subject="node", reason=reason, detail=why, how=f"run as root; {_CONTAINER}")
+    return Driver(key="nvidia", failure=str(refusal), failure_reason=refusal.reason)
 
 
-def _shut_out() -> str | None:
+def _shut_out() -> OSError | None:
     """Why this process cannot open the driver's device.
 
     A container without it, or whose right to it was taken away, gets the errors of a broken driver: "Driver Not
@@ -215,7 +233,7 @@ def _shut_out() -> str | None:
     try:
         os.close(os.open(CONTROL, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
     except (FileNotFoundError, PermissionError) as error:
-        return f"{CONTROL}: {error.strerror}"
+        return error
     except OSError:
         pass  # the driver's own word on it is the error that we have
     return None
@@ -232,13 +250,13 @@ def answering(ask: Callable[[Asking], None]) -> Iterator[Asking]:
 
 def each_gpu(
     library: Library, count: int, ask: Callable[[Asking], None], until: float
-) -> Iterator[tuple[Asking, str | None]]:
+) -> Iterator[tuple[Asking, Failure | None]]:
     """Each GPU, as far as it answered `ask`, and why it cannot be used; in their order."""
     askings = [Asking(library, Gpu, f"gpu{index}") for index in range(count)]
     questions = [Question(partial(_one_gpu, asking, index, ask)) for index, asking in enumerate(askings)]
     faults: list[Exception] = []
     for asking, question in zip(askings, questions, strict=True):
-        failure: str | None = no_answer(stall())
+        failure: Failure | None = Failure(Reason.NO_ANSWER, no_answer(stall()))
         if waited(question, library, until):
             try:
                 failure = question.answer()
@@ -250,17 +268,19 @@ def each_gpu(
         raise faults[0]
 
 
-def _one_gpu(asking: Asking, index: int, ask: Callable[[Asking], None]) -> str | None:
+def _one_gpu(asking: Asking, index: int, ask: Callable[[Asking], None]) -> Failure | None:
     """Why the GPU cannot be used; None: it can."""
     try:
         asking.handle = asking.library.ask("DeviceGetHandleByIndex", index)
         ask(asking)
     except Refused as refusal:
         if refusal.code == NO_PERMISSION:
-            asking.lost = [NotChecked(what="Gpu", subject=asking.key, why=str(refusal), how=refusal.how)]
+            asking.lost = [
+                NotChecked(what="Gpu", subject=asking.key, reason=refusal.reason, detail=str(refusal), how=refusal.how)
+            ]
             return None
-        return str(refusal)
+        return Failure(refusal.reason, str(refusal))
     if not asking.fields and asking.lost:
-        why, asking.lost = asking.lost[0].why, []
-        return why
+        first, asking.lost = asking.lost[0], []
+        return Failure(first.reason, first.why)
     return None

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Any, TypeAlias
 
+from ..models.reason import Reason
+
 INVALID_ARGUMENT = 2
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
@@ -28,6 +30,21 @@ GONE = frozenset({15, 16})  # GPU is lost; it wants a reset: no further question
 # nvmlValueType_t -> the member of the union that holds the value
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 
+# nvmlReturn_t; all others are DRIVER
+_REASONS = {
+    NOT_SUPPORTED: Reason.NOT_SUPPORTED,
+    FUNCTION_NOT_FOUND: Reason.NOT_SUPPORTED,
+    VERSION_MISMATCH: Reason.NOT_SUPPORTED,
+    DEPRECATED: Reason.NOT_SUPPORTED,
+    NO_PERMISSION: Reason.PERMISSION,
+    LIBRARY_NOT_FOUND: Reason.NOT_INSTALLED,
+    10: Reason.NO_ANSWER,  # timeout
+    15: Reason.LOST,
+    16: Reason.LOST,
+    999: Reason.LOST,  # "Unknown Error": most often a GPU that has left the bus
+    None: Reason.UNREADABLE,
+}
+
 Field: TypeAlias = tuple[int, int]  # its number and its scope: a link, or 0
 
 
@@ -37,6 +54,11 @@ class Refused(Exception):
     def __init__(self, code: int | None, cause: object) -> None:
         super().__init__(cause)
         self.code = code
+
+    @property
+    def reason(self) -> Reason:
+        """The reason, by the error number."""
+        return _REASONS.get(self.code, Reason.DRIVER)
 
     @property
     def how(self) -> str | None:

@@ -97,7 +97,7 @@ def link_states(asking: Asking, count: int) -> dict[int, bool] | None:
             if refusal.code == FUNCTION_NOT_FOUND:
                 return None
             if refusal.code not in (NOT_SUPPORTED, INVALID_ARGUMENT):
-                asking.miss("nvlinks", f"link {link}: {refusal}", refusal.how)
+                asking.miss("nvlinks", refusal.reason, f"link {link}: {refusal}", refusal.how)
             elif len(states) >= count:
                 break
     return states

@@ -8,10 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from ctypes import c_uint
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..models.gpu_facts import Gpu, GpuLink, GpuPair
+from ..models.gpu_facts import Driver, Gpu, GpuLink, GpuPair
+from ..models.reason import Reason
 from ..models.said import NotChecked, Said
 from .hang import no_answer
 from .nvml_asking import Asking, Row, each_gpu, opened, seconds, stall, waited
@@ -64,8 +66,11 @@ def wiring() -> Iterator[Said]:
     until = time.monotonic() + limit
     ready = opened(until)
     if not isinstance(ready, tuple):
-        why, how = (ready.why, ready.how) if isinstance(ready, NotChecked) else (str(ready.failure), None)
-        yield NotChecked(what="GpuPair", subject="node", why=why, how=how)
+        if isinstance(ready, Driver):
+            reason = ready.failure_reason or Reason.DRIVER
+            yield NotChecked(what="GpuPair", subject="node", reason=reason, detail=str(ready.failure))
+        else:
+            yield replace(ready, what="GpuPair")
         return
     library, driver = ready
     usable: list[Asking] = []
@@ -74,8 +79,8 @@ def wiring() -> Iterator[Said]:
             yield Gpu(key=asking.key, **dict(asking.fields))
         yield from asking.rest()
         if failure:
-            yield NotChecked(what="GpuLink.remote", subject=asking.key, why=failure)
-            yield NotChecked(what="GpuPair", subject=asking.key, why=failure)
+            for what in ("GpuLink.remote", "GpuPair"):
+                yield NotChecked(what=what, subject=asking.key, reason=failure.reason, detail=failure.detail)
         else:
             usable.append(asking)
     yield from _pairs(usable, until + _FOR_PAIRS * limit)
@@ -129,7 +134,12 @@ def _pairs(usable: list[Asking], until: float) -> Iterator[Said]:
         answers = done.copy()
         yield from (said for answer in answers for said in answer)
         for b in others[len(answers) :]:
-            yield NotChecked(what="GpuPair", subject=f"{a.key}-{b.key}", why=no_answer(stall()))
+            yield NotChecked(
+                what="GpuPair",
+                subject=f"{a.key}-{b.key}",
+                reason=Reason.NO_ANSWER,
+                detail=no_answer(stall()),
+            )
 
 
 def _row(a: Asking, others: Iterable[Asking], done: list[list[Said]]) -> None:
@@ -145,5 +155,5 @@ def _pair(a: Asking, b: Asking) -> list[Said]:
             pair.take(Row(field, ("DeviceGetP2PStatus",), (*ends, index), partial(meaning, P2P)))
         pair.take(Row("path", ("DeviceGetTopologyCommonAncestor",), ends, partial(meaning, PATHS)))
     except Refused as gone:
-        return [NotChecked(what="GpuPair", subject=pair.key, why=str(gone))]
+        return [NotChecked(what="GpuPair", subject=pair.key, reason=gone.reason, detail=str(gone))]
     return [GpuPair(key=pair.key, a=a.key, b=b.key, **pair.fields), *pair.lost]

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 
 from ..models.facts import Pci
 from ..models.pci_classes import kind_of
+from ..models.reason import Reason
 from ..models.said import Evidence, NotChecked, Said
-from .host import Host
+from .host import Host, reason_of
 from .pci_links import ADDRESS, DEVICES
 from .peers import gpus, rdma
 
@@ -56,14 +57,16 @@ def capabilities(root: str = "/") -> Iterator[Said]:
                 # Of these alone: some devices fall over when they are read to the end (lspci(8), -xxx).
                 config += file.read(_SIZE - _OPEN)
         except OSError as error:
-            yield NotChecked(what="Pci.acs", subject=address, why=f"{path}: {error.strerror}")
+            yield NotChecked(
+                what="Pci.acs", subject=address, reason=reason_of(error.errno), path=path, detail=str(error.strerror)
+            )
             continue
         if len(config) <= _OPEN:
             shut = True
         elif said := capabilities_of(address, config, path):
             yield said
     if shut:
-        yield NotChecked(what="Pci.acs", subject="node", why=_SHUT, how="run as root")
+        yield NotChecked(what="Pci.acs", subject="node", reason=Reason.PERMISSION, detail=_SHUT, how="run as root")
 
 
 def _asleep(folder: str) -> bool:

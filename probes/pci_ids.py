@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..models.facts import Pci
+from ..models.reason import Reason
 from ..models.said import NotChecked, Said
 from .host import Host, Unreadable
 
@@ -27,7 +28,13 @@ def read_names(host: Host, functions: Iterable[Pci]) -> Iterator[Said]:
             break
     if text is None:
         why = "no pci.ids on this machine: devices have numbers for names"
-        yield NotChecked(what="Pci.name", subject="node", why=why, how="install the package pci.ids (or hwdata)")
+        yield NotChecked(
+            what="Pci.name",
+            subject="node",
+            reason=Reason.NOT_INSTALLED,
+            detail=why,
+            how="install the package pci.ids (or hwdata)",
+        )
         return
     sections: dict[int, str] = {}
     for function in functions:

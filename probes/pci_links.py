@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
 from ..models.facts import Pci
+from ..models.reason import Reason
 from ..models.said import Evidence, NotChecked, Observation, Said
 from .host import Host, Unreadable
 from .parsers import count, is_lost, pcie_speed, pcie_width
@@ -44,7 +45,7 @@ def places(host: Host) -> tuple[Mapping[str, str], list[NotChecked]]:
     try:
         addresses = [name for name in host.list(DEVICES) if ADDRESS.fullmatch(name)]
     except Unreadable as refusal:
-        return {}, [NotChecked(what="Pci", subject="node", why=f"{DEVICES}: {refusal.why}", how=refusal.how)]
+        return {}, [refusal.missed("Pci", "node", DEVICES)]
     folders: dict[str, str] = {}
     refused: list[NotChecked] = []
     for address in addresses:
@@ -52,7 +53,7 @@ def places(host: Host) -> tuple[Mapping[str, str], list[NotChecked]]:
         try:
             folders[address] = host.resolve(path) or path
         except Unreadable as refusal:
-            refused.append(NotChecked(what="Pci", subject=address, why=f"{path}: {refusal.why}", how=refusal.how))
+            refused.append(refusal.missed("Pci", address, path))
     return folders, refused
 
 
@@ -73,7 +74,12 @@ def link_built(reading: Reading, required: bool) -> None:
     if not reading.absent.issuperset(_BUILT):
         _beside(reading, _BUILT)
     elif required:
-        reading.miss("width", "the kernel shows no link attributes", "Linux 4.13 or later, with all of sysfs")
+        reading.miss(
+            "width",
+            Reason.NOT_SUPPORTED,
+            "the kernel shows no link attributes",
+            "Linux 4.13 or later, with all of sysfs",
+        )
 
 
 def link_now(reading: Reading) -> None:
@@ -84,7 +90,7 @@ def link_now(reading: Reading) -> None:
     """
     if reading.peek("power_state") == "D3cold":
         reading.set(lost=False)
-        reading.miss("link", "it sleeps without power (D3cold)", "wake it: use the device")
+        reading.miss("link", Reason.AT_REST, "it sleeps without power (D3cold)", "wake it: use the device")
         return
     reading.take("speed", _NOW["speed"], pcie_speed)
     reading.take("width", _NOW["width"], pcie_width)
@@ -100,7 +106,7 @@ def _beside(reading: Reading, files: Mapping[str, str]) -> None:
     """Miss those that are absent beside others."""
     for field, name in files.items():
         if field in reading.absent:
-            reading.miss(field, f"{name} is not there, though other link attributes are")
+            reading.miss(field, Reason.NOT_INSTALLED, f"{name} is not there, though other link attributes are")
 
 
 def _aer(host: Host, address: str, folder: str) -> Iterator[Said]:
@@ -113,11 +119,18 @@ def _aer(host: Host, address: str, folder: str) -> Iterator[Said]:
                 continue
             number, shown = _errors(text)
         except Unreadable as refusal:
-            yield NotChecked(what=f"Pci.aer_{severity}", subject=address, why=f"{path}: {refusal.why}", how=refusal.how)
+            yield NotChecked(
+                what=f"Pci.aer_{severity}",
+                subject=address,
+                reason=refusal.reason,
+                path=path,
+                detail=refusal.why,
+                how=refusal.how,
+            )
             continue
         except ValueError:
             why = f"{path} does not hold a name and a number a line"
-            yield NotChecked(what=f"Pci.aer_{severity}", subject=address, why=why)
+            yield NotChecked(what=f"Pci.aer_{severity}", subject=address, reason=Reason.UNREADABLE, detail=why)
             continue
         yield Observation(
             about=address,

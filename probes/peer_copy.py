@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 
+from ..models.reason import Reason
 from ..models.report import Report
 from ..models.routes import Route, route, routes
 from ..models.said import Flow, Said
@@ -95,7 +96,11 @@ class PeerBench:
     def prepare(self, device: Device) -> None:
         size = fitting(device.free(), SIZE, 1 + _ROOM // SIZE, _LEAST)
         if size is None:
-            raise Refused(f"only {device.free() / 1e6:.0f} MB of its memory are free", "end what uses it")
+            raise Refused(
+                f"only {device.free() / 1e6:.0f} MB of its memory are free",
+                "end what uses it",
+                reason=Reason.NOT_MEASURED,
+            )
         room = _ROOM // SIZE * size
         base = device.take(size + room)
         self._memory[device.name] = base, base + size, size

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from ..models.reason import Reason
 from ..models.said import LOOPBACK, Evidence, Flow, NotChecked, Observation, Said
 from ..models.units import MIB
 from .cuda_driver import Refused
@@ -60,16 +61,28 @@ def _said(test: Test, tool: str, options: list[str], watch: Callable[[], None] |
     try:
         text = _run(test, program, options, watch)
     except Refused as refusal:
-        yield NotChecked(what="port_loopback", subject=test.gpu or test.port, why=str(refusal), how=refusal.how)
+        yield NotChecked(
+            what="port_loopback",
+            subject=test.gpu or test.port,
+            reason=refusal.reason,
+            detail=str(refusal),
+            how=refusal.how,
+        )
         return
     except ToolFailed as failed:
-        yield NotChecked(what="port_loopback", subject=test.port, why=str(failed))
+        yield NotChecked(what="port_loopback", subject=test.port, reason=failed.reason, detail=str(failed))
         return
     rows = [one for one in perftest.read(Part(tool, 1, text, time.time())) if isinstance(one, Observation)]
     for row in rows:
         yield _named(test, row, f"{version(program)} {' '.join(options)}")
     if not rows:
-        yield NotChecked(what="port_loopback", subject=test.port, why=f"{tool}: nothing that it printed is a result")
+        yield NotChecked(
+            what="port_loopback",
+            subject=test.port,
+            reason=Reason.UNREADABLE,
+            path=tool,
+            detail="nothing that it printed is a result",
+        )
 
 
 def _run(test: Test, program: str, options: list[str], watch: Callable[[], None] | None) -> str:
@@ -92,7 +105,9 @@ def _memory(test: Test, program: str) -> list[str]:
         return [f"--use_cuda_bus_id={test.bus}"]
     if "--use_cuda" in told:
         return [f"--use_cuda={number}"]
-    raise ToolFailed("this perftest was built without CUDA: build it with --enable-cudart, or take NVIDIA's")
+    raise ToolFailed(
+        "this perftest was built without CUDA: build it with --enable-cudart, or take NVIDIA's", Reason.NOT_SUPPORTED
+    )
 
 
 def _named(test: Test, row: Observation, told: str) -> Observation:

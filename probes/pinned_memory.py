@@ -11,6 +11,7 @@ import mmap
 import os
 from contextlib import suppress
 
+from ..models.reason import Reason
 from .cuda_driver import Cuda, Refused
 from .host import Unreadable
 from .live import Live
@@ -29,7 +30,7 @@ class PinnedMemory:
         try:
             self._map = mmap.mmap(-1, size)
         except (OSError, ValueError) as error:
-            raise Refused(f"{size >> 20} MiB of memory: {error}") from None
+            raise Refused(f"{size >> 20} MiB of memory: {error}", reason=Reason.OTHER) from None
         with suppress(AttributeError, OSError):
             self._map.madvise(mmap.MADV_HUGEPAGE)  # fewer pages to pin
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
@@ -38,11 +39,15 @@ class PinnedMemory:
                 os.sched_setaffinity(0, allowed & cpus_of(node))
             ctypes.memset(self.address, 1, size)
         except OSError:
-            raise Refused(f"this process may not run on any CPU of {node}", "widen its cpuset") from None
+            raise Refused(
+                f"this process may not run on any CPU of {node}", "widen its cpuset", reason=Reason.OTHER_CONTEXT
+            ) from None
         finally:
             os.sched_setaffinity(0, allowed)
         if wrong := None if node == ANYWHERE else misplaced(before, pages(), node):
-            raise Refused(f"memory of {node}: {wrong}", "free memory there, or lift the policy")
+            raise Refused(
+                f"memory of {node}: {wrong}", "free memory there, or lift the policy", reason=Reason.NOT_MEASURED
+            )
         cuda.pinned(self.address, size)
 
     def close(self) -> None:

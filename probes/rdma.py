@@ -79,7 +79,14 @@ def _device(host: Host, name: str, folder: str) -> Iterator[Said]:
     try:
         ports = [int(port) for port in host.list(f"{folder}/ports") if re.fullmatch("[0-9]{1,3}", port)]
     except Unreadable as refusal:
-        yield NotChecked(what="Port", subject=name, why=f"{folder}/ports: {refusal.why}", how=refusal.how)
+        yield NotChecked(
+            what="Port",
+            subject=name,
+            reason=refusal.reason,
+            path=f"{folder}/ports",
+            detail=refusal.why,
+            how=refusal.how,
+        )
         return
     for port in ports:
         yield from _port(host, name, folder, port, ports)
@@ -99,7 +106,7 @@ def _port(host: Host, device: str, above: str, number: int, ports: Sequence[int]
         shared = None if layer == "InfiniBand" else _of_gids(host, folder)
         reading.set(netdev=shared or _of_function(host, f"{above}/device/net", number, ports))
     except Unreadable as refusal:
-        reading.miss("netdev", f"{refusal.path}: {refusal.why}", refusal.how)
+        reading.refused("netdev", refusal.path, refusal)
     yield from reading.said()
     for counters in ("counters", "hw_counters"):
         yield from _counters(host, f"Port.{counters}", key, f"{folder}/{counters}")
@@ -136,7 +143,7 @@ def _counters(host: Host, what: str, about: str, folder: str) -> Iterator[Said]:
     try:
         names = [name for name in host.list(folder) if name in _COUNTERS]
     except Unreadable as refusal:
-        yield NotChecked(what=what, subject=about, why=f"{folder}: {refusal.why}", how=refusal.how)
+        yield refusal.missed(what, about, folder)
         return
     yield from read_counters(host, what, about, folder, names, _IN_BYTES)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..models.kinds import kind_name
+from ..models.reason import Reason
 from ..models.said import Evidence, Fact, NotChecked, Said
 from .host import Host, Unreadable
 from .parsers import word
@@ -46,17 +47,17 @@ class Reading:
             text = self._host.read(path)
         except Unreadable as refusal:
             if refusal.code != means:
-                self.miss(field, f"{path}: {refusal.why}", refusal.how)
+                self.refused(field, path, refusal)
             return None
         if text is None:
             self.absent.add(field)
             if required:
-                self.miss(field, f"{path} is not there")
+                self.miss(field, Reason.NOT_INSTALLED, f"{path} is not there")
             return None
         try:
             self._fields[field] = parse(text)
         except ValueError as wrong:
-            self.miss(field, f"{path}: {wrong}")
+            self.miss(field, Reason.UNREADABLE, str(wrong), path=path)
             return None
         self._cites[field] = Evidence(path, cited(text)[:_LONGEST])
         return self._fields[field]
@@ -74,11 +75,16 @@ class Reading:
         """Whether the field could not be read."""
         return any(known.what == f"{kind_name(self._kind)}.{field}" for known in self._lost)
 
-    def miss(self, field: str, why: str, how: str | None = None) -> None:
+    def refused(self, field: str, path: str, refusal: Unreadable) -> None:
+        """Miss a field because of a file that refused."""
+        self.miss(field, refusal.reason, refusal.why, refusal.how, path)
+
+    def miss(self, field: str, reason: Reason, detail: str, how: str | None = None, path: str | None = None) -> None:
         """Say that a field was wanted and could not be read; of several reasons, the first is enough."""
         if not self.missed(field):
             what = f"{kind_name(self._kind)}.{field}"
-            self._lost.append(NotChecked(what=what, subject=self._key, why=why, how=how))
+            lost = NotChecked(what=what, subject=self._key, reason=reason, detail=detail, path=path, how=how)
+            self._lost.append(lost)
 
     def text(self, field: str) -> str | None:
         """What stood in the field's file; None where it was not read or made no sense."""
@@ -98,9 +104,9 @@ class Reading:
             end = self._host.resolve(self._path(name))
             return parse(end.rpartition("/")[2]) if end else None
         except Unreadable as refusal:
-            self.miss(field, f"{self._path(name)}: {refusal.why}", refusal.how)
+            self.refused(field, self._path(name), refusal)
         except ValueError as wrong:
-            self.miss(field, f"{self._path(name)}: {wrong}")
+            self.miss(field, Reason.UNREADABLE, str(wrong), path=self._path(name))
         return None
 
     def _path(self, name: str) -> str:

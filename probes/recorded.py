@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ..models.reason import Reason
 from ..models.report import Origin
 from ..models.said import Said
 from ..models.said_lines import decode
@@ -73,7 +74,7 @@ class Recorded:
         """What was said then. A call that was not made then is not checked: it would have had an answer."""
         lines = self.calls.get((what, *args))
         if lines is None:
-            yield unanswered(what, NOT_RECORDED.why)
+            yield unanswered(what, Reason.OTHER, NOT_RECORDED.why)
         else:
             yield from map(decode, lines)
 

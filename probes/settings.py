@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ..models.catalog.settings import Row, settings
 from ..models.facts import Setting
+from ..models.reason import Reason
 from ..models.said import Evidence, NotChecked, Said
 from .host import Host, Unreadable
 from .nvme import CONTROLLERS
@@ -68,10 +69,18 @@ def _setting(machine: _Machine, name: str, row: Row) -> Iterator[Said]:
             for value, evidence in _values(machine, row, places):
                 values.setdefault(value, evidence)
         except Unreadable as refusal:
-            why = f"{refusal.path}: {refusal.why}"
-            refused = refused or NotChecked(what="Setting.value", subject=name, why=why, how=refusal.how)
+            refused = refused or NotChecked(
+                what="Setting.value",
+                subject=name,
+                reason=refusal.reason,
+                path=refusal.path,
+                detail=refusal.why,
+                how=refusal.how,
+            )
         except ValueError as wrong:
-            refused = refused or NotChecked(what="Setting.value", subject=name, why=f"{places[0]}: {wrong}")
+            refused = refused or NotChecked(
+                what="Setting.value", subject=name, reason=Reason.UNREADABLE, path=places[0], detail=str(wrong)
+            )
     if refused:
         yield refused
     if values:

@@ -7,7 +7,9 @@ import os
 from collections.abc import Iterator
 
 from ..models.facts import Mount
+from ..models.reason import Reason
 from ..models.said import NotChecked, Said
+from .host import reason_of
 
 
 def free_space(*mountpoints: str) -> Iterator[Said]:
@@ -17,9 +19,21 @@ def free_space(*mountpoints: str) -> Iterator[Said]:
             said = os.statvfs(point)
         except OSError as error:
             how = "run as root" if error.errno in (errno.EACCES, errno.EPERM) else None
-            yield NotChecked(what="Mount.free", subject=point, why=f"statvfs: {error.strerror}", how=how)
+            yield NotChecked(
+                what="Mount.free",
+                subject=point,
+                reason=reason_of(error.errno),
+                path="statvfs",
+                detail=str(error.strerror),
+                how=how,
+            )
             continue
         if said.f_blocks:
             yield Mount(key=point, size=said.f_blocks * said.f_frsize, free=said.f_bavail * said.f_frsize)
         else:
-            yield NotChecked(what="Mount.free", subject=point, why="the file system does not say how large it is")
+            yield NotChecked(
+                what="Mount.free",
+                subject=point,
+                reason=Reason.NOT_SUPPORTED,
+                detail="the file system does not say how large it is",
+            )

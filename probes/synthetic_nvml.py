@@ -9,6 +9,7 @@ from typing import Any
 
 from ..models.facts import Service
 from ..models.gpu_facts import Driver, Gpu, GpuLink, GpuPair
+from ..models.reason import Reason
 from ..models.said import Evidence, NotChecked, Observation, Said
 from .services import BINARY, FABRIC_MANAGER
 from .synthetic_gpus import C2C_RATE, Listed, driven, fact, listed
@@ -65,7 +66,7 @@ def state(tree: TreeWriter, node: Node, functions: Iterable[Function], at: float
         yield Driver(key="nvidia", failure=driver.error)
         return
     if driver.missing:
-        yield NotChecked(what="Gpu", subject="node", why=driver.missing)
+        yield NotChecked(what="Gpu", subject="node", reason=Reason.NOT_INSTALLED, detail=driver.missing)
         return
     nvml = f"{driver.cuda.partition('.')[0]}.{driver.version}"
     yield Driver(key="nvidia", library=driver.version, nvml=nvml, cuda=driver.cuda, gpus=len(gpus))
@@ -82,13 +83,14 @@ def state(tree: TreeWriter, node: Node, functions: Iterable[Function], at: float
 def wiring(tree: TreeWriter, node: Node, functions: Iterable[Function]) -> Iterator[Said]:
     """What lasts until a reset."""
     if why := node.gpu.error or node.gpu.missing:
-        yield NotChecked(what="GpuPair", subject="node", why=why)
+        reason = Reason.DRIVER if node.gpu.error else Reason.NOT_INSTALLED
+        yield NotChecked(what="GpuPair", subject="node", reason=reason, detail=why)
         return
     gpus = listed(functions)
     for gpu in gpus:
         if gpu.failure:
-            yield NotChecked(what="GpuLink.remote", subject=gpu.key, why=gpu.failure)
-            yield NotChecked(what="GpuPair", subject=gpu.key, why=gpu.failure)
+            for what in ("GpuLink.remote", "GpuPair"):
+                yield NotChecked(what=what, subject=gpu.key, reason=Reason.LOST, detail=gpu.failure)
     gpus = [gpu for gpu in gpus if not gpu.failure]
     facts = {gpu.key: fact(gpu, node, tree) for gpu in gpus}
     for gpu in gpus:

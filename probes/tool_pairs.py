@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from ..models.reason import Reason
 from .measuring_tools import ToolFailed, finished, run, started
 
 _TABLES = ("/proc/self/net/tcp", "/proc/self/net/tcp6")
@@ -43,7 +44,9 @@ def both_ends(
                     finished(waiting, name, deadline)
                     raise ToolFailed(f"{name}: its server ended before anybody came")
                 if time.monotonic() > until:
-                    raise ToolFailed(f"{name}: its server does not listen after {min(_STARTING, deadline):g} s")
+                    raise ToolFailed(
+                        f"{name}: its server does not listen after {min(_STARTING, deadline):g} s", Reason.NO_ANSWER
+                    )
                 time.sleep(_GLANCE)
             return run(client, deadline, env, watch)
         finally:

@@ -10,10 +10,12 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ..models.reason import Reason
 from ..models.said import NotChecked, Said
-from .host import Host
+from .hang import no_answer
+from .host import Host, reason_of
 
 _SECONDS = 20.0  # of all commands of a tool; nvidia-smi without persistence starts each GPU first
 _LONGEST = 64 << 20  # characters of an output; nvidia-smi -q -x of 16 GPUs has 1 MB
@@ -53,7 +55,7 @@ def cross_check(tool: str) -> Callable[[Host], Iterator[Said]]:
         for said in ask(host, tool):
             if isinstance(said, NotChecked):
                 about = "" if said.subject == "node" else f"{said.what} of {said.subject}: "
-                yield NotChecked(what=tool, subject="node", why=f"{about}{said.why}", how=said.how)
+                yield replace(said, what=tool, subject="node", detail=f"{about}{said.why}", path=None)
             else:
                 yield said
 
@@ -73,7 +75,9 @@ def outputs(tool: str) -> Iterator[Said]:
     path = f"{os.environ.get('PATH') or os.defpath}:{_PATH}"
     program = next((found for name in told.names if (found := shutil.which(name, path=path))), None)
     if program is None:
-        yield NotChecked(what=tool, subject="node", why="not installed", how=told.package)
+        yield NotChecked(
+            what=tool, subject="node", reason=Reason.NOT_INSTALLED, detail="not installed", how=told.package
+        )
         return
     until = time.monotonic() + _SECONDS
     for question in told.questions:
@@ -81,7 +85,8 @@ def outputs(tool: str) -> Iterator[Said]:
         try:
             text = _run([program, *question], until)
         except (OSError, subprocess.SubprocessError) as error:
-            yield NotChecked(what=tool, subject="node", why=f"{command}: {_reason(error)}")
+            reason, detail = _refusal(error)
+            yield NotChecked(what=tool, subject="node", reason=reason, path=command, detail=detail)
         else:
             yield from read_text(command, text, time.time())
 
@@ -101,10 +106,12 @@ def _run(command: list[str], until: float) -> str:
     return done.stdout[:_LONGEST]
 
 
-def _reason(error: OSError | subprocess.SubprocessError) -> str:
+def _refusal(error: OSError | subprocess.SubprocessError) -> tuple[Reason, str]:
     if isinstance(error, subprocess.TimeoutExpired):
-        return f"no answer within {_SECONDS:g} s"
+        return Reason.NO_ANSWER, no_answer(_SECONDS)
     if isinstance(error, subprocess.CalledProcessError):
         last = (error.stderr or error.stdout or "").strip().rpartition("\n")[2]
-        return last[:300] or f"ended with {error.returncode}"
-    return str(error.strerror) if isinstance(error, OSError) else str(error)
+        return Reason.OTHER, last[:300] or f"ended with {error.returncode}"
+    if isinstance(error, OSError):
+        return reason_of(error.errno), str(error.strerror)
+    return Reason.OTHER, str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ class Watched:
     def _watch(self, ask: Callable[[str], T], path: str) -> T:
         for above in self._hanging:
             if path == above or path.startswith(f"{above}/"):
-                raise Unreadable(path, None, stuck(above))
+                raise Unreadable(path, errno.ETIMEDOUT, stuck(above))
         self.waiting = Waiting(path, time.monotonic())
         try:
             return ask(path)

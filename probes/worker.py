@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from ..models.reason import Reason
 from ..models.said import NotChecked, Said
 from ..models.said_lines import decode
 from .call_registry import CALLS
@@ -45,9 +46,9 @@ class Workers(Children):
         group = _DRIVER if call and call.opens_driver else _OTHERS
         # All questions hang in the same driver; of others each may hang in something else.
         key = group if group == _DRIVER else what
-        why = self._barred(group, key)
-        if why:
-            yield unanswered(what, why)
+        barred = self._barred(group, key)
+        if barred:
+            yield unanswered(what, *barred)
             return
         try:
             worker = self._worker(group)
@@ -56,7 +57,7 @@ class Workers(Children):
             worker.stdin.flush()
         except OSError as error:
             self._drop(group, key)
-            yield unanswered(what, f"its process ended: {error.strerror}")
+            yield unanswered(what, Reason.OTHER, f"its process ended: {error.strerror}")
             return
         whole, hangs = False, False
         try:
@@ -84,11 +85,13 @@ class Workers(Children):
         for group in list(self._serving):
             self._drop(group, group)
 
-    def _barred(self, group: str, key: str) -> str | None:
+    def _barred(self, group: str, key: str) -> tuple[Reason, str] | None:
         if group == _DRIVER and (who := self.release()):
-            return f"the driver is {who}"
+            return Reason.DRIVER, f"the driver is {who}"
         before = self._stuck.get(key)
-        return stuck(f"process {before.pid}") if before and before.poll() is None else None
+        if before is None or before.poll() is not None:
+            return None
+        return Reason.NO_ANSWER, stuck(f"process {before.pid}")
 
     def _worker(self, group: str) -> subprocess.Popen[bytes]:
         worker = self._serving.get(group)
@@ -116,22 +119,23 @@ class Workers(Children):
                 if not ready.select(min(left, _GLANCE)):
                     who = self.release()  # who waits for that need not wait for an answer first
                     if who and group == _DRIVER:
-                        yield unanswered(what, f"the driver is {who}")
+                        yield unanswered(what, Reason.DRIVER, f"the driver is {who}")
                         return
                     continue
                 part = os.read(worker.stdout.fileno(), 1 << 16)
                 *lines, waiting = (waiting + part).split(b"\n")
                 for line in lines:
                     if line[:1] == FAILED:
-                        yield unanswered(what, line[1:].decode("utf-8", "replace").strip() or "it failed")
+                        fault = line[1:].decode("utf-8", "replace").strip() or "it failed"
+                        yield unanswered(what, Reason.FAULT, fault)
                     if line[:1] in (FAILED, DONE):
                         yield None
                         return
                     yield _decoded(line, what)
                 if not part:
-                    yield unanswered(what, f"its process ended with {_code(worker)}")
+                    yield unanswered(what, Reason.OTHER, f"its process ended with {_code(worker)}")
                     return
-        yield unanswered(what, no_answer(deadline))
+        yield unanswered(what, Reason.NO_ANSWER, no_answer(deadline))
 
 
 def _kill(worker: subprocess.Popen[bytes]) -> None:
@@ -152,4 +156,4 @@ def _decoded(line: bytes, what: str) -> Said | NotChecked:
     try:
         return decode(line)
     except ValueError as wrong:
-        return unanswered(what, f"an answer that makes no sense: {wrong}")
+        return unanswered(what, Reason.FAULT, f"an answer that makes no sense: {wrong}")

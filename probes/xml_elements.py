@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from xml.parsers import expat
 
+from ..models.reason import Reason
 from ..models.said import Evidence, NotChecked
 
 _DEEPEST, _MOST = 64, 5_000  # elements; NCCL takes 256 of each of the 18 hosts of a rack
@@ -39,7 +40,7 @@ def elements(name: str, text: str, first: int = 1, most: int = _MOST) -> Iterato
     why = _parse(name, text, first - 1, found, most)
     yield from found
     if why:
-        yield NotChecked(what="dump", subject=name, why=why)
+        yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=why)
 
 
 def _parse(name: str, text: str, before: int, found: list[Element], most: int) -> str | None:

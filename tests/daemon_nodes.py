@@ -14,6 +14,7 @@ from nodes import node
 from linkgauge.agent.config import Config
 from linkgauge.agent.daemon import Daemon
 from linkgauge.agent.pages import Pages
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Origin, Report
 from linkgauge.models.said import Said
 from linkgauge.models.site import Site
@@ -59,7 +60,7 @@ class Breaking:
             self.asking.set()
             self.go.wait()
         if what in self.hangs:
-            return iter([unanswered(what, no_answer(deadline))])
+            return iter([unanswered(what, Reason.NO_ANSWER, no_answer(deadline))])
         return self.recorded.call(what, *args, deadline=deadline)
 
     def now(self) -> float:

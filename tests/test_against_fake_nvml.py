@@ -14,6 +14,7 @@ from linkgauge.agent import measuring
 from linkgauge.agent.pipeline import diagnose
 from linkgauge.agent.sources import READERS, measure_nothing
 from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink, GpuPair
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Report
 from linkgauge.models.said import NotChecked, Observation, Said
 from linkgauge.models.site import Site
@@ -63,10 +64,10 @@ def test_faults_while_it_runs(node: tuple[Machine, Path]) -> None:
     assert [key for key, gpu in now.items() if gpu.remap_pending] == ["gpu1"]
     assert [one.key for one in said if isinstance(one, GpuLink) and one.active is False] == ["gpu2/nvlink7"]
     failed = [one for one in said if isinstance(one, Gpu) and one.failure]
-    assert failed == [Gpu(key="gpu5", failure="GPU is lost")]
+    assert failed == [Gpu(key="gpu5", failure="GPU is lost", failure_reason=Reason.LOST)]
     assert Gpu(key="gpu5", address="0000:64:00.0") in said
     assert [one for one in said if isinstance(one, NotChecked)] == [
-        NotChecked(what="Gpu.temperature", subject="gpu6", why="Unknown Error")
+        NotChecked(what="Gpu.temperature", subject="gpu6", reason=Reason.LOST, detail="Unknown Error")
     ]
 
 

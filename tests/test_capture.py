@@ -11,6 +11,7 @@ from trees import write as write_tree
 
 from linkgauge.agent.sources import READERS
 from linkgauge.models.facts import Net
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import NotChecked, Observation, Said
 from linkgauge.probes.capture import Recording
 from linkgauge.probes.entries import UNASKED, UNLISTED, Entry, Folder, Link, Refused
@@ -193,7 +194,7 @@ class Talking(Recorded):
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
         self.asked += 1
-        yield NotChecked(what=what, subject=" ".join(args), why=str(self.asked))
+        yield NotChecked(what=what, subject=" ".join(args), reason=Reason.OTHER, detail=str(self.asked))
         yield Net(key="eth0", max_speed=deadline)
 
 
@@ -204,8 +205,10 @@ def test_a_call_is_kept_as_it_was_answered_last_and_as_far_as_it_was_heard() -> 
     next(recording.call("ethtool", "eth1", deadline=3))
     record = recording.recorded()
     assert list(record.call("ethtool", "eth0", deadline=1)) == [
-        NotChecked(what="ethtool", subject="eth0", why="2"),
+        NotChecked(what="ethtool", subject="eth0", reason=Reason.OTHER, detail="2"),
         Net(key="eth0", max_speed=2.0),
     ]
-    assert list(record.call("ethtool", "eth1", deadline=1)) == [NotChecked(what="ethtool", subject="eth1", why="3")]
+    assert list(record.call("ethtool", "eth1", deadline=1)) == [
+        NotChecked(what="ethtool", subject="eth1", reason=Reason.OTHER, detail="3")
+    ]
     assert (record.taken, recording.now(), recording.origin, record.origin) == (7, 7, "capture", "capture")

@@ -14,6 +14,7 @@ import pytest
 from waiting import until
 
 from linkgauge.models.gpu_facts import Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import NotChecked, Said
 from linkgauge.models.said_lines import encode
 from linkgauge.probes.child import Children
@@ -34,7 +35,7 @@ def test_all_that_a_child_says(tmp_path: Path) -> None:
 
 def test_what_came_before_a_hang_is_kept(tmp_path: Path) -> None:
     script = f"{LINES}\nimport signal\nsignal.pause()"
-    lost = NotChecked(what="Gpu", subject="node", why="no answer within 2 s")
+    lost = NotChecked(what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail="no answer within 2 s")
     assert answers(tmp_path, script, 2) == [*GPUS, lost]
 
 
@@ -42,13 +43,15 @@ def test_a_child_that_breaks_says_why(tmp_path: Path) -> None:
     script = f"{LINES}\nraise SystemExit('the driver is not loaded')"
     assert answers(tmp_path, script, 30) == [
         *GPUS,
-        NotChecked(what="Gpu", subject="node", why="the driver is not loaded"),
+        NotChecked(what="Gpu", subject="node", reason=Reason.DRIVER, detail="the driver is not loaded"),
     ]
 
 
 def test_a_child_that_was_killed(tmp_path: Path) -> None:
     script = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
-    assert answers(tmp_path, script, 30) == [NotChecked(what="Gpu", subject="node", why="its process ended with -9")]
+    assert answers(tmp_path, script, 30) == [
+        NotChecked(what="Gpu", subject="node", reason=Reason.OTHER, detail="its process ended with -9")
+    ]
 
 
 def test_rubbish_from_a_child_loses_only_that_line(tmp_path: Path) -> None:

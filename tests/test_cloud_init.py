@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from trees import tree
 
 from linkgauge.models.facts import Node
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked
 from linkgauge.probes.capture import Recording
 from linkgauge.probes.cloud_init import INSTANCE_DATA, instance_type, instance_type_alone
@@ -80,7 +81,12 @@ def test_it_is_read_and_cited_alone() -> None:
 
 def test_a_file_that_is_no_json() -> None:
     said = list(read_node(tree({INSTANCE_DATA: "<html>"})))
-    assert NotChecked(what="Node.instance", subject="node", why=f"{INSTANCE_DATA}: is not JSON") in said
+    assert (
+        NotChecked(
+            what="Node.instance", subject="node", reason=Reason.UNREADABLE, path=INSTANCE_DATA, detail="is not JSON"
+        )
+        in said
+    )
 
 
 @pytest.mark.parametrize("linked", [False, True])

@@ -15,6 +15,7 @@ from processes import children
 from linkgauge.agent.pipeline import diagnose
 from linkgauge.agent.source import Source
 from linkgauge.agent.sources import READERS, measure_nothing
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Report
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.site import Site
@@ -130,7 +131,7 @@ def test_an_exchange_has_no_algorithms(tests: Path) -> None:
 )
 def test_a_program_that_fails(tests: Path, text: str, then: str, why: str) -> None:
     program(tests, text, then=then)
-    assert call("all_reduce") == [NotChecked(what="collective", subject="node", why=why)]
+    assert call("all_reduce") == [NotChecked(what="collective", subject="node", reason=Reason.OTHER, detail=why)]
 
 
 def test_a_program_that_hangs_dies_with_its_deadline(tests: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from trees import tree
 
 from linkgauge.models.facts import Package
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked, Said
 from linkgauge.probes.cpu import read_cpu
 from linkgauge.probes.entries import Entry, Refused
@@ -136,20 +137,40 @@ def test_what_would_not_say_hides_nothing_else() -> None:
         **cpu(3, 2, "three", "3"),
         **cpu(4, 2, "three", "4"),
     }
-    garbled = f"{folders[3]}/package_cpus_list: 'three' is not a list of CPUs"
+    path, garbled = f"{folders[3]}/package_cpus_list", "'three' is not a list of CPUs"
     assert read(files) == [
-        NotChecked(what="Package", subject="node", why="proc/cpuinfo: Input/output error"),
+        NotChecked(
+            what="Package", subject="node", reason=Reason.UNREADABLE, path="proc/cpuinfo", detail="Input/output error"
+        ),
         Package(key="package0", cpus=(0,), cores=1),
-        NotChecked(what="Package.cores", subject="package1", why=f"{folders[2]}/core_cpus_list: Input/output error"),
+        NotChecked(
+            what="Package.cores",
+            subject="package1",
+            reason=Reason.UNREADABLE,
+            path=f"{folders[2]}/core_cpus_list",
+            detail="Input/output error",
+        ),
         Package(key="package1", cpus=(2,)),
-        NotChecked(what="Package.cpus", subject="package2", why=garbled),
+        NotChecked(what="Package.cpus", subject="package2", reason=Reason.UNREADABLE, path=path, detail=garbled),
         Package(key="package2"),
-        NotChecked(what="Package", subject="node", why=f"{folders[1]}/physical_package_id: Input/output error"),
+        NotChecked(
+            what="Package",
+            subject="node",
+            reason=Reason.UNREADABLE,
+            path=f"{folders[1]}/physical_package_id",
+            detail="Input/output error",
+        ),
     ]
 
 
 def test_a_list_of_cpus_that_nobody_can_read() -> None:
     assert read({f"{CPUS}/online": "all", "proc/cpuinfo": x86(0, 0, 0)}) == [
-        NotChecked(what="Package", subject="node", why=f"{CPUS}/online: 'all' is not a list of CPUs"),
+        NotChecked(
+            what="Package",
+            subject="node",
+            reason=Reason.UNREADABLE,
+            path=f"{CPUS}/online",
+            detail="'all' is not a list of CPUs",
+        ),
         Package(key="package0", model=XEON, vendor="GenuineIntel", cpus=(0,), cores=1),
     ]

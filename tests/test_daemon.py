@@ -20,6 +20,7 @@ from linkgauge.agent.aside import Aside
 from linkgauge.agent.config import Config, Probing
 from linkgauge.agent.pipeline import Memory
 from linkgauge.agent.web import serving
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Report
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Run
 from linkgauge.models.said_lines import encode
@@ -147,7 +148,7 @@ def test_a_driver_that_hangs_is_asked_again_after_1_5_and_30_minutes(
     hgx.host.hangs = {"nvml"}
     report = hgx.cycle()
     assert (report.verdict, found(report)) == ("unknown", [])
-    lost = NotChecked(what="Gpu", subject="node", why="no answer within 80 s")
+    lost = NotChecked(what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail="no answer within 80 s")
     assert lost in report.not_checked
     at, asked = 0.0, [0.0]
     while at < 4200:
@@ -210,7 +211,7 @@ def test_a_source_that_breaks_takes_nothing_else_with_it(hgx: Node, caplog: pyte
     hgx.host.breaks = ports
     report = hgx.cycle()
     why = f"a fault in linkgauge itself: RuntimeError: a bug at {ports}"
-    gap = NotChecked(what="Port", subject="node", why=why, how="report it, with a capture")
+    gap = NotChecked(what="Port", subject="node", reason=Reason.FAULT, detail=why, how="report it, with a capture")
     assert gap in report.not_checked
     assert [run.name for run in report.runs if not run.ok] == ["rdma"]
     assert [record.getMessage() for record in caplog.records if record.exc_info] == ["source rdma broke off"]

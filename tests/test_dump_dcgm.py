@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts import Event
 from linkgauge.models.gpu_facts import Gpu, GpuLink, GpuPair
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.dumps import dcgm, recognise
@@ -118,7 +119,9 @@ def test_link_states() -> None:
         NotChecked(
             what="NVSwitch ports",
             subject="nvswitch9",
-            why="log:11: DCGM shows as down its NVLink ports 3, 4",
+            reason=Reason.OTHER,
+            path="log:11",
+            detail="DCGM shows as down its NVLink ports 3, 4",
             how="nvidia-smi nvlink -s, and the log of the fabric manager",
         ),
     ]
@@ -175,7 +178,9 @@ def test_devices() -> None:
         NotChecked(
             what="Gpu",
             subject="gpu1",
-            why="log:9: Error: Cannot get device attributes for GPU.",
+            reason=Reason.OTHER,
+            path="log:9",
+            detail="Error: Cannot get device attributes for GPU.",
             how="nvidia-smi -q; dmesg",
         ),
     ]
@@ -199,7 +204,9 @@ def test_health() -> None:
             what="dcgmi health",
             subject="gpu0",
             how="dmesg; nvidia-smi -q; dcgmi diag -r 2",
-            why="log:8: DCGM's health watch, PCIe system, says warning: "
+            reason=Reason.OTHER,
+            path="log:8",
+            detail="DCGM's health watch, PCIe system, says warning: "
             "Detected more than 8 PCIe replays per minute for GPU 0 : 13",
         ),
     ]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from linkgauge.agent.cli import main
 from linkgauge.models.facts import Event
 from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.dumps import dcgm, recognise
@@ -146,8 +147,9 @@ def test_the_table_until_version_3() -> None:
             what="dcgmi diag",
             subject="node",
             how="nvidia-smi -q",
-            why="log:11: DCGM's test Persistence Mode says: "
-            "Persistence mode for GPU 1 is disabled. Enable persistence mode",
+            reason=Reason.OTHER,
+            path="log:11",
+            detail="DCGM's test Persistence Mode says: Persistence mode for GPU 1 is disabled. Enable persistence mode",
         ),
         rate(("gpu0", "host"), 24.51e9, info),
         rate(("host", "gpu0"), 25.12e9, info),

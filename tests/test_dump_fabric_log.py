@@ -15,6 +15,7 @@ from linkgauge.models.assemble import assemble
 from linkgauge.models.facts import Event, Service
 from linkgauge.models.gpu_facts import Driver, Gpu
 from linkgauge.models.judge import judge
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Fact, NotChecked, Said
 from linkgauge.models.site import Site
 from linkgauge.probes.dumps import fabric_log, recognise
@@ -152,7 +153,11 @@ def test_state_of_the_fabric_in_json() -> None:
         Gpu(key="GPU-1", uuid="GPU-1", fabric_state="completed", fabric_status="Success", fabric_clique=7),
         Gpu(key="GPU-2", uuid="GPU-2"),
     ]
-    assert said(text[:60]) == [NotChecked(what="dump", subject="fm.txt", why="fm.txt:1: Input data was truncated")]
+    assert said(text[:60]) == [
+        NotChecked(
+            what="dump", subject="fm.txt", reason=Reason.UNREADABLE, path="fm.txt:1", detail="Input data was truncated"
+        )
+    ]
 
 
 WHOLE = (BEGUN, STARTED, OWN.format("ERROR", ERROR.format("fatal", 20034, "fid 0")), MISMATCH, EXITED)

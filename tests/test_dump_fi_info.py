@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts import Port, Rdma
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Fact, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.dumps import fi_info, recognise
@@ -107,8 +108,8 @@ def test_an_address_that_is_not_known(changed: str, to: str) -> None:
 def test_no_provider() -> None:
     text = "fi_getinfo: -61 (No data available)"
     assert recognise(text)
-    why = f"fi.txt:1: {text}: no provider fits what was asked for"
-    assert said(text) == [NotChecked(what="Rdma", subject="node", why=why)]
+    path, why = "fi.txt:1", f"{text}: no provider fits what was asked for"
+    assert said(text) == [NotChecked(what="Rdma", subject="node", reason=Reason.OTHER, path=path, detail=why)]
 
 
 @pytest.mark.parametrize("text", [SHORT, LONG])

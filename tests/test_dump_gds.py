@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts import Node, Setting
 from linkgauge.models.gpu_facts import Driver, Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.dumps import gds, recognise
@@ -91,7 +92,7 @@ def at(text: str, number: int, *names: str) -> dict[str, Evidence]:
 
 
 NAME = "NVIDIA H100 80GB HBM3"
-ACS = "log: gdscheck finds ACS switched on, and does not say which of its controls"
+path, ACS = "log", "gdscheck finds ACS switched on, and does not say which of its controls"
 WHOLE: list[Said] = [
     Setting(key="gds_module", value="nvidia_fs", cites=at(CHECK, 2, "value")),
     Gpu(key="gpu0", name=NAME, bar1=128 << 30, cites=at(CHECK, 25, "name", "bar1")),
@@ -100,8 +101,22 @@ WHOLE: list[Said] = [
     Setting(key="kernel_module", value="Open Kernel Module", cites=at(CHECK, 33, "value")),
     Driver(key="nvidia", cuda="12.8", cites=at(CHECK, 34, "cuda")),
     Node(key="node", product="Example 9000", kernel="5.15.0-105-generic", cites=at(CHECK, 35, "product", "kernel")),
-    NotChecked(what="controls of ACS at", subject="0001:40:01.1", why=ACS, how="lspci -vvv, as root"),
-    NotChecked(what="controls of ACS at", subject="0000:86:10.0", why=ACS, how="lspci -vvv, as root"),
+    NotChecked(
+        what="controls of ACS at",
+        subject="0001:40:01.1",
+        reason=Reason.OTHER,
+        path=path,
+        detail=ACS,
+        how="lspci -vvv, as root",
+    ),
+    NotChecked(
+        what="controls of ACS at",
+        subject="0000:86:10.0",
+        reason=Reason.OTHER,
+        path=path,
+        detail=ACS,
+        how="lspci -vvv, as root",
+    ),
 ]
 
 

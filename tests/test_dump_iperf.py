@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.dumps import iperf, recognise
@@ -133,7 +134,11 @@ def test_json() -> None:
 )
 def test_json_without_a_rate(text: str, why: str) -> None:
     how = "let the test end, and keep all of it"
-    assert said(text) == [NotChecked(what="Observation", subject="node", why=f"iperf.txt:1: {why}", how=how)]
+    assert said(text) == [
+        NotChecked(
+            what="Observation", subject="node", reason=Reason.UNREADABLE, path="iperf.txt:1", detail=why, how=how
+        )
+    ]
 
 
 def test_an_output_that_was_cut() -> None:

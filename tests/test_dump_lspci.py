@@ -15,6 +15,7 @@ from linkgauge.models.assemble import assemble
 from linkgauge.models.facts import Node, Pci
 from linkgauge.models.gpu_facts import Gpu, GpuPair
 from linkgauge.models.judge import judge
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Finding
 from linkgauge.models.said import Fact, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
@@ -284,14 +285,18 @@ def test_parents_where_bridges_were_not_pasted() -> None:
 
 def test_what_was_not_shown_is_missed() -> None:
     shut = "41:00.0 3D controller: NVIDIA Corporation Device 2330\n\tCapabilities: <access denied>\n"
-    why = "dump: capabilities are shown to root alone"
-    assert said(shut)[1:] == [NotChecked(what="Pci.width", subject="node", why=why, how="sudo lspci -vvv")]
+    path, why = "dump", "capabilities are shown to root alone"
+    assert said(shut)[1:] == [
+        NotChecked(
+            what="Pci.width", subject="node", reason=Reason.PERMISSION, path=path, detail=why, how="sudo lspci -vvv"
+        )
+    ]
     half = (
         "41:00.0 3D controller: NVIDIA Corporation Device 2330\n\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM\n"
     )
     why = "dump has what its link could do (LnkCap) and not what it is trained at (LnkSta: link status)"
     how = "sudo lspci -vv -s 0000:41:00.0"
-    assert said(half)[1:] == [NotChecked(what="Pci.width", subject=BUS, why=why, how=how)]
+    assert said(half)[1:] == [NotChecked(what="Pci.width", subject=BUS, reason=Reason.OTHER, detail=why, how=how)]
 
 
 def test_what_grep_left() -> None:

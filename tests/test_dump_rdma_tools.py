@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts import Gid, Port, Rdma
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Fact, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.dumps import rdma_tools, recognise
@@ -343,7 +344,7 @@ def test_a_beginning_that_was_cut() -> None:
 )
 def test_what_cannot_be_read(line: str, what: str, why: str) -> None:
     *_, lost = said(f"CA 'mlx5_0'\n\tPort 1:\n\t\t{line}")
-    assert lost == NotChecked(what=what, subject="mlx5_0/1", why=f"rdma.txt:3: {why}")
+    assert lost == NotChecked(what=what, subject="mlx5_0/1", reason=Reason.UNREADABLE, path="rdma.txt:3", detail=why)
 
 
 @pytest.mark.parametrize("gid", ["febf::1", "FE80::1", "fe80:0000:0000:0000:0000:00ff:fe00:0001"])

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.gpu_facts import Driver, Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Fact, NotChecked, Observation, Said
 from linkgauge.probes.dumps import recognise, smi_csv
 from linkgauge.probes.dumps.part import Part
@@ -82,7 +83,13 @@ def test_columns_in_any_order(names: list[str]) -> None:
         ),
         DRIVER,
         SECOND,
-        NotChecked(what="Gpu.clock_reasons", subject="gpu4", why="gpus.csv:3: 'idle' is not a hexadecimal number"),
+        NotChecked(
+            what="Gpu.clock_reasons",
+            subject="gpu4",
+            reason=Reason.UNREADABLE,
+            path="gpus.csv:3",
+            detail="'idle' is not a hexadecimal number",
+        ),
     ]
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.gpu_facts import Driver, Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Fact, NotChecked, Observation, Said
 from linkgauge.probes.dumps import recognise, smi_query
 from linkgauge.probes.dumps.part import Part
@@ -403,9 +404,19 @@ def test_what_cannot_be_read_is_said() -> None:
     line = next(n for n, line in enumerate(text.splitlines(), 1) if "fast" in line)
     assert [one for one in said(text) if isinstance(one, NotChecked)] == [
         NotChecked(
-            what="Gpu.performance_state", subject="gpu0", why=f"q.txt:{line}: 'fast' is not a performance state"
+            what="Gpu.performance_state",
+            subject="gpu0",
+            reason=Reason.UNREADABLE,
+            path=f"q.txt:{line}",
+            detail="'fast' is not a performance state",
         ),
-        NotChecked(what="Gpu.clock", subject="gpu0", why=f"q.txt:{line + 3}: '?' is not a number"),
+        NotChecked(
+            what="Gpu.clock",
+            subject="gpu0",
+            reason=Reason.UNREADABLE,
+            path=f"q.txt:{line + 3}",
+            detail="'?' is not a number",
+        ),
     ]
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.gpu_facts import Driver, Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Fact, NotChecked, Observation, Said
 from linkgauge.probes.dumps import recognise, smi_table
 from linkgauge.probes.dumps.part import Part
@@ -138,7 +139,14 @@ def test_a_mismatch_names_the_library() -> None:
 
 def test_without_permission_nothing_is_wrong() -> None:
     assert said("Failed to initialize NVML: Insufficient Permissions") == [
-        NotChecked(what="Gpu", subject="node", why="smi.txt:1: Insufficient Permissions", how="run nvidia-smi as root")
+        NotChecked(
+            what="Gpu",
+            subject="node",
+            reason=Reason.PERMISSION,
+            path="smi.txt:1",
+            detail="Insufficient Permissions",
+            how="run nvidia-smi as root",
+        )
     ]
 
 

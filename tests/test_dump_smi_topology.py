@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from linkgauge.models.assemble import assemble
 from linkgauge.models.gpu_facts import Gpu, GpuPair
 from linkgauge.models.judge import judge
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Fact, NotChecked, Said
 from linkgauge.models.site import Site
 from linkgauge.probes.dumps import recognise, smi_topology
@@ -165,7 +166,9 @@ def test_nobody_says_what_a_matrix_is_about() -> None:
         NotChecked(
             what="GpuPair.read",
             subject="gpu0-gpu1",
-            why="topo.txt:2: nothing says which ability the matrix is about",
+            reason=Reason.OTHER,
+            path="topo.txt:2",
+            detail="nothing says which ability the matrix is about",
             how="keep the command with its output: nvidia-smi topo -p2p r",
         )
     ]
@@ -173,7 +176,9 @@ def test_nobody_says_what_a_matrix_is_about() -> None:
 
 def test_unknown_cells_are_said() -> None:
     text = printed([["X", "??"], ["??", "X"]])
-    assert said(text)[-1] == NotChecked(what="GpuPair.path", subject="gpu0-gpu1", why="topo.txt:2: '??' is no path")
+    assert said(text)[-1] == NotChecked(
+        what="GpuPair.path", subject="gpu0-gpu1", reason=Reason.UNREADABLE, path="topo.txt:2", detail="'??' is no path"
+    )
 
 
 def test_cut_at_every_line() -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts import Array, Disk, Mount, Nvme
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Fact, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.dumps import storage_json, storage_text
@@ -258,7 +259,9 @@ def test_json_that_was_cut_says_so(end: int) -> None:
 def test_json_with_something_behind_it() -> None:
     *facts, rest = said(storage_json, f"{NVME_JSON}\nand more")
     assert len(facts) == 1
-    assert rest == NotChecked(what="dump", subject="dump", why="line 1: what stands behind the JSON was not read")
+    assert rest == NotChecked(
+        what="dump", subject="dump", reason=Reason.UNREADABLE, detail="line 1: what stands behind the JSON was not read"
+    )
 
 
 def test_deep_and_strange_json() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import NotChecked
 from linkgauge.probes.ethtool import MODES, bit_maps, fastest, link_modes
 
@@ -71,5 +72,12 @@ def test_names_that_no_device_has_are_not_asked() -> None:
     names = ("", "-h", "lo:1", "lo\0", "../lo", "\x1b[2J", "\udcff", "l" * 300)
     how = "run in the network namespace of the host"
     assert list(link_modes(*names)) == [
-        NotChecked(what="Net.max_speed", subject=name, why="not in this network namespace", how=how) for name in names
+        NotChecked(
+            what="Net.max_speed",
+            subject=name,
+            reason=Reason.OTHER_CONTEXT,
+            detail="not in this network namespace",
+            how=how,
+        )
+        for name in names
     ]

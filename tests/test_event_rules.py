@@ -14,6 +14,7 @@ from linkgauge.models.catalog.xids import xids
 from linkgauge.models.facts import Event, Net, Node, Nvme, Package, Pci, Port, Rdma
 from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink
 from linkgauge.models.judge import apply_rules
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Finding, Origin
 from linkgauge.models.rules.log import logged
 from linkgauge.models.said import Evidence, NotChecked, Observation, Said
@@ -378,7 +379,7 @@ def test_memory_and_heat() -> None:
 
 
 def test_a_log_that_was_not_read_leaves_no_vital_check_open() -> None:
-    lost = NotChecked(what="Event", subject="node", why="Operation not permitted")
+    lost = NotChecked(what="Event", subject="node", reason=Reason.PERMISSION, detail="Operation not permitted")
     checks = apply_rules(assemble([BRIDGE, FUNCTION, NIC, lost], Site(), NOW))[2]
     assert checks["gpu-xid"] is False
     assert not {"gpu-missing", "nic-missing", "pcie-link-narrow"} & {
@@ -388,7 +389,10 @@ def test_a_log_that_was_not_read_leaves_no_vital_check_open() -> None:
 
 def test_a_log_that_was_not_read_is_no_gap_in_the_xids_of_no_gpu() -> None:
     """Without hardware of NVIDIA nobody hears of it; where PCI was not read either, nobody knows."""
-    log, bus = (NotChecked(what=what, subject="node", why="Operation not permitted") for what in ("Event", "Pci"))
+    log, bus = (
+        NotChecked(what=what, subject="node", reason=Reason.PERMISSION, detail="Operation not permitted")
+        for what in ("Event", "Pci")
+    )
     codes = {"gpu-xid", "nvswitch-error"}
     assert not codes & apply_rules(assemble([BRIDGE, NIC, log], Site(), NOW))[2].keys()
     others: tuple[Said, ...] = (FUNCTION, GPU, bus)

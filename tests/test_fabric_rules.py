@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts import Net, Node, Pci, Port
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Fact, NotChecked, Observation, Said
 from linkgauge.models.site import Machine, Site
 from linkgauge.probes.dumps import net_tools, rdma_tools
@@ -162,7 +163,8 @@ def test_buses_that_are_numbered_otherwise() -> None:
         NotChecked(
             what="places of devices",
             subject="node",
-            why="hardly any PCI address is one that ours has: the firmware numbers buses otherwise",
+            reason=Reason.OTHER,
+            detail="hardly any PCI address is one that ours has: the firmware numbers buses otherwise",
             how="write the machine type anew: linkgauge profile",
         )
     ]

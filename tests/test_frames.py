@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts import Event
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import NotChecked, Said
 from linkgauge.probes.dumps import kernel_text
 from linkgauge.probes.dumps.frames import unframed
@@ -84,7 +85,8 @@ def test_of_several_hosts_one() -> None:
             what="dump",
             subject="f",
             how="give the lines of one host",
-            why="lines of n2, n3 from line 1 on: one host is judged at a time",
+            reason=Reason.OTHER,
+            detail="lines of n2, n3 from line 1 on: one host is judged at a time",
         )
     ]
 

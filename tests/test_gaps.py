@@ -14,6 +14,7 @@ from linkgauge.agent.sources import READERS
 from linkgauge.models.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.kinds import kind_name
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Report
 from linkgauge.models.said import Fact, Run, Said
 from linkgauge.models.site import Site
@@ -38,7 +39,7 @@ def test_what_was_cut_off_is_not_known_and_nothing_is_missed(name: str) -> None:
         said = heard[source.name]
         for length in {0, 1, 2, len(said) // 2, len(said) - 2} & set(range(len(said) - 1)):
             run = Run(name=source.name, ok=False, seconds=10, at=host.now())
-            cut = (*said[:length], *gaps(source, "a file: no answer within 10 s"), run)
+            cut = (*said[:length], *gaps(source, Reason.NO_ANSWER, "no answer within 10 s", path="a file"), run)
             report = judged(chain(*{**heard, source.name: cut}.values()), host.now())
             assert told(report) <= known, (source.name, length)
             assert report.verdict in ("unknown", "failed"), (source.name, length)

@@ -7,6 +7,7 @@ from gpu_facts import BARE, DRIVER, NOW, address, board, but, findings, function
 
 from linkgauge.models.facts import Event, Numa, Setting
 from linkgauge.models.gpu_facts import Driver
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Finding
 from linkgauge.models.said import Evidence, NotChecked, Said
 
@@ -30,7 +31,9 @@ def test_one_finding_for_a_driver_that_nobody_can_use() -> None:
         remedy=found.remedy,
     )
     assert report_of([BARE, MISMATCH, *BOUND]).verdict == "failed"
-    hung = findings([BARE, Driver(key="nvidia", failure="no answer within 5 s"), function(0)])
+    hung = findings(
+        [BARE, Driver(key="nvidia", failure="no answer within 5 s", failure_reason=Reason.NO_ANSWER), function(0)]
+    )
     assert [(one.subject, one.cause) for one in hung] == [
         ("node", "the driver hangs, most often on a GPU that does not answer it")
     ]
@@ -40,12 +43,18 @@ def test_a_driver_that_is_bound_to_nothing_is_said_once() -> None:
     unbound = function(0, driver=None)
     expected = [("gpu-driver-failed", address(0), "critical", "certain")]
     assert told([BARE, unbound, Driver(key="nvidia", failure="Driver Not Loaded")]) == expected
-    report = report_of([BARE, unbound, NotChecked(what="Gpu", subject="node", why="no GPU is bound to the driver")])
+    report = report_of(
+        [
+            BARE,
+            unbound,
+            NotChecked(what="Gpu", subject="node", reason=Reason.DRIVER, detail="no GPU is bound to the driver"),
+        ]
+    )
     assert ([one.subject for one in report.findings], report.verdict) == ([address(0)], "failed")
 
 
 def test_one_gpu_that_does_not_answer() -> None:
-    said = but(board(), "gpu3", failure="no answer within 5 s")
+    said = but(board(), "gpu3", failure="no answer within 5 s", failure_reason=Reason.NO_ANSWER)
     (found,) = findings(said)
     assert (found.code, found.subject, found.severity, found.confidence) == (*ITSELF[:3], "certain")
     assert found.message == "GPU gpu3 cannot be used: no answer within 5 s"
@@ -75,7 +84,10 @@ def test_a_gpu_that_the_driver_holds_and_does_not_list() -> None:
     "said",
     [
         but(without(board(), "gpu3"), "gpu5", address=None),
-        [*without(board(), "gpu3"), NotChecked(what="Gpu", subject="gpu3", why="Insufficient Permissions")],
+        [
+            *without(board(), "gpu3"),
+            NotChecked(what="Gpu", subject="gpu3", reason=Reason.PERMISSION, detail="Insufficient Permissions"),
+        ],
         [BARE, *BOUND],
         [BARE, Driver(key="nvidia", version="580.95.05"), *BOUND],
         [*board(), function(9, physfn=address(3))],

@@ -8,6 +8,7 @@ import pytest
 from gpu_facts import BARE, H100, HERE, NOW, address, board, counter, findings, gpu, report_of, told
 
 from linkgauge.models.gpu_facts import Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Finding
 from linkgauge.models.said import Evidence, NotChecked
 
@@ -106,7 +107,10 @@ def test_what_is_no_storm() -> None:
 def test_what_is_refused_is_a_gap_and_not_ok() -> None:
     """MIG keeps these counts to itself; consumer cards have none."""
     none = dict.fromkeys(("ecc_uncorrected", "ecc_corrected", "sram_threshold", "remap_pending", "remap_failed"))
-    gaps = [NotChecked(what=f"Gpu.{name}", subject="gpu0", why="no permission") for name in none]
+    gaps = [
+        NotChecked(what=f"Gpu.{name}", subject="gpu0", reason=Reason.PERMISSION, detail="no permission")
+        for name in none
+    ]
     refused = report_of([BARE, gpu(0, **none), *gaps])
     assert {refused.checks[code] for code in ("gpu-ecc", "gpu-row-remap")} == {False}
     assert refused.verdict == "ok"

@@ -24,6 +24,7 @@ from gpu_facts import (
 
 from linkgauge.models.facts import Event, Node
 from linkgauge.models.gpu_facts import Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Finding
 from linkgauge.models.said import Evidence, NotChecked, Said
 from linkgauge.models.site import Machine, Site
@@ -141,7 +142,7 @@ def test_the_log_alone() -> None:
 
 
 def test_a_log_that_nobody_may_read_is_no_gap() -> None:
-    hidden = NotChecked(what="Event", subject="node", why="Operation not permitted")
+    hidden = NotChecked(what="Event", subject="node", reason=Reason.PERMISSION, detail="Operation not permitted")
     report = report_of([*board(), hidden])
     assert (report.verdict, report.checks["gpu-missing"]) == ("ok", True)
 
@@ -149,10 +150,17 @@ def test_a_log_that_nobody_may_read_is_no_gap() -> None:
 def test_a_driver_that_nobody_could_ask_is_unknown() -> None:
     """Our own library or permission is missing: never ok."""
     said = [BARE, *(function(number) for number in range(8)), *switches()]
-    report = report_of([*said, NotChecked(what="Gpu", subject="node", why="pynvml is not installed")])
+    report = report_of(
+        [*said, NotChecked(what="Gpu", subject="node", reason=Reason.NOT_INSTALLED, detail="pynvml is not installed")]
+    )
     assert (report.verdict, report.findings) == ("unknown", ())
     assert {report.checks[code] for code in ("gpu-missing", "gpu-driver-failed")} == {False}
-    one = report_of([*without(board(), "gpu3"), NotChecked(what="Gpu", subject="gpu3", why="no permission")])
+    one = report_of(
+        [
+            *without(board(), "gpu3"),
+            NotChecked(what="Gpu", subject="gpu3", reason=Reason.PERMISSION, detail="no permission"),
+        ]
+    )
     assert (one.verdict, one.findings) == ("unknown", ())
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts import Event, Node
 from linkgauge.models.gpu_facts import Driver, Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Finding
 from linkgauge.models.said import Evidence, NotChecked, Observation, Said
 from linkgauge.models.site import Machine, Site
@@ -165,7 +166,11 @@ FIELDS = [name for name in Gpu.__dataclass_fields__ if name not in ("key", "cite
 @given(st.sets(st.sampled_from(FIELDS)), st.integers(0, 7), st.booleans())
 def test_what_was_not_said_is_never_a_finding(unsaid: set[str], number: int, refused: bool) -> None:
     said = but(board(), f"gpu{number}", **dict.fromkeys(unsaid))
-    gaps = [NotChecked(what=f"Gpu.{name}", subject=f"gpu{number}", why="Unknown Error") for name in unsaid if refused]
+    gaps = [
+        NotChecked(what=f"Gpu.{name}", subject=f"gpu{number}", reason=Reason.LOST, detail="Unknown Error")
+        for name in unsaid
+        if refused
+    ]
     report = report_of([*said, *gaps])
     assert [one for one in report.findings if one.code.startswith(("gpu-", "pcie-", "driver-"))] == []
 

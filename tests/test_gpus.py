@@ -15,6 +15,7 @@ from trees import tree
 from linkgauge.agent.pipeline import diagnose
 from linkgauge.agent.sources import READERS, measure_nothing
 from linkgauge.models.gpu_facts import Driver, Gpu, GpuPair
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked, Said
 from linkgauge.models.said_lines import encode
 from linkgauge.models.site import Site
@@ -51,15 +52,19 @@ def test_what_was_said_is_passed_on() -> None:
 
 
 def test_a_capture_from_before_the_driver_was_asked() -> None:
-    why = NotChecked(what="Gpu", subject="node", why="was not recorded")
+    why = NotChecked(what="Gpu", subject="node", reason=Reason.OTHER, detail="was not recorded")
     assert list(read_gpus(tree(bound(A)))) == [VERSION, why]
-    assert list(read_gpu_wiring(tree(bound(A)))) == [NotChecked(what="GpuPair", subject="node", why="was not recorded")]
+    assert list(read_gpu_wiring(tree(bound(A)))) == [
+        NotChecked(what="GpuPair", subject="node", reason=Reason.OTHER, detail="was not recorded")
+    ]
 
 
 def test_sysfs_that_would_not_say() -> None:
     host = tree({BOUND: Folder(Refused(errno.EIO, "Input/output error"))})
-    why = f"{BOUND}: Input/output error"
-    assert list(read_gpus(host)) == [NotChecked(what="Gpu", subject="node", why=why)]
+    path, why = BOUND, "Input/output error"
+    assert list(read_gpus(host)) == [
+        NotChecked(what="Gpu", subject="node", reason=Reason.UNREADABLE, path=path, detail=why)
+    ]
 
 
 def test_a_gpu_that_does_not_answer_is_where_no_other_is() -> None:
@@ -72,13 +77,13 @@ def test_a_gpu_that_does_not_answer_is_where_no_other_is() -> None:
 
 @pytest.mark.parametrize("why", [no_answer(10), stuck("process 4711")])
 def test_a_driver_on_which_the_whole_child_hangs(why: str) -> None:
-    lost = NotChecked(what="Gpu", subject="node", why=why)
+    lost = NotChecked(what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail=why)
     assert hung(lost)
-    assert replayed([lost], A) == [VERSION, lost, Driver(key="nvidia", failure=why)]
+    assert replayed([lost], A) == [VERSION, lost, Driver(key="nvidia", failure=why, failure_reason=Reason.NO_ANSWER)]
 
 
 def test_our_own_lack_is_no_hang() -> None:
-    lost = NotChecked(what="Gpu", subject="node", why="NVML Shared Library Not Found")
+    lost = NotChecked(what="Gpu", subject="node", reason=Reason.OTHER, detail="NVML Shared Library Not Found")
     assert not hung(lost)
     assert replayed([lost], A) == [VERSION, lost]
 
@@ -88,8 +93,8 @@ def test_a_child_that_hangs_before_it_can_watch_itself(tmp_path: Path) -> None:
     script.write_text("import signal\nsignal.pause()")
     said = list(read_gpus(machine(bound(A), (sys.executable, str(script)), seconds=0.2)))
     why = "no answer within 0.2 s"
-    lost = NotChecked(what="Gpu", subject="node", why=why)
-    assert said == [VERSION, lost, Driver(key="nvidia", failure=why)]
+    lost = NotChecked(what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail=why)
+    assert said == [VERSION, lost, Driver(key="nvidia", failure=why, failure_reason=Reason.NO_ANSWER)]
 
 
 def test_a_whole_report_and_its_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from trees import tree
 
 from linkgauge.models.facts import Pci
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.entries import Entry, Link, Refused
@@ -59,22 +60,32 @@ def test_a_machine_that_counts_neither() -> None:
 
 def test_what_would_not_say_hides_nothing_else() -> None:
     files = {**SOCKETS, **MEMORY, f"{CPU}/cpu0/{TIME}": "hot", f"{CONTROLLERS}/mc0/ce_count": Refused(5, "broken")}
-    wrong = f"{CPU}/cpu0/{TIME}: 'hot' is not a number"
+    path, wrong = f"{CPU}/cpu0/{TIME}", "'hot' is not a number"
     told = said({**files, f"{CPU}/cpu2/{TIME}": Refused(13, "Permission denied")})
     assert [one for one in told if isinstance(one, NotChecked)] == [
-        NotChecked(what="Package.throttle_time", subject="package0", why=wrong),
+        NotChecked(what="Package.throttle_time", subject="package0", reason=Reason.UNREADABLE, path=path, detail=wrong),
         NotChecked(
             what="Package.throttle_time",
             subject="package1",
-            why=f"{CPU}/cpu2/{TIME}: Permission denied",
+            reason=Reason.PERMISSION,
+            path=f"{CPU}/cpu2/{TIME}",
+            detail="Permission denied",
             how="run as root",
         ),
-        NotChecked(what="Node.edac", subject="mc0", why=f"{CONTROLLERS}/mc0/ce_count: broken"),
+        NotChecked(
+            what="Node.edac",
+            subject="mc0",
+            reason=Reason.UNREADABLE,
+            path=f"{CONTROLLERS}/mc0/ce_count",
+            detail="broken",
+        ),
     ]
     assert len([one for one in told if isinstance(one, Observation)]) == 3
-    shut = f"{CONTROLLERS}: Permission denied"
+    path, shut = CONTROLLERS, "Permission denied"
     assert said({CONTROLLERS: Link(Refused(13, "Permission denied"))}) == [
-        NotChecked(what="Node.edac", subject="node", why=shut, how="run as root")
+        NotChecked(
+            what="Node.edac", subject="node", reason=Reason.PERMISSION, path=path, detail=shut, how="run as root"
+        )
     ]
 
 
@@ -141,7 +152,13 @@ def test_windows_of_gpus_alone() -> None:
         ("0000:52:00.0", None, None),
     ]
     assert [one for one in said if isinstance(one, NotChecked)] == [
-        NotChecked(what="Pci.bar1", subject="0000:52:00.0", why=f"{path}: 'rubbish' is not a hexadecimal number")
+        NotChecked(
+            what="Pci.bar1",
+            subject="0000:52:00.0",
+            reason=Reason.UNREADABLE,
+            path=path,
+            detail="'rubbish' is not a hexadecimal number",
+        )
     ]
 
 

@@ -11,6 +11,7 @@ from trees import tree
 
 from linkgauge.agent.ask import ask
 from linkgauge.agent.idle import busy_because, given_away, not_measured
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Report, Seen
 from linkgauge.models.said import NotChecked, Run
 from linkgauge.probes import hold
@@ -38,7 +39,8 @@ def test_a_busy_node_says_why_it_is_not_measured() -> None:
     assert lost == NotChecked(
         what="bandwidth",
         subject="node",
-        why="not measured: the CPUs are 93 % busy",
+        reason=Reason.OTHER,
+        detail="not measured: the CPUs are 93 % busy",
         how="run it when the node is idle; --owner names a job of your own, --force measures all the same",
     )
     assert isinstance(run, Run)

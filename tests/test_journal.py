@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts import Event
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes import journal
@@ -65,8 +66,8 @@ def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answer:
     return ask
 
 
-def lost(why: str) -> NotChecked:
-    return NotChecked(what="Event", subject="node", why=why)
+def lost(why: str, reason: Reason = Reason.OTHER) -> NotChecked:
+    return NotChecked(what="Event", subject="node", reason=reason, detail=why)
 
 
 def test_what_the_journal_says(answer: Answer) -> None:
@@ -91,7 +92,7 @@ def test_one_who_may_not_see_it(answer: Answer) -> None:
     hint = "Hint: You are currently not seeing messages from other users and the system."
     files = "No journal files were opened due to insufficient permissions."
     assert answer(script=f"echo '{hint}' >&2; echo '{files}' >&2; exit 1") == [lost(files)]
-    assert answer(script=f"echo '{hint}' >&2") == [lost("it shows this user no line of the kernel")]
+    assert answer(script=f"echo '{hint}' >&2") == [lost("it shows this user no line of the kernel", Reason.PERMISSION)]
     assert answer(script="exit 3") == [lost("journalctl ended with 3")]
 
 
@@ -101,7 +102,7 @@ def test_one_that_breaks_off(answer: Answer) -> None:
 
 def test_a_machine_without_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert list(read()) == [lost("journalctl is not there")]
+    assert list(read()) == [lost("journalctl is not there", Reason.NOT_INSTALLED)]
 
 
 def test_one_that_has_no_end(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from trees import tree, write
 
 from linkgauge.models.facts import Event
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.entries import Entry, Refused
@@ -375,7 +376,9 @@ def test_a_log_that_may_not_be_read(tmp_path: Path) -> None:
             what="Event",
             subject="node",
             how=HOW,
-            why="dev/kmsg: Is a directory; journal: only files are read under --root",
+            reason=Reason.UNREADABLE,
+            path="dev/kmsg",
+            detail="Is a directory; journal: only files are read under --root",
         )
     ]
 
@@ -386,9 +389,11 @@ REFUSED: dict[str, Entry] = {KMSG: Refused(1, "Operation not permitted"), STAT: 
 def test_the_journal_instead() -> None:
     told = event(79, "0000:53:00.0", 1795230001.0, "of the journal")
     assert list(read_kernel_log(tree(REFUSED, {("journal",): (encode(told),)}))) == [told]
-    lost = NotChecked(what="Event", subject="node", why="it shows this user no line of the kernel")
+    lost = NotChecked(
+        what="Event", subject="node", reason=Reason.PERMISSION, detail="it shows this user no line of the kernel"
+    )
     assert list(read_kernel_log(tree(REFUSED, {("journal",): (encode(lost),)}))) == [
-        replace(lost, why=f"dev/kmsg: Operation not permitted; journal: {lost.why}", how=HOW)
+        replace(lost, path="dev/kmsg", detail=f"Operation not permitted; journal: {lost.why}", how=HOW)
     ]
 
 
@@ -425,9 +430,9 @@ def test_a_buffer_that_lost_its_beginning_is_completed() -> None:
     long_ago = replace(before, first=1795220000.0, count=2)
     assert wrapped([long_ago]) == [replace(late, count=3, first=1795220000.0), remapped]
     assert wrapped([]) == [late, remapped]
-    lost = NotChecked(what="Event", subject="node", why="journalctl is not there")
+    lost = NotChecked(what="Event", subject="node", reason=Reason.NOT_INSTALLED, detail="journalctl is not there")
     why = "the kernel's buffer begins 1.0 hours after boot; the journal before: journalctl is not there"
-    assert wrapped([lost]) == [replace(lost, why=why, how=HOW), late, remapped]
+    assert wrapped([lost]) == [replace(lost, detail=why, how=HOW), late, remapped]
     assert wrapped(None, taken=1795230000 + 100_000) == [late, remapped]  # a day later that is history
 
 

@@ -20,6 +20,7 @@ from linkgauge.exporters.tree import as_tree
 from linkgauge.models.assemble import assemble
 from linkgauge.models.gpu_facts import Gpu, GpuLink
 from linkgauge.models.matrix import matrix
+from linkgauge.models.reason import Reason
 from linkgauge.models.routes import path_type, rated, route
 from linkgauge.models.said import Evidence, Fact, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
@@ -245,11 +246,25 @@ def test_what_would_not_say() -> None:
         NotChecked(
             what="Gpu",
             subject="node",
-            why=f"{NODES}/1/gpu_id: Operation not permitted",
+            reason=Reason.PERMISSION,
+            path=f"{NODES}/1/gpu_id",
+            detail="Operation not permitted",
             how="give this process the GPU, or run outside of its container or job",
         ),
-        NotChecked(what="Gpu", subject="node", why=f"{NODES}/2/properties: has no location_id, domain"),
-        NotChecked(what="GpuLink", subject="gpu1", why=f"{NODES}/3/io_links/0/properties: Input/output error"),
+        NotChecked(
+            what="Gpu",
+            subject="node",
+            reason=Reason.UNREADABLE,
+            path=f"{NODES}/2/properties",
+            detail="has no location_id, domain",
+        ),
+        NotChecked(
+            what="GpuLink",
+            subject="gpu1",
+            reason=Reason.UNREADABLE,
+            path=f"{NODES}/3/io_links/0/properties",
+            detail="Input/output error",
+        ),
     ]
 
 

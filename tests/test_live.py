@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from trees import write
 
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import NotChecked
 from linkgauge.models.said_lines import encode
 from linkgauge.probes.child import Children
@@ -196,7 +197,7 @@ def test_under_the_root_of_this_machine_its_kernel_answers(
     """A container that reads the host: PCI functions and NVIDIA's driver are in no namespace, mounts are."""
     if boot is not None:
         write(tmp_path, {str(BOOT)[1:]: BOOT.read_text() if boot == "this" else boot})
-    told = NotChecked(what="Gpu", subject="gpu0", why="it was asked")
+    told = NotChecked(what="Gpu", subject="gpu0", reason=Reason.OTHER, detail="it was asked")
     host = Live(str(tmp_path), children=Children((sys.executable, "-c", f"print({encode(told)!r})")))
     (said,) = host.call(what, deadline=30)
     assert isinstance(said, NotChecked)

@@ -13,6 +13,7 @@ from pathlib import Path
 import fake_tools
 import pytest
 
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import NotChecked
 from linkgauge.probes.measuring_tools import ToolFailed, absent, found, run, version
 from linkgauge.probes.tool_pairs import both_ends, free_port, listens
@@ -57,7 +58,7 @@ def test_their_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         "gdsio",
     ]
     assert absent("fio", "fio", "nvme0n1") == NotChecked(
-        what="fio", subject="nvme0n1", why="fio is not installed", how="install fio"
+        what="fio", subject="nvme0n1", reason=Reason.NOT_INSTALLED, detail="fio is not installed", how="install fio"
     )
 
 

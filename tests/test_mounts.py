@@ -11,6 +11,7 @@ from pathlib import Path
 from trees import tree, write
 
 from linkgauge.models.facts import Mount
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import NotChecked, Said
 from linkgauge.models.said_lines import encode
 from linkgauge.probes.entries import Entry, Refused
@@ -66,16 +67,24 @@ def test_local_ones_first_and_all_answered() -> None:
 
 
 def test_a_server_that_is_away_loses_what_comes_after_it() -> None:
-    stale = NotChecked(what="Mount.free", subject="/home", why="statvfs: Stale file handle")
-    hangs = NotChecked(what="Mount.free", subject="node", why="no answer within 2 s")
+    stale = NotChecked(what="Mount.free", subject="/home", reason=Reason.OTHER, detail="statvfs: Stale file handle")
+    hangs = NotChecked(what="Mount.free", subject="node", reason=Reason.NO_ANSWER, detail="no answer within 2 s")
     why = "no answer within 2 s"
     assert read({"proc/1/mounts": TABLE}, [*LOCAL, *FAR], [*full(LOCAL), stale, hangs]) == [
         *LOCAL,
         *FAR,
         *full(LOCAL),
         stale,
-        NotChecked(what="Mount.free", subject="/lustre", why=why, how="see whether 10.0.0.1@o2ib:/lustre answers"),
-        NotChecked(what="Mount.free", subject="/daos", why=why, how="see whether dfuse answers"),
+        NotChecked(
+            what="Mount.free",
+            subject="/lustre",
+            reason=Reason.NO_ANSWER,
+            detail=why,
+            how="see whether 10.0.0.1@o2ib:/lustre answers",
+        ),
+        NotChecked(
+            what="Mount.free", subject="/daos", reason=Reason.NO_ANSWER, detail=why, how="see whether dfuse answers"
+        ),
     ]
 
 
@@ -90,7 +99,8 @@ def test_a_mount_that_this_process_does_not_see_is_not_asked_for() -> None:
     unseen = NotChecked(
         what="Mount.free",
         subject="/raid",
-        why="mounted for the machine's first process, not for this one",
+        reason=Reason.OTHER_CONTEXT,
+        detail="mounted for the machine's first process, not for this one",
         how="run outside of the container",
     )
     assert read(files, [root], full([root])) == [root, raid, unseen, *full([root])]
@@ -103,7 +113,8 @@ def test_only_files_are_read_under_a_root(tmp_path: Path) -> None:
         NotChecked(
             what="Mount.free",
             subject="/",
-            why="only files are read under --root",
+            reason=Reason.OTHER_CONTEXT,
+            detail="only files are read under --root",
             how="run on the machine itself, without --root",
         ),
     ]
@@ -113,12 +124,25 @@ def test_a_table_that_is_refused_and_one_that_is_garbled() -> None:
     root = Writable(key="/", device="/dev/sda1", fstype="ext4")
     shut: Mapping[str, Entry] = {"proc/1/mounts": Refused(errno.EACCES, "Permission denied")}
     assert read({**shut, "proc/mounts": "rubbish\n/dev/sda1 / ext4 rw 0 0"}, [root], full([root])) == [
-        NotChecked(what="Mount", subject="node", why="proc/mounts: 'rubbish' is not a mount"),
+        NotChecked(
+            what="Mount",
+            subject="node",
+            reason=Reason.UNREADABLE,
+            path="proc/mounts",
+            detail="'rubbish' is not a mount",
+        ),
         root,
         *full([root]),
     ]
     assert read(shut, []) == [
-        NotChecked(what="Mount", subject="node", why="proc/1/mounts: Permission denied", how="run as root")
+        NotChecked(
+            what="Mount",
+            subject="node",
+            reason=Reason.PERMISSION,
+            path="proc/1/mounts",
+            detail="Permission denied",
+            how="run as root",
+        )
     ]
 
 
@@ -133,5 +157,12 @@ def test_free_space(tmp_path: Path) -> None:
     assert (found.key, found.size) == (str(tmp_path), told.f_blocks * told.f_frsize)
     assert 0 <= (found.free or 0) <= (found.size or 0)
     gone = str(tmp_path / "gone")
-    assert lost == NotChecked(what="Mount.free", subject=gone, why="statvfs: No such file or directory")
-    assert empty == NotChecked(what="Mount.free", subject="/proc", why="the file system does not say how large it is")
+    assert lost == NotChecked(
+        what="Mount.free", subject=gone, reason=Reason.NOT_INSTALLED, path="statvfs", detail="No such file or directory"
+    )
+    assert empty == NotChecked(
+        what="Mount.free",
+        subject="/proc",
+        reason=Reason.NOT_SUPPORTED,
+        detail="the file system does not say how large it is",
+    )

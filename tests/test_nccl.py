@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.gpu_facts import Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Flow, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.dumps import nccl, read_dump, recognise
@@ -278,9 +279,14 @@ def test_a_folder_of_dumps(tmp_path: Path) -> None:
     host = Live(str(tmp_path), "dumps")
     read = ", ".join(family.name for family in FAMILIES)
     unknown, *rows, refused = [one for name in ("a.txt", "b.txt", "c.txt") for one in read_dump(name, host)]
-    assert unknown == NotChecked(what="dump", subject="a.txt", why=f"in no form that is known here (read are: {read})")
+    assert unknown == NotChecked(
+        what="dump",
+        subject="a.txt",
+        reason=Reason.UNREADABLE,
+        detail=f"in no form that is known here (read are: {read})",
+    )
     assert [one.value for one in rows if isinstance(one, Observation)] == [bus * 1e9 for _, _, bus in ROWS]
-    assert refused == NotChecked(what="dump", subject="c.txt", why="Is a directory")
+    assert refused == NotChecked(what="dump", subject="c.txt", reason=Reason.UNREADABLE, detail="Is a directory")
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded outputs of ../shared are not here")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fake_gpus import ADDRESSES, fake_gpus
 
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Flow, NotChecked, Observation, Said
 from linkgauge.probes.live import Live
 
@@ -89,7 +90,8 @@ def test_an_error_of_the_library_is_a_sentence(conf: Path) -> None:
         NotChecked(
             what="collective",
             subject="node",
-            why="alltoall: NCCL: allto_all: unhandled cuda error: CUDA_ERROR_LAUNCH_FAILED",
+            reason=Reason.OTHER,
+            detail="alltoall: NCCL: allto_all: unhandled cuda error: CUDA_ERROR_LAUNCH_FAILED",
         )
     ]
 

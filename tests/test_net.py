@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from trees import tree, write
 
 from linkgauge.models.facts import Net
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Fact, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.entries import Entry, Folder, Link, Refused
@@ -166,14 +167,42 @@ def test_what_is_refused_or_garbled_hides_nothing_else() -> None:
     said = list(read_net(tree({**FILES, **broken})))
     counters = "Net.counters"
     assert [each for each in said if isinstance(each, NotChecked)] == [
-        NotChecked(what="Net", subject="eth1", why="sys/class/net/eth1: Permission denied", how="run as root"),
-        NotChecked(what="Net.enabled", subject="eth0", why=f"{ETH0}/flags: Permission denied", how="run as root"),
-        NotChecked(what="Net.speed", subject="eth0", why=f"{ETH0}/speed: Input/output error"),
-        NotChecked(what="Net.carrier", subject="eth0", why=f"{ETH0}/carrier: 'yes' is neither 0 nor 1"),
+        NotChecked(
+            what="Net",
+            subject="eth1",
+            reason=Reason.PERMISSION,
+            path="sys/class/net/eth1",
+            detail="Permission denied",
+            how="run as root",
+        ),
+        NotChecked(
+            what="Net.enabled",
+            subject="eth0",
+            reason=Reason.PERMISSION,
+            path=f"{ETH0}/flags",
+            detail="Permission denied",
+            how="run as root",
+        ),
+        NotChecked(
+            what="Net.speed",
+            subject="eth0",
+            reason=Reason.UNREADABLE,
+            path=f"{ETH0}/speed",
+            detail="Input/output error",
+        ),
+        NotChecked(
+            what="Net.carrier",
+            subject="eth0",
+            reason=Reason.UNREADABLE,
+            path=f"{ETH0}/carrier",
+            detail="'yes' is neither 0 nor 1",
+        ),
         NotChecked(
             what=counters,
             subject="eth0",
-            why=f"{ETH0}/statistics/rx_errors: Input/output error; 1 more counters would not say",
+            reason=Reason.UNREADABLE,
+            path=f"{ETH0}/statistics/rx_errors",
+            detail="Input/output error; 1 more counters would not say",
         ),
     ]
     left = replace(facts(SAID)[0], speed=None, carrier=None, enabled=None)  # type: ignore[call-arg]
@@ -183,13 +212,21 @@ def test_what_is_refused_or_garbled_hides_nothing_else() -> None:
 
 
 def test_a_class_that_cannot_be_listed_and_names_that_cannot_be_printed() -> None:
-    why = "sys/class/net: Permission denied"
+    path, why = "sys/class/net", "Permission denied"
     shut = tree({"sys/class/net": Folder(SHUT)})
-    assert list(read_net(shut)) == [NotChecked(what="Net", subject="node", why=why, how="run as root")]
-    assert list(read_link_modes(shut)) == [NotChecked(what="Net.max_speed", subject="node", why=why, how="run as root")]
-    why = r"sys/class/net: '\x1b[2J\udcff' is not a printable name"
+    assert list(read_net(shut)) == [
+        NotChecked(what="Net", subject="node", reason=Reason.PERMISSION, path=path, detail=why, how="run as root")
+    ]
+    assert list(read_link_modes(shut)) == [
+        NotChecked(
+            what="Net.max_speed", subject="node", reason=Reason.PERMISSION, path=path, detail=why, how="run as root"
+        )
+    ]
+    path, why = "sys/class/net", r"'\x1b[2J\udcff' is not a printable name"
     hostile = tree({"sys/class/net/\x1b[2J\udcff/type": "1"})
-    assert list(read_net(hostile)) == [NotChecked(what="Net", subject="node", why=why)]
+    assert list(read_net(hostile)) == [
+        NotChecked(what="Net", subject="node", reason=Reason.UNREADABLE, path=path, detail=why)
+    ]
 
 
 def test_link_modes_are_asked_of_ethernet_hardware_only() -> None:

@@ -10,6 +10,7 @@ import pytest
 from trees import tree
 
 from linkgauge.models.facts import Node
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked, Said
 from linkgauge.probes.capture import Recording
 from linkgauge.probes.container import CGROUP
@@ -69,7 +70,10 @@ def test_a_real_machine() -> None:
 
 def test_nothing_there() -> None:
     why = "proc/cpuinfo does not say what the processor can do"
-    assert read({}) == [NotChecked(what="Node.virtual", subject="node", why=why), Node(key="node")]
+    assert read({}) == [
+        NotChecked(what="Node.virtual", subject="node", reason=Reason.OTHER, detail=why),
+        Node(key="node"),
+    ]
 
 
 def test_a_guest_without_firmware_strings() -> None:
@@ -164,8 +168,27 @@ def test_what_would_not_say() -> None:
         CPUINFO: Refused(errno.EACCES, "Permission denied"),
     }
     assert read(files) == [
-        NotChecked(what="Node.vendor", subject="node", why=f"{DMI}/sys_vendor: Input/output error"),
-        NotChecked(what="Node.product", subject="node", why=f"{DMI}/product_name: 'a\\x07b' is not a line of text"),
-        NotChecked(what="Node.virtual", subject="node", why=f"{CPUINFO}: Permission denied", how="run as root"),
+        NotChecked(
+            what="Node.vendor",
+            subject="node",
+            reason=Reason.UNREADABLE,
+            path=f"{DMI}/sys_vendor",
+            detail="Input/output error",
+        ),
+        NotChecked(
+            what="Node.product",
+            subject="node",
+            reason=Reason.UNREADABLE,
+            path=f"{DMI}/product_name",
+            detail="'a\\x07b' is not a line of text",
+        ),
+        NotChecked(
+            what="Node.virtual",
+            subject="node",
+            reason=Reason.PERMISSION,
+            path=CPUINFO,
+            detail="Permission denied",
+            how="run as root",
+        ),
         Node(key="node"),
     ]

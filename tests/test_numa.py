@@ -12,6 +12,7 @@ import pytest
 from trees import tree
 
 from linkgauge.models.facts import Numa, Package
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked, Said
 from linkgauge.probes.cpu import read_cpu
 from linkgauge.probes.live import Live
@@ -57,21 +58,31 @@ def test_a_kernel_without_numa() -> None:
 def test_rubbish_hides_nothing_else() -> None:
     files = {f"{NODES}/online": "0-1", **numa(0, "0", 1, "10 21"), **numa(1, "1", 1, "21")}
     folder = f"{NODES}/node1"
-    why = f"{folder}/distance: '21' is not one distance for each of 2 nodes"
+    path, why = f"{folder}/distance", "'21' is not one distance for each of 2 nodes"
     files[f"{folder}/meminfo"] = "Node 1 MemFree: 1 kB"
     assert read(files) == [
         Numa(key="numa0", cpus=(0,), memory=1024, distances={"numa0": 10, "numa1": 21}),
         NotChecked(
-            what="Numa.memory", subject="numa1", why=f"{folder}/meminfo: 'Node 1 MemFree: 1 kB' has no MemTotal"
+            what="Numa.memory",
+            subject="numa1",
+            reason=Reason.UNREADABLE,
+            path=f"{folder}/meminfo",
+            detail="'Node 1 MemFree: 1 kB' has no MemTotal",
         ),
-        NotChecked(what="Numa.distances", subject="numa1", why=why),
+        NotChecked(what="Numa.distances", subject="numa1", reason=Reason.UNREADABLE, path=path, detail=why),
         Numa(key="numa1", cpus=(1,)),
     ]
 
 
 def test_a_list_that_nobody_can_read() -> None:
     assert read({f"{NODES}/online": "all"}) == [
-        NotChecked(what="Numa", subject="node", why=f"{NODES}/online: 'all' is not a list of CPUs")
+        NotChecked(
+            what="Numa",
+            subject="node",
+            reason=Reason.UNREADABLE,
+            path=f"{NODES}/online",
+            detail="'all' is not a list of CPUs",
+        )
     ]
 
 

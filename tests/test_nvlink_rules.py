@@ -43,6 +43,7 @@ from nvlink_machines import (
 )
 
 from linkgauge.models.gpu_facts import Driver, Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Finding
 from linkgauge.models.said import Evidence, NotChecked, Said
 
@@ -160,7 +161,7 @@ def test_fewer_links_than_there_should_be(said: list[Said], severity: str, subje
 
 
 def test_links_that_nobody_could_count_are_never_ok() -> None:
-    refused = NotChecked(what="Gpu.nvlinks", subject="gpu3", why="NVML: Unknown Error")
+    refused = NotChecked(what="Gpu.nvlinks", subject="gpu3", reason=Reason.LOST, detail="NVML: Unknown Error")
     report = report_of([*but(machine(H100), "gpu3", nvlinks=None), refused])
     assert report.checks["nvlink-inactive"] is False
     assert report.verdict == "unknown"
@@ -253,7 +254,7 @@ def test_bit_errors_that_are_left_behind_error_correction() -> None:
     assert finding.message == "GPU gpu0: an effective bit error rate of 2.0e-12 on link 5, above 1e-12"
     report = report_of(machine(B200))
     assert "nvlink-errors" not in report.checks  # nobody counted
-    unsaid = NotChecked(what="Gpu.nvlink_errors", subject="gpu3", why="Unknown Error")
+    unsaid = NotChecked(what="Gpu.nvlink_errors", subject="gpu3", reason=Reason.LOST, detail="Unknown Error")
     assert report_of([*machine(B200), *good, unsaid]).checks["nvlink-errors"] is False
 
 
@@ -262,8 +263,11 @@ def test_a_driver_that_nobody_asked_is_a_gap() -> None:
         return [one.what for one in report_of([BARE, *said]).not_checked]
 
     assert gaps(function(0, H100)) == ["Gpu"]
-    assert gaps(function(0, H100), Driver(key="nvidia", failure="no answer within 5 s")) == []
+    assert (
+        gaps(function(0, H100), Driver(key="nvidia", failure="no answer within 5 s", failure_reason=Reason.NO_ANSWER))
+        == []
+    )
     assert gaps(function(0, H100), Gpu(key="gpu0", address=address(0))) == []
     assert gaps(replace(function(0, H100), driver="vfio-pci")) == []
-    refused = NotChecked(what="Gpu", subject="node", why="pynvml is not installed")
+    refused = NotChecked(what="Gpu", subject="node", reason=Reason.NOT_INSTALLED, detail="pynvml is not installed")
     assert gaps(function(0, H100), refused) == ["Gpu"]

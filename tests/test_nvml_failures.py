@@ -11,6 +11,7 @@ import pytest
 from nvml_answers import THROTTLED, gpu, of, only, through_a_child
 
 from linkgauge.models.gpu_facts import Driver, Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import NotChecked
 from linkgauge.probes.child import Children
 from linkgauge.probes.nvml import state
@@ -56,7 +57,7 @@ def test_numbers_that_are_all_refused(driver: Callable[[str], Path]) -> None:
     wanted = {"remapped_correctable", "remapped_uncorrectable", "remap_pending", "remap_failed", "recovery"}
     lost = {*wanted, "pcie_replay", *THROTTLED, "nvlink_errors", "nvlink_rx_bytes", "nvlink_tx_bytes"}
     assert of(said, NotChecked) == [
-        NotChecked(what=what, subject="gpu0", why="Unknown Error")
+        NotChecked(what=what, subject="gpu0", reason=Reason.LOST, detail="Unknown Error")
         for what in [one.what for one in of(said, NotChecked)]
     ]
     assert {one.what for one in of(said, NotChecked)} == {f"Gpu.{name}" for name in lost}
@@ -65,10 +66,10 @@ def test_numbers_that_are_all_refused(driver: Callable[[str], Path]) -> None:
 
 def test_one_gpu_that_gives_nothing_but_errors(driver: Callable[[str], Path]) -> None:
     driver("gpus = 2\nlinks = 0\n[gpu.0.returns]\n'*' = 999\nnvmlDeviceGetHandleByIndex_v2 = 0")
-    assert of(list(state()), Gpu)[0] == Gpu(key="gpu0", failure="Unknown Error")
+    assert of(list(state()), Gpu)[0] == Gpu(key="gpu0", failure="Unknown Error", failure_reason=Reason.LOST)
     driver("gpus = 2\nlinks = 0\n[gpu.1.returns]\n'*' = 999")
     said = list(state())
-    assert of(said, Gpu)[1:] == [Gpu(key="gpu1", failure="Unknown Error")]
+    assert of(said, Gpu)[1:] == [Gpu(key="gpu1", failure="Unknown Error", failure_reason=Reason.LOST)]
     assert of(said, NotChecked) == []
 
 
@@ -77,14 +78,20 @@ def test_a_gpu_that_only_others_may_ask(driver: Callable[[str], Path]) -> None:
     said = list(state())
     assert of(said, Gpu) == [gpu(0)]
     how = "run as root"
-    assert of(said, NotChecked) == [NotChecked(what="Gpu", subject="gpu1", why="Insufficient Permissions", how=how)]
+    assert of(said, NotChecked) == [
+        NotChecked(what="Gpu", subject="gpu1", reason=Reason.PERMISSION, detail="Insufficient Permissions", how=how)
+    ]
 
 
 def test_a_gpu_that_is_lost_between_two_calls(driver: Callable[[str], Path]) -> None:
     driver("gpus = 3\n[gpu.1]\nlost_after = 5")
     said = list(state())
     known = {name: getattr(gpu(1), name) for name in ("name", "uuid", "address", "pcie_speed")}
-    assert of(said, Gpu) == [gpu(0), Gpu(key="gpu1", failure="GPU is lost", **known), gpu(2)]
+    assert of(said, Gpu) == [
+        gpu(0),
+        Gpu(key="gpu1", failure="GPU is lost", failure_reason=Reason.LOST, **known),
+        gpu(2),
+    ]
     assert of(said, NotChecked) == []
 
 
@@ -108,8 +115,9 @@ def test_a_gpu_can_be_lost_at_any_call(driver: Callable[[str], Path], calls: int
 )
 def test_a_driver_that_fails(driver: Callable[[str], Path], error: int, failure: str) -> None:
     driver(f"[returns]\nnvmlInitWithFlags = {error}")
-    assert list(state()) == [Driver(key="nvidia", failure=failure)]
-    assert list(wiring()) == [NotChecked(what="GpuPair", subject="node", why=failure)]
+    reason = Reason.LOST if error == 999 else Reason.DRIVER
+    assert list(state()) == [Driver(key="nvidia", failure=failure, failure_reason=reason)]
+    assert list(wiring()) == [NotChecked(what="GpuPair", subject="node", reason=reason, detail=failure)]
 
 
 @pytest.mark.parametrize(
@@ -133,8 +141,9 @@ def test_what_is_our_own_lack_is_not_the_drivers_fault(
 ) -> None:
     driver(text)
     how = f"{how}; in a container, give it the GPUs (--gpus all)"
-    assert list(state()) == [NotChecked(what="Gpu", subject="node", why=why, how=how)]
-    assert list(wiring()) == [NotChecked(what="GpuPair", subject="node", why=why, how=how)]
+    reason = Reason.PERMISSION if how.startswith("run as root") and "/" not in why else Reason.NOT_INSTALLED
+    assert list(state()) == [NotChecked(what="Gpu", subject="node", reason=reason, detail=why, how=how)]
+    assert list(wiring()) == [NotChecked(what="GpuPair", subject="node", reason=reason, detail=why, how=how)]
 
 
 def test_without_the_package(tmp_path: Path) -> None:
@@ -143,13 +152,13 @@ def test_without_the_package(tmp_path: Path) -> None:
     script.write_text("from linkgauge.probes.calls import main\nmain()")
     why, how = "No module named 'pynvml'", "install the package nvidia-ml-py"
     said = list(Children((sys.executable, str(script))).ask("nvml", [], 60))
-    assert said == [NotChecked(what="Gpu", subject="node", why=why, how=how)]
+    assert said == [NotChecked(what="Gpu", subject="node", reason=Reason.NOT_INSTALLED, detail=why, how=how)]
 
 
 def test_a_driver_that_hangs(driver: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     driver("[returns]\nnvmlInitWithFlags = 'hang'")
     monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "0.1")
-    assert list(state()) == [Driver(key="nvidia", failure="no answer within 0.1 s")]
+    assert list(state()) == [Driver(key="nvidia", failure="no answer within 0.1 s", failure_reason=Reason.NO_ANSWER)]
 
 
 def test_one_gpu_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,5 +168,9 @@ def test_one_gpu_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "7.5")
     said = through_a_child(file, monkeypatch)
     known = {name: getattr(gpu(1), name) for name in ("name", "uuid", "address")}
-    assert of(said, Gpu) == [gpu(0), Gpu(key="gpu1", failure="no answer within 1.5 s", **known), gpu(2)]
+    assert of(said, Gpu) == [
+        gpu(0),
+        Gpu(key="gpu1", failure="no answer within 1.5 s", failure_reason=Reason.NO_ANSWER, **known),
+        gpu(2),
+    ]
     assert of(said, NotChecked) == []

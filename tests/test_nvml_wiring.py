@@ -11,6 +11,7 @@ import pytest
 from nvml_answers import MIB, called, of
 
 from linkgauge.models.gpu_facts import Gpu, GpuLink, GpuPair
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import NotChecked
 from linkgauge.probes.nvml_wiring import wiring
 
@@ -68,8 +69,8 @@ def test_pairs_of_a_gpu_that_hangs_or_is_lost(driver: Callable[[str], Path], mon
     late, lost = "no answer within 1 s", "GPU is lost"
     assert [pair.key for pair in of(said, GpuPair)] == ["gpu1-gpu3"]
     assert of(said, NotChecked) == [
-        NotChecked(what="GpuLink.remote", subject="gpu2", why=lost),
-        NotChecked(what="GpuPair", subject="gpu2", why=lost),
-        NotChecked(what="GpuPair", subject="gpu0-gpu1", why=late),
-        NotChecked(what="GpuPair", subject="gpu0-gpu3", why=late),
+        NotChecked(what="GpuLink.remote", subject="gpu2", reason=Reason.LOST, detail=lost),
+        NotChecked(what="GpuPair", subject="gpu2", reason=Reason.LOST, detail=lost),
+        NotChecked(what="GpuPair", subject="gpu0-gpu1", reason=Reason.NO_ANSWER, detail=late),
+        NotChecked(what="GpuPair", subject="gpu0-gpu3", reason=Reason.NO_ANSWER, detail=late),
     ]

@@ -14,6 +14,7 @@ from trees import write
 
 from linkgauge.models.facts import HostBridge, Pci
 from linkgauge.models.merge import merge
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.entries import Entry, Link
@@ -37,7 +38,8 @@ FIELDS = {
 NO_NAMES = NotChecked(
     what="Pci.name",
     subject="node",
-    why="no pci.ids on this machine: devices have numbers for names",
+    reason=Reason.NOT_INSTALLED,
+    detail="no pci.ids on this machine: devices have numbers for names",
     how="install the package pci.ids (or hwdata)",
 )
 Files = dict[str, str]
@@ -203,7 +205,7 @@ def test_a_device_that_sleeps(tmp_path: Path) -> None:
     files = {**GPU, "power_state": "D3cold", "current_link_speed": "8.0 GT/s PCIe", "current_link_width": "16"}
     why, how = "it sleeps without power (D3cold)", "wake it: use the device"
     assert said(tmp_path, machine({CARD: files})) == [
-        NotChecked(what="Pci.link", subject="0000:17:00.0", why=why, how=how),
+        NotChecked(what="Pci.link", subject="0000:17:00.0", reason=Reason.AT_REST, detail=why, how=how),
         fact(CARD, GPU, "pci0000:16", pci_class=0x030200, vendor=0x10DE, device=0x2330, lost=False),
         HostBridge(key="pci0000:16"),
         NO_NAMES,
@@ -251,7 +253,7 @@ def test_a_link_attribute_that_is_missing_beside_others(tmp_path: Path) -> None:
 
     def missed(field: str, name: str) -> NotChecked:
         why = f"{name} is not there, though other link attributes are"
-        return NotChecked(what=f"Pci.{field}", subject="0000:17:00.0", why=why)
+        return NotChecked(what=f"Pci.{field}", subject="0000:17:00.0", reason=Reason.NOT_INSTALLED, detail=why)
 
     assert said(tmp_path, machine({PORT: BRIDGE, CARD: files})) == [
         bridge(PORT, BRIDGE, "pci0000:16"),
@@ -274,7 +276,8 @@ def test_one_file_says_what_a_function_is(tmp_path: Path) -> None:
         NotChecked(
             what="Pci.width",
             subject="0000:17:00.0",
-            why="the kernel shows no link attributes",
+            reason=Reason.NOT_SUPPORTED,
+            detail="the kernel shows no link attributes",
             how="Linux 4.13 or later, with all of sysfs",
         ),
         Pci(
@@ -339,7 +342,7 @@ def test_counters_that_make_no_sense(tmp_path: Path, text: str) -> None:
         bridge(CARD, files, "0000:16:01.0", **GEN5),
         HostBridge(key="pci0000:16"),
         NO_NAMES,
-        NotChecked(what="Pci.aer_correctable", subject="0000:16:01.0", why=why),
+        NotChecked(what="Pci.aer_correctable", subject="0000:16:01.0", reason=Reason.UNREADABLE, detail=why),
     ]
 
 
@@ -354,20 +357,20 @@ def test_what_would_not_say_hides_nothing_else(tmp_path: Path) -> None:
     entries[f"{SLOTS}/1/address/below"] = ""
     entries[f"{SLOTS}/2/address"] = "0000:17:00"
 
-    def missed(what: str, why: str, subject: str = "0000:17:00.0") -> NotChecked:
-        return NotChecked(what=what, subject=subject, why=why)
+    def missed(what: str, path: str, detail: str, subject: str = "0000:17:00.0") -> NotChecked:
+        return NotChecked(what=what, subject=subject, reason=Reason.UNREADABLE, path=path, detail=detail)
 
     assert said(tmp_path, entries) == [
-        missed("Pci", f"{DEVICES}/0000:99:00.0: Too many levels of symbolic links", "0000:99:00.0"),
+        missed("Pci", f"{DEVICES}/0000:99:00.0", "Too many levels of symbolic links", "0000:99:00.0"),
         bridge(PORT, BRIDGE, "pci0000:16"),
-        missed("Pci.pci_class", f"{CARD}/class: '3D' is not a hexadecimal number"),
-        missed("Pci.vendor", f"{CARD}/vendor: Is a directory"),
-        missed("Pci.driver", f"{CARD}/driver: Too many levels of symbolic links"),
-        missed("Pci.iommu_group", f"{CARD}/iommu_group: '0000:17:00.0' is not a number"),
+        missed("Pci.pci_class", f"{CARD}/class", "'3D' is not a hexadecimal number"),
+        missed("Pci.vendor", f"{CARD}/vendor", "Is a directory"),
+        missed("Pci.driver", f"{CARD}/driver", "Too many levels of symbolic links"),
+        missed("Pci.iommu_group", f"{CARD}/iommu_group", "'0000:17:00.0' is not a number"),
         fact(CARD, {"device": "0x2330", **GEN5_FILES}, "0000:16:01.0", device=0x2330, slot="2", **GEN5),
         HostBridge(key="pci0000:16"),
         NO_NAMES,
-        missed("Pci.aer_fatal", f"{CARD}/aer_dev_fatal: Is a directory"),
+        missed("Pci.aer_fatal", f"{CARD}/aer_dev_fatal", "Is a directory"),
     ]
 
 
@@ -376,7 +379,12 @@ def test_what_every_function_has_is_missed(tmp_path: Path) -> None:
     folder = f"{DEVICES}/0000:17:00.0"
     assert said(tmp_path, entries) == [
         *(
-            NotChecked(what=f"Pci.{field}", subject="0000:17:00.0", why=f"{folder}/{name} is not there")
+            NotChecked(
+                what=f"Pci.{field}",
+                subject="0000:17:00.0",
+                reason=Reason.NOT_INSTALLED,
+                detail=f"{folder}/{name} is not there",
+            )
             for name, field in (("class", "pci_class"), ("vendor", "vendor"), ("device", "device"))
         ),
         Pci(key="0000:17:00.0"),
@@ -388,7 +396,13 @@ def test_a_machine_without_pci(tmp_path: Path) -> None:
     assert said(tmp_path, {}) == []
     (tmp_path / "sys").symlink_to("sys")
     assert read(Live(str(tmp_path))) == [
-        NotChecked(what="Pci", subject="node", why=f"{DEVICES}: Too many levels of symbolic links")
+        NotChecked(
+            what="Pci",
+            subject="node",
+            reason=Reason.UNREADABLE,
+            path=DEVICES,
+            detail="Too many levels of symbolic links",
+        )
     ]
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from trees import tree
 
 from linkgauge.models.facts import Pci
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.entries import Link
@@ -28,7 +29,8 @@ SHUT = NotChecked(
     what="Pci.acs",
     subject="node",
     how="run as root",
-    why="the kernel shows users 64 bytes of configuration space: whether ports send peer traffic up (ACS), "
+    reason=Reason.PERMISSION,
+    detail="the kernel shows users 64 bytes of configuration space: whether ports send peer traffic up (ACS), "
     "and the sizes of payloads and read requests, lie beyond",
 )
 
@@ -137,7 +139,13 @@ def test_a_machine_seen_by_root(tmp_path: Path) -> None:
             },
         ),
         fact(0x2930, 256, 512, True),
-        NotChecked(what="Pci.acs", subject="0000:21:00.0", why=f"{DEVICES}/0000:21:00.0/config: Is a directory"),
+        NotChecked(
+            what="Pci.acs",
+            subject="0000:21:00.0",
+            reason=Reason.UNREADABLE,
+            path=f"{DEVICES}/0000:21:00.0/config",
+            detail="Is a directory",
+        ),
     ]
 
 

@@ -18,6 +18,7 @@ from test_dump_perftest import LATENCIES, RATES, output
 
 from linkgauge.models.facts import Pci, Port, Rdma
 from linkgauge.models.gpu_facts import Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.said import Flow, NotChecked, Observation, Said
 from linkgauge.probes import efa_run
@@ -144,7 +145,9 @@ def test_the_memory_of_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, he
 )
 def test_tools_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, why: str) -> None:
     fake_tools.perftest(tmp_path, monkeypatch, "ib_write_bw", does)
-    assert asked("itself", "quick", "mlx5_3/1") == [NotChecked(what="port_loopback", subject="mlx5_3/1", why=why)]
+    assert asked("itself", "quick", "mlx5_3/1") == [
+        NotChecked(what="port_loopback", subject="mlx5_3/1", reason=Reason.OTHER, detail=why)
+    ]
 
 
 def test_without_cuda_nothing_is_said_of_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

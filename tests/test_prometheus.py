@@ -19,8 +19,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from linkgauge.exporters.metrics import METRICS
 from linkgauge.exporters.prometheus import page
-from linkgauge.exporters.reasons import REASONS, reason_of
 from linkgauge.exporters.sample import Round
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Finding, Level, Report, Seen
 from linkgauge.models.said import NotChecked, Run
 from linkgauge.models.topology import Topology
@@ -100,28 +100,6 @@ def test_every_metric_and_label_is_in_the_table() -> None:
             has = {pair.partition("=")[0] for pair in re.split(r",(?=\w+=)", labels) if pair}
             assert has <= ({*metric.labels, "rack"} if "*" in metric.labels else set(metric.labels)), name
     assert names == set(METRICS)
-
-
-@pytest.mark.parametrize("word", [word for word in REASONS if word != "other"])
-def test_the_words_for_reasons_are_documented_by_what_they_are_for(word: str) -> None:
-    sentences = {
-        "fault": "a fault in linkgauge itself: KeyError: 'x'",
-        "stopped": "no cycle since 2026-11-21T03:00:00Z",
-        "not-measured": "not measured: processes use gpu0",
-        "at-rest": "at 8 GT/s of 32 GT/s at rest; speed is judged while bytes move",
-        "other-context": "locked memory, shared memory and cpusets are those of whoever asks, and this was no job",
-        "no-expectation": "8 were seen, and no machine type says how many there should be",
-        "hidden": "the hypervisor hides the links",
-        "permission": "sys/x: Permission denied",
-        "no-answer": "no answer within 5 s",
-        "lost": "NVML: GPU is lost",
-        "not-installed": "libnvidia-ml.so.1: cannot open shared object file: No such file or directory",
-        "driver": "NVML: Driver Not Loaded",
-        "not-supported": "Not Supported",
-        "unreadable": "sys/x: Input/output error",
-    }
-    assert reason_of(sentences[word]) == word
-    assert reason_of("") == "other"
 
 
 def test_old_observations_end() -> None:
@@ -209,7 +187,10 @@ def test_sources_and_gaps() -> None:
         Run(name="nvml", ok=False, seconds=5.0, at=1.0),
         Run(name="host_copy", ok=True, seconds=0.5, bytes=7, at=2.0),
     )
-    gaps = tuple(NotChecked(what="Gpu", subject=f"gpu{n}", why="no answer within 5 s") for n in range(3))
+    gaps = tuple(
+        NotChecked(what="Gpu", subject=f"gpu{n}", reason=Reason.NO_ANSWER, detail="no answer within 5 s")
+        for n in range(3)
+    )
     report = replace(report_of(node("desktop")), runs=runs, not_checked=gaps)
     shown = told(report, Round(ended=9.0, seconds=0.25, stuck=1, moved={"host_copy": 70}))
     wanted: Iterable[tuple[str, str, float]] = (

@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from linkgauge.exporters.device_info import bus_id
 from linkgauge.exporters.metrics import METRICS
 from linkgauge.exporters.prometheus import page
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Expectation, Finding, Level, Profile, Report, Seen, Verdict
 from linkgauge.models.said import NotChecked, Run
 from linkgauge.models.topology import Device, Link, Topology
@@ -73,7 +74,9 @@ reports = st.builds(
             silenced=st.none() | names,
         )
     ),
-    not_checked=few(st.builds(NotChecked, what=names, subject=names, why=st.text(max_size=9))),
+    not_checked=few(
+        st.builds(NotChecked, what=names, subject=names, reason=st.sampled_from(Reason), detail=st.text(max_size=9))
+    ),
     checks=st.dictionaries(names, st.booleans(), max_size=3),
     levels=few(levels),
     observations=few(

@@ -12,6 +12,7 @@ from trees import tree
 from ttar import unpack
 
 from linkgauge.models.facts import Net, Port, Rdma
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Fact, NotChecked, Observation, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.entries import Entry, Folder, Link, Refused
@@ -205,24 +206,57 @@ def test_the_network_device_of_a_port(files: dict[str, Entry], netdev: str | Non
 def gaps(first: str) -> list[NotChecked]:
     """What is said of the refused and the garbled."""
     return [
-        NotChecked(what="Rdma.board_id", subject="mlx5_0", why=rf"{MLX}/board_id: '\x1b[31m' is not a line of text"),
-        NotChecked(what="Port.state", subject="mlx5_0/1", why=f"{first}/state: 'ACTIVE' is not a number and its name"),
-        NotChecked(what="Port.rate", subject="mlx5_0/1", why=f"{first}/rate: 'fast' is not a rate"),
+        NotChecked(
+            what="Rdma.board_id",
+            subject="mlx5_0",
+            reason=Reason.UNREADABLE,
+            path=f"{MLX}/board_id",
+            detail=r"'\x1b[31m' is not a line of text",
+        ),
+        NotChecked(
+            what="Port.state",
+            subject="mlx5_0/1",
+            reason=Reason.UNREADABLE,
+            path=f"{first}/state",
+            detail="'ACTIVE' is not a number and its name",
+        ),
+        NotChecked(
+            what="Port.rate",
+            subject="mlx5_0/1",
+            reason=Reason.UNREADABLE,
+            path=f"{first}/rate",
+            detail="'fast' is not a rate",
+        ),
         NotChecked(
             what="Port.netdev",
             subject="mlx5_0/1",
-            why=f"{first}/gid_attrs/ndevs/0: Permission denied",
+            reason=Reason.PERMISSION,
+            path=f"{first}/gid_attrs/ndevs/0",
+            detail="Permission denied",
             how="run as root",
         ),
         NotChecked(
             what="Port.counters",
             subject="mlx5_0/1",
-            why=f"{first}/counters/link_downed: 'many' is not a number; 1 more counters would not say",
+            reason=Reason.UNREADABLE,
+            path=f"{first}/counters/link_downed",
+            detail="'many' is not a number; 1 more counters would not say",
         ),
         NotChecked(
-            what="Port.hw_counters", subject="rdmap32s1/1", why=f"{EFA}/ports/1/hw_counters: Input/output error"
+            what="Port.hw_counters",
+            subject="rdmap32s1/1",
+            reason=Reason.UNREADABLE,
+            path=f"{EFA}/ports/1/hw_counters",
+            detail="Input/output error",
         ),
-        NotChecked(what="Port", subject="rxe0", why=f"{RXE}/ports: Permission denied", how="run as root"),
+        NotChecked(
+            what="Port",
+            subject="rxe0",
+            reason=Reason.PERMISSION,
+            path=f"{RXE}/ports",
+            detail="Permission denied",
+            how="run as root",
+        ),
     ]
 
 
@@ -253,8 +287,12 @@ def test_a_state_and_a_rate_that_are_not_there_are_missed() -> None:
     folder = "sys/class/infiniband/mlx4_0/ports/2"
     files: dict[str, Entry] = {f"{folder}/phys_state": "2: Polling", f"{folder}/lid": "0x0"}
     assert missed(read_rdma(tree(files))) == [
-        NotChecked(what="Port.state", subject="mlx4_0/2", why=f"{folder}/state is not there"),
-        NotChecked(what="Port.rate", subject="mlx4_0/2", why=f"{folder}/rate is not there"),
+        NotChecked(
+            what="Port.state", subject="mlx4_0/2", reason=Reason.NOT_INSTALLED, detail=f"{folder}/state is not there"
+        ),
+        NotChecked(
+            what="Port.rate", subject="mlx4_0/2", reason=Reason.NOT_INSTALLED, detail=f"{folder}/rate is not there"
+        ),
     ]
 
 
@@ -272,9 +310,11 @@ def test_a_device_that_does_not_count_is_not_missed() -> None:
 
 
 def test_a_class_that_cannot_be_listed() -> None:
-    why = "sys/class/infiniband: Permission denied"
+    path, why = "sys/class/infiniband", "Permission denied"
     shut = tree({"sys/class/infiniband": Folder(SHUT)})
-    assert list(read_rdma(shut)) == [NotChecked(what="Rdma", subject="node", why=why, how="run as root")]
+    assert list(read_rdma(shut)) == [
+        NotChecked(what="Rdma", subject="node", reason=Reason.PERMISSION, path=path, detail=why, how="run as root")
+    ]
 
 
 def test_nothing_that_identifies_a_machine_is_read() -> None:

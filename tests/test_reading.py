@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from trees import write
 
 from linkgauge.models.facts import Net
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.live import Live
@@ -23,8 +24,8 @@ def reading(root: Path) -> Reading:
     return Reading(Live(str(root)), Net, "eth0", "net/eth0")
 
 
-def missed(field: str, why: str) -> NotChecked:
-    return NotChecked(what=f"Net.{field}", subject="eth0", why=why)
+def missed(field: str, detail: str, path: str | None, reason: Reason = Reason.UNREADABLE) -> NotChecked:
+    return NotChecked(what=f"Net.{field}", subject="eth0", reason=reason, path=path, detail=detail)
 
 
 def test_what_files_say(tmp_path: Path) -> None:
@@ -48,7 +49,10 @@ def test_an_absent_file_is_missed_only_where_it_is_required(tmp_path: Path) -> N
     assert eth0.take("carrier", "carrier", flag, required=True) is None
     assert eth0.text("mtu") is None
     assert eth0.absent == {"mtu", "carrier"}
-    assert list(eth0.said()) == [missed("carrier", "net/eth0/carrier is not there"), Net(key="eth0")]
+    assert list(eth0.said()) == [
+        missed("carrier", "net/eth0/carrier is not there", None, Reason.NOT_INSTALLED),
+        Net(key="eth0"),
+    ]
 
 
 def test_a_refused_file_is_missed_and_hides_no_other(tmp_path: Path) -> None:
@@ -60,8 +64,8 @@ def test_a_refused_file_is_missed_and_hides_no_other(tmp_path: Path) -> None:
     assert eth0.text("speed") is None
     assert eth0.absent == set()
     assert list(eth0.said()) == [
-        missed("speed", "net/eth0/speed: Is a directory"),
-        missed("duplex", "net/eth0/duplex: Too many levels of symbolic links"),
+        missed("speed", "Is a directory", "net/eth0/speed"),
+        missed("duplex", "Too many levels of symbolic links", "net/eth0/duplex"),
         Net(key="eth0", mtu=1500, cites={"mtu": Evidence("net/eth0/mtu", "1500")}),
     ]
 
@@ -73,7 +77,7 @@ def test_an_error_that_is_an_answer_is_not_missed(tmp_path: Path, required: bool
     assert eth0.take("speed", "speed", count, required=required, means=errno.EISDIR) is None
     assert eth0.take("duplex", "speed", word, means=errno.EINVAL) is None
     assert eth0.absent == set()
-    assert list(eth0.said()) == [missed("duplex", "net/eth0/speed: Is a directory"), Net(key="eth0")]
+    assert list(eth0.said()) == [missed("duplex", "Is a directory", "net/eth0/speed"), Net(key="eth0")]
 
 
 def test_rubbish_is_missed_with_what_stood_there(tmp_path: Path) -> None:
@@ -82,7 +86,7 @@ def test_rubbish_is_missed_with_what_stood_there(tmp_path: Path) -> None:
     assert eth0.take("mtu", "mtu", count) is None
     assert eth0.text("mtu") is None
     assert list(eth0.said()) == [
-        missed("mtu", r"net/eth0/mtu: 'many\x1b[2J' is not a number"),
+        missed("mtu", r"'many\x1b[2J' is not a number", "net/eth0/mtu"),
         Net(key="eth0"),
     ]
 
@@ -109,7 +113,7 @@ def test_where_links_lead(tmp_path: Path) -> None:
         "plain",
     ]
     assert list(eth0.said()) == [
-        missed("address", "net/eth0/loop: Too many levels of symbolic links"),
+        missed("address", "Too many levels of symbolic links", "net/eth0/loop"),
         Net(key="eth0", driver="mlx5_core"),
     ]
 
@@ -122,7 +126,7 @@ def test_names_may_start_at_the_root(tmp_path: Path) -> None:
     assert eth0.target("driver", "mtu") == "mtu"
     assert eth0.target("driver", "loop") is None
     assert list(eth0.said()) == [
-        missed("driver", "loop: Too many levels of symbolic links"),
+        missed("driver", "Too many levels of symbolic links", "loop"),
         Net(key="eth0", mtu=1500, cites={"mtu": Evidence("mtu", "1500")}),
     ]
 

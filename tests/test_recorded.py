@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts import Net
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import NotChecked, Observation
 from linkgauge.probes.entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, Refused
 from linkgauge.probes.host import Unreadable
@@ -130,7 +131,7 @@ def test_calls_answer_as_they_did_and_others_are_not_checked() -> None:
     assert list(MACHINE.call("ethtool", "eth0", "eth 1", deadline=1)) == [Net(key="eth0", max_speed=50e9)]
     assert list(MACHINE.call("link_load", deadline=1)) == []
     assert list(MACHINE.call("ethtool", "eth0", deadline=1)) == [
-        NotChecked(what="Net.max_speed", subject="node", why="was not recorded")
+        NotChecked(what="Net.max_speed", subject="node", reason=Reason.OTHER, detail="was not recorded")
     ]
 
 

@@ -10,6 +10,7 @@ from linkgauge.models.assemble import assemble
 from linkgauge.models.facts import Array, Event, Net, Node, Nvme, Pci, Port, Rdma
 from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.judge import judge
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Finding
 from linkgauge.models.said import Evidence, NotChecked, Observation, Said
 from linkgauge.models.site import Machine, Site
@@ -182,7 +183,7 @@ def test_a_storm_of_correctable_errors() -> None:
 
 
 def test_one_function_that_would_not_say_hides_no_other() -> None:
-    lost = NotChecked(what="Pci", subject="0000:09:00.0", why="Input/output error")
+    lost = NotChecked(what="Pci", subject="0000:09:00.0", reason=Reason.UNREADABLE, detail="Input/output error")
     report = judge(assemble([BRIDGE, replace(GPU, width=8), lost], Site(), NOW))
     assert [(one.code, one.subject) for one in report.findings] == [("pcie-link-narrow", GPU_0)]
     assert report.checks["pcie-link-narrow"] is False

@@ -9,12 +9,13 @@ from linkgauge.agent.schedule import Intervals, Turn, due, turned
 from linkgauge.agent.source import Interval
 from linkgauge.agent.sources import READERS, named
 from linkgauge.models.gpu_facts import Driver, Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import NotChecked, Said
 from linkgauge.probes.hang import no_answer, stuck
 
 GPUS = named("gpus")
 USUAL = Intervals(cycle=15, slow=600, discovery=3600)
-LOST = NotChecked(what="Gpu", subject="node", why=no_answer(80))
+LOST = NotChecked(what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail=no_answer(80))
 
 
 def test_everything_at_first_then_each_in_its_time() -> None:
@@ -56,11 +57,19 @@ def test_what_hung_is_asked_after_1_5_and_30_minutes() -> None:
 def test_how_a_source_says_that_it_hung() -> None:
     said: dict[str, Said] = {
         "call": LOST,
-        "in the kernel": NotChecked(what="Mount.free", subject="node", why=stuck("process 17")),
-        "through another": NotChecked(what="Event", subject="node", why=f"dev/kmsg: no; journal: {no_answer(10)}"),
-        "driver": Driver(key="nvidia", failure=no_answer(40)),
-        "gpu": Gpu(key="gpu3", failure=no_answer(8)),
-        "refused": NotChecked(what="Gpu", subject="node", why="Driver Not Loaded"),
+        "in the kernel": NotChecked(
+            what="Mount.free", subject="node", reason=Reason.NO_ANSWER, detail=stuck("process 17")
+        ),
+        "through another": NotChecked(
+            what="Event",
+            subject="node",
+            reason=Reason.NO_ANSWER,
+            path="dev/kmsg",
+            detail=f"no; journal: {no_answer(10)}",
+        ),
+        "driver": Driver(key="nvidia", failure=no_answer(40), failure_reason=Reason.NO_ANSWER),
+        "gpu": Gpu(key="gpu3", failure=no_answer(8), failure_reason=Reason.NO_ANSWER),
+        "refused": NotChecked(what="Gpu", subject="node", reason=Reason.DRIVER, detail="Driver Not Loaded"),
         "lost": Gpu(key="gpu3", failure="GPU is lost"),
         "well": Gpu(key="gpu3"),
     }

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from trees import tree
 
 from linkgauge.models.facts import Service
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
 from linkgauge.probes.entries import Entry, Folder, Link, Refused
@@ -50,7 +51,14 @@ def test_where_the_groups_of_the_host_are_not_seen_nothing_is_said() -> None:
 def test_what_would_not_say_hides_nothing_else() -> None:
     path = f"{SLICE}/{NAMES[0]}.service/cgroup.procs"
     assert said({path: Refused(13, "Permission denied")}) == [
-        NotChecked(what="Service.running", subject=NAMES[0], why=f"{path}: Permission denied", how="run as root"),
+        NotChecked(
+            what="Service.running",
+            subject=NAMES[0],
+            reason=Reason.PERMISSION,
+            path=path,
+            detail="Permission denied",
+            how="run as root",
+        ),
         Service(key=NAMES[0]),
         Service(key=NAMES[1], running=False),
         Service(key=NAMES[2], running=False),
@@ -81,12 +89,14 @@ def test_the_version_that_the_program_says(tmp_path: Path) -> None:
 def test_a_program_that_says_none(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     path = program(tmp_path, "echo 'cannot run'")
-    for asked, why in (
-        (path, f"{path} --version: 'cannot run\\n' names no version"),
-        (str(tmp_path / "none"), f"{tmp_path}/none --version: No such file or directory"),
-        (str(tmp_path / "empty"), f"{tmp_path}/empty --version: Permission denied"),
+    for asked, reason, why in (
+        (path, Reason.UNREADABLE, "'cannot run\\n' names no version"),
+        (str(tmp_path / "none"), Reason.NOT_INSTALLED, "No such file or directory"),
+        (str(tmp_path / "empty"), Reason.PERMISSION, "Permission denied"),
     ):
-        assert list(version(asked)) == [NotChecked(what="Service.version", subject=NAMES[0], why=why)]
+        assert list(version(asked)) == [
+            NotChecked(what="Service.version", subject=NAMES[0], reason=reason, path=f"{asked} --version", detail=why)
+        ]
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.text(max_size=20)))

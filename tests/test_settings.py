@@ -10,6 +10,7 @@ from trees import tree
 from linkgauge.models.catalog import codes
 from linkgauge.models.catalog.settings import Row, settings
 from linkgauge.models.facts import Setting
+from linkgauge.models.reason import Reason
 from linkgauge.models.rules.settings import CONDITIONS
 from linkgauge.models.said import Evidence, NotChecked, Said
 from linkgauge.models.said_lines import decode, encode
@@ -138,13 +139,13 @@ def test_what_would_not_say_hides_nothing_else() -> None:
     }
     told = said({**FILES, **refused})
     assert [one for one in told if isinstance(one, NotChecked)] == [
-        missed("kernel_module", "proc/driver/nvidia/version: Permission denied", "run as root"),
-        missed("iommu", f"{GROUPS}/17/type: broken"),
-        missed("huge_pages", "proc/sys/vm/nr_hugepages: 'many' is not a number"),
-        missed("locks_memory", "proc/self/status: '0xxyz' is not a hexadecimal number"),
-        missed("memlock", "proc/self/limits: has no Max locked memory"),
-        missed("cpus_allowed", "proc/self/status: has no Cpus_allowed_list"),
-        missed("mems_allowed", "proc/self/status: has no Mems_allowed_list"),
+        missed("kernel_module", "proc/driver/nvidia/version", "Permission denied", "run as root", Reason.PERMISSION),
+        missed("iommu", f"{GROUPS}/17/type", "broken"),
+        missed("huge_pages", "proc/sys/vm/nr_hugepages", "'many' is not a number"),
+        missed("locks_memory", "proc/self/status", "'0xxyz' is not a hexadecimal number"),
+        missed("memlock", "proc/self/limits", "has no Max locked memory"),
+        missed("cpus_allowed", "proc/self/status", "has no Cpus_allowed_list"),
+        missed("mems_allowed", "proc/self/status", "has no Mems_allowed_list"),
     ]
     values = {one.key: one.value for one in told if isinstance(one, Setting)}
     assert values["iommu"] == "identity, DMA-FQ"
@@ -152,8 +153,8 @@ def test_what_would_not_say_hides_nothing_else() -> None:
     assert list(values) == [one.key for one in said(FILES) if isinstance(one, Setting)]
 
 
-def missed(name: str, why: str, how: str | None = None) -> NotChecked:
-    return NotChecked(what="Setting.value", subject=name, why=why, how=how)
+def missed(name: str, path: str, detail: str, how: str | None = None, reason: Reason = Reason.UNREADABLE) -> NotChecked:
+    return NotChecked(what="Setting.value", subject=name, reason=reason, path=path, detail=detail, how=how)
 
 
 def test_a_record_keeps_of_a_process_what_is_read() -> None:

@@ -14,6 +14,7 @@ from linkgauge.models.catalog.settings import settings
 from linkgauge.models.facts import Mount, Node, Numa, Nvme, Package, Pci, Port, Rdma, Setting
 from linkgauge.models.gpu_facts import Gpu
 from linkgauge.models.judge import judge
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Context, Finding, Report
 from linkgauge.models.rules.job import NOT_A_JOB
 from linkgauge.models.rules.words import location
@@ -133,7 +134,9 @@ def test_redirection_at_root_ports_is_one_finding_of_the_node() -> None:
 
 
 def test_access_control_that_nobody_could_read_is_not_judged() -> None:
-    lost = NotChecked(what="Pci.acs", subject="node", why="users see 64 bytes", how="run as root")
+    lost = NotChecked(
+        what="Pci.acs", subject="node", reason=Reason.PERMISSION, detail="users see 64 bytes", how="run as root"
+    )
     assert report(METAL, *below_a_switch(*PAIR, acs=None), lost).checks["pcie-acs-redirect"] is False
     assert report(METAL, *below_a_switch(*PAIR, acs=())).checks["pcie-acs-redirect"] is True
     assert "pcie-acs-redirect" not in report(METAL, *below_a_switch(*PAIR, acs=None)).checks
@@ -368,8 +371,10 @@ def test_errors_of_memory(
 
 
 def test_counters_that_were_refused_are_gaps() -> None:
-    lost = NotChecked(what="Node.edac", subject="mc0", why="Permission denied")
-    hot = NotChecked(what="Package.throttle_time", subject="package0", why="Permission denied")
+    lost = NotChecked(what="Node.edac", subject="mc0", reason=Reason.PERMISSION, detail="Permission denied")
+    hot = NotChecked(
+        what="Package.throttle_time", subject="package0", reason=Reason.PERMISSION, detail="Permission denied"
+    )
     checks = report(METAL, XEON, lost, hot).checks
     assert (checks[ERRORS], checks["cpu-throttled"]) == (False, False)
     assert report(METAL, XEON).checks.keys().isdisjoint((ERRORS, "cpu-throttled"))

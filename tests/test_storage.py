@@ -9,6 +9,7 @@ from dataclasses import replace
 from trees import tree
 
 from linkgauge.models.facts import Array, Disk, Nvme
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Fact, NotChecked, Said
 from linkgauge.probes.arrays import read_arrays
 from linkgauge.probes.disks import read_disks
@@ -157,13 +158,39 @@ def test_disks_that_would_not_say() -> None:
         **block(f"{subsystem}/nvme0n1", 2),
     }
     assert read(read_disks, files) == [
-        NotChecked(what="Disk", subject="sdc", why=f"{BLOCK}/sdc: Input/output error"),
-        NotChecked(what="Disk.controller", subject="nvme0n1", why=f"{subsystem}: Input/output error"),
+        NotChecked(
+            what="Disk", subject="sdc", reason=Reason.UNREADABLE, path=f"{BLOCK}/sdc", detail="Input/output error"
+        ),
+        NotChecked(
+            what="Disk.controller",
+            subject="nvme0n1",
+            reason=Reason.UNREADABLE,
+            path=subsystem,
+            detail="Input/output error",
+        ),
         Disk(key="nvme0n1", size=1024, rotational=False),
-        NotChecked(what="Disk.size", subject="sda", why=f"{BLOCK}/sda/size: 'many' is not a number"),
+        NotChecked(
+            what="Disk.size",
+            subject="sda",
+            reason=Reason.UNREADABLE,
+            path=f"{BLOCK}/sda/size",
+            detail="'many' is not a number",
+        ),
         Disk(key="sda"),
-        NotChecked(what="Disk.model", subject="sdb", why=f"{BLOCK}/sdb/device/model: Input/output error"),
-        NotChecked(what="Disk.rotational", subject="sdb", why=f"{BLOCK}/sdb/queue/rotational: '2' is neither 0 nor 1"),
+        NotChecked(
+            what="Disk.model",
+            subject="sdb",
+            reason=Reason.UNREADABLE,
+            path=f"{BLOCK}/sdb/device/model",
+            detail="Input/output error",
+        ),
+        NotChecked(
+            what="Disk.rotational",
+            subject="sdb",
+            reason=Reason.UNREADABLE,
+            path=f"{BLOCK}/sdb/queue/rotational",
+            detail="'2' is neither 0 nor 1",
+        ),
         Disk(key="sdb", size=1024),
     ]
 
@@ -221,12 +248,32 @@ def test_arrays_that_would_not_say() -> None:
     }
     md0, md1 = f"{BLOCK}/md0/md", f"{BLOCK}/md1/md"
     assert read(read_arrays, files) == [
-        NotChecked(what="Array.wanted", subject="md0", why=f"{md0}/raid_disks: 'two' is not a number of disks"),
-        NotChecked(what="Array.faulty", subject="md0", why=f"{md0}/dev-sda/state: Input/output error"),
+        NotChecked(
+            what="Array.wanted",
+            subject="md0",
+            reason=Reason.UNREADABLE,
+            path=f"{md0}/raid_disks",
+            detail="'two' is not a number of disks",
+        ),
+        NotChecked(
+            what="Array.faulty",
+            subject="md0",
+            reason=Reason.UNREADABLE,
+            path=f"{md0}/dev-sda/state",
+            detail="Input/output error",
+        ),
         Array(key="md0", level="raid1", state="clean", members=("sda",)),
-        NotChecked(what="Array.faulty", subject="md1", why=f"{md1}/dev-sdb/state: Input/output error"),
+        NotChecked(
+            what="Array.faulty",
+            subject="md1",
+            reason=Reason.UNREADABLE,
+            path=f"{md1}/dev-sdb/state",
+            detail="Input/output error",
+        ),
         Array(key="md1", level="raid1", state="clean", members=("sdb", "sdc"), wanted=2, faulty=("sdc",)),
-        NotChecked(what="Array", subject="md2", why=f"{BLOCK}/md2/md: Input/output error"),
+        NotChecked(
+            what="Array", subject="md2", reason=Reason.UNREADABLE, path=f"{BLOCK}/md2/md", detail="Input/output error"
+        ),
     ]
 
 

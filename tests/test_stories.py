@@ -27,6 +27,7 @@ from linkgauge.agent.sources import measure_nothing
 from linkgauge.exporters.text import as_text
 from linkgauge.models.facts import Event
 from linkgauge.models.gpu_facts import Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Report
 from linkgauge.models.routes import rated, route
 from linkgauge.models.said import Flow, NotChecked, Observation, Run, Said
@@ -68,7 +69,7 @@ def test_a_source_that_breaks_off_loses_only_what_had_not_come() -> None:
 
 
 def test_a_kind_that_could_not_be_read_makes_the_verdict_unknown() -> None:
-    lost = NotChecked(what="Pci", subject="node", why="no answer")
+    lost = NotChecked(what="Pci", subject="node", reason=Reason.NO_ANSWER, detail="no answer")
     report = report_of([lost], H100S)
     assert report.verdict == "unknown"
     assert report.checks["gpu-missing"] is False
@@ -197,7 +198,7 @@ def test_an_unreadable_width_is_never_ok() -> None:
     assert report_of(said).checks["pcie-link-narrow"] is True
     hidden = [
         *but(said, gpu_address(1), width=None),
-        NotChecked(what="Pci.width", subject=gpu_address(1), why="Input/output error"),
+        NotChecked(what="Pci.width", subject=gpu_address(1), reason=Reason.UNREADABLE, detail="Input/output error"),
     ]
     assert report_of(hidden).verdict == "unknown"
     assert report_of(hidden, origin="dumps").verdict == "ok"

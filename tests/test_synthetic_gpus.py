@@ -12,6 +12,7 @@ from nodes import ALL, node
 from linkgauge.models.facts import Service
 from linkgauge.models.gpu_facts import Driver, Gpu, GpuLink, GpuPair
 from linkgauge.models.merge import merge
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import Evidence, Fact, NotChecked, Observation, Said
 from linkgauge.probes.pci_windows import read_pci_windows
 from linkgauge.probes.recorded import Recorded, dump, parse
@@ -278,9 +279,13 @@ def test_zeros_are_counted_too_and_blackwell_counts_others() -> None:
 def test_a_driver_that_fails_and_one_that_we_cannot_ask() -> None:
     failed = build(f'{SMALL}[gpu]\nerror = "Driver/library version mismatch"')
     assert state(failed) == [Driver(key="nvidia", failure="Driver/library version mismatch")]
-    assert wiring(failed) == [NotChecked(what="GpuPair", subject="node", why="Driver/library version mismatch")]
+    assert wiring(failed) == [
+        NotChecked(what="GpuPair", subject="node", reason=Reason.DRIVER, detail="Driver/library version mismatch")
+    ]
     unasked = build(f'{SMALL}[gpu]\nmissing = "no libnvidia-ml.so.1"')
-    assert state(unasked) == [NotChecked(what="Gpu", subject="node", why="no libnvidia-ml.so.1")]
+    assert state(unasked) == [
+        NotChecked(what="Gpu", subject="node", reason=Reason.OTHER, detail="no libnvidia-ml.so.1")
+    ]
 
 
 def test_a_gpu_that_answers_nothing_is_known_by_that_alone() -> None:

@@ -16,6 +16,7 @@ from linkgauge.exporters.terminal import cells, safe, wrap
 from linkgauge.exporters.text import as_text
 from linkgauge.exporters.words import listed
 from linkgauge.models.kinds import KINDS
+from linkgauge.models.reason import Reason
 from linkgauge.models.report import Finding, Profile, Report
 from linkgauge.models.said import Evidence, NotChecked, Run
 from linkgauge.models.topology import Device, Topology
@@ -129,16 +130,34 @@ FAILED = replace(
             NotChecked(
                 what=f"Pci.{field}",
                 subject=f"0000:{n:02x}:00.0",
-                why=f"sys/bus/pci/devices/0000:{n:02x}:00.0/{file}: Permission denied",
+                reason=Reason.PERMISSION,
+                path=f"sys/bus/pci/devices/0000:{n:02x}:00.0/{file}",
+                detail="Permission denied",
                 how="run as root",
             )
             for n in range(8)
             for field, file in (("speed", "current_link_speed"), ("width", "current_link_width"))
         ),
-        NotChecked(what="Pci", subject="0000:99:00.0", why="answers no more"),
-        NotChecked(what="Node.product", subject="node", why="sys/class/dmi/id/product_name is not there"),
-        NotChecked(what="rate of all_reduce", subject="gpu0-...-gpu7", why="measured, and nothing says what to expect"),
-        NotChecked(what="NvLink.error_count", subject="gpu3", why="NVML: insufficient permissions", how="run as root"),
+        NotChecked(what="Pci", subject="0000:99:00.0", reason=Reason.OTHER, detail="answers no more"),
+        NotChecked(
+            what="Node.product",
+            subject="node",
+            reason=Reason.NOT_INSTALLED,
+            detail="sys/class/dmi/id/product_name is not there",
+        ),
+        NotChecked(
+            what="rate of all_reduce",
+            subject="gpu0-...-gpu7",
+            reason=Reason.NO_EXPECTATION,
+            detail="measured, and nothing says what to expect",
+        ),
+        NotChecked(
+            what="NvLink.error_count",
+            subject="gpu3",
+            reason=Reason.PERMISSION,
+            detail="NVML: insufficient permissions",
+            how="run as root",
+        ),
     ),
     checks={**HEALTHY.checks, "nvlink-errors": False, "pcie-link-slow": False},
     runs=(*HEALTHY.runs, Run(name="kernel_log", ok=False, seconds=0.001, at=AT)),
@@ -150,7 +169,13 @@ UNKNOWN = replace(
     source="capture",
     checks={**HEALTHY.checks, "nvlink-inactive": False, "gpu-driver-failed": False, "nvlink-errors": False},
     not_checked=(
-        NotChecked(what="Gpu", subject="node", why="libnvidia-ml.so.1 is not here", how="install the driver's library"),
+        NotChecked(
+            what="Gpu",
+            subject="node",
+            reason=Reason.NOT_INSTALLED,
+            detail="libnvidia-ml.so.1 is not here",
+            how="install the driver's library",
+        ),
     ),
 )
 
@@ -217,7 +242,20 @@ def reports(draw: st.DrawFn) -> Report:
         verdict=draw(st.sampled_from(["ok", "degraded", "failed", "unknown"])),
         findings=tuple(draw(st.lists(finding, max_size=4))),
         not_checked=tuple(
-            draw(st.lists(st.builds(NotChecked, what=wild, subject=wild, why=wild, how=maybe), max_size=4))
+            draw(
+                st.lists(
+                    st.builds(
+                        NotChecked,
+                        what=wild,
+                        subject=wild,
+                        reason=st.sampled_from(Reason),
+                        detail=wild,
+                        path=maybe,
+                        how=maybe,
+                    ),
+                    max_size=4,
+                )
+            )
         ),
         checks=draw(st.dictionaries(wild, st.booleans(), max_size=4)),
         topology=Topology(tuple(draw(st.lists(st.builds(Device, wild, wild, wild), max_size=3)))),
@@ -263,7 +301,7 @@ def test_one_more_is_named_rather_than_counted() -> None:
 
 def test_names_of_classes_are_not_shown() -> None:
     lost = tuple(
-        NotChecked(what=f"{name}.{field}", subject="x", why=f"{name} {field}")
+        NotChecked(what=f"{name}.{field}", subject="x", reason=Reason.OTHER, detail=f"{name} {field}")
         for name, kind in KINDS.items()
         for field in kind.__dataclass_fields__
     )

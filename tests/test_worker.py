@@ -17,6 +17,7 @@ from hanging_mount import hanging_mount
 
 from linkgauge.models.facts import Mount
 from linkgauge.models.gpu_facts import Gpu
+from linkgauge.models.reason import Reason
 from linkgauge.models.said import NotChecked, Said
 from linkgauge.models.said_lines import encode
 from linkgauge.probes import hold
@@ -71,9 +72,15 @@ def test_the_real_one_answers_again_and_again(tmp_path: Path) -> None:
             assert isinstance(said, Mount)
         assert len(children() - before) == 1
         (said,) = ask(some, "statvfs", "/none")
-        assert said == NotChecked(what="Mount.free", subject="/none", why="statvfs: No such file or directory")
+        assert said == NotChecked(
+            what="Mount.free",
+            subject="/none",
+            reason=Reason.NOT_INSTALLED,
+            path="statvfs",
+            detail="No such file or directory",
+        )
         why = "KeyError: 'nothing'"
-        assert ask(some, "nothing") == [NotChecked(what="nothing", subject="node", why=why)]
+        assert ask(some, "nothing") == [NotChecked(what="nothing", subject="node", reason=Reason.FAULT, detail=why)]
         assert len(children() - before) == 1  # a call that breaks ends nobody
     assert children() == before
 
@@ -89,7 +96,7 @@ def test_the_driver_has_a_child_of_its_own(tmp_path: Path) -> None:
 def test_what_hangs_is_killed_and_keeps_nobody_else_waiting(tmp_path: Path) -> None:
     with workers(tmp_path, "if 'statvfs' in line: signal.pause()") as some:
         assert ask(some, "ethtool") == [GPU]
-        lost = NotChecked(what="Mount.free", subject="node", why="no answer within 0.5 s")
+        lost = NotChecked(what="Mount.free", subject="node", reason=Reason.NO_ANSWER, detail="no answer within 0.5 s")
         assert ask(some, "statvfs", seconds=0.5) == [GPU, lost]
         assert some.stuck == 0
         assert ask(some, "ethtool") == [GPU]
@@ -103,7 +110,7 @@ def test_what_cannot_be_killed_is_never_asked_twice_at_once(tmp_path: Path) -> N
     with workers() as some:
         with hanging_mount(place):
             (first,) = ask(some, "statvfs", str(place), seconds=1)
-            assert first == NotChecked(what="Mount.free", subject="node", why=no_answer(1))
+            assert first == NotChecked(what="Mount.free", subject="node", reason=Reason.NO_ANSWER, detail=no_answer(1))
             stuck = children() - before
             assert some.stuck == 1
             (again,) = ask(some, "statvfs", str(tmp_path))
@@ -120,7 +127,7 @@ def test_what_cannot_be_killed_is_never_asked_twice_at_once(tmp_path: Path) -> N
 
 def test_a_gpu_that_hangs_in_a_thread_of_the_child_ends_the_child(tmp_path: Path) -> None:
     """Else it would be asked by one thread more each time."""
-    lost = Gpu(key="gpu1", failure=no_answer(8))
+    lost = Gpu(key="gpu1", failure=no_answer(8), failure_reason=Reason.NO_ANSWER)
     with workers(tmp_path, f"print({encode(lost)!r})") as some:
         before = children()
         assert ask(some) == [GPU, lost]
@@ -129,7 +136,7 @@ def test_a_gpu_that_hangs_in_a_thread_of_the_child_ends_the_child(tmp_path: Path
 
 def test_children_that_end_are_started_again(tmp_path: Path) -> None:
     with workers(tmp_path, "os._exit(7)") as some:
-        ended = NotChecked(what="Gpu", subject="node", why="its process ended with 7")
+        ended = NotChecked(what="Gpu", subject="node", reason=Reason.OTHER, detail="its process ended with 7")
         assert [ask(some), ask(some)] == [[GPU, ended]] * 2
     with workers(tmp_path) as some:
         before = children()
@@ -155,13 +162,13 @@ def test_who_stops_listening_gets_no_old_answers(tmp_path: Path) -> None:
             assert said == GPU
             break
         again = ask(some, "nvml_use", seconds=0.5)
-    assert again == [GPU, NotChecked(what="nvml_use", subject="node", why=no_answer(0.5))]
+    assert again == [GPU, NotChecked(what="nvml_use", subject="node", reason=Reason.NO_ANSWER, detail=no_answer(0.5))]
 
 
 def test_a_program_that_cannot_be_run(tmp_path: Path) -> None:
     some = Workers((str(tmp_path / "none"),))
     why = "its process ended: No such file or directory"
-    assert ask(some) == [NotChecked(what="Gpu", subject="node", why=why)]
+    assert ask(some) == [NotChecked(what="Gpu", subject="node", reason=Reason.FAULT, detail=why)]
 
 
 def test_what_a_child_has_started_ends_with_it(tmp_path: Path) -> None:
@@ -239,5 +246,7 @@ def test_release_does_not_wait_for_others_either(tmp_path: Path) -> None:
         answers = some.ask("statvfs", (), 3)
         assert next(answers) == GPU
         hold.hold(LONG, "somebody", hold.RELEASE)
-        assert list(answers) == [NotChecked(what="Mount.free", subject="node", why=no_answer(3))]
+        assert list(answers) == [
+            NotChecked(what="Mount.free", subject="node", reason=Reason.NO_ANSWER, detail=no_answer(3))
+        ]
         assert ends(driver)

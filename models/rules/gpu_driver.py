@@ -9,6 +9,7 @@ from ..case import Case
 from ..facts import Event, Node, Numa, Pci, Setting
 from ..gpu_facts import Driver, Gpu
 from ..pci_classes import NVIDIA, kind_of
+from ..reason import Reason
 from ..report import Finding
 from ..said import Evidence, NotChecked
 from .gpu_missing import gone
@@ -23,12 +24,6 @@ _UPDATED = "the library was updated and the module that is loaded was not, or th
 _CAUSES = (  # a word of what NVML says, what it means, and what to do
     ("mismatch", _UPDATED, "Drain the node and reboot it; or stop all that uses the GPUs and reload the driver."),
     (
-        "no answer",
-        "the driver hangs, most often on a GPU that does not answer it",
-        "Save what nvidia-bug-report.sh still finds, then drain and reboot the node. If it hangs again, switch the "
-        "node's power off and on.",
-    ),
-    (
         "not loaded",
         "the module is not loaded, or belongs to another kernel",
         "Load it: sudo modprobe nvidia. If that fails, the kernel log says why. After a kernel update, build the "
@@ -40,6 +35,11 @@ _CAUSES = (  # a word of what NVML says, what it means, and what to do
         "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU. With NVSwitches, reset all GPUs "
         "together. If it fails, reboot the node.",
     ),
+)
+_HANGS = "the driver hangs, most often on a GPU that does not answer it"
+_END_HANG = (
+    "Save what nvidia-bug-report.sh still finds, then drain and reboot the node. If it hangs again, switch the "
+    "node's power off and on."
 )
 _ONE_GPU = (
     "Read what the driver logged: sudo dmesg -T | grep -E 'NVRM|Xid'. Drain the node and reboot it. If the GPU does "
@@ -100,19 +100,23 @@ def broken(case: Case, driver: Driver) -> Iterator[Finding]:
         message=f"the {driver.key} driver is bound to {number} and cannot be used: {driver.failure}",
         expected="a driver that answers",
         observed=driver.failure,
-        cause=_cause(driver.failure),
-        remedy=_remedy(driver.failure),
+        cause=_cause(driver),
+        remedy=_remedy(driver),
         evidence=(driver.cites.get("failure", Evidence("nvmlInit", driver.failure)),),
     )
 
 
-def _cause(failure: str) -> str:
-    known = (cause for word, cause, _ in _CAUSES if word in failure.lower())
+def _cause(broken: Driver | Gpu) -> str:
+    if broken.failure_reason is Reason.NO_ANSWER:
+        return _HANGS
+    known = (cause for word, cause, _ in _CAUSES if word in str(broken.failure).lower())
     return next(known, "the driver failed to start; the kernel log says why")
 
 
-def _remedy(failure: str) -> str | None:
-    return next((remedy for word, _, remedy in _CAUSES if word in failure.lower()), None)
+def _remedy(broken: Driver | Gpu) -> str | None:
+    if broken.failure_reason is Reason.NO_ANSWER:
+        return _END_HANG
+    return next((remedy for word, _, remedy in _CAUSES if word in str(broken.failure).lower()), None)
 
 
 def mute(case: Case, gpu: Gpu) -> Iterator[Finding]:
@@ -127,8 +131,8 @@ def mute(case: Case, gpu: Gpu) -> Iterator[Finding]:
         message=f"{called(case, gpu)} cannot be used: {gpu.failure}",
         expected="an answer",
         observed=gpu.failure,
-        cause=_cause(gpu.failure),
-        remedy=_remedy(gpu.failure) or _ONE_GPU,
+        cause=_cause(gpu),
+        remedy=_remedy(gpu) or _ONE_GPU,
         location=place_of(case, gpu),
         evidence=(*proof(gpu, "failure"), *logged(case, gpu.address or "")),
     )
@@ -152,7 +156,9 @@ def unlisted(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
     node = case.of(Node).get("node")
     if not alone or node is None or node.container is None or _bound(case):
         unsure = "the driver holds it and does not list it to this process, which may be kept from it"
-        yield from gap(case, "Gpu", function.key, unsure, "look from the host itself, outside of containers")
+        yield from gap(
+            case, "Gpu", function.key, Reason.HIDDEN, unsure, "look from the host itself, outside of containers"
+        )
         return
     named_by_log = any(event.subject == function.key for event in events(case, "xid", "gpu init failed"))
     yield Finding(

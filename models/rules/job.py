@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ..case import Case
 from ..facts import Mount, Numa, Pci, Setting
 from ..gpu_facts import Gpu
+from ..reason import Reason
 from ..report import Finding
 from ..said import Evidence, NotChecked
 from ..units import GIB, as_bytes
@@ -20,7 +21,8 @@ _SHARED = GIB
 NOT_A_JOB = NotChecked(
     what="limits of jobs",
     subject="node",
-    why="locked memory, shared memory and cpusets are those of whoever asks, and this was no job",
+    reason=Reason.OTHER_CONTEXT,
+    detail="locked memory, shared memory and cpusets are those of whoever asks, and this was no job",
     how="run linkgauge diagnose --context job inside a job",
 )
 

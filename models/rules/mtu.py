@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..case import Case
 from ..facts import Port
+from ..reason import Reason
 from ..report import Finding
 from ..said import Evidence, NotChecked
 from ..units import from_gigabits
@@ -44,7 +45,13 @@ def mute(case: Case, port: Port) -> bool:
 
 def unsaid(case: Case, port: Port) -> Iterator[NotChecked]:
     """Said once, on the port."""
-    yield from gap(case, "Port.mtu", port.key, "neither the port nor its network device says how large its packets are")
+    yield from gap(
+        case,
+        "Port.mtu",
+        port.key,
+        Reason.OTHER,
+        "neither the port nor its network device says how large its packets are",
+    )
 
 
 def odd(case: Case, port: Port) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from ..case import Case, once_per_case
 from ..facts import NodePair
+from ..reason import Reason
 from ..report import Finding
 from ..said import NotChecked
 from ..units import as_gigabytes
@@ -59,7 +60,13 @@ def judge(case: Case, pair: NodePair) -> Iterator[Finding | NotChecked]:
     if not blamed and (pair.rate or 0) < _SLOW * best:
         reached = f"{as_gigabytes(pair.rate or 0)}, other pairs reach up to {as_gigabytes(best)}"
         why = f"{reached}: which of the two is slow, no pair with a third node tells"
-        yield NotChecked(what="NodePair", subject=pair.key, why=why, how="test each of them with a node that is fast")
+        yield NotChecked(
+            what="NodePair",
+            subject=pair.key,
+            reason=Reason.OTHER,
+            detail=why,
+            how="test each of them with a node that is fast",
+        )
 
 
 def _finding(case: Case, node: str, own: list[NodePair]) -> Finding:

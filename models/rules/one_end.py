@@ -12,6 +12,7 @@ from ..case import Case
 from ..facts import Node, Pci
 from ..gpu_facts import Gpu, GpuPair
 from ..pci_classes import function_number, kind_of
+from ..reason import Reason
 from ..report import Finding
 from ..said import NotChecked
 from ..units import as_transfers
@@ -50,14 +51,16 @@ def _narrow(code: str) -> Judge:
         if is_unnamed(function) and _one_of_many(case):
             if below:
                 why = f"{' and '.join(below)} below its own, and the text does not say whose link that is"
-                yield from gap(case, "Pci.width", function.key, why, _WHOLE)
+                yield from gap(case, "Pci.width", function.key, Reason.OTHER, why, _WHOLE)
             return
         if "width" in below or (able and (function.width or 0) < able):
             yield _finding(case, function, code)
         if "speed" in below or (function.max_speed and (function.speed or function.max_speed) < function.max_speed):
             own = f" of {as_transfers(function.max_speed)}" if function.max_speed else ""
             why = f"at {as_transfers(function.speed or 0)}{own}; at rest, or where the slot has no more, it is meant so"
-            yield from gap(case, "Pci.speed", function.key, why, "look again while bytes move over the link")
+            yield from gap(
+                case, "Pci.speed", function.key, Reason.AT_REST, why, "look again while bytes move over the link"
+            )
 
     return judge
 

@@ -11,6 +11,7 @@ from ..gpu_facts import Gpu
 from ..link_rates import rated
 from ..pci_classes import INTEL, NVIDIA, card_of, kind_of
 from ..pci_tree import emulated, functions_above
+from ..reason import Reason
 from ..report import Finding
 from ..said import NotChecked, Observation
 from ..units import as_gigabytes, as_transfers
@@ -51,15 +52,17 @@ def width_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
         return
     if function.width is None:
         if not made_up(case, function):
-            yield from gap(case, "Pci.width", function.key, "its link says x0: not trained, or not shown")
+            yield from gap(case, "Pci.width", function.key, Reason.OTHER, "its link says x0: not trained, or not shown")
     elif made_up(case, function):
         if _whole_by_driver(case, function):
             return
         seen = f"x{function.width} of x{function.max_width}"
-        yield from gap(case, "Pci.width", function.key, _EMULATED.format(seen), _LOOK_ON_HOST)
+        yield from gap(case, "Pci.width", function.key, Reason.HIDDEN, _EMULATED.format(seen), _LOOK_ON_HOST)
     elif port.max_width is None:
         why = f"at x{function.width} of its x{function.max_width}, and {port.key} above does not say what it can do"
-        yield from gap(case, "Pci.max_width", port.key, why, "read the slot's width in the board's manual")
+        yield from gap(
+            case, "Pci.max_width", port.key, Reason.OTHER, why, "read the slot's width in the board's manual"
+        )
     elif function.width < (both := min(function.max_width, port.max_width)):
         split = _split(case, function, port)
         speed = function.max_speed if port.max_speed is None else min(function.max_speed or 0, port.max_speed)
@@ -132,10 +135,17 @@ def speed_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
     if made_up(case, function):
         if busy and busy.value < function.max_speed:
             seen = f"{as_transfers(busy.value)} of {as_transfers(function.max_speed)}"
-            yield from gap(case, "Pci.speed", function.key, _EMULATED.format(seen), _LOOK_ON_HOST)
+            yield from gap(case, "Pci.speed", function.key, Reason.HIDDEN, _EMULATED.format(seen), _LOOK_ON_HOST)
     elif busy is None and function.speed is not None and function.speed < both:
         why = f"at {as_transfers(function.speed)} of {as_transfers(both)} at rest; speed is judged while bytes move"
-        yield from gap(case, "Pci.speed", function.key, why, "measure under load: copy over the link and look again")
+        yield from gap(
+            case,
+            "Pci.speed",
+            function.key,
+            Reason.AT_REST,
+            why,
+            "measure under load: copy over the link and look again",
+        )
     elif busy and busy.value < both:
         width = function.width or function.max_width
         limits = {link.id: rated(busy.value, width)} if width else {}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..case import Case
 from ..facts import Node, Pci, Rdma
 from ..gpu_facts import Gpu
+from ..reason import Reason
 from ..report import Finding
 from ..said import Evidence, NotChecked
 from .profile import profile
@@ -33,7 +34,9 @@ def misplaced(case: Case, node: Node) -> Iterator[Finding | NotChecked]:
     found = {address for address in (*here.values(), *nics) if address}
     if len(found & set(wanted)) < _SAME * min(len(wanted), len(found)):
         why = f"hardly any PCI address is one that {mine.machine.name} has: the firmware numbers buses otherwise"
-        yield from gap(case, "places of devices", "node", why, "write the machine type anew: linkgauge profile")
+        yield from gap(
+            case, "places of devices", "node", Reason.OTHER, why, "write the machine type anew: linkgauge profile"
+        )
         return
     moved = [*_gpus(mine.machine.gpu_places, here), *_nics(mine.machine.nic_places, nics)]
     if not moved:

@@ -8,6 +8,7 @@ from ..case import Case
 from ..facts import Pci
 from ..gpu_facts import Gpu
 from ..pci_classes import kind_of
+from ..reason import Reason
 from ..said import Evidence, Fact, NotChecked
 
 _KINDS = {
@@ -54,7 +55,9 @@ def missed(case: Case, what: str, subject: str) -> bool:
     return any((known.what, known.subject) == (what, subject) for known in case.not_checked)
 
 
-def gap(case: Case, what: str, subject: str, why: str, how: str | None = None) -> Iterator[NotChecked]:
+def gap(
+    case: Case, what: str, subject: str, reason: Reason, detail: str, how: str | None = None
+) -> Iterator[NotChecked]:
     """A NotChecked, unless a source has said already that it could not read that."""
     if not missed(case, what, subject):
-        yield NotChecked(what=what, subject=subject, why=why, how=how)
+        yield NotChecked(what=what, subject=subject, reason=reason, detail=detail, how=how)

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from ...models.reason import Reason
 from ...models.said import NotChecked, Said
 from ..host import Host, Unreadable
 from .part import Part
@@ -32,11 +33,14 @@ def read_dump(name: str, host: Host) -> Iterator[Said]:
     try:
         text = host.read(name)
     except Unreadable as refusal:
-        yield NotChecked(what="dump", subject=shown, why=refusal.why, how=refusal.how)
+        reason = Reason.UNREADABLE if refusal.code is None else refusal.reason
+        yield NotChecked(what="dump", subject=shown, reason=reason, detail=refusal.why, how=refusal.how)
         return
     if text is None:
         why = "a link that leads nowhere, or out of the folder"
-        yield NotChecked(what="dump", subject=shown, why=why, how="copy the file into the folder")
+        yield NotChecked(
+            what="dump", subject=shown, reason=Reason.NOT_INSTALLED, detail=why, how="copy the file into the folder"
+        )
         return
     yield from read_text(shown, text, host.now())
 
@@ -52,7 +56,7 @@ def read_text(name: str, text: str, at: float) -> Iterator[Said]:
         elif not _NOTHING.fullmatch(part.text) and not means_nothing(part):
             unknown.append(part)
     if unknown or not known:
-        yield NotChecked(what="dump", subject=name, why=_unknown(unknown, known))
+        yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=_unknown(unknown, known))
 
 
 def _unknown(parts: list[Part], known: int) -> str:

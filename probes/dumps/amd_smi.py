@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...models.gpu_facts import Driver, Gpu
+from ...models.reason import Reason
 from ...models.said import Evidence, NotChecked, Observation, Said
 from ...models.units import MIB, from_gigabits
 from ..nvml_words import pci_address
@@ -184,9 +185,13 @@ def _peers(reading: AmdReading, gpu: int, told: Mapping[str, Any], where: Eviden
     _metrics(peers, gpu, object_of(told.get("link_metrics")), where)
     states = told.get("link_status")
     if down := [str(place) for place, state in enumerate(list_of(states)) if re.search("[DX]", str(state))]:
-        why = f"{where.source}: amd-smi does not show as up the xGMI ports {', '.join(down)} of GPU {gpu}"
+        why = f"amd-smi does not show as up the xGMI ports {', '.join(down)} of GPU {gpu}"
         how = "amd-smi topology; a copy between each two GPUs (rocm-bandwidth-test, TransferBench)"
-        reading.rest.append(NotChecked(what="GpuLink.active", subject=f"gpu{gpu}", why=why, how=how))
+        reading.rest.append(
+            NotChecked(
+                what="GpuLink.active", subject=f"gpu{gpu}", reason=Reason.OTHER, path=where.source, detail=why, how=how
+            )
+        )
 
 
 def _reach(link: Mapping[str, Any], where: Evidence) -> Reach:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...models.gpu_facts import Gpu
+from ...models.reason import Reason
 from ...models.said import Flow, NotChecked, Observation, Said
 from ...models.units import from_gigabytes
 from .part import Part
@@ -89,13 +90,16 @@ def _copy(
     if table.gpus != 1 or not table.pinned:
         subject, where = "-".join(ends) if table.gpus == 1 else "node", part.where(number)
         why = (
-            f"{where}: copies of pageable memory go through a buffer of the driver's"
+            "copies of pageable memory go through a buffer of the driver's"
             if table.gpus == 1
-            else f"{where}: the sum over {table.gpus} GPUs that copied one after another"
+            else f"the sum over {table.gpus} GPUs that copied one after another"
         )
         how = "bandwidthTest --memory=pinned --device=0, and so on for each GPU"
         refused.setdefault(
-            f"{ends} {why.partition(': ')[2]}", NotChecked(what="rate of copy", subject=subject, why=why, how=how)
+            f"{ends} {why}",
+            NotChecked(
+                what="rate of copy", subject=subject, reason=Reason.NOT_MEASURED, path=where, detail=why, how=how
+            ),
         )
     elif size and (rate >= _LEAST or (table.unit == "MB" and rate)):
         yield part.rate(Flow("copy", ends, size), rate * _UNITS[table.unit], part.cite(number, line))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.gpu_facts import Driver, Gpu
+from ...models.reason import Reason
 from ...models.said import Evidence, NotChecked, Said
 from . import dcgm_words
 from .fields import Fields
@@ -133,8 +134,15 @@ def _failures(test: _Test, told: Mapping[str, list[_Message]], found: Fields) ->
         if failed and not all(dcgm_words.SETTING.search(one.text) for one in messages):
             dcgm_words.failed(found, f"DCGM's test {test.name}", subject, text, messages[0].where)
         elif failed or "Skip" not in test.verdicts.values():
-            why = f"{messages[0].where.source}: DCGM's test {test.name} says: {text[:300]}"
-            yield NotChecked(what="dcgmi diag", subject=subject, why=why, how="nvidia-smi -q")
+            why = f"DCGM's test {test.name} says: {text[:300]}"
+            yield NotChecked(
+                what="dcgmi diag",
+                subject=subject,
+                reason=Reason.OTHER,
+                path=messages[0].where.source,
+                detail=why,
+                how="nvidia-smi -q",
+            )
 
 
 def read_json(part: Part, whole: Mapping[str, Any], text: str, first: int, found: Fields) -> Iterator[Said]:
@@ -148,8 +156,8 @@ def read_json(part: Part, whole: Mapping[str, Any], text: str, first: int, found
     for one in (*list_of(whole.get("iterations")), whole):
         result = next((object_of(object_of(one).get(name)) for name in NAMES if name in object_of(one)), {})
         if isinstance(error := result.get("runtime_error"), str):
-            why = f"{part.where(first)}: DCGM's diagnosis did not run: {error[:300]}"
-            yield NotChecked(what="dcgmi diag", subject=_NODE, why=why)
+            why = f"DCGM's diagnosis did not run: {error[:300]}"
+            yield NotChecked(what="dcgmi diag", subject=_NODE, reason=Reason.OTHER, path=part.where(first), detail=why)
         for category in map(object_of, list_of(result.get("test_categories"))):
             told = map(object_of, list_of(category.get("tests")))
             yield from _ended([_json_test(part, lines, first, test) for test in told], part, found)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from ...models.gpu_facts import Gpu, GpuLink
+from ...models.reason import Reason
 from ...models.said import NotChecked, Said
 from ..nvml_words import pci_address
 from ..parsers import word
@@ -52,9 +53,16 @@ def read_states(part: Part, rows: list[tuple[int, str]], found: Fields) -> Itera
                     up = list(states.values()).count("U")
                     found.say(Gpu, f"gpu{owner}", where, nvlinks=up, nvlinks_present=len(states))
             elif down := [str(port) for port, letter in states.items() if letter == "D"]:
-                why = f"{where.source}: DCGM shows as down its NVLink port{'s' * (len(down) > 1)} {', '.join(down)}"
+                why = f"DCGM shows as down its NVLink port{'s' * (len(down) > 1)} {', '.join(down)}"
                 how = "nvidia-smi nvlink -s, and the log of the fabric manager"
-                yield NotChecked(what="NVSwitch ports", subject=f"nvswitch{owner}", why=why, how=how)
+                yield NotChecked(
+                    what="NVSwitch ports",
+                    subject=f"nvswitch{owner}",
+                    reason=Reason.OTHER,
+                    path=where.source,
+                    detail=why,
+                    how=how,
+                )
             kind = ""
 
 
@@ -77,4 +85,6 @@ def read_devices(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iter
         elif gpu and text == f"Return: {_LOST}":
             found.say(Gpu, gpu, where, failure=_LOST)
         elif gpu and text.startswith("Error: "):
-            yield NotChecked(what="Gpu", subject=gpu, why=f"{where.source}: {text}", how="nvidia-smi -q; dmesg")
+            yield NotChecked(
+                what="Gpu", subject=gpu, reason=Reason.OTHER, path=where.source, detail=text, how="nvidia-smi -q; dmesg"
+            )

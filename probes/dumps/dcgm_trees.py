@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.gpu_facts import Gpu, GpuLink, GpuPair
+from ...models.reason import Reason
 from ...models.said import Evidence, NotChecked, Observation, Said
 from ..nvml_words import PATHS
 from . import dcgm_words
@@ -128,8 +129,15 @@ def _unhealthy(node: _Node, found: Fields) -> Iterator[Said]:
         if verdict == "Failure":
             dcgm_words.failed(found, name, entity, text, node.where)
         else:
-            why = f"{node.where.source}: {name} says {verdict.lower()}: {text[:300]}"
-            yield NotChecked(what="dcgmi health", subject=entity, why=why, how="dmesg; nvidia-smi -q; dcgmi diag -r 2")
+            why = f"{name} says {verdict.lower()}: {text[:300]}"
+            yield NotChecked(
+                what="dcgmi health",
+                subject=entity,
+                reason=Reason.OTHER,
+                path=node.where.source,
+                detail=why,
+                how="dmesg; nvidia-smi -q; dcgmi diag -r 2",
+            )
 
 
 def _cpus(text: str) -> tuple[int, ...] | None:

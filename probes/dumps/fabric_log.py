@@ -15,6 +15,7 @@ import msgspec
 
 from ...models.facts import Event, Service
 from ...models.gpu_facts import Driver, Gpu
+from ...models.reason import Reason
 from ...models.said import Evidence, NotChecked, Said
 from ..nvml_words import pci_address
 from ..services import FABRIC_MANAGER
@@ -131,7 +132,7 @@ def _state(line: str, where: Evidence, part: Part) -> Iterator[Said]:
     try:
         told: Any = msgspec.json.decode(line.strip().encode("utf-8", "replace"))
     except (msgspec.DecodeError, RecursionError) as wrong:
-        yield NotChecked(what="dump", subject=part.file, why=f"{where.source}: {wrong}")
+        yield NotChecked(what="dump", subject=part.file, reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
         return
     if not isinstance(told, dict):
         return

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ...models.facts import Port, Rdma
+from ...models.reason import Reason
 from ...models.said import Evidence, NotChecked, Said
 from ...models.units import from_gigabits
 from .fields import Fields
@@ -28,8 +29,10 @@ def read(part: Part) -> Iterator[Said]:
     for number, line in part.lines():
         where = part.cite(number, line)
         if failed := _FAILED.match(line):
-            why = f"{where.source}: {failed['what'].strip()}: no provider fits what was asked for"
-            fields.lost.append(NotChecked(what="Rdma", subject="node", why=why))
+            why = f"{failed['what'].strip()}: no provider fits what was asked for"
+            fields.lost.append(
+                NotChecked(what="Rdma", subject="node", reason=Reason.OTHER, path=where.source, detail=why)
+            )
         elif opened := _SECTION.fullmatch(line):
             section = opened["name"]
             nic, place = ("", {}) if section == "fi_info" else (nic, place)

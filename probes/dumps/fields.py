@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.kinds import kind_name
+from ...models.reason import Reason
 from ...models.said import Evidence, Fact, NotChecked, Said
 
 
@@ -31,8 +32,9 @@ class Fields:
         try:
             self.say(kind, key, where, **{name: parse(text)})
         except ValueError as wrong:
-            why = f"{where.source}: {wrong}"
-            self.lost.append(NotChecked(what=f"{kind_name(kind)}.{name}", subject=key, why=why))
+            what = f"{kind_name(kind)}.{name}"
+            lost = NotChecked(what=what, subject=key, reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
+            self.lost.append(lost)
 
     def said(self) -> Iterator[Said]:
         """The facts in the order in which they came up."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from ...models.facts import Node, Setting
 from ...models.gpu_facts import Driver, Gpu
+from ...models.reason import Reason
 from ...models.said import Evidence, Flow, NotChecked, Said
 from ...models.units import GIB, KIB, MIB
 from .fields import Fields
@@ -81,16 +82,26 @@ def _take(fields: Fields, kind: str, found: re.Match[str], cite: Evidence) -> No
         fields.say(Node, "node", cite, product=found["product"], kernel=found["kernel"])
     elif kind == "acs":
         address = f"{found['domain'] or '0000:'}{found['place']}".lower()
-        why = (
-            f"{cite.source.rpartition(':')[0]}: gdscheck finds ACS switched on, and does not say which of its controls"
+        file = cite.source.rpartition(":")[0]
+        why = "gdscheck finds ACS switched on, and does not say which of its controls"
+        fields.lost.append(
+            NotChecked(
+                what="controls of ACS at",
+                subject=address,
+                reason=Reason.OTHER,
+                path=file,
+                detail=why,
+                how="lspci -vvv, as root",
+            )
         )
-        fields.lost.append(NotChecked(what="controls of ACS at", subject=address, why=why, how="lspci -vvv, as root"))
     elif found["state"] == "disabled":
         fields.say(Setting, "iommu", cite, value="disabled")
     else:
-        why = f"{cite.source}: gdscheck says that it is on, and not whether it translates"
+        why = "gdscheck says that it is on, and not whether it translates"
         how = "cat /sys/kernel/iommu_groups/*/type"
-        fields.lost.append(NotChecked(what="IOMMU", subject="node", why=why, how=how))
+        fields.lost.append(
+            NotChecked(what="IOMMU", subject="node", reason=Reason.OTHER, path=cite.source, detail=why, how=how)
+        )
 
 
 def _rates(part: Part) -> Iterator[Said]:
@@ -111,9 +122,11 @@ def _rates(part: Part) -> Iterator[Said]:
     yield from named.values()
     if lost:
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        why = f"{lost[0]}{more}: results of gdsio, which do not say of which disk and GPU they are"
+        why = "results of gdsio, which do not say of which disk and GPU they are"
         how = "keep the command, and name the disk itself: gdsio -f /dev/nvme0n1 -d 0 -I 0"
-        yield NotChecked(what="Observation", subject="node", why=why, how=how)
+        yield NotChecked(
+            what="Observation", subject="node", reason=Reason.OTHER, path=f"{lost[0]}{more}", detail=why, how=how
+        )
 
 
 def _flow(found: re.Match[str], disk: str, gpu: str) -> Flow:

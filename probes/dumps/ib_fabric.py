@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ...models.reason import Reason
 from ...models.said import NotChecked, Said
 from .part import Part
 
@@ -33,4 +34,11 @@ def read(part: Part) -> Iterator[Said]:
         if found := begun.search(part.text):
             where = part.where(part.text.count("\n", 0, found.start()))
             why, how = _WHY.get(tool, _FABRIC)
-            yield NotChecked(what="Port.counters", subject="node", why=f"{where}: {tool} is not read: {why}", how=how)
+            yield NotChecked(
+                what="Port.counters",
+                subject="node",
+                reason=Reason.OTHER,
+                path=where,
+                detail=f"{tool} is not read: {why}",
+                how=how,
+            )

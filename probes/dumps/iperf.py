@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...models.reason import Reason
 from ...models.said import Evidence, Flow, NotChecked, Observation, Said
 from ...models.units import from_bits
 from .json_values import object_of
@@ -96,5 +97,10 @@ def _of_json(part: Part, place: str, start: int) -> Iterator[Said]:
 
 def _lost(where: str, why: str) -> NotChecked:
     return NotChecked(
-        what="Observation", subject="node", why=f"{where}: {why}", how="let the test end, and keep all of it"
+        what="Observation",
+        subject="node",
+        reason=Reason.UNREADABLE,
+        path=where,
+        detail=why,
+        how="let the test end, and keep all of it",
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...models.reason import Reason
 from ...models.said import NotChecked
 from .part import Part
 
@@ -35,8 +36,10 @@ def documents(part: Part, begins: re.Pattern[str] = _OPENS) -> Iterator[Document
         try:
             value, end = decoder.raw_decode(part.text, begin)
         except (ValueError, RecursionError):
-            why = f"{part.where(line)}: no whole JSON text begins here: it was cut, or is none"
-            yield NotChecked(what="dump", subject=part.file, why=why)
+            why = "no whole JSON text begins here: it was cut, or is none"
+            yield NotChecked(
+                what="dump", subject=part.file, reason=Reason.UNREADABLE, path=part.where(line), detail=why
+            )
             return
         yield Document(value, line, begin, end)
 

@@ -14,6 +14,7 @@ from typing import Any
 from ...models.facts import Pci
 from ...models.link_rates import generation
 from ...models.pci_classes import NVIDIA, kind_of
+from ...models.reason import Reason
 from ...models.said import Evidence, NotChecked, Said
 from ...models.units import GIB, KIB, MIB
 from ..parsers import pcie_width
@@ -55,13 +56,20 @@ def read(part: Part) -> Iterator[Said]:
 def _missed(part: Part, blocks: list[_Block]) -> Iterator[Said]:
     """What was asked for and is not shown: the state of links whose capability is; capabilities, to all but root."""
     if "Capabilities: <access denied>" in part.text:
-        why = f"{part.file}: capabilities are shown to root alone"
-        yield NotChecked(what="Pci.width", subject="node", why=why, how="sudo lspci -vvv")
+        why = "capabilities are shown to root alone"
+        yield NotChecked(
+            what="Pci.width",
+            subject="node",
+            reason=Reason.PERMISSION,
+            path=part.file,
+            detail=why,
+            how="sudo lspci -vvv",
+        )
     for block in blocks:
         if "LnkCap:" in block.text and "LnkSta:" not in block.text and "width" not in block.fields:
             why = f"{part.file} has what its link could do (LnkCap) and not what it is trained at (LnkSta: link status)"
             how = f"sudo lspci -vv -s {block.address}"
-            yield NotChecked(what="Pci.width", subject=block.address, why=why, how=how)
+            yield NotChecked(what="Pci.width", subject=block.address, reason=Reason.OTHER, detail=why, how=how)
 
 
 class _Block:

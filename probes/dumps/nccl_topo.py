@@ -24,6 +24,7 @@ from ...models.facts import HostBridge, Net, Numa, Package, Pci, Port, Rdma
 from ...models.gpu_facts import Gpu, GpuLink
 from ...models.kinds import kind_name
 from ...models.pci_classes import AMD, NVIDIA, card_of
+from ...models.reason import Reason
 from ...models.said import Evidence, Fact, NotChecked, Said
 from ..parsers import count, decimal, shown
 from ..xml_elements import Element, elements
@@ -56,7 +57,12 @@ def read(part: Part) -> Iterator[Said]:
         yield from [one] if isinstance(one, NotChecked) else reading.element(one)
     if behind.strip():
         line = part.where(whole.count("\n")).rpartition(":")[2]
-        yield NotChecked(what="dump", subject=part.file, why=f"line {line}: what stands behind </system> was not read")
+        yield NotChecked(
+            what="dump",
+            subject=part.file,
+            reason=Reason.UNREADABLE,
+            detail=f"line {line}: what stands behind </system> was not read",
+        )
 
 
 @dataclass(slots=True)
@@ -91,8 +97,10 @@ class _Reading:
                 _placed(one)
                 yield from read(one)
             except ValueError as wrong:
-                why = f"{one.where.source}: <{one.tag}>: {wrong}; it and what is below it is left out"
-                yield NotChecked(what="dump", subject=self.name, why=why)
+                why = f"<{one.tag}>: {wrong}; it and what is below it is left out"
+                yield NotChecked(
+                    what="dump", subject=self.name, reason=Reason.UNREADABLE, path=one.where.source, detail=why
+                )
 
     def _system(self, one: Element) -> Iterator[Said]:
         self.version = one.said.get("version", "1")
@@ -236,8 +244,14 @@ def _fact(
         try:
             value = parse(one.said[attribute]) if attribute in one.said else None
         except ValueError as wrong:
-            why = f"{one.where.source}: {attribute}: {wrong}"
-            yield NotChecked(what=f"{kind_name(kind)}.{name}", subject=key, why=why)
+            why = f"{attribute}: {wrong}"
+            yield NotChecked(
+                what=f"{kind_name(kind)}.{name}",
+                subject=key,
+                reason=Reason.UNREADABLE,
+                path=one.where.source,
+                detail=why,
+            )
             continue
         if value is not None:
             fields[name], cites[name] = value, one.where

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.facts import Net, Pci
+from ...models.reason import Reason
 from ...models.said import Evidence, NotChecked, Observation, Said
 from ...models.units import from_megabits
 from .fields import Fields
@@ -74,9 +75,9 @@ def read(part: Part) -> Iterator[Said]:
 
 def _unread(part: Part, number: int, option: str) -> NotChecked:
     tool = f"ethtool {option}"
-    why = f"{part.where(number)}: the output of {tool} does not say which device it is of, and is not read"
+    why = f"the output of {tool} does not say which device it is of, and is not read"
     how = "ip -s link; grep . /sys/class/infiniband/*/ports/*/counters/*" if option == "-S" else "mlxlink -d DEVICE -m"
-    return NotChecked(what=tool, subject=part.file, why=why, how=how)
+    return NotChecked(what=tool, subject=part.file, reason=Reason.OTHER, path=part.where(number), detail=why, how=how)
 
 
 def _read_line(reading: _Reading, line: str, where: Evidence) -> None:

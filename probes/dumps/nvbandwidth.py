@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...models.gpu_facts import Driver, Gpu
+from ...models.reason import Reason
 from ...models.said import Flow, NotChecked, Said
 from ...models.units import from_gigabytes
 from .matrix import Cell, broken_off, cells, unnamed
@@ -79,7 +80,13 @@ def _read_json(part: Part) -> Iterator[Said]:
         tests = whole["nvbandwidth"]["testcases"]
         version = whole["nvbandwidth"].get("Driver Version")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
-        yield NotChecked(what="dump", subject=part.file, why=f"{part.where(0)}: JSON of nvbandwidth: {wrong!r}")
+        yield NotChecked(
+            what="dump",
+            subject=part.file,
+            reason=Reason.UNREADABLE,
+            path=part.where(0),
+            detail=f"JSON of nvbandwidth: {wrong!r}",
+        )
         return
     if isinstance(version, str) and re.fullmatch(r"\d[\d.]*", version):
         yield Driver(key="nvidia", version=version, cites={"version": part.cite(0, f"Driver Version: {version}")})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...models.reason import Reason
 from ...models.said import NotChecked, Said
 from .part import Part
 from .reader import Reader
@@ -16,7 +17,9 @@ def read(part: Part) -> Iterator[Said]:
     names = part.text.split("\n")
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     why = f"lines of {', '.join(names[:_MOST_NAMED])}{more} from line {part.first} on: one host is judged at a time"
-    yield NotChecked(what="dump", subject=part.file, why=why, how="give the lines of one host")
+    yield NotChecked(
+        what="dump", subject=part.file, reason=Reason.OTHER_CONTEXT, detail=why, how="give the lines of one host"
+    )
 
 
 OTHER_HOSTS = Reader("other_hosts", "(?!)", read)  # frames.py finds these lines: nothing begins such an output

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ...models.reason import Reason
 from ...models.said import Evidence, Flow, NotChecked, Observation
 
 
@@ -41,7 +42,9 @@ class Part:
     def cut(self, number: int, what: str) -> NotChecked:
         """A note that an output ends too soon, with its `number`th line: where that is sure, and nowhere else."""
         why = f"line {self.first + number}: the output ends here, {what}; what stands before that was read"
-        return NotChecked(what="dump", subject=self.file, why=why, how="copy the whole output")
+        return NotChecked(
+            what="dump", subject=self.file, reason=Reason.UNREADABLE, detail=why, how="copy the whole output"
+        )
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """The lines with their numbers, counted from 0."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...models.reason import Reason
 from ...models.said import Evidence, Flow, NotChecked, Observation, Said
 from ...models.units import MIB, from_gigabits
 from .json_values import documents, list_of, object_of
@@ -118,8 +119,15 @@ def _documents(part: Part) -> Iterator[Said]:
 def _nameless(part: Part, number: int, test: _Test) -> Iterator[NotChecked]:
     if not (test.op and test.device):
         lacks = "what was run" if test.device else "the device"
-        why = f"{part.where(number)}: a table of perftest, and nothing before it says {lacks}"
-        yield NotChecked(what="Observation", subject="node", why=why, how="keep the whole output of the tool")
+        why = f"a table of perftest, and nothing before it says {lacks}"
+        yield NotChecked(
+            what="Observation",
+            subject="node",
+            reason=Reason.UNREADABLE,
+            path=part.where(number),
+            detail=why,
+            how="keep the whole output of the tool",
+        )
 
 
 def _flow(test: _Test) -> Flow | None:

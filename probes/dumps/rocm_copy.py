@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...models.gpu_facts import Gpu
+from ...models.reason import Reason
 from ...models.said import Flow, NotChecked, Observation, Said
 from ...models.units import KIB, from_gigabytes
 from .matrix import unnamed
@@ -79,8 +80,15 @@ def _of_bus(part: Part, lines: Sequence[str]) -> Iterator[Said]:
             yield from _bus_rate(part, number, line, row, staged)
         elif not refused:
             refused = True
-            why = f"{part.where(number)}: copies of unpinned memory go through a buffer of the driver's"
-            yield NotChecked(what="rate of copy", subject="host-gpu", why=why, how="hipBusBandwidth without --unpinned")
+            why = "copies of unpinned memory go through a buffer of the driver's"
+            yield NotChecked(
+                what="rate of copy",
+                subject="host-gpu",
+                reason=Reason.NOT_MEASURED,
+                path=part.where(number),
+                detail=why,
+                how="hipBusBandwidth without --unpinned",
+            )
 
 
 def _bus_rate(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...models.gpu_facts import Driver
+from ...models.reason import Reason
 from ...models.said import Evidence, NotChecked, Said
 from ..nvml_words import pci_address
 from .part import Part
@@ -63,7 +64,7 @@ def _row(columns: Sequence[str], cells: Sequence[str], order: int, where: Eviden
     try:
         address = pci_address(said.get("pci.bus_id") or said.get("gpu_bus_id") or "0000:00:00.0")
     except ValueError as wrong:
-        yield NotChecked(what="Gpu", subject="node", why=f"{where.source}: {wrong}")
+        yield NotChecked(what="Gpu", subject="node", reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
         return
     numbered = re.fullmatch("[0-9]{1,3}", said.get("index", ""))
     key = f"gpu{int(numbered[0])}" if numbered else address or f"gpu{order}"

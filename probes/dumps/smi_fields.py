@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.gpu_facts import Gpu
+from ...models.reason import Reason
 from ...models.said import Evidence, NotChecked, Observation, Said
 from ..nvml_words import pci_address
 from ..parsers import count, word
@@ -243,7 +244,9 @@ def _take(
     try:
         value = _READ[name](text)
     except ValueError as wrong:
-        lost.append(NotChecked(what=f"Gpu.{name}", subject=key, why=f"{where.source}: {wrong}"))
+        lost.append(
+            NotChecked(what=f"Gpu.{name}", subject=key, reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
+        )
         return
     if value is not None:
         fields[name], cites[name] = value, where

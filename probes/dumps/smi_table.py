@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...models.gpu_facts import Driver, Gpu
+from ...models.reason import Reason
 from ...models.said import Evidence, NotChecked, Said
 from ..nvml_words import pci_address
 from .part import Part
@@ -82,7 +83,14 @@ def _failed(text: str, where: Evidence) -> Iterator[Said]:
         return
     failure = re.split("NVML: |because ", text)[1].rstrip(". ")
     if "ermission" in failure:
-        yield NotChecked(what="Gpu", subject="node", why=f"{where.source}: {failure}", how="run nvidia-smi as root")
+        yield NotChecked(
+            what="Gpu",
+            subject="node",
+            reason=Reason.PERMISSION,
+            path=where.source,
+            detail=failure,
+            how="run nvidia-smi as root",
+        )
     else:
         failure = _NOT_LOADED if "couldn't communicate" in failure else failure
         yield Driver(key="nvidia", failure=failure, cites={"failure": where})

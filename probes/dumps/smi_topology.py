@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.gpu_facts import Gpu, GpuPair
+from ...models.reason import Reason
 from ...models.said import Evidence, NotChecked, Said
 from ..nvml_words import P2P, PATHS
 from ..parsers import cpu_list, shown
@@ -124,7 +125,7 @@ def _gpu(matrix: _Matrix, name: str, row: _Row) -> Iterator[Said]:
     try:
         known["cpus"] = (cpu_list(text) if text[:1].isdecimal() else ()) or None
     except ValueError as wrong:
-        yield NotChecked(what="Gpu.cpus", subject=gpu, why=f"{where.source}: {wrong}")
+        yield NotChecked(what="Gpu.cpus", subject=gpu, reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
     known["numa"] = int(node) if re.fullmatch("[0-9]{1,4}", node) else None
     said = {field: value for field, value in known.items() if value is not None}
     yield Gpu(key=gpu, cites=dict.fromkeys(said, where), **said)
@@ -165,8 +166,16 @@ def _pair(matrix: _Matrix, key: str, cell: str, where: Evidence) -> Iterator[Sai
     elif cell in _ALLOWED and matrix.ability:
         yield GpuPair(key=key, a=a, b=b, cites={matrix.ability: where}, **{matrix.ability: _ALLOWED[cell]})
     elif cell in _ALLOWED:
-        why = f"{where.source}: nothing says which ability the matrix is about"
+        why = "nothing says which ability the matrix is about"
         how = "keep the command with its output: nvidia-smi topo -p2p r"
-        yield NotChecked(what="GpuPair.read", subject=key, why=why, how=how)
+        yield NotChecked(
+            what="GpuPair.read", subject=key, reason=Reason.UNREADABLE, path=where.source, detail=why, how=how
+        )
     elif not _NVLINKS.fullmatch(cell):
-        yield NotChecked(what="GpuPair.path", subject=key, why=f"{where.source}: {shown(cell)} is no path")
+        yield NotChecked(
+            what="GpuPair.path",
+            subject=key,
+            reason=Reason.UNREADABLE,
+            path=where.source,
+            detail=f"{shown(cell)} is no path",
+        )

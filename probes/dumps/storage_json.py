@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...models.facts import Disk, Mount, Nvme
+from ...models.reason import Reason
 from ...models.said import Evidence, NotChecked, Said
 from ..mounts import is_store
 from .json_values import documents, list_of, object_of
@@ -34,7 +35,12 @@ def read(part: Part) -> Iterator[Said]:
             yield from _controllers(one, cite)
     if part.text[end:].strip():
         line = part.where(part.text.count("\n", 0, end)).rpartition(":")[2]
-        yield NotChecked(what="dump", subject=part.file, why=f"line {line}: what stands behind the JSON was not read")
+        yield NotChecked(
+            what="dump",
+            subject=part.file,
+            reason=Reason.UNREADABLE,
+            detail=f"line {line}: what stands behind the JSON was not read",
+        )
 
 
 def _block(one: dict[str, Any], above: str | None, cite: Evidence, depth: int) -> Iterator[Said]:

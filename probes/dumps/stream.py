@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...models.reason import Reason
 from ...models.said import Flow, NotChecked, Observation, Said
 from ...models.units import from_megabytes
 from .part import Part
@@ -72,7 +73,14 @@ def _rate(part: Part, number: int, line: str, run: _Run, row: re.Match[str]) -> 
     if run.ranks or run.threads == 1:
         why = "the sum of MPI ranks, of one node or several" if run.ranks else "one thread does not fill the memory"
         how = "build STREAM with OpenMP, and run it on one node with a thread for each core"
-        yield NotChecked(what=f"rate of {op}", subject="host", why=f"{part.where(number)}: {why}", how=how)
+        yield NotChecked(
+            what=f"rate of {op}",
+            subject="host",
+            reason=Reason.NOT_MEASURED,
+            path=part.where(number),
+            detail=why,
+            how=how,
+        )
     elif rate:
         size = run.elements * run.width if run.elements and run.width else None
         yield part.rate(Flow(op, _MEMORY, size or None), rate, part.cite(number, line))

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...models.reason import Reason
 from ...models.said import Evidence, Flow, NotChecked, Observation, Said
 from ...models.units import MIB, from_gigabytes
 from . import gpu_copy, nccl, nvbandwidth
@@ -92,7 +93,9 @@ def _read(part: Part) -> Iterator[Said]:
     yield from _disks(node)
     if others:
         why = f"results of {len(others) + 1} nodes, and one is judged here: {node.name} is, the others are not read"
-        yield NotChecked(what="dump", subject=part.file, why=why, how="give the lines of one node")
+        yield NotChecked(
+            what="dump", subject=part.file, reason=Reason.OTHER_CONTEXT, detail=why, how="give the lines of one node"
+        )
 
 
 def _metrics(document: object, file: str) -> Iterator[tuple[str, float]]:

@@ -12,6 +12,7 @@ from typing import Any
 from ...models.catalog.settings import Row, settings
 from ...models.facts import Net, Pci, Port, Setting
 from ...models.kinds import kind_name
+from ...models.reason import Reason
 from ...models.said import Evidence, Fact, NotChecked, Said
 from ...models.units import from_gigabits, from_megabits
 from ..parsers import count, flag, hexadecimal, is_lost, known, pcie_speed, pcie_width, shown, word
@@ -124,7 +125,13 @@ class _Facts:
             if name in ("current_link_speed", "current_link_width"):
                 self._link(key, name, text, cite)
         except ValueError as wrong:
-            yield NotChecked(what=f"{kind_name(kind)}.{name}", subject=key, why=f"{cite.source}: {path}: {wrong}")
+            yield NotChecked(
+                what=f"{kind_name(kind)}.{name}",
+                subject=key,
+                reason=Reason.UNREADABLE,
+                path=cite.source,
+                detail=f"{path}: {wrong}",
+            )
 
     def all(self) -> Iterator[Said]:
         """The facts."""

@@ -1,0 +1,25 @@
+"""Why something was not checked, in one word of a fixed list."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Reason(str, Enum):
+    """The value is the label of the metric `linkgauge_not_checked`. The code that catches an error sets the reason."""
+
+    FAULT = "fault"  # linkgauge itself broke: report it
+    STOPPED = "stopped"  # the service has not completed a cycle
+    NOT_MEASURED = "not-measured"  # a measurement did not run, or did not run to its end
+    AT_REST = "at-rest"  # a link at rest is slower by design: only a link under load can be judged
+    OTHER_CONTEXT = "other-context"  # the answer is true of another machine, job, container or cpuset
+    NO_EXPECTATION = "no-expectation"  # the value is known, and no expected value is known
+    HIDDEN = "hidden"  # a hypervisor or a container hides the hardware
+    PERMISSION = "permission"  # this user may not read it
+    NO_ANSWER = "no-answer"  # no answer came in time
+    LOST = "lost"  # the device no longer answers on its bus
+    NOT_INSTALLED = "not-installed"  # a file, a program or a library is absent
+    DRIVER = "driver"  # a driver gave an error
+    NOT_SUPPORTED = "not-supported"  # the kernel, the driver or the device has no such function
+    UNREADABLE = "unreadable"  # the text was refused or makes no sense
+    OTHER = "other"  # none of the above; also records of versions that had no reason
