@@ -22,9 +22,9 @@ from typing import Any
 
 import click
 
-from linkgauge.agent.cli import main as linkgauge
-from linkgauge.exporters.json import schema
-from linkgauge.exporters.metrics import METRICS
+from linkgauge.agent.cli.main import main as linkgauge
+from linkgauge.exporters.formats.json import schema
+from linkgauge.exporters.metrics.catalog import METRICS
 from linkgauge.models.catalog import Code, codes
 
 if sys.version_info >= (3, 11):
@@ -36,10 +36,10 @@ DOCS = Path(__file__).resolve().parent
 SCHEMA = DOCS / "report.schema.json"
 FIELDS = DOCS / "report-fields.toml"
 BENCHMARKS = {  # block of reference/accuracy.md: the program whose output it holds
-    "faults": ("bench/judge.py",),
-    "links": ("bench/model_accuracy.py",),
-    "collective-curves": ("bench/collective_curves.py",),
-    "training-runs": ("bench/plan.py", "--runs"),
+    "faults": ("bench/accuracy/judge.py",),
+    "links": ("bench/accuracy/model_accuracy.py",),
+    "collective-curves": ("bench/accuracy/collective_curves.py",),
+    "training-runs": ("bench/accuracy/plan.py", "--runs"),
 }
 
 

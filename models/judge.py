@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from .attribution import attribute
-from .case import Case
+from .bandwidth.expectations import levels
 from .catalog import codes
-from .expectations import levels
-from .facts import Node
-from .impact import slowdowns, weigh
-from .reason import Reason
+from .diagnosis.attribution import attribute
+from .diagnosis.coverage import unasked
+from .diagnosis.impact import slowdowns, weigh
+from .diagnosis.passive_rates import proven
+from .diagnosis.verdict import verdict
+from .facts.machine import Node
+from .facts.reason import Reason
+from .facts.records import Fact, Flow, NotChecked, Observation
+from .facts.units import as_utc
+from .inventory.snapshot import Case
 from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training
 from .rules import RULES, Rule
-from .rules.rule import anything
-from .said import Fact, Flow, NotChecked, Observation
-from .site import Site
-from .traffic import proven
-from .unasked import unasked
-from .units import as_utc
-from .verdict import verdict
+from .rules.core.rule import anything
+from .site.schema import Site
 
 
 def judge(case: Case) -> Report:
@@ -102,8 +102,8 @@ def _training(
     """What the findings cost the job that the site has described, or why nobody can say."""
     if case.site.job is None:
         return None, ()
-    from .cost import Uncertain, cost_of  # models of trainings, which most reports do without
-    from .job import read_job
+    from .training.cost import Uncertain, cost_of  # models of trainings, which most reports do without
+    from .training.job_spec import read_job
 
     try:
         return cost_of(case, read_job(case.site.job), impact, measured), ()

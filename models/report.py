@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from .said import Evidence, Flow, NotChecked, Run
-from .topology import Topology
+from .facts.records import Evidence, Flow, NotChecked, Run
+from .graph.topology import Topology
 
 Basis: TypeAlias = Literal["site", "profile", "capability", "kin", "baseline"]  # three absolute, in the order of trust
 Severity: TypeAlias = Literal["critical", "warning", "info"]

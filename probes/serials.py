@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..models.facts import Serial
-from ..models.said import Said
-from .host import Host, Unreadable
-from .nvme import CONTROLLERS
-from .nvml_asking import seconds
-from .peers import NVIDIA, gpus
+from ..models.facts.machine import Serial
+from ..models.facts.records import Said
+from .gpu.nvml_threads import seconds
+from .host.host import Host, Unreadable
+from .pcie.bound_devices import NVIDIA, gpus
+from .storage.nvme import CONTROLLERS
 
 _MACHINE = "sys/class/dmi/id/product_serial"  # for root alone
 

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-import fake_nvml
-import nvml_stub
 import pynvml
 import pytest
-from daemon_nodes import Node
 from hypothesis import settings
 
-from linkgauge.probes import nvml_asking
+from linkgauge.probes.gpu import nvml_threads as nvml_asking
+from tests.support import fake_nvml, nvml_stub
+from tests.support.daemon_nodes import Node
 
 # No test asserts how long anything takes, on however slow a machine. In CI the same examples are drawn each time.
 settings.register_profile("unhurried", parent=settings(), deadline=None)

@@ -9,8 +9,8 @@ from typing import TypeVar
 import msgspec
 
 from ..report import Severity
-from ..site import Machine, Text
-from ..toml_tables import read_tables
+from ..site.schema import Machine, Text
+from ..site.toml_tables import read_tables
 
 T = TypeVar("T")
 

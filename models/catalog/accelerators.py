@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from ..site import Few, Positive, Text
+from ..site.schema import Few, Positive, Text
 from . import load
 
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import msgspec
 
-from ..site import Few, Text
+from ..site.schema import Few, Text
 from . import load
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from ..site import Few, Positive, Text
+from ..site.schema import Few, Positive, Text
 from . import load
 
 Power: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1)]

@@ -10,8 +10,8 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from ..facts import Package
-from ..site import Positive, Text
+from ..facts.machine import Package
+from ..site.schema import Positive, Text
 from . import load
 
 AtLeastOne: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]

@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from ..facts import Pci
-from ..gpu_facts import Gpu
-from ..site import Count, Positive, Text
+from ..facts.gpu import Gpu
+from ..facts.machine import Pci
+from ..site.schema import Count, Positive, Text
 from . import load
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ..site import Text
+from ..site.schema import Text
 from . import load
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -17,7 +17,7 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """A published rate of a healthy machine, beside what the links that set it are rated at; bytes per second."""
 
     grade: str  # of the link, without its width: "pcie4"
-    op: str = "copy"  # as in Flow.op; what else there is, models/load.py tells
+    op: str = "copy"  # as in Flow.op; what else there is, models/bandwidth/contention.py tells
     towards: Literal["device", "host", ""] = ""  # away from the processor or to it, where that matters
     duplex: bool = False  # while as much goes the other way
     rate: Positive

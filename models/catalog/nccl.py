@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from ..site import Text
+from ..site.schema import Text
 from . import load
 
 Version = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){1,2}$")]

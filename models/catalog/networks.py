@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from ..site import Count, Few, Positive, Text
+from ..site.schema import Count, Few, Positive, Text
 from . import load
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import msgspec
 
-from ..facts import Pci
-from ..site import Positive, Text
+from ..facts.machine import Pci
+from ..site.schema import Positive, Text
 from . import load
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from ..report import Severity
-from ..site import Text
+from ..site.schema import Text
 from . import load
 
 

@@ -8,7 +8,7 @@ from functools import cache
 import msgspec
 
 from ..report import Severity
-from ..site import Text
+from ..site.schema import Text
 from . import load
 
 

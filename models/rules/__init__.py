@@ -2,45 +2,84 @@
 
 from __future__ import annotations
 
-from . import (
-    acs,
-    bus_events,
-    congestion,
-    cuda,
-    device_events,
-    diagnosis,
-    events,
-    fabric,
-    gid,
-    gpu_clocks,
-    gpu_driver,
-    gpu_memory,
-    gpu_missing,
+from .core.rule import Rule
+from .gpu import (
+    bar1 as gpu_window,
+)
+from .gpu import (
+    clocks as gpu_clocks,
+)
+from .gpu import (
+    driver as gpu_driver,
+)
+from .gpu import (
+    external_tests as diagnosis,
+)
+from .gpu import (
     gpu_pcie,
-    gpu_state,
-    gpu_window,
+)
+from .gpu import (
+    memory as gpu_memory,
+)
+from .gpu import (
+    missing as gpu_missing,
+)
+from .gpu import (
+    pcie_events as bus_events,
+)
+from .gpu import (
+    state as gpu_state,
+)
+from .gpu import (
+    xid as events,
+)
+from .host import (
     host,
     host_counters,
-    job,
-    lost,
     mounts,
-    mtu,
-    nccl,
-    nccl_version,
-    nic,
-    nic_place,
-    node_pairs,
-    nvlink,
-    nvlink_errors,
-    nvswitch,
-    one_end,
-    pcie,
-    peers,
-    places,
     settings,
     storage,
 )
-from .rule import Rule
+from .host import (
+    job_limits as job,
+)
+from .host import (
+    placement as places,
+)
+from .nccl import nccl
+from .nccl import version as nccl_version
+from .network import (
+    congestion,
+    gid,
+    mtu,
+    nic,
+    node_pairs,
+)
+from .network import (
+    logged_events as device_events,
+)
+from .network import (
+    nic_affinity as nic_place,
+)
+from .nvlink import (
+    cuda_init as cuda,
+)
+from .nvlink import (
+    errors as nvlink_errors,
+)
+from .nvlink import (
+    fabric_manager as fabric,
+)
+from .nvlink import (
+    nvlink,
+    nvswitch,
+)
+from .nvlink import (
+    peer_access as peers,
+)
+from .pcie import acs, pcie
+from .pcie import not_responding as lost
+from .pcie import partial_dumps as one_end
 
 RULES: tuple[Rule, ...] = (
     *pcie.RULES,

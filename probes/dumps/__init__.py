@@ -6,12 +6,12 @@ import os
 import re
 from collections.abc import Iterator
 
-from ...models.reason import Reason
-from ...models.said import NotChecked, Said
-from ..host import Host, Unreadable
-from .part import Part
+from ...models.facts.reason import Reason
+from ...models.facts.records import NotChecked, Said
+from ..host.host import Host, Unreadable
+from .core.part import Part
+from .core.split import means_nothing, split
 from .registry import FAMILIES
-from .split import means_nothing, split
 
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")  # what an XML file has before its root
 _HEAD = 1 << 16  # characters

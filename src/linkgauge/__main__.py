@@ -1,5 +1,5 @@
 """`python -m linkgauge`, where the command is not on the path."""
 
-from .agent.cli import main
+from .agent.cli.main import main
 
 main(prog_name="linkgauge")

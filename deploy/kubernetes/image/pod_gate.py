@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 from cluster_api import MERGE, STRATEGIC, Cluster, Refused, here
 
-from linkgauge.agent.gate import View, view
-from linkgauge.agent.inputs import BadInput
-from linkgauge.models.gate import has_room
+from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.slurm.gate import View, view
+from linkgauge.models.site.gate import has_room
 
 LABEL, CONDITION = "linkgauge/closed", "LinkgaugeClosed"
 NODES = "/api/v1/nodes?labelSelector="

@@ -1,0 +1,40 @@
+"""`linkgauge capture`: a node as text, this one or one that was made up."""
+
+from __future__ import annotations
+
+import sys
+
+from ...models.site.schema import Site
+from ...probes.capture.anonymize import scrub
+from ...probes.capture.recorder import Recording
+from ...probes.host.recorded import dump
+from ...probes.measure.probe import Effort
+from ..inputs.resolve import BadInput, live, read_text
+from ..measuring.session import Wish
+from ..pipeline.diagnose import diagnose
+from .output.progress import shown as watched
+
+
+def record_node(root: str, effort: Effort = "passive") -> str:
+    """Everything that the readers see, and what is measured, without what identifies the machine or its owner.
+
+    Raises BadInput.
+    """
+    given = live(root)
+    host = Recording(given.host)
+    course = given.course(Wish(effort=effort))
+    with watched(given.readers, course.probes) as (readers, probes):
+        diagnose(host, readers, probes, Site())
+    if course.stopped:
+        print(f"Warning: nothing more was measured: {course.stopped}", file=sys.stderr)
+    return dump(scrub(host.recorded()))
+
+
+def build_node(path: str) -> str:
+    """The capture of a node that a TOML file describes. Raises BadInput."""
+    from ...probes.synthetic.build import build  # its tables of devices are for this alone
+
+    try:
+        return dump(build(read_text(path, "--synthetic")))
+    except ValueError as wrong:
+        raise BadInput(f"--synthetic {path}: {wrong}") from None

@@ -1,0 +1,130 @@
+"""`linkgauge expect`: what its arguments ask for."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from ...exporters.text import expect as exporter
+from ...exporters.text.expect_flows import as_flows
+from ...models.bandwidth.breakdown import explained
+from ...models.bandwidth.endpoint_names import named
+from ...models.bandwidth.link_levels import hierarchy, short
+from ...models.facts.records import COLLECTIVES, EGRESS, Flow
+from ...models.graph.topology import Topology
+from ...models.inventory.snapshot import Case
+from ..inputs.resolve import BadInput
+
+_ARROW = "->"
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?", re.IGNORECASE)
+_DISKS = frozenset({"nvme", "disk", "partition", "array"})
+_MEMORIES = frozenset({"gpu", "numa"})
+_NETWORK = frozenset({"nic", "port", "netdev"})
+
+
+def expect(
+    case: Case, ends: Sequence[str], op: str | None, via: str, size: str | None, concurrent: bool, form: str
+) -> str:
+    """The hierarchy of the node; of given ends, what flows between them get, and why. Raises BadInput."""
+    if not ends:
+        if op or via or size is not None or concurrent:
+            raise BadInput("--op, --via, --size and --concurrent are about flows: name their ends")
+        rungs = hierarchy(case)
+        return (
+            exporter.as_hierarchy(case, rungs)
+            if form == "text"
+            else exporter.as_json([level for rung in rungs for level in rung.levels])
+        )
+    try:
+        flows = tuple(dict.fromkeys(_flows(case.topology, ends, op, via, _bytes(size))))
+    except LookupError as wrong:
+        raise BadInput(str(wrong.args[0])) from None
+    found = explained(case, flows, concurrent)
+    if not found:
+        further = f" (and {len(flows) - 1} more)" if len(flows) > 1 else ""
+        raise BadInput(_no_way(case.topology, flows[0]) + further)
+    seen = {(one.level.op, one.level.ends) for one in found}
+    lost = [_no_way(case.topology, flow) for flow in flows if (flow.op, flow.ends) not in seen]
+    if form == "text":
+        return as_flows(found, lost)
+    for why in lost:
+        print(why, file=sys.stderr)
+    return exporter.as_json(found)
+
+
+def _flows(topology: Topology, ends: Sequence[str], op: str | None, via: str, size: int | None) -> Iterator[Flow]:
+    """The flows that arguments mean: 'a->b' each one, else one or two ends, or the ranks of a collective."""
+    if op in COLLECTIVES or op == EGRESS:
+        if any(_ARROW in end for end in ends):
+            raise BadInput(f"all ends of {op} send: name them without '{_ARROW}'")
+        yield Flow(op, tuple(dict.fromkeys(name for end in ends for name in named(topology, end))), size, via)
+        return
+    for names in _pairs(topology, ends):
+        yield Flow(op or _usual(topology, names), names, size, via)
+
+
+def _pairs(topology: Topology, ends: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Both ends of each flow, or the one end; each name of the first with each of the second, but not with itself."""
+    arrows = [end for end in ends if _ARROW in end]
+    if arrows and len(arrows) < len(ends):
+        raise BadInput(f"{arrows[0]!r} is a whole flow, {next(end for end in ends if _ARROW not in end)!r} is one end")
+    if not arrows and len(ends) > 2:
+        raise BadInput(f"{len(ends)} ends: name one or two, or several flows as 'gpu0{_ARROW}numa0'")
+    for pair in [end.split(_ARROW) for end in arrows] or [list(ends)]:
+        if len(pair) > 2 or not all(map(str.strip, pair)):
+            raise BadInput(f"{_ARROW.join(pair)!r} is no flow: write it as 'gpu0{_ARROW}numa0'")
+        ways = list(product(*(named(topology, end.strip()) for end in pair)))
+        if not any(len(set(way)) == len(way) for way in ways):
+            raise BadInput(f"{ways[0][0]} is both ends: name one end for its memory, or two that differ")
+        yield from (_whole(topology, way) for way in ways if len(set(way)) == len(way))
+
+
+def _whole(topology: Topology, ends: tuple[str, ...]) -> tuple[str, ...]:
+    """A port alone is what its NIC sends over it."""
+    device = topology.find(ends[0])
+    if len(ends) == 2 or device is None or device.kind not in _NETWORK:
+        return ends
+    nic = next((link.a for link in topology.links if link.kind == "port" and link.b == device.id), "")
+    return (short(topology.by_name[nic]), *ends) if nic in topology.by_name else ends
+
+
+def _usual(topology: Topology, ends: tuple[str, ...]) -> str:
+    """The operation that people mean of such ends: STREAM's triad of a memory, RDMA writes of NICs."""
+    if len(ends) == 1:
+        return "triad"
+    source, target = (device.kind if (device := topology.find(end)) else "" for end in ends)
+    if source in _DISKS:
+        return "read"
+    return "write" if target in _DISKS or {source, target} & _NETWORK else "copy"
+
+
+def _bytes(text: str | None) -> int | None:
+    """ "64MiB", "64M" and "67108864" are alike; "64MB" is 64 million. Raises BadInput."""
+    if text is None:
+        return None
+    read = _SIZE.fullmatch(text.strip())
+    if read is None:
+        raise BadInput(f"--size {text}: not a size: write 64MiB, 1G or a number of bytes")
+    number, unit, suffix = read.groups()
+    base = 1000 if suffix and suffix.lower() == "b" else 1024
+    size = int(float(number) * base ** (" kmgt".index(unit.lower()) if unit else 0))
+    if not 0 < size < 1 << 50:
+        raise BadInput(f"--size {text}: from 1 byte to 1 PiB")
+    return size
+
+
+def _no_way(topology: Topology, flow: Flow) -> str:
+    """Why the flow has none."""
+    over = f" over {flow.via}" if flow.via else ""
+    if flow.op in COLLECTIVES:
+        return f"{flow.op} needs two GPUs or more that reach each other{over}; given: {', '.join(flow.ends)}"
+    if flow.op == EGRESS:
+        return f"none of these reaches a NIC: {', '.join(flow.ends)}"
+    if len(flow.ends) > 1:
+        return f"there is no way{over} from {flow.ends[0]} to {flow.ends[1]}"
+    device = topology.find(flow.ends[0])
+    if device and device.kind in _MEMORIES:
+        return f"no rate is known of the memory of {flow.ends[0]}"
+    return f"{flow.ends[0]} alone moves nothing: name two ends"

@@ -1,0 +1,1 @@
+"""What every command does around its result: load a report, show progress, write, exit."""

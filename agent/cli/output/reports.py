@@ -1,0 +1,101 @@
+"""What commands look at, and how they show it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ....models.inventory.snapshot import Case
+from ....models.report import Context, Report
+from ...inputs import resolve as inputs
+from ...measuring.session import Course, Wish
+from ...pipeline.diagnose import diagnose, look
+from ...pipeline.registry import measure_nothing
+from ...state import acceptance as state
+from .progress import shown as watched
+
+
+def report_of(
+    root: str,
+    source: Sequence[str],
+    site: str | None,
+    wish: Wish,
+    context: Context,
+    with_tools: bool,
+    ignore: Sequence[str] = (),
+    state_dir: str | None = None,
+    job: str | None = None,
+) -> tuple[Report, bool]:
+    """The report of this machine, or of what was given instead; and whether it was cut short. Raises BadInput."""
+    given = inputs.of(root, source, with_tools)
+    known = state.of(root, source, state_dir, given.host.now())
+    course = given.course(wish)
+    with watched(given.readers, course.probes) as (readers, probes):
+        ours = inputs.site(site, ignore, job)
+        report = diagnose(given.host, readers, probes, ours, known.baseline, context, known.at)
+    tell_forced(course)
+    return report, course.interrupted
+
+
+def case_of(root: str, source: Sequence[str], site: str | None, with_tools: bool = False) -> Case:
+    """What is known of it, not judged. Raises BadInput."""
+    given = inputs.of(root, source, with_tools)
+    with watched(given.readers, measure_nothing) as (readers, _):
+        case = look(given.host, readers, inputs.site(site))
+    tell_lost(case)
+    return case
+
+
+def tell_lost(case: Case) -> None:
+    """What could not be read of dumps, on standard error: a report says so too, other commands show what was read."""
+    for lost in case.not_checked:
+        if lost.what == "dump":
+            print(f"{lost.subject}: {lost.why}", file=sys.stderr)
+
+
+def tell_forced(course: Course) -> None:
+    """What --force has overridden, on standard error."""
+    if course.overridden:
+        print(f"Warning: measured by force, although {course.overridden}: rates may be too low", file=sys.stderr)
+
+
+def told(report: Report, form: str, colour: bool) -> str:
+    """The report as "text" or "json"."""
+    if form == "json":
+        from ....exporters.formats.json import as_json
+
+        return as_json(report)
+    from ....exporters.text.report import as_text
+
+    return as_text(report, colour)
+
+
+def shown(case: Case, form: str) -> str:
+    """The topology as "text", "json", "nccl-xml", or as a matrix of types of path ("matrix"), of "rates" or of
+    what "copies" reach; or the "conflicts" of sources.
+    """
+    if form == "json":
+        import msgspec
+
+        return msgspec.json.format(msgspec.json.encode(case.topology), indent=2).decode()
+    if form == "nccl-xml":
+        from ....exporters.formats.nccl_xml import as_nccl_xml
+
+        return as_nccl_xml(case)
+    if form in ("matrix", "rates"):
+        from ....exporters.text.matrix import as_matrix
+        from ....models.bandwidth.path_matrix import matrix
+
+        return as_matrix(matrix(case), rates=form == "rates")
+    if form == "copies":
+        from ....exporters.text.matrix import as_matrix
+        from ....models.bandwidth.path_matrix import copies
+
+        return as_matrix(copies(case), rates=True, copies=True)
+    if form == "conflicts":
+        from ....exporters.text.conflicts import as_conflicts
+
+        return as_conflicts(case)
+    from ....exporters.text.tree import as_tree
+
+    return as_tree(case.topology)

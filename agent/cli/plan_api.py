@@ -1,0 +1,203 @@
+"""`linkgauge plan`: what a training waits for on a number of machines, and which layout of it is best.
+
+For programs (docs/operate/plan.md): `plan` and `sweep` return what the models compute, `frame` returns a pandas table
+of either. They raise BadInput. Its text is a sentence that names the constraint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from ...models.catalog import machines
+from ...models.catalog.gpus import Product, product_of
+from ...models.facts.gpu import Gpu
+from ...models.facts.machine import Pci
+from ...models.facts.records import Flow
+from ...models.site.schema import Machine
+from ...models.training.cluster import Cluster, cluster_of, with_measured
+from ...models.training.cluster_fabric import Switches
+from ...models.training.collectives import time_of
+from ...models.training.job_spec import Described, read_job
+from ...models.training.message_times import Points, pace_of, seconds
+from ...models.training.network_tiers import group
+from ...models.training.planner import Plan, Sweep, plan_of
+from ...models.training.planner import sweep as sweep_of
+from ..inputs.resolve import BadInput, site
+
+if TYPE_CHECKING:
+    from ...models.inventory.snapshot import Case
+
+_PORTS = re.compile(r"(\d{1,4})x(\d{1,5}(?:\.\d{1,3})?)")
+_MEASURED = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv")
+_LIKE_ALL_REDUCE = ("all_gather", "reduce_scatter")  # where they were not measured themselves
+_LEAST = 1 << 16  # bytes: of smaller messages a table rounds the bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The machines: a type by its name, or the node that is looked at; so many of them, and what joins them."""
+
+    machine: str | None = None
+    nodes: int = 1
+    network: str | None = None  # "8x400": NICs of a node, Gb/s of each
+    switches: str | None = None  # "64x400": ports of a switch, Gb/s of each
+    rails: bool = False
+    oversubscription: float = 1.0
+    source: Sequence[str] = ()  # dumps: of the node, or of nccl-tests on such machines
+    root: str = "/"
+    site: str | None = None
+
+
+def plan(job: str, where: Where) -> Plan:
+    """A layout that the job names: "llama3-70b,tp=8,dp=64,tokens=4M". Raises BadInput."""
+    described, cluster = _asked(job, where)
+    try:
+        return plan_of(described.job, described.layout(cluster.gpus), cluster)
+    except ValueError as wrong:
+        raise BadInput(str(wrong)) from None
+
+
+def sweep(job: str, where: Where, best: int = 10) -> tuple[Plan, Sweep]:
+    """The best layouts, and the plan of the first of them. Raises BadInput."""
+    described, cluster = _asked(job, where)
+    if described.ways:
+        raise BadInput(f"--sweep tries all layouts: leave out {', '.join(described.ways)}, or leave out --sweep")
+    try:
+        found = sweep_of(described.job, cluster, best)
+        return plan_of(described.job, found.best[0].layout, cluster), found
+    except ValueError as wrong:
+        raise BadInput(str(wrong)) from None
+
+
+def frame(found: Plan | Sweep) -> Any:
+    """A pandas.DataFrame: of a plan a row for each thing that takes time, of a sweep one for each layout.
+
+    Needs pandas: pip install "linkgauge[frames]". Raises BadInput without it.
+    """
+    try:
+        from ...exporters.formats.plan_frame import as_frame
+    except ImportError:
+        raise BadInput('pandas is not installed: pip install "linkgauge[frames]"') from None
+    return as_frame(found)
+
+
+def _asked(job: str, where: Where) -> tuple[Described, Cluster]:
+    try:
+        described = read_job(job)
+    except ValueError as wrong:
+        raise BadInput(f"{job}: {wrong}") from None
+    return described, cluster(where)
+
+
+def cluster(where: Where) -> Cluster:
+    """The machines that are meant, with what was measured of them. Raises BadInput."""
+    if where.nodes < 1:
+        raise BadInput(f"--nodes {where.nodes}: a plan needs one at least")
+    looked = where.machine is None or bool(where.source)
+    case = _looked(where) if looked else None
+    machine = _named(where) if where.machine is not None else _recognised(case)
+    product = None if where.machine is not None else _product(case)
+    try:
+        found = _cluster(machine, where.nodes, where, product)
+        measured = _measured(case, machine, where, product, found) if case else {}
+    except ValueError as wrong:
+        raise BadInput(str(wrong)) from None
+    if where.machine is not None and where.source and not measured:
+        raise BadInput(f"--from {', '.join(where.source)}: holds no table of nccl-tests or rccl-tests")
+    return with_measured(found, measured)
+
+
+def _cluster(machine: Machine, nodes: int, where: Where, product: Product | None) -> Cluster:
+    nics = _pair(where.network, "--network") if where.network else None
+    switches = None
+    if where.switches:
+        radix, rate = _pair(where.switches, "--switches")
+        switches = Switches(radix, rate, where.oversubscription, where.rails)
+    elif where.rails or where.oversubscription != 1:
+        raise BadInput("--rails and --oversubscription are of switches: say which, --switches 64x400 (ports x Gb/s)")
+    return cluster_of(machine, nodes, switches, nics, product)
+
+
+def _pair(text: str, option: str) -> tuple[int, float]:
+    """How many, and bytes per second of each."""
+    read = _PORTS.fullmatch(text)
+    if read is None or not int(read[1]) or not float(read[2]):
+        raise BadInput(f"{option} {text}: write a number and Gb/s of each: 8x400")
+    return int(read[1]), float(read[2]) * 1e9 / 8
+
+
+def _looked(where: Where) -> Case:
+    from .output.reports import case_of
+
+    return case_of(where.root, where.source, where.site)
+
+
+def _named(where: Where) -> Machine:
+    known = {one.name: one for one in (*machines(), *site(where.site).machine)}
+    if where.machine in known:
+        return known[where.machine]
+    near = get_close_matches(where.machine or "", known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else "'linkgauge profile --list' lists them"
+    raise BadInput(f"no machine type is called {where.machine!r}; {hint}")
+
+
+def _recognised(case: Case | None) -> Machine:
+    if case is None or case.machine is None:
+        raise BadInput("this node is of no machine type that is known: name one, as --machine nvidia-dgx-h100")
+    return case.machine
+
+
+def _product(case: Case | None) -> Product | None:
+    """What its GPUs are, if they are all alike."""
+    if case is None:
+        return None
+    functions = case.of(Pci)
+    found = {product_of(gpu, functions) for gpu in case.of(Gpu).values()}
+    return found.pop() if len(found) == 1 else None
+
+
+def _measured(
+    case: Case, machine: Machine, where: Where, product: Product | None, found: Cluster
+) -> Mapping[tuple[str, bool], Points]:
+    """By operation, and whether from node to node: sizes, and times over what is predicted of the same GPUs.
+
+    So a table of 16 ranks also mends what is expected of 512. Of several tables that with the most ranks counts.
+    """
+    tables = _tables(case)
+    chosen: dict[tuple[str, bool], Points] = {}
+    for (op, ranks), rows in sorted(tables.items(), key=lambda item: item[0][1]):
+        nodes = -(-ranks // (machine.gpus or ranks))
+        cluster = found if ranks <= found.gpus else replace(_cluster(machine, nodes, where, product), measured={})
+        seen = group(cluster.levels, ranks)
+        pace = pace_of(op, seen, cluster.ways, cluster.inside, cluster.switched)
+        across = any(one.name != cluster.inside for one in seen)
+        points = []
+        for size, bus in sorted(rows.items()):
+            array = size * ranks if op == "alltoall" else size
+            points.append((float(array), time_of(op, ranks, size, bus) / seconds(pace, array)))
+        chosen[op, across] = tuple(points)
+    for op in _LIKE_ALL_REDUCE:
+        for across in (False, True):
+            if ("all_reduce", across) in chosen:
+                chosen.setdefault((op, across), chosen["all_reduce", across])
+    return chosen
+
+
+def _tables(case: Case) -> dict[tuple[str, int], dict[int, float]]:
+    """Bus bandwidth by size, of each operation and number of ranks; the best of several runs."""
+    found: dict[tuple[str, int], dict[int, float]] = defaultdict(dict)
+    for about, series in case.observed.items():
+        if not isinstance(about, Flow) or about.size is None or about.size < _LEAST or len(about.ends) < 2:
+            continue
+        op = about.op.removesuffix("-nvls")
+        rates: Iterable[float] = (one.value for one in series if one.quantity == "bus_bandwidth" and one.value > 0)
+        best = max(rates, default=0.0)
+        if op in _MEASURED and best:
+            rows = found[op, len(about.ends)]
+            rows[about.size] = max(best, rows.get(about.size, 0.0))
+    return found

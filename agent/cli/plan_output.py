@@ -1,0 +1,50 @@
+"""What `linkgauge plan` prints, and the picture that it draws."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ...exporters.text import plan as exporter
+from ...models.training.planner import Plan, other
+from ...models.training.step_time import Step
+from ..inputs.resolve import BadInput
+from .plan_api import Where, plan, sweep
+
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def shown(job: str, where: Where, top: int | None, form: str, plot: str | None, train: str | None = None) -> str:
+    """One layout, or the best `top` of all; `train` is how many tokens a whole training has. Raises BadInput."""
+    tokens = _tokens(train)
+    if plot is not None and not plot.lower().endswith(_PICTURES):
+        raise BadInput(f"--plot {plot}: name a file that ends in {', '.join(_PICTURES)}")
+    found, best = (plan(job, where), None) if top is None else sweep(job, where, top)
+    better = other(found.job, found.cluster, found.step) if best is None else None
+    if plot is not None:
+        steps = best.best if best else [one for one in (found.step, better) if one]
+        _draw(found, steps, plot)
+    if form == "json":
+        return exporter.as_json(found, better, best)
+    return exporter.as_text(found, better, tokens) if best is None else exporter.as_table(found, best)
+
+
+def _tokens(text: str | None) -> float | None:
+    """ "15T" are 15e12: data sets are counted in powers of ten. Raises BadInput."""
+    if text is None:
+        return None
+    read = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([MBT])", text)
+    if read is None or not float(read[1]):
+        raise BadInput(f"--train {text}: write the tokens of the whole training as 15T, 300B or 500M")
+    return float(read[1]) * {"M": 1e6, "B": 1e9, "T": 1e12}[read[2]]
+
+
+def _draw(found: Plan, steps: Sequence[Step], path: str) -> None:
+    try:
+        from ...exporters.formats.plan_chart import draw
+    except ImportError:
+        raise BadInput("--plot needs matplotlib: pip install 'linkgauge[plot]'") from None
+    try:
+        draw(found, steps, path)
+    except OSError as refused:
+        raise BadInput(f"--plot {path}: {refused.strerror}") from None

@@ -1,0 +1,89 @@
+"""Machine types: the one that a node is recognised as, and one written from a node that was accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from ...exporters.formats.site_toml import FROM_NODE, as_toml
+from ...models.bandwidth.profile_from_node import Unrecognisable, machine_of
+from ...models.catalog import machines
+from ...models.inventory.snapshot import Case
+from ...models.site.schema import Machine, Site
+from ..inputs import resolve as inputs
+from ..inputs.resolve import BadInput, Input
+from ..measuring.session import Wish
+from ..pipeline.diagnose import examine
+from .output.progress import shown as watched
+from .output.reports import case_of, tell_lost
+
+
+def chosen(
+    root: str,
+    source: Sequence[str],
+    site: str | None,
+    machine: str | None,
+    every: bool,
+    from_node: bool,
+    name: str | None,
+    wish: Wish,
+    anyway: bool,
+) -> str:
+    """What `linkgauge profile` prints. Raises BadInput."""
+    if every:
+        return listing(inputs.site(site))
+    if machine is not None:
+        return shown(machine, inputs.site(site))
+    if from_node:
+        return accepted(inputs.of(root, source), inputs.site(site), name, wish, anyway)
+    return recognised(case_of(root, source, site))
+
+
+def listing(site: Site) -> str:
+    """The names of all machine types, those of the site first, and what each is known by."""
+    every = (*site.machine, *machines())
+    width = max(len(machine.name) for machine in every)
+    return "\n".join(f"{machine.name:{width}}  {_known_by(machine)}" for machine in every)
+
+
+def _known_by(machine: Machine) -> str:
+    functions = ", ".join(f"{count} x {numbers}" for numbers, count in machine.functions.items())
+    return machine.instance or machine.product or machine.gpu or functions
+
+
+def shown(name: str, site: Site) -> str:
+    """A machine type of the site or the catalog, as TOML. Raises BadInput."""
+    known = {machine.name: machine for machine in (*machines(), *site.machine)}
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else "'linkgauge profile --list' lists them"
+        raise BadInput(f"no machine type is called {name!r}; {hint}")
+    return as_toml(known[name])
+
+
+def recognised(case: Case) -> str:
+    """The machine type of the node, as TOML, and by what it was recognised. Raises BadInput."""
+    if case.machine is None:
+        raise BadInput("no machine type fits this node; 'linkgauge profile --from-node' writes one from it")
+    return f"# recognised by {case.matched_by}\n\n{as_toml(case.machine)}"
+
+
+def accepted(given: Input, site: Site, name: str | None, wish: Wish, anyway: bool) -> str:
+    """A machine type written from the node, as TOML: what it has, and what it reaches where idle. Raises BadInput."""
+    if name == "":
+        raise BadInput("--name: a machine type needs a name")
+    with watched(given.readers, given.course(wish).probes) as (readers, probes):
+        case, report = examine(given.host, readers, probes, site)
+    tell_lost(case)
+    wrong = [finding for finding in report.findings if finding.severity != "info" and not finding.silenced]
+    if wrong and not anyway:
+        told = ", ".join(f"{finding.code} {finding.subject}" for finding in wrong[:3])
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise BadInput(
+            f"this node is {report.verdict} ({told}{more}): a machine type of it would accept that; mend it first, or "
+            "give --anyway"
+        )
+    try:
+        return FROM_NODE + as_toml(machine_of(case, name or "our-node"))
+    except Unrecognisable as nothing:
+        raise BadInput(str(nothing)) from None

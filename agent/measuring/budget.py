@@ -1,0 +1,68 @@
+"""Which probes there are, how long they may take together, and how many bytes they may move."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...models.facts.units import as_bytes
+from ...probes.calls.targets import load
+
+if TYPE_CHECKING:
+    from ...probes.measure.probe import Effort, Plan, Probe
+
+# The registry of probes. The names are those of --only, --skip, captures and metrics. "module:function" plans the
+# probe; the module is relative to linkgauge.probes. The most useful probe is first: the budget may end before the list.
+PROBES: Mapping[str, str] = {
+    "host_copy": "measure.gpu.host_copy:plan",
+    "peer_copy": "measure.gpu.peer_copy:plan",
+    "device_memory": "measure.gpu.device_memory:plan",
+    "host_memory": "measure.memory.host_memory:plan",
+    "port_loopback": "measure.network.port_loopback:plan",
+    "collective": "measure.gpu.collective:plan",
+    "disk_read": "measure.disk.disk_read:plan",
+}
+_UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+_SECONDS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)S")
+_BYTES = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(KB|MB|GB|TB)")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What all probes together may use."""
+
+    seconds: float
+    bytes: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s and {as_bytes(self.bytes)}"
+
+    def affords(self, probe: Probe, seconds: float, moved: float) -> bool:
+        """Whether the probe fits into what is left of it, as it is planned."""
+        return seconds + probe.seconds <= self.seconds and moved + probe.bytes <= self.bytes
+
+
+# NVLinks of eight GPUs carry terabytes in a second: it is the seconds that count.
+BUDGETS: Mapping[Effort, Budget] = {"passive": Budget(0, 0), "quick": Budget(15, 5e12), "full": Budget(150, 100e12)}
+
+
+def budget_of(text: str, effort: Effort) -> Budget:
+    """Of "30s", "20GB" or "30s,20GB"; what is not said is as usual. ValueError, with a sentence."""
+    usual = BUDGETS[effort]
+    seconds, most = usual.seconds, usual.bytes
+    for part in text.upper().replace(" ", "").split(","):
+        if found := _SECONDS.fullmatch(part):
+            seconds = float(found[1])
+        elif found := _BYTES.fullmatch(part):
+            most = float(found[1]) * _UNITS[found[2]]
+        else:
+            raise ValueError(f"{text!r}: seconds are written 30s, bytes 20GB, both 30s,20GB")
+    return Budget(seconds, most)
+
+
+def plan_of(name: str) -> Plan:
+    """The function that plans a probe. Its module is imported here: commands that only read need none of them."""
+    plan: Plan = load(PROBES[name])
+    return plan

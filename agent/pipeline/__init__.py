@@ -1,0 +1,1 @@
+"""From sources to a report: the registry of sources, the hang guard, `diagnose` and `cycle`."""

@@ -1,0 +1,32 @@
+"""A source: what a service or a command reads from a machine, under a public name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+from ...models.facts.records import Said
+from ...probes.host.host import Host
+
+Read: TypeAlias = Callable[[Host], Iterable[Said]]
+
+
+class Interval(Enum):
+    """How often a service reads a source. The configuration has the seconds."""
+
+    CYCLE = auto()  # in each cycle
+    SLOW = auto()  # values that change when an operator changes them
+    DISCOVERY = auto()  # values that last until a device, a driver or the machine starts again
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A function that reads a machine, with the name that captures, runs and metrics show."""
+
+    name: str
+    read: Read
+    interval: Interval = Interval.CYCLE
+    provides: tuple[str, ...] = ()  # kinds of fact; fields where another source has the rest of the kind
+    left: int | None = None  # of a probe: how many probes follow it

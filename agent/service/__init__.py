@@ -1,0 +1,1 @@
+"""`linkgauge serve`: the loop, its schedule, its configuration and its checkpoint."""

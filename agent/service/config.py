@@ -1,0 +1,78 @@
+"""What the service is told: /etc/linkgauge/linkgauge.toml. What nodes should have is in the site file."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from ...models.site.toml_tables import read_tables
+from ...probes.measure.probe import Effort
+from ..inputs.resolve import BadInput, read_text
+from ..measuring.budget import budget_of
+
+CONFIG = "/etc/linkgauge/linkgauge.toml"
+LISTEN = "127.0.0.1:9841"
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = re.compile(r"([0-9]{1,6})([smhd])")
+
+Time: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,5}[smhd]$")]  # "15s", "10m", "6h", "1d"
+
+
+class Probing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Scheduled measurements. They are off unless `every` is said."""
+
+    every: Time | None = None
+    jitter: Time = "10m"  # so that not all nodes of a cluster measure at the same moment
+    level: Literal["quick", "full"] = "quick"
+    budget: str | None = None  # "30s,20GB"
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.budget is not None:
+            budget_of(self.budget, self.level)
+
+    @property
+    def effort(self) -> Effort:
+        """As the level of a diagnosis."""
+        return self.level
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Every key may be left out. Times are written "15s", "10m", "6h", "1d"."""
+
+    listen: str = LISTEN
+    web: str | None = None  # the web configuration file: TLS, passwords
+    site: str | None = None
+    detail: Literal["", "links"] = ""  # "links": a series for every hop and pair
+    cycle: Time = "15s"
+    cycle_busy: Time = "1m"  # while a job runs
+    slow: Time = "10m"  # what changes seldom: settings, disks, mounts
+    discovery: Time = "1h"  # what is there, unless something shows that it has changed
+    textfile: str | None = None  # for node_exporter's collector, written after each cycle
+    log: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+    probes: Probing = Probing()
+
+
+def seconds(time: str) -> float:
+    """Of "15s", "10m", "6h", "1d". ValueError, with a sentence."""
+    found = _TIME.fullmatch(time)
+    if not found:
+        raise ValueError(f"{time!r}: write 15s, 10m, 6h or 1d")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def read_config(path: str | None) -> Config:
+    """The file that was named, or the system's where there is one. Raises BadInput."""
+    if path is None:
+        if not os.path.exists(CONFIG):
+            return Config()
+        path = CONFIG
+    try:
+        return read_tables(read_text(path, "--config"), Config)
+    except ValueError as wrong:
+        raise BadInput(f"--config {path}: {wrong}") from None

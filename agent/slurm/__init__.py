@@ -1,0 +1,1 @@
+"""The gate and the health check for Slurm."""

@@ -1,0 +1,235 @@
+"""The web server: one thread, and nobody can hold it up who drips, stalls, floods or never reads.
+
+Every connection has a deadline for its handshake and headers, and one for taking the answer; when too many are open the
+oldest goes, which a scraper's never is: it takes a millisecond.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import responses
+from ipaddress import ip_address
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPHeaders, HTTPServerRequest, ResponseStartLine
+from tornado.iostream import StreamClosedError
+
+from ..inputs.resolve import BadInput
+from .auth import Passwords
+from .config import WebConfig, read_config
+from .pages import Pages
+from .responses import Asked, Reply, reply, sentence
+
+_CONNECTIONS = 256
+_SECONDS = 10.0  # for the headers of a request, its handshake included; for taking an answer
+_HEADERS = 8 << 10  # bytes
+_BODY = 1 << 10  # bytes; nobody needs one
+
+_log = logging.getLogger("linkgauge")
+
+
+class _Http(HTTPServer):
+    """tornado's server with a cap on connections and a deadline for those that do not read."""
+
+    def initialize(self, *args: Any, seconds: float = _SECONDS, **options: Any) -> None:
+        options.update(idle_connection_timeout=seconds, body_timeout=seconds)
+        super().initialize(*args, **options)
+        self._seconds = seconds
+        self._open: dict[Any, float | None] = {}  # connection -> since when it does not take what was written
+
+    def start_request(self, server_conn: Any, request_conn: Any) -> Any:
+        self._open.setdefault(server_conn, None)
+        if len(self._open) > _CONNECTIONS:
+            next(iter(self._open)).stream.close()
+        return super().start_request(server_conn, request_conn)
+
+    def on_close(self, server_conn: Any) -> None:
+        self._open.pop(server_conn, None)
+        super().on_close(server_conn)
+
+    async def sweep(self) -> None:
+        """Close, for ever, what has not taken its answer in time."""
+        while True:
+            await asyncio.sleep(self._seconds / 10)
+            now = asyncio.get_running_loop().time()
+            for connection, since in list(self._open.items()):
+                waiting = connection.stream.writing()
+                self._open[connection] = (now if since is None else since) if waiting else None
+                if since is not None and waiting and now - since > self._seconds:
+                    connection.stream.close()
+
+
+class Server:
+    """A server that runs in a thread of its own."""
+
+    def __init__(self, listening: socket.socket, pages: Pages, config: WebConfig, seconds: float) -> None:
+        """Listens there from now on; `close` ends it."""
+        self.address: tuple[str, int] = listening.getsockname()[:2]
+        self._listening, self._pages, self._config = listening, pages, config
+        self._passwords = Passwords(config.users)
+        self._answers: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks but loosely
+        self._http = _Http(
+            self._asked,
+            ssl_options=config.tls,
+            seconds=seconds,
+            max_header_size=_HEADERS,
+            max_body_size=_BODY,
+            max_buffer_size=1 << 16,
+            chunk_size=1 << 12,
+        )
+        self._loop = asyncio.new_event_loop()
+        self._end = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="linkgauge-web", daemon=True)
+        self._thread.start()
+
+    def configure(self, path: str | None) -> None:
+        """Read the web configuration file again, for connections from now on. BadInput: the old one stays in force."""
+        config = read_config(path)
+        self._loop.call_soon_threadsafe(self._take, config)
+
+    def close(self) -> None:
+        """Listen no more, and drop who is there."""
+        with suppress(RuntimeError):  # it has ended by itself
+            self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join(_SECONDS)
+
+    def _take(self, config: WebConfig) -> None:
+        self._passwords.close()
+        self._config, self._passwords = config, Passwords(config.users)
+        self._http.ssl_options = config.tls
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._serve())
+        except Exception:
+            _log.exception("the web server broke off")
+        finally:
+            self._passwords.close()
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        self._http.add_socket(self._listening)
+        sweeping = asyncio.ensure_future(self._http.sweep())
+        await self._end.wait()
+        self._http.stop()
+        sweeping.cancel()
+        await self._http.close_all_connections()
+
+    def _asked(self, request: HTTPServerRequest) -> None:
+        task = asyncio.ensure_future(self._answer(request))
+        self._answers.add(task)
+        task.add_done_callback(self._answers.discard)
+
+    async def _answer(self, request: HTTPServerRequest) -> None:
+        try:
+            told = await self._reply(request)
+        except Exception:
+            _log.exception("no answer to %s", request.path)
+            told = sentence(500, "a fault in linkgauge itself: its log says more")
+        with suppress(StreamClosedError):
+            self._write(request, told)
+
+    async def _reply(self, request: HTTPServerRequest) -> Reply:
+        config, passwords = self._config, self._passwords
+        if config.sans and not config.sans & _names(request):
+            return sentence(403, "the client certificate has none of the names that may come in")
+        admitted = await passwords.admit(request.headers.get("Authorization", ""))
+        if admitted is None:
+            return sentence(503, "too many passwords to look at")
+        if not admitted:
+            return sentence(401, "name and password, please", {"WWW-Authenticate": 'Basic realm="linkgauge"'})
+        known = bool(config.users) or config.certificates
+        asked = Asked(
+            method=request.method or "",
+            path=request.path,
+            accept=request.headers.get("Accept", ""),
+            encodings=request.headers.get("Accept-Encoding", ""),
+            trusted=known or _is_here(request.remote_ip),
+        )
+        return reply(self._pages, asked)
+
+    def _write(self, request: HTTPServerRequest, told: Reply) -> None:
+        headers = HTTPHeaders({**told.headers, **self._config.headers, "Content-Length": str(len(told.body))})
+        line = ResponseStartLine("", told.status, responses.get(told.status, "Unknown"))
+        assert request.connection
+        body = None if request.method == "HEAD" else told.body
+        request.connection.write_headers(line, headers, body)
+        request.connection.finish()
+
+
+@contextmanager
+def serving(listen: str, pages: Pages, config: str | None = None, seconds: float = _SECONDS) -> Iterator[Server]:
+    """A server at "HOST:PORT" as long as the block runs; `config` is a web configuration file. Raises BadInput.
+
+    `seconds` is how long a client may take to ask, and again to take the answer.
+    """
+    told = read_config(config)
+    server = Server(_bound(listen), pages, told, seconds)
+    # What strangers send is not worth a line of the log each.
+    logging.getLogger("tornado").setLevel(logging.CRITICAL)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def _bound(listen: str) -> socket.socket:
+    """A socket that listens at "HOST:PORT", "[::1]:PORT" or ":PORT" for all addresses. Raises BadInput."""
+    host, colon, number = listen.rpartition(":")
+    if not (colon and number.isascii() and number.isdecimal() and int(number) < 1 << 16):
+        raise BadInput(f"--listen {listen}: give HOST:PORT, such as 127.0.0.1:9841, or :9841 for all addresses")
+    try:
+        return _socket(host.strip("[]"), int(number))
+    except socket.gaierror:
+        raise BadInput(f"--listen {listen}: {host} is no address of this machine") from None
+    except UnicodeError:
+        raise BadInput(f"--listen {listen}: {host} is no name of a host") from None
+    except OSError as refused:
+        raise BadInput(f"--listen {listen}: {_why(refused, number)}") from None
+
+
+def _socket(host: str, port: int) -> socket.socket:
+    """Raises OSError."""
+    if not host and socket.has_dualstack_ipv6():
+        listening = socket.create_server(
+            ("::", port), family=socket.AF_INET6, backlog=_CONNECTIONS, dualstack_ipv6=True
+        )
+    else:
+        family, *_, address = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)[0]
+        listening = socket.create_server(address[:2], family=family, backlog=_CONNECTIONS)
+    listening.setblocking(False)
+    return listening
+
+
+def _why(refused: OSError, port: str) -> str:
+    if refused.errno == errno.EADDRINUSE:
+        return f"port {port} is taken: end what listens there ('ss -ltnp' names it), or choose another port"
+    if refused.errno == errno.EADDRNOTAVAIL:
+        return "no address of this machine; 'ip addr' lists them"
+    if refused.errno == errno.EACCES:
+        return "ports below 1024 need root: choose a higher one"
+    return refused.strerror or str(refused)
+
+
+def _is_here(address: str | None) -> bool:
+    try:
+        told = ip_address((address or "").partition("%")[0])
+    except ValueError:
+        return False
+    return (getattr(told, "ipv4_mapped", None) or told).is_loopback  # "::ffff:127.0.0.1", where it listens for both
+
+
+def _names(request: HTTPServerRequest) -> set[str]:
+    """The alternative names of a client's certificate: DNS names, addresses, e-mail, URIs."""
+    certificate = request.get_ssl_certificate()
+    if not isinstance(certificate, dict):
+        return set()
+    return {str(value) for _, value in certificate.get("subjectAltName", ())}

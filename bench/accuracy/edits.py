@@ -1,0 +1,135 @@
+"""What sources would say of a broken node, made of what they say of a healthy one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeAlias
+
+from linkgauge.models.facts.gpu import Gpu, GpuLink
+from linkgauge.models.facts.machine import Pci
+from linkgauge.models.facts.records import Evidence, Fact, Observation, Said
+from linkgauge.models.inventory.snapshot import Case
+from linkgauge.probes.kernel_log.patterns import fold
+
+Edit: TypeAlias = Callable[[list[Said]], list[Said]]
+
+
+def but(kind: type[Fact], key: str, **changed: object) -> Edit:
+    """Every source says this of the thing, with its own place; where none did, one more does."""
+    cites = {name: Evidence("drawn", str(value)) for name, value in changed.items()}
+
+    def edit(said: list[Said]) -> list[Said]:
+        told = [_with(one, changed) if type(one) is kind and one.key == key else one for one in said]
+        return [*told, kind(key=key, cites=cites, **changed)]
+
+    return edit
+
+
+def _with(fact: Fact, changed: Mapping[str, Any]) -> Fact:
+    """The fact with what it said changed: what it did not say it still does not."""
+    own = {name: value for name, value in changed.items() if getattr(fact, name) is not None}
+    cites = {name: Evidence(at.source, str(own.get(name, at.text))) for name, at in fact.cites.items()}
+    return replace(fact, **own, cites=cites)
+
+
+def unsaid(kind: type[Fact], key: str, *names: str) -> Edit:
+    """No source says these fields of the thing."""
+    nothing: dict[str, Any] = dict.fromkeys(names)
+
+    def edit(said: list[Said]) -> list[Said]:
+        return [replace(one, **nothing) if type(one) is kind and one.key == key else one for one in said]
+
+    return edit
+
+
+def measured(about: str, quantity: str, value: float, at: float, unit: str = "count", busy: bool | None = None) -> Edit:
+    """A number was read, in place of what was read of it before."""
+    new = Observation(
+        about=about,
+        quantity=quantity,
+        unit=unit,
+        value=value,
+        at=at,
+        busy=busy,
+        evidence=Evidence("drawn", f"{quantity} {value:g}"),
+    )
+
+    def edit(said: list[Said]) -> list[Said]:
+        kept = [
+            one
+            for one in said
+            if not (isinstance(one, Observation) and (one.about, one.quantity, one.busy) == (about, quantity, busy))
+        ]
+        return [*kept, new]
+
+    return edit
+
+
+def logged(text: str, at: float) -> Edit:
+    """The kernel wrote a line."""
+    return lambda said: [*said, *fold([(at, text)], "dev/kmsg")]
+
+
+def without(names: Iterable[str]) -> Edit:
+    """Nothing is said of these things, and of what belongs to them."""
+    gone = set(names)
+
+    def edit(said: list[Said]) -> list[Said]:
+        return [one for one in said if not _is_of(one, gone)]
+
+    return edit
+
+
+def _is_of(one: Said, gone: set[str]) -> bool:
+    if isinstance(one, Observation) and isinstance(one.about, str):
+        return one.about.partition("/")[0] in gone
+    if not isinstance(one, Fact):
+        return False
+    ends = {getattr(one, field.name) for field in fields(one) if field.name in ("a", "b", "address", "gpu", "device")}
+    return one.key.partition("/")[0] in gone or any(isinstance(end, str) and end in gone for end in ends)
+
+
+def together(*edits: Edit) -> Edit:
+    """One after the other."""
+
+    def edit(said: list[Said]) -> list[Said]:
+        for one in edits:
+            said = one(said)
+        return said
+
+    return edit
+
+
+def names_of(case: Case, address: str) -> list[str]:
+    """The names of a function, and of what is on it."""
+    device = case.topology.find(address)
+    return [address, *(device.aliases if device else ())]
+
+
+def width(case: Case, address: str, lanes: int) -> Edit:
+    """The link above a function is trained on so many lanes: both ends say so, and the driver of a GPU."""
+    port = case.topology.link_below[address].a
+    card = address.rpartition(".")[0]
+    ends = [port, *(key for key in case.of(Pci) if key.rpartition(".")[0] == card and case.of(Pci)[key].width)]
+    gpus = [gpu.key for gpu in case.of(Gpu).values() if gpu.address == address and gpu.pcie_width]
+    return together(*(but(Pci, end, width=lanes) for end in ends), *(but(Gpu, key, pcie_width=lanes) for key in gpus))
+
+
+def speed(case: Case, address: str, transfers: float, at: float) -> Edit:
+    """The link above a function runs at this speed while bytes move."""
+    port = case.topology.link_below[address].a
+    ends = [but(Pci, end, speed=transfers) for end in (port, address)]
+    gpus = [gpu.key for gpu in case.of(Gpu).values() if gpu.address == address and gpu.pcie_speed]
+    seen = measured(address, "link_speed", transfers, at, "transfers_per_second", busy=True)
+    return together(*ends, *(but(Gpu, key, pcie_speed=transfers) for key in gpus), seen)
+
+
+def inactive(case: Case, gpu: str, links: Iterable[str]) -> Edit:
+    """NVLinks of a GPU are down."""
+    down = list(links)
+    fact = case.of(Gpu).get(gpu)
+    told = [together(unsaid(GpuLink, link, "remote", "remote_kind"), but(GpuLink, link, active=False)) for link in down]
+    if fact is not None and fact.nvlinks is not None:
+        told.append(but(Gpu, gpu, nvlinks=fact.nvlinks - len(down)))
+    return together(*told)

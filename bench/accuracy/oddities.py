@@ -1,0 +1,119 @@
+"""What healthy machines look like that others took for faults (../shared/facts/link-facts.md, sections b, h and i).
+
+Each is a function from a healthy node to what its sources say of it then; None where the node has no place for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import TypeAlias
+
+from bench.accuracy.beds import Bed
+from bench.accuracy.edits import Edit, but, measured, together, unsaid
+from bench.accuracy.faults import is_guest
+from linkgauge.models.facts.gpu import Gpu
+from linkgauge.models.facts.machine import Numa, Pci, Port, Setting
+from linkgauge.models.facts.pci_classes import kind_of
+
+Oddity: TypeAlias = Callable[[Bed, Random], "Edit | None"]
+
+
+def idle(bed: Bed, chance: Random) -> Edit | None:
+    """GPUs, their ports and the switches above lower their speed at rest; width stays."""
+    functions, links = bed.case.of(Pci), bed.case.topology.link_below
+    kinds = {address: device.kind for address in links if (device := bed.case.topology.find(address))}
+    resting = [address for address, kind in kinds.items() if kind in ("gpu", "upstream-port")]
+    ends = [end for address in resting for end in (address, links[address].a)]
+    slowed = [but(Pci, end, speed=2.5e9) for end in ends if functions[end].speed]
+    gpus = [but(Gpu, gpu.key, pcie_speed=2.5e9) for gpu in bed.case.of(Gpu).values() if gpu.pcie_speed]
+    return together(*slowed, *gpus) if slowed or gpus else None
+
+
+def made_up_bridges(bed: Bed, chance: Random) -> Edit | None:
+    """Bridges that a hypervisor made up (1000:0001, "53c810"): 2.5 GT/s x1, above devices that are as fast as ever."""
+    above = [link.a for link in bed.case.topology.link_below.values()]
+    if not is_guest(bed) or bed.case.machine is None or not above:
+        return None
+    fields = {"vendor": 0x1000, "device": 0x0001, "max_speed": 2.5e9, "max_width": 1, "speed": 2.5e9, "width": 1}
+    return together(*(but(Pci, port, **fields) for port in dict.fromkeys(above)))
+
+
+def odd_switch_ports(bed: Bed, chance: Random) -> Edit | None:
+    """Upstream ports that read 5 GT/s x16 at rest, as on OCI's H100 machines."""
+    ports = [one.id for one in bed.case.topology.devices if one.kind == "upstream-port"]
+    told = [but(Pci, port, speed=5e9) for port in ports if bed.case.of(Pci)[port].speed]
+    return together(*told) if told else None
+
+
+def memory_only_nodes(bed: Bed, chance: Random) -> Edit | None:
+    """NUMA nodes without processors: of GPUs, or spare numbers without memory too, as on Grace machines."""
+    first = len(bed.case.of(Numa))
+    if not first:
+        return None
+    sizes = [chance.choice([0, 0, 96 << 30]) for _ in range(chance.choice([8, 32]))]
+    return together(*(but(Numa, f"numa{first + n}", cpus=(), memory=size) for n, size in enumerate(sizes)))
+
+
+def powersave(bed: Bed, chance: Random) -> Edit | None:
+    """The governor of intel_pstate and amd_pstate that is called "powersave" and is none."""
+    if "scaling_governor" not in bed.case.of(Setting) and bed.origin != "dumps":
+        return None
+    values = {
+        "scaling_driver": chance.choice(["intel_pstate", "amd-pstate-epp"]),
+        "scaling_governor": "powersave",
+        "energy_preference": chance.choice(["performance", "balance_performance"]),
+    }
+    return together(*(but(Setting, key, value=value) for key, value in values.items()))
+
+
+def no_width(bed: Bed, chance: Random) -> Edit | None:
+    """A port or a virtual function whose link reads Unknown at width 63 or 255: the read failed."""
+    functions = bed.case.of(Pci)
+    empty = {f.key for f in functions.values() if kind_of(f) == "bridge"} - {f.parent for f in functions.values()}
+    others = [key for key in functions if key in empty or functions[key].physfn]
+    if not others:
+        return None
+    some = chance.sample(others, min(len(others), 3))
+    return together(*(edit for key in some for edit in (unsaid(Pci, key, "width", "speed"), but(Pci, key, lost=True))))
+
+
+def lifetime_counts(bed: Bed, chance: Random) -> Edit | None:
+    """Errors that were corrected or repaired long ago, and a power cap under load."""
+    gpus = [gpu for gpu in bed.case.of(Gpu).values() if gpu.ecc_corrected_lifetime is not None or gpu.ecc]
+    fields = {"ecc_corrected_lifetime": 40, "ecc_uncorrected_lifetime": 2, "remapped_uncorrectable": 1}
+    told = [but(Gpu, gpu.key, **fields, clock_reasons=("software power cap",)) for gpu in gpus]
+    return together(*told) if told else None
+
+
+def busy_network(bed: Bed, chance: Random) -> Edit | None:
+    """Ports that wait, as on any busy network."""
+    waits = [one for one in bed.case.observations if one.quantity == "port_xmit_wait"]
+    told = [measured(str(one.about), one.quantity, 1e9, one.at) for one in waits]
+    return together(*told) if told else None
+
+
+def spare_ports(bed: Bed, chance: Random) -> Edit | None:
+    """A spare port that has no cable, where nobody wants it up."""
+    spare = [port for port in bed.case.of(Port).values() if port.link_layer == "Ethernet" and port.state == "DOWN"]
+    return together(*(but(Port, port.key, physical_state="Disabled") for port in spare)) if spare else None
+
+
+ODDITIES: Mapping[str, Oddity] = {
+    "links at rest": idle,
+    "bridges that a hypervisor made up": made_up_bridges,
+    "switch ports at 5 GT/s": odd_switch_ports,
+    "NUMA nodes of memory alone, or of nothing": memory_only_nodes,
+    "a governor called powersave": powersave,
+    "width 63 or 255": no_width,
+    "lifetime counts and a power cap": lifetime_counts,
+    "a busy network": busy_network,
+    "spare ports": spare_ports,
+}
+
+
+def odd(bed: Bed, chance: Random) -> tuple[tuple[str, ...], Edit]:
+    """All of them that the node has a place for, each in two of three draws."""
+    drawn = {name: oddity(bed, chance) for name, oddity in ODDITIES.items() if chance.random() < 2 / 3}
+    found = {name: edit for name, edit in drawn.items() if edit}
+    return tuple(found), together(*found.values())

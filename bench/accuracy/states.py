@@ -1,0 +1,210 @@
+"""Faults that a state tells of, on links and devices of PCIe, NVLink and the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+from bench.accuracy.beds import Bed
+from bench.accuracy.edits import Edit, but, inactive, measured, names_of, speed, together, unsaid, width, without
+from bench.accuracy.faults import Fault, Kind, below, both_ways, drawn, is_guest
+from bench.accuracy.measured import Loss
+from linkgauge.models.facts.gpu import Gpu, GpuLink
+from linkgauge.models.facts.machine import Net, Node, Nvme, Pci, Port, Rdma
+from linkgauge.models.facts.pci_classes import card_of, kind_of
+from linkgauge.models.facts.pcie_rates import generation, speed_of
+from linkgauge.models.graph.topology import Link
+from linkgauge.models.inventory.gpu_links import gpu_links
+from linkgauge.models.rules.gpu.missing import counted
+from linkgauge.models.rules.network.ports import kin, real, role_of, up
+
+_LEAST_KIN = 2
+_UPLINK, _DEVICES = ("upstream-port",), ("gpu", "nic", "nvme")
+_CODES = {"nvme": "storage-link-slow"}
+
+
+def _links(bed: Bed, kinds: tuple[str, ...]) -> list[Link]:
+    """Links to devices of these kinds that both ends tell of, and that run as wide as they can."""
+    functions, topology = bed.case.of(Pci), bed.case.topology
+    found = []
+    for address, link in topology.link_below.items():
+        lower, upper = functions[address], functions[link.a]
+        device = topology.find(address)
+        known = link.rated and lower.width and lower.max_speed and upper.max_speed and upper.max_width
+        whole = known and lower.width == min(lower.max_width or 0, upper.max_width or 0) > 1
+        if device and device.kind in kinds and whole and not is_guest(bed):
+            found.append(link)
+    return found
+
+
+def narrow(kinds: tuple[str, ...]) -> Kind:
+    """A link trained on half its lanes or on fewer."""
+
+    def draw(bed: Bed, chance: Random) -> Fault | None:
+        link = drawn(chance, _links(bed, kinds))
+        if link is None:
+            return None
+        now = bed.case.of(Pci)[link.b].width or 2
+        lanes = chance.choice([lanes for lanes in (1, 2, 4, 8) if lanes < now])
+        return _of_link(bed, link, "narrow", width(bed.case, link.b, lanes), lanes / now)
+
+    return draw
+
+
+def slow(kinds: tuple[str, ...]) -> Kind:
+    """A link that runs a generation or two below what both ends can do, under load."""
+
+    def draw(bed: Bed, chance: Random) -> Fault | None:
+        functions = bed.case.of(Pci)
+        able = {
+            link.id: min(functions[link.a].max_speed or 0, functions[link.b].max_speed or 0)
+            for link in _links(bed, kinds)
+        }
+        link = drawn(chance, [link for link in _links(bed, kinds) if (generation(able[link.id]) or 0) > 2])
+        if link is None:
+            return None
+        now = speed_of((generation(able[link.id]) or 3) - chance.choice([1, 2]))
+        return _of_link(bed, link, "slow", speed(bed.case, link.b, now, bed.now), now / able[link.id])
+
+    return draw
+
+
+def _of_link(bed: Bed, link: Link, what: str, edit: Edit, left: float) -> Fault:
+    device = bed.case.topology.find(link.b)
+    code = _CODES.get(device.kind if device else "", f"pcie-link-{what}")
+    card = [key for key in bed.case.of(Pci) if card_of(key) == card_of(link.b)]
+    about = frozenset(name for key in card for name in names_of(bed.case, key)) | below(bed, link.b)
+    return Fault(code, frozenset({link.b}), about, edit, both_ways(link.a, link.b, left), 1 - left)
+
+
+def nvlinks_down(bed: Bed, chance: Random) -> Fault | None:
+    """One to four NVLinks of a GPU are inactive; where they lead to another GPU, its ends are too."""
+    case = bed.case
+    made = gpu_links(case.facts)
+    told = case.of(GpuLink)
+    links = {key: made[key] for key in told.keys() & made.keys() if made[key].kind == "nvlink" and told[key].active}
+    whole = {key for key, gpu in case.of(Gpu).items() if not gpu.mig}  # those that are sliced use none
+    gpu = drawn(chance, sorted(whole & {key.partition("/")[0] for key in links}))
+    if gpu is None:
+        return None
+    own = sorted(key for key in links if key.startswith(f"{gpu}/"))
+    down = {links[key].id for key in chance.sample(own, chance.randint(1, min(4, len(own))))}
+    ends = sorted(key for key, link in links.items() if link.id in down)
+    gpus = sorted({key.partition("/")[0] for key in ends})
+    edit = together(*(inactive(case, one, [key for key in ends if key.startswith(f"{one}/")]) for one in gpus))
+    about = frozenset(name for one in gpus for name in _names(bed, one))
+    return Fault("nvlink-inactive", about, about, edit, Loss(down=frozenset(down)), len(down) / len(own))
+
+
+def _names(bed: Bed, gpu: str) -> list[str]:
+    fact = bed.case.of(Gpu).get(gpu)
+    return [gpu, *(names_of(bed.case, fact.address) if fact and fact.address else ())]
+
+
+def gpu_gone(bed: Bed, chance: Random) -> Fault | None:
+    """A GPU is on the bus no more, where something says how many there should be."""
+    node = bed.case.of(Node).get("node")
+    known = node is not None and bed.origin != "dumps" and counted(bed.case, node)
+    gpus = [key for key, function in bed.case.of(Pci).items() if kind_of(function) == "gpu"]
+    address = drawn(chance, gpus) if known else None
+    if address is None:
+        return None
+    names = frozenset(names_of(bed.case, address))
+    return Fault("gpu-missing", frozenset({"node"}), names, without(names))
+
+
+def device_lost(bed: Bed, chance: Random) -> Fault | None:
+    """A GPU, NIC or disk of one function is listed and answers no more."""
+    codes = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-degraded"}
+    cards = [card_of(key) for key in bed.case.of(Pci)]
+    link = drawn(chance, [link for link in _links(bed, _DEVICES) if cards.count(card_of(link.b)) == 1])
+    device = bed.case.topology.find(link.b) if link else None
+    if link is None or device is None:
+        return None
+    about = frozenset(names_of(bed.case, link.b))
+    gpus = [gpu.key for gpu in bed.case.of(Gpu).values() if gpu.address == link.b]
+    edit = together(unsaid(Pci, link.b, "width", "speed"), but(Pci, link.b, lost=True), without(gpus))
+    told = [but(Gpu, key, address=link.b, failure="GPU is lost") for key in gpus]
+    down = [but(Port, key, state="DOWN", physical_state="Disabled") for key in _ports_of(bed, link.b)]
+    return Fault(codes[device.kind], frozenset({link.b}), about, together(edit, *told, *down))
+
+
+def _ports_of(bed: Bed, address: str) -> list[str]:
+    names = names_of(bed.case, address)
+    return [key for key, port in bed.case.of(Port).items() if port.device in names]
+
+
+def bus_errors(bed: Bed, chance: Random) -> Fault | None:
+    """Uncorrected errors on a link since boot."""
+    counted_on = [link for link in _links(bed, (*_UPLINK, *_DEVICES)) if link.b in bed.case.observed]
+    link = drawn(chance, counted_on if bed.origin != "dumps" else [])
+    if link is None:
+        return None
+    edit = measured(link.b, chance.choice(["aer_nonfatal", "aer_fatal"]), chance.randint(1, 5), bed.now)
+    return Fault("pcie-errors", frozenset({link.b}), frozenset(names_of(bed.case, link.b)), edit)
+
+
+def port_down(bed: Bed, chance: Random) -> Fault | None:
+    """A port of the fabric has lost its cable."""
+    key = drawn(chance, _fabric(bed))
+    if key is None:
+        return None
+    nets = [but(Net, net, carrier=False) for net in _net(bed, key)]
+    edit = together(but(Port, key, state="DOWN", physical_state="Polling"), *nets)
+    return Fault("nic-port-down", frozenset({key}), _port_names(bed, key), edit)
+
+
+def port_slow(bed: Bed, chance: Random) -> Fault | None:
+    """A port of the fabric runs at half or a quarter of its rate."""
+    key = drawn(chance, [key for key in _fabric(bed) if bed.case.of(Port)[key].rate])
+    if key is None:
+        return None
+    left = chance.choice([0.25, 0.5])
+    rate = bed.case.of(Port)[key].rate or 0.0
+    nets = [(net, bed.case.of(Net)[net].speed) for net in _net(bed, key)]
+    edits = [but(Net, net, speed=speed * left) for net, speed in nets if speed]
+    edit = together(but(Port, key, rate=rate * left), *edits)
+    return Fault("nic-rate-low", frozenset({key}), _port_names(bed, key), edit, size=1 - left)
+
+
+def _fabric(bed: Bed) -> list[str]:
+    """RDMA ports that work, of which most equal ones do and whose role is known."""
+    case = bed.case
+    ports = [port for port in case.of(Port).values() if real(case, port) and up(port)]
+    return [port.key for port in ports if role_of(case, port) and len(kin(case, port)) > _LEAST_KIN + 1]
+
+
+def _net(bed: Bed, port: str) -> list[str]:
+    net = bed.case.of(Port)[port].netdev
+    return [net] if net and net in bed.case.of(Net) else []
+
+
+def _port_names(bed: Bed, port: str) -> frozenset[str]:
+    device = bed.case.of(Port)[port].device or port
+    adapter = bed.case.of(Rdma).get(device)
+    return frozenset({port, device, *_net(bed, port), *(names_of(bed.case, adapter.address or "") if adapter else ())})
+
+
+def nvme_dead(bed: Bed, chance: Random) -> Fault | None:
+    """The driver gave a disk up."""
+    key = drawn(chance, [key for key, disk in bed.case.of(Nvme).items() if disk.state == "live"])
+    if key is None:
+        return None
+    address = bed.case.of(Nvme)[key].address or key
+    names = frozenset(names_of(bed.case, address))
+    return Fault("storage-degraded", frozenset({key}), names, but(Nvme, key, state="dead"))
+
+
+KINDS: Mapping[str, Kind] = {
+    "a device's link is narrow": narrow(_DEVICES),
+    "a device's link is slow": slow(_DEVICES),
+    "a switch's uplink is narrow": narrow(_UPLINK),
+    "a switch's uplink is slow": slow(_UPLINK),
+    "NVLinks are inactive": nvlinks_down,
+    "a GPU is gone": gpu_gone,
+    "a device answers no more": device_lost,
+    "uncorrected errors of a link": bus_errors,
+    "a port is down": port_down,
+    "a port is slow": port_slow,
+    "a disk is dead": nvme_dead,
+}

@@ -1,0 +1,74 @@
+"""The tests' stub of NVIDIA's driver with the addresses of the node hgx-h100, in a child of served.py."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from linkgauge.probes.calls import entrypoint as calls
+from linkgauge.probes.gpu import nvml
+from linkgauge.probes.gpu import nvml_threads as nvml_asking
+from tests.support import nvml_stub
+
+GPUS = (0x1B, 0x1E, 0x3B, 0x3E, 0x9B, 0x9E, 0xBB, 0xBE)
+SWITCHES = (0xD9, 0xDA, 0xDB, 0xDC)
+
+
+class Quick(nvml_stub.Driver):
+    """It reads its file once, and notes down nothing: what is measured is what asks it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._known: dict[tuple[str, int | None], Any] = {}
+        self.took = 0.0  # seconds of a processor
+
+    def said(self, key: str, gpu: int | None = None) -> Any:
+        if (key, gpu) not in self._known:
+            self._known[key, gpu] = super().said(key, gpu)
+        return self._known[key, gpu]
+
+    def _call(self, name: str, *given: Any) -> int:
+        function: Callable[..., Any] = nvml_stub.FUNCTIONS.get(name, nvml_stub.answer)
+        began = time.thread_time()
+        code: int = function(self, nvml_stub.number_of(name, given), name, *given)
+        self.took += time.thread_time() - began
+        return code
+
+
+def far_end(driver: nvml_stub.Driver, gpu: int, name: str, device: Any, link: int, info: Any) -> int:
+    """The NVSwitch at the other end: 5, 4, 4 and 5 of 18 links lead to each."""
+    switch = SWITCHES[min(link, 17) * 4 // 18]
+    return nvml_stub.fill(info._obj, busId=f"00000000:{switch:02X}:00.0".encode())
+
+
+def install(file: Path) -> Quick:
+    """The driver that this process has from now on."""
+    nvml_stub.BUSES = GPUS
+    nvml_stub.FUNCTIONS = {**nvml_stub.FUNCTIONS, "nvmlDeviceGetNvLinkRemotePciInfo_v2": far_end}
+    nvml_asking.CONTROL = str(file)
+    driver = pynvml.nvmlLib = Quick(file)
+    return driver
+
+
+def share(file: Path, looks: int = 20) -> float:
+    """Which part of the time of a look the stub takes itself, in the place of a driver."""
+    driver = install(file)
+    list(nvml.state())
+    driver.took, began = 0.0, time.process_time()
+    for _ in range(looks):
+        list(nvml.state())
+    return driver.took / (time.process_time() - began)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--share":
+        print(share(Path(sys.argv[2])))
+    else:
+        install(Path(os.environ["NVML_STUB"]))
+        calls.main()

@@ -1,0 +1,129 @@
+"""The service over a tree of files of eight H100, with what benches want to know of it.
+
+Files are read as under `--root`; NVIDIA's driver is the tests' stub of it, in a real child; what other children would
+say was recorded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bench.cost.startup import write
+from linkgauge.agent.service.config import Config
+from linkgauge.agent.service.daemon import Daemon
+from linkgauge.agent.service.yielding import in_bursts, look_less_for_garbage
+from linkgauge.agent.web.pages import Pages
+from linkgauge.models.facts.records import Observation, Said
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.calls.worker import Workers
+from linkgauge.probes.host.guarded import Careful
+from linkgauge.probes.host.live import Live
+from linkgauge.probes.host.recorded import Recorded, dump
+from linkgauge.probes.synthetic.build import build
+
+TESTS = Path(__file__).parents[2] / "tests"
+FUNCTIONS = (102, 472)  # of PCI: 69 have something to do with GPUs, NICs and disks, the others are of the processors
+# A Dell box of eight H100 has 517: most are a processor's own, without a link (`lspci` of leptonai/gpud).
+_UNCORE = """
+[model.uncore]
+kind = "display"
+id = "8086:3256"
+pci_class = 0x088000
+
+[[root]]
+bus = {buses}
+integrated = {integrated}
+"""
+_BUSES = {102: (3, 11), 472: (13, 31)}  # and how many functions each has of its own
+_REST = 0.02  # seconds, as in agent/service/main.py
+
+
+def uncore(functions: int) -> str:
+    """What makes so many, of FUNCTIONS, of the node hgx-h100."""
+    buses, each = _BUSES[functions]
+    return _UNCORE.format(buses=[*range(0x80, 0x80 + buses)], integrated=["uncore"] * each)
+
+
+def machine(functions: int = FUNCTIONS[0]) -> Recorded:
+    """Eight H100 and so many PCI functions."""
+    return build((TESTS / "nodes/hgx-h100.toml").read_text() + uncore(functions))
+
+
+def tree(root: Path, functions: int = FUNCTIONS[0]) -> Path:
+    """The machine as files below the folder."""
+    write(dump(machine(functions)), root)
+    return root
+
+
+class Machine(Live):
+    """Counts what it is asked."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(str(root))
+        self.asked: Counter[str] = Counter()
+        self.wall: Callable[[], float] = time.time
+        self._recorded = machine()
+        stub = root / "driver.toml"
+        stub.write_text('[answers]\nnvmlSystemGetDriverVersion = "570.124.06"\n')
+        os.environ["NVML_STUB"] = str(stub)
+        self.workers = Workers((sys.executable, str(Path(__file__).with_name("driver.py"))))
+
+    def read(self, path: str) -> str | None:
+        self.asked["reads"] += 1
+        return super().read(path)
+
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+        source = self.workers.ask(what, args, deadline) if what.startswith("nvml") else None
+        for said in source or self._recorded.call(what, *args, deadline=deadline):
+            if isinstance(said, Observation) and said.quantity == "driver_calls":
+                self.asked["NVML calls"] += int(said.value)
+            yield said
+
+    def now(self) -> float:
+        return self.wall()
+
+
+class Served:
+    """The daemon, and how long it kept a processor at a time."""
+
+    def __init__(self, root: Path, state: Path) -> None:
+        self.host = Machine(root)
+        self.ahead = 0.0  # seconds by which both clocks are
+        self.host.wall = lambda: time.time() + self.ahead
+        self.pages = Pages()
+        look_less_for_garbage()
+        self.bursts: list[float] = []
+        self._since = 0.0
+        careful = Careful(self.host)
+        self.daemon = Daemon(
+            careful,
+            Config(),
+            Site(),
+            self.pages,
+            str(state),
+            monotonic=lambda: time.monotonic() + self.ahead,
+            pause=in_bursts(self._rest),
+            forget=careful.forget,
+            stuck=lambda: self.host.workers.stuck,
+        )
+
+    def cycle(self) -> float:
+        """One, and the seconds of a processor that it took here, its children apart."""
+        began = self._since = time.process_time()
+        self.daemon.cycle()
+        self._burst()
+        self.ahead += self.daemon.every
+        return time.process_time() - began
+
+    def _rest(self) -> None:
+        self._burst()
+        time.sleep(_REST)
+        self._since = time.process_time()
+
+    def _burst(self) -> None:
+        self.bursts.append(time.process_time() - self._since)

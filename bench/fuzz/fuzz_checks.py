@@ -1,0 +1,100 @@
+"""What must hold of a reader of dumps, whatever text it is given."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from linkgauge.models.facts.jsonl import decode, encode
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Said
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.judge import judge
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps.core.other_hosts import OTHER_HOSTS
+from linkgauge.probes.dumps.core.part import Part
+from linkgauge.probes.dumps.core.reader import Reader
+from linkgauge.probes.dumps.core.split import clean, split
+from linkgauge.probes.dumps.registry import FAMILIES
+
+AT = 1795230000.0
+_FILE = "fuzz.txt"
+_LONGEST = 1000  # characters of a citation
+
+
+class TooSlow(BaseException):
+    """Not an Exception: what is fuzzed may catch those."""
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """TooSlow after so much time of the processor: a machine that is busy is no fault."""
+    signal.signal(signal.SIGPROF, _ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _ring(*_: object) -> None:
+    raise TooSlow("too slow")
+
+
+def check(family: Reader, text: str, through: bool, judged: bool) -> float:
+    """Read a text; what is said is well formed and cites the text. The seconds that reading took.
+
+    `through`: also cut into parts, as a file is; `judged`: also made a report of. AssertionError says what is wrong.
+    """
+    start = time.perf_counter()
+    plain = clean(text)
+    said = list(family.read(Part(_FILE, 1, plain, AT)))
+    took = time.perf_counter() - start
+    well_formed(said, plain)
+    if through:
+        said = _whole(text, plain)
+    if judged:
+        judge(assemble(said, Site(), AT, origin="dumps"))
+    return took
+
+
+def _whole(text: str, plain: str) -> list[Said]:
+    """What all readers say of the parts, which are the text; but for what stood around its lines (frames.py)."""
+    lines, said, words, bared = plain.split("\n"), list[Said](), list[str](), False
+    for family, part in split(_FILE, text, AT, FAMILIES):
+        mine = part.text.rstrip("\n").split("\n")
+        theirs = lines[part.first - 1 : part.first - 1 + len(mine)]
+        assert family is OTHER_HOSTS or len(theirs) == len(mine), "a part has lines behind the end of the text"
+        # Of logs that are woven into each other, each has the lines of the others empty.
+        bared |= family is OTHER_HOSTS or any(one not in ("", other) for one, other in zip(mine, theirs, strict=True))
+        words += part.text.split()
+        said += family.read(part) if family else ()
+    assert bared or sorted(words) == sorted(plain.split()), "split lost a line, or gave it twice"
+    well_formed(said, plain)
+    return said
+
+
+def well_formed(said: Iterable[Said], plain: str) -> None:
+    """Each can be passed on, and cites lines that are there."""
+    last = plain.count("\n") + 1
+    for one in said:
+        assert isinstance(one, Fact | Observation | NotChecked), f"{one!r} is nothing that a reader says"
+        assert decode(encode(one)) == one, f"{one!r} is not what it was after it was passed on"
+        if isinstance(one, NotChecked):
+            assert all((one.what, one.subject, one.why)), f"{one!r} does not say what, of what, or why"
+        for cite in _cites(one):
+            file, _, number = cite.source.rpartition(":")
+            assert file == _FILE, f"{one!r} cites another file"
+            assert number.isdecimal(), f"{one!r} cites no line"
+            assert 1 <= int(number) <= last, f"{one!r} cites a line that is not there"
+            assert len(cite.text) <= _LONGEST, f"{one!r} cites more than a line"
+            assert "\n" not in cite.text, f"{one!r} cites several lines"
+
+
+def _cites(one: Said) -> Iterable[Evidence]:
+    if isinstance(one, Fact):
+        assert one.key, f"{one!r} has no key"
+        assert one.cites.keys() <= set(type(one).__dataclass_fields__), f"{one!r} cites what it has not"
+        return one.cites.values()
+    return (one.evidence,) if isinstance(one, Observation) else ()

@@ -1,0 +1,1 @@
+"""A report or a topology as JSON, HTML, XML, TOML, tables and charts."""

@@ -1,0 +1,44 @@
+"""A report as JSON: the contract `linkgauge.report/1`, and its schema."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import msgspec
+
+from ...models.facts.reason import Reason
+from ...models.facts.records import NotChecked
+from ...models.report import SCHEMA, Report
+
+
+class _Written(msgspec.Struct):
+    """A NotChecked of the contract: one sentence, without its parts."""
+
+    what: str
+    subject: str
+    why: str
+    how: str | None = None
+
+
+_Written.__name__, _Written.__doc__ = NotChecked.__name__, NotChecked.__doc__  # as the schema calls it
+
+
+def as_json(report: Report) -> str:
+    """The report with every field, absent ones as null.
+
+    JSON has no infinity and no NaN: a report holds finite numbers.
+    """
+    written = [_Written(one.what, one.subject, one.why, one.how) for one in report.not_checked]
+    return _indented({field.name: getattr(report, field.name) for field in fields(report)} | {"not_checked": written})
+
+
+def schema() -> str:
+    """The JSON Schema (draft 2020-12) of a report."""
+    whole = msgspec.json.schema(Report)
+    _, written = msgspec.json.schema_components((_Written,))
+    whole["$defs"] = {name: one for name, one in whole["$defs"].items() if name != Reason.__name__} | written
+    return _indented({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": SCHEMA, **whole})
+
+
+def _indented(thing: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(thing), indent=2).decode() + "\n"

@@ -1,0 +1,1 @@
+"""A report as metrics: Prometheus text and OTLP."""

@@ -1,0 +1,79 @@
+"""A report as Prometheus reads it: families of metrics, and the page of a scrape."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ...models.report import Report
+from .catalog import METRICS
+from .sample import Round, Sample
+from .series import samples
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric as Family
+    from prometheus_client.registry import CollectorRegistry
+
+_SECONDS = 10.0  # until a Pushgateway must have taken them
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+def families(
+    report: Report, round: Round | None = None, labels: Mapping[str, str] | None = None, detail: str = ""
+) -> Iterator[Family]:
+    """The families of a report, in the order of the table of metrics; those without samples are left out.
+
+    `labels` are those of the site file, for linkgauge_node_info alone. `detail`: "links" shows each link and flow.
+    """
+    from prometheus_client.core import Metric as Family
+
+    found: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples(report, round, labels or {}, detail):
+        found[sample.metric].append(sample)
+    for name, metric in METRICS.items():
+        if name in found:
+            bare = name.removesuffix("_total" if metric.kind == "counter" else "_info")
+            family = Family(bare, metric.text, metric.kind, metric.unit)
+            for one in found[name]:
+                family.add_sample(name, {label: value for label, value in one.labels.items() if value}, one.value)
+            yield family
+
+
+def page(
+    report: Report,
+    round: Round | None = None,
+    labels: Mapping[str, str] | None = None,
+    detail: str = "",
+    openmetrics: bool = False,
+) -> bytes:
+    """The whole page, in the text format of Prometheus or as OpenMetrics."""
+    from prometheus_client import generate_latest
+    from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+
+    registry = _registry(report, round, labels, detail)
+    if openmetrics:
+        told: bytes = generate_openmetrics(registry)  # type: ignore[no-untyped-call]
+        return told
+    return generate_latest(registry)
+
+
+def push(url: str, report: Report, labels: Mapping[str, str] | None = None) -> None:
+    """Put the metrics in the place of those that a Pushgateway has of this node. Raises OSError with the reason."""
+    from prometheus_client import push_to_gateway
+
+    registry = _registry(report, None, labels, "")
+    push_to_gateway(url, "linkgauge", registry, {"instance": report.node or "unknown"}, _SECONDS)
+
+
+def _registry(report: Report, round: Round | None, labels: Mapping[str, str] | None, detail: str) -> CollectorRegistry:
+    from prometheus_client.registry import Collector, CollectorRegistry
+
+    class Once(Collector):
+        def collect(self) -> Iterator[Family]:
+            return families(report, round, labels, detail)
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Once())
+    return registry

@@ -1,0 +1,110 @@
+"""All samples of a report. No sample for what is not known; what is gone has none."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import get_args
+
+from ... import __version__
+from ...models.facts.units import from_utc
+from ...models.report import SEVERITIES, Report, Verdict
+from .counter_series import counters, nvlinks
+from .device_info import devices
+from .link_series import links
+from .sample import Round, Sample
+
+_OF_JOBS = frozenset({"memlock-low", "shm-small"})  # limits of whoever asks: on a node without a job nobody wants them
+
+
+def samples(report: Report, round: Round | None, labels: Mapping[str, str], detail: str) -> Iterator[Sample]:
+    """The samples of a report, each series once: Prometheus refuses a page that says something twice.
+
+    `labels` are those of the site file.
+    """
+    told: set[tuple[str, ...]] = set()
+    for sample in _samples(report, round, labels, detail):
+        key = (sample.metric, *(text for pair in sorted(sample.labels.items()) for text in pair))
+        if key not in told:
+            told.add(key)
+            yield sample
+
+
+def _samples(report: Report, round: Round | None, labels: Mapping[str, str], detail: str) -> Iterator[Sample]:
+    yield from _node(report, labels)
+    yield from _judged(report)
+    yield from devices(report, detail)
+    yield from links(report, round, detail)
+    yield from counters(report, round, detail)
+    yield from nvlinks(report)
+    yield from _impact(report)
+    yield from _runs(report, round)
+    yield from _cycle(report, round)
+
+
+def _node(report: Report, labels: Mapping[str, str]) -> Iterator[Sample]:
+    yield Sample("linkgauge_build_info", {"version": __version__, "python": platform.python_version()}, 1.0)
+    own = {"node": report.node or "", "profile": report.profile.name if report.profile else ""}
+    yield Sample("linkgauge_node_info", {**labels, **own}, 1.0)
+    for verdict in get_args(Verdict):
+        yield Sample("linkgauge_verdict", {"verdict": verdict}, float(report.verdict == verdict))
+
+
+def _impact(report: Report) -> Iterator[Sample]:
+    for name, factor in report.impact.items():
+        op, _, scope = name.partition("@")
+        yield Sample("linkgauge_impact_slowdown_ratio", {"collective": op, "scope": scope or "node"}, factor)
+    if report.training:
+        labels = {"collective": "step", "scope": "job"}
+        yield Sample("linkgauge_impact_slowdown_ratio", labels, report.training.slower.usual)
+
+
+def _judged(report: Report) -> Iterator[Sample]:
+    """Findings, of several of one code and subject the gravest; what was looked for; what could not be."""
+    told: dict[tuple[str, str], int] = {}
+    silenced: dict[tuple[str, str], None] = {}
+    for finding in report.findings:
+        key = (finding.code, finding.subject)
+        if finding.silenced is None:
+            told[key] = max(told.get(key, 0), len(SEVERITIES) - SEVERITIES.index(finding.severity))
+        else:
+            silenced[key] = None
+    for (code, subject), severity in told.items():
+        labels = {"code": code, "subject": subject}
+        yield Sample("linkgauge_finding", labels, 1.0)
+        yield Sample("linkgauge_finding_severity", labels, severity)
+    for code, subject in silenced:
+        yield Sample("linkgauge_finding_silenced", {"code": code, "subject": subject}, 1.0)
+    for code, judged in report.checks.items():
+        if code in _OF_JOBS and not judged and report.context == "host":
+            continue
+        yield Sample("linkgauge_check", {"code": code}, float(judged))
+    missed = Counter((one.what, one.reason.value) for one in report.not_checked)
+    for (check, reason), number in missed.items():
+        yield Sample("linkgauge_not_checked", {"check": check, "reason": reason}, number)
+
+
+def _runs(report: Report, round: Round | None) -> Iterator[Sample]:
+    """Each source as it was asked last."""
+    moved = {**{run.name: run.bytes for run in report.runs if run.bytes}, **(round.moved if round else {})}
+    for name, run in {run.name: run for run in report.runs}.items():
+        probe = {"probe": name}
+        yield Sample("linkgauge_probe_success", probe, float(run.ok))
+        yield Sample("linkgauge_probe_duration_seconds", probe, run.seconds)
+        yield Sample("linkgauge_probe_timestamp_seconds", probe, run.at)
+    for name, bytes_moved in moved.items():
+        yield Sample("linkgauge_probe_bytes_total", {"probe": name}, bytes_moved)
+
+
+def _cycle(report: Report, round: Round | None) -> Iterator[Sample]:
+    if round:
+        yield Sample("linkgauge_cycle_timestamp_seconds", {}, round.ended)
+        yield Sample("linkgauge_cycle_duration_seconds", {}, round.seconds)
+        yield Sample("linkgauge_stuck_children", {}, round.stuck)
+        found = {(one.code, one.subject) for one in report.findings}  # none where the cycle stands still
+        for code, subject in round.would_drain:
+            if (code, subject) in found:
+                yield Sample("linkgauge_gate_would_drain", {"code": code, "subject": subject}, 1.0)
+    elif report.taken_at is not None:
+        yield Sample("linkgauge_cycle_timestamp_seconds", {}, from_utc(report.taken_at))

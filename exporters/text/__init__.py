@@ -1,0 +1,1 @@
+"""A report, a topology or a plan as text for a terminal."""

@@ -1,0 +1,56 @@
+"""What `linkgauge accept` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...models.catalog import codes
+from ...models.facts.units import as_utc
+from ...models.report import Report
+from .terminal import hanging, safe
+from .vocabulary import counted
+
+WIDTH = 80
+
+
+def as_accepted(report: Report, at: float, cleared: Sequence[str], measured: int, kept: Sequence[float]) -> str:
+    """That the node was accepted: what that cleared, what is still there, and which rates later ones are beside.
+
+    `kept` are the times of rates that were measured for an earlier acceptance, and not now.
+    """
+    lines = [f"ACCEPTED  {safe(report.node or 'unnamed node')}  {as_utc(at)}"]
+    for text in cleared:
+        lines += hanging("  cleared      ", safe(text), WIDTH)
+    for text in _wrong(report):
+        lines += hanging("  still there  ", text, WIDTH)
+    if measured:
+        rates = counted(measured, "rate")
+        lines += hanging("  baseline     ", f"{rates} measured: later ones are compared with that", WIDTH)
+    if kept:
+        rates = f"{counted(len(kept), 'rate')} kept, not measured now: of {as_utc(min(kept))} or later"
+        lines += hanging("  baseline     ", rates, WIDTH)
+    if not measured and not kept:
+        why = next((f" ({gap.why})" for gap in report.not_checked if gap.what == "bandwidth"), "")
+        lines += hanging("  baseline     ", safe(f"no rates{why}: nothing to compare later ones with"), WIDTH)
+    return "\n".join(lines)
+
+
+def as_refused(report: Report) -> str:
+    """That it was not, and why."""
+    lines = [f"NOT ACCEPTED  {safe(report.node or 'unnamed node')}  {report.verdict}"]
+    for text in _wrong(report):
+        lines += hanging("  ", text, WIDTH, indent=4)
+    unjudged = [code for code, judged in report.checks.items() if not judged and codes()[code].vital]
+    if unjudged:
+        lines += hanging("  ", f"could not be judged: {', '.join(unjudged)}", WIDTH, indent=4)
+    if report.verdict == "unknown" and not any(report.checks.values()):
+        lines.append("  nothing could be judged")
+    lines += hanging("", "linkgauge diagnose says more. Mend it first, or give --anyway.", WIDTH)
+    return "\n".join(lines)
+
+
+def _wrong(report: Report) -> Iterator[str]:
+    """The findings that count, and symptoms without a cause."""
+    for one in report.findings:
+        if not one.silenced and (one.severity != "info" or one.code == "not-enough-evidence"):
+            yield safe(f"{one.severity} {one.code} {one.subject}: {one.message}")

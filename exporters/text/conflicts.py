@@ -1,0 +1,62 @@
+"""Where two sources disagree on one thing, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...models.facts.merge import Conflict
+from ...models.facts.records import Fact
+from ...models.facts.registry import kind_name
+from ...models.inventory.snapshot import Case
+from ...probes import live_tools as tools
+from .terminal import hanging, safe, short
+from .vocabulary import counted, in_words
+
+WIDTH = 98
+_LONGEST = 400  # characters of a value; the processors of a NUMA node can be many
+_UNCITED = "the GPUs' driver (NVML)"  # all other sources say where something stood
+
+
+def as_conflicts(case: Case) -> str:
+    """Each point with both values and where they stood; then the tools that could not be compared with."""
+    lines = [*_points(case), *_missing(case)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _points(case: Case) -> Iterator[str]:
+    if not case.conflicts:
+        yield "The sources agree wherever two of them speak of the same."
+        return
+    one, several = "point on which sources disagree", "points on which sources disagree"
+    yield f"{counted(len(case.conflicts), one, several)}; what came first is used."
+    for conflict in case.conflicts:
+        yield ""
+        yield from _point(conflict)
+
+
+def _point(conflict: Conflict) -> Iterator[str]:
+    kind, name = kind_name(type(conflict.kept)), conflict.field
+    yield from hanging("", in_words(kind, [name], safe(conflict.kept.key), False), WIDTH, 2)
+    for role, fact in (("used ", conflict.kept), ("other", conflict.other)):
+        yield from hanging(f"  {role}  ", f"{_value(getattr(fact, name))}  {_source(fact, name)}", WIDTH)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple):
+        return short(", ".join(map(str, value)) or "none", _LONGEST)
+    return short(f"{value:.15g}" if isinstance(value, float) else str(value), _LONGEST)
+
+
+def _source(fact: Fact, name: str) -> str:
+    return f"({safe(fact.cites[name].source)})" if name in fact.cites else f"({_UNCITED})"
+
+
+def _missing(case: Case) -> Iterator[str]:
+    lost = [one for one in case.not_checked if one.what in tools.NAMES]
+    if lost:
+        yield ""
+    for one in lost:
+        how = f" ({one.how})" if one.how else ""
+        yield from hanging("", f"not compared: {one.what}: {safe(one.why)}{how}", WIDTH, 2)
+    if case.origin == "live" and not any(run.name in tools.NAMES for run in case.runs):
+        yield from ("", "With --with-tools nvidia-smi, lstopo and ibstat are asked too, where they are installed.")

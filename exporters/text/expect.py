@@ -1,0 +1,158 @@
+"""What each link of a node should give, level by level: `linkgauge expect`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ...models.bandwidth.breakdown import unknown
+from ...models.bandwidth.link_levels import Rung
+from ...models.facts.machine import Node
+from ...models.facts.units import as_gigabytes
+from ...models.inventory.snapshot import Case
+from ...models.report import Level
+from .terminal import cells as cells_of
+from .terminal import hanging, safe, wrap
+
+WIDTH = 98
+_NUMBER = 9  # columns of a rate
+_LEVEL = 18  # of a rung's name
+_LEGEND = (
+    ("rated", "what both ends of the narrowest link can do"),
+    ("low, typical, high", "what good machines reach of it: below low something is wrong"),
+    ("runs at", "what the slowest is at now: links of PCIe may slow down while nothing moves"),
+    ("measured", "of several the lowest"),
+    ("8 x", "so many are alike: the first is named, also in the note"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: text is wrapped in it, numbers stand on the right of the first line."""
+
+    title: str
+    width: int
+    number: bool = True
+
+
+def as_hierarchy(case: Case, rungs: Sequence[Rung]) -> str:
+    """The rungs as a table in 98 columns, alike flows in one row; below, by number, what holds each and who says so."""
+    lines = [*hanging("", _title(case), WIDTH), ""]
+    if not rungs:
+        lines += wrap("No GPU, RDMA device or NVMe disk, and no memory whose rate is known.", WIDTH)
+        return _text(lines)
+    measured = any(level.observed is not None for rung in rungs for level in rung.levels)
+    columns, notes = _columns(measured), dict[str, int]()
+    lines += row(columns, [column.title for column in columns])
+    for rung in rungs:
+        for number, (label, alike) in enumerate(_rows(rung)):
+            note = notes.setdefault(_why(case, alike[0]), len(notes) + 1)
+            cells = ["" if number else rung.name, label, *_numbers(alike, measured), str(note)]
+            lines += row(columns, cells)
+    lines += ["", *_legend(rungs, measured), ""]
+    for text, number in notes.items():
+        lines += hanging(f"{number:>3}  ", text, WIDTH)
+    return _text(lines)
+
+
+def as_json(things: Iterable[object]) -> str:
+    """Levels, or flows explained, with every field; absent ones are null."""
+    return msgspec.json.format(msgspec.json.encode(list(things)), indent=2).decode() + "\n"
+
+
+def row(columns: Sequence[Column], cells: Sequence[str]) -> Iterator[str]:
+    """A line of a table, and more where a text is longer than its column."""
+    wrapped = [
+        [cell.rjust(column.width)] if column.number else wrap(safe(cell), column.width - 2)
+        for column, cell in zip(columns, cells, strict=True)
+    ]
+    for number in range(max(map(len, wrapped))):
+        texts = (lines[number] if number < len(lines) else "" for lines in wrapped)
+        padded = (text + " " * (column.width - cells_of(text)) for column, text in zip(columns, texts, strict=True))
+        yield "".join(padded).rstrip()
+
+
+def rate(value: float | None) -> str:
+    """ "15.8", in GB/s; "-" where it is not known."""
+    return "-" if value is None else as_gigabytes(value).removesuffix(" GB/s")
+
+
+def subject(ends: Sequence[str]) -> str:
+    """ "gpu0 -> numa0", as the command takes it; "gpu0 ... gpu7"; one memory."""
+    return " -> ".join(ends) if len(ends) < 3 else f"{ends[0]} ... {ends[-1]}"
+
+
+def _title(case: Case) -> str:
+    node = case.of(Node).get("node")
+    machine = f"{case.machine.name} ({case.matched_by})" if case.machine else "of no machine type that is known here"
+    return f"{safe(node.hostname) if node and node.hostname else 'this node'}: {safe(machine)}"
+
+
+def _columns(measured: bool) -> list[Column]:
+    titles = ["rated", "low", "typical", "high", "runs at", *(["measured"] if measured else [])]
+    flows = WIDTH - _LEVEL - _NUMBER * len(titles) - 5
+    return [
+        Column("GB/s one way", _LEVEL, number=False),
+        Column("", flows, number=False),
+        *(Column(title, _NUMBER) for title in titles),
+        Column("note", 5),
+    ]
+
+
+def _rows(rung: Rung) -> Iterator[tuple[str, list[Level]]]:
+    """Levels that are alike together. The most of them are counted; the others are what people look for: all named."""
+    groups = _groups(rung)
+    most = max(groups, key=len)
+    for group in groups:
+        if group is most and len(group) > 1:
+            yield f"{len(group)} x {subject(group[0].ends)}", group
+        else:
+            yield ", ".join(subject(level.ends) for level in group), group
+
+
+def _groups(rung: Rung) -> list[list[Level]]:
+    groups: dict[Hashable, list[Level]] = {}
+    for level in rung.levels:
+        groups.setdefault(_kinship(level), []).append(level)
+    return list(groups.values())
+
+
+def _kinship(level: Level) -> Hashable:
+    expected = [(one.basis, one.low, one.typical, one.high) for one in level.expected[:1]]
+    slow = level.observed is not None and any(level.observed < one[1] for one in expected)
+    return level.link_class, level.rated, level.trained, tuple(expected), level.observed is None, slow
+
+
+def _numbers(alike: Sequence[Level], measured: bool) -> Iterator[str]:
+    level = alike[0]
+    best = level.expected[0] if level.expected else None
+    yield rate(level.rated)
+    yield from (rate(getattr(best, bound, None)) for bound in ("low", "typical", "high"))
+    # What slows nothing says nothing: over C2C at 450 GB/s a copy is held by a memory that gives 384.
+    slow = level.rated is None or level.trained is None or level.trained < 1.001 * level.rated
+    yield rate(level.trained if slow else None)
+    if measured:
+        yield rate(min((one.observed for one in alike if one.observed is not None), default=None))
+
+
+def _why(case: Case, level: Level) -> str:
+    """What holds the flow, and who says so; or why that is not known."""
+    if not level.expected:
+        return safe(unknown(case, level))
+    best = level.expected[0]
+    return safe(best.source if best.basis == "capability" else f"{best.source} ({best.basis})")
+
+
+def _legend(rungs: Sequence[Rung], measured: bool) -> Iterator[str]:
+    """What the columns mean that are there."""
+    counted = any(len(group) > 1 for rung in rungs for group in _groups(rung))
+    shown = {"measured": measured, "8 x": counted}
+    for term, words in _LEGEND:
+        if shown.get(term, True):
+            yield from hanging(f"{term + ':':<20}", words, WIDTH)
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,130 @@
+"""The matrix of GPUs and NICs as text, as `nvidia-smi topo -m` prints it, in columns that fit a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from ...models.bandwidth.path_matrix import Matrix, Row
+from ...models.facts.units import as_gigabytes
+from ...models.graph.path_types import Way
+from .terminal import cells, hanging, safe
+
+WIDTH = 99
+_LEGEND = {
+    "X": "itself",
+    "SYS": "over PCIe and the interconnect between NUMA nodes",
+    "NODE": "over PCIe and the interconnect between host bridges of one NUMA node",
+    "PHB": "over PCIe and a host bridge, typically the processor's",
+    "PXB": "over several PCIe switches, and no host bridge",
+    "PIX": "over one PCIe switch at most",
+    "NV#": "over # NVLinks side by side",
+}
+_RATES = """\
+Rates: GB/s in one direction that the narrowest link on the way gives; links that are down give
+nothing. What joins processors is not counted: nothing says how many links do. "-" is not known.
+"""
+_COPIES = """\
+Rates: GB/s in one direction that a long copy typically reaches, alone in the node, over links as
+they should be: 'linkgauge expect GPU0 GPU1' says why. "-" is not known.
+"""
+
+
+def as_matrix(matrix: Matrix, rates: bool = False, copies: bool = False) -> str:
+    """Types of path, or with `rates` GB/s in one direction; below, the NICs by name and those nearest to each GPU.
+
+    The rates of a matrix of `copies` are what copies reach, not what links carry.
+
+    The columns of affinities stand beside types alone. Where GPUs and NICs are too many for a terminal's width, the
+    columns are cut into blocks.
+    """
+    rows = (*matrix.gpus, *matrix.nics)
+    if not rows:
+        return "no GPU and no RDMA device\n"
+    columns = [[row.label, *(_cell(matrix, other, row, rates) for other in rows)] for row in rows]
+    gpus, nics = columns[: len(matrix.gpus)], columns[len(matrix.gpus) :]
+    places = list(_places(matrix)) if gpus and not rates else []
+    heads = ["", *(row.label for row in rows)]
+    whole = [*gpus, *nics, *places]
+    blocks = list(_blocks(heads, whole))
+    if len(blocks) > 1:
+        blocks = [*_blocks(heads, [*gpus, *places]), *_blocks(heads, nics)]
+    return "\n".join(["".join(f"{line}\n" for line in _lines(heads, block)) for block in blocks if block]) + (
+        f"\n{_COPIES if copies else _RATES if rates else _legend(matrix)}{_names(matrix)}{_nearest(matrix)}"
+    )
+
+
+def _cell(matrix: Matrix, row: Row, column: Row, rates: bool) -> str:
+    if row is column:
+        return " X"
+    way = matrix.ways.get((row.label, column.label))
+    return _shown(way, rates) if way else "-"
+
+
+def _shown(way: Way, rates: bool) -> str:
+    if not rates:
+        return way.type
+    return "-" if way.rate is None else as_gigabytes(way.rate).removesuffix(" GB/s")
+
+
+def _places(matrix: Matrix) -> Iterator[list[str]]:
+    """The columns of nvidia-smi behind the others. No driver that we ask numbers a GPU's own memory."""
+    nothing = [""] * len(matrix.nics)
+    yield ["CPU Affinity", *(_ranges(row.cpus or ()) or "N/A" for row in matrix.gpus), *nothing]
+    yield ["NUMA Affinity", *("N/A" if row.numa is None else str(row.numa) for row in matrix.gpus), *nothing]
+    yield ["GPU NUMA ID", *("N/A" for _ in matrix.gpus), *nothing]
+
+
+def _ranges(cpus: Sequence[int]) -> str:
+    """ "0-27,56-83" """
+    runs = (list(run) for _, run in groupby(enumerate(cpus), lambda pair: pair[1] - pair[0]))
+    ends = ((run[0][1], run[-1][1]) for run in runs)
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
+
+
+def _blocks(heads: Sequence[str], columns: Sequence[list[str]]) -> Iterator[list[list[str]]]:
+    """The columns in order, as many at a time as fit behind the rows' heads; one at least."""
+    block, left = list[list[str]](), 0
+    for column in columns:
+        width = _width(column) + 2
+        if block and width > left:
+            yield block
+            block = []
+        if not block:
+            left = WIDTH - _width(heads)
+        block.append(column)
+        left -= width
+    yield block
+
+
+def _lines(heads: Sequence[str], block: Sequence[list[str]]) -> Iterator[str]:
+    columns = [list(heads), *block]
+    for line in zip(*columns, strict=True):
+        padded = (f"{cell:<{_width(column)}}" for cell, column in zip(line, columns, strict=True))
+        yield "  ".join(padded).rstrip()
+
+
+def _width(column: Sequence[str]) -> int:
+    return max(map(cells, column))
+
+
+def _legend(matrix: Matrix) -> str:
+    types = {way.type for way in matrix.ways.values()}
+    known = {**_LEGEND, **({"XGMI": "over xGMI"} if "XGMI" in types else {})}
+    return "Legend:\n" + "".join(f"  {name:4} = {words}\n" for name, words in known.items())
+
+
+def _names(matrix: Matrix) -> str:
+    lines = "".join(f"  {row.label}: {safe(row.name)}\n" for row in matrix.nics)
+    return f"\nNIC Legend:\n{lines}" if lines else ""
+
+
+def _nearest(matrix: Matrix) -> str:
+    """The NICs nearest to each GPU, and how near: all of one GPU's are alike."""
+    lines = ""
+    for row in matrix.gpus:
+        if row.nearest:
+            names = ", ".join(safe(name) for name, _ in row.nearest)
+            text = f"{names} ({row.nearest[0][1].type})"
+            lines += "".join(f"{line}\n" for line in hanging(f"  {row.label}: ", text, WIDTH))
+    return f"\nNearest NIC:\n{lines}" if lines else ""

@@ -1,0 +1,189 @@
+"""What a training waits for: `linkgauge plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ...models.training.memory import USABLE
+from ...models.training.planner import BUBBLE, COMPUTE, Plan, Sweep, binding, training_seconds
+from ...models.training.step_time import Step
+from .terminal import hanging, safe, wrap
+
+WIDTH = 98
+_LABEL = 14
+_OVER = {
+    "node": "links inside nodes",
+    "fabric": "NICs",
+    "leaf": "NICs and leaves",
+    "spine": "leaves to spines",
+    "core": "spines to cores",
+}
+_SAYS = {
+    COMPUTE: "computing, behind which its messages hide",
+    "tensor": "its tensor messages",
+    "expert": "its expert messages",
+    "data": "gradients and weights",
+    "pipeline": "messages between stages",
+    BUBBLE: "stages that wait for the first and the last micro-batch",
+}
+
+
+def as_text(plan: Plan, better: Step | None, train: float | None = None) -> str:
+    """A layout: its step, its memory, what binds it, and the one that would not be bound so, if there is one.
+
+    `train` is the tokens of the whole training, whose days are told too.
+    """
+    lines = [*_heading(plan), *_step(plan), *_training(plan, train), "", *_parts(plan.step), "", *_bounds(plan)]
+    if better is not None:
+        gain = 1 - better.usual / plan.step.usual
+        what, _ = binding(better)
+        text = f"{better.layout}: {_seconds(better.usual)} a step, {gain:.0%} less; bound by {_SAYS[what]}"
+        lines += ["", *hanging(f"{'better':<{_LABEL}}", text, WIDTH)]
+    else:
+        lines += ["", *hanging(f"{'better':<{_LABEL}}", "none of the layouts that were tried is faster", WIDTH)]
+    return _text(lines)
+
+
+def as_table(plan: Plan, sweep: Sweep) -> str:
+    """The best layouts, fastest first."""
+    lines = [*_heading(plan, layout=False)]
+    lines += wrap(f"{sweep.tried} layouts tried, {sweep.fit} fit into memory; the best {len(sweep.best)}:", WIDTH)
+    width = max(max(len(str(step.layout)) for step in sweep.best), 6)
+    titles = f"{'step':>8} {'fastest':>8} {'slowest':>8}  {'used':>5}  {'memory':>7}  bound by"
+    lines += ["", f"{'layout':<{width}}  {titles}"]
+    for step in sweep.best:
+        what, share = binding(step)
+        times = " ".join(f"{_seconds(value):>8}" for value in (step.usual, step.fastest, step.slowest))
+        used = f"{step.utilisation:>5.0%}  {step.memory.total / 1e9:>4.0f} GB"
+        lines.append(f"{str(step.layout):<{width}}  {times}  {used}  {what} {share:.0%}")
+    lines += ["", *wrap(_LEGEND, WIDTH)]
+    return _text(lines)
+
+
+_LEGEND = (
+    "step: with the messages hidden that usual programs hide; fastest: all that can be; slowest: none. used: of the "
+    "data sheet's FLOP/s. bound by: what most of the step waits for, and that share of it."
+)
+
+
+def as_json(plan: Plan, better: Step | None, sweep: Sweep | None) -> str:
+    """The same for programs: seconds, bytes, shares."""
+    steps = sweep.best if sweep else (plan.step,)
+    told = {
+        "job": {"model": plan.job.network.name, "tokens": plan.job.tokens, "sequence": plan.job.sequence},
+        "cluster": {
+            "machine": plan.cluster.name,
+            "gpu": plan.cluster.gpu.name,
+            "gpus": plan.cluster.gpus,
+            "levels": plan.cluster.levels,
+            "source": plan.cluster.source,
+            "measured": [f"{op} {'between' if far else 'inside'} nodes" for op, far in plan.cluster.measured],
+        },
+        "binds": plan.binds,
+        "waits": plan.waits,
+        "tokens_per_gpu": plan.tokens,
+        "critical_tokens_per_gpu": plan.critical_tokens,
+        "steps": [_told(step) for step in steps],
+        "better": None if better is None else _told(better),
+    }
+    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode() + "\n"
+
+
+def _told(step: Step) -> dict[str, object]:
+    return {"as": str(step.layout), "binds": binding(step)[0], **msgspec.to_builtins(step)}
+
+
+def _heading(plan: Plan, layout: bool = True) -> Iterator[str]:
+    cluster, job = plan.cluster, plan.job
+    many = f"{cluster.gpus} x {cluster.gpu.name} in machines of type {safe(cluster.name)}"
+    batch = f"{_grouped(job.tokens)} tokens a step, in sequences of {job.sequence}"
+    yield from wrap(f"{job.network.name} on {many}; {batch}", WIDTH)
+    if layout:
+        yield str(plan.step.layout)
+    yield from _measured(plan)
+    yield ""
+
+
+def _step(plan: Plan) -> Iterator[str]:
+    step, cluster = plan.step, plan.cluster
+    spread = f"{_seconds(step.fastest)} if all messages hide behind computing, {_seconds(step.slowest)} if none does"
+    yield from hanging(f"{'step':<{_LABEL}}", f"{_seconds(step.usual)}; {spread}", WIDTH)
+    rate = _grouped(plan.job.tokens / step.usual)
+    yield from hanging(
+        f"{'used':<{_LABEL}}", f"{step.utilisation:.0%} of {cluster.flops / 1e12:.0f} TFLOP/s; {rate} tokens/s", WIDTH
+    )
+    memory = step.memory
+    text = (
+        f"{memory.total / 1e9:.0f} of {USABLE * cluster.memory / 1e9:.0f} GB on each GPU: {memory.states / 1e9:.0f} of "
+        f"weights, gradients and optimizer, {memory.activations / 1e9:.0f} kept for the way back"
+    )
+    yield from hanging(f"{'memory':<{_LABEL}}", text, WIDTH)
+    yield from hanging(f"{'bound by':<{_LABEL}}", f"{_SAYS[plan.binds]}: {plan.waits:.0%} of the step", WIDTH)
+
+
+def _training(plan: Plan, train: float | None) -> Iterator[str]:
+    if train is not None:
+        days = training_seconds(plan.job, plan.step, train) / 86400
+        text = f"{train / 1e12:.3g}T tokens take {days:.3g} days, if nothing ever fails"
+        yield from hanging(f"{'training':<{_LABEL}}", text, WIDTH)
+
+
+def _measured(plan: Plan) -> Iterator[str]:
+    """Which collectives are not the catalog's."""
+    if plan.cluster.measured:
+        told = ", ".join(f"{op} {'between' if far else 'inside'} nodes" for op, far in sorted(plan.cluster.measured))
+        yield from hanging(f"{'measured':<{_LABEL}}", f"{told}; other messages as the catalog has them", WIDTH)
+
+
+def _parts(step: Step) -> Iterator[str]:
+    """What takes time: ways, all messages, those that the step waits for, what they go over."""
+    yield f"{'':<{_LABEL}}{'ways':>7} {'messages':>10} {'waited for':>11} {'of step':>8}  over"
+    yield _part("computing", None, None, step.compute, step, "")
+    layout = step.layout
+    ways = {"tensor": layout.tensor, "expert": layout.expert, "pipeline": layout.pipeline, "data": layout.data}
+    for name, wait in step.waits.items():
+        yield _part(name, ways[name], wait.seconds, wait.shown, step, _OVER.get(wait.held, wait.held))
+    if layout.pipeline > 1:
+        yield _part(BUBBLE, layout.pipeline, None, step.bubble, step, "")
+    yield _part("optimizer", None, None, step.update, step, "memory")
+
+
+def _part(name: str, ways: int | None, every: float | None, shown: float, step: Step, over: str) -> str:
+    many = "" if ways is None else str(ways)
+    whole = "" if every is None else _seconds(every)
+    line = f"{name:<{_LABEL}}{many:>7} {whole:>10} {_seconds(shown):>11} {shown / step.usual:>8.1%}  {over}"
+    return line.rstrip()
+
+
+def _bounds(plan: Plan) -> Iterator[str]:
+    """Where the roofline bends."""
+    text = f"{_grouped(plan.tokens)} a GPU"
+    if plan.critical_tokens is not None:
+        text += f"; below {_grouped(plan.critical_tokens)} gradients and weights take longer than computing"
+    yield from hanging(f"{'tokens':<{_LABEL}}", text, WIDTH)
+    if plan.step.layout.tensor > 1:
+        yield from hanging(
+            f"{'tensor ways':<{_LABEL}}",
+            f"{plan.step.layout.tensor}; above {plan.tensor_limit:.0f} messages take longer than computing",
+            WIDTH,
+        )
+
+
+def _grouped(number: float) -> str:
+    """ "4 194 304"."""
+    return f"{number:,.0f}".replace(",", " ")
+
+
+def _seconds(value: float) -> str:
+    """ "12.3 s", "456 ms"; "-" for what takes none."""
+    if value < 5e-7:
+        return "-"
+    if value >= 1:
+        return f"{value:.3g} s" if value < 1000 else f"{value:.0f} s"
+    return f"{value * 1e3:.3g} ms"
+
+
+def _text(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,273 @@
+"""A report for a terminal of 80 columns: the verdict, the worst first, what was not checked, what was looked at."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from ...models.catalog import codes
+from ...models.facts.records import Evidence
+from ...models.facts.units import as_bytes, as_gigabytes, as_megahertz, as_transfers
+from ...models.report import SEVERITIES, Finding, Report
+from .cost import cost, slower
+from .measured import measured
+from .not_checked import gaps
+from .terminal import Paint, hanging, painter, safe, short, wrap
+from .vocabulary import counted, device_counts, listed
+
+WIDTH = 80
+_LONGEST = 160  # characters of a line of evidence; the JSON has it whole
+_MOST = 4  # rows of one label, names in one row
+# Of more blocks than these, each is brief: three faults at once fit on one screen of 60 lines.
+_WHOLE, _BRIEF_ROWS, _BRIEF_SOURCE, _BRIEF_STEPS = 2, 2, 90, 210
+_MOST_MESSAGES = 16  # of alike findings
+_ABOVE = re.compile(r"^sys/devices/\S*/(?=[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/)")  # the address is enough
+_PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_CONFIDENCES = ("certain", "likely", "possible")
+_ORIGINS = {"live": "", "capture": "from a capture", "dumps": "from dumps"}
+
+Say: TypeAlias = Callable[[Finding], Iterable[str]]
+
+
+def as_text(report: Report, colour: bool) -> str:
+    """The report for people. Nothing from outside can move the cursor; `colour` puts in escape sequences of ours."""
+    paint = painter(colour)
+    blocks = list(_blocks(report.findings, paint))
+    rates = measured(report, paint) if len(blocks) <= _WHOLE else ()  # what is slow stands in the blocks
+    sections = (_head(report, paint), *blocks, rates, cost(report, paint), _gaps(report, paint), _looked_at(report))
+    return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
+
+
+def _head(report: Report, paint: Paint) -> Iterator[str]:
+    """The verdict, the node, the machine and the time; then how many findings, or why nothing is known."""
+    machine = safe(report.profile.name) if report.profile else ""
+    context = "as the job sees it" if report.context == "job" else ""
+    about = (
+        safe(report.node or "unnamed node"),
+        machine,
+        safe(report.taken_at or ""),
+        _ORIGINS[report.source],
+        context,
+    )
+    yield from _painted(report.verdict.upper(), "  ".join(filter(None, about)), report.verdict, paint)
+    if report.verdict == "unknown":
+        yield from wrap(_why_unknown(report), WIDTH)
+    kinds = Counter("silenced" if finding.silenced else finding.severity for finding in report.findings)
+    if kinds:
+        yield ", ".join(f"{kinds[kind]} {kind}" for kind in (*SEVERITIES, "silenced") if kinds[kind])
+
+
+def _why_unknown(report: Report) -> str:
+    vital = [code for code, judged in report.checks.items() if not judged and code in codes() and codes()[code].vital]
+    if vital:
+        return f"Do not take this node for healthy: {', '.join(vital)} could not be judged. See NOT CHECKED."
+    if broken := [safe(run.name) for run in report.runs if not run.ok]:
+        return f"Do not take this node for healthy: {', '.join(broken)} broke off, a fault in linkgauge itself."
+    if any(finding.code == "not-enough-evidence" for finding in report.findings):
+        return "A symptom was seen, and its cause was not."
+    return "Nothing could be judged."
+
+
+def _blocks(findings: Iterable[Finding], paint: Paint) -> Iterator[Iterator[str]]:
+    """A block for each group of alike findings: the same code, cause and remedy, one after the other."""
+    groups: dict[object, list[Finding]] = {}
+    for finding in sorted(findings, key=_rank):
+        alike = (finding.code, finding.severity, finding.confidence, finding.cause, finding.remedy, finding.silenced)
+        groups.setdefault(alike, []).append(finding)
+    for group in groups.values():
+        yield _block(group, paint, len(groups) > _WHOLE)
+
+
+def _rank(finding: Finding) -> tuple[bool, int, int]:
+    return bool(finding.silenced), SEVERITIES.index(finding.severity), _CONFIDENCES.index(finding.confidence)
+
+
+def _block(group: Sequence[Finding], paint: Paint, brief: bool) -> Iterator[str]:
+    group = [_addressed(group[0])] if len(group) == 1 else group
+    first = group[0]
+    silenced = bool(first.silenced)
+    title = "SILENCED" if silenced else first.severity.upper()
+    if first.confidence != "certain":
+        title += f" ({first.confidence})"
+    named = safe(first.subject) if safe(first.subject_name or "") in safe(first.message) else _subject(first)
+    named = "this node" if first.subject == "node" else named
+    about = f"{safe(first.code)}  {named if len(group) == 1 else f'{len(group)} alike'}"
+    yield from _painted(title, about, "dim" if silenced else first.severity, paint)
+    yield from _messages(group)
+    rows: tuple[tuple[str, Say], ...] = (("reason", lambda f: [f.silenced or ""]),) if silenced else _ROWS
+    if brief and first.severity == "info" and not silenced and first.code != "not-enough-evidence":
+        return  # true, and nothing that must be done; a symptom names what to collect
+    for label, say in rows:
+        yield from _row(label, group, say, paint, brief)
+
+
+def _addressed(finding: Finding) -> Finding:
+    """With commands that name the GPU. Those of several alike say "-i GPU": an index or an address goes there."""
+    if not finding.remedy or not _PCI_ADDRESS.fullmatch(finding.subject):
+        return finding
+    return replace(finding, remedy=finding.remedy.replace("-i GPU", f"-i {finding.subject}"))
+
+
+def _messages(group: Sequence[Finding]) -> Iterator[str]:
+    """What each finding says; alike findings name their subjects first."""
+    by_message: dict[str, list[str]] = {}
+    for finding in group:
+        message, name = safe(finding.message), safe(finding.subject_name or "")
+        subject = safe(finding.subject) if name in message else _subject(finding)
+        by_message.setdefault(message, []).append(subject)
+    for message, subjects in list(by_message.items())[:_MOST_MESSAGES]:
+        text = message if len(group) == 1 else f"{listed(subjects, 8, '; ')}: {message}"
+        yield from hanging("  ", text, WIDTH, indent=2 if len(group) == 1 else 4)
+    if len(by_message) > _MOST_MESSAGES:
+        yield f"  and {len(by_message) - _MOST_MESSAGES} more, all in --format json"
+
+
+def _row(label: str, group: Sequence[Finding], say: Say, paint: Paint, brief: bool) -> Iterator[str]:
+    """What the findings of a group say under one label: once where it is the same, else with the subject."""
+    most = _LONGEST if label == "seen" else _BRIEF_SOURCE if brief and label in ("expected", "source") else None
+    rows = _BRIEF_ROWS if brief else _MOST
+    said = [(safe(finding.subject), [short(text, most) for text in say(finding)]) for finding in group]
+    texts = said[0][1]
+    if any(others != texts for _, others in said):
+        texts = [f"{subject}: {text}" for subject, few in said for text in few[:1]]
+    texts = [_first_steps(text, group[0].code) for text in texts] if brief and label == "do" else texts
+    shown = texts if len(texts) <= rows + 1 else [*texts[:rows], f"and {len(texts) - rows} more"]
+    for index, text in enumerate(shown):
+        first = f"  {'' if index else label:<10}"
+        lines = list(hanging(first, text, WIDTH))
+        yield f"{paint(first, 'dim')}{lines[0][len(first) :]}" if index == 0 else lines[0]
+        yield from lines[1:]
+
+
+def _first_steps(text: str, code: str) -> str:
+    """The first of several steps, the cheapest; and where all of them stand."""
+    steps = re.split(r"(?<=[.]) (?=[A-Z])", text)
+    if len(text) <= _BRIEF_STEPS or len(steps) == 1:
+        return text
+    kept = steps[:1]
+    while len(" ".join((*kept, steps[len(kept)]))) <= _BRIEF_STEPS:
+        kept.append(steps[len(kept)])
+    usual = code in codes() and steps[-1] in " ".join(codes()[code].fix)
+    return f"{' '.join(kept)} Further steps: {f'linkgauge explain {code}' if usual else '--format json'}"
+
+
+def _subject(finding: Finding) -> str:
+    """Both names of the thing, where it has two."""
+    subject = "this node" if finding.subject == "node" else safe(finding.subject)
+    name = safe(finding.subject_name or "")
+    return f"{subject}, {name}" if name and name != subject else subject
+
+
+def _expected(finding: Finding) -> Iterable[str]:
+    if finding.expected_source is None or not _compares(finding):
+        return []
+    number = quantity(finding.expected, finding.unit)
+    basis = f" ({finding.basis})" if finding.basis else ""
+    return [f"{number + ': ' if number else ''}{finding.expected_source}{basis}"]
+
+
+def _source(finding: Finding) -> Iterable[str]:
+    """Where the meaning of what was logged stands."""
+    return [finding.expected_source] if finding.expected_source and not _compares(finding) else []
+
+
+def _compares(finding: Finding) -> bool:
+    return finding.expected is not None or finding.basis is not None
+
+
+def quantity(value: float | str | None, unit: str | None) -> str:
+    """A value of a finding with its unit, as people read it: "63.0 GB/s"; nothing where there is none."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    units = {
+        "bytes_per_second": as_gigabytes,
+        "transfers_per_second": as_transfers,
+        "bytes": as_bytes,
+        "hertz": as_megahertz,
+    }
+    if unit in units:
+        return units[unit](value)
+    number = str(value) if isinstance(value, int) else f"{value:g}"
+    return f"{number} {'GPUs' if unit == 'gpus' else unit.replace('_', ' ')}" if unit and unit != "count" else number
+
+
+def seen(evidence: Evidence) -> str:
+    """Where something stood, without the bridges above it, and the text."""
+    return f"{_ABOVE.sub('', evidence.source)}: {evidence.text or '(empty)'}"
+
+
+def _impact(finding: Finding) -> Iterable[str]:
+    return slower(finding.impact)
+
+
+def _location(finding: Finding) -> Iterable[str]:
+    known = [f"{name.replace('_', ' ')} {value}" for name, value in finding.location.items() if value is not None]
+    return [", ".join(known)] if known else []
+
+
+_ROWS: tuple[tuple[str, Say], ...] = (
+    ("cause", lambda finding: [finding.cause] if finding.cause and finding.cause not in finding.message else []),
+    ("expected", _expected),
+    ("source", _source),
+    ("seen", lambda finding: [seen(one) for one in finding.evidence]),
+    (
+        "explains",
+        lambda finding: (
+            [listed([one.replace(":", " of ", 1) for one in finding.explains], _MOST)] if finding.explains else []
+        ),
+    ),
+    ("impact", _impact),
+    ("where", _location),
+    ("since", lambda finding: [finding.since] if finding.since else []),
+    ("do", lambda finding: [finding.remedy] if finding.remedy else []),
+)
+
+
+def _gaps(report: Report, paint: Paint) -> Iterator[str]:
+    unjudged = [safe(code) for code, judged in report.checks.items() if not judged]
+    if not report.not_checked and not unjudged:
+        return
+    yield paint("NOT CHECKED", "bold")
+    for gap in gaps(report.not_checked):
+        yield from hanging("  ", gap.what, WIDTH, indent=6)
+        for label, text in (("why", gap.why), ("how", gap.how)):
+            if text:
+                first, *others = hanging(f"    {label}  ", text, WIDTH)
+                yield first.replace(label, paint(label, "dim"), 1)
+                yield from others
+    if unjudged:
+        yield from hanging("  ", f"so these could not be judged: {', '.join(unjudged)}", WIDTH, indent=4)
+
+
+def _looked_at(report: Report) -> Iterator[str]:
+    """How much stands behind the verdict."""
+    kinds = [device.kind for device in report.topology.devices]
+    judged = sum(report.checks.values())
+    parts = [f"Judged {judged} of {counted(len(report.checks), 'check')}" if report.checks else "Judged nothing"]
+    parts += [f"over {', '.join(device_counts(kinds))}"] if device_counts(kinds) else []
+    yield from wrap(" ".join(parts) + "." + _asked(report), WIDTH)
+    if any(not finding.silenced for finding in report.findings):
+        yield "What a code means and how to see it: linkgauge explain CODE"
+
+
+def _asked(report: Report) -> str:
+    if not report.runs:
+        return ""
+    slow = sorted(report.runs, key=lambda run: -run.seconds)[:3]
+    failed = [safe(run.name) for run in report.runs if not run.ok]
+    moved = sum(run.bytes for run in report.runs)
+    text = f" Asked {counted(len(report.runs), 'source')} in {sum(run.seconds for run in report.runs):.2f} s"
+    text += f" ({', '.join(f'{safe(run.name)} {run.seconds:.2f} s' for run in slow)})"
+    text += f", {as_bytes(moved)} moved" if moved else ""
+    return text + (f"; failed: {listed(failed, _MOST)}." if failed else ".")
+
+
+def _painted(title: str, rest: str, style: str, paint: Paint) -> Iterator[str]:
+    first, *others = hanging(f"{title}  ", rest, WIDTH, indent=4)
+    yield first.replace(title, paint(title, style), 1)
+    yield from others

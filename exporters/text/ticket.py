@@ -1,0 +1,156 @@
+"""What a technician or a vendor asks for about one thing: where it is, what it is, what is wrong, what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+
+from ...models.catalog import codes
+from ...models.facts.gpu import Driver
+from ...models.facts.machine import Node
+from ...models.facts.records import Fact
+from ...models.facts.registry import kind_name
+from ...models.facts.units import as_gigabytes
+from ...models.inventory.snapshot import Case
+from ...models.report import Finding, Level, Report
+from .report import quantity, seen
+from .terminal import hanging, safe
+from .vocabulary import in_words
+
+WIDTH = 98
+_ASKED = (  # fields of any fact that say which part it is, in this order
+    "name",
+    "model",
+    "hca_type",
+    "board_part",
+    "board_id",
+    "vbios",
+    "firmware",
+    "driver",
+    "slot",
+    "label",
+    "module_id",
+    "address",
+    "rate",
+    "width",
+    "max_width",
+    "state",
+    "physical_state",
+)
+_MACHINE = ("vendor", "product", "board", "bios", "kernel")
+
+
+def names_of(case: Case, subject: str) -> frozenset[str]:
+    """All names of a thing: of its facts, of the topology; none where nothing is called so."""
+    device = case.topology.find(subject)
+    if device:
+        return frozenset((device.id, *device.aliases))
+    known = any(subject in facts for facts in case.facts.values())
+    return frozenset({subject}) if known else frozenset()
+
+
+def as_ticket(case: Case, report: Report, subject: str, serials: Mapping[str, str] | None) -> str:
+    """Plain text. `serials` by name; None: they were not asked for. Of the node itself, all findings."""
+    names = names_of(case, subject) | {subject}
+    about = [one for one in report.findings if subject == "node" or one.subject in names or _touches(one, names)]
+    sections = (
+        _machine(case, report, serials),
+        _part(case, names, serials) if subject != "node" else [],
+        *(_finding(one) for one in about),
+        [] if about else _nothing(report, subject),
+        _tests(report, names if subject != "node" else None),
+    )
+    return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
+
+
+def _nothing(report: Report, subject: str) -> list[str]:
+    about = "No finding" if subject == "node" else f"No finding is about {safe(subject)}"
+    return [f"{about}; the verdict on the node is {report.verdict}."]
+
+
+def _touches(finding: Finding, names: frozenset[str]) -> bool:
+    """Whether it is about a link that ends there: "0000:52:01.0>0000:53:00.0"."""
+    return any(not names.isdisjoint(link.split(">")) for link in finding.limits)
+
+
+def _machine(case: Case, report: Report, serials: Mapping[str, str] | None) -> Iterator[str]:
+    yield f"TICKET  {safe(report.node or 'unnamed node')}  {safe(report.taken_at or '')}"
+    node = case.of(Node).get("node")
+    if node:
+        for name in _MACHINE:
+            yield from _row(name.upper() if name == "bios" else name, getattr(node, name))
+    yield from _row("machine type", report.profile.name if report.profile else None)
+    for driver in case.of(Driver).values():
+        yield from _row(f"{driver.key} driver", driver.version)
+    yield from _serial(serials, {"node"})
+
+
+def _part(case: Case, names: frozenset[str], serials: Mapping[str, str] | None) -> Iterator[str]:
+    yield f"PART  {', '.join(map(safe, sorted(names)))}"
+    shown: dict[str, object] = {}
+    for fact in _facts(case, names):
+        known = {one.name for one in fields(fact)}
+        kind = kind_name(type(fact))
+        for name in _ASKED:
+            value = getattr(fact, name) if name in known else None
+            if value is not None:
+                words = in_words(kind, [name], "", False).removesuffix(" of ")
+                text = as_gigabytes(value) if name == "rate" else value
+                shown.setdefault(words, text)
+    for words, text in shown.items():
+        yield from _row(words, text)
+    yield from _serial(serials, names)
+
+
+def _facts(case: Case, names: frozenset[str]) -> Iterator[Fact]:
+    for facts in case.facts.values():
+        for fact in facts.values():
+            if fact.key in names or getattr(fact, "address", None) in names:
+                yield fact
+
+
+def _serial(serials: Mapping[str, str] | None, names: frozenset[str] | set[str]) -> Iterator[str]:
+    if serials is None:
+        yield from _row("serial number", "not asked for (--serial)")
+        return
+    found = [serials[name] for name in sorted(names) if name in serials]
+    yield from _row("serial number", found[0] if found else "not shown (root may read more)")
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    yield f"{finding.severity.upper()}  {finding.code}  {safe(finding.subject)}"
+    yield from hanging("  ", safe(finding.message), WIDTH)
+    unit = finding.unit
+    yield from _row("expected", quantity(finding.expected, unit) if finding.expected is not None else None)
+    yield from _row("observed", quantity(finding.observed, unit) if finding.observed is not None else None)
+    yield from _row("after", finding.expected_source)
+    yield from _row("likely cause", finding.cause)
+    place = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in finding.location.items() if value)
+    yield from _row("where", place or None)
+    yield from _row("since", finding.since)
+    for line in finding.evidence:
+        yield from _row("seen", seen(line))
+    yield from _row("to confirm", "")
+    yield from (f"    {command}" for command in codes()[finding.code].confirm)  # never wrapped: they are to be copied
+
+
+def _tests(report: Report, names: frozenset[str] | None) -> Iterator[str]:
+    yield "TESTS DONE"
+    done = [run.name.replace("_", " ") for run in report.runs if run.ok]
+    failed = [run.name.replace("_", " ") for run in report.runs if not run.ok]
+    yield from _row("read", ", ".join(done) or None)
+    yield from _row("failed", ", ".join(failed) or None)
+    for level in _measured(report.levels, names):
+        best = f", typically {as_gigabytes(level.expected[0].typical)}" if level.expected else ""
+        yield from _row("measured", f"{level.op} {level.flow.subject}: {as_gigabytes(level.observed or 0.0)}{best}")
+    judged = sum(report.checks.values())
+    yield from _row("judged", f"{judged} of {len(report.checks)} checks")
+
+
+def _measured(levels: Sequence[Level], names: frozenset[str] | None) -> list[Level]:
+    return [one for one in levels if one.observed is not None and (names is None or not names.isdisjoint(one.ends))]
+
+
+def _row(label: str, value: object) -> Iterator[str]:
+    if value is not None:
+        yield from hanging(f"  {label:<22}", safe(str(value)), WIDTH)

@@ -1,0 +1,218 @@
+"""A topology as indented text, as lstopo prints it, with what each link runs at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ...models.facts.units import as_gigabits, as_gigabytes
+from ...models.graph.topology import FABRIC, Device, Link, Topology
+from .terminal import Paint, hanging, painter, safe, short
+from .vocabulary import device_in_words
+
+WIDTH = 98
+_DEEPEST = 40  # columns of indentation
+_LONGEST_NAME = 48
+_PORTS = frozenset({"root-port", "upstream-port", "downstream-port", "bridge"})
+_ACROSS = frozenset({"nvlink", "xgmi", "c2c", "member", "net"})  # join devices that have their places elsewhere
+_SWITCHES = frozenset({"nvswitch", "fabric"})
+_OF_THE_KERNEL = frozenset({"netdev", "disk"})  # come by the hundred without hardware: veth, loop
+_ROOTS = frozenset({"host", "package", "numa", "host-bridge", "fabric"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """Each device once: below the device that its link comes from."""
+
+    below: dict[str, list[Device]]
+    link: dict[str, Link]  # the link above each device
+    across: dict[str, list[tuple[Device, list[Link]]]]  # from each device to others: parallel links together
+
+
+def as_tree(topology: Topology, colour: bool = False) -> str:
+    """Each device on a line below what it hangs on; at the end, those that hang on nothing.
+
+    A link shows what it runs at, in one direction, and of what where that is less: "31.5 of 63.0 GB/s".
+    """
+    tree, paint = _grow(topology), painter(colour)
+    tops = [device for device in topology.devices if device.id not in tree.link]
+    rooted = {device.id for device in tops if device.kind in _ROOTS or device.id in tree.below}
+    lines = list(_entries([device for device in tops if device.id in rooted], tree, 0, None, paint))
+    if loose := [device for device in tops if device.id not in rooted]:
+        lines += [paint("not attached", "bold"), *_entries(loose, tree, 2, None, paint)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _grow(topology: Topology) -> _Tree:
+    """A device hangs on the sender of the first link that leads to it, unless that makes a circle."""
+    devices = {device.id: device for device in topology.devices}
+    tree = _Tree({}, {}, {})
+    above: dict[str, str] = {}
+    for link in topology.links:
+        if link.a not in devices or link.b not in devices:
+            continue
+        a, b = devices[link.a], devices[link.b]
+        if link.kind in _ACROSS or a.kind == b.kind == "package" or b.id in above or b.id in _line(a.id, above):
+            _cross(tree, link, a, b)
+        else:
+            above[link.b] = link.a
+            tree.link[link.b] = link
+    for device in topology.devices:
+        if device.id in above:
+            tree.below.setdefault(above[device.id], []).append(device)
+    return tree
+
+
+def _line(name: str, above: dict[str, str]) -> Iterator[str]:
+    """The device and everything above it."""
+    yield name
+    while name in above:
+        name = above[name]
+        yield name
+
+
+def _cross(tree: _Tree, link: Link, a: Device, b: Device) -> None:
+    """Note the link at its sender; between GPUs at both; that of a member of an array at the array."""
+    if link.kind != "member":
+        _note(tree, link, a, b)
+    if link.kind == "member" or (a.kind == b.kind == "gpu" and a is not b):
+        _note(tree, link, b, a)
+
+
+def _note(tree: _Tree, link: Link, here: Device, there: Device) -> None:
+    """All NVSwitches that a GPU reaches are noted as one."""
+    others = tree.across.setdefault(here.id, [])
+    for other, links in others:
+        switches = link.kind == "nvlink" and other.kind in _SWITCHES and there.kind in _SWITCHES
+        if links[0].kind == link.kind and (other is there or switches):
+            links.append(link)
+            return
+    others.append((there, [link]))
+
+
+def _entries(devices: Sequence[Device], tree: _Tree, indent: int, numa: int | None, paint: Paint) -> Iterator[str]:
+    """The devices and what is below them; those of which there is only the id to say share a line at the end."""
+    folded: dict[str, list[str]] = {}
+    for device in devices:
+        title = _title(device, tree)
+        if title:
+            folded.setdefault(title, []).append(safe(device.id))
+        else:
+            yield from _entry(device, tree, indent, numa, paint)
+    for title, names in folded.items():
+        first = f"{' ' * min(indent, _DEEPEST)}{title}: "
+        yield from (paint(line, "dim") for line in hanging(first, ", ".join(names), WIDTH))
+
+
+def _title(device: Device, tree: _Tree) -> str | None:
+    """What the ids of such devices stand under; None where there is more to say of the device."""
+    link = tree.link.get(device.id)
+    if device.id in tree.below or device.id in tree.across or device.aliases or _rate(link):
+        return None
+    if device.kind in _PORTS:
+        return "nothing below"
+    if device.kind == "pci":
+        return "other functions"
+    if device.kind in _OF_THE_KERNEL and link is None and not device.name:
+        return f"{device_in_words(device.kind)}s"
+    return None
+
+
+def _entry(device: Device, tree: _Tree, indent: int, numa: int | None, paint: Paint) -> Iterator[str]:
+    """A device on a line, behind the port that it alone hangs on."""
+    port = ""
+    if _is_passed(device, tree):
+        port, device = f"{safe(device.id)} > ", tree.below[device.id][0]
+    link = tree.link.get(device.id)
+    rate = _rate(link)
+    place = device.numa_node not in (None, numa) and device.kind != "numa"
+    details = [_called(device), rate, f"NUMA node {device.numa_node}" if place else ""]
+    details += [short(device.name, _LONGEST_NAME), *_joined(tree.across.get(device.id, ()))]
+    margin = " " * min(indent, _DEEPEST)
+    for line in hanging(
+        margin, f"{port}{safe(device.id)}  {', '.join(filter(None, details))}", WIDTH, indent=len(margin) + 4
+    ):
+        yield line.replace(rate, paint(rate, "slower"), 1) if rate and _is_slower(link) else line
+    numa = device.numa_node if device.kind == "numa" else numa
+    yield from _entries(tree.below.get(device.id, ()), tree, indent + 2, numa, paint)
+
+
+def _is_passed(device: Device, tree: _Tree) -> bool:
+    """Whether all there is to say of a port is what its one link leads to."""
+    below, link = tree.below.get(device.id, ()), tree.link.get(device.id)
+    if device.kind not in _PORTS or len(below) != 1 or device.id in tree.across or _rate(link):
+        return False
+    return tree.link[below[0].id].kind == "pcie"
+
+
+def _called(device: Device) -> str:
+    """What it is, where its id does not tell, and its other names."""
+    kind = "" if device.id.startswith(device.kind) else device_in_words(device.kind)
+    return " ".join(filter(None, [kind, *(safe(alias) for alias in device.aliases)]))
+
+
+def _rate(link: Link | None) -> str:
+    """ "63.0 GB/s"; "31.5 of 63.0 GB/s" where it runs below what both ends can do; a port's also in Gb/s."""
+    if link is None or (link.rated is None and link.trained is None):
+        return ""
+    runs = link.trained if link.trained is not None else link.rated
+    assert runs is not None
+    text = as_gigabytes(runs)
+    if _is_slower(link):
+        text = f"{text.removesuffix(' GB/s')} of {as_gigabytes(link.rated or 0)}"
+    if link.rated_back is not None and link.rated_back != link.rated:
+        text += f", back {as_gigabytes(link.rated_back)}"
+    return f"{text} ({as_gigabits(runs)})" if link.kind == "port" else text
+
+
+def _is_slower(link: Link | None) -> bool:
+    if link is None or link.rated is None or link.trained is None:
+        return False
+    return link.trained < link.rated * 0.999  # rates of the same generation and width, computed in two ways, are equal
+
+
+def _joined(across: Iterable[tuple[Device, list[Link]]]) -> Iterator[str]:
+    """The devices that it is joined to without hanging on them: alike links together."""
+    others: dict[tuple[str, str], list[str]] = {}
+    for other, links in across:
+        title = "members" if links[0].kind == "member" else _bundle(links)
+        itself = links[0].a == links[0].b  # the memory of a device
+        others.setdefault((title, _down(links)), []).append("" if itself else _there(other, links))
+    for (title, down), names in others.items():
+        to = "" if title == "members" else " each to" if len(names) > 1 else " to"
+        yield f"{title}{to} {', '.join(names)}{down}" if names != [""] else title
+
+
+def _there(other: Device, links: Sequence[Link]) -> str:
+    """The other end, a GPU as its driver numbers it; of several NVSwitches, how many they are."""
+    ends = {link.b for link in links} - {FABRIC}
+    if other.kind in _SWITCHES and len(ends) > 1:
+        return f"{len(ends)} NVSwitches"
+    return safe(other.aliases[0] if other.kind == "gpu" and other.aliases else other.id)
+
+
+def _bundle(links: Sequence[Link]) -> str:
+    """Parallel links, and what they carry together: "17 of 18 x NVLink 425.0 of 450.0 GB/s"."""
+    kind = {"nvlink": "NVLink", "xgmi": "xGMI", "c2c": "C2C"}.get(links[0].kind, safe(links[0].kind))
+    up = [link for link in links if link.trained != 0]
+    now = [link.trained if link.trained is not None else link.rated for link in up]
+    able = [link.rated for link in links if link.rated is not None]
+    few = len(up) < len(links)
+    count = f"{len(up)} of {len(links)} x {kind}" if few else f"{len(links)} x {kind}" if len(links) > 1 else kind
+    known = [rate for rate in now if rate is not None]
+    if not known or len(known) < len(up):
+        return count
+    whole = as_gigabytes(sum(able))
+    text = as_gigabytes(sum(known))
+    return f"{count} {text.removesuffix(' GB/s')} of {whole}" if few and len(able) == len(links) else f"{count} {text}"
+
+
+def _down(links: Sequence[Link]) -> str:
+    """Of parallel links, those that are down, and the switch that each leads to, where that is known."""
+    down = [link for link in links if link.trained == 0]
+    if not down or len(down) == len(links):
+        return ""
+    several = len({link.b for link in links}) > 1
+    return "; down: " + ", ".join(
+        safe(link.id) + (f" to {safe(link.b)}" if several and link.b != FABRIC else "") for link in down
+    )

@@ -1,0 +1,1 @@
+"""The expected bandwidth of links and flows, and whether a measurement is plausible."""

@@ -1,0 +1,157 @@
+"""Why a flow gets what it gets: the hops that it goes over, what each of them gives, and which one holds it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from ..facts.machine import Node
+from ..facts.records import Flow
+from ..facts.units import as_bytes
+from ..graph.flow_paths import Leg, legs
+from ..graph.routes import Route, path_type
+from ..graph.topology import Hop, Topology
+from ..inventory.snapshot import Case
+from ..report import Level
+from .contention import Load, able, load_of, told
+from .expectations import capability, level_of
+from .link_levels import short
+from .message_size import curve, full
+from .predict import Prediction, predict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One hop of a way. Bytes per second in the direction of the way, over all its parallel links."""
+
+    sender: str  # as people call them; the address is in the ids of the links
+    receiver: str
+    links: tuple[str, ...]  # ids
+    kind: str
+    grade: str = ""
+    rated: float | None = None
+    trained: float | None = None
+    share: float | None = None  # of the rate that a good copy reaches; None: nothing is published, or no rate is known
+    gives: float | None = None  # the rate times the share, to all flows together
+    flows: int = 1  # of those explained together, how many go over it
+    bottleneck: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """A flow: what is expected of it, and the ways that it takes at once. Ways of a copy: one."""
+
+    level: Level
+    path_type: str | None  # as nvidia-smi and NCCL call it; None: all in one memory
+    seconds: float | None  # that a message of a few bytes takes
+    sized: float | None  # of the rate of long messages, what one of the flow's size reaches; None: not published
+    unknown: str | None  # why nothing is expected, in words
+    ways: tuple[tuple[Step, ...], ...]
+
+
+def explained(case: Case, flows: Iterable[Flow], concurrent: bool = False) -> tuple[Explained, ...]:
+    """The flows in their order, each alone or all at once; those that have no way are left out."""
+    several = tuple(dict.fromkeys(flows))
+    groups = [several] if concurrent else [(flow,) for flow in several]
+    return tuple(one for group in groups for one in _together(case, group))
+
+
+def _together(case: Case, flows: tuple[Flow, ...]) -> Iterator[Explained]:
+    topology = case.topology
+    taken = {flow: legs(topology, flow) for flow in flows}
+    load = load_of(topology, taken)
+    over = Counter(hop for several in taken.values() for hop in _hops(several))
+    reached = predict(topology, flows)
+    for flow, several in taken.items():
+        if not several:
+            continue
+        found = reached.get(flow)
+        full = found.bottleneck if found else _tightest(several)
+        level = _level(case, flow, flows, found)
+        yield Explained(
+            level=level,
+            path_type=_path_type(topology, several),
+            seconds=found.seconds if found else None,
+            sized=_sized(flow, found),
+            unknown=None if level.expected else unknown(case, level),
+            ways=tuple(
+                tuple(_step(topology, load, hop, over[hop], hop == full) for hop in way)
+                for leg in several
+                for way in leg
+            ),
+        )
+
+
+def _hops(several: tuple[Leg, ...]) -> Iterable[Hop]:
+    return dict.fromkeys(hop for leg in several for way in leg for hop in way)
+
+
+def _tightest(several: tuple[Leg, ...]) -> Hop | None:
+    """Of the hops; None where one of unknown rate may be tighter."""
+    hop = min(_hops(several), key=able)
+    return hop if told(several, hop) else None
+
+
+def _step(topology: Topology, load: Load, hop: Hop, flows: int, bottleneck: bool) -> Step:
+    first = hop.links[0]
+    rate, reach = able(hop), load.reach(hop)
+    known = rate != float("inf")
+    trained = [link.trained for link in hop.links if link.trained is not None]
+    return Step(
+        sender=short(topology.by_name[hop.sender]),
+        receiver=short(topology.by_name[hop.receiver]),
+        links=tuple(link.id for link in hop.links),
+        kind=first.kind,
+        grade=first.grade,
+        rated=rate if known else None,
+        trained=sum(trained) if len(trained) == len(hop.links) else None,
+        share=reach.typical if reach and known else None,
+        gives=rate * reach.typical if reach and known else None,
+        flows=flows,
+        bottleneck=bottleneck and known,
+    )
+
+
+def _level(case: Case, flow: Flow, flows: tuple[Flow, ...], found: Prediction | None) -> Level:
+    """As level_of says of one flow, or, of a collective whose machine type is silent, as its links do; of several flows
+    at once, what the links leave each.
+    """
+    level = level_of(case, flow)
+    capable = (capability(found),) if found else ()
+    if len(flows) == 1:
+        return level if level.expected else msgspec.structs.replace(level, expected=capable)
+    beside = tuple(other.ends for other in flows if other != flow)
+    rated = found.rated if found else level.rated
+    return msgspec.structs.replace(level, beside=beside, rated=rated, expected=capable, observed=None)
+
+
+def _path_type(topology: Topology, several: tuple[Leg, ...]) -> str | None:
+    """Of the first way; memories at its ends do not make it longer."""
+    way: Route = tuple(hop for hop in several[0][0] if hop.links[0].kind != "memory")
+    return path_type(topology, way) if way else None
+
+
+def _sized(flow: Flow, found: Prediction | None) -> float | None:
+    if flow.size is None or found is None:
+        return None
+    known = curve(found.bottleneck.links[0].grade, flow.op)
+    return None if known.half is None else known.share(flow.size)
+
+
+def unknown(case: Case, level: Level) -> str:
+    """Why nothing is expected of a flow, in words."""
+    if level.rated is not None and not _tightest(legs(case.topology, level.flow)):
+        return "nobody says what one of the links on its way gives"
+    if level.size and level.size < full(level.op) and curve(level.link_class, level.op).half is None:
+        return (
+            f"nobody published what {level.op} reaches over {level.link_class} with messages of {as_bytes(level.size)}"
+        )
+    if level.rated is not None:
+        return f"no share is published of what {level.op} reaches over {level.link_class}"
+    node = case.of(Node).get("node")
+    if node and node.virtual and not case.site.trust_virtual_links:
+        return "the hypervisor hides the links, and nothing is published of this machine's"
+    return "of none of the links is a rate known"

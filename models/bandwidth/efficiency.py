@@ -1,0 +1,132 @@
+"""What a good copy reaches of the rate that a link is rated at: packet headers, flow control and engines take the rest.
+
+Shares are not typed in but worked out of what was measured on healthy machines (catalog/links.toml): the typical one
+is the median over the machines, low and high are the extremes of all of them and a margin, the wider the fewer machines
+there are. So a further measurement mends the share, and each can be left out to see what the others say of it.
+
+Two known formulas bracket every good measurement of PCIe that we found: NCCL plans on width x {1.5, 3, 6, 12, 24,
+48}/8 GB/s a lane (src/graph/topo.cc), UCX on rated x 256*4/((256+26)*4+16), 89.5 % of it (src/ucs/sys/topo/base).
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from ..catalog.links import Links, Measured, links
+
+# Margins beyond what was seen, by the number of machines: of one, two, three and more. PCIe copies, of which there are
+# most, lie within 8 % of their median.
+_MARGINS = (0.10, 0.06, 0.03)
+_BORROWED = 0.9  # of the low of another grade or operation
+# What an operation that nobody measured is closest to. Others (those of memories, those of disks) are close to nothing.
+# The next is tried where a grade has none of the one before.
+_CLOSE = {
+    "copy-far": ("copy",),
+    "through": ("copy",),
+    "staged": ("copy",),
+    "send": ("write", "copy"),
+    "write": ("send",),
+    "loopback": ("copy",),
+    "all_gather": ("all_reduce",),
+    "reduce_scatter": ("all_reduce",),
+}
+_NETWORK = {"write", "read", "send"}  # over PCIe these are copies by the NIC's engine
+ABOVE_THE_WIRE = {"all_reduce-nvls"}  # bus bandwidth of a reduction in the switches is no rate of a link
+
+
+@dataclass(frozen=True, slots=True)
+class Attainable:
+    """Shares of the rated rate that a copy reaches: below `low` something is wrong; and where that was measured."""
+
+    low: float
+    typical: float
+    high: float
+    source: str
+
+
+def family(grade: str) -> str:
+    """The grade without the width, which makes no difference to shares: "pcie4" of "pcie4x8"."""
+    return re.sub(r"^(pcie\d+)x\d+$", r"\1", grade)
+
+
+def attainable(
+    grade: str, op: str = "copy", towards: str = "", duplex: bool = False, known: Links | None = None
+) -> Attainable | None:
+    """Of links of a grade ("pcie4x16") under an operation, towards "device" or "host"; None: nothing is published.
+
+    Where the very thing was not measured, the nearest that was: the directions apart (not duplex), an operation close
+    to this one, a grade like this one; the low of what is borrowed is lower.
+    """
+    return _search(grade, op, towards, duplex, known) if known else _packaged(grade, op, towards, duplex)
+
+
+@lru_cache(maxsize=1024)
+def _packaged(grade: str, op: str, towards: str, duplex: bool) -> Attainable | None:
+    return _search(grade, op, towards, duplex, links())
+
+
+def _search(grade: str, op: str, towards: str, duplex: bool, catalog: Links) -> Attainable | None:
+    seen = set[str]()
+    tried = family(grade)
+    while tried and tried not in seen:
+        seen.add(tried)
+        for nearest, close in _operations(tried, op):
+            rows = _rows(catalog.measured, tried, nearest, towards, duplex)
+            if rows:
+                found = _interval(rows, nearest)
+                return found if close and tried == family(grade) else _borrowed(found, tried, nearest, grade, op)
+        tried = catalog.like.get(tried, "")
+    return None
+
+
+def _operations(grade: str, op: str) -> Iterable[tuple[str, bool]]:
+    """The operation, and those to borrow from; of each whether it is as good as the operation itself."""
+    yield op, True
+    if grade.startswith("pcie") and op in _NETWORK:
+        yield "copy", True
+    for other in _CLOSE.get(op, ()):
+        yield other, False
+
+
+def _rows(measured: Iterable[Measured], grade: str, op: str, towards: str, duplex: bool) -> list[Measured]:
+    """The rows of that direction, both ways at once if such were measured; else those of either direction."""
+    alike = [row for row in measured if row.grade == grade and row.op == op]
+    ways = [row for row in alike if row.towards in ("", towards)] or ([] if towards else alike)
+    return [row for row in ways if row.duplex == duplex] or [row for row in ways if not row.duplex]
+
+
+def _interval(rows: list[Measured], op: str) -> Attainable:
+    shares = defaultdict[str, list[float]](list)
+    for row in rows:
+        shares[row.platform].append(row.rate / row.of)
+    margin = _MARGINS[min(len(shares), len(_MARGINS)) - 1]
+    every = [share for several in shares.values() for share in several]
+    floors = {row.platform for row in rows if row.floor}
+    usual = [statistics.median(several) for platform, several in shares.items() if platform not in floors]
+    high = max(every) * (1 + margin) if usual else 1.0  # of what gives at least that, nobody knows the most
+    return Attainable(
+        low=min(every) * (1 - margin),
+        typical=statistics.median(usual or [max(every)]),
+        high=high if op in ABOVE_THE_WIRE else min(1.0, high),
+        source=_source(rows),
+    )
+
+
+def _source(rows: list[Measured]) -> str:
+    seen = {row.platform: row for row in reversed(rows)}
+    told = [
+        f"{row.platform} {'at least ' * row.floor}{row.rate / 1e9:.4g} of {row.of / 1e9:.4g}"
+        for row in reversed(seen.values())
+    ]
+    more = f" and {len(told) - 2} more" if len(told) > 2 else ""
+    return f"GB/s measured: {', '.join(told[:2])}{more}"
+
+
+def _borrowed(found: Attainable, grade: str, op: str, wanted: str, wanted_op: str) -> Attainable:
+    source = f"none is published of {wanted_op} over {wanted}; of {op} over {grade} {found.source}"
+    return replace(found, low=found.low * _BORROWED, source=source)

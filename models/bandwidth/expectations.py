@@ -1,0 +1,153 @@
+"""What each basis expects of a flow, and the levels: expected beside observed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from ..facts.records import COLLECTIVES, Flow
+from ..facts.units import as_utc
+from ..graph.fair_share import fill
+from ..graph.flow_paths import Leg, legs
+from ..graph.routes import RateOf
+from ..graph.topology import Hop
+from ..inventory.snapshot import Case, once_per_case
+from ..report import Basis, Expectation, Level
+from ..site.schema import Rate
+from .best_rates import RATES, best_observations
+from .contention import able, counted
+from .message_size import full
+from .peer_flows import KIN_MEMORY, by_kin
+from .predict import Prediction, predict
+
+_BASELINE = 0.03
+
+
+def levels(case: Case) -> tuple[Level, ...]:
+    """A level for each flow that was observed."""
+    return tuple(level_of(case, flow) for flow in best_observations(case))
+
+
+def level_of(case: Case, flow: Flow) -> Level:
+    """What is expected of a flow beside what was observed of it, if it was."""
+    seen = best_observations(case).get(flow)
+    taken = legs(case.topology, flow)
+    tightest = min((hop for leg in taken for way in leg for hop in way), key=able, default=None)
+    return Level(
+        op=flow.op,
+        ends=flow.ends,
+        via=flow.via,
+        size=flow.size,
+        beside=flow.beside,
+        link_class=_class(flow, tightest),
+        rated=_share(flow, taken, counted),
+        trained=_share(flow, taken, _trained),
+        expected=tuple(expect(case, flow)),
+        observed=seen.value if seen else None,
+        observed_at=as_utc(seen.at) if seen else None,
+    )
+
+
+def expect(case: Case, flow: Flow) -> Iterator[Expectation]:
+    """In the order of trust: site or profile, capability; then kin and baseline, which are judged besides."""
+    yield from _by_machine(case, flow)
+    yield from _by_capability(case, flow)
+    yield from by_kin(case, flow)
+    for then in case.baseline:
+        if then.about == flow and then.quantity in RATES:
+            source = f"this node when it was accepted, {as_utc(then.at)}"
+            apart = KIN_MEMORY if len(flow.ends) == 1 else _BASELINE  # copies of memory vary as much from day to day
+            low, high = (1 - apart) * then.value, (1 + apart) * then.value
+            yield Expectation(basis="baseline", low=low, typical=then.value, high=high, source=source)
+
+
+def _by_machine(case: Case, flow: Flow) -> Iterator[Expectation]:
+    """What the site says of such flows, on all machines or on those of this type; else what the catalog says."""
+    machine = case.machine
+    ours = machine is not None and machine in case.site.machine
+    for rate in (*case.site.rates, *(machine.rates if machine else ())):
+        if _is_about(case, rate, flow):
+            basis: Basis = "site" if ours or rate in case.site.rates else "profile"
+            yield Expectation(basis=basis, low=rate.low, typical=rate.typical, high=rate.high, source=rate.source)
+            return
+    long = flow.size is None or flow.size >= full(flow.op)
+    if machine and long and machine.gpus in (None, len(flow.ends)) and flow.op in machine.bus_bandwidth:
+        low, typical, high = machine.bus_bandwidth[flow.op]
+        source = f"{machine.name}: {machine.source}"
+        yield Expectation(basis="site" if ours else "profile", low=low, typical=typical, high=high, source=source)
+
+
+def _is_about(case: Case, rate: Rate, flow: Flow) -> bool:
+    """Rates are those of long messages, one flow at a time."""
+    long = flow.size is None or flow.size >= full(flow.op)
+    alike = rate.op == flow.op and rate.via in ("", flow.via) and len(rate.ends) == len(flow.ends)
+    if not (long and alike) or flow.beside:
+        return False
+    devices = [case.topology.find(end) for end in flow.ends]
+    names = [(end, *((one.id, *one.aliases) if one else ())) for end, one in zip(flow.ends, devices, strict=True)]
+    return all(any(fnmatchcase(name, wanted) for name in known) for known, wanted in zip(names, rate.ends, strict=True))
+
+
+def _by_capability(case: Case, flow: Flow) -> Iterator[Expectation]:
+    """What good machines reach over the links that the flow takes.
+
+    Of collectives where it is known which GPUs take part, and how long their messages are; else, and beside that, their
+    machine type tells more.
+    """
+    if flow.op in COLLECTIVES and (flow.size is None or not all(map(case.topology.find, flow.ends))):
+        return
+    reached = _predicted(case, flow)
+    if reached:
+        yield capability(reached)
+
+
+def _predicted(case: Case, flow: Flow) -> Prediction | None:
+    """Flows that ran at once are predicted together."""
+    if not flow.beside or flow.ends in flow.beside:
+        return predict(case.topology, together(flow)).get(flow)
+    runs = _predicted_runs(case)
+    every = frozenset((flow.ends, *flow.beside))
+    key = flow.op, flow.size, flow.via, every
+    if key not in runs:
+        runs[key] = predict(case.topology, [Flow(flow.op, ends, flow.size, flow.via) for ends in sorted(every)])
+    return runs[key].get(Flow(flow.op, flow.ends, flow.size, flow.via))
+
+
+@once_per_case
+def _predicted_runs(case: Case) -> dict[Hashable, Mapping[Flow, Prediction]]:
+    """The predictions of flows that ran at once, by run; `_predicted` adds each run when it first needs it."""
+    return {}
+
+
+def capability(reached: Prediction) -> Expectation:
+    """A prediction as what its links let one expect."""
+    bottleneck = "+".join(link.id for link in reached.bottleneck.links)
+    return Expectation(
+        basis="capability",
+        low=reached.low,
+        typical=reached.typical,
+        high=reached.high,
+        bottleneck=bottleneck,
+        source=reached.source,
+    )
+
+
+def together(flow: Flow) -> list[Flow]:
+    """The flow and those that ran beside it."""
+    return [flow, *(Flow(flow.op, ends, flow.size, flow.via) for ends in flow.beside)]
+
+
+def _class(flow: Flow, tightest: Hop | None) -> str:
+    """What kind of link limits the flow: "pcie5x16"; the operation where no link does."""
+    return (tightest.links[0].grade or tightest.links[0].kind) if tightest else flow.op
+
+
+def _share(flow: Flow, taken: tuple[Leg, ...], rate: RateOf) -> float | None:
+    """What the flow alone gets at those rates; None where none of them is known."""
+    share = fill({flow: taken}, rate).get(flow)
+    return share.rate if share else None
+
+
+def _trained(hop: Hop) -> float:
+    known = [link.trained for link in hop.links if link.trained is not None]
+    return sum(known) if len(known) == len(hop.links) else float("inf")

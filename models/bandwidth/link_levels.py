@@ -1,0 +1,101 @@
+"""The hierarchy of a node: which flows tell what each of its levels gives, from the memory of GPUs to disks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..facts.records import EGRESS, Flow
+from ..graph.path_types import natural, nearest, nics
+from ..graph.routes import routes
+from ..graph.topology import Device, Topology
+from ..inventory.snapshot import Case
+from ..report import Level
+from .expectations import level_of
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """Flows of one kind that should be equally fast: "GPU to GPU", what each gives, and all of them at once."""
+
+    name: str
+    levels: tuple[Level, ...]
+
+
+def hierarchy(case: Case) -> tuple[Rung, ...]:
+    """The rungs of a node from top to bottom; those that it does not have are left out."""
+    kinds = {
+        "GPU memory": _memories(case.topology, "gpu"),
+        "GPU to GPU": _between_gpus(case.topology),
+        "host to GPU": _to_host(case.topology, "gpu", away=False),
+        "GPU to host": _to_host(case.topology, "gpu", away=True),
+        "GPU to NIC": _gpu_to_nic(case.topology),
+        "NIC to wire": _wires(case.topology),
+        "node to network": _egress(case.topology),
+        "host memory": _memories(case.topology, "numa"),
+        "disk to host": _to_host(case.topology, "nvme", away=True),
+        "array to host": _to_host(case.topology, "array", away=True),
+    }
+    rungs = ((name, tuple(level_of(case, flow) for flow in flows)) for name, flows in kinds.items())
+    return tuple(Rung(name, levels) for name, levels in rungs if levels)
+
+
+def short(device: Device) -> str:
+    """How people call a device: its driver's name for it, else its id."""
+    return device.aliases[0] if device.aliases else device.id
+
+
+def _of_kind(topology: Topology, kind: str) -> list[Device]:
+    return sorted((one for one in topology.devices if one.kind == kind), key=lambda one: natural(short(one)))
+
+
+def _memories(topology: Topology, kind: str) -> Iterator[Flow]:
+    """STREAM's triad: what most published numbers of memory are of."""
+    for device in _of_kind(topology, kind):
+        if device.id in topology.memory:
+            yield Flow("triad", (short(device),))
+
+
+def _between_gpus(topology: Topology) -> Iterator[Flow]:
+    """Each GPU to the next one: over NVLink all pairs are alike; over PCIe some of these cross sockets."""
+    gpus = [short(one) for one in _of_kind(topology, "gpu")]
+    for one, two in zip(gpus, gpus[1:] + gpus[:1], strict=True):
+        if one != two:
+            yield Flow("copy", (one, two))
+
+
+def _to_host(topology: Topology, kind: str, away: bool) -> Iterator[Flow]:
+    """To the memory of the NUMA node that is nearest, or from it."""
+    op = "copy" if kind == "gpu" else "read"
+    member = {link.b: link.a for link in reversed(topology.links) if link.kind == "member"}
+    for device in _of_kind(topology, kind):
+        ways = routes(topology, member.get(device.id, device.id))  # nearest first
+        numa = next((name for name in ways if topology.by_name[name].kind == "numa"), None)
+        if numa:
+            yield Flow(op, (short(device), numa) if away else (numa, short(device)))
+
+
+def _gpu_to_nic(topology: Topology) -> Iterator[Flow]:
+    """Each GPU to the first of the NICs that are nearest to it."""
+    for gpu in _of_kind(topology, "gpu"):
+        near = next(nearest(topology, gpu.id), None)
+        port = _port(topology, near[0].device.id) if near else None
+        if port:
+            yield Flow("write", (short(gpu), port))
+
+
+def _wires(topology: Topology) -> Iterator[Flow]:
+    for nic in nics(topology):
+        if port := _port(topology, nic.device.id):
+            yield Flow("write", (nic.name, port))
+
+
+def _egress(topology: Topology) -> Iterator[Flow]:
+    """All GPUs to all of their NICs at once; of a node without GPUs, all NICs."""
+    gpus = tuple(short(one) for one in _of_kind(topology, "gpu"))
+    if found := nics(topology):
+        yield Flow(EGRESS, gpus or tuple(nic.name for nic in found))
+
+
+def _port(topology: Topology, nic: str) -> str | None:
+    return next((link.b for link in topology.links if link.a == nic and link.kind == "port"), None)

@@ -1,0 +1,85 @@
+"""The matrix of `nvidia-smi topo -m`: how each GPU and each NIC reaches every other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..facts.gpu import Gpu, GpuPair
+from ..facts.machine import Numa
+from ..graph.path_types import Way, natural, nearest, nics, ways
+from ..graph.topology import Device
+from ..inventory.snapshot import Case
+from .all_pairs import pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A GPU or a NIC: its heading, what it is, and what is near to it."""
+
+    label: str  # "GPU3", "NIC0"; the PCI address of a GPU that no driver numbers
+    device: str  # id in the topology
+    name: str = ""  # "mlx5_0"
+    cpus: tuple[int, ...] | None = None
+    numa: int | None = None
+    nearest: tuple[tuple[str, Way], ...] = ()  # the NICs of a GPU, by name
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The rows, which are the columns too, and the ways between them by their labels."""
+
+    gpus: tuple[Row, ...]
+    nics: tuple[Row, ...]
+    ways: Mapping[tuple[str, str], Way]
+
+
+def matrix(case: Case) -> Matrix:
+    """From what is known of a node. NVML is believed only where there is no tree to look at: in dumps."""
+    gpus = tuple(sorted((_gpu(case, d) for d in case.topology.devices if d.kind == "gpu"), key=_place))
+    adapters = tuple(Row(f"NIC{n}", nic.device.id, nic.name) for n, nic in enumerate(nics(case.topology)))
+    found: dict[tuple[str, str], Way] = {}
+    columns = {row.device for row in (*gpus, *adapters)}
+    for row in (*gpus, *adapters):
+        reached = ways(case.topology, row.device, columns)
+        for column in (*gpus, *adapters):
+            way = reached.get(column.device) or _as_nvml_says(case, row, column)
+            if row is not column and way:
+                found[row.label, column.label] = way
+    return Matrix(gpus, adapters, found)
+
+
+def copies(case: Case) -> Matrix:
+    """The same with what a long copy typically reaches, alone in the node and over links as they should be."""
+    whole, reached = matrix(case), pairs(case.topology)
+    at = {row.label: row.device for row in (*whole.gpus, *whole.nics)}
+    found: dict[tuple[str, str], Way] = {}
+    for (row, column), way in whole.ways.items():
+        pair = reached.get(at[row], {}).get(at[column])
+        found[row, column] = Way(way.type, pair.typical if pair else None)
+    return Matrix(whole.gpus, whole.nics, found)
+
+
+def _gpu(case: Case, device: Device) -> Row:
+    names = [name for name in (device.id, *device.aliases) if name in case.of(Gpu)]
+    fact = case.of(Gpu)[names[0]] if names else None
+    label = names[0].upper() if names else device.id.removeprefix("0000:")
+    number = device.numa_node if device.numa_node is not None else fact.numa if fact else None
+    near = case.of(Numa).get(f"numa{number}")
+    cpus = fact.cpus if fact and fact.cpus else near.cpus if near else None
+    return Row(
+        label, device.id, device.name, cpus, number, tuple((n.name, w) for n, w in nearest(case.topology, device.id))
+    )
+
+
+def _place(row: Row) -> tuple[bool, list[tuple[int, str]]]:
+    """Those that a driver numbers come first."""
+    return not row.label.startswith(("GPU", "AMD")), natural(row.label)
+
+
+def _as_nvml_says(case: Case, row: Row, column: Row) -> Way | None:
+    names = sorted((row.label.lower(), column.label.lower()), key=natural)
+    pair = case.of(GpuPair).get("-".join(names))
+    if pair is None or pair.path is None:
+        return None
+    return Way("PIX" if pair.path == "INTERNAL" else pair.path, None)  # two GPUs of one board are behind its switch

@@ -1,0 +1,155 @@
+"""Rates that cannot mean what they are read as: above what the links of their way carry, or of disks that gave nothing.
+
+Sums of both directions, and bytes that never left a cache. Collectives are left out: a switch that reduces them (NVLink
+SHARP) makes a bus bandwidth above the wire. So is what is not known well enough to say that it is impossible.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..catalog.gpus import product_of
+from ..facts.gpu import Gpu
+from ..facts.machine import Node, Pci
+from ..facts.records import COLLECTIVES, EGRESS, Flow, Observation
+from ..facts.units import as_gigabytes
+from ..graph.fair_share import Share, fill
+from ..graph.flow_paths import hops_of, legs
+from ..graph.routes import rated
+from ..graph.topology import Hop
+from ..inventory.snapshot import Case, once_per_case
+from ..report import Finding
+
+# The best that was published stays below what its link is rated at: 0.88 of PCIe, 0.94 of NVLink, 0.98 of ports, 0.92
+# of memory (links.toml). Data sheets round by less than this.
+_ABOVE = 1.05
+_BOTH = 2.1  # times its rate: what two directions of one link may add up to
+_ZEROS = 0.05  # of the blocks of a disk; data has hardly any of nothing but zeros
+_MOST_EVIDENCE = 6
+_BETWEEN = frozenset({"nvlink", "xgmi"})
+_AWAY = ("pcie", "host", "net")  # ways on which a copy between GPUs takes no NVLink
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """A rate that was said of a flow, and the hop that carries less, or what was read to no purpose."""
+
+    said: Observation
+    flow: Flow
+    most: Share | None = None
+    hollow: Observation | None = None
+
+
+@once_per_case
+def impossible(case: Case) -> Sequence[Impossible]:
+    """All rates that cannot be."""
+    return tuple(_impossible(case))
+
+
+def _impossible(case: Case) -> Iterator[Impossible]:
+    for flow, several in case.observed.items():
+        rates = [one for one in several if one.quantity == "rate"]
+        if isinstance(flow, Flow):
+            empty = {one.at: one for one in several if one.quantity == "zeros" and one.value > _ZEROS}
+            yield from (Impossible(one, flow, hollow=empty[one.at]) for one in rates if one.at in empty)
+        if not rates or not isinstance(flow, Flow) or flow.op in (*COLLECTIVES, EGRESS) or not _is_known(case, flow):
+            continue
+        most = fill({flow: legs(case.topology, flow)}, _sure).get(flow)
+        yield from (Impossible(one, flow, most) for one in rates if most and one.value > _ABOVE * most.rate)
+
+
+def _sure(hop: Hop) -> float:
+    """What a hop carries at most. Of what joins sockets the catalog has the least that boards have."""
+    return float("inf") if hop.links[0].kind == "interconnect" else rated(hop)
+
+
+def _is_known(case: Case, flow: Flow) -> bool:
+    """Whether the way is surely the one that the bytes took, and all its links were told."""
+    kinds = {link.kind for hop in hops_of(case.topology, flow) for link in hop.links}
+    node = case.of(Node).get("node")
+    if "pcie" in kinds and node and node.virtual:
+        return False  # its tree is the hypervisor's
+    ends = {device.id for end in flow.ends if (device := case.topology.find(end)) and device.kind == "gpu"}
+    gpus = [gpu for end in ends if (gpu := _gpus(case).get(end))]
+    return len(gpus) == len(ends) and all(_is_whole(case, gpu, flow, kinds, len(ends) > 1) for gpu in gpus)
+
+
+@once_per_case
+def _gpus(case: Case) -> Mapping[str, Gpu]:
+    """The GPUs that drivers told of, by their names in the topology."""
+    return {name: gpu for gpu in case.of(Gpu).values() for name in (gpu.key, gpu.address) if name}
+
+
+def _is_whole(case: Case, gpu: Gpu, flow: Flow, kinds: set[str], pair: bool) -> bool:
+    """Whether nothing faster may join the GPU to the other end than what the topology has."""
+    product = product_of(gpu, case.of(Pci))
+    if product is None:
+        return len(flow.ends) == 1
+    if kinds & _BETWEEN:
+        return _joining(case)[gpu.key] + _joining(case)[gpu.address or ""] >= product.links
+    if "pcie" not in kinds:
+        return True
+    if pair:
+        return flow.via in _AWAY or gpu.nvlinks == 0 or not product.links
+    return not product.c2c_rate and product.link_kind == "nvlink"  # others may be joined to processors by theirs
+
+
+@once_per_case
+def _joining(case: Case) -> Counter[str]:
+    """How many links between GPUs end at each device."""
+    links = [link for link in case.topology.links if link.kind in _BETWEEN]
+    return Counter(end for link in links for end in (link.a, link.b))
+
+
+def invalid(case: Case) -> Iterator[Finding]:
+    """One finding for all such numbers of one kind."""
+    kinds: Mapping[object, list[tuple[Impossible, Share]]] = defaultdict(list)
+    for one in impossible(case):
+        if one.hollow:
+            yield _hollow(one.flow, one.said, one.hollow)
+        elif one.most:
+            kinds[one.flow.op, one.flow.size, one.flow.via, len(one.flow.beside)].append((one, one.most))
+    for several in kinds.values():
+        worst, most = max(several, key=lambda pair: pair[0].said.value / pair[1].rate)
+        flow, rate = worst.flow, worst.said.value
+        tightest = "+".join(link.id for link in most.full.links[:3])
+        more = f", and {len(several) - 1} more numbers like it" if len(several) > 1 else ""
+        yield Finding(
+            code="measurement-invalid",
+            severity="info",
+            confidence="likely",
+            subject=flow.subject,
+            message=f"{flow.op} {flow.subject} is said to reach {as_gigabytes(rate)}, and the links of its way carry "
+            f"{as_gigabytes(most.rate)} at most{more}: not judged",
+            expected=most.rate,
+            observed=rate,
+            unit="bytes_per_second",
+            basis="capability",
+            expected_source=f"what both ends of {tightest} can do",
+            cause=_cause(flow, rate / most.rate),
+            evidence=tuple(one.said.evidence for one, _ in several[:_MOST_EVIDENCE]),
+        )
+
+
+def _hollow(flow: Flow, said: Observation, hollow: Observation) -> Finding:
+    return Finding(
+        code="measurement-invalid",
+        severity="info",
+        subject=flow.subject,
+        message=f"{flow.op} {flow.subject} gave {as_gigabytes(said.value)}, and {hollow.value:.0%} of the blocks were "
+        "nothing but zeros: not judged",
+        expected=0,
+        observed=hollow.value,
+        unit=hollow.unit,
+        cause="blocks that were trimmed or never written are answered without being read",
+        evidence=(hollow.evidence, said.evidence),
+    )
+
+
+def _cause(flow: Flow, times: float) -> str:
+    cached = "bytes that came from a cache, or links that are others than was read"
+    if len(flow.ends) > 1 and flow.op not in ("read", "stream-copy", "triad") and times <= _BOTH:
+        return "probably the sum of both directions; else links that are others than was read"
+    return f"probably {cached}"

@@ -1,0 +1,79 @@
+"""What flows reach that run at the same time: the rate, why, and the hop that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..catalog.links import Links
+from ..facts.records import Flow
+from ..facts.units import BytesPerSecond, as_bytes, as_gigabytes
+from ..graph.fair_share import Share, fill
+from ..graph.flow_paths import legs
+from ..graph.topology import Hop, Topology
+from .contention import able, counted, load_of, told
+from .efficiency import Attainable
+from .message_size import Curve, curve, full
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Bytes per second of one direction: what the links are rated at, and what good machines reach over them."""
+
+    rated: BytesPerSecond
+    low: float
+    typical: float
+    high: float
+    bottleneck: Hop
+    seconds: float | None  # of the smallest message
+    source: str
+
+
+def predict(topology: Topology, flows: Iterable[Flow], known: Links | None = None) -> Mapping[Flow, Prediction]:
+    """For each flow, beside all the others. `known` replaces what the catalog has measured of links.
+
+    Left out is what has no way, what goes over a link of unknown rate, what is held by a hop of which nothing is
+    published, and messages that are short for a hop of which nobody published how its rate grows with the size.
+    """
+    taken = {flow: legs(topology, flow) for flow in flows}
+    load = load_of(topology, taken, known)
+    whole = fill(taken, counted)
+    low, typical, high = (fill(taken, load.rates(bound)) for bound in ("low", "typical", "high"))
+    found: dict[Flow, Prediction] = {}
+    for flow, share in typical.items():
+        reach = load.reach(share.full)
+        if reach and told(taken[flow], share.full) and _long(flow, share.full):
+            found[flow] = _prediction(flow, reach, whole[flow], low[flow], share, high[flow])
+    return found
+
+
+def _long(flow: Flow, hop: Hop) -> bool:
+    """Whether it is known what messages of that size reach; that of a memory alone is no message."""
+    short = flow.size is not None and flow.size < full(flow.op) and len(flow.ends) > 1
+    return not short or curve(hop.links[0].grade, flow.op).half is not None
+
+
+def _prediction(flow: Flow, reach: Attainable, whole: Share, low: Share, typical: Share, high: Share) -> Prediction:
+    hop = typical.full
+    size_of = curve(hop.links[0].grade, flow.op)
+    slow, usual, fast = size_of.bounds(flow.size) if flow.size else (1.0, 1.0, 1.0)
+    more = f" and {len(hop.links) - 1} more" if len(hop.links) > 1 else ""
+    sized = f"; {usual:.0%} of that with messages of {as_bytes(flow.size)}" if flow.size and usual < 0.995 else ""
+    # What is fair at other rates may give one flow less than at these: low and high are at least in order.
+    rates = low.rate * slow, typical.rate * usual, high.rate * fast
+    least, most = min(rates[0], rates[1]), max(rates[1], rates[2])
+    return Prediction(
+        rated=whole.rate,
+        low=_sized(least, flow, size_of),
+        typical=_sized(rates[1], flow, size_of),
+        high=_sized(most, flow, size_of),
+        bottleneck=hop,
+        seconds=size_of.latency,
+        source=f"{hop.links[0].id}{more} can do {as_gigabytes(able(hop))}, {reach.typical:.0%} are reached: "
+        f"{reach.source}{sized}",
+    )
+
+
+def _sized(rate: float, flow: Flow, size_of: Curve) -> float:
+    """No faster than the smallest message allows."""
+    return min(rate, flow.size / size_of.latency) if flow.size and size_of.latency else rate

@@ -1,0 +1,154 @@
+"""The machine type that an accepted node is an example of: what `linkgauge profile --from-node` writes down."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, TypeVar, cast, get_args
+
+import msgspec
+
+from ..facts.gpu import Gpu
+from ..facts.machine import Mount, Node, Numa, Nvme, Package, Pci, Port, Rdma
+from ..facts.records import COLLECTIVES, Flow, Observation
+from ..facts.units import as_utc
+from ..inventory.snapshot import Case
+from ..site.schema import Machine, Op, Rate, Via
+from .best_rates import best_observations
+from .message_size import full
+
+T = TypeVar("T", bound=Hashable)
+# How far below and above what an accepted node shows its kind may be: links of one kind agree within 0.2 %, and ten
+# times that is certainly not the same; the memory of a host scatters with where its threads run.
+_APART, _APART_MEMORY = 0.03, 0.15
+# DMI's product names that are a hypervisor's, the same on machines of every size.
+_NO_TYPE = {
+    "Virtual Machine",
+    "Google Compute Engine",
+    "KVM",
+    "Standard PC (Q35 + ICH9, 2009)",
+    "VMware Virtual Platform",
+}
+
+_OPS, _VIAS = frozenset(get_args(Op)), frozenset(get_args(Via))  # that a rate in a site file may be of
+
+
+class Unrecognisable(Exception):
+    """Nothing about the node tells it from others: a sentence."""
+
+
+def machine_of(case: Case, name: str) -> Machine:
+    """An entry for a site file: recognised as the node itself was, else by its DMI names or GPUs; with what it has.
+
+    What could not be read, or differs between equal devices, is left out. What the type that the node was recognised as
+    says besides stays: links that a hypervisor hides, the rate of the fabric's ports where others have another, rates
+    of flows that nobody measured here. Raises Unrecognisable.
+    """
+    node, gpus = case.of(Node)["node"], list(case.of(Gpu).values())
+    base = _recognised_by(case, node, gpus)
+    had = {
+        "gpus": len(gpus) or None,
+        "links": _same(gpu.nvlinks for gpu in gpus),
+        "rdma": len(case.of(Rdma)) or None,
+        "rdma_rate": _same(port.rate for port in case.of(Port).values() if port.state == "ACTIVE") or base.rdma_rate,
+        "nvme": len(_data_disks(case)) or None,
+        "sockets": len(case.of(Package)) or None,
+        "numa": sum(1 for numa in case.of(Numa).values() if numa.cpus) or None,
+        **_places(case, node, gpus),
+        "mig": _same(gpu.mig for gpu in gpus),
+        "ecc": _same(gpu.ecc for gpu in gpus),
+        "persistence": _same(gpu.persistence for gpu in gpus),
+        "compute_mode": _same(gpu.compute_mode for gpu in gpus),
+        "rates": tuple(_rates(case)) or base.rates,
+        "bus_bandwidth": {**base.bus_bandwidth, **_bus_bandwidth(case, len(gpus))},
+    }
+    source = f"{node.hostname or 'a node'} as it was accepted on {as_utc(case.now)[:10]}"
+    if case.machine:
+        source += f"; else as {case.machine.name}"
+    return msgspec.structs.replace(base, name=name, source=source, **had)
+
+
+def _places(case: Case, node: Node, gpus: list[Gpu]) -> dict[str, Any]:
+    """Where GPUs on a baseboard and NICs are. A hypervisor gives each guest addresses as it likes."""
+    if node.virtual is not False:
+        return {}
+    modules = {str(gpu.module_id): gpu.address for gpu in gpus if gpu.module_id is not None and gpu.address}
+    functions = case.of(Pci)
+    nics = (functions.get(one.address or "") for one in case.of(Rdma).values())
+    own = sorted(function.key for function in nics if function and function.physfn is None)
+    return {"gpu_places": modules if 1 < len(gpus) == len(modules) else {}, "nic_places": tuple(own)}
+
+
+def _recognised_by(case: Case, node: Node, gpus: list[Gpu]) -> Machine:
+    """As the node was recognised; by its DMI names besides where its GPUs alone told, which come in many machines."""
+    machine = case.machine
+    if machine and machine.sure:
+        return machine
+    product = node.product if node.product not in _NO_TYPE else None
+    gpu = machine.gpu if machine else _exactly(_same(one.name for one in gpus))
+    if not product and not gpu:
+        raise Unrecognisable("nothing tells this node from others: no DMI product name of its own, no GPUs of one name")
+    base = machine or Machine(name="-", source="-", gpu=gpu, product=_exactly(product))
+    return msgspec.structs.replace(base, product=_exactly(product), vendor=_exactly(node.vendor if product else None))
+
+
+def _exactly(text: str | None) -> str | None:
+    """A shell pattern that fits the text alone."""
+    return re.sub(r"([*?[])", r"[\1]", text) if text else None
+
+
+def _data_disks(case: Case) -> list[Nvme]:
+    """NVMe controllers of this machine without the file systems that it starts from."""
+    system = [mount.device or "" for at in ("/", "/boot", "/boot/efi") if (mount := case.of(Mount).get(at))]
+    local = [nvme for nvme in case.of(Nvme).values() if nvme.transport == "pcie"]
+    return [nvme for nvme in local if not any(device.startswith(f"/dev/{nvme.key}n") for device in system)]
+
+
+def _same(values: Iterable[T | None]) -> T | None:
+    """What all say; None where somebody says nothing, or something else."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
+
+
+def _rates(case: Case) -> Iterator[Rate]:
+    """For each kind of flow that was measured alone: numbers in names become "*"."""
+    kinds = defaultdict[tuple[str, tuple[str, ...], str], list[Observation]](list)
+    for flow, best in _measured(case):
+        if flow.op in _OPS and flow.via in _VIAS:
+            kinds[flow.op, tuple(re.sub(r"\d+", "*", end) for end in flow.ends), flow.via].append(best)
+    for (op, ends, via), several in kinds.items():
+        low, typical, high = _levels(several, _APART if len(ends) > 1 else _APART_MEMORY)
+        told = Counter(one.evidence.source for one in several).most_common(1)[0][0]
+        source = f"{len(several)} measured when the node was accepted ({told})"
+        yield Rate(
+            op=cast("Op", op), ends=ends, via=cast("Via", via), low=low, typical=typical, high=high, source=source
+        )
+
+
+def _bus_bandwidth(case: Case, gpus: int) -> dict[str, tuple[float, float, float]]:
+    """Of the collectives over all GPUs that were measured; not of a program that did not say which one it ran."""
+    kinds = defaultdict[str, list[Observation]](list)
+    for flow, best in _measured(case):
+        if flow.op in COLLECTIVES - {"collective"} and len(flow.ends) == gpus:
+            kinds[flow.op].append(best)
+    return {op: _levels(several, _APART) for op, several in kinds.items()}
+
+
+def _measured(case: Case) -> Iterator[tuple[Flow, Observation]]:
+    """What moved bytes alone, in messages that reach the rate: no others are compared with what is written."""
+    for flow, best in best_observations(case).items():
+        if not flow.beside and best.value and (flow.size is None or flow.size >= full(flow.op)):
+            yield flow, best
+
+
+def _levels(several: list[Observation], apart: float) -> tuple[float, float, float]:
+    """Low, typical, high."""
+    values = [one.value for one in several]
+    return _short((1 - apart) * min(values)), _short(statistics.median(values)), _short((1 + apart) * max(values))
+
+
+def _short(rate: float) -> float:
+    """Four digits, as people read them."""
+    return float(f"{rate:.4g}")

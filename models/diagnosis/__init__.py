@@ -1,0 +1,1 @@
+"""From findings to a verdict: attribution, localization, coverage, hysteresis, impact."""

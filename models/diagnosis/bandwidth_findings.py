@@ -1,0 +1,220 @@
+"""What a finding says of flows that are slow and that no state explains: alone, or several that share something."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..bandwidth.chipset_limits import crowded
+from ..catalog.chipsets import Limit
+from ..facts.records import Evidence, Flow
+from ..facts.units import as_gigabytes
+from ..graph.flow_paths import hops_of, legs
+from ..graph.topology import Hop, Link
+from ..inventory.snapshot import Case
+from ..report import ABSOLUTE, Expectation, Finding, Level, Severity
+from .localization import Blame, Suspect
+
+_CRITICAL = 0.9  # less than that of what is expected at least: a job loses more than a tenth
+_MOST_EVIDENCE = 6
+_ENDS = frozenset({"gpu", "nic", "nvme", "storage", "numa"})
+_COLLAPSED = 0.5  # of what a single copy gets, what several get together
+_ROOTS = frozenset({"package", "numa", "host", "host-bridge", "root-port"})
+_UNEXPLAINED = "no state that was read explains it"
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """A flow below what is expected of it; `share` of its rate is what limits that are known leave."""
+
+    level: Level
+    missed: Expectation
+    share: float
+    evidence: Evidence
+
+    @property
+    def observed(self) -> float:
+        """Bytes per second."""
+        return self.level.observed or 0.0
+
+    @property
+    def expected(self) -> float:
+        """Bytes per second, typically; with what is known to be limited."""
+        return self.missed.typical * self.share
+
+
+def alone(case: Case, slow: Slow) -> Finding:
+    """A flow that shares nothing with other slow ones that fast ones would not clear."""
+    level, missed = slow.level, slow.missed
+    known = f"; what limits that are known leave is {as_gigabytes(slow.expected)}" if slow.share < 1 else ""
+    tightest = f"; the tightest hop is {missed.bottleneck}" if missed.bottleneck else ""
+    return Finding(
+        code="storage-slow" if _is_read(case, level.flow) else "bandwidth-low",
+        kind="measurement",
+        severity=_severity([slow]),
+        confidence="likely",
+        subject=level.flow.subject,
+        message=f"{level.op} {level.flow.subject} reaches {as_gigabytes(slow.observed)}, "
+        f"expected {as_gigabytes(missed.typical)} and at least {as_gigabytes(missed.low)}{known}",
+        expected=missed.typical,
+        observed=slow.observed,
+        unit="bytes_per_second",
+        basis=missed.basis,
+        expected_source=missed.source,
+        cause=f"{_UNEXPLAINED}{tightest}",
+        evidence=(slow.evidence,),
+    )
+
+
+def shared(case: Case, blamed: Blame, slow: Sequence[Slow], levels: Sequence[Level]) -> Finding:
+    """Several flows that one thing explains. By the way in which they are slow, what kind of fault it is."""
+    suspect = blamed.suspect
+    code, cause = _kind(case, blamed, levels)
+    expected, observed = (
+        statistics.median(rates) for rates in ([s.expected for s in slow], [s.observed for s in slow])
+    )
+    worst = min(slow, key=lambda one: one.observed / one.expected)
+    share = min(1.0, observed / expected)  # a link that is slow reaches as much less of what it is rated at
+    ends = {one.level.flow.subject for one in slow}
+    # Of one collective over several sizes each rank is suspected as much as the others: then it is about all of them.
+    whole = ends.pop() if blamed.others and len(ends) == 1 and len(slow[0].level.ends) > 2 else None
+    links = () if whole else _links(case, suspect)
+    fit = " or ".join(_named(case, other) for other in blamed.others[:3] if not whole)
+    what = whole or _named(case, suspect)
+    return Finding(
+        code=code,
+        kind="measurement",
+        severity=_severity(slow) if code == "bandwidth-low" else "warning",
+        confidence="possible" if blamed.others else "likely",
+        subject=whole or _subject(case, suspect, links),
+        message=f"{len(slow)} flows that have {what} in common reach {as_gigabytes(observed)} "
+        f"where {as_gigabytes(expected)} is expected; nothing {_where(suspect)} was faster",
+        expected=expected,
+        observed=observed,
+        unit="bytes_per_second",
+        basis=worst.missed.basis,
+        expected_source=worst.missed.source,
+        cause=f"{cause}; {fit} would explain it as well" if fit else cause,
+        limits={link.id: link.rated * share for link in links if link.rated} if suspect.kind == "link" else {},
+        explains=tuple(f"bandwidth-low:{one.level.flow.subject}" for one in slow),
+        evidence=tuple(one.evidence for one in sorted(slow, key=lambda one: one.observed)[:_MOST_EVIDENCE]),
+    )
+
+
+def crowds(case: Case, levels: Sequence[Level]) -> Iterator[Finding]:
+    """Copies at the same time that a chipset is known to pass on far more slowly than their links could."""
+    runs: dict[frozenset[tuple[str, ...]], list[Level]] = {}
+    for level in levels:
+        if level.beside and level.observed is not None:
+            runs.setdefault(frozenset((level.ends, *level.beside)), []).append(level)
+    for several in runs.values():
+        taken = {level.flow: legs(case.topology, level.flow) for level in several}
+        for uplink, limit in crowded(case.topology, taken).items():
+            over = [level for level in several if uplink in hops_of(case.topology, level.flow)]
+            together = sum(level.observed or 0.0 for level in over)
+            if together < _COLLAPSED * limit.otherwise:
+                yield _crowd(case, uplink, limit, over, together)
+
+
+def _crowd(case: Case, uplink: Hop, limit: Limit, over: Sequence[Level], together: float) -> Finding:
+    return Finding(
+        code="pcie-concurrent-collapse",
+        kind="measurement",
+        severity="warning",
+        subject=uplink.sender,
+        message=f"{len(over)} copies at the same time from GPUs below {_called(case, uplink.sender)} reach "
+        f"{as_gigabytes(together)} together; a single one over the same links reaches {as_gigabytes(limit.otherwise)}",
+        expected=limit.otherwise,
+        observed=together,
+        unit="bytes_per_second",
+        basis="capability",
+        expected_source=limit.source,
+        cause=f"this switch and processor are known for it: {limit.name}",
+        limits={link.id: limit.rate / len(uplink.links) for link in uplink.links},
+        explains=tuple(f"bandwidth-low:{level.flow.subject}" for level in over),
+    )
+
+
+def _kind(case: Case, blamed: Blame, levels: Sequence[Level]) -> tuple[str, str]:
+    """The code, and the cause in words."""
+    suspect, flows = blamed.suspect, blamed.flows
+    kind = case.topology.kind(suspect.names[0])
+    if all(_is_read(case, flow) for flow in flows):
+        return "storage-slow", _UNEXPLAINED
+    if suspect.kind == "turn" and all(_are_gpus(case, flow) for flow in flows):
+        if kind in _ROOTS:
+            return "pcie-peer-slow", "the processor passes writes between its roots on more slowly than its links could"
+        return "pcie-acs-redirect", "as access control (ACS) does, which sends them up to the processor and back"
+    fast_alone = {(level.op, level.ends, level.via) for level in levels if not level.beside and not _missed(level)}
+    crowded = all(flow.beside and (flow.op, flow.ends, flow.via) in fast_alone for flow in flows)
+    if crowded and any(link.kind == "pcie" for link in _links(case, suspect)):
+        return "pcie-concurrent-collapse", "each of them alone is as fast as expected: what they share collapses"
+    return "bandwidth-low", _UNEXPLAINED
+
+
+def _missed(level: Level) -> bool:
+    return level.observed is None or any(level.observed < one.low for one in level.expected)
+
+
+def _severity(slow: Sequence[Slow]) -> Severity:
+    """Critical where a flow loses more than a tenth by an absolute measure; info where a better one is content."""
+    grades = [_grade(one) for one in slow]
+    return "critical" if "critical" in grades else "warning" if "warning" in grades else "info"
+
+
+def _grade(slow: Slow) -> Severity:
+    if slow.missed.basis not in ABSOLUTE:
+        return "warning"
+    if slow.missed is not slow.level.expected[0]:
+        return "info"
+    return "critical" if slow.observed < _CRITICAL * slow.missed.low else "warning"
+
+
+def _is_read(case: Case, flow: Flow) -> bool:
+    """Bytes of a disk or an array."""
+    return any(case.topology.kind(end) in ("disk", "partition", "array", "nvme") for end in flow.ends)
+
+
+def _are_gpus(case: Case, flow: Flow) -> bool:
+    return len(flow.ends) == 2 and all(case.topology.kind(end) == "gpu" for end in flow.ends)
+
+
+def _links(case: Case, suspect: Suspect) -> tuple[Link, ...]:
+    """The parallel links of a suspect that is one of links; those to any NVSwitch are links to their fabric."""
+    if suspect.kind not in ("way", "link"):
+        return ()
+    first, last = suspect.names
+    hops = (case.topology.memory.get(first),) if first == last else case.topology.hops.get(first, ())
+    return next((hop.links for hop in hops if hop and hop.receiver == last), ())
+
+
+def _subject(case: Case, suspect: Suspect, links: Sequence[Link]) -> str:
+    """Of a link the device at its end, else what is below: that is where a technician begins."""
+    if suspect.kind == "pair":
+        return "-".join(suspect.names)
+    ends = [name for name in suspect.names if case.topology.kind(name) in _ENDS]
+    return ends[0] if ends else links[0].b if links else suspect.names[0]
+
+
+def _named(case: Case, suspect: Suspect) -> str:
+    """The suspect in words."""
+    first, last = (_called(case, name) for name in (suspect.names[0], suspect.names[-1]))
+    if suspect.kind in ("way", "link") and first == last:
+        return f"the memory of {first}"
+    if suspect.kind == "way":
+        return f"the way from {first} to {last}"
+    if suspect.kind == "link":
+        return f"the link of {first} and {last}"
+    if suspect.kind == "pair":
+        return f"both ends, {first} and {last},"
+    return f"the turn at {first}" if suspect.kind == "turn" else first
+
+
+def _where(suspect: Suspect) -> str:
+    return "between them" if suspect.kind == "pair" else "over it"
+
+
+def _called(case: Case, name: str) -> str:
+    device = case.topology.find(name)
+    return " ".join(dict.fromkeys((*device.aliases, device.id))) if device else name

@@ -1,0 +1,92 @@
+"""What changed between two moments: the errors, flaps, throttled seconds and bytes of a job's time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..facts.counters import ERRORS, TRAFFIC
+
+Kind: TypeAlias = Literal["errors", "flaps", "throttled", "bytes", "peak"]
+Count: TypeAlias = tuple[str, str, str]  # about, quantity, unit
+
+_FLAPS = frozenset({"link_downed", "carrier_changes"})
+_MEMORY = frozenset({"ecc_corrected", "ecc_uncorrected", "ce_count", "ue_count"})
+_BY_DESIGN = frozenset({"clocks_sw_power"})  # at the power limit, which is where a GPU belongs under load
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """How much a counter rose, or what was the most of a rate."""
+
+    kind: Kind
+    about: str
+    quantity: str
+    unit: str
+    value: float
+    at_least: bool = False  # the counter began anew in between
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logged:
+    """A line of the kernel's log."""
+
+    kind: str
+    subject: str
+    at: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What a time saw. `restarted`: the machine was started within it, and what was counted before is lost."""
+
+    schema: Literal["linkgauge.window/1"] = "linkgauge.window/1"
+    job: str
+    began: str
+    ended: str
+    seconds: float
+    restarted: bool
+    changes: tuple[Change, ...] = ()
+    logged: tuple[Logged, ...] = ()
+    gone: tuple[str, ...] = ()  # what was counted at the beginning and is not there at the end
+    not_read: tuple[str, ...] = ()
+
+
+def changes(
+    before: Mapping[Count, float], after: Mapping[Count, float], anew: bool = False
+) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+    """What rose, by kind and thing; and what is gone. `anew`: all began at nought in between.
+
+    A counter that stands lower than before has begun anew, as at a reset: what it shows is the least that happened. One
+    that was not there before is not told: nobody knows since when it counts. Where each NVLink counts, a GPU's sum of
+    them is left out.
+    """
+    found = []
+    single = {(about.partition("/nvlink")[0], quantity) for about, quantity, _ in after if "/nvlink" in about}
+    for key, value in after.items():
+        about, quantity, unit = key
+        kind = _kind(quantity, unit)
+        earlier = 0.0 if anew else before.get(key)
+        if kind is None or earlier is None or (about, quantity) in single:
+            continue
+        fell = value < earlier
+        rose = value if fell else value - earlier
+        if rose > 0:
+            change = Change(kind=kind, about=about, quantity=quantity, unit=unit, value=rose, at_least=fell or anew)
+            found.append(change)
+    order = ("errors", "flaps", "throttled", "bytes", "peak")
+    things = {about for about, _, _ in after}
+    gone = sorted({about for about, _, _ in before} - things)
+    return tuple(sorted(found, key=lambda one: (order.index(one.kind), one.about, one.quantity))), tuple(gone)
+
+
+def _kind(quantity: str, unit: str) -> Kind | None:
+    if quantity in _FLAPS:
+        return "flaps"
+    if quantity in TRAFFIC:
+        return "bytes"
+    if quantity in ERRORS or quantity in _MEMORY:
+        return "errors"
+    return "throttled" if unit == "seconds" and quantity not in _BY_DESIGN else None

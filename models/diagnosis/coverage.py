@@ -1,0 +1,36 @@
+"""What nobody was asked though the machine has it: said each time, so that no ok is taken for more than it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..facts.gpu import Driver, Gpu
+from ..facts.pci_classes import NVIDIA
+from ..facts.reason import Reason
+from ..facts.records import NotChecked
+from ..inventory.snapshot import Case
+from ..rules.gpu.missing import whole
+
+
+def unasked(case: Case) -> Iterator[NotChecked]:
+    """Drivers of GPUs that no source asks, and counts that nobody knows. Dumps are judged on what they show."""
+    gpus = case.functions("gpu")
+    if case.origin == "dumps" or not gpus:
+        return
+    bound = [gpu for gpu in gpus if gpu.vendor == NVIDIA and gpu.driver == "nvidia"]
+    refused = any(lost.what in ("Gpu", "Driver") for lost in case.not_checked)
+    if bound and not (case.of(Gpu) or "nvidia" in case.of(Driver) or refused):
+        why = "no source asks the GPUs' driver: NVLink, memory errors, clocks and processes were not looked at"
+        yield NotChecked(
+            what="Gpu", subject="node", reason=Reason.DRIVER, detail=why, how="nvidia-smi -q; nvidia-smi nvlink -s"
+        )
+    unread = any(lost.what in ("Node.product", "Node.vendor") for lost in case.not_checked)
+    if len(gpus) > 1 and whole(case) is None and not unread:
+        why = f"{len(gpus)} were seen, and no machine type says how many there should be"
+        yield NotChecked(
+            what="number of GPUs",
+            subject="node",
+            reason=Reason.NO_EXPECTATION,
+            detail=why,
+            how="describe the machine in the site file",
+        )

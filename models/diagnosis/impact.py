@@ -1,0 +1,97 @@
+"""What findings cost: how many times as long collectives take with what they leave of the links.
+
+Names are those of operations: "all_reduce" and "alltoall" over the node's GPUs; behind an "@", what else they go over:
+"all_reduce@fabric", in which each GPU sends over the NIC that is nearest to it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ..facts.gpu import Gpu, GpuLink
+from ..facts.records import Flow
+from ..graph.fair_share import shares
+from ..graph.flow_paths import nearest_ports
+from ..graph.routes import RateOf, limited, rated
+from ..graph.topology import Hop
+from ..inventory.snapshot import Case
+from ..report import Finding
+
+FABRIC = "all_reduce@fabric"
+_UNLIMITED = float("inf")
+_MOST_PAIRS = 16  # GPUs; of more, all pairs at once take longer to share out than a report should
+
+
+def weigh(case: Case, finding: Finding) -> Finding:
+    """The finding with how many times as long each collective takes, if only this finding's limits held."""
+    return replace(finding, impact={**finding.impact, **slowdowns(case, [finding])})
+
+
+def slowdowns(case: Case, findings: Iterable[Finding]) -> Mapping[str, float]:
+    """How many times as long each collective takes with the limits of all these findings together.
+
+    A collective is as slow as the slowest of its GPUs. All-reduce is a ring in the order of the names (bandwidth term
+    of the ring algorithm, nccl-tests doc/PERFORMANCE.md); over the fabric each GPU sends as much over its own NIC. A
+    GPU that has no NVLink left goes over PCIe, as with NCCL. Nothing is said without limits, with fewer than two GPUs,
+    or where nobody asked the GPUs for their links: what goes over those costs nothing here.
+    """
+    known = [one for one in findings if one.limits]
+    gpus = sorted(device.id for device in case.topology.devices if device.kind == "gpu")
+    joined = {link.gpu for link in case.of(GpuLink).values()}
+    asked = [gpu.nvlinks is not None or gpu.key in joined for gpu in case.of(Gpu).values()]
+    if not known or len(gpus) < 2 or len(asked) < len(gpus) or not all(asked):
+        return {}
+    limits: dict[str, float] = {}
+    for link, rate in (pair for one in known for pair in one.limits.items()):
+        limits[link] = min(rate, limits.get(link, rate))
+    whole = _whole(known)
+    found = {name: _slower(case, flows, whole, limits) for name, flows in _flows(case, gpus).items()}
+    return {name: round(factor, 3) for name, factor in found.items() if factor is not None}
+
+
+def _flows(case: Case, gpus: Sequence[str]) -> Mapping[str, list[Flow]]:
+    """What runs at the same time in each collective."""
+    ring = [Flow("copy", ends) for ends in zip(gpus, [*gpus[1:], gpus[0]], strict=True)]
+    pairs = [Flow("copy", (a, b)) for a in gpus for b in gpus if a != b]
+    few = {"alltoall": pairs} if len(gpus) <= _MOST_PAIRS else {}
+    return {"all_reduce": ring, **few, FABRIC: list(_outwards(case, gpus))}
+
+
+def _outwards(case: Case, gpus: Sequence[str]) -> Iterator[Flow]:
+    """From each GPU to a port of its own, of those that are nearest to it; where there are fewer, they are shared."""
+    taken: Counter[str] = Counter()
+    for gpu in gpus:
+        near = nearest_ports(case.topology, gpu)
+        if near:
+            port = min(near, key=lambda one: taken[one])
+            taken[port] += 1
+            yield Flow("write", (gpu, port))
+
+
+def _slower(case: Case, flows: Sequence[Flow], whole: RateOf, limits: Mapping[str, float]) -> float | None:
+    """How many times; None where a flow has no way or its way carries nothing, or nothing is known to limit it."""
+    before = shares(case.topology, flows, whole)
+    after = shares(case.topology, flows, limited(limits, whole))
+    if not flows or len(before) < len(flows) or len(after) < len(flows) or not min(after.values()):
+        return None
+    return min(before.values()) / min(after.values())
+
+
+def _whole(findings: Iterable[Finding]) -> RateOf:
+    """The rates of healthy links. A port without a rating should run at what its finding expects of it."""
+    expected = {
+        link: float(one.expected)
+        for one in findings
+        if one.unit == "bytes_per_second" and isinstance(one.expected, int | float)
+        for link in one.limits
+    }
+
+    def rate(hop: Hop) -> float:
+        if (known := rated(hop)) != _UNLIMITED:
+            return known
+        rates = [max(link.trained or 0.0, expected.get(link.id, 0.0)) for link in hop.links]
+        return sum(rates) if all(rates) else _UNLIMITED
+
+    return rate

@@ -1,0 +1,142 @@
+"""What slow flows have in common: the fewest links, turns or devices that cover them, and that no fast flow clears.
+
+A link that is slow slows all that goes over it. One over which another flow went faster than the slow ones is cleared.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..bandwidth.peer_flows import noise
+from ..facts.records import Flow
+from ..graph.flow_paths import hops_of
+from ..graph.routes import Route
+from ..graph.topology import Topology
+from ..inventory.snapshot import Case
+from ..report import Level
+
+# A link in one direction; a link; the place where a way over PCIe goes down again; a device; two ends, both directions.
+Kind: TypeAlias = Literal["way", "link", "turn", "device", "pair"]
+_PREFERRED: Sequence[Kind] = ("way", "link", "turn", "device", "pair")  # of several that cover as much, who says most
+_FREE = frozenset({"internal", "function", "port", "disk", "member"})  # kinds of links that are never slow themselves
+_UP = ("package", "numa", "host", "host-bridge", "root-port", "upstream-port")  # from the processors down
+# Times what the slow flows reached: more than copies scatter. Where it is known how much these do, less may be enough.
+_CLEARS, _CLEARS_LEAST, _ERRORS = 1.05, 1.01, 4
+_FEWEST = 2  # flows; a single one is its own subject
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Suspect:
+    """Something that flows have in common. A link is named by its two ends."""
+
+    kind: Kind
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Slow flows, and the one thing that explains them; `others` of its kind would explain the same as well."""
+
+    suspect: Suspect
+    others: tuple[Suspect, ...]
+    flows: tuple[Flow, ...]
+
+
+def blame(case: Case, levels: Collection[Level], slow: Collection[Flow]) -> Iterator[Blame]:
+    """The suspect that covers most of the slow flows first, then that of those that are left. A flow alone has none."""
+    seen = _seen(case, levels)
+    left = [flow for flow in dict.fromkeys(slow) if flow in seen.rate]
+    over = defaultdict[Suspect, list[Flow]](list)
+    for flow in seen.rate if left else ():  # of a healthy node nothing need be worked out
+        for suspect in dict.fromkeys(suspects_of(case, flow)):
+            over[suspect].append(flow)
+    guilty = {one: flows for one, flows in over.items() if not _is_cleared(flows, left, seen)}
+    while True:
+        covered = {one: frozenset(flow for flow in left if flow in flows) for one, flows in guilty.items()}
+        most = max(map(len, covered.values()), default=0)
+        if most < _FEWEST:
+            return
+        best = [one for one, flows in covered.items() if len(flows) == most]
+        ends = {end for flow in left for end in _ends(case.topology, flow)}
+        first = min(
+            best, key=lambda one: (len(guilty[one]), _PREFERRED.index(one.kind), ends.isdisjoint(one.names), one)
+        )
+        others = (one for one in best if one != first and one.kind == first.kind and covered[one] == covered[first])
+        yield Blame(first, tuple(others), tuple(flow for flow in left if flow in covered[first]))
+        left = [flow for flow in left if flow not in covered[first]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What flows reached, as a share of what is expected of them too, and how much faster is no scatter."""
+
+    rate: Mapping[Flow, float]
+    share: Mapping[Flow, float]
+    clears: Mapping[Flow, float]
+
+
+def _seen(case: Case, levels: Collection[Level]) -> _Seen:
+    clears = {}
+    for level in levels:
+        error = noise(case, level.flow)
+        clears[level.flow] = min(_CLEARS, max(_CLEARS_LEAST, 1 + _ERRORS * error)) if error else _CLEARS
+    rate = {level.flow: level.observed for level in levels if level.observed}
+    expected = {level.flow: level.expected[0].typical for level in levels if level.expected}
+    return _Seen(rate, {flow: rate[flow] / expected[flow] for flow in rate if expected.get(flow)}, clears)
+
+
+def _is_cleared(flows: Collection[Flow], slow: Collection[Flow], seen: _Seen) -> bool:
+    """Whether more went over it at once than the slow flows got; what no slow flow goes over is cleared too.
+
+    More of what is expected of them as well: copies to the host are a little faster than others over the same link.
+    What one flow gets alone clears nothing over which several collapse.
+    """
+    runs = defaultdict[Hashable, float](float)
+    for flow in flows:
+        runs[_run(flow)] += seen.rate[flow]
+    over = [flow for flow in flows if flow in slow]
+    crowd = min((len(flow.beside) for flow in over), default=0)
+    fast = [flow for flow in flows if flow not in slow and len(flow.beside) >= crowd]
+    most = max((seen.clears[flow] * runs[_run(flow)] for flow in over), default=0.0)
+    share = max((seen.clears[flow] * seen.share.get(flow, 0.0) for flow in over), default=0.0)
+    return not over or any(runs[_run(flow)] > most and seen.share.get(flow, share + 1) > share for flow in fast)
+
+
+def _run(flow: Flow) -> Hashable:
+    """What is the same of all flows that were measured at the same moment."""
+    return flow.op, flow.size, flow.via, frozenset((flow.ends, *flow.beside))
+
+
+def suspects_of(case: Case, flow: Flow) -> Iterator[Suspect]:
+    """All that could slow a flow."""
+    way = hops_of(case.topology, flow)
+    for hop in way:
+        memory = hop.sender == hop.receiver
+        if hop.links[0].kind not in _FREE and not (memory and len(flow.ends) > 1):  # far faster than what leads to it
+            yield Suspect("way", (hop.sender, hop.receiver))
+            yield Suspect("link", tuple(sorted((hop.sender, hop.receiver))))
+    yield from _turn(case.topology, flow, way)
+    for end in _ends(case.topology, flow):
+        yield Suspect("device", (end,))
+    if len(flow.ends) == 2:
+        yield Suspect("pair", tuple(sorted(flow.ends)))
+
+
+def _ends(topology: Topology, flow: Flow) -> Iterator[str]:
+    for end in flow.ends:
+        device = topology.find(end)
+        yield device.id if device else end
+
+
+def _turn(topology: Topology, flow: Flow, hops: Route) -> Iterator[Suspect]:
+    """Of a copy over PCIe between two devices: the highest thing on its way, a switch or what belongs to processors."""
+    way = [hop for hop in hops if hop.sender != hop.receiver]  # without the memories at its ends
+    between = [hop.sender for hop in way[1:]]
+    over_pcie = {hop.links[0].kind for hop in way} <= {"pcie", "interconnect", *_FREE}
+    if len(flow.ends) == 2 and over_pcie and not any(topology.kind(end) in _UP for end in flow.ends):
+        heights = [(_UP.index(kind), name) for name in between if (kind := topology.kind(name)) in _UP]
+        if heights:
+            yield Suspect("turn", (min(heights)[1],))

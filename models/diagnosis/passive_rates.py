@@ -1,0 +1,148 @@
+"""What the traffic of jobs says of links: one that was nearly full is good, one that lags behind equal ones may not.
+
+Nothing is moved for it: a daemon looks at the counters of links once a second while a job runs. The quantities are
+"port_traffic", "pcie_traffic" and "nvlink_traffic": the most bytes that passed in one direction in one of those
+seconds, about a port, the function below a link, a link by its id, or a GPU: all its NVLinks to switches together.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..bandwidth.efficiency import attainable
+from ..facts.records import Observation
+from ..facts.units import as_gigabytes
+from ..graph.topology import FABRIC, Device, Link
+from ..inventory.snapshot import Case, once_per_case
+from ..report import Expectation, Finding, Level
+
+SUFFIX = "_traffic"
+_OPS = {"port": "write", "pcie": "copy", "nvlink": "copy", "xgmi": "copy"}
+_BUNDLE = "/nvlinks"  # behind a GPU: the name of all its links
+_MOST = 1.05  # of the rate at which bits pass: more is no traffic, but a counter that was reset or misread
+_FULL = 0.9  # of what is attainable: no link that is slower than it should be carries that
+# A job sends as much over each rail, and collectives as much over each NVLink. That another one carries less by chance
+# is possible (it may be used for storage as well), so what is told is likely at most, and only where the others agree.
+_FEWEST_KIN = 3
+_AGREE = 0.05  # of their median, in which all of the others lie
+_LESS = 0.85  # of that median
+_LEAST = 0.2  # of what is attainable, which the others carry: below, a job hardly uses the links
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """The most that a link carried in a second, and what good links of its grade reach, in bytes per second."""
+
+    said: Observation
+    link: Link
+    low: float
+    typical: float
+    high: float
+    source: str
+
+
+@once_per_case
+def carried(case: Case) -> Sequence[Carried]:
+    """Of each link whose traffic was seen and of whose grade it is known what good ones reach."""
+    most: dict[str, Carried] = {}
+    for one in case.observations:
+        found = _carried(case, one)
+        if found and (found.link.id not in most or most[found.link.id].said.value < one.value):
+            most[found.link.id] = found
+    return tuple(most.values())
+
+
+def _carried(case: Case, one: Observation) -> Carried | None:
+    if not isinstance(one.about, str) or not one.quantity.endswith(SUFFIX):
+        return None
+    kind = one.quantity.removesuffix(SUFFIX)
+    device = case.topology.find(one.about)
+    names = {one.about, device.id if device else one.about}
+    if kind == "nvlink" and device and device.kind == "gpu":
+        link = _bundle(case, device)
+    else:
+        link = next((link for link in case.topology.links if link.kind == kind and names & {link.id, link.b}), None)
+    reach = attainable(link.grade, _OPS[kind]) if link and kind in _OPS else None
+    rate = (link.rated or link.trained) if link else None  # InfiniBand ports tell what they run at alone
+    if link is None or reach is None or not rate or one.value > _MOST * rate:
+        return None
+    low, typical, high = (share * rate for share in (reach.low, reach.typical, reach.high))
+    return Carried(one, link, low, typical, high, reach.source)
+
+
+def _bundle(case: Case, gpu: Device) -> Link | None:
+    """All NVLinks of a GPU that lead to switches, which are used evenly, as if they were one."""
+    own = [link for link in case.topology.links if link.kind == "nvlink" and link.a == gpu.id]
+    ends = {case.topology.find(link.b) for link in own}
+    rates = [link.rated for link in own if link.rated and link.trained != 0]  # one that is down is another finding
+    if not own or len(rates) < len(own) or not all(end and end.kind in ("nvswitch", "fabric") for end in ends):
+        return None
+    return Link(gpu.id + _BUNDLE, gpu.id, FABRIC, "nvlink", sum(rates), grade=own[0].grade)
+
+
+def proven(case: Case) -> Iterator[Level]:
+    """A level for each link that a job has filled: it is as good as it should be, and need not be measured."""
+    for one in carried(case):
+        if one.said.value >= _FULL * one.typical:
+            link = one.link
+            switch = case.topology.find(link.b)
+            far = FABRIC if switch and switch.kind == "nvswitch" and case.topology.find(FABRIC) else link.b
+            expected = Expectation(
+                basis="capability",
+                low=_FULL * one.typical,
+                typical=one.typical,
+                high=one.high,
+                bottleneck=link.id,
+                source=f"{one.source}; carried in one second of a job's own traffic",
+            )
+            yield Level(
+                op="traffic",
+                ends=(link.a, far),
+                link_class=link.grade,
+                rated=link.rated,
+                trained=link.trained,
+                expected=(expected,),
+                observed=one.said.value,
+            )
+
+
+def uneven(case: Case) -> Iterator[Finding]:
+    """A link that carried less than all of its kin, which agree."""
+    kin: dict[tuple[str, str, float | None], list[Carried]] = defaultdict(list)
+    for one in carried(case):
+        if not one.link.id.endswith(_BUNDLE):  # GPUs send less than others for reasons of their own: stages, parts
+            kin[one.link.kind, one.link.grade, one.link.rated or one.link.trained].append(one)
+    for alike in kin.values():
+        for one in alike:
+            others = [other.said.value for other in alike if other is not one]
+            if len(others) >= _FEWEST_KIN and _behind(one, others):
+                yield _finding(one, others)
+
+
+def _behind(one: Carried, others: Sequence[float]) -> bool:
+    typical = statistics.median(others)
+    agree = all(abs(other / typical - 1) <= _AGREE for other in others) if typical else False
+    return agree and typical >= _LEAST * one.typical and one.said.value < _LESS * typical
+
+
+def _finding(one: Carried, others: Sequence[float]) -> Finding:
+    typical = statistics.median(others)
+    return Finding(
+        code="bandwidth-low",
+        severity="warning",
+        confidence="likely",
+        subject=str(one.said.about),
+        message=f"carried at most {as_gigabytes(one.said.value)} in any second of a job, where {len(others)} equal "
+        f"links carried {as_gigabytes(typical)}",
+        expected=typical,
+        observed=one.said.value,
+        unit="bytes_per_second",
+        basis="kin",
+        expected_source=f"median of {len(others)} links of {one.link.grade} in the same job",
+        cause="a job sends as much over each of them: this one is slower, or is used otherwise",
+        evidence=(one.said.evidence,),
+        remedy="Measure it when the node is idle: linkgauge diagnose --level full.",
+    )

@@ -1,0 +1,83 @@
+"""Which states may slow which flows, where nobody says by how much: by what the state is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from ..facts.records import COLLECTIVES, Flow
+from ..graph.flow_paths import hops_of
+from ..inventory.snapshot import Case
+from ..report import Finding
+from .localization import Suspect
+
+Test: TypeAlias = Callable[[Case, Finding, Sequence[Flow], "Suspect | None"], bool]
+
+
+def may_slow(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+    """Whether the state may be why these flows are slow; `suspect` is what they have in common, if several have."""
+    test = _TESTS.get(state.code)
+    return test is not None and test(case, state, flows, suspect)
+
+
+def _peers(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+    """Copies between GPUs, or to NICs, over PCIe that have a turn in common: what goes to the host is not slower."""
+    if suspect and suspect.kind not in ("turn", "pair"):
+        return False
+    ways = [{hop.sender for hop in hops_of(case.topology, flow)} for flow in flows]
+    if case.topology.find(state.subject) and any(way and state.subject not in way for way in ways):
+        return False  # of one switch, and these copies go elsewhere
+    return all(_kinds(case, flow) in (["gpu", "gpu"], ["gpu", "nic"]) and flow.via in ("", "pcie") for flow in flows)
+
+
+def _gpus(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+    """What one GPU does by itself, or takes part in: copies by its engines are not slower for its clocks."""
+    by_itself = all(len(flow.ends) == 1 or flow.op in COLLECTIVES or flow.op == "copy-sm" for flow in flows)
+    return by_itself and all(_is_end(case, state, flow) for flow in flows)
+
+
+def _memory(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+    """What processors copy themselves."""
+    return all(len(flow.ends) == 1 and _kinds(case, flow) in (["numa"], ["host"], ["package"]) for flow in flows)
+
+
+def _ends(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+    """What goes to or from the very thing."""
+    return all(_is_end(case, state, flow) for flow in flows)
+
+
+def _collectives(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+    return all(flow.op in COLLECTIVES for flow in flows)
+
+
+def _access(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+    """Copies between GPUs by whatever way, and what is made of them."""
+    return all(flow.op in COLLECTIVES or _kinds(case, flow) == ["gpu", "gpu"] for flow in flows)
+
+
+def _kinds(case: Case, flow: Flow) -> list[str]:
+    return sorted(map(case.topology.kind, flow.ends))
+
+
+def _is_end(case: Case, state: Finding, flow: Flow) -> bool:
+    """Whether the state's subject is one of the ends, by any of its names."""
+    device = case.topology.find(state.subject)
+    names = {state.subject, *((device.id, *device.aliases) if device else ())}
+    return not names.isdisjoint(flow.ends)
+
+
+_TESTS: Mapping[str, Test] = {
+    "pcie-acs-redirect": _peers,
+    "iommu-translation": _peers,
+    "p2p-disabled": _access,
+    "gpu-throttled": _gpus,
+    "gpu-clocks-limited": _gpus,
+    "cpu-governor": _memory,
+    "cpu-throttled": _memory,
+    "numa-memory-missing": _memory,
+    "nic-numa-remote": _ends,
+    "storage-degraded": _ends,
+    "storage-link-slow": _ends,
+    "nccl-env": _collectives,
+    "gdr-disabled": _collectives,
+}

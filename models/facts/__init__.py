@@ -1,0 +1,1 @@
+"""Record types: facts about machines and GPUs, observations, counters, units; how facts merge."""

@@ -1,0 +1,35 @@
+"""GPUs that an output names by their addresses alone are those that another output numbers: then they are one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from .gpu import Gpu
+from .records import Observation, Said
+
+_NUMBERED = re.compile(r"gpu[0-9]+")
+_OF_FUNCTIONS = ("aer_", "link_")  # quantities of the PCI function, whose key is the address too
+
+
+def numbered(said: Iterable[Said]) -> tuple[Said, ...]:
+    """The same under the numbers, where all outputs agree on which GPU is at an address."""
+    everything = tuple(said)
+    gpus = [one for one in everything if isinstance(one, Gpu) and one.address]
+    if not any(gpu.key == gpu.address for gpu in gpus):
+        return everything
+    keys: dict[str, set[str]] = {}
+    for gpu in gpus:
+        if _NUMBERED.fullmatch(gpu.key):
+            keys.setdefault(str(gpu.address), set()).add(gpu.key)
+    known = {address: min(names) for address, names in keys.items() if len(names) == 1}
+    return tuple(_under(one, known) for one in everything)
+
+
+def _under(one: Said, known: dict[str, str]) -> Said:
+    if isinstance(one, Gpu) and one.key in known:
+        return replace(one, key=known[one.key])
+    if not isinstance(one, Observation) or not isinstance(one.about, str) or one.quantity.startswith(_OF_FUNCTIONS):
+        return one
+    return replace(one, about=known.get(one.about, one.about))

@@ -1,0 +1,60 @@
+"""Said as lines of JSON, `["Pci", {...}]`: how a child answers its parent and how a capture keeps what was called."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import msgspec
+
+from .reason import Reason
+from .records import NotChecked, Said
+from .registry import RECORDS, kind_name
+
+
+class _Missed(msgspec.Struct):
+    """A NotChecked as a line has it: `why` is whole, so that versions that know no reason read the line too."""
+
+    what: str
+    subject: str
+    why: str
+    how: str | None = None
+    reason: str | None = None  # None: OTHER, and lines of versions that knew no reason
+    path: str | None = None
+
+
+def encode(said: Said) -> str:
+    """One line, without its end; fields that were not said are left out."""
+    fields = {
+        name: value
+        for name, value in msgspec.to_builtins(_missed(said) if isinstance(said, NotChecked) else said).items()
+        if value is not None and (name, value) != ("cites", {})
+    }
+    return msgspec.json.encode([kind_name(type(said)), fields]).decode()
+
+
+def decode(line: str | bytes) -> Said:
+    """The Said of one line. ValueError says what is wrong with it."""
+    try:
+        kind, fields = msgspec.json.decode(line, type=tuple[str, dict[str, object]])
+        type_ = RECORDS[kind]
+        said = msgspec.convert(fields, type=_Missed if type_ is NotChecked else type_)
+    except KeyError as unknown:
+        raise ValueError(f"no kind of fact is called {unknown}") from None
+    except msgspec.DecodeError as broken:  # ValidationError is one of them
+        raise ValueError(str(broken)) from None
+    return _not_checked(said) if isinstance(said, _Missed) else said
+
+
+def _missed(one: NotChecked) -> _Missed:
+    reason = None if one.reason is Reason.OTHER else one.reason.value
+    return _Missed(one.what, one.subject, one.why, one.how, reason, one.path)
+
+
+def _not_checked(line: _Missed) -> NotChecked:
+    """A reason of a later version, and no reason, are OTHER."""
+    reason = Reason.OTHER
+    with suppress(ValueError):
+        reason = Reason(line.reason)
+    detail = line.why.removeprefix(f"{line.path}: ") if line.path else line.why
+    path = line.path if detail != line.why else None
+    return NotChecked(what=line.what, subject=line.subject, reason=reason, detail=detail, path=path, how=line.how)

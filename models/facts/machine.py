@@ -1,0 +1,275 @@
+"""The kinds of fact, those about GPUs aside (gpu_facts.py). Every field but the key may be None: not said.
+
+Rates in bytes per second, sizes in bytes.
+
+The comment behind a field is where Linux has it; other sources (dumps) fill the same fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .records import Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node(Fact):
+    """The machine as a whole; its key is always "node"."""
+
+    hostname: str | None = None  # proc/sys/kernel/hostname
+    kernel: str | None = None  # proc/sys/kernel/osrelease
+    vendor: str | None = None  # sys/class/dmi/id/sys_vendor
+    product: str | None = None  # sys/class/dmi/id/product_name
+    board: str | None = None  # sys/class/dmi/id/board_name
+    bios: str | None = None  # sys/class/dmi/id/bios_version
+    asset_tag: str | None = None  # sys/class/dmi/id/chassis_asset_tag: some clouds have one for all their machines
+    instance: str | None = None  # run/cloud-init/instance-data.json: the cloud's name for the machine type
+    booted: float | None = None  # proc/stat btime, seconds since 1970
+    virtual: bool | None = None  # runs under a hypervisor
+    hypervisor: str | None = None  # its name: "KVM", "Amazon Nitro", "Microsoft Hyper-V" ...
+    container: str | None = None  # this process runs in one: "docker", "podman", "kubernetes"; "" for none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package(Fact):
+    """A CPU package (socket): "package0"."""
+
+    model: str | None = None  # proc/cpuinfo "model name"
+    vendor: str | None = None  # proc/cpuinfo "vendor_id"
+    cpus: tuple[int, ...] | None = None  # sys/devices/system/cpu/cpu*/topology/physical_package_id
+    cores: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numa(Fact):
+    """A NUMA node: "numa0". Without CPUs it is memory alone (CXL, a Grace GPU's memory)."""
+
+    cpus: tuple[int, ...] | None = None  # sys/devices/system/node/node*/cpulist
+    memory: int | None = None  # .../meminfo MemTotal
+    distances: Mapping[str, int] | None = None  # .../distance, by NUMA node, 10 is local
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostBridge(Fact):
+    """A PCI root: "pci0000:17"."""
+
+    parent: str | None = None  # the function that it sits behind (VMD), else None
+    numa: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pci(Fact):
+    """A PCI function: "0000:53:00.0". Speeds in transfers per second and lane, widths in lanes."""
+
+    pci_class: int | None = None  # class, 24 bits: 0x030200
+    vendor: int | None = None
+    device: int | None = None
+    subvendor: int | None = None
+    subdevice: int | None = None
+    name: str | None = None  # pci.ids
+    parent: str | None = None  # the bridge or host bridge above
+    speed: float | None = None  # current_link_speed
+    width: int | None = None  # current_link_width
+    max_speed: float | None = None  # max_link_speed
+    max_width: int | None = None  # max_link_width
+    numa: int | None = None  # numa_node; -1 (not known) is None
+    driver: str | None = None
+    iommu_group: int | None = None
+    physfn: str | None = None  # the physical function that a virtual one belongs to
+    slot: str | None = None  # sys/bus/pci/slots
+    label: str | None = None  # the firmware's label of the device
+    lost: bool | None = None  # answers no more: Unknown speed at width 63 or 255
+    bar1: int | None = None  # size of the second memory window (resource), bytes: a GPU's for its peers
+    bar1_max: int | None = None  # the largest that it could have (resource1_resize)
+    # From the configuration space (probes/pcie/config_space.py): root alone may read it.
+    max_payload: int | None = None  # bytes
+    max_read_request: int | None = None  # bytes
+    relaxed_ordering: bool | None = None
+    downgraded: tuple[str, ...] | None = None  # "speed", "width": lspci says that they are below this end's own
+    acs: tuple[str, ...] | None = None  # what Access Control Services have switched on: "ReqRedir", "CmpltRedir" ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Net(Fact):
+    """A network device: "eth0"."""
+
+    address: str | None = None  # of its PCI function; None: virtual
+    driver: str | None = None
+    speed: float | None = None  # speed
+    max_speed: float | None = None  # the fastest mode that the port supports (ethtool)
+    partner_speed: float | None = None  # the fastest that the other end advertises (ethtool)
+    duplex: str | None = None
+    mtu: int | None = None
+    carrier: bool | None = None
+    enabled: bool | None = None  # flags & IFF_UP: somebody wants it up
+    link_type: str | None = None  # "ethernet", "infiniband", "loopback" ... from ARPHRD numbers
+    port: int | None = None  # dev_port
+    port_name: str | None = None  # phys_port_name: "p0"; "pf0vf1" is the host's end of a virtual function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rdma(Fact):
+    """An RDMA device (HCA): "mlx5_0"."""
+
+    address: str | None = None  # of its PCI function; None: a software device (rxe, siw)
+    driver: str | None = None
+    board_id: str | None = None  # PSID
+    hca_type: str | None = None
+    firmware: str | None = None
+    place: int | None = None  # among the devices of its card, from 0: what tells them apart where no address is known
+    gpu_direct: bool | None = None  # whether NCCL lets it reach GPU memory (its log, NCCL_DEBUG=INFO)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port(Fact):
+    """A port of an RDMA device: "mlx5_0/1"."""
+
+    device: str | None = None  # key of the Rdma fact
+    state: str | None = None  # "ACTIVE", "DOWN", "INIT", "ARMED"
+    physical_state: str | None = None  # "LinkUp", "Polling", "Disabled"
+    rate: float | None = None
+    lanes: str | None = None  # "4X NDR"
+    link_layer: str | None = None  # "InfiniBand", "Ethernet"; EFA: "Unspecified"
+    lid: int | None = None
+    mtu: int | None = None  # bytes of a packet over RDMA; ibv_devinfo: active_mtu
+    netdev: str | None = None  # key of the Net fact that shares the port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gid(Fact):
+    """An entry of a port's table of addresses, by its index: "mlx5_0/1/gid3". The address is not kept."""
+
+    port: str | None = None  # key of the Port fact; None: a text that does not name it
+    index: int | None = None
+    version: str | None = None  # "RoCE v1", "RoCE v2", "IB"
+    scope: str | None = None  # "link-local", "IPv4", "global"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nvme(Fact):
+    """An NVMe controller: "nvme0"."""
+
+    address: str | None = None  # of its PCI function; None: over fabrics
+    model: str | None = None
+    firmware: str | None = None
+    state: str | None = None  # "live", "dead", "resetting" ...
+    transport: str | None = None  # "pcie", "tcp", "rdma", "fc", "loop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk(Fact):
+    """A block device or a partition of one: "nvme0n1", "sda", "sda1"."""
+
+    size: int | None = None
+    model: str | None = None
+    rotational: bool | None = None
+    address: str | None = None  # of the PCI function that it hangs on; None: virtual
+    controller: str | None = None  # key of the Nvme fact
+    partition_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array(Fact):
+    """A Linux software RAID: "md0"."""
+
+    level: str | None = None  # "raid0"
+    state: str | None = None  # array_state: "clean", "active", "inactive" ...
+    members: tuple[str, ...] | None = None  # keys of Disk facts
+    wanted: int | None = None  # raid_disks
+    missing: int | None = None  # degraded; None: the level has no redundancy
+    faulty: tuple[str, ...] | None = None  # members that the kernel gave up, or that were pulled out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount(Fact):
+    """A mounted file system; its key is the mount point."""
+
+    device: str | None = None
+    fstype: str | None = None
+    size: int | None = None
+    free: int | None = None  # for users without privileges
+    read_only: bool | None = None  # mounted so
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event(Fact):
+    """Something that the kernel logged, once or often: its key is the kind, the thing, and what is said of it.
+
+    The kinds, and which lines they are, stand in probes/kernel_log/patterns.py.
+    """
+
+    kind: str | None = None  # "xid", "sxid", "aer", "pcie limited", "surprise down", "link down", "test failed" ...
+    code: int | None = None  # 79; of a recovery what the driver asks for, 0 for nothing
+    subject: str | None = None  # a PCI address, or the kernel's own name: "nvme3", "mc0", "cpu12", "nvidia"
+    text: str | None = None  # the last of these lines
+    at: float | None = None  # the last time, in seconds since 1970, or by the log's own clock where it has no better
+    fatal: bool | None = None  # as the log itself calls it
+    link: int | None = None  # the NVLink or the port of a NIC that it is about
+    count: int | None = None  # how often, since boot
+    first: float | None = None  # the first time, as `at`
+    recent: int | None = None  # how often in the hour up to the last time
+    until: float | None = None  # where the log ends, as `at`; None: it goes on until now
+    name: str | None = None  # what a driver calls the thing: "eth0", "mlx5_0"
+    # Of "pcie limited": which port has the slow link, and bytes per second that it leaves of those that could be.
+    port: str | None = None
+    rate: float | None = None
+    able: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting(Fact):
+    """A setting of the machine; its key is the name of its row in models/catalog/settings.toml."""
+
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serial(Fact):
+    """A serial number, asked for by name alone: "node", "gpu3", "nvme0"."""
+
+    number: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service(Fact):
+    """A program that should run in the background: "nvidia-fabricmanager"."""
+
+    running: bool | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nccl(Fact):
+    """The collective library of a job, as its log (NCCL_DEBUG=INFO) tells; its key is always "nccl"."""
+
+    version: str | None = None  # "2.21.5"
+    cuda: str | None = None  # that it was built for: "12.4"
+    network: str | None = None  # what it sends over to other nodes: "IB", "Socket", "AWS Libfabric" ...
+    ranks: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transport(Fact):
+    """How the collective library moves bytes between two GPUs of the node: "gpu0-gpu1", the lower number first."""
+
+    via: tuple[str, ...] | None = None  # "P2P/CUMEM", "P2P/IPC", "SHM/direct/direct", "NET/Socket/0" ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NcclFailure(Fact):
+    """What the collective library failed at; its key is the kind: "shared memory", "memory registration"."""
+
+    error: str | None = None  # "No space left on device"
+    size: int | None = None  # bytes that it asked for
+    text: str | None = None  # the first of these lines
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePair(Fact):
+    """What two nodes reached in a collective between them: "node1-node2"."""
+
+    a: str | None = None
+    b: str | None = None
+    rate: float | None = None  # bus bandwidth

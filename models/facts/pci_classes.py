@@ -1,0 +1,45 @@
+"""What a PCI function is, from its class code and vendor (PCI Code and ID Assignment Specification; pci.ids)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from .machine import Pci
+
+NVIDIA, AMD, INTEL, HABANA, MELLANOX, AMAZON = 0x10DE, 0x1002, 0x8086, 0x1DA3, 0x15B3, 0x1D0F
+_GPU_MAKERS = (NVIDIA, AMD, INTEL, HABANA)  # other display controllers are management chips (ASPEED, Matrox)
+
+
+def kind_of(function: Pci) -> str:
+    """bridge, gpu, nic, nvme, storage, nvswitch, display or pci; "pci" too where the class was not read."""
+    return _kind(function.pci_class, function.vendor)
+
+
+@lru_cache(maxsize=1024)  # each of five hundred functions is asked for by two dozen rules
+def _kind(code: int | None, vendor: int | None) -> str:
+    if code is None:
+        return "pci"
+    base, sub = code >> 16, code >> 8 & 0xFF
+    if (base, sub) == (0x06, 0x04):
+        return "bridge"
+    if (base, sub) == (0x06, 0x80) and vendor == NVIDIA:
+        return "nvswitch"
+    if base == 0x03:
+        return "gpu" if vendor in _GPU_MAKERS else "display"
+    if base == 0x12 and vendor in _GPU_MAKERS:
+        return "gpu"
+    if base == 0x02:
+        return "nic"
+    if base == 0x01:
+        return "nvme" if sub == 0x08 else "storage"
+    return "pci"
+
+
+def function_number(address: str) -> str:
+    """The function of an address: "3" of "0000:17:00.3"."""
+    return address.rpartition(".")[2]
+
+
+def card_of(address: str) -> str:
+    """The device that a function belongs to: "0000:17:00" of "0000:17:00.3"."""
+    return address.rpartition(".")[0]

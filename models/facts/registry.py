@@ -1,0 +1,68 @@
+"""The registry of record kinds. Captures, reports and rules use these names: they stay when a class is renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .gpu import Driver, Gpu, GpuLink, GpuPair
+from .machine import (
+    Array,
+    Disk,
+    Event,
+    Gid,
+    HostBridge,
+    Mount,
+    Nccl,
+    NcclFailure,
+    Net,
+    Node,
+    NodePair,
+    Numa,
+    Nvme,
+    Package,
+    Pci,
+    Port,
+    Rdma,
+    Serial,
+    Service,
+    Setting,
+    Transport,
+)
+from .records import Fact, NotChecked, Observation, Run
+
+KINDS: Mapping[str, type[Fact]] = {
+    "Node": Node,
+    "Package": Package,
+    "Numa": Numa,
+    "HostBridge": HostBridge,
+    "Pci": Pci,
+    "Driver": Driver,
+    "Gpu": Gpu,
+    "GpuLink": GpuLink,
+    "GpuPair": GpuPair,
+    "Net": Net,
+    "Rdma": Rdma,
+    "Port": Port,
+    "Gid": Gid,
+    "Nvme": Nvme,
+    "Disk": Disk,
+    "Array": Array,
+    "Mount": Mount,
+    "Setting": Setting,
+    "Serial": Serial,
+    "Service": Service,
+    "Event": Event,
+    "Nccl": Nccl,
+    "Transport": Transport,
+    "NcclFailure": NcclFailure,
+    "NodePair": NodePair,
+}
+# All that a line of said_lines.py may hold.
+RECORDS: Mapping[str, type[Any]] = {**KINDS, "Observation": Observation, "NotChecked": NotChecked, "Run": Run}
+_NAMES: Mapping[type[Any], str] = {kind: name for name, kind in RECORDS.items()}
+
+
+def kind_name(kind: type[Any]) -> str:
+    """The public name of a record kind: "Gpu". KeyError: the kind is not in the registry."""
+    return _NAMES[kind]

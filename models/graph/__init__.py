@@ -1,0 +1,1 @@
+"""Devices and links as a graph: routes, path types, max-min fair shares."""

@@ -1,0 +1,76 @@
+"""Flows that run at the same time share the hops that they have in common."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..facts.records import Flow
+from ..facts.units import BytesPerSecond
+from .flow_paths import Leg, legs
+from .routes import RateOf, Route
+from .topology import Hop, Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a flow gets, and the hop that stops it there; of several ways at once, the first one's."""
+
+    rate: BytesPerSecond
+    full: Hop
+
+
+def shares(topology: Topology, flows: Iterable[Flow], rate: RateOf) -> Mapping[Flow, BytesPerSecond]:
+    """What each flow gets, as `fill` shares it out. Flows without a way, or that nothing limits, are left out."""
+    taken = {flow: legs(topology, flow, rate) for flow in flows}
+    return {flow: share.rate for flow, share in fill(taken, rate).items()}
+
+
+def fill(taken: Mapping[Flow, tuple[Leg, ...]], rate: RateOf) -> Mapping[Flow, Share]:
+    """Max-min fair shares of the ways that flows take, the two directions of a hop apart.
+
+    All ways are raised alike until a hop is full; those over it stay there and the others go on (water filling,
+    Bertsekas and Gallager, Data Networks, 6.5.2). Ways of one leg add up; the slowest leg sets the rate of a flow.
+    """
+    ways = {
+        (flow, n, m): way
+        for flow, several in taken.items()
+        for n, leg in enumerate(several)
+        for m, way in enumerate(leg)
+    }
+    got = _raise(ways, rate)
+    found: dict[Flow, Share] = {}
+    for flow, several in taken.items():
+        legs_of = [[got.get((flow, n, m)) for m in range(len(leg))] for n, leg in enumerate(several)]
+        limited = [[share for share in leg if share] for leg in legs_of if leg and all(leg)]
+        if limited:
+            sums = [Share(BytesPerSecond(sum(one.rate for one in leg)), leg[0].full) for leg in limited]
+            found[flow] = min(sums, key=lambda share: share.rate)
+    return found
+
+
+def _raise(ways: Mapping[tuple[Flow, int, int], Route], rate: RateOf) -> Mapping[tuple[Flow, int, int], Share]:
+    """The share of each way that something limits. A way may cross a hop twice (memory that is written and read)."""
+    left = {hop: rate(hop) for way in ways.values() for hop in way}
+    over = defaultdict[Hop, list[tuple[Flow, int, int]]](list)
+    load = Counter[Hop]()
+    for key, way in ways.items():
+        for hop in way:
+            if left[hop] != float("inf"):
+                load[hop] += 1
+                over[hop].append(key)
+    got: dict[tuple[Flow, int, int], Share] = {}
+    while load:
+        full = min(load, key=lambda hop: left[hop] / load[hop])
+        share = Share(BytesPerSecond(left[full] / load[full]), full)
+        for key in dict.fromkeys(over[full]):
+            if key in got:
+                continue
+            got[key] = share
+            for hop in ways[key]:
+                if hop in load:
+                    left[hop] = max(0.0, left[hop] - share.rate)
+                    load[hop] -= 1
+        load = +load
+    return got

@@ -1,0 +1,164 @@
+"""The ways that a flow takes through a node: one or several at once, with the memories at its ends.
+
+A flow has legs, all of which must be done: the slowest sets its rate. A leg takes ways in parallel, which add up. A
+copy has one leg of one way. A GPU reaches another node over all NICs that are nearest to it; a striped array reads all
+its disks; of a collective each rank is a leg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from ..facts.records import COLLECTIVES, EGRESS, LOOPBACK, Flow
+from .path_types import nearest
+from .routes import RateOf, Route, rated, route, routes
+from .topology import Hop, Link, Topology
+
+Leg: TypeAlias = tuple[Route, ...]
+_PEERS = ("nvlink", "xgmi")
+
+
+def legs(topology: Topology, flow: Flow, rate: RateOf = rated) -> tuple[Leg, ...]:
+    """The legs of a flow; none where there is no way. `rate` says what the hops have left, as in routes()."""
+    if flow.op in COLLECTIVES:
+        return _collective(topology, flow, rate)
+    if flow.op == EGRESS:
+        leg = tuple(_egress_ways(topology, flow, rate))
+        return (leg,) if leg else ()
+    if len(flow.ends) == 1:
+        memory = _memory(topology, flow.ends[0])
+        return ((memory,),) if memory else ()
+    if len(flow.ends) != 2:
+        return ()
+    if flow.op == LOOPBACK:
+        way = _loopback(topology, *flow.ends, rate)
+        return ((way,),) if way else ()
+    ways = _over_net(topology, *flow.ends, rate) if flow.via == "net" else _stripes(topology, flow, rate)
+    leg = tuple(ways)
+    return (leg,) if leg else ()
+
+
+def hops_of(topology: Topology, flow: Flow) -> Route:
+    """The hops that a flow goes over, those of all its ways; none where it has no way."""
+    return tuple(dict.fromkeys(hop for leg in legs(topology, flow) for way in leg for hop in way))
+
+
+def _stripes(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
+    """A way for each member of an array, else the one way."""
+    source, target = _near_host(topology, *flow.ends)
+    for start in _members(topology, source):
+        for end in _members(topology, target):
+            if flow.via == "host":
+                way = _through_host(topology, start, end, rate)
+            else:
+                way = route(topology, start, end, flow.via, rate)
+            if way:
+                yield _joined(topology, start, way, end)
+
+
+def _near_host(topology: Topology, source: str, target: str) -> tuple[str, str]:
+    """The ends; for "host" the memory that is nearest to the other end, where no device is called so."""
+    if "host" not in (source, target) or topology.find("host"):
+        return source, target
+    if source == "host":
+        return _near_host(topology, target, source)[::-1]
+    away = routes(topology, source, "", rated)
+    return source, next((name for name in away if topology.by_name[name].kind == "numa"), target)
+
+
+def _members(topology: Topology, name: str) -> list[str]:
+    device = topology.find(name)
+    if device is None or device.kind != "array":
+        return [name]
+    return [link.a for link in topology.links if link.kind == "member" and link.b == device.id] or [name]
+
+
+def _through_host(topology: Topology, source: str, target: str, rate: RateOf) -> Route | None:
+    """Into the memory of the NUMA node that is nearest to the sender, and out of it."""
+    away = routes(topology, source, "", rate)
+    numas = [name for name in away if topology.by_name[name].kind == "numa"]
+    near = min(numas, key=lambda name: len(away[name]), default=None)
+    onward = route(topology, near, target, "", rate) if near else None
+    if near is None or onward is None:
+        return None
+    return (*away[near], *_memory(topology, near), *_memory(topology, near), *onward)
+
+
+def _over_net(topology: Topology, source: str, target: str, rate: RateOf) -> Iterator[Route]:
+    """A way for each NIC of the sender's, to the receiver's NIC of the same place in order."""
+    for mine, other in zip(nearest_ports(topology, source), nearest_ports(topology, target), strict=False):
+        out, back = route(topology, source, mine, "", rate), route(topology, other, target, "", rate)
+        if out and back:
+            wire = Hop(mine, other, (Link(f"{mine}>{other}", mine, other, "net"),))
+            yield _joined(topology, source, (*out, wire, *back), target)
+
+
+def _loopback(topology: Topology, source: str, nic: str, rate: RateOf) -> Route | None:
+    """To the NIC and through it. It passes on no more than its port does; the link that leads to the cable is not used.
+
+    What comes back takes the same hops the other way.
+    """
+    source, nic = _near_host(topology, source, nic)
+    device, way = topology.find(nic), route(topology, source, nic, "", rate)
+    if device is None or not way:
+        return None
+    ports = [link for link in topology.links if link.a == device.id and link.kind == "port"]
+    rates = [min(known) for link in ports if (known := [one for one in (link.rated, link.trained) if one])]
+    grade = ports[0].grade if ports else ""
+    through = Link(f"{device.id}>itself", device.id, device.id, "loopback", max(rates, default=None), grade=grade)
+    return _joined(topology, source, (*way, Hop(device.id, device.id, (through,))), nic)
+
+
+def nearest_ports(topology: Topology, name: str) -> list[str]:
+    """The ports of the NICs that are nearest to a device, in the order of their names; of a port, itself."""
+    device = topology.find(name)
+    if device is None or device.kind == "port":
+        return [device.id] if device else []
+    near = [nic.device.id for nic, _ in nearest(topology, device.id)]
+    return [link.b for nic in near for link in topology.links if link.a == nic and link.kind == "port"]
+
+
+def _egress_ways(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
+    """From each end to each port that is nearest to it; a port that is nearest to several is shared by them."""
+    for end in flow.ends:
+        for port in nearest_ports(topology, end):
+            if way := route(topology, end, port, "", rate):
+                yield _joined(topology, end, way, port)
+
+
+def _collective(topology: Topology, flow: Flow, rate: RateOf) -> tuple[Leg, ...]:
+    """Over NVLink or xGMI each rank uses all its links to the others (NCCL lays as many rings); else one ring."""
+    ranks = [device.id for end in flow.ends if (device := topology.find(end))]
+    if len(ranks) < 2 or len(ranks) < len(flow.ends):
+        return ()
+    found = [_peers_of(topology, rank, ranks, flow.via, rate) for rank in ranks]
+    if all(found):
+        return tuple(found)
+    ring = [route(topology, a, b, flow.via, rate) for a, b in zip(ranks, ranks[1:] + ranks[:1], strict=True)]
+    return tuple((way,) for way in ring if way) if all(ring) else ()
+
+
+def _peers_of(topology: Topology, rank: str, ranks: list[str], via: str, rate: RateOf) -> Leg:
+    """The hops by which a rank leaves to the others; none where one of them is not joined to it."""
+    near = routes(topology, rank, via, rate)
+    ways = [near.get(other) for other in ranks if other != rank]
+    if not all(way and way[0].links[0].kind in _PEERS for way in ways):
+        return ()
+    return tuple((hop,) for hop in dict.fromkeys(way[0] for way in ways if way))
+
+
+def _joined(topology: Topology, start: str, way: Route, end: str) -> Route:
+    """The way with the memories at its ends. Where no rate is known of what joins them, they would seem to hold it."""
+    return way if unrated(way) else (*_memory(topology, start), *way, *_memory(topology, end))
+
+
+def unrated(way: Route) -> bool:
+    """Whether of nothing on the way a rate is known."""
+    return all(link.rated is None and link.trained is None for hop in way for link in hop.links)
+
+
+def _memory(topology: Topology, name: str) -> Route:
+    device = topology.find(name)
+    hop = topology.memory.get(device.id) if device else None
+    return (hop,) if hop else ()

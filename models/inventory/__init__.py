@@ -1,0 +1,1 @@
+"""From facts to a snapshot: PCI tree, GPU links, ports, sockets, machine type."""

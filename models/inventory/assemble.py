@@ -1,0 +1,48 @@
+"""From everything that was said to a case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..facts.gpu_identity import numbered
+from ..facts.machine import Node
+from ..facts.merge import merge
+from ..facts.records import Fact, NotChecked, Observation, Run, Said
+from ..report import Context, Origin
+from ..site.schema import Site
+from .build import build_topology
+from .machine_type import recognise
+from .snapshot import Case
+
+
+def assemble(
+    said: Iterable[Said],
+    site: Site,
+    now: float,
+    past: Iterable[Observation] = (),
+    baseline: Iterable[Observation] = (),
+    origin: Origin = "live",
+    context: Context = "host",
+    accepted: float | None = None,
+) -> Case:
+    """Merge the facts, build the topology, recognise the machine. `now` and `accepted` are in seconds since 1970."""
+    everything = numbered(said)
+    facts, conflicts = merge((Node(key="node"), *(one for one in everything if isinstance(one, Fact))))
+    machine, matched_by = recognise(facts, site)
+    return Case(
+        facts=facts,
+        conflicts=conflicts,
+        topology=build_topology(facts, site, machine),
+        observations=tuple(one for one in everything if isinstance(one, Observation)),
+        not_checked=tuple(dict.fromkeys(one for one in everything if isinstance(one, NotChecked))),
+        runs=tuple(one for one in everything if isinstance(one, Run)),
+        machine=machine,
+        matched_by=matched_by,
+        site=site,
+        past=tuple(past),
+        baseline=tuple(baseline),
+        now=now,
+        origin=origin,
+        context="dumps" if origin == "dumps" else context,
+        accepted=accepted,
+    )

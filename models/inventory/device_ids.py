@@ -1,0 +1,31 @@
+"""What tells one device of a node from another elsewhere: UUID, place, firmware. Other programs know it by these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ..facts.gpu import Gpu
+from ..facts.machine import Nvme, Pci, Rdma
+from ..facts.merge import Facts, of
+from ..graph.topology import Device
+
+
+def identified(devices: Iterable[Device], facts: Facts) -> Iterator[Device]:
+    """The same devices, with what their drivers and the firmware of the machine say of them."""
+    functions = of(facts, Pci)
+    told: dict[str, dict[str, Any]] = {}
+    for gpu in of(facts, Gpu).values():
+        address = gpu.address if gpu.address and gpu.address in functions else gpu.key
+        place = gpu.module_id or None  # cards call theirs 0
+        told[address] = {"uuid": gpu.uuid, "module_id": place, "firmware": gpu.vbios}
+    parts: tuple[Rdma | Nvme, ...] = (*of(facts, Rdma).values(), *of(facts, Nvme).values())
+    for part in parts:
+        if part.address and part.firmware:
+            told.setdefault(part.address, {})["firmware"] = part.firmware
+    for device in devices:
+        function = functions.get(device.id)
+        slot = function.slot or function.label if function else None
+        said = {**told.get(device.id, {}), "slot": slot}
+        yield replace(device, **said) if any(said.values()) else device

@@ -1,0 +1,87 @@
+"""Which machine type this is: by its firmware's strings, what its cloud wrote down, and what stands in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from ..catalog import machines
+from ..catalog.gpus import products_of
+from ..facts.gpu import Gpu
+from ..facts.machine import Node, Pci
+from ..facts.merge import Facts, of
+from ..facts.pci_classes import AMAZON, kind_of
+from ..site.schema import Machine, Site
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """All that a machine type is recognised by."""
+
+    node: Node
+    gpus: list[str]  # names
+    named_by: str  # who names them: "GPU name"
+    functions: Mapping[str, int]  # vendor and device -> how many
+
+
+def recognise(facts: Facts, site: Site) -> tuple[Machine | None, str | None]:
+    """The first machine type of the site or the catalog that fits, and by what; (None, None) where none does."""
+    signs = _signs(facts)
+    for machine in (*site.machine, *machines()):
+        if fits(machine, signs):
+            return machine, _by(machine, signs)
+    return None, None
+
+
+def fits(machine: Machine, signs: Signs) -> bool:
+    """Whether all is true that the entry says. What nobody read fits nothing, but for an `instance` (Machine)."""
+    node = signs.node
+    told = [(machine.product, node.product), (machine.vendor, node.vendor), (machine.asset_tag, node.asset_tag)]
+    if node.instance is not None or not (machine.gpu or machine.functions):
+        lower = (machine.instance and machine.instance.lower(), node.instance and node.instance.lower())
+        told.append(lower)
+    return (
+        all(wanted is None or (seen is not None and fnmatchcase(seen, wanted)) for wanted, seen in told)
+        and (machine.gpu is None or any(fnmatchcase(name, machine.gpu) for name in signs.gpus))
+        and all(signs.functions.get(numbers, 0) >= least for numbers, least in machine.functions.items())
+    )
+
+
+def _by(machine: Machine, signs: Signs) -> str:
+    """What told most: "DMI product name p5.48xlarge"."""
+    node = signs.node
+    told = []
+    if machine.product:
+        told.append(f"DMI product name {node.product}")
+    if machine.instance and node.instance:
+        told.append(f"cloud-init instance type {node.instance}")
+    if told:
+        return " and ".join(told)
+    if machine.gpu:
+        told.append(f"{signs.named_by} {next(name for name in signs.gpus if fnmatchcase(name, machine.gpu))}")
+    told += [f"{signs.functions[numbers]} PCI functions {numbers}" for numbers in machine.functions]
+    if machine.asset_tag:
+        told.append(f"DMI chassis asset tag {node.asset_tag}")
+    elif machine.vendor:
+        told.append(f"DMI vendor {node.vendor}")
+    return " and ".join(told)
+
+
+def _signs(facts: Facts) -> Signs:
+    node = facts[Node]["node"]
+    assert isinstance(node, Node)
+    functions = [f for f in of(facts, Pci).values() if f.vendor is not None and f.device is not None and not f.physfn]
+    numbers = Counter(f"{function.vendor:04x}:{function.device:04x}" for function in functions)
+    return Signs(node, *_gpu_names(facts), numbers)
+
+
+def _gpu_names(facts: Facts) -> tuple[list[str], str]:
+    """The names that drivers give their GPUs; where none does, those of the catalog for their PCI numbers."""
+    told = [gpu.name for gpu in of(facts, Gpu).values() if gpu.name]
+    if told:
+        return told, "GPU name"
+    found = [f for f in of(facts, Pci).values() if kind_of(f) == "gpu" or f.vendor == AMAZON]
+    known = [alike[0] for function in found if len(alike := products_of(function)) == 1]
+    return [name for product in known for name in (product.name, *product.called)], "PCI numbers of"

@@ -1,0 +1,79 @@
+"""Ports of NICs: RDMA ports and network devices, what they can do and what they run at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..catalog.nics import nic_of
+from ..facts.machine import Net, Pci, Port, Rdma
+from ..facts.merge import Facts, of
+from ..graph.topology import Device, Link
+from ..site.schema import Machine
+
+
+def nic_ports(facts: Facts, machine: Machine | None) -> Iterator[tuple[Device, Link | None]]:
+    """RDMA ports and network devices, below the functions or the ports that they belong to.
+
+    A port is rated at what both its ends can do; where no network device says that, at what all NICs of its numbers do,
+    else at what the machine type has.
+    """
+    adapters, networks = of(facts, Rdma), of(facts, Net)
+    built = _as_built(adapters, machine)
+    shared: dict[str, str] = {}
+    for key, port in of(facts, Port).items():
+        adapter, network = adapters.get(port.device or ""), networks.get(port.netdev or "")
+        device = Device(key, "port")
+        if adapter and adapter.address:
+            shared.update({port.netdev: key} if port.netdev else {})
+            grade, able = _kind(facts, adapter.address, _GRADES.get(port.link_layer or "", ""))
+            rated = _both_ends(network) or able or built
+            yield device, _link(adapter.address, device, "port", rated, _runs_at(port, network), grade)
+        else:  # a software device (rxe, siw) lives on a network device
+            yield device, _link(port.netdev, device, "function", None, _runs_at(port, None), "")
+    for key, net in networks.items():
+        device = Device(key, "netdev")
+        if key in shared:
+            yield device, _link(shared[key], device, "function", None, None, "")
+        else:
+            grade, able = _kind(facts, net.address, "ethernet" if net.link_type in (None, "ethernet") else "")
+            yield device, _link(net.address, device, "port", _both_ends(net) or able, net.speed, grade)
+
+
+_GRADES: Mapping[str, str] = {"InfiniBand": "infiniband", "Ethernet": "roce"}
+
+
+def _link(
+    parent: str | None, device: Device, kind: str, rated: float | None, now: float | None, grade: str
+) -> Link | None:
+    return Link(f"{parent}>{device.id}", parent, device.id, kind, rated, now, grade=grade) if parent else None
+
+
+def _kind(facts: Facts, address: str | None, usual: str) -> tuple[str, float | None]:
+    """The grade of a function's ports, and their rate where its numbers fix it."""
+    function = of(facts, Pci).get(address or "")
+    nic = nic_of(function) if function else None
+    return (nic.grade, nic.rate) if nic else (usual, None)
+
+
+def _both_ends(net: Net | None) -> float | None:
+    """The fastest mode that both ends of an Ethernet link have; None where one of them does not say."""
+    if net is None or net.max_speed is None or net.partner_speed is None:
+        return None
+    return min(net.max_speed, net.partner_speed)
+
+
+def _runs_at(port: Port, network: Net | None) -> float | None:
+    """Of a port that is down, the kernel shows what it may do. Of RoCE the network device knows better: some kernels
+    give RDMA no more than 100 Gb/s.
+    """
+    if port.state != "ACTIVE":
+        return None
+    ethernet = network if port.link_layer == "Ethernet" else None
+    return ethernet.speed if ethernet and ethernet.speed else port.rate
+
+
+def _as_built(adapters: Mapping[str, Rdma], machine: Machine | None) -> float | None:
+    """What the machine type has at each RDMA device; None where there are others besides, for storage or management."""
+    if machine is None or machine.rdma is None:
+        return None
+    return machine.rdma_rate if sum(1 for one in adapters.values() if one.address) <= machine.rdma else None

@@ -1,0 +1,139 @@
+"""The PCI tree: which functions are ports of what, and which pairs of them are ends of a link.
+
+A PCIe link joins a root port or a downstream switch port to function 0 below it. What joins an upstream port to its
+downstream ports is a chip, not a link; a downstream port's link attributes describe the link *below* it (PCI Express
+Base Specification, 7.5.3.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..facts.machine import HostBridge, Numa, Pci
+from ..facts.pci_classes import card_of, kind_of
+from ..facts.pcie_rates import generation, rated
+from ..graph.topology import Device, Link
+
+# Identities that only hypervisors give to ports: QEMU (1b36), its xio3130 (104c:8232/3) and VMware (15ad); AWS shows
+# LSI 53c810 as bridges (1000:0001). Real machines have had none of them since PCIe 2.
+_EMULATED = {(0x104C, 0x8231), (0x104C, 0x8232), (0x104C, 0x8233), (0x1000, 0x0001)}
+_EMULATED_VENDORS = {0x1B36, 0x15AD}
+_PORTS = ("root-port", "upstream-port", "downstream-port")  # by depth; deeper, the last two take turns
+
+
+def port_kinds(functions: Mapping[str, Pci]) -> dict[str, str]:
+    """root-port, upstream-port or downstream-port for each bridge, by address.
+
+    From its place alone: the PCIe capability that says it lies beyond the 64 bytes of configuration space that the
+    kernel shows to users without privileges. Below a root port is an upstream port, below that downstream ports. What
+    has functions below it is a bridge, even where its class could not be read.
+    """
+    above = {function.parent for function in functions.values()}
+    bridges = {a for a, function in functions.items() if a in above or kind_of(function) == "bridge"}
+    depths = {address: len(functions_above(address, functions)) for address in bridges}
+    return {address: _PORTS[2 - depth % 2 if depth else 0] for address, depth in depths.items()}
+
+
+def functions_above(address: str, functions: Mapping[str, Pci]) -> list[str]:
+    """The functions above, nearest first. Facts from dumps may be odd: a circle ends the list."""
+    seen = [address]
+    while (parent := functions[seen[-1]].parent) in functions and parent not in seen:
+        seen.append(str(parent))
+    return seen[1:]
+
+
+def link_of(function: Pci, port: Pci) -> tuple[float | None, float | None]:
+    """Rated and trained bytes per second of the link between a port and function 0 below it.
+
+    Rated is the lower of both ends' maxima. Trained is what the function read, or the port where the function did not.
+    """
+    most, lanes = _both_ends(function, port)
+    speed = function.speed if function.speed is not None else port.speed
+    width = function.width if function.width is not None else port.width
+    able = rated(most, lanes) if most is not None and lanes is not None else None
+    return able, rated(speed, width) if speed is not None and width is not None else None
+
+
+def grade_of(function: Pci, port: Pci) -> str:
+    """ "pcie5x16", of what both ends can do; "" where neither says, or of a speed that no generation has."""
+    most, lanes = _both_ends(function, port)
+    number = generation(most) if most is not None and lanes else None
+    return f"pcie{number}x{lanes}" if number else ""
+
+
+def _both_ends(function: Pci, port: Pci) -> tuple[float | None, int | None]:
+    """The lower of both ends' maximal speeds and widths; more where the link runs at more.
+
+    Switches were seen that say 5 GT/s of themselves and run at 32 (Oracle's H100 machines).
+    """
+    speeds = [end.max_speed for end in (function, port) if end.max_speed is not None]
+    widths = [end.max_width for end in (function, port) if end.max_width is not None]
+    return (
+        max(min(speeds), function.speed or 0.0) if speeds else None,
+        max(min(widths), function.width or 0) if widths else None,
+    )
+
+
+def emulated(function: Pci, functions: Mapping[str, Pci]) -> bool:
+    """Whether a hypervisor made up the place where the function sits: it hangs on the root bus or below made-up ports.
+
+    Only to be asked in a virtual machine: on real ones, integrated functions sit on the root bus too.
+    """
+    port = functions.get(function.parent or "")
+    return port is None or any(_made_up(functions[a]) for a in functions_above(function.key, functions))
+
+
+def _made_up(port: Pci) -> bool:
+    return port.vendor in _EMULATED_VENDORS or (port.vendor, port.device) in _EMULATED
+
+
+def pci_devices(functions: Mapping[str, Pci], aliases: Mapping[str, tuple[str, ...]]) -> Iterator[Device]:
+    """A device for each function; `aliases` are the names that drivers give to functions, by address."""
+    ports = port_kinds(functions)
+    for address, function in functions.items():
+        kind = ports.get(address, kind_of(function))
+        yield Device(address, kind, function.name or "", function.numa, aliases.get(address, ()))
+
+
+def pci_links(functions: Mapping[str, Pci], trusted: bool) -> Iterator[Link]:
+    """The links of the tree. Where the tree is not `trusted` (a virtual machine), made-up links have no rates."""
+    ports = port_kinds(functions)
+    for address, function in functions.items():
+        parent = function.physfn or function.parent
+        if parent is None:
+            continue
+        first = f"{card_of(address)}.0"
+        on_link = ports.get(parent) in ("root-port", "downstream-port")
+        if function.physfn:
+            yield Link(f"{parent}>{address}", parent, address, "function")
+        elif on_link and first != address and first in functions:
+            yield Link(f"{first}>{address}", first, address, "function")
+        elif on_link:
+            real = trusted or not emulated(function, functions)
+            able, now = link_of(function, functions[parent]) if real else (None, None)
+            grade = grade_of(function, functions[parent]) if real else ""
+            yield Link(f"{parent}>{address}", parent, address, "pcie", able, now, grade=grade)
+        else:
+            yield Link(f"{parent}>{address}", parent, address, "internal")
+
+
+def host_bridges(
+    functions: Mapping[str, Pci], said: Mapping[str, HostBridge], numas: Mapping[str, Numa]
+) -> Iterator[tuple[Device, Link | None]]:
+    """A device for each PCI root, and its link to the NUMA node or the function that it hangs on."""
+    roots: dict[str, HostBridge] = dict(said)
+    near: dict[str, int] = {}  # the NUMA node of the first function below it
+    for function in functions.values():
+        if function.parent and function.parent not in functions:
+            roots.setdefault(function.parent, HostBridge(key=function.parent))
+        if function.parent and function.numa is not None:
+            near.setdefault(function.parent, function.numa)
+    for name, root in roots.items():
+        numa = root.numa if root.numa is not None else near.get(name)
+        if root.parent:
+            yield Device(name, "host-bridge", "", numa), Link(f"{root.parent}>{name}", root.parent, name, "function")
+        elif f"numa{numa}" in numas or len(numas) == 1:
+            node = f"numa{numa}" if f"numa{numa}" in numas else next(iter(numas))
+            yield Device(name, "host-bridge", "", numa), Link(f"{node}>{name}", node, name, "internal")
+        else:
+            yield Device(name, "host-bridge", "", numa), Link(f"host>{name}", "host", name, "internal")

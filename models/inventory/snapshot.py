@@ -1,0 +1,105 @@
+"""Everything known about a node at one time: all that a rule may read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from typing import Any, TypeVar, cast
+
+from ..facts.machine import Node, Pci
+from ..facts.merge import Conflict, Facts
+from ..facts.pci_classes import kind_of
+from ..facts.records import Fact, Flow, NotChecked, Observation, Run
+from ..graph.topology import Topology
+from ..report import Context, Origin
+from ..site.schema import Machine, Site
+
+F = TypeVar("F", bound=Fact)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Merged facts, what they make (topology, machine), and what they are judged beside (site, past, baseline)."""
+
+    facts: Facts
+    conflicts: tuple[Conflict, ...]
+    topology: Topology
+    observations: tuple[Observation, ...]
+    not_checked: tuple[NotChecked, ...]
+    runs: tuple[Run, ...]
+    machine: Machine | None
+    matched_by: str | None  # how the machine was recognised
+    site: Site
+    past: tuple[Observation, ...]
+    baseline: tuple[Observation, ...]
+    now: float  # seconds since 1970
+    origin: Origin
+    context: Context
+    accepted: float | None = None  # when somebody said that the node is good, in seconds since 1970
+
+    @cached_property
+    def _computed(self) -> dict[Callable[[Case], Any], Any]:
+        """The results of functions that `once_per_case` wraps."""
+        return {}
+
+    @cached_property
+    def earlier(self) -> Mapping[tuple[Flow | str, str], tuple[Observation, ...]]:
+        """The past by what it is about and the quantity, oldest first.
+
+        What was before the node was accepted is no matter any more. Where nothing was read since then, the count of
+        that moment is what later ones are compared with.
+        """
+        series: dict[tuple[Flow | str, str], list[Observation]] = defaultdict(list)
+        for one in sorted(self.past, key=lambda one: one.at):
+            if self.accepted is None or one.at > self.accepted:
+                series[one.about, one.quantity].append(one)
+        past = {key: tuple(several) for key, several in series.items()}
+        return {**{key: (one,) for key, one in self.when_accepted.items()}, **past}
+
+    @cached_property
+    def when_accepted(self) -> Mapping[tuple[Flow | str, str], Observation]:
+        """What was counted when the node was accepted, if that was since it was started: then counts begin anew."""
+        node = self.of(Node).get("node")
+        booted = node.booted if node else None
+        counts = [one for one in self.baseline if isinstance(one.about, str)]
+        return {(one.about, one.quantity): one for one in counts if booted is None or one.at >= booted}
+
+    @cached_property
+    def observed(self) -> Mapping[Flow | str, tuple[Observation, ...]]:
+        """The observations, by what they are about."""
+        series: dict[Flow | str, list[Observation]] = defaultdict(list)
+        for one in self.observations:
+            series[one.about].append(one)
+        return {about: tuple(several) for about, several in series.items()}
+
+    def functions(self, kind: str) -> tuple[Pci, ...]:
+        """The PCI functions that are gpu, nic, nvswitch ... (pci_classes.py)."""
+        return self._functions.get(kind, ())
+
+    @cached_property
+    def _functions(self) -> Mapping[str, tuple[Pci, ...]]:
+        kinds: dict[str, list[Pci]] = defaultdict(list)
+        for function in self.of(Pci).values():
+            kinds[kind_of(function)].append(function)
+        return {kind: tuple(several) for kind, several in kinds.items()}
+
+    def of(self, kind: type[F]) -> Mapping[str, F]:
+        """The facts of one kind, by key."""
+        return cast("Mapping[str, F]", self.facts.get(kind, {}))
+
+
+def once_per_case(compute: Callable[[Case], T]) -> Callable[[Case], T]:
+    """Decorator: a case keeps the result of `compute`, and further calls return it."""
+
+    @wraps(compute)
+    def kept(case: Case) -> T:
+        computed = case._computed
+        if compute not in computed:
+            computed[compute] = compute(case)
+        result: T = computed[compute]
+        return result
+
+    return kept

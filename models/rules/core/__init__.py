@@ -1,0 +1,1 @@
+"""The rule type and what all rules share."""

@@ -1,0 +1,102 @@
+"""What rules over GPUs share: the function behind a GPU, its kin, and how findings speak of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+from ...facts.gpu import Driver, Gpu
+from ...facts.machine import Pci
+from ...facts.pci_classes import NVIDIA, kind_of
+from ...facts.records import Evidence, Observation
+from ...inventory.snapshot import Case
+from .wording import location, missed, named
+
+V = TypeVar("V", bound=Hashable)
+_FEWEST = 3  # of two that differ nobody knows which is the odd one
+_HOUR = 3600.0
+
+
+def function_of(case: Case, gpu: Gpu) -> Pci | None:
+    """The PCI function of a GPU, where both are known."""
+    return case.of(Pci).get(gpu.address or "")
+
+
+def subject_of(gpu: Gpu) -> str:
+    """What findings are about: the address, which stays when another GPU goes; else the driver's name for it."""
+    return gpu.address or gpu.key
+
+
+def called(case: Case, gpu: Gpu) -> str:
+    """A GPU as people speak of it: "GPU gpu3 (NVIDIA H100 80GB HBM3)"."""
+    function = function_of(case, gpu)
+    if function and kind_of(function) == "gpu":
+        return named(case, function)
+    return f"GPU {gpu.key} ({gpu.name})" if gpu.name else f"GPU {gpu.key}"
+
+
+def place_of(case: Case, gpu: Gpu) -> dict[str, str | int | None]:
+    """What a technician looks for: slot and label, and its place on the baseboard (PCIe cards call theirs 0 or 1)."""
+    function = function_of(case, gpu)
+    found = location(function, case) if function else {}
+    return {**found, "module_id": gpu.module_id} if gpu.module_id else found
+
+
+def proof(gpu: Gpu, *fields: str) -> tuple[Evidence, ...]:
+    """Where the fields stood, of those that were said."""
+    known = [(name, value) for name in fields if (value := getattr(gpu, name)) is not None]
+    return tuple(gpu.cites.get(name, Evidence(f"{gpu.key} {name}", _plain(value))) for name, value in known)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def says(*fields: str) -> Callable[[Case, Gpu], bool]:
+    """GPUs of which at least one of the fields was said, or should have been."""
+
+    def where(case: Case, gpu: Gpu) -> bool:
+        return any(getattr(gpu, name) is not None or missed(case, f"Gpu.{name}", gpu.key) for name in fields)
+
+    return where
+
+
+def equals(case: Case, gpu: Gpu) -> list[Gpu]:
+    """The GPUs of this node that are the same product as this one, which is among them; none where it has no name."""
+    return [other for other in case.of(Gpu).values() if other.name == gpu.name and gpu.name]
+
+
+def usual(values: Iterable[V | None]) -> V | None:
+    """What more than half of at least three have."""
+    known = [value for value in values if value is not None]
+    best = max(known, key=known.count, default=None)
+    return best if best is not None and len(known) >= _FEWEST and 2 * known.count(best) > len(known) else None
+
+
+def last(case: Case, gpu: Gpu, quantity: str) -> Observation | None:
+    """The newest observation of a quantity of the GPU."""
+    seen = [one for one in case.observed.get(gpu.key, ()) if one.quantity == quantity]
+    return max(seen, key=lambda one: one.at, default=None)
+
+
+def hour_before(case: Case, now: Observation) -> Observation | None:
+    """The oldest reading of the same within the hour before."""
+    series = case.earlier.get((now.about, now.quantity), ())
+    return next((one for one in series if now.at - _HOUR <= one.at < now.at), None)
+
+
+def asked(case: Case, gpu: Gpu) -> bool:
+    """Whether its driver was asked: a benchmark's output knows the GPU's name and nothing of how it is."""
+    return gpu.failure is not None or any(driver.gpus is not None for driver in case.of(Driver).values())
+
+
+def is_lost(gpu: Gpu) -> bool:
+    """Whether its driver says that it answers no more (NVML_ERROR_GPU_IS_LOST: "GPU is lost")."""
+    return gpu.failure is not None and "lost" in gpu.failure.lower()
+
+
+def held(case: Case) -> list[Pci]:
+    """The NVIDIA GPUs that the driver is bound to. Virtual functions are for guests of this machine."""
+    return [f for f in case.functions("gpu") if f.vendor == NVIDIA and f.driver == "nvidia" and not f.physfn]

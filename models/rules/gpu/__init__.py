@@ -1,0 +1,1 @@
+"""Rules about GPUs: presence, driver, state, clocks, memory, Xids."""

@@ -1,0 +1,142 @@
+"""The window into a GPU's memory that its peers use (BAR1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...catalog.gpus import Product, product_of, products_of
+from ...facts.gpu import Gpu, GpuPair
+from ...facts.machine import Node, Pci
+from ...facts.pci_classes import NVIDIA, kind_of
+from ...facts.records import Evidence
+from ...facts.units import MIB
+from ...inventory.snapshot import Case
+from ...report import Basis, Finding
+from ..core.like_gpus import called, equals, function_of, place_of, proof, subject_of, usual
+from ..core.rule import Rule
+from ..core.wording import cited, location, named
+
+_SMALL = 256 * MIB  # what there is without Resizable BAR, or below a firmware that assigns nothing above 4 GB
+_LARGE = 8 << 30  # bytes of memory: a GPU with less is for a display
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The window of one GPU. Sizes in bytes."""
+
+    subject: str
+    name: str
+    size: int
+    largest: int | None  # that it could have
+    memory: int
+    kin: tuple[int | None, ...]  # the windows of equal GPUs of the node
+    product: Product | None
+    place: dict[str, str | int | None]
+    evidence: tuple[Evidence, ...]
+
+
+def shows(case: Case, function: Pci) -> bool:
+    """An NVIDIA GPU of which the bus shows how large its window is."""
+    return function.vendor == NVIDIA and kind_of(function) == "gpu" and not function.physfn
+
+
+def of_function(case: Case, function: Pci) -> Iterator[Finding]:
+    """The window as the bus shows it."""
+    gpu = next((gpu for gpu in case.of(Gpu).values() if gpu.address == function.key), None)
+    alike = products_of(function)
+    product = product_of(gpu, case.of(Pci)) if gpu else alike[0] if alike else None
+    number = (function.vendor, function.device)
+    others = [f for f in case.of(Pci).values() if (f.vendor, f.device) == number and f is not function and not f.physfn]
+    memory = (gpu.memory if gpu else None) or (product.memory if product else None)
+    if function.bar1 and memory and _wanted(case, gpu, len(others)):
+        cites = cited(function, "bar1", "bar1_max")
+        place = place_of(case, gpu) if gpu else location(function)
+        yield from _small(
+            Window(
+                function.key,
+                named(case, function),
+                function.bar1,
+                function.bar1_max,
+                memory,
+                tuple(f.bar1 for f in others),
+                product,
+                place,
+                cites,
+            )
+        )
+
+
+def of_driver(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """The window of a GPU whose driver alone shows it."""
+    function, others = function_of(case, gpu), [other for other in equals(case, gpu) if other.key != gpu.key]
+    if gpu.bar1 and gpu.memory and not (function and function.bar1) and _wanted(case, gpu, len(others)):
+        yield from _small(
+            Window(
+                subject_of(gpu),
+                called(case, gpu),
+                gpu.bar1,
+                None,
+                gpu.memory,
+                tuple(other.bar1 for other in others),
+                product_of(gpu, case.of(Pci)),
+                place_of(case, gpu),
+                proof(gpu, "bar1", "memory"),
+            )
+        )
+
+
+def _wanted(case: Case, gpu: Gpu | None, others: int) -> bool:
+    """Whether peers would use it: on bare metal, between equal GPUs that reach each other no other way."""
+    node = case.of(Node).get("node")
+    pairs = [pair for pair in case.of(GpuPair).values() if gpu and gpu.key in (pair.a, pair.b)]
+    reached = bool(gpu and gpu.nvlinks) or (bool(pairs) and all(pair.read == "ok" for pair in pairs))
+    return not (node and node.virtual) and not reached and (others > 0 or case.origin == "dumps")
+
+
+def _small(window: Window) -> Iterator[Finding]:
+    """A window far smaller than its memory: a warning where equal GPUs have more, or it could have more.
+
+    256 MiB is by design on T4 and on workstation cards, whose peers go by another way (nvidia-smi of T4 and RTX A5000
+    in influxdata/telegraf), and costs nothing on GeForce, whose driver has no peers: worth knowing at most.
+    """
+    most, basis, source = _could(window)
+    if window.memory < _LARGE or window.size >= window.memory or window.size >= most:
+        return
+    if basis is None and window.size > _SMALL:
+        return
+    product = window.product
+    sure = basis == "kin" or (basis == "capability" and product is not None and product.peers)
+    yield Finding(
+        code="pcie-bar1-small",
+        severity="warning" if sure else "info",
+        confidence="likely" if sure else "certain",
+        subject=window.subject,
+        subject_name=window.name,
+        message=f"{window.name} shows its peers {window.size // MIB} MiB of its {window.memory // MIB} MiB (BAR1)"
+        + (f"; {source}: {most // MIB} MiB" if basis else ""),
+        expected=most,
+        observed=window.size,
+        unit="bytes",
+        basis=basis,
+        expected_source=source,
+        cause="Resizable BAR or Above 4G Decoding is switched off in the firmware setup, or the GPU has no more",
+        location=window.place,
+        evidence=window.evidence or (Evidence("BAR1", f"{window.size // MIB} MiB"),),
+    )
+
+
+def _could(window: Window) -> tuple[int, Basis | None, str]:
+    """What the window could have, by whom, and his words; the memory where nobody says it."""
+    most = usual((*window.kin, window.size))
+    if most and most > window.size:
+        return most, "kin", "most equal GPUs of this node"
+    if window.largest is not None:
+        return window.largest, "capability", "as large as it can be"
+    return window.memory, None, "its memory"
+
+
+RULES = (
+    Rule("pcie-bar1-small", Pci, ("bar1",), of_function, shows),
+    Rule("pcie-bar1-small", Gpu, ("bar1", "memory"), of_driver),
+)

@@ -1,0 +1,178 @@
+"""The clocks of GPUs: held back by heat or by the power supply, or by what somebody set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.gpu import Gpu
+from ...facts.machine import Node
+from ...facts.records import Evidence, Observation
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.like_gpus import called, equals, hour_before, last, place_of, proof, subject_of, usual
+from ..core.rule import Rule
+
+# "hardware slowdown" stands beside each of the first two, and alone while clocks change or for a moment of too much
+# current (NVML, clocks event reasons). The software power cap is normal under load, the others are settings.
+_HARDWARE = ("hardware thermal slowdown", "hardware power brake")
+_BARE = "hardware slowdown"
+# Time spent so, and the share of time from which it counts: a tenth of the work, or what is more than a moment.
+_TIMES = (
+    ("clocks_hw_thermal", "hardware thermal slowdown", 0.01),
+    ("clocks_hw_power_brake", "hardware power brake", 0.01),
+    ("clocks_sw_thermal", "software thermal slowdown", 0.1),
+)
+_SHORTEST = 10.0  # seconds: a share of less is chance
+_LOWERED = 0.99  # of the default: below, it is no rounding
+
+_HEAT = (
+    "Compare with the other GPUs: all hot is the room or the fans, one hot is its heat sink or its place. Check fans, "
+    "filters, blanking plates, and the coolant's flow on liquid-cooled machines. Have the heat sink mounted again, or "
+    "replace the GPU."
+)
+_BRAKE = "Check the power supplies, and the power limits of the rack and of the management controller."
+
+
+def throttled(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """Heat or the power supply makes the GPU slower: now, or for a share of the time that counts.
+
+    Without a reading of the last hour the share is since boot, and tells of what may be over: likely.
+    """
+    reasons = gpu.clock_reasons or ()
+    now = [reason for reason in _HARDWARE if reason in reasons]
+    bare = [_BARE] if not now and _BARE in reasons and "idle" not in reasons else []
+    spent = [told for row in _TIMES if (told := _share(case, gpu, *row))]
+    if not (now or bare or spent):
+        return
+    what = now or bare or [spent[0][0]]
+    cause, remedy = _cause(what)
+    state = f"{_clock(gpu)}{f' at {gpu.temperature:.0f} °C' if gpu.temperature is not None else ''}"
+    texts = [" and ".join(now or bare) + f" now{state}"] if now or bare else []
+    yield Finding(
+        code="gpu-throttled",
+        severity="warning",
+        confidence="certain" if now else "likely",
+        subject=subject_of(gpu),
+        subject_name=called(case, gpu),
+        message=f"{called(case, gpu)} is slowed down: " + "; ".join([*texts, *(text for _, text, _ in spent)]),
+        expected="none",
+        observed=", ".join(what),
+        cause=cause,
+        remedy=remedy,
+        location=place_of(case, gpu),
+        evidence=(*proof(gpu, "clock_reasons"), *(evidence for _, _, evidence in spent)),
+    )
+
+
+def _cause(reasons: list[str]) -> tuple[str, str | None]:
+    """The likely cause, and what to do about it."""
+    if "hardware power brake" in reasons:
+        return "the board's power supply or its limit", _BRAKE
+    if any("thermal" in one for one in reasons):
+        return "heat: fans, filters, coolant, the heat sink, or the room", _HEAT
+    return "heat, the power supply, or too much current at once", None
+
+
+def _clock(gpu: Gpu) -> str:
+    if gpu.clock is None or gpu.clock_max is None:
+        return ""
+    return f", {gpu.clock / 1e6:.0f} of {gpu.clock_max / 1e6:.0f} MHz"
+
+
+def _share(case: Case, gpu: Gpu, quantity: str, reason: str, most: float) -> tuple[str, str, Evidence] | None:
+    """The reason, what it took and where that stood, if it took more than `most` of the time."""
+    now = last(case, gpu, quantity)
+    since = _since(case, now) if now else None
+    if now is None or since is None or since[1] < _SHORTEST or since[0] / since[1] <= most:
+        return None
+    seconds, span, words = since
+    return reason, f"{reason} for {seconds:.0f} of {span:.0f} s{words}", now.evidence
+
+
+def _since(case: Case, now: Observation) -> tuple[float, float, str] | None:
+    """Seconds spent and seconds passed: since the oldest reading of the last hour; without one, since boot."""
+    before, node = hour_before(case, now), case.of(Node).get("node")
+    if before and before.value <= now.value:
+        return now.value - before.value, now.at - before.at, ""
+    if before or node is None or node.booted is None:  # it began anew in between: the next reading will tell
+        return None
+    return now.value, now.at - node.booted, " since boot"
+
+
+def limited(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """The power limit below the board's own, or an application clock below its default or that of equal GPUs.
+
+    Clocks that were locked cannot be read. Limits that somebody lowered on purpose belong into the site file. What is
+    the same for all GPUs of the node was set at once, and is said once.
+    """
+    told = _told(case, gpu)
+    if told is None:
+        return
+    text, expected, observed, unit, fields = told
+    gpus = list(case.of(Gpu).values())
+    everyone = len(gpus) > 1 and all(_told(case, other) == told for other in gpus)
+    if everyone and gpu is not gpus[0]:
+        return
+    kin = "below that of its equals" in text
+    whom = f"each of the {len(gpus)} GPUs" if everyone else called(case, gpu)
+    yield Finding(
+        code="gpu-clocks-limited",
+        severity="warning",
+        confidence="likely" if kin else "certain",
+        subject="node" if everyone else subject_of(gpu),
+        subject_name=None if everyone else called(case, gpu),
+        message=f"{whom}: {text}",
+        expected=expected,
+        observed=observed,
+        unit=unit,
+        basis="kin" if kin else "capability",
+        expected_source="equal GPUs of this node" if kin else "the board's default",
+        cause="somebody or the management controller set it, or it was not set again after a reset",
+        remedy="If it is meant so, silence it in the site file. Else: sudo nvidia-smi "
+        f"{'' if everyone else '-i GPU '}{_undo(unit, expected)}",
+        location={} if everyone else place_of(case, gpu),
+        evidence=proof(gpu, *fields),
+    )
+
+
+def _undo(unit: str, usual_: float) -> str:
+    """The options of nvidia-smi that set it back."""
+    return f"-pl {usual_:.0f}" if unit == "watts" else "-rac (or -rgc, where the clock was locked)"
+
+
+_Told = tuple[str, float, float, str, tuple[str, ...]]
+
+
+def _told(case: Case, gpu: Gpu) -> _Told | None:
+    return _power(gpu) or _application_clock(case, gpu)
+
+
+def _power(gpu: Gpu) -> _Told | None:
+    limit, default = gpu.power_limit, gpu.power_limit_default
+    if "Laptop" in (gpu.name or ""):
+        return None  # its limit moves with what the processor takes and with the battery (NVIDIA Dynamic Boost)
+    if not limit or not default or limit >= _LOWERED * default:
+        return None
+    text = f"its power limit is {limit:.0f} W, the default is {default:.0f} W"
+    return text, default, limit, "watts", ("power_limit", "power_limit_default")
+
+
+def _application_clock(case: Case, gpu: Gpu) -> _Told | None:
+    """Some set the clock of all GPUs above the default, and one that was reset falls back to it."""
+    clock, default = gpu.application_clock, gpu.application_clock_default
+    most = usual(other.application_clock for other in equals(case, gpu))
+    if not clock:
+        return None
+    if default and clock < _LOWERED * default:
+        text = f"its application clock is {clock / 1e6:.0f} MHz, the default is {default / 1e6:.0f} MHz"
+        return text, default, clock, "hertz", ("application_clock", "application_clock_default")
+    if most and clock < _LOWERED * most:
+        text = f"its application clock of {clock / 1e6:.0f} MHz is below that of its equals, {most / 1e6:.0f} MHz"
+        return text, most, clock, "hertz", ("application_clock",)
+    return None
+
+
+RULES = (
+    Rule("gpu-throttled", Gpu, ("clock_reasons",), throttled),
+    Rule("gpu-clocks-limited", Gpu, ("power_limit", "power_limit_default"), limited),
+)

@@ -1,0 +1,34 @@
+"""What the tests of another tool failed at: its limits are its own, and the facts behind them have their rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.machine import Event
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.log_history import proof
+from ..core.rule import Rule
+
+
+def of_a_test(case: Case, event: Event) -> bool:
+    """A test that failed."""
+    return event.kind == "test failed"
+
+
+def failed(case: Case, event: Event) -> Iterator[Finding]:
+    """A node is not well because nothing else was found: the tool has seen something."""
+    yield Finding(
+        code="not-enough-evidence",
+        severity="info",
+        subject=event.subject or "node",
+        message=f"{event.name or 'a test'} failed: {event.text}",
+        observed="failed",
+        cause="the test alone does not tell; findings beside this one may",
+        evidence=(proof(event),),
+        remedy="Collect dmesg, nvidia-smi -q, nvidia-smi nvlink -s and lspci -vvv as root, repeat the test on the idle "
+        "node (dcgmi diag -v), and diagnose again.",
+    )
+
+
+RULES = (Rule("not-enough-evidence", Event, ("text",), failed, of_a_test),)

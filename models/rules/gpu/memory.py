@@ -1,0 +1,153 @@
+"""The memory of GPUs: errors that were not repaired, storms of corrected ones, rows that wait to be replaced."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from ...facts.gpu import Gpu
+from ...facts.machine import Node
+from ...facts.records import Observation
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.like_gpus import called, equals, hour_before, last, place_of, proof, says, subject_of
+from ..core.rule import Rule
+
+# Corrected errors a second. One that is known gave 4,600 to 17,700 under load and its neighbours none
+# (https://github.com/NVIDIA/DCGM/issues/313); chance gives a few a day.
+_STORM = 10.0
+_ABOVE_KIN = 100.0
+_SHORTEST = 10.0  # seconds: a rate over less is chance
+
+_WORN = "Drain the node and replace the GPU. What jobs computed since the errors may be wrong."
+_STORMS = (
+    "Jobs may go on for now. Drain the node when it suits and run the vendor's field diagnostics. Replace the GPU if "
+    "they fail, or if uncorrected errors follow."
+)
+
+
+def memory_errors(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """Uncorrected errors since the driver was loaded that no replaced row explains, worn-out SRAM, or a storm.
+
+    Counts of a lifetime never go back, and are not looked at. While a row waits to be replaced, that is said.
+    """
+    told = _worn(case, gpu) or _uncorrected(gpu) or _storm(case, gpu)
+    if told is None:
+        return
+    text, observed, unit, fields, seen = told
+    yield Finding(
+        code="gpu-ecc",
+        severity="critical",
+        confidence="likely" if seen else "certain",
+        subject=subject_of(gpu),
+        subject_name=called(case, gpu),
+        message=f"{called(case, gpu)}: {text}",
+        expected=0,
+        observed=observed,
+        unit=unit,
+        basis="kin" if seen and len(equals(case, gpu)) > 1 else None,
+        cause="the SRAM of the GPU (its caches and registers) wears out"
+        if gpu.sram_threshold
+        else "memory of the GPU that goes bad, or is too hot",
+        remedy=_WORN if gpu.sram_threshold else _STORMS if seen else None,
+        location=place_of(case, gpu),
+        evidence=(seen.evidence,) if seen else proof(gpu, *fields),
+    )
+
+
+_Told = tuple[str, float, str, tuple[str, ...], "Observation | None"]
+
+
+def _worn(case: Case, gpu: Gpu) -> _Told | None:
+    if not gpu.sram_threshold:
+        return None
+    text = "its SRAM had more uncorrected errors than it may have, and it is to be replaced"
+    return text, 1, "flag", ("sram_threshold", "ecc_uncorrected"), None
+
+
+def unrepaired(gpu: Gpu) -> bool:
+    """Whether memory errors since the driver was loaded were neither corrected nor repaired by spare rows.
+
+    A reset replaces rows, and sets the count back: one that still stands beside as many replaced rows was repaired.
+    """
+    if not gpu.ecc_uncorrected or gpu.remap_pending or gpu.remap_failed:
+        return False
+    asks = gpu.recovery not in (None, "none")
+    return asks or gpu.remap_pending is None or (gpu.remapped_uncorrectable or 0) < gpu.ecc_uncorrected
+
+
+def _uncorrected(gpu: Gpu) -> _Told | None:
+    if not unrepaired(gpu):
+        return None
+    count = gpu.ecc_uncorrected or 0
+    errors = "1 memory error that could not be corrected" if count == 1 else f"{count} uncorrected memory errors"
+    rows = gpu.remapped_uncorrectable
+    text = f"{errors} since the driver was loaded" + ("" if rows is None else f", {rows} rows replaced")
+    return text, count, "count", ("ecc_uncorrected", "remapped_uncorrectable"), None
+
+
+def _storm(case: Case, gpu: Gpu) -> _Told | None:
+    """Corrected errors at a rate that is far above chance, and far above that of equal GPUs."""
+    now = last(case, gpu, "ecc_corrected")
+    rate = _rate(case, now) if now else None
+    if now is None or rate is None or rate[0] < _STORM:
+        return None
+    others = [last(case, other, "ecc_corrected") for other in equals(case, gpu) if other.key != gpu.key]
+    rates = [known[0] for other in others if other and (known := _rate(case, other))]
+    if rates and rate[0] < _ABOVE_KIN * statistics.median(rates):
+        return None
+    beside = f"; its equals have {statistics.median(rates):.3g}" if rates else ""
+    return f"{rate[0]:,.0f} corrected memory errors a second {rate[1]}{beside}", rate[0], "per_second", (), now
+
+
+def _rate(case: Case, now: Observation) -> tuple[float, str] | None:
+    """Against the oldest reading of the last hour; without one, since boot, which is at most the true rate."""
+    before, node = hour_before(case, now), case.of(Node).get("node")
+    start = before.at if before else node.booted if node else None
+    if start is None or now.at - start < _SHORTEST:
+        return None
+    new = now.value - before.value if before and before.value <= now.value else now.value
+    span = f"in {now.at - start:.0f} s" if before else f"over {(now.at - start) / 3600:.0f} hours since boot"
+    return new / (now.at - start), span
+
+
+def rows(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """A row of memory that waits for a reset to be replaced, or could not be. Rows that were replaced are repaired.
+
+    GPUs before Ampere retire pages, and say nothing of rows.
+    """
+    if not (gpu.remap_pending or gpu.remap_failed):
+        return
+    state = "failed" if gpu.remap_failed else "pending"
+    meaning = {
+        "failed": "a row of its memory could not be replaced: remapping failure",
+        "pending": "a row of its memory waits for a reset to be replaced: remapping pending"
+        if gpu.remapped_uncorrectable is not None
+        else "pages of its memory wait for a reset to be retired",
+    }
+    errors = f", {gpu.ecc_uncorrected} uncorrected errors" if gpu.ecc_uncorrected else ""
+    yield Finding(
+        code="gpu-row-remap",
+        severity="critical",
+        subject=subject_of(gpu),
+        subject_name=called(case, gpu),
+        message=f"{called(case, gpu)}: {meaning[state]}{errors}",
+        expected="none",
+        observed=state,
+        cause="no spare rows are left in that bank, or the memory is worn out"
+        if gpu.remap_failed
+        else "memory errors since the last reset",
+        remedy="Run the vendor's field diagnostics and replace the GPU."
+        if gpu.remap_failed
+        else "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU.",
+        location=place_of(case, gpu),
+        evidence=proof(gpu, "remap_failed" if gpu.remap_failed else "remap_pending", "ecc_uncorrected"),
+    )
+
+
+_ERRORS = ("ecc_uncorrected", "ecc_corrected", "sram_threshold")
+_ROWS = ("remap_pending", "remap_failed")
+RULES = (
+    Rule("gpu-ecc", Gpu, tuple(f"{field}?" for field in _ERRORS), memory_errors, says(*_ERRORS)),
+    Rule("gpu-row-remap", Gpu, tuple(f"{field}?" for field in _ROWS), rows, says(*_ROWS)),
+)

@@ -1,0 +1,174 @@
+"""Modes of GPUs, what is left over on them, and what their driver asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.gpu import Gpu
+from ...facts.machine import Node
+from ...facts.units import as_bytes
+from ...inventory.snapshot import Case
+from ...report import Basis, Finding, Severity
+from ..core.like_gpus import called, equals, function_of, place_of, proof, says, subject_of, usual
+from ..core.log_history import events
+from ..core.rule import Rule
+from .memory import unrepaired
+from .missing import gone
+from .xid import xid
+
+_MODES = {"mig": "MIG", "ecc": "ECC", "persistence": "persistence mode", "compute_mode": "compute mode"}
+# Driver and firmware keep up to about 2 GB of a large GPU for themselves, which older drivers count as used.
+_RESERVED, _RESERVED_SHARE = 2 << 30, 0.05
+_COMPUTES = 0x0302  # PCI class of a 3D controller, which has no display
+_REMEDIES = {
+    "GPU reset": "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU.",
+    "node reboot": "Drain the node and reboot it.",
+    "system reboot": "Drain the node and reboot it.",
+    "bus reset": "Drain the node, switch its power off and on again.",
+    "drain P2P": "End the programs whose GPUs talk to this one; if the driver still asks, reset it.",
+    "drain and reset": "Give it no new work, let what runs come to its end, then reset it: "
+    "sudo nvidia-smi --gpu-reset -i GPU.",
+}
+
+_TAKES_EFFECT = "Drain the node and reset the GPU, so that it takes effect: sudo nvidia-smi --gpu-reset -i GPU."
+
+
+def mode(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """A mode that is not what the site says, or what most equal GPUs of the node have; or one that no job can use.
+
+    MIG on some GPUs of a node may be meant so: the site file cannot say it by GPU, but can silence it.
+    """
+    wrong = [told for field in _MODES if (told := _wrong(case, gpu, field))]
+    useless = gpu.compute_mode == "prohibited"
+    pending = gpu.ecc is not None and gpu.ecc_pending is not None and gpu.ecc != gpu.ecc_pending
+    if not (wrong or useless or pending):
+        return
+    texts = [text for text, _, _, _ in wrong]
+    said = any(_MODES["compute_mode"] in text for text in texts)
+    texts += ["no job can use it" if said else "compute mode is prohibited: no job can use it"] if useless else []
+    texts += [f"ECC will be {_word(gpu.ecc_pending)} after the next reset, and is {_word(gpu.ecc)}"] if pending else []
+    remedies = [remedy for _, _, _, remedy in wrong] or [_set("compute_mode", "default") if useless else _TAKES_EFFECT]
+    severity: Severity = "critical" if useless else "warning" if wrong else "info"
+    basis = wrong[0][1] if wrong else None
+    yield Finding(
+        code="gpu-mode",
+        severity=severity,
+        confidence="likely" if basis == "kin" and not useless else "certain",
+        subject=subject_of(gpu),
+        subject_name=called(case, gpu),
+        message=f"{called(case, gpu)}: {'; '.join(texts)}",
+        basis=basis,
+        expected_source=wrong[0][2] if wrong else None,
+        cause="it was set so, or the GPU was reset or replaced and not set again",
+        remedy=" ".join(remedies),
+        location=place_of(case, gpu),
+        evidence=proof(gpu, *(field for field in _MODES if any(_MODES[field] in text for text in texts))),
+    )
+
+
+def _wrong(case: Case, gpu: Gpu, field: str) -> tuple[str, Basis, str, str] | None:
+    """What is wrong with one mode, by whom, his words, and what to do."""
+    is_ = getattr(gpu, field)
+    machine = case.machine
+    wanted = getattr(machine, field) if machine else None
+    basis: Basis = "site" if machine in case.site.machine else "profile"
+    source = machine.name if machine else ""
+    if wanted is None:
+        wanted = usual(getattr(other, field) for other in equals(case, gpu))
+        basis, source = "kin", "most equal GPUs of this node"
+    if is_ is None or wanted is None or is_ == wanted:
+        return None
+    by = "most equal GPUs" if basis == "kin" else source
+    return f"{_MODES[field]} is {_word(is_)}, not {_word(wanted)} as on {by}", basis, source, _set(field, wanted)
+
+
+def _set(field: str, wanted: bool | str) -> str:
+    """What sets a mode."""
+    if field == "persistence":
+        return f"Persistence mode: sudo nvidia-smi -i GPU -pm {int(wanted)}, until the next start of the machine."
+    if field == "compute_mode":
+        return f"Compute mode: sudo nvidia-smi -i GPU -c {str(wanted).upper().replace(' ', '_')}."
+    option = f"{'-mig' if field == 'mig' else '-e'} {int(bool(wanted))}"
+    return f"{_MODES[field]}: drain the node, sudo nvidia-smi -i GPU {option}, then reset the GPU."
+
+
+def _word(value: bool | str | None) -> str:
+    return value if isinstance(value, str) else "on" if value else "off"
+
+
+def in_use(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """Processes before a job begins, or memory that no process holds.
+
+    On a host with a running job processes are as they should be. Of memory without one nothing is said below what
+    driver and firmware take, while the GPU works, and where a process may hold it that cannot be seen (_seen_whole).
+    """
+    used, kept = gpu.memory_used or 0, max(_RESERVED, _RESERVED_SHARE * (gpu.memory or 0))
+    idle = gpu.clock_reasons is None or "idle" in gpu.clock_reasons
+    if case.context == "job" and gpu.processes:
+        count = "1 process uses" if gpu.processes == 1 else f"{gpu.processes} processes use"
+        text = f"{count} it, with {as_bytes(used)} of its memory, before the job begins"
+    elif gpu.processes == 0 and used > kept and idle and _seen_whole(case, gpu):
+        text = f"{as_bytes(used)} of its {as_bytes(gpu.memory or 0)} are in use, and no process uses it"
+    else:
+        return
+    yield Finding(
+        code="gpu-in-use",
+        severity="warning",
+        confidence="likely",
+        subject=subject_of(gpu),
+        subject_name=called(case, gpu),
+        message=f"{called(case, gpu)}: {text}",
+        expected=0,
+        observed=gpu.processes or used,
+        unit="processes" if gpu.processes else "bytes",
+        cause="a job before this one that did not end whole",
+        location=place_of(case, gpu),
+        evidence=proof(gpu, "processes", "memory_used"),
+    )
+
+
+def _seen_whole(case: Case, gpu: Gpu) -> bool:
+    """Whether all that holds memory of the GPU is a process that computes on it, and is seen.
+
+    In containers others' processes are not. Parts of a GPU may belong to guests. Displays (a VGA controller drives
+    them) hold memory for graphics. Of a GPU that is a NUMA node the kernel keeps pages.
+    """
+    node, function = case.of(Node).get("node"), function_of(case, gpu)
+    alone = node is not None and node.container == "" and case.context != "job"
+    divided = gpu.mig or gpu.virtualization not in (None, "none", "passthrough") or gpu.c2c_links
+    computes = function is not None and function.pci_class is not None and function.pci_class >> 8 == _COMPUTES
+    return alone and computes and not divided
+
+
+def recovery(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """The driver asks for a reset or a reboot, and nothing that is said of the GPU already asks for it."""
+    asked = gpu.recovery
+    repaired = "reset" in (asked or "") and (gpu.remap_pending or gpu.remap_failed or unrepaired(gpu))
+    if asked in (None, "none") or repaired or subject_of(gpu) in gone(case) or _logged(case, gpu):
+        return
+    yield Finding(
+        code="gpu-xid",
+        severity="warning" if "IMEX" in str(asked) else "critical",
+        subject=subject_of(gpu),
+        subject_name=called(case, gpu),
+        message=f"{called(case, gpu)} had an error, and its driver asks for: {asked}",
+        expected="none",
+        observed=asked,
+        cause="an error that the driver logged (Xid), and cannot mend by itself",
+        remedy=_REMEDIES.get(str(asked)),
+        location=place_of(case, gpu),
+        evidence=proof(gpu, "recovery"),
+    )
+
+
+def _logged(case: Case, gpu: Gpu) -> bool:
+    """Whether the kernel's log names the error: then that is said, under the same code."""
+    logged = [event for event in events(case, "xid", "recovery") if event.subject == gpu.address and gpu.address]
+    return any(True for event in logged for _ in xid(case, event))
+
+
+RULES = (
+    Rule("gpu-mode", Gpu, tuple(f"{field}?" for field in _MODES), mode, says(*_MODES)),
+    Rule("gpu-in-use", Gpu, ("processes", "memory_used", "memory"), in_use),
+    Rule("gpu-xid", Gpu, ("recovery",), recovery),
+)

@@ -1,0 +1,1 @@
+"""Rules about the host: memory, processors, settings, limits, storage."""

@@ -1,0 +1,125 @@
+"""Processors that are held back, and memory that errs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.machine import Node, Package
+from ...facts.records import Observation
+from ...facts.units import as_utc
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.rule import Rule
+from ..core.wording import missed
+
+_SHARE = 0.01  # of the time held back
+_LEAST = 60.0  # seconds since boot: what happened once is history
+_DAY = 86400.0
+# Corrected errors a day: rasdaemon takes a page out of use for that many (misc/rasdaemon.env, PAGE_CE_THRESHOLD).
+_CORRECTED = 50
+
+_FAILED = (
+    "Drain the node: results of what ran may be wrong. Find the module by its label (sudo ras-mc-ctl --errors, or the "
+    "management controller's log), reseat it, then replace it."
+)
+_CORRECTS = (
+    "Jobs may go on. Find the module by its label (sudo ras-mc-ctl --errors, or the management controller's log); "
+    "reseat or replace it at the next maintenance."
+)
+
+
+def counts_time(case: Case, package: Package) -> bool:
+    """Packages whose kernel counts the time: Intel's."""
+    return bool(_latest(case, package.key, "throttle_time")) or missed(case, "Package.throttle_time", package.key)
+
+
+def throttled(case: Case, package: Package) -> Iterator[Finding]:
+    """Held back for more than a hundredth of the time, since the last reading or else since boot."""
+    now = _latest(case, package.key, "throttle_time")
+    span = _since(case, now) if now else None
+    if now is None or span is None:
+        return
+    before, seconds = span
+    held = now.value - (before.value if before else 0)
+    if held <= _SHARE * seconds or (before is None and held < _LEAST):
+        return
+    when = f"of the last {seconds:.0f} s" if before else f"of the {seconds / 3600:.0f} hours since boot"
+    yield Finding(
+        code="cpu-throttled",
+        severity="warning",
+        subject=package.key,
+        subject_name=package.model,
+        message=f"{package.key} was held back for {held:.0f} s {when}, {held / seconds:.0%} of the time",
+        expected=_SHARE,
+        observed=held / seconds,
+        unit="ratio",
+        cause="heat, or a signal of the board that power or cooling fails (PROCHOT)",
+        evidence=(before.evidence, now.evidence) if before else (now.evidence,),
+    )
+
+
+def counted(case: Case, node: Node) -> bool:
+    """Where the kernel counts errors of memory."""
+    return any(_controllers(case)) or any(lost.what == "Node.edac" for lost in case.not_checked)
+
+
+def erring(case: Case, node: Node) -> Iterator[Finding]:
+    """Uncorrected errors at once; corrected ones where they come day by day."""
+    for name in _controllers(case):
+        uncorrected, corrected = _latest(case, name, "ue_count"), _latest(case, name, "ce_count")
+        accepted = case.when_accepted.get((name, "ue_count"))
+        bad = uncorrected.value - (accepted.value if accepted else 0) if uncorrected else 0
+        if uncorrected and bad > 0:
+            errors = "1 uncorrected error" if bad == 1 else f"{bad:.0f} uncorrected errors"
+            when = f"the node was accepted {as_utc(accepted.at)}" if accepted else "boot"
+            yield _finding(name, uncorrected, f"{errors} of memory since {when}")
+        elif corrected and (span := _since(case, corrected, oldest=True)):
+            before, seconds = span
+            new = corrected.value - (before.value if before else 0)
+            if new >= _CORRECTED and new / seconds > _CORRECTED / _DAY:
+                text = f"{new:.0f} corrected errors of memory in {seconds / 3600:.1f} hours"
+                yield _finding(name, corrected, f"{text}, more than {_CORRECTED} a day")
+
+
+def _finding(name: str, counted: Observation, text: str) -> Finding:
+    uncorrected = counted.quantity == "ue_count"
+    return Finding(
+        code="host-memory-errors",
+        kind="event" if uncorrected else "state",
+        severity="critical" if uncorrected else "warning",
+        subject=name,
+        message=f"memory controller {name} counted {text}",
+        expected=0,
+        observed=int(counted.value),
+        unit="count",
+        cause="a memory module or its contacts",
+        remedy=_FAILED if uncorrected else _CORRECTS,
+        evidence=(counted.evidence,),
+    )
+
+
+def _controllers(case: Case) -> list[str]:
+    about = (one.about for one in case.observations if one.quantity in ("ce_count", "ue_count"))
+    return list(dict.fromkeys(name for name in about if isinstance(name, str)))
+
+
+def _latest(case: Case, about: str, quantity: str) -> Observation | None:
+    seen = [one for one in case.observed.get(about, ()) if one.quantity == quantity]
+    return max(seen, key=lambda one: one.at, default=None)
+
+
+def _since(case: Case, now: Observation, oldest: bool = False) -> tuple[Observation | None, float] | None:
+    """An earlier reading (of the same boot) and the seconds since; without one, since boot. None: nobody knows."""
+    earlier = [one for one in case.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
+    before = earlier[0 if oldest else -1] if earlier else None
+    node = case.of(Node).get("node")
+    start = before.at if before else node.booted if node else None
+    if start is None or start >= now.at or (before and before.value > now.value):
+        return None
+    return before, now.at - start
+
+
+RULES = (
+    Rule("cpu-throttled", Package, ("throttle_time?",), throttled, counts_time),
+    Rule("host-memory-errors", Node, ("edac?", "booted?"), erring, counted),
+)

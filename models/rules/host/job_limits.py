@@ -1,0 +1,102 @@
+"""Limits that belong to whoever asks: judged inside a job, or from what its tools printed, never for the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.gpu import Gpu
+from ...facts.machine import Mount, Numa, Pci, Setting
+from ...facts.reason import Reason
+from ...facts.records import Evidence, NotChecked
+from ...facts.units import GIB, as_bytes
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.rule import Rule
+from ..core.wording import cited
+from ..pcie.direct_paths import gpus
+
+SHARED_MEMORY = "/dev/shm"
+# What NCCL's documentation asks of containers (troubleshooting, shared memory): docker run --shm-size=1g.
+_SHARED = GIB
+NOT_A_JOB = NotChecked(
+    what="limits of jobs",
+    subject="node",
+    reason=Reason.OTHER_CONTEXT,
+    detail="locked memory, shared memory and cpusets are those of whoever asks, and this was no job",
+    how="run linkgauge diagnose --context job inside a job",
+)
+
+
+def shares(case: Case, mount: Mount) -> bool:
+    """Where the processes of several GPUs share memory."""
+    return mount.key == SHARED_MEMORY and len(gpus(case)) > 1
+
+
+def shared_memory(case: Case, mount: Mount) -> Iterator[Finding | NotChecked]:
+    """Less than what the collective library asks of a container."""
+    if case.context == "host":
+        yield NOT_A_JOB
+    elif mount.size is not None and mount.size < _SHARED:
+        yield Finding(
+            code="shm-small",
+            severity="critical",
+            subject="node",
+            message=f"{SHARED_MEMORY} has {as_bytes(mount.size)}, NCCL asks for {as_bytes(_SHARED)}",
+            expected=_SHARED,
+            observed=mount.size,
+            unit="bytes",
+            expected_source="NCCL documentation, troubleshooting, shared memory",
+            cause="the container was started with the default size",
+            evidence=(mount.cites.get("size", Evidence(f"statvfs {SHARED_MEMORY}", f"{mount.size} bytes")),),
+        )
+
+
+def near_gpus(case: Case, numa: Numa) -> bool:
+    """In a job, a NUMA node with CPUs that is the nearest of a GPU which the job may use."""
+    return case.context != "host" and bool(numa.cpus) and bool(_gpus_near(case, numa))
+
+
+def hidden(case: Case, numa: Numa) -> Iterator[Finding]:
+    """A NUMA node whose memory the job may not use, though it may use the GPUs there."""
+    allowed = case.of(Setting).get("mems_allowed")
+    numbers = _numbers(allowed.value or "") if allowed else set()
+    if not allowed or not numbers or numa.key in {f"numa{number}" for number in numbers}:
+        return
+    near = _gpus_near(case, numa)
+    yield Finding(
+        code="numa-memory-missing",
+        severity="warning",
+        subject=numa.key,
+        message=f"the job may use {', '.join(near)} and not the memory of {numa.key} beside it: its memory is on node "
+        f"{allowed.value}",
+        expected=numa.key,
+        observed=allowed.value,
+        cause="a cpuset of the job's control group: copies to these GPUs cross the processors' interconnect",
+        remedy="Ask the scheduler for the processors and memory near the GPUs (Slurm: --gpu-bind=closest, "
+        "--mem-bind=local; Kubernetes: the Topology Manager).",
+        evidence=cited(allowed, "value"),
+    )
+
+
+def _gpus_near(case: Case, numa: Numa) -> list[str]:
+    """By their drivers' names: a driver shows a job no GPU that it may not use, sysfs shows all."""
+    functions = case.of(Pci)
+    places = {gpu.key: functions.get(gpu.address or "") for gpu in case.of(Gpu).values()}
+    return [key for key, function in places.items() if function and f"numa{function.numa}" == numa.key]
+
+
+def _numbers(text: str) -> set[int]:
+    """ "0-1,3"; empty where it is no list of numbers."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal() and len(first + last) < 10):
+            return set()
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return numbers
+
+
+RULES = (
+    Rule("shm-small", Mount, ("size", "free?"), shared_memory, shares),
+    Rule("numa-memory-missing", Numa, ("cpus",), hidden, near_gpus),
+)

@@ -1,0 +1,63 @@
+"""File systems that jobs write to: room on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...facts.machine import Mount
+from ...facts.records import Evidence
+from ...facts.units import as_bytes
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.rule import Rule
+from ..core.wording import cited
+
+# Below that share the node_exporter's own alert warns (docs/node-mixin, fsSpaceAvailableWarningThreshold). Like it we
+# count what users without privileges may fill, and leave out what is mounted read-only.
+_LEAST = 0.05
+_IMAGES = frozenset({"squashfs", "iso9660", "udf", "erofs", "cramfs"})  # read-only, and always full
+_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs"})  # /dev/shm is judged by the collective library's wants (job.py)
+_IMAGE_DEVICES = re.compile(r"/dev/(loop|sr)\d+")
+# What firmware, boot loader and package manager keep for themselves, also where a container has the host's root.
+_SYSTEM = re.compile(r"/(boot|efi|recovery|snap|snapd)(/|$)|^/usr(/|$)")
+
+
+def writable(case: Case, mount: Mount) -> bool:
+    """Where jobs may leave files."""
+    kind, device = mount.fstype or "", mount.device or ""
+    own = _SYSTEM.search(mount.key) or kind in _IMAGES | _MEMORY or _IMAGE_DEVICES.fullmatch(device)
+    return not (mount.read_only or own or device in _MEMORY)
+
+
+def full(case: Case, mount: Mount) -> Iterator[Finding]:
+    """Nearly nothing left; said once for all places where one file system is mounted."""
+    size, free = mount.size or 0, mount.free or 0
+    if free >= _LEAST * size or mount.key != min(_same(case, mount), key=lambda key: (len(key), key)):
+        return
+    yield Finding(
+        code="storage-full",
+        severity="warning",
+        subject=mount.key,
+        subject_name=mount.device,
+        message=f"{mount.key} has {as_bytes(free)} of {as_bytes(size)} free ({free / size:.1%}): checkpoints, caches "
+        "and logs of jobs may find no room",
+        expected=_LEAST * size,
+        observed=free,
+        unit="bytes",
+        expected_source="prometheus/node_exporter, docs/node-mixin: NodeFilesystemAlmostOutOfSpace warns below 5 %",
+        cause="checkpoints, caches, logs or container images that nobody removed",
+        evidence=cited(mount, "free") or (Evidence(f"statvfs {mount.key}", f"{free} of {size} bytes free"),),
+    )
+
+
+def _same(case: Case, mount: Mount) -> Iterator[str]:
+    """Where the same file system is mounted. A container's overlay has the numbers of the disk below it."""
+    for key, other in case.of(Mount).items():
+        alike = (other.size, other.free) == (mount.size, mount.free)
+        layered = "overlay" in (mount.fstype, other.fstype)
+        if writable(case, other) and alike and (layered or other.device == mount.device):
+            yield key
+
+
+RULES = (Rule("storage-full", Mount, ("size", "free"), full, writable),)

@@ -1,0 +1,84 @@
+"""GPUs and NICs where the machine type has them: a cable or a card in a neighbour's place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...facts.gpu import Gpu
+from ...facts.machine import Node, Pci, Rdma
+from ...facts.reason import Reason
+from ...facts.records import Evidence, NotChecked
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.machine_expectations import profile
+from ..core.rule import Rule
+from ..core.wording import gap
+
+_SAME = 0.5  # of the addresses; where fewer are there, the firmware numbers buses otherwise
+_MOST_TOLD = 4
+
+
+def known(case: Case, node: Node) -> bool:
+    """Where somebody says where they are."""
+    mine = profile(case)
+    return mine is not None and bool(mine.machine.gpu_places or mine.machine.nic_places)
+
+
+def misplaced(case: Case, node: Node) -> Iterator[Finding | NotChecked]:
+    """All that are somewhere else, as one finding: what is in a wrong place has another one's."""
+    mine = profile(case)
+    assert mine
+    here = {str(gpu.module_id): gpu.address for gpu in case.of(Gpu).values() if gpu.module_id is not None}
+    nics = [one.address for one in case.of(Rdma).values() if one.address and not _is_virtual(case, one.address)]
+    wanted = [*mine.machine.gpu_places.values(), *mine.machine.nic_places]
+    found = {address for address in (*here.values(), *nics) if address}
+    if len(found & set(wanted)) < _SAME * min(len(wanted), len(found)):
+        why = f"hardly any PCI address is one that {mine.machine.name} has: the firmware numbers buses otherwise"
+        yield from gap(
+            case, "places of devices", "node", Reason.OTHER, why, "write the machine type anew: linkgauge profile"
+        )
+        return
+    moved = [*_gpus(mine.machine.gpu_places, here), *_nics(mine.machine.nic_places, nics)]
+    if not moved:
+        return
+    more = f" and {len(moved) - _MOST_TOLD} more" if len(moved) > _MOST_TOLD else ""
+    told = ", ".join(f"{name} is at {at}, not at {due}" for name, at, due in moved[:_MOST_TOLD])
+    yield Finding(
+        code="device-misplaced",
+        severity="warning",
+        confidence="certain" if all(at in wanted for _, at, _ in moved) else "likely",  # else buses may be renumbered
+        subject=moved[0][1] if len(moved) == 1 else "node",
+        message=f"not where {mine.machine.name} has it: {told}{more}",
+        expected=", ".join(due for _, _, due in moved),
+        observed=", ".join(at for _, at, _ in moved),
+        basis=mine.basis,
+        expected_source=mine.source,
+        cause="cables or cards that were swapped when the machine was built or mended",
+        evidence=tuple(Evidence(name, at) for name, at, _ in moved),
+    )
+
+
+def _gpus(places: Mapping[str, str], here: Mapping[str, str | None]) -> Iterator[tuple[str, str, str]]:
+    """By their places on the baseboard: what, where it is, where it should be."""
+    for module, due in places.items():
+        at = here.get(module)
+        if at and at != due:
+            yield f"GPU module {module}", at, due
+
+
+def _nics(places: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """NICs that are in a place of their own, each for one that is not where it should be. Fewer are missing, not
+    misplaced (nic.py).
+    """
+    lost = [due for due in places if due not in here]
+    strange = [at for at in here if at not in places]
+    for at, due in zip(strange, lost, strict=False) if len(here) <= len(places) else ():
+        yield "a NIC", at, due
+
+
+def _is_virtual(case: Case, address: str) -> bool:
+    function = case.of(Pci).get(address)
+    return function is not None and function.physfn is not None
+
+
+RULES = (Rule("device-misplaced", Node, ("Gpu", "Rdma", "Node.product"), misplaced, known),)

@@ -1,0 +1,162 @@
+"""Settings, each judged as its row in catalog/settings.toml says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from ...catalog.settings import Row, settings
+from ...facts.gpu import Gpu, GpuPair
+from ...facts.machine import NcclFailure, Node, Nvme, Package, Setting
+from ...facts.pci_classes import AMD, NVIDIA
+from ...facts.records import NotChecked
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.rule import Rule
+from ..pcie.direct_paths import (
+    adapters,
+    direct_gpus,
+    fabric_nics,
+    gpus,
+    may_be_reached,
+    may_peer,
+    peers,
+)
+from .job_limits import NOT_A_JOB
+
+_X86 = ("GenuineIntel", "AuthenticAMD", "HygonGenuine")
+_UNLIMITED = "unlimited"
+
+
+def _on_metal(case: Case) -> bool:
+    """Whether nothing runs below the system. Of dumps, few of which tell: unless one says otherwise."""
+    node = case.of(Node).get("node")
+    unsaid = case.origin == "dumps" and (node is None or node.virtual is None)
+    return unsaid or (node is not None and node.virtual is False)
+
+
+def _x86(case: Case) -> bool:
+    """Whether the processors are; of dumps, unless one tells of others."""
+    vendors = [package.vendor for package in case.of(Package).values() if package.vendor]
+    return any(vendor in _X86 for vendor in vendors) or (case.origin == "dumps" and not vendors)
+
+
+def _gpus(case: Case) -> object:
+    """GPUs on the bus; of dumps, those of a driver do as well."""
+    return gpus(case) or (case.origin == "dumps" and case.of(Gpu))
+
+
+def _peer_traffic(case: Case) -> object:
+    """Whether devices talk to each other over PCIe: by the tree; without it, several GPUs that nothing else joins."""
+    known = case.of(Gpu).values()
+    joined = any(gpu.nvlinks for gpu in known) or any("NV" in (pair.path or "") for pair in case.of(GpuPair).values())
+    shown = case.origin == "dumps" and not gpus(case) and len(known) > 1 and not joined and may_be_reached(case)
+    return shown or peers(case) or (direct_gpus(case) and fabric_nics(case))
+
+
+# What `where` of a row may name.
+CONDITIONS: Mapping[str, Callable[[Case], object]] = {
+    "gpu": _gpus,
+    "nvidia gpu": lambda case: [f for f in gpus(case) if f.vendor == NVIDIA],
+    "amd gpu": lambda case: [f for f in gpus(case) if f.vendor == AMD],
+    "direct gpu": direct_gpus,
+    "gpu peers": may_peer,
+    "rdma": lambda case: adapters(case) or "memory registration" in case.of(NcclFailure),
+    "adapter": adapters,
+    "verbs": lambda case: [one for one in adapters(case) if one.driver != "efa"],
+    "efa": lambda case: [one for one in adapters(case) if one.driver == "efa"],
+    "nvme": lambda case: case.of(Nvme),
+    "x86": _x86,
+    "arm": lambda case: case.of(Package) and not _x86(case),
+    "bare metal": _on_metal,
+    "peer traffic": _peer_traffic,
+    "gpudirect": lambda case: [f for f in direct_gpus(case) if f.vendor == NVIDIA] and fabric_nics(case, "mlx5_core"),
+}
+
+
+def under(code: str) -> Callable[[Case, Setting], bool]:
+    """Settings whose rows give this code, and concern this machine."""
+
+    def where(case: Case, setting: Setting) -> bool:
+        row = settings().get(setting.key)
+        return row is not None and row.code == code and _concerns(case, row)
+
+    return where
+
+
+def judge(case: Case, setting: Setting) -> Iterator[Finding | NotChecked]:
+    """One finding for all settings of one code that are not as they are wanted: the first of them says it."""
+    row = settings()[setting.key]
+    if row.context == "job" and case.context == "host":
+        yield NOT_A_JOB
+        return
+    wrong = [(other, its) for other, its in _rows(case, row.code or "") if _wrong(its, other)]
+    if not wrong or wrong[0][0].key != setting.key:
+        return
+    texts = [its.says.format(value=" and ".join(_wrong(its, other))) for other, its in wrong]
+    value = " and ".join(_wrong(row, setting))
+    yield Finding(
+        code=row.code or "",
+        severity=row.severity,
+        subject="node",
+        message="; ".join(texts),
+        expected=_wanted(row),
+        observed=int(value) if row.unit and value.isdecimal() else value,
+        unit=row.unit,
+        expected_source=row.source,
+        cause="; ".join(dict.fromkeys(its.cause for _, its in wrong if its.cause)) or None,
+        evidence=tuple(other.cites["value"] for other, _ in wrong if "value" in other.cites),
+    )
+
+
+def _rows(case: Case, code: str) -> Iterator[tuple[Setting, Row]]:
+    """The settings of a code that are judged here, in the order of the catalog."""
+    for name, row in settings().items():
+        setting = case.of(Setting).get(name)
+        outside = row.context == "job" and case.context == "host"
+        if setting and row.code == code and not outside and _concerns(case, row):
+            yield setting, row
+
+
+def _concerns(case: Case, row: Row) -> bool:
+    if not all(any(CONDITIONS[name](case) for name in condition.split("|")) for condition in row.where):
+        return False
+    return all(_is(case, name, patterns) for name, patterns in row.only.items()) and not any(
+        _is(case, name, patterns) for name, patterns in row.unless.items()
+    )
+
+
+def _is(case: Case, name: str, patterns: tuple[str, ...]) -> bool:
+    setting = case.of(Setting).get(name)
+    return setting is not None and setting.value is not None and _matches(setting.value, patterns)
+
+
+def _wrong(row: Row, setting: Setting) -> list[str]:
+    """The values, of one or several, that are not what the row wants."""
+    return [value for value in (setting.value or "").split(", ") if value and not _right(row, value)]
+
+
+def _right(row: Row, value: str) -> bool:
+    if row.more_than is None and row.at_most is None:
+        return not _matches(value, row.unwanted) if row.unwanted else _matches(value, row.wanted)
+    if not value.isdecimal():
+        return value == _UNLIMITED
+    return int(value) > row.more_than if row.more_than is not None else int(value) <= (row.at_most or 0)
+
+
+def _matches(value: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(value, pattern) for pattern in patterns)
+
+
+def _wanted(row: Row) -> int | str:
+    if row.more_than is not None:
+        return _UNLIMITED
+    if row.at_most is not None:
+        return row.at_most
+    return " or ".join(row.wanted) if row.wanted else f"not {' or '.join(row.unwanted)}"
+
+
+RULES = tuple(
+    Rule(code, Setting, ("value",), judge, under(code))
+    for code in dict.fromkeys(row.code for row in settings().values() if row.code)
+)

@@ -1,0 +1,77 @@
+"""Disks: their links, their controllers, and the arrays that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.machine import Array, Nvme, Pci
+from ...facts.pci_classes import kind_of
+from ...facts.records import NotChecked
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.rule import Rule
+from ..core.wording import cited
+from ..pcie.pcie import speed_below, width_below
+
+
+def on_link(case: Case, function: Pci) -> bool:
+    """An NVMe controller at the lower end of a PCIe link, or something on a link whose class was not read."""
+    disk = function.pci_class is None or kind_of(function) == "nvme"
+    return disk and not function.lost and function.key in case.topology.link_below
+
+
+def link(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+    """An NVMe link below what the controller and its slot can do, in width or (under load) in speed."""
+    yield from width_below(case, function, "storage-link-slow")
+    yield from speed_below(case, function, "storage-link-slow")
+
+
+def dead(case: Case, controller: Nvme) -> Iterator[Finding]:
+    """The driver gave the controller up."""
+    if controller.state in ("dead", "deleting", "deleting (no IO)"):
+        yield Finding(
+            code="storage-degraded",
+            severity="critical",
+            subject=controller.key,
+            subject_name=controller.model,
+            message=f"NVMe controller {controller.key} ({controller.model}) is {controller.state}",
+            expected="live",
+            observed=controller.state,
+            cause="the controller stopped answering; the kernel log has the time-outs before it",
+            evidence=cited(controller, "state"),
+        )
+
+
+def assembled(case: Case, array: Array) -> bool:
+    """An array of disks; without a level it is being assembled, or a container of other arrays."""
+    return array.level is not None
+
+
+def degraded(case: Case, array: Array) -> Iterator[Finding]:
+    """An array that runs without all its members, or does not run."""
+    present = set(array.members or ()) - set(array.faulty or ())
+    missing = max(array.missing or 0, (array.wanted or 0) - len(present))
+    stopped = array.state in ("inactive", "broken")  # broken: how raid0 and linear say it, since Linux 5.4
+    if missing <= 0 and not stopped:
+        return
+    which = f"; {', '.join(array.faulty)} failed" if array.faulty else ""
+    yield Finding(
+        code="storage-degraded",
+        severity="critical",
+        subject=array.key,
+        subject_name=array.level,
+        message=f"{array.level or 'array'} {array.key} has {(array.wanted or 0) - missing} of {array.wanted} members"
+        f"{which}" + ("; it does not run" if stopped else ""),
+        expected=array.wanted,
+        observed=(array.wanted or 0) - missing,
+        unit="members",
+        cause="a disk failed or did not come up",
+        evidence=cited(array, "missing", "state", "wanted"),
+    )
+
+
+RULES = (
+    Rule("storage-link-slow", Pci, ("pci_class", "width?", "max_width", "max_speed?"), link, on_link),
+    Rule("storage-degraded", Nvme, ("state",), dead),
+    Rule("storage-degraded", Array, ("wanted", "members"), degraded, assembled),
+)

@@ -1,0 +1,1 @@
+"""Rules about the collective library and its environment."""

@@ -1,0 +1,169 @@
+"""What the log of a job's collective library shows: paths that it may not take, what it ran out of, how it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...catalog.settings import settings
+from ...facts.gpu import Gpu
+from ...facts.machine import Mount, NcclFailure, Rdma, Setting, Transport
+from ...facts.units import as_bytes
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.rule import Rule
+from ..core.wording import cited
+from ..host.job_limits import SHARED_MEMORY
+from ..network.gid import link_local, unrouted
+from ..nvlink.cuda_init import unready
+from ..nvlink.interconnect_kind import switched
+from ..pcie.direct_paths import may_be_reached
+
+_LEVELS = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")  # variables with which the job itself asked for it
+_DEFAULT = settings()["memlock"].more_than or 0  # bytes: up to there the setting's own rule says it
+
+
+def may_be_direct(case: Case, device: Rdma) -> bool:
+    """Where a GPU's driver lets NICs reach its memory, as far as that is known."""
+    return may_be_reached(case)
+
+
+def direct(case: Case, device: Rdma) -> Iterator[Finding]:
+    """NICs that may not reach GPU memory: one finding for all, on the first."""
+    without = [one for one in case.of(Rdma).values() if one.gpu_direct is False]
+    if not without or without[0].key != device.key:
+        return
+    names = ", ".join(one.key for one in without)
+    yield Finding(
+        code="gdr-disabled",
+        severity="critical",
+        subject=device.key,
+        message=f"NCCL does not let {names} reach GPU memory (GPU Direct RDMA is disabled): each byte to the network "
+        "goes through host memory",
+        expected="enabled",
+        observed="disabled",
+        expected_source="NCCL documentation, GPU Direct RDMA",
+        cause="no peer-memory module is registered with the RDMA stack in use (/sys/kernel/mm/memory_peers), and "
+        "dma-buf is not available either",
+        evidence=tuple(seen for one in without for seen in cited(one, "gpu_direct")),
+    )
+
+
+def joined(case: Case, pair: Transport) -> bool:
+    """Two GPUs of the node that NVSwitches join."""
+    ends = [case.of(Gpu).get(name) for name in pair.key.split("-")]
+    return len(ends) == 2 and all(gpu is not None and gpu.nvlinks != 0 and switched(case, gpu) for gpu in ends)
+
+
+def apart(case: Case, pair: Transport) -> Iterator[Finding]:
+    """GPUs with NVLink between them that talk through host memory, and no variable that asks for it: one for all."""
+    if any(case.of(Setting).get(name) for name in _LEVELS):
+        return
+    pairs = [one for one in case.of(Transport).values() if _through_host(one) and joined(case, one)]
+    if not pairs or pairs[0].key != pair.key:
+        return
+    more = f" and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
+    yield Finding(
+        code="p2p-disabled",
+        severity="critical",
+        confidence="likely",
+        subject=pair.key,
+        message=f"NCCL moves the bytes of {pair.key}{more} through host memory ({', '.join(pair.via or ())}) though "
+        "NVLink joins these GPUs",
+        expected="P2P",
+        observed=", ".join(pair.via or ()),
+        expected_source="NCCL src/graph/paths.cc: GPUs that NVLink joins are peers",
+        cause="the driver or the container does not let one GPU reach the other's memory",
+        evidence=cited(pair, "via"),
+    )
+
+
+def _through_host(pair: Transport) -> bool:
+    return bool(pair.via) and all(way.startswith("SHM") for way in pair.via or ())
+
+
+def registration(case: Case, failure: NcclFailure) -> Iterator[Finding]:
+    """RDMA could not register memory. Where the limit is known and low, its setting says so."""
+    setting = case.of(Setting).get("memlock")
+    limit = setting.value if setting else None
+    if failure.key != "memory registration" or (limit and limit.isdecimal() and int(limit) <= _DEFAULT):
+        return
+    known = limit is not None
+    yield Finding(
+        code="not-enough-evidence" if known else "memlock-low",
+        severity="info" if known else "critical",
+        confidence="possible" if known else "likely",
+        subject="node",
+        message=f"NCCL could not register memory for RDMA: {failure.error}"
+        + (f", and the limit on locked memory is {limit}" if known else ""),
+        expected="unlimited",
+        observed=limit,
+        expected_source="NCCL documentation, troubleshooting, InfiniBand",
+        cause=None
+        if known
+        else "the limit on locked memory of the job (ulimit -l) is the usual cause; it was not read",
+        remedy="Look for other limits on memory of the job's control group, and at dmesg." if known else None,
+        evidence=cited(failure, "text"),
+    )
+
+
+def shared_memory(case: Case, failure: NcclFailure) -> Iterator[Finding]:
+    """No space in the memory that processes share."""
+    if failure.key != "shared memory":
+        return
+    mount = case.of(Mount).get(SHARED_MEMORY)
+    wanted = f" of {failure.size} bytes ({as_bytes(failure.size)})" if failure.size else ""
+    has = f"; {SHARED_MEMORY} has {as_bytes(mount.size)}" if mount and mount.size is not None else ""
+    yield Finding(
+        code="shm-small",
+        severity="critical",
+        confidence="certain" if failure.error else "possible",
+        subject="node",
+        message=f"NCCL could not create a shared memory segment{wanted}: {failure.error or 'it does not say why'}{has}",
+        expected=failure.size,
+        observed=mount.size if mount else None,
+        unit="bytes" if failure.size else None,
+        expected_source="NCCL documentation, troubleshooting, shared memory",
+        cause="the container was started with the default size of /dev/shm, or files are left over in it",
+        evidence=cited(failure, "text"),
+    )
+
+
+_SYMPTOMS = {
+    "queue pair": ("an RDMA connection could not be made", "show_gids; ibv_devinfo -v; the same of the other node"),
+    "completion": ("a message over RDMA was not delivered", "ibqueryerrors; perfquery -x; dmesg of both nodes"),
+    "connection": ("the connection to another rank broke", "the logs of all ranks: the first that failed tells why"),
+    "provider": (
+        "its libfabric plugin found no provider: without EFA it goes over sockets",
+        "fi_info -p efa; lspci -d 1d0f:; ibv_devinfo; the log from where the plugin was loaded",
+    ),
+    "hang": ("it hangs", "lspci -vvv as root (ACSCtl), the kernel command line, dmesg, NCCL_DEBUG=INFO of all ranks"),
+    "CUDA": ("a GPU operation failed", "dmesg; nvidia-smi -q"),
+}
+
+
+def symptom(case: Case, failure: NcclFailure) -> Iterator[Finding]:
+    """A failure that any of several faults has, here or elsewhere."""
+    if failure.key == "queue pair" and (unrouted(case) or link_local(failure)):
+        return  # the address that no peer can reach is why
+    if unready(failure):
+        return  # cuda.py
+    what, collect = _SYMPTOMS[failure.key]
+    yield Finding(
+        code="not-enough-evidence",
+        severity="info",
+        subject="node",
+        message=f"{'a job' if failure.key == 'hang' else 'NCCL'} failed: {what} ({failure.error})",
+        observed=failure.error,
+        cause="the log alone does not tell; findings beside this one may",
+        evidence=cited(failure, "text"),
+        remedy=f"Collect {collect}, and diagnose again.",
+    )
+
+
+RULES = (
+    Rule("gdr-disabled", Rdma, ("gpu_direct",), direct, may_be_direct),
+    Rule("p2p-disabled", Transport, ("via",), apart, joined),
+    Rule("memlock-low", NcclFailure, ("text",), registration),
+    Rule("not-enough-evidence", NcclFailure, ("text",), symptom, lambda case, failure: failure.key in _SYMPTOMS),
+    Rule("shm-small", NcclFailure, ("text",), shared_memory),
+)

@@ -1,0 +1,67 @@
+"""Versions of the collective library that are known to fail on these GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from ...catalog.nccl import Fault, faults
+from ...facts.gpu import Gpu
+from ...facts.machine import Nccl, Setting
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.rule import Rule
+from ..core.wording import cited
+from ..nvlink.interconnect_kind import product
+
+
+def faulty(case: Case, library: Nccl) -> Iterator[Finding]:
+    """All that is known of the version in use on this machine, as one finding."""
+    known = [one for one in faults() if one.has(library.version or "") and _shows(case, library, one)]
+    if not known:
+        return
+    better = [one.fixed for one in known if one.fixed]
+    fixed = f"; NCCL {better[-1]} does not have it" if better else ""
+    yield Finding(
+        code="nccl-version",
+        severity="warning",
+        confidence="likely",
+        subject="node",
+        subject_name=f"NCCL {library.version}",
+        message=f"NCCL {library.version} is known for a fault on this hardware: "
+        f"{'; '.join(one.says for one in known)}{fixed}",
+        expected=better[-1] if better else "another version",
+        observed=library.version,
+        expected_source="; ".join(one.source for one in known),
+        cause="a fault of this version of the library",
+        remedy=" ".join(map(_remedy, known)),
+        evidence=cited(library, "version"),
+    )
+
+
+def _shows(case: Case, library: Nccl, fault: Fault) -> bool:
+    """Whether this machine and this job are such as the fault shows on; what is not known does not speak for it."""
+    gpus = case.of(Gpu).values()
+    several = library.ranks is not None and library.ranks > len(gpus) > 0
+    over = fault.network is None or fnmatchcase(library.network or "", fault.network)
+    variables = {name: case.of(Setting).get(name) for name in fault.unless}
+    avoided = any(one and fnmatchcase(one.value or "", fault.unless[name]) for name, one in variables.items())
+    names = {name for gpu in gpus for name in _names(case, gpu)}
+    here = any(fnmatchcase(name, pattern) for name in names for pattern in fault.gpus)
+    return here and over and not avoided and (several or not fault.across)
+
+
+def _names(case: Case, gpu: Gpu) -> Iterator[str]:
+    """As its driver calls it, and as the catalog knows that drivers do; of one that nobody names, its key."""
+    known = product(case, gpu)
+    yield gpu.name or gpu.key
+    yield from known.called if known else ()
+
+
+def _remedy(fault: Fault) -> str:
+    use = f"Use NCCL {fault.fixed} or a newer one." if fault.fixed else "Use a newer NCCL."
+    until = fault.workaround if "=" in fault.workaround else ""
+    return f"{use} Until then, set {until}." if until else use
+
+
+RULES = (Rule("nccl-version", Nccl, ("version",), faulty),)

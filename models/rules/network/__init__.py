@@ -1,0 +1,1 @@
+"""Rules about NICs, their ports and the pairs of nodes."""

@@ -1,0 +1,199 @@
+"""What the kernel logged of NICs, NVMe controllers, memory and processors, where nothing else counts it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from ...facts.machine import Event, Net, Node, Nvme, Package, Pci, Port
+from ...inventory.snapshot import Case
+from ...report import Finding, Severity
+from ..core.log_history import events, number, often, old, proof, since
+from ..core.rule import Rule
+from ..core.wording import location, named
+from ..gpu.pcie_events import some
+from .nic import down
+from .ports import downs_of, real
+
+_FLAPS = 3  # downs in an hour: a restart of a switch or of a driver takes one or two
+_CORRECTED = 50  # in an hour; rasdaemon gives a memory page up at 50 a day (PAGE_CE_THRESHOLD)
+_HOT = 3  # entries in an hour
+
+
+def _grouped(found: list[Event]) -> Mapping[str, list[Event]]:
+    groups: dict[str, list[Event]] = defaultdict(list)
+    for event in sorted(found, key=lambda one: one.at or 0.0):
+        groups[event.subject or "node"].append(event)
+    return groups
+
+
+def nics(case: Case, node: Node) -> Iterator[Finding]:
+    """A NIC whose driver or firmware said that something is wrong with it, or with the module in its cage."""
+    for address, found in _grouped([one for one in events(case, "nic", "module") if not _is_hot(one)]).items():
+        function = case.of(Pci).get(address)
+        # A function 0 of device 0 is no virtual one, which come and go.
+        gone = function is None and address.endswith(":00.0") and case.origin != "dumps" and bool(case.of(Pci))
+        sick = [one for one in found if one.kind == "nic"]
+        last = (sick or found)[-1]
+        severity: Severity = "critical" if gone and sick else "warning" if sick else "info"
+        name = named(case, function) if function else f"NIC {address}"
+        yield Finding(
+            code="nic-missing" if gone and sick else "nic-errors",
+            kind="state" if gone and sick else "event",
+            severity="info" if old(case, last) and not (gone and sick) else severity,
+            subject=address,
+            subject_name=name if function else None,
+            message=f"the kernel logged of {name}{often(number(sick or found))}: {_said(last)}"
+            + ("; it is not listed any more" if gone else ""),
+            since=since(last),
+            observed=number(sick or found),
+            unit="count",
+            cause="the NIC's firmware or hardware" if sick else "the transceiver or cable, or the heat around it",
+            location=location(function, case) if function else {},
+            evidence=tuple(proof(one) for one in found),
+        )
+
+
+def modules(case: Case, node: Node) -> Iterator[Finding]:
+    """A module in the cage of a NIC that is hotter than it says that it may be."""
+    for address, found in _grouped([one for one in events(case, "module") if _is_hot(one)]).items():
+        function = case.of(Pci).get(address)
+        name = named(case, function) if function else f"NIC {address}"
+        yield Finding(
+            code="nic-optics",
+            severity="info" if old(case, found[-1]) else "warning",
+            subject=address,
+            subject_name=name if function else None,
+            message=f"the module in the cage of {name} is too hot{often(number(found))}: {_said(found[-1])}",
+            since=since(found[-1]),
+            observed=number(found),
+            unit="count",
+            cause="airflow at the cage, the room's temperature, or the module itself",
+            location=location(function, case) if function else {},
+            evidence=tuple(proof(one) for one in found),
+        )
+
+
+def _is_hot(event: Event) -> bool:
+    """As mlx5_pme_error_to_string() of drivers/net/ethernet/mellanox/mlx5/core/events.c says it."""
+    return event.kind == "module" and "High Temperature" in (event.text or "")
+
+
+def _said(event: Event) -> str:
+    """A line without who it is of."""
+    text = event.text or ""
+    return text.partition(": ")[2].strip() or text
+
+
+def flaps(case: Case, node: Node) -> Iterator[Finding]:
+    """A port that went down several times within an hour. Of one that is down now that is said (nic.py)."""
+    for port, found in downs_of(case).items():
+        known = case.of(Port).get(port) or case.of(Net).get(port)
+        if known and real(case, known) and any(one.severity != "info" for one in down(case, known)):
+            continue
+        most = max(found, key=lambda one: one.recent or 1)
+        downs = most.recent or 1
+        if downs < _FLAPS:
+            continue
+        yield Finding(
+            code="nic-port-flapping",
+            kind="event",
+            severity="info" if old(case, most) else "warning",
+            subject=port,
+            message=f"port {port} went down {downs} times within an hour, {most.count or downs} times since boot",
+            since=since(most),
+            expected=0,
+            observed=downs,
+            unit="count",
+            cause="the cable, a transceiver, or the port at the other end",
+            evidence=(proof(most),),
+        )
+
+
+def disks(case: Case, node: Node) -> Iterator[Finding]:
+    """An NVMe controller that does not answer in time, or that the kernel gave up. One that is listed dead says so."""
+    for key, found in _grouped(events(case, "nvme", "nvme gone")).items():
+        controller = case.of(Nvme).get(key)
+        if controller and controller.state in ("dead", "deleting", "deleting (no IO)"):
+            continue
+        last, lost = found[-1], [one for one in found if one.kind == "nvme gone"]
+        gone = bool(lost) and controller is None
+        few: Severity = "info" if number(found) < 2 or old(case, last) else "warning"
+        yield Finding(
+            code="storage-degraded",
+            kind="state" if gone else "event",
+            severity="critical" if gone else few,
+            subject=key,
+            subject_name=controller.model if controller else None,
+            message=f"the kernel gave NVMe controller {key} up, and it is not listed any more"
+            if gone
+            else f"NVMe controller {key} did not answer in time{often(number(found))}, and works again",
+            since=since(last),
+            expected="live",
+            observed="gone" if gone else controller.state if controller else None,
+            cause="the drive, its link, or its power",
+            evidence=tuple(proof(one) for one in found),
+        )
+
+
+def memory(case: Case, node: Node) -> Iterator[Finding]:
+    """Errors of the host's memory, where their counters were not read (host_counters.py)."""
+    if any(one.quantity in ("ce_count", "ue_count") for one in case.observations):
+        return
+    for key, found in _grouped(events(case, "edac")).items():
+        bad = [one for one in found if one.fatal]
+        last = (bad or found)[-1]
+        if not bad and (last.recent or 1) < _CORRECTED:
+            continue
+        severity: Severity = "info" if old(case, last) else "critical" if bad else "warning"
+        kind = "uncorrected" if bad else "corrected"
+        yield Finding(
+            code="host-memory-errors",
+            kind="event" if bad else "state",
+            severity=severity,
+            subject=key,
+            message=f"the kernel logged {number(bad or found)} {kind} memory errors of {key}",
+            since=since(last),
+            expected=0,
+            observed=number(bad or found),
+            unit="count",
+            cause="a memory module; the log names its place",
+            evidence=tuple(proof(one) for one in found),
+        )
+
+
+def heat(case: Case, node: Node) -> Iterator[Finding]:
+    """Processors that slowed down because of heat, where their counters were not read (host_counters.py)."""
+    if any(one.quantity == "throttle_time" for one in case.observations):
+        return
+    packages: dict[str, list[Event]] = defaultdict(list)
+    for event in events(case, "throttle"):
+        packages[_package_of(case, event)].append(event)
+    for key, found in packages.items():
+        most = max(found, key=lambda one: one.recent or 1)
+        yield Finding(
+            code="cpu-throttled",
+            severity="info" if old(case, most) or (most.recent or 1) < _HOT else "warning",
+            subject=key,
+            message=f"the processors of {key} slowed down because of heat{often(most.count or 1)}",
+            since=since(most),
+            observed=most.count or 1,
+            unit="count",
+            cause="fans, filters, a heat sink, or the room's temperature",
+            evidence=(proof(most),),
+        )
+
+
+def _package_of(case: Case, event: Event) -> str:
+    packages = case.of(Package).values()
+    return next((p.key for p in packages if event.subject in {f"cpu{number}" for number in p.cpus or ()}), "node")
+
+
+RULES = (
+    Rule("nic-errors", Node, (), nics, some("nic", "module")),
+    Rule("nic-optics", Node, (), modules, some("module")),
+    Rule("nic-port-flapping", Node, (), flaps, some("link down")),
+    Rule("storage-degraded", Node, (), disks, some("nvme", "nvme gone")),
+    Rule("host-memory-errors", Node, (), memory, some("edac")),
+    Rule("cpu-throttled", Node, (), heat, some("throttle")),
+)

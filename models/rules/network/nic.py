@@ -1,0 +1,193 @@
+"""NICs and their ports: there, up, and as fast as they and their kin can be."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from typing import Literal
+
+from ...facts.machine import Net, Node, Port, Rdma
+from ...facts.records import Evidence
+from ...facts.units import as_gigabits
+from ...inventory.snapshot import Case
+from ...report import Basis, Finding, Severity
+from ..core.log_history import old, proof
+from ..core.machine_expectations import profile
+from ..core.rule import Rule
+from ..core.wording import location
+from .ports import (
+    AnyPort,
+    Role,
+    adapter_name,
+    downs_of,
+    function_of,
+    kin,
+    network_of,
+    rate_of,
+    real,
+    role_of,
+    up,
+)
+
+_FEWEST_KIN = 2
+
+
+def down(case: Case, port: AnyPort) -> Iterator[Finding]:
+    """A port that should be up and is not."""
+    network = network_of(case, port)
+    wanted = isinstance(port, Port) and port.link_layer == "InfiniBand" or (network is not None and network.enabled)
+    role = role_of(case, port)
+    if up(port) is not False or not (role or wanted):
+        return
+    state, fields = _state(port)
+    severity, why = _without_role(case, port) if role is None else (role.severity, role.why)
+    logged = [event for event in downs_of(case).get(port.key, ()) if not old(case, event)]
+    recent = max((event.recent or 1 for event in logged), default=0)
+    yield Finding(
+        code="nic-port-down",
+        severity=severity,
+        confidence=_confidence(role),
+        subject=port.key,
+        subject_name=adapter_name(case, port),
+        message=f"port {port.key} is down ({state}); {why}"
+        + (f"; it went down {recent} times within an hour" if recent > 1 else ""),
+        expected="up",
+        observed=state,
+        basis=role.basis if role else None,
+        expected_source=role.why if role else None,
+        cause="cable, transceiver, the port at the other end, or no subnet manager",
+        location=_location(case, port),
+        evidence=(*_evidence(port, fields), *map(proof, logged)),
+    )
+
+
+def _without_role(case: Case, port: AnyPort) -> tuple[Severity, str]:
+    """Of a port of which nothing says that it belongs to the fabric: worth knowing, and more if none of many is up."""
+    alike = kin(case, port)
+    gpus = sum(1 for device in case.topology.devices if device.kind == "gpu")
+    if isinstance(port, Port) and alike and gpus > 1 and not any(up(other) for other in alike):
+        return "warning", f"none of {len(alike) + 1} equal ports of this GPU node is up"
+    return "info", "nothing says that a cable belongs there"
+
+
+def _state(port: AnyPort) -> tuple[str, tuple[str, ...]]:
+    """What a port that is down is called, and the fields that say so."""
+    if isinstance(port, Port):
+        return "/".join(filter(None, (port.state, port.physical_state))), ("state", "physical_state")
+    return ("no carrier", ("carrier",)) if port.enabled else ("switched off", ("enabled",))
+
+
+def slow(case: Case, port: AnyPort) -> Iterator[Finding]:
+    """A port that runs below what both its ends can do, or below its kin."""
+    rate = rate_of(case, port)
+    if rate is None or up(port) is not True:
+        return
+    able = _both_ends(network_of(case, port)) or _of_machine(case, port) or _of_kin(case, port)
+    if able is None or rate >= able[1]:
+        return
+    basis, best, source = able
+    role = role_of(case, port)
+    function = function_of(case, port)
+    yield Finding(
+        code="nic-rate-low",
+        severity=role.severity if role else "info",
+        confidence=_confidence(role),
+        subject=port.key,
+        subject_name=adapter_name(case, port),
+        message=f"port {port.key} runs at {as_gigabits(rate)} of {as_gigabits(best)}",
+        expected=best,
+        observed=rate,
+        unit="bytes_per_second",
+        basis=basis,
+        expected_source=source,
+        cause="a cable, transceiver or port at the other end that is of a lower rate, or lanes that did not train",
+        limits={f"{function.key}>{port.key}": rate} if function else {},
+        location=_location(case, port),
+        evidence=_evidence(port, ("rate", "speed")),
+    )
+
+
+def _confidence(role: Role | None) -> Literal["certain", "likely"]:
+    """What only kin say is likely: a node may have equal NICs for unequal networks."""
+    return "certain" if role is None or role.severity == "critical" else "likely"
+
+
+def _both_ends(port: Net | None) -> tuple[Basis, float, str] | None:
+    """The fastest mode that both ends of an Ethernet link have."""
+    if port is None or port.max_speed is None or port.partner_speed is None:
+        return None
+    both = min(port.max_speed, port.partner_speed)
+    source = f"the port supports {as_gigabits(port.max_speed)}, its partner {as_gigabits(port.partner_speed)}"
+    return "capability", both, source
+
+
+def _of_machine(case: Case, port: AnyPort) -> tuple[Basis, float, str] | None:
+    """What the machine type has, of ports that surely belong to its fabric: others are slower by design."""
+    known = profile(case)
+    role = role_of(case, port)
+    if not (isinstance(port, Port) and known and known.machine.rdma_rate and role and role.severity == "critical"):
+        return None
+    return known.basis, known.machine.rdma_rate, f"{known.machine.name}: {known.source}"
+
+
+def _of_kin(case: Case, port: AnyPort) -> tuple[Basis, float, str] | None:
+    """What most equal ports of this node run at."""
+    adapter = case.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
+    known = [rate for other in kin(case, port) if up(other) and (rate := rate_of(case, other)) is not None]
+    if len(known) < _FEWEST_KIN:
+        return None
+    usual = statistics.mode(known)
+    nameless = adapter is not None and not (adapter.address or adapter.hca_type or adapter.board_id)
+    if 2 * known.count(usual) <= len(known) or (nameless and any(rate < usual for rate in known)):
+        return None  # several that are slower and of which nobody knows what they are may be for another network
+    return "kin", usual, f"{known.count(usual)} of {len(known)} equal ports of this node run at it"
+
+
+def counted(case: Case, node: Node) -> bool:
+    """Where somebody says how many there should be."""
+    known = profile(case)
+    return known is not None and known.machine.rdma is not None
+
+
+def too_few(case: Case, node: Node) -> Iterator[Finding]:
+    """Fewer RDMA devices than the machine type has."""
+    known = profile(case)
+    seen = sorted(key for key, adapter in case.of(Rdma).items() if adapter.address)
+    assert known
+    machine = known.machine
+    assert machine.rdma is not None
+    if len(seen) >= machine.rdma:
+        return
+    yield Finding(
+        code="nic-missing",
+        severity="warning" if node.virtual and known.basis == "profile" else "critical",
+        subject="node",
+        message=f"{len(seen)} of the {machine.rdma} RDMA devices of {machine.name} are there",
+        expected=machine.rdma,
+        observed=len(seen),
+        unit="devices",
+        basis=known.basis,
+        expected_source=known.source,
+        cause="NICs that were not attached when the instance was launched, or whose driver is not loaded"
+        if node.virtual
+        else "a NIC that is not on the bus, or whose driver is not loaded",
+        evidence=(Evidence("sys/class/infiniband", " ".join(seen) or "empty"),),
+    )
+
+
+def _location(case: Case, port: AnyPort) -> dict[str, str | int | None]:
+    function = function_of(case, port)
+    return location(function) if function else {}
+
+
+def _evidence(port: AnyPort, fields: tuple[str, ...]) -> tuple[Evidence, ...]:
+    return tuple(port.cites[field] for field in fields if field in port.cites)
+
+
+RULES = (
+    Rule("nic-port-down", Port, ("device", "state", "Rdma"), down, real),
+    Rule("nic-port-down", Net, ("enabled", "carrier?"), down, real),
+    Rule("nic-rate-low", Port, ("device", "rate"), slow, real),
+    Rule("nic-rate-low", Net, ("speed",), slow, real),
+    Rule("nic-missing", Node, ("Rdma", "Pci", "Node.product", "Node.vendor"), too_few, counted),
+)

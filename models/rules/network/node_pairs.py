@@ -1,0 +1,97 @@
+"""Tests of nodes in pairs: slow is the node of which each pair is slow while its partners are fast with others."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from ...facts.machine import NodePair
+from ...facts.reason import Reason
+from ...facts.records import NotChecked
+from ...facts.units import as_gigabytes
+from ...inventory.snapshot import Case, once_per_case
+from ...report import Finding
+from ..core.rule import Rule
+from ..core.wording import cited
+
+_SLOW = 0.8  # of what the partner reaches with others: equal nodes of one fabric lie within a few percent
+_FEWEST = 2  # pairs of a node that tell that it is not the partner, nor the way between the two
+
+
+@once_per_case
+def slow_nodes(case: Case) -> Mapping[str, list[NodePair]]:
+    """The nodes that are slow with at least two partners, each of which is fast with another; and their pairs."""
+    pairs: dict[str, list[NodePair]] = defaultdict(list)
+    for pair in case.of(NodePair).values():
+        for end in (pair.a, pair.b):
+            if end and pair.rate is not None:
+                pairs[end].append(pair)
+    return {
+        node: own
+        for node, own in pairs.items()
+        if len(own) >= _FEWEST and all(_slow_for(_partner(pair, node), pair, pairs) for pair in own)
+    }
+
+
+@once_per_case
+def _best_rate(case: Case) -> float:
+    return max(other.rate or 0 for other in case.of(NodePair).values())
+
+
+def _partner(pair: NodePair, node: str) -> str:
+    return str(pair.b if pair.a == node else pair.a)
+
+
+def _slow_for(node: str, pair: NodePair, pairs: Mapping[str, list[NodePair]]) -> bool:
+    """Whether the node reaches much more with another partner."""
+    others = [other.rate or 0 for other in pairs[node] if other.key != pair.key]
+    return bool(others) and (pair.rate or 0) < _SLOW * max(others)
+
+
+def judge(case: Case, pair: NodePair) -> Iterator[Finding | NotChecked]:
+    """A finding for each slow node, on its first pair; a pair that is as slow and of which nobody can tell the node."""
+    slow = slow_nodes(case)
+    for node, own in slow.items():
+        if own[0].key == pair.key:
+            yield _finding(case, node, own)
+    best = _best_rate(case)
+    blamed = pair.a in slow or pair.b in slow
+    if not blamed and (pair.rate or 0) < _SLOW * best:
+        reached = f"{as_gigabytes(pair.rate or 0)}, other pairs reach up to {as_gigabytes(best)}"
+        why = f"{reached}: which of the two is slow, no pair with a third node tells"
+        yield NotChecked(
+            what="NodePair",
+            subject=pair.key,
+            reason=Reason.OTHER,
+            detail=why,
+            how="test each of them with a node that is fast",
+        )
+
+
+def _finding(case: Case, node: str, own: list[NodePair]) -> Finding:
+    partners = {_partner(pair, node) for pair in own}
+    others = [
+        other.rate
+        for other in case.of(NodePair).values()
+        if other.rate is not None and node not in (other.a, other.b) and {other.a, other.b} & partners
+    ]
+    usual, best = statistics.median(others), max(pair.rate or 0 for pair in own)
+    reached = ", ".join(f"{as_gigabytes(pair.rate or 0)} with {_partner(pair, node)}" for pair in own[:4])
+    return Finding(
+        code="node-slow",
+        severity="critical",
+        confidence="likely",
+        subject=node,
+        message=f"{node} is slow with each of its {len(own)} partners ({reached}); with others these reach "
+        f"{as_gigabytes(usual)}",
+        expected=usual,
+        observed=best,
+        unit="bytes_per_second",
+        basis="kin",
+        expected_source="what its partners reach with other nodes",
+        evidence=tuple(seen for pair in own for seen in cited(pair, "rate")),
+    )
+
+
+RULES = (Rule("node-slow", NodePair, ("rate",), judge),)

@@ -1,0 +1,1 @@
+"""Rules about NVLinks, NVSwitches, fabric managers and peer access."""

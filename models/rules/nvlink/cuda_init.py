@@ -1,0 +1,52 @@
+"""What CUDA says of the machine when it refuses to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.gpu import Gpu
+from ...facts.machine import NcclFailure, Service
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.rule import Rule
+from ..core.wording import cited
+from .fabric_manager import MANAGER, explained
+from .interconnect_kind import product
+
+_UNREADY = "system not yet initialized"  # cudaErrorSystemNotReady, 802
+
+
+def unready(failure: NcclFailure) -> bool:
+    """Whether CUDA waits for the NVLink fabric."""
+    return failure.key == "CUDA" and _UNREADY in (failure.error or "")
+
+
+def waits(case: Case, failure: NcclFailure) -> bool:
+    """Where GPUs may be of a board with NVSwitches, or nobody says which GPUs there are."""
+    products = [product(case, gpu) for gpu in case.of(Gpu).values()]
+    on_boards = any(it is None or (it.link_kind == "nvlink" and it.links and not it.bridged) for it in products)
+    return unready(failure) and (on_boards or not products)
+
+
+def system(case: Case, failure: NcclFailure) -> Iterator[Finding]:
+    """Error 802: the GPUs of a machine with NVSwitches have not joined their fabric."""
+    if explained(case):
+        return  # said of the fabric manager itself
+    service = case.of(Service).get(MANAGER)
+    runs = service is not None and service.running is True
+    yield Finding(
+        code="fabric-manager-down",
+        severity="critical",
+        confidence="possible" if runs else "likely",
+        subject=MANAGER,
+        message=f"CUDA does not start (error 802, {_UNREADY}): the fabric manager has not set up the NVLink fabric",
+        expected="running",
+        observed="running" if runs else None,
+        expected_source="CUDA Runtime API, cudaErrorSystemNotReady",
+        cause="the fabric manager is not installed, does not run, or does not fit the driver; or GPUs were reset after "
+        "it was started",
+        evidence=(*cited(failure, "text"), *(cited(service, "running") if service else ())),
+    )
+
+
+RULES = (Rule("fabric-manager-down", NcclFailure, ("text",), system, waits),)

@@ -1,0 +1,126 @@
+"""What NVLinks count: errors that were caught, and links that had to be trained anew.
+
+Healthy links count none of it. Bits that forward error correction mends (raw errors of NVLink 5) are no errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...facts.gpu import Gpu
+from ...facts.machine import Node
+from ...facts.records import Evidence, Observation
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.like_gpus import called, last, place_of, subject_of
+from ..core.rule import Rule
+from ..core.wording import missed
+
+# DCGM fails a GPU for one new replay, recovery or symbol error a minute, for an effective bit error rate above 1e-12,
+# and for 100 CRC errors a second: fewer "do not matter" (DcgmHealthWatch.cpp, DcgmGpuHardwareLimits.h). A cycle is
+# shorter than a minute, and what lasts is said (codes.toml: steady); nvidia-resiliency-ext#302 wants 15 of 30 minutes.
+_NAMES = {
+    "nvlink_replay": "replays",
+    "nvlink_recovery": "link recoveries",
+    "nvlink_recovery_failed": "failed link recoveries",
+    "nvlink_symbol_errors": "symbol errors",
+    "nvlink_effective_errors": "errors that error correction left",
+    "nvlink_crc": "CRC errors",
+}
+_CRC = 100.0  # a second
+_BIT_ERRORS = 1e-12
+# Since boot, without an earlier reading: links are trained then, and a few old events are harmless.
+_FEWEST, _HOURLY = 8, 1 / 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Rise:
+    """A counter of a GPU that is too high or rises."""
+
+    name: str
+    new: float
+    since: str
+    links: tuple[str, ...]  # numbers of those that it came from
+    evidence: tuple[Evidence, ...]
+
+
+def counts(case: Case, gpu: Gpu) -> bool:
+    """GPUs whose links were asked for their counters, also where they would not say them."""
+    counted = any(one.quantity in _NAMES for one in case.observed.get(gpu.key, ())) or bool(_ratios(case, gpu))
+    return counted or missed(case, "Gpu.nvlink_errors", gpu.key)
+
+
+def errors(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """Counters that rise, and bit error rates that error correction no longer mends."""
+    rises = [rise for quantity in _NAMES if (rise := _rise(case, gpu, quantity))]
+    bad = {number: one for number, one in _ratios(case, gpu).items() if one.value > _BIT_ERRORS}
+    if not rises and not bad:
+        return
+    told = [f"{rise.new:.0f} {rise.name} {rise.since}{_on(rise.links)}" for rise in rises]
+    if bad:
+        worst = max(one.value for one in bad.values())
+        told.append(f"an effective bit error rate of {worst:.1e}{_on(tuple(bad))}, above {_BIT_ERRORS:.0e}")
+    yield Finding(
+        code="nvlink-errors",
+        severity="warning",
+        subject=subject_of(gpu),
+        subject_name=called(case, gpu),
+        message=f"{called(case, gpu)}: {'; '.join(told)}",
+        observed=rises[0].new if rises else max(one.value for one in bad.values()),
+        unit="count" if rises else "ratio",
+        cause="the signal of these links: the seating of the GPU, a bridge or cable, or the other end",
+        location=place_of(case, gpu),
+        evidence=(*(one for rise in rises for one in rise.evidence), *(one.evidence for one in bad.values())),
+    )
+
+
+def _on(links: tuple[str, ...]) -> str:
+    return f" on link{'s' if len(links) > 1 else ''} {', '.join(links)}" if links else ""
+
+
+def _rise(case: Case, gpu: Gpu, quantity: str) -> _Rise | None:
+    """Against the last reading; without one, since boot."""
+    now = last(case, gpu, quantity)
+    if now is None:
+        return None
+    earlier = [one for one in case.earlier.get((now.about, quantity), ()) if one.at < now.at]
+    before = earlier[-1] if earlier and earlier[-1].value <= now.value else None  # a reset clears them
+    node = case.of(Node).get("node")
+    start = before.at if before else node.booted if node else None
+    new = now.value - (before.value if before else 0)
+    if start is None or start >= now.at or not new:
+        return None
+    rate = new / (now.at - start)
+    lasting = before is not None or (new >= _FEWEST and rate > _HOURLY)
+    if (rate < _CRC) if quantity == "nvlink_crc" else not lasting:
+        return None
+    since = f"in {now.at - start:.0f} s" if before else f"in the {(now.at - start) / 3600:.0f} hours since boot"
+    evidence = (before.evidence, now.evidence) if before else (now.evidence,)
+    return _Rise(_NAMES[quantity], new, since, tuple(_risen(case, gpu, quantity, before)), evidence)
+
+
+def _risen(case: Case, gpu: Gpu, quantity: str, before: Observation | None) -> Iterator[str]:
+    """The numbers of the links whose own counter rose, or is not zero; zeros are not said of links."""
+    for about, series in case.observed.items():
+        owner, _, number = about.partition("/nvlink") if isinstance(about, str) else ("", "", "")
+        if owner != gpu.key or not number:
+            continue
+        for now in series:
+            then = [one.value for one in case.earlier.get((about, quantity), ()) if before and one.at <= before.at]
+            if now.quantity == quantity and now.value > (then[-1] if then else 0):
+                yield number
+
+
+def _ratios(case: Case, gpu: Gpu) -> dict[str, Observation]:
+    """The effective bit error rate of each link, by its number: what is left behind error correction (NVLink 5)."""
+    found = {}
+    for about, series in case.observed.items():
+        owner, _, number = about.partition("/nvlink") if isinstance(about, str) else ("", "", "")
+        rates = [one for one in series if one.quantity == "nvlink_effective_ber"]
+        if owner == gpu.key and number and rates:
+            found[number] = max(rates, key=lambda one: one.at)
+    return found
+
+
+RULES = (Rule("nvlink-errors", Gpu, ("nvlink_errors?",), errors, counts),)

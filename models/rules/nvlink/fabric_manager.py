@@ -1,0 +1,265 @@
+"""The NVLink fabric behind NVSwitches: each GPU has joined it, and what manages it works.
+
+A driver says how a GPU joined since NVLink 4. Of A100 and older, of cards with bridges, of boards without switches and
+of single GPUs it says "not supported" on healthy machines (leptonai/gpud#1140, #1147, #1206); of a tray of four GB200
+that saw no switch it says the same, and that is a fault (#1108).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from ...facts.gpu import Driver, Gpu
+from ...facts.machine import Node, Service
+from ...facts.records import Evidence
+from ...inventory.snapshot import Case
+from ...report import Finding, Severity
+from ..core.like_gpus import called, equals, place_of, proof, subject_of
+from ..core.rule import Rule
+from ..core.wording import cited
+from .interconnect_kind import is_alone, is_guest, is_part, product, switched, switches
+
+MANAGER, EXCHANGE = "nvidia-fabricmanager", "nvidia-imex"
+_STATE: tuple[str, ...] = ("fabric_state",)
+_SETTLES = 600.0  # seconds after boot in which a fabric may still come up
+_MEANS = {
+    "not started": "nobody has begun to join it",
+    "in progress": "it waits for the fabric manager",
+    "not supported": "its driver found no NVSwitch at the other end of its links",
+}
+_PASSING = {"route recovery", "access timeout recovery", "global fabric manager disconnected"}  # bytes still flow
+
+_FAULTY = "an NVLink, an NVSwitch or a route of the fabric failed: the fabric manager's log says which"
+_RACK = (
+    "Ask who runs the rack's fabric: its fabric manager is on the switch trays, and knows the partition of this GPU. "
+    "Drain the node and reset its GPUs; then switch its power off and on."
+)
+_HOST = "Ask who runs the host: its fabric manager gives this virtual machine its partition. Start the machine anew."
+_LOOK_AROUND = (
+    "Look for findings on NVLinks and NVSwitches, and in the fabric manager's log: sudo journalctl -u "
+    "nvidia-fabricmanager -n 50 (of a rack, on its switch trays). Drain the node, reset all GPUs together, restart the "
+    "fabric manager."
+)
+
+
+def joins(case: Case, gpu: Gpu) -> bool:
+    """GPUs that belong to a fabric, by their product or because their driver says how far they are."""
+    known = product(case, gpu)
+    return not is_part(gpu) and (
+        (known is not None and known.fabric) or gpu.fabric_state not in (None, "not supported")
+    )
+
+
+def outside(case: Case, gpu: Gpu) -> bool:
+    """Whether the GPU has not joined the fabric that it belongs to."""
+    if gpu.fabric_state in ("not started", "in progress"):
+        return not is_part(gpu)
+    known = product(case, gpu)
+    if gpu.fabric_state != "not supported" or not known or not known.fabric or is_part(gpu) or is_alone(case):
+        return False
+    found = switched(case, gpu)
+    return bool(known.c2c_rate and len(equals(case, gpu)) > 1) if found is None else found
+
+
+def cut_off(case: Case, gpu: Gpu) -> bool:
+    """Whether the GPU has not joined because it has no link left to join by."""
+    known = product(case, gpu)
+    return gpu.nvlinks == 0 and known is not None and known.fabric and not is_alone(case) and outside(case, gpu)
+
+
+def incomplete(case: Case, gpu: Gpu) -> Iterator[Finding]:
+    """The GPU has not joined, it joined with an error, or its fabric says that something is bad."""
+    status, faults, joined = gpu.fabric_status or "Success", gpu.fabric_faults or (), False
+    if outside(case, gpu):
+        if cut_off(case, gpu) or f"nvlink-fabric-incomplete:{subject_of(gpu)}" in explained(case):
+            return
+        severity, confidence = _young(case)
+        seen, fields = str(gpu.fabric_state), _STATE
+        text = f"has not joined its NVLink fabric: state {seen}, {_MEANS[seen]}"
+    elif gpu.fabric_state == "completed" and status != "Success":
+        severity, confidence, seen, fields = "critical", "certain", status, (*_STATE, "fabric_status")
+        text = f"is no member of its NVLink fabric: state completed, status {status}"
+    elif gpu.fabric_state == "completed" and faults:
+        severity, confidence = "warning" if set(faults) <= _PASSING else "critical", "certain"
+        seen, fields = ", ".join(faults), ("fabric_faults",)
+        text = f"has joined its NVLink fabric, which is not healthy: {seen}"
+        joined = True
+    else:
+        return
+    yield Finding(
+        code="nvlink-fabric-incomplete",
+        severity=severity,
+        confidence=confidence,
+        subject=subject_of(gpu),
+        subject_name=called(case, gpu),
+        message=f"{called(case, gpu)} {text}",
+        expected="completed, Success",
+        observed=seen,
+        cause=_FAULTY if joined else _cause(case, gpu),
+        remedy=_LOOK_AROUND if joined else _remedy(case, gpu),
+        location=place_of(case, gpu),
+        evidence=proof(gpu, *fields),
+    )
+
+
+def _young(case: Case) -> tuple[Severity, Literal["certain", "likely"]]:
+    """A fabric takes its time after boot."""
+    node = case.of(Node).get("node")
+    early = node is not None and node.booted is not None and case.now - node.booted < _SETTLES
+    return ("warning", "likely") if early else ("critical", "certain")
+
+
+def _cause(case: Case, gpu: Gpu) -> str:
+    known = product(case, gpu)
+    if known and known.c2c_rate:
+        return "its partition, or the fabric manager and the switches of the rack, which are not in this node"
+    if is_guest(case) and not switches(case):
+        return "the host's fabric manager has not given this virtual machine its partition"
+    return "the fabric manager does not work, does not fit the driver, or left this GPU out after an error"
+
+
+def _remedy(case: Case, gpu: Gpu) -> str | None:
+    known = product(case, gpu)
+    if known and known.c2c_rate:
+        return _RACK
+    return _HOST if is_guest(case) and not switches(case) else None
+
+
+def local(case: Case) -> list[Gpu]:
+    """The GPUs whose fabric a manager on this very node has to set up.
+
+    That of a rack (GB200) runs on its switch trays; of a virtual machine that was given no switches, on the host.
+    """
+    seen = switches(case)
+    if is_guest(case) and not seen:
+        return []
+    known = [(gpu, product(case, gpu)) for gpu in case.of(Gpu).values() if not is_part(gpu)]
+    rack = any(it and it.c2c_rate for _, it in known)
+    return [
+        gpu
+        for gpu, it in known
+        if it
+        and not it.c2c_rate
+        and (it.fabric or (seen and it.link_kind == "nvlink" and it.links and not it.bridged))
+        or (it is None and not rack and gpu.fabric_state in ("not started", "in progress"))
+    ]
+
+
+def explained(case: Case) -> tuple[str, ...]:
+    """What a fabric manager that does not run explains: GPUs that have not joined; links that it did not bring up.
+
+    A100 and older, of whose fabric their driver says nothing, have no active link then.
+    """
+    service = case.of(Service).get(MANAGER)
+    if service is None or service.running is not False:
+        return ()
+    names = [f"nvlink-fabric-incomplete:{subject_of(gpu)}" for gpu in local(case) if outside(case, gpu)]
+    cut = [gpu for gpu in local(case) if gpu.nvlinks == 0 and gpu.fabric_state != "completed" and not is_alone(case)]
+    return (*names, *(f"nvlink-inactive:{subject_of(gpu)}" for gpu in cut))
+
+
+def is_manager(case: Case, service: Service) -> bool:
+    """The fabric manager, where GPUs of this node need it."""
+    return service.key == MANAGER and bool(local(case))
+
+
+def refuses(case: Case, service: Service) -> bool:
+    """The fabric manager, also where nobody says which GPUs there are: its log names both versions."""
+    return service.key == MANAGER and (bool(local(case)) or not case.of(Gpu))
+
+
+def manager_down(case: Case, service: Service) -> Iterator[Finding]:
+    """The manager does not run, and the fabric shows it. One that is complete needs no manager to carry bytes."""
+    if service.running:
+        return
+    gpus, names = local(case), explained(case)
+    out, cut = [gpu for gpu in gpus if outside(case, gpu)], [gpu for gpu in gpus if gpu.nvlinks == 0]
+    mute = (gpu for gpu in gpus if gpu.fabric_state in (None, "not supported"))
+    seen = len(switches(case))
+    boards = bool(seen) or (case.origin == "dumps" and any(switched(case, gpu) for gpu in gpus))
+    silent = [gpu for gpu in mute if gpu.failure is None] if boards else []
+    if out:
+        total = f" of {len(gpus)}" if all(product(case, gpu) for gpu in gpus) else ""
+        text = f"{len(out)}{total} GPUs have not joined their NVLink fabric ({out[0].fabric_state})"
+    elif names:
+        text = f"no NVLink of {len(cut)} of {len(gpus)} GPUs is up"
+    elif silent:  # in a container of its own it may run unseen (gpu-operator), and their driver says nothing
+        which = f"there are {seen}" if seen else "its GPUs need"
+        text = f"{which} NVSwitches: if nothing else has set them up, CUDA fails (error 802)"
+    else:
+        return
+    proofs = [one for gpu in out or cut for one in proof(gpu, "fabric_state" if out else "nvlinks")]
+    running = service.cites.get("running", Evidence(service.key, "not running"))
+    yield Finding(
+        code="fabric-manager-down",
+        severity="critical" if names else "info",
+        confidence="certain" if out else "likely" if names else "possible",
+        subject=service.key,
+        message=f"the service {service.key} does not run, and {text}",
+        expected="running",
+        observed="not running",
+        cause=_mismatch(case, service) or "it was not started, or it failed: its journal says why",
+        explains=names,
+        evidence=(running, *proofs),
+    )
+
+
+def _mismatch(case: Case, service: Service) -> str | None:
+    """Its version beside the driver's, where they differ: it refuses to work with another."""
+    driver = case.of(Driver).get("nvidia")
+    if not driver or not driver.version or not service.version or driver.version == service.version:
+        return None
+    return f"the fabric manager is version {service.version}, the driver {driver.version}: they must be the same"
+
+
+def version(case: Case, service: Service) -> Iterator[Finding]:
+    """A fabric manager that does not fit the driver. Where that has cut the fabric off, it is the cause of that."""
+    text = _mismatch(case, service)
+    if text and not (service.running is False and (explained(case) or any(manager_down(case, service)))):
+        yield Finding(
+            code="driver-mismatch",
+            severity="warning",
+            subject=service.key,
+            message=text,
+            expected=case.of(Driver)["nvidia"].version,
+            observed=service.version,
+            unit="version",
+            cause="one of the two was updated without the other",
+            remedy=f"Install the fabric manager of version {case.of(Driver)['nvidia'].version}, then restart it: "
+            "sudo systemctl restart nvidia-fabricmanager.",
+            evidence=cited(service, "version"),
+        )
+
+
+def exchanges(case: Case, service: Service) -> bool:
+    """The memory-exchange service, on a node of a multi-node NVLink domain."""
+    return service.key == EXCHANGE and any(
+        gpu.fabric_cluster and (known := product(case, gpu)) and known.c2c_rate for gpu in case.of(Gpu).values()
+    )
+
+
+def exchange(case: Case, service: Service) -> Iterator[Finding]:
+    """Memory cannot be shared with other nodes. A scheduler may start the service with each job."""
+    if service.running:
+        return
+    clusters = sorted({gpu.fabric_cluster for gpu in case.of(Gpu).values() if gpu.fabric_cluster})
+    yield Finding(
+        code="imex-not-ready",
+        severity="critical" if case.context == "job" else "info",
+        subject=service.key,
+        message=f"the service {service.key} does not run on this node of NVLink domain {', '.join(clusters)}: "
+        "it shares no memory with the other nodes",
+        expected="running",
+        observed="not running",
+        cause="it was not started, or a scheduler starts it with each job",
+        evidence=cited(service, "running"),
+    )
+
+
+RULES = (
+    Rule("nvlink-fabric-incomplete", Gpu, ("fabric_state", "fabric_status?", "fabric_faults?"), incomplete, joins),
+    Rule("fabric-manager-down", Service, ("running",), manager_down, is_manager),
+    Rule("driver-mismatch", Service, ("version",), version, refuses),
+    Rule("imex-not-ready", Service, ("running",), exchange, exchanges),
+)

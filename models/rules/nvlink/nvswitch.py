@@ -1,0 +1,89 @@
+"""NVSwitches: all of a baseboard there, and every one that a GPU's link leads to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ...catalog.baseboards import baseboards
+from ...facts.gpu import GpuLink
+from ...facts.machine import Node, Pci
+from ...facts.pci_classes import kind_of
+from ...facts.records import Evidence
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.rule import Rule
+from ..core.wording import cited
+from ..pcie.not_responding import off_the_bus
+from .interconnect_kind import switches
+
+_REMEDY = (
+    "Drain the node, switch its power off and on again. Read the management controller's log for power and missing "
+    "boards. Replace the board that carries the switch."
+)
+
+
+def whole(case: Case, node: Node) -> bool:
+    """The machine itself, where some are seen: guests get parts of boards, and those of NVLink 5 are no functions."""
+    return bool(switches(case)) and not node.virtual and not node.container
+
+
+def too_few(case: Case, node: Node) -> Iterator[Finding]:
+    """A switch that is not on the bus though a link leads to it, or though a board like this one has it."""
+    seen = switches(case)
+    gone = _led_to(case)
+    for address, (count, evidence) in gone.items():
+        yield Finding(
+            code="nvswitch-error",
+            severity="critical",
+            subject=address,
+            message=f"NVSwitch {address} is not on the bus, and {count} NVLinks lead to it",
+            expected="on the bus",
+            observed="none",
+            cause="power, a failed switch, or the board that carries it",
+            remedy=_REMEDY,
+            evidence=evidence,
+        )
+    ids = Counter(
+        f"{f.vendor:04x}:{f.device:04x}" for f in map(case.of(Pci).__getitem__, seen) if f.vendor and f.device
+    )
+    for board in baseboards():
+        wanted = -(-ids[board.switch] // board.switches) * board.switches
+        if ids[board.switch] + len(gone) < wanted:
+            yield Finding(
+                code="nvswitch-error",
+                severity="critical",
+                subject="node",
+                message=f"{ids[board.switch]} of the {wanted} NVSwitches of {board.name} are there",
+                expected=wanted,
+                observed=ids[board.switch],
+                unit="switches",
+                basis="capability",
+                expected_source=board.source,
+                cause="power, a failed switch, or the board that carries it",
+                remedy=_REMEDY,
+                evidence=(Evidence("PCI functions", ", ".join(seen)),),
+            )
+
+
+def _led_to(case: Case) -> dict[str, tuple[int, tuple[Evidence, ...]]]:
+    """Switches at the other end of links that are no functions of this machine: how many links, and what says so."""
+    links: dict[str, list[GpuLink]] = {}
+    for link in case.of(GpuLink).values():
+        if link.remote_kind == "switch" and link.remote and link.remote not in case.of(Pci):
+            links.setdefault(link.remote, []).append(link)
+    return {
+        address: (len(several), tuple(seen for link in several[:1] for seen in cited(link, "remote")))
+        for address, several in links.items()
+    }
+
+
+def is_switch(case: Case, function: Pci) -> bool:
+    """An NVSwitch."""
+    return kind_of(function) == "nvswitch"
+
+
+RULES = (
+    Rule("nvswitch-error", Node, ("virtual", "Pci", "Pci.pci_class", "Pci.vendor"), too_few, whole),
+    Rule("nvswitch-error", Pci, ("pci_class", "lost?"), off_the_bus("nvswitch-error"), is_switch),
+)

@@ -1,0 +1,144 @@
+"""Peer access: GPUs reach each other's memory where the hardware lets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ...facts.gpu import Gpu, GpuPair
+from ...facts.records import Evidence
+from ...inventory.snapshot import Case, once_per_case
+from ...report import Basis, Finding, Severity
+from ..core.like_gpus import equals
+from ..core.rule import Rule
+from .fabric_manager import explained, outside
+from .interconnect_kind import is_guest, is_part, nvlinks, product, switched
+
+_SWITCH = ("PIX", "PXB")  # paths that stay below one PCIe switch
+_FEWEST = 3  # equal pairs that can, of which one that cannot is the odd one
+_MOST_NAMED = 4
+_REGISTRY = (
+    "Find the option: grep -r NVreg /etc/modprobe.d; cat /proc/driver/nvidia/params. Remove it, then reload the driver "
+    "or reboot the node."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why a pair cannot, though it should. Pairs of one reason are one finding."""
+
+    text: str
+    status: str
+    field: str
+    cause: str
+    severity: Severity = "critical"
+    confidence: Literal["certain", "likely"] = "certain"
+    basis: Basis | None = None
+    remedy: str | None = None
+
+
+def ends(case: Case, pair: GpuPair) -> tuple[Gpu, Gpu] | None:
+    """The two GPUs, where both are known and whole."""
+    names = (pair.a or pair.key.partition("-")[0], pair.b or pair.key.partition("-")[2])
+    one, two = (case.of(Gpu).get(name) for name in names)
+    return (one, two) if one and two and not (is_part(one) or is_part(two) or one.failure or two.failure) else None
+
+
+def judged(case: Case, pair: GpuPair) -> bool:
+    """Pairs of whole GPUs."""
+    return ends(case, pair) is not None
+
+
+def disabled(case: Case, pair: GpuPair) -> Iterator[Finding]:
+    """What one GPU may not do with another though it could; said once for all pairs of one reason."""
+    reasons = _reasons(case)
+    reason = reasons.get(pair.key)
+    several = [key for key, other in reasons.items() if other == reason]
+    if reason is None or pair.key != several[0]:
+        return
+    named = ", ".join(several[:_MOST_NAMED]) + (
+        f" and {len(several) - _MOST_NAMED} more" * (len(several) > _MOST_NAMED)
+    )
+    total = len(case.of(GpuPair))
+    seen = pair.cites.get(reason.field)
+    yield Finding(
+        code="p2p-disabled",
+        severity=reason.severity,
+        confidence=reason.confidence,
+        subject=_subject(case, several),
+        subject_name=named,
+        message=f"{reason.text}: {len(several)} of {total} pairs of GPUs ({named})",
+        expected="ok",
+        observed=reason.status,
+        basis=reason.basis,
+        cause=reason.cause,
+        remedy=reason.remedy,
+        evidence=(seen or Evidence(f"{pair.key} {reason.field}", reason.status),),
+    )
+
+
+def _subject(case: Case, keys: list[str]) -> str:
+    """The pair; the GPU that all of several pairs have in common; else the node."""
+    if len(keys) == 1:
+        return keys[0]
+    shared = set.intersection(*(set(key.split("-")) for key in keys))
+    return shared.pop() if len(shared) == 1 else "node"
+
+
+@once_per_case
+def _reasons(case: Case) -> Mapping[str, _Reason]:
+    """Why a pair may not copy directly, for each pair that may not."""
+    return {pair.key: reason for pair in case.of(GpuPair).values() if (reason := _reason(case, pair))}
+
+
+def _reason(case: Case, pair: GpuPair) -> _Reason | None:
+    both = ends(case, pair)
+    if both is None:
+        return None
+    for field in ("read", "write", "nvlink"):
+        if getattr(pair, field) == "disabled by registry":
+            text = "peer access is disabled by a setting of the driver (registry key)"
+            cause = "NVreg_RegistryDwords or another option of the nvidia module, in /etc/modprobe.d"
+            return _Reason(text, "disabled by registry", field, cause, remedy=_REGISTRY)
+    if pair.nvlink not in (None, "ok", "unknown") and _joined(case, *both):
+        cause = "the driver could not set the links up: the fabric's partition, or an error that its log tells"
+        return _Reason(f"NVLink joins them and cannot be used ({pair.nvlink})", pair.nvlink, "nvlink", cause)
+    return _over_pcie(case, pair, *both)
+
+
+def _joined(case: Case, one: Gpu, two: Gpu) -> bool:
+    """Whether active NVLinks lead from one to the other. What another finding says of them explains enough."""
+    if not one.nvlinks or not two.nvlinks or explained(case) or outside(case, one) or outside(case, two):
+        return False
+    direct = any(link.active and link.remote == two.address for link in nvlinks(case, one).values() if two.address)
+    return direct or bool(switched(case, one) and switched(case, two))
+
+
+def _over_pcie(case: Case, pair: GpuPair, one: Gpu, two: Gpu) -> _Reason | None:
+    """Of equal GPUs that the driver lets reach their peers. Chipsets that it does not know it refuses, all guests among
+    them; below one switch the chipset does not matter (p2p_caps.c, chipset_pcie.c of open-gpu-kernel-modules).
+    """
+    status = pair.read if pair.read not in (None, "ok", "unknown") else pair.write
+    known = product(case, one)
+    if status in (None, "ok", "unknown") or not known or not known.peers or two not in equals(case, one):
+        return None
+    field = "read" if status == pair.read else "write"
+    if status == "chipset not supported" and pair.path in _SWITCH and not is_guest(case):
+        text = "GPUs below one PCIe switch cannot reach each other (chipset not supported)"
+        cause = "the switch, or a setting that hides it from the driver"
+        return _Reason(text, status, field, cause, "warning", "likely", "capability")
+    alike = [other for other in case.of(GpuPair).values() if other.path == pair.path and _equal(case, other, one)]
+    able = [other for other in alike if getattr(other, field) == "ok"]
+    if pair.path and len(able) >= _FEWEST and 2 * len(able) > len(alike):
+        text = f"peer access fails ({status}) where equal pairs on equal paths ({pair.path}) have it"
+        return _Reason(text, str(status), field, "one of the GPUs, or its slot", "warning", "likely", "kin")
+    return None
+
+
+def _equal(case: Case, pair: GpuPair, gpu: Gpu) -> bool:
+    both = ends(case, pair)
+    return both is not None and all(one in equals(case, gpu) for one in both)
+
+
+RULES = (Rule("p2p-disabled", GpuPair, ("read?", "write?", "nvlink?"), disabled, judged),)

@@ -1,0 +1,1 @@
+"""Rules about PCIe links, errors, access control and direct paths."""

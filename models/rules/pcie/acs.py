@@ -1,0 +1,129 @@
+"""Access control (ACS) between peers, and settings of a function in which it differs from its kin."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+from ...facts.machine import Node, Pci
+from ...facts.pci_classes import function_number, kind_of
+from ...inventory.snapshot import Case, once_per_case
+from ...report import Finding
+from ..core.rule import Rule
+from ..core.wording import cited, location, named
+from .direct_paths import peers
+
+REDIRECTS = frozenset({"ReqRedir", "CmpltRedir"})
+_SHOWN = 6  # ports that a message names
+_FEWEST_KIN = 2
+
+
+def on_metal(case: Case, node: Node) -> bool:
+    """Where nobody but this system uses the devices, and ports between peers say what they do.
+
+    A hypervisor wants what its guests send to be redirected.
+    """
+    functions = case.of(Pci)
+    return not node.virtual and any(functions[port].acs is not None for pair in peers(case) for port in pair.ports)
+
+
+def redirected(case: Case, node: Node) -> Iterator[Finding]:
+    """One finding for all ports between peers that send their traffic up to the root complex."""
+    functions = case.of(Pci)
+    hit = [pair for pair in peers(case) if any(_redirects(functions[port]) for port in pair.ports)]
+    ports = list(dict.fromkeys(port for pair in hit for port in pair.ports if _redirects(functions[port])))
+    if not ports:
+        return
+    switches = {functions[port].parent for port in ports}
+    subject = str(next(iter(switches))) if len(switches) == 1 and switches <= functions.keys() else "node"
+    first = hit[0]
+    more = f" and {len(hit) - 1} more pair{'s' if len(hit) > 2 else ''}" if len(hit) > 1 else ""
+    further = f" and {len(ports) - _SHOWN} more" if len(ports) > _SHOWN else ""
+    on = sorted({name for port in ports for name in functions[port].acs or ()} & REDIRECTS, reverse=True)
+    yield Finding(
+        code="pcie-acs-redirect",
+        severity="warning",
+        subject=subject,
+        subject_name=named(case, functions[subject]) if subject in functions else None,
+        message=f"what {named(case, first.a)} and {named(case, first.b)}{more} send each other goes up to the root "
+        f"complex: {' and '.join(on)} {'is' if len(on) == 1 else 'are'} on at {', '.join(ports[:_SHOWN])}{further}",
+        expected="off",
+        observed=" ".join(on),
+        cause="the firmware, or a kernel with the IOMMU on, switched ACS on at the ports between them",
+        remedy=_remedy(ports) if len(ports) <= _SHOWN else None,
+        evidence=tuple(functions[port].cites["acs"] for port in ports[:_SHOWN] if "acs" in functions[port].cites),
+    )
+
+
+def _remedy(ports: list[str]) -> str:
+    """What to type, for ports that are few enough to be named."""
+    clear = "sudo setpci -s {} ECAP_ACS+6.w=0000"
+    each = f"for port in {' '.join(ports)}; do {clear.format('$port')}; done"
+    command = clear.format(ports[0]) if len(ports) == 1 else each
+    return f"Switch ACS off in the firmware setup. Or clear it after each boot: {command}"
+
+
+def _redirects(port: Pci) -> bool:
+    return not REDIRECTS.isdisjoint(port.acs or ())
+
+
+def has_kin(case: Case, function: Pci) -> bool:
+    """A device of which there are more in this node."""
+    return kind_of(function) in ("gpu", "nic", "nvme") and function.physfn is None
+
+
+def odd(case: Case, function: Pci) -> Iterator[Finding]:
+    """The one of at least three equal functions that asks for less at a time than all others do."""
+    kin = _kin(case, function)
+    differs = []
+    for field, words in (("max_payload", "payload"), ("max_read_request", "read requests")):
+        usual = {getattr(other, field) for other in kin}
+        own, other = getattr(function, field), next(iter(usual), None)
+        if len(kin) >= _FEWEST_KIN and len(usual) == 1 and other and own < other:
+            differs.append((words, own, other))
+    if not differs:
+        return
+    words, own, other = differs[0]
+    texts = [f"{words} of {own} bytes, the other {len(kin)} have {other}" for words, own, other in differs]
+    yield Finding(
+        code="pcie-path-bottleneck",
+        severity="info",
+        subject=function.key,
+        subject_name=named(case, function),
+        message=f"{named(case, function)} is set to {'; '.join(texts)}",
+        expected=other,
+        observed=own,
+        unit="bytes",
+        basis="kin",
+        expected_source=f"{len(kin)} equal functions of this node",
+        cause="its slot's settings in the firmware, or a driver or script that set it",
+        remedy="Compare the slot's settings in the firmware setup with those of its neighbours, and look for a script "
+        "that sets it (setpci). Large transfers to this device may be slower; nothing is broken.",
+        location=location(function, case),
+        evidence=cited(function, "max_payload"),
+    )
+
+
+def _kin(case: Case, function: Pci) -> list[Pci]:
+    """The other functions of the same product that told what they are set to."""
+    return [one for one in _by_product(case).get(_product(function), ()) if one.key != function.key]
+
+
+@once_per_case
+def _by_product(case: Case) -> Mapping[Hashable, Sequence[Pci]]:
+    """The functions of each product whose transfer sizes are known."""
+    groups = defaultdict[Hashable, list[Pci]](list)
+    for one in case.of(Pci).values():
+        if None not in (one.max_payload, one.max_read_request):
+            groups[_product(one)].append(one)
+    return groups
+
+
+def _product(one: Pci) -> Hashable:
+    return one.vendor, one.device, one.subvendor, one.subdevice, function_number(one.key), one.physfn is None
+
+
+RULES = (
+    Rule("pcie-acs-redirect", Node, ("Pci", "Pci.acs", "Pci.pci_class", "Pci.vendor"), redirected, on_metal),
+    Rule("pcie-path-bottleneck", Pci, ("max_payload", "max_read_request"), odd, has_kin),
+)

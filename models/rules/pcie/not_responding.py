@@ -1,0 +1,59 @@
+"""Functions that are listed and answer no more: their link reads Unknown at width 63."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.machine import Pci
+from ...facts.pci_classes import kind_of
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.log_history import logged
+from ..core.rule import Judge, Rule
+from ..core.wording import location, named
+
+
+def off_the_bus(code: str) -> Judge:
+    """The rule under the code of what such a function is missed as."""
+
+    def judge(case: Case, function: Pci) -> Iterator[Finding]:
+        if function.lost:
+            yield Finding(
+                code=code,
+                severity="critical",
+                subject=function.key,
+                subject_name=named(case, function),
+                message=f"{named(case, function)} fell off the bus: it is listed and does not answer",
+                expected="a link",
+                observed="none",
+                cause="power, overheating, firmware, or a dead link; the kernel log says which came first",
+                location=location(function, case),
+                evidence=(
+                    *(function.cites[name] for name in ("speed", "width") if name in function.cites),
+                    *logged(case, function.key),
+                ),
+            )
+
+    return judge
+
+
+def is_gpu(case: Case, function: Pci) -> bool:
+    """A GPU, or something of which was not read what it is."""
+    return function.pci_class is None or function.vendor is None or kind_of(function) == "gpu"
+
+
+def is_nic(case: Case, function: Pci) -> bool:
+    """A NIC, or something of which was not read what it is."""
+    return function.pci_class is None or kind_of(function) == "nic"
+
+
+def is_disk(case: Case, function: Pci) -> bool:
+    """An NVMe controller, or something of which was not read what it is."""
+    return function.pci_class is None or kind_of(function) == "nvme"
+
+
+RULES = (
+    Rule("gpu-missing", Pci, ("pci_class", "lost?"), off_the_bus("gpu-missing"), is_gpu),
+    Rule("nic-missing", Pci, ("pci_class", "lost?"), off_the_bus("nic-missing"), is_nic),
+    Rule("storage-degraded", Pci, ("pci_class", "lost?"), off_the_bus("storage-degraded"), is_disk),
+)

@@ -1,0 +1,144 @@
+"""PCIe links and ports of which dumps show one end, or not even whose they are: what grep or a post left of them.
+
+A function that runs on fewer lanes than it has is worth a look whoever is above it; that the port above has no more
+lanes either would be the explanation, and is not known. So this is likely, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.gpu import Gpu, GpuPair
+from ...facts.machine import Node, Pci
+from ...facts.pci_classes import function_number, kind_of
+from ...facts.reason import Reason
+from ...facts.records import NotChecked
+from ...facts.units import as_transfers
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.rule import Judge, Rule
+from ..core.wording import cited, gap, location, named
+from .acs import REDIRECTS
+
+_ENDPOINTS = {"gpu": "pcie-link-narrow", "nic": "pcie-link-narrow", "nvme": "storage-link-slow"}
+_WHOLE = "sudo lspci -vv, all of it: each function under its address, and the port above it"
+
+
+def is_unnamed(function: Pci) -> bool:
+    """Whether lines of it were shown without its address: their place in the file stands for it."""
+    return function.pci_class is None and function.vendor is None and function.parent is None
+
+
+def alone(code: str) -> Rule:
+    """The rule for widths of links whose upper end is not shown, under the code of what hangs on them."""
+
+    def some(case: Case, function: Pci) -> bool:
+        if case.origin != "dumps" or function.lost or function.key in case.topology.link_below or _is_guest(case):
+            return False
+        if is_unnamed(function):
+            return code == "pcie-link-narrow"
+        return _ENDPOINTS.get(kind_of(function)) == code and function_number(function.key) == "0"
+
+    return Rule(code, Pci, ("width",), _narrow(code), some)
+
+
+def _narrow(code: str) -> Judge:
+    """A link on fewer lanes than this end of it has; one on lower speed may be at rest."""
+
+    def judge(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+        below = function.downgraded or ()
+        able = function.max_width
+        if is_unnamed(function) and _one_of_many(case):
+            if below:
+                why = f"{' and '.join(below)} below its own, and the text does not say whose link that is"
+                yield from gap(case, "Pci.width", function.key, Reason.OTHER, why, _WHOLE)
+            return
+        if "width" in below or (able and (function.width or 0) < able):
+            yield _finding(case, function, code)
+        if "speed" in below or (function.max_speed and (function.speed or function.max_speed) < function.max_speed):
+            own = f" of {as_transfers(function.max_speed)}" if function.max_speed else ""
+            why = f"at {as_transfers(function.speed or 0)}{own}; at rest, or where the slot has no more, it is meant so"
+            yield from gap(
+                case, "Pci.speed", function.key, Reason.AT_REST, why, "look again while bytes move over the link"
+            )
+
+    return judge
+
+
+def _finding(case: Case, function: Pci, code: str) -> Finding:
+    name = "a device" if is_unnamed(function) else named(case, function)
+    able = f"its own x{function.max_width}" if function.max_width else "its own width"
+    kin = _kin(case, function)
+    alike = len(kin) > 1 and all(other.width == function.width for other in kin)
+    return Finding(
+        code=code,
+        severity="info" if alike else "warning" if code.startswith("storage") else "critical",
+        confidence="likely",
+        subject=function.key,
+        subject_name=None if is_unnamed(function) else name,
+        message=f"{name} runs on x{function.width}, below {able}"
+        + (f", as the other {len(kin) - 1} of its kind do" if alike else ""),
+        expected=function.max_width,
+        observed=function.width,
+        unit="lanes",
+        basis="capability",
+        expected_source="what the device says of itself; the port above it is not shown",
+        cause="a slot or riser with fewer lanes; else seating, cable, or a slot split by firmware",
+        location=location(function, case),
+        evidence=cited(function, "width", "max_width"),
+    )
+
+
+def _kin(case: Case, function: Pci) -> list[Pci]:
+    """Equal functions of the node, itself among them; none of what nobody says what it is."""
+    if function.device is None:
+        return []
+    number = (function.vendor, function.device)
+    return [other for other in case.of(Pci).values() if (other.vendor, other.device) == number and other.width]
+
+
+def _one_of_many(case: Case) -> bool:
+    """Whether links of several nameless functions are shown: ports with nothing as wide below them are among them."""
+    return sum(is_unnamed(function) and function.width is not None for function in case.of(Pci).values()) > 1
+
+
+def shows_switches(case: Case, node: Node) -> bool:
+    """Access control of ports of nobody knows whom, where GPUs may talk to each other over PCIe."""
+    unnamed = any(is_unnamed(function) and function.acs is not None for function in case.of(Pci).values())
+    joined = any((gpu.nvlinks or 0) > 0 for gpu in case.of(Gpu).values()) or any(
+        (pair.path or "").startswith("NV") or pair.nvlink == "ok" for pair in case.of(GpuPair).values()
+    )
+    return case.origin == "dumps" and unnamed and not joined and not _is_guest(case)
+
+
+def redirected(case: Case, node: Node) -> Iterator[Finding]:
+    """Ports that send peer traffic up to the root complex, though nobody says which ports they are."""
+    ports = [function for function in case.of(Pci).values() if is_unnamed(function) and function.acs is not None]
+    hit = [port for port in ports if not REDIRECTS.isdisjoint(port.acs or ())]
+    if hit:
+        on = sorted({name for port in hit for name in port.acs or ()} & REDIRECTS, reverse=True)
+        yield Finding(
+            code="pcie-acs-redirect",
+            severity="warning",
+            confidence="likely",
+            subject="node",
+            message=f"{' and '.join(on)} {'is' if len(on) == 1 else 'are'} on at {len(hit)} of {len(ports)} ports that "
+            "the text shows without their addresses: what GPUs and NICs below them send each other goes up to the root "
+            "complex",
+            expected="off",
+            observed=" ".join(on),
+            cause="the firmware, or a kernel with the IOMMU on, switched ACS on",
+            evidence=tuple(seen for port in hit[:6] for seen in cited(port, "acs")),
+        )
+
+
+def _is_guest(case: Case) -> bool:
+    node = case.of(Node).get("node")
+    return bool(node and node.virtual)
+
+
+RULES = (
+    alone("pcie-link-narrow"),
+    alone("storage-link-slow"),
+    Rule("pcie-acs-redirect", Node, (), redirected, shows_switches),
+)

@@ -1,0 +1,310 @@
+"""PCIe links: width, speed, slower hops above, errors, and trees that a hypervisor made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...catalog.gpus import product_of
+from ...facts.gpu import Gpu
+from ...facts.machine import Node, Pci
+from ...facts.pci_classes import INTEL, NVIDIA, card_of, kind_of
+from ...facts.pcie_rates import rated
+from ...facts.reason import Reason
+from ...facts.records import NotChecked, Observation
+from ...facts.units import as_gigabytes, as_transfers
+from ...inventory.pci_tree import emulated, functions_above
+from ...inventory.snapshot import Case
+from ...report import Finding
+from ..core.like_gpus import equals, usual
+from ..core.machine_expectations import profile
+from ..core.rule import Rule
+from ..core.wording import cited, gap, location, named
+
+# Correctable errors that need a look: 8 a minute on a GPU's 16 lanes (DCGM_LIMIT_MAX_PCIREPLAY_RATE in DCGM's
+# health watch), so by lane and second.
+_CORRECTABLE = 8 / 60 / 16
+_FEWEST = 8  # below, a rate over a short time is chance
+_VIRTUAL_VENDORS = {0x1AF4, 0x15AD, 0x1414}  # adapters that hypervisors make up whole; their links carry nothing
+_EMULATED = "a virtual machine shows {}; its PCI tree is emulated"
+_ALONE = "Nothing needs doing: a single GPU has no peers to be near."
+_KNOWN = (
+    "Nothing is wrong: machines of this type are so. Give NCCL the topology file of the provider (NCCL_TOPO_FILE), "
+    "where its image has not done it."
+)
+_LOOK_ON_HOST = "look on the host, or set trust_virtual_links in the site file"
+
+
+def on_link(case: Case, function: Pci) -> bool:
+    """Function 0 at the lower end of a PCIe link, and it answers. NVMe controllers aside: storage has its own code."""
+    return function.key in case.topology.link_below and kind_of(function) != "nvme" and not function.lost
+
+
+def narrow(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+    """Trained on fewer lanes than both ends support. Width does not change at rest, so it is judged at once."""
+    yield from width_below(case, function, "pcie-link-narrow")
+
+
+def width_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotChecked]:
+    """The width rule under the code of whatever hangs on the link."""
+    link = case.topology.link_below[function.key]
+    port = case.of(Pci)[link.a]
+    if function.max_width is None or (function.width or 0) >= function.max_width:
+        return
+    if function.width is None:
+        if not made_up(case, function):
+            yield from gap(case, "Pci.width", function.key, Reason.OTHER, "its link says x0: not trained, or not shown")
+    elif made_up(case, function):
+        if _whole_by_driver(case, function):
+            return
+        seen = f"x{function.width} of x{function.max_width}"
+        yield from gap(case, "Pci.width", function.key, Reason.HIDDEN, _EMULATED.format(seen), _LOOK_ON_HOST)
+    elif port.max_width is None:
+        why = f"at x{function.width} of its x{function.max_width}, and {port.key} above does not say what it can do"
+        yield from gap(
+            case, "Pci.max_width", port.key, Reason.OTHER, why, "read the slot's width in the board's manual"
+        )
+    elif function.width < (both := min(function.max_width, port.max_width)):
+        split = _split(case, function, port)
+        speed = function.max_speed if port.max_speed is None else min(function.max_speed or 0, port.max_speed)
+        yield Finding(
+            code=code,
+            severity="info" if split else "warning" if code.startswith("storage") else "critical",
+            subject=function.key,
+            subject_name=named(case, function),
+            message=f"{named(case, function)} runs on x{function.width}, both ends support x{both}"
+            + (
+                f": {as_gigabytes(rated(speed, function.width))} of {as_gigabytes(rated(speed, both))}" if speed else ""
+            ),
+            expected=both,
+            observed=function.width,
+            unit="lanes",
+            basis="capability",
+            expected_source=f"{function.key} supports x{function.max_width}, {port.key} above it x{port.max_width}",
+            cause=split or f"trained at x{function.width}: seating, slot, riser, cable, or a slot split by firmware",
+            limits={link.id: rated(speed, function.width)} if speed else {},
+            location=location(function, case),
+            evidence=cited(function, "width", "max_width"),
+        )
+
+
+def _whole_by_driver(case: Case, function: Pci) -> bool:
+    """Whether the driver of a GPU, which asks the GPU itself, says enough of its link: as wide as this product can be,
+    or one of several alike, which are compared with each other (gpu_pcie.py).
+    """
+    for gpu in case.of(Gpu).values():
+        if gpu.address == function.key and gpu.pcie_width is not None:
+            product = product_of(gpu, case.of(Pci))
+            most = min((width for width in (gpu.pcie_max_width, product and product.width) if width), default=None)
+            alike = usual(other.pcie_width for other in equals(case, gpu)) is not None
+            return alike or (most is not None and gpu.pcie_width >= most)
+    return False
+
+
+def _split(case: Case, function: Pci, port: Pci) -> str | None:
+    """By design narrower than the port says: its lanes are shared with its sister ports, or it is a Grace machine's.
+
+    Ports of Intel's desktop processors keep their full width in the capability when the slot is split. On Grace the
+    processor reaches GPUs over NVLink-C2C, and switches get one lane of PCIe for management.
+    """
+    if port.vendor == NVIDIA and kind_of(function) == "bridge":
+        return "a Grace processor needs no more: its GPUs hang on NVLink-C2C"
+    sisters = [
+        link
+        for link in case.topology.link_below.values()
+        if link.a != port.key and card_of(link.a) == card_of(port.key) and case.of(Pci)[link.b].width
+    ]
+    lanes = (function.width or 0) + sum(case.of(Pci)[link.b].width or 0 for link in sisters)
+    if port.vendor == INTEL and sisters and lanes <= (port.max_width or 0):
+        return f"the slot is split: {', '.join(link.b for link in sisters)} has the other lanes"
+    return None
+
+
+def slow(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+    """Trained at a lower generation than both ends support, seen while bytes moved: links slow down at rest."""
+    yield from speed_below(case, function, "pcie-link-slow")
+
+
+def speed_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotChecked]:
+    """The speed rule under the code of whatever hangs on the link."""
+    link = case.topology.link_below[function.key]
+    port = case.of(Pci)[link.a]
+    if function.max_speed is None or port.max_speed is None:
+        return
+    both = min(function.max_speed, port.max_speed)
+    busy = busy_speed(case, function.key)
+    if made_up(case, function):
+        if busy and busy.value < function.max_speed:
+            seen = f"{as_transfers(busy.value)} of {as_transfers(function.max_speed)}"
+            yield from gap(case, "Pci.speed", function.key, Reason.HIDDEN, _EMULATED.format(seen), _LOOK_ON_HOST)
+    elif busy is None and function.speed is not None and function.speed < both:
+        why = f"at {as_transfers(function.speed)} of {as_transfers(both)} at rest; speed is judged while bytes move"
+        yield from gap(
+            case,
+            "Pci.speed",
+            function.key,
+            Reason.AT_REST,
+            why,
+            "measure under load: copy over the link and look again",
+        )
+    elif busy and busy.value < both:
+        width = function.width or function.max_width
+        limits = {link.id: rated(busy.value, width)} if width else {}
+        yield Finding(
+            code=code,
+            severity="warning" if code.startswith("storage") else "critical",
+            subject=function.key,
+            subject_name=named(case, function),
+            message=f"{named(case, function)} runs at {as_transfers(busy.value)} while bytes move, both ends support "
+            f"{as_transfers(both)}"
+            + (f": {as_gigabytes(rated(busy.value, width))} of {as_gigabytes(rated(both, width))}" if width else ""),
+            expected=both,
+            observed=busy.value,
+            unit="transfers_per_second",
+            basis="capability",
+            expected_source=f"{function.key} supports {as_transfers(function.max_speed)}, "
+            f"{port.key} above it {as_transfers(port.max_speed)}",
+            cause="the link's signal made it fall back: seating, riser, retimer or cable; or a BIOS limit on the slot",
+            limits=limits,
+            location=location(function, case),
+            evidence=(busy.evidence,),
+        )
+
+
+def busy_speed(case: Case, address: str) -> Observation | None:
+    """The last trained speed that was seen while bytes moved over the link."""
+    seen = [one for one in case.observed.get(address, ()) if one.quantity == "link_speed" and one.busy]
+    return max(seen, key=lambda one: one.at, default=None)
+
+
+def made_up(case: Case, function: Pci) -> bool:
+    """Whether a hypervisor made up the ports above the function."""
+    node = case.of(Node).get("node")
+    virtual = bool(node and node.virtual) and not case.site.trust_virtual_links
+    return virtual and emulated(function, case.of(Pci))
+
+
+def is_switch(case: Case, function: Pci) -> bool:
+    """The upstream port of a switch."""
+    device = case.topology.find(function.key)
+    return device is not None and device.kind == "upstream-port"
+
+
+def bottleneck(case: Case, port: Pci) -> Iterator[Finding]:
+    """A switch whose uplink was built slower than the link of a device below it: true, and not a fault."""
+    links = case.topology.link_below
+    uplink = links.get(port.key)
+    if uplink is None or uplink.rated is None or made_up(case, port):
+        return
+    below = [
+        links[f.key]
+        for f in case.of(Pci).values()
+        if f.key in links and port.key in functions_above(f.key, case.of(Pci))
+    ]
+    widest = max((link for link in below if link.rated), key=lambda link: link.rated or 0, default=None)
+    if widest is None or not widest.rated or widest.rated <= uplink.rated:
+        return
+    yield Finding(
+        code="pcie-path-bottleneck",
+        severity="info",
+        subject=port.key,
+        subject_name=named(case, port),
+        message=f"the switch's uplink {uplink.id} carries {as_gigabytes(uplink.rated)}, less than the "
+        f"{as_gigabytes(widest.rated)} of {widest.b} below it; built that way",
+        expected=widest.rated,
+        observed=uplink.rated,
+        unit="bytes_per_second",
+        basis="capability",
+        expected_source=f"link {widest.id}",
+        cause="both ends of the uplink support no more",
+        evidence=cited(port, "max_speed", "max_width"),
+    )
+
+
+def errors(case: Case, function: Pci) -> Iterator[Finding]:
+    """AER: uncorrected errors of the last hour (or since boot) at once, correctable ones by their rate per lane."""
+    for now in case.observed.get(function.key, ()):
+        if not now.value or not now.quantity.startswith("aer_"):
+            continue
+        earlier = [one for one in case.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
+        kind = now.quantity.removeprefix("aer_")
+        lanes = function.width or 1
+        told = _uncorrected(now, earlier) if kind != "correctable" else correctable(case, lanes, now, earlier)
+        if told is None:
+            continue
+        text, before = told
+        yield Finding(
+            code="pcie-errors",
+            kind="state" if kind == "correctable" else "event",
+            severity="critical" if kind == "fatal" else "warning",
+            subject=function.key,
+            subject_name=named(case, function),
+            message=f"{named(case, function)}: {text}",
+            observed=now.value - (before.value if before else 0),
+            unit="count",
+            cause="the link's signal: seating, riser, retimer or cable; then the device",
+            location=location(function, case),
+            evidence=(before.evidence, now.evidence) if before else (now.evidence,),
+        )
+
+
+def correctable(
+    case: Case, lanes: int, now: Observation, earlier: list[Observation], what: str = "correctable errors"
+) -> tuple[str, Observation | None] | None:
+    """Against the last reading, or since boot: these errors are retried, and cost bandwidth only when many."""
+    before = earlier[-1] if earlier and earlier[-1].value <= now.value else None  # a reset clears them
+    start = before.at if before else case.of(Node)["node"].booted
+    limit = _CORRECTABLE * lanes
+    new = now.value - (before.value if before else 0)
+    if start is None or start >= now.at or new < _FEWEST or new / (now.at - start) <= limit:
+        return None
+    span = f"in {now.at - start:.0f} s" if before else f"in the {(now.at - start) / 3600:.0f} hours since boot"
+    detail = f" ({now.evidence.text})" if now.quantity.startswith("aer_") else ""
+    return f"{new:.0f} {what} {span}, more than {60 * limit:.2g} a minute{detail}", before
+
+
+def _uncorrected(now: Observation, earlier: list[Observation]) -> tuple[str, Observation | None] | None:
+    """Against the oldest reading of the last hour, or the last one before; without one, since boot."""
+    same = [one for one in earlier if one.value <= now.value]  # a reset clears them
+    before = next((one for one in same if one.at >= now.at - 3600), same[-1] if same else None)
+    new = now.value - (before.value if before else 0)
+    if new <= 0:
+        return None
+    kind = "fatal" if now.quantity == "aer_fatal" else "uncorrected"
+    since = f"in the last {now.at - before.at:.0f} s" if before else "since boot"
+    return f"{new:.0f} {kind} errors {since} ({now.evidence.text})", before
+
+
+def hidden(case: Case, node: Node) -> Iterator[Finding]:
+    """A virtual machine whose devices hang in a tree that the hypervisor made up."""
+    if not node.virtual or case.site.trust_virtual_links:
+        return
+    kinds = ("gpu", "nic", "nvswitch")
+    real = [f for f in case.of(Pci).values() if kind_of(f) in kinds and f.vendor not in _VIRTUAL_VENDORS]
+    seen = [f for f in real if f.parent or case.origin != "dumps"]  # lspci | grep NVIDIA shows nothing that it hangs on
+    lost = [f for f in seen if emulated(f, case.of(Pci))]
+    gpus = [f for f in lost if kind_of(f) == "gpu"]  # one alone has no peers; its driver says what its link gives
+    if not gpus:
+        return  # what a virtual NIC alone hangs on costs nobody anything
+    harmless = profile(case) is not None or len(gpus) == 1
+    yield Finding(
+        code="pcie-topology-hidden",
+        severity="info" if harmless else "warning",
+        subject="node",
+        message=f"{node.hypervisor or 'the hypervisor'} shows an emulated PCI tree: the links of {len(lost)} of "
+        f"{len(seen)} GPUs and NICs cannot be read here",
+        expected=0,
+        observed=len(lost),
+        unit="devices",
+        cause="the hypervisor made up the ports above the devices",
+        remedy=_ALONE if len(gpus) == 1 else _KNOWN if harmless else None,
+        evidence=tuple(seen for f in gpus[:1] for seen in cited(f, "pci_class")),
+    )
+
+
+RULES = (
+    Rule("pcie-link-narrow", Pci, ("pci_class", "width?", "max_width"), narrow, on_link),
+    Rule("pcie-link-slow", Pci, ("pci_class", "max_speed"), slow, on_link),
+    Rule("pcie-path-bottleneck", Pci, ("pci_class", "max_speed", "max_width"), bottleneck, is_switch),
+    Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors),
+    Rule("pcie-topology-hidden", Node, ("virtual", "Pci", "Node.product", "Node.vendor"), hidden),
+)

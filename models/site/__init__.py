@@ -1,0 +1,1 @@
+"""The site file: what an operator expects of nodes."""

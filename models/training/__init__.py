@@ -1,0 +1,1 @@
+"""Collectives, rooflines and layouts: what a link costs a training job."""

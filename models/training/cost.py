@@ -1,0 +1,116 @@
+"""What findings cost a job that somebody has described: its steps, its checkpoints, in GPU-hours a day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ..catalog.gpus import product_of
+from ..diagnosis.impact import FABRIC
+from ..facts.gpu import Gpu
+from ..facts.machine import Pci
+from ..inventory.snapshot import Case
+from ..report import Level, Range, Training
+from .cluster import Cluster, cluster_of
+from .job_spec import Described
+from .parallelism import Layout
+from .planner import plan_of
+from .step_time import Step
+
+_HOURS = 24.0  # a day
+_INSIDE = ("all_reduce", "alltoall")
+_TENTH_OF_A_PERCENT = 3  # digits that a factor is told with
+
+
+class Uncertain(ValueError):
+    """What is not known that the cost hangs on, in a sentence."""
+
+
+def cost_of(case: Case, described: Described, slower: Mapping[str, float], levels: Iterable[Level]) -> Training:
+    """Of a job over nodes like this one, of which this one is as slow as its findings say.
+
+    Every GPU waits for the slowest, so that one node holds up all. How much of the messages is hidden behind computing
+    the program decides: the least is where all that can be hidden is, the most where nothing is. Raises Uncertain.
+    """
+    layout, cluster = _cluster(case, described)
+    try:
+        well = plan_of(described.job, layout, cluster)
+        ill = plan_of(described.job, layout, _slowed(cluster, slower))
+    except ValueError as wrong:
+        raise Uncertain(str(wrong)) from None
+    step = _range(well.step, ill.step)
+    before, now = _loading(described, cluster, case, levels)
+    return Training(
+        job=described.text,
+        gpus=cluster.gpus,
+        step_seconds=round(well.step.usual, 4),
+        slower=step,
+        gpu_hours_a_day=round(cluster.gpus * _HOURS * (1 - 1 / step.usual), 1),
+        critical_tokens=_rounded(well.critical_tokens),
+        critical_tokens_now=_rounded(ill.critical_tokens),
+        load_seconds=before,
+        load_seconds_now=now,
+    )
+
+
+def _rounded(tokens: float | None) -> float | None:
+    return None if tokens is None else round(tokens, 1)
+
+
+def _loading(
+    described: Described, cluster: Cluster, case: Case, levels: Iterable[Level]
+) -> tuple[float | None, float | None]:
+    """Seconds in which each node reads its part of a checkpoint from its disks: as expected, and as measured."""
+    disks = [
+        level
+        for level in levels
+        if level.op == "read"
+        and level.observed
+        and level.expected
+        and not level.beside
+        and any(case.topology.kind(end) in ("disk", "array", "nvme") for end in level.ends)
+    ]
+    if described.checkpoint is None or not disks or case.machine is None or not case.machine.gpus:
+        return None, None
+    part = described.checkpoint / (cluster.gpus / case.machine.gpus)
+    expected = sum(level.expected[0].typical for level in disks)
+    return round(part / expected, 1), round(part / sum(level.observed or 0.0 for level in disks), 1)
+
+
+def _cluster(case: Case, described: Described) -> tuple[Layout, Cluster]:
+    machine = case.machine
+    if machine is None or not machine.gpus:
+        raise Uncertain("this node is of no machine type that is known: describe it in the site file")
+    ways = described.ways
+    gpus = ways.get("tensor", 1) * ways.get("pipeline", 1) * ways["data"] if "data" in ways else machine.gpus
+    try:
+        layout = described.layout(gpus)
+        products = {product_of(gpu, case.of(Pci)) for gpu in case.of(Gpu).values()}
+        product = products.pop() if len(products) == 1 else None
+        cluster = cluster_of(machine, max(1, -(-layout.gpus // machine.gpus)), gpu=product)
+    except ValueError as wrong:
+        raise Uncertain(str(wrong)) from None
+    if layout.gpus != cluster.gpus:
+        raise Uncertain(f"its {layout.gpus} GPUs do not fill nodes of {machine.gpus}")
+    return layout, cluster
+
+
+def _slowed(cluster: Cluster, slower: Mapping[str, float]) -> Cluster:
+    """With links that are as much slower as the collectives over them."""
+    inside = max((slower.get(name, 1.0) for name in _INSIDE), default=1.0)
+    across = max(slower.get(FABRIC, 1.0), 1.0)
+    levels = tuple(
+        replace(level, rate=level.rate / (inside if level.name == cluster.inside else across))
+        for level in cluster.levels
+    )
+    return replace(cluster, levels=levels)
+
+
+def _range(well: Step, ill: Step) -> Range:
+    """How many times as long; never shorter."""
+    factors = sorted(
+        max(1.0, after / before)
+        for before, after in ((well.fastest, ill.fastest), (well.usual, ill.usual), (well.slowest, ill.slowest))
+    )
+    usual = max(1.0, ill.usual / well.usual)
+    return Range(*(round(factor, _TENTH_OF_A_PERCENT) for factor in (factors[0], usual, factors[-1])))

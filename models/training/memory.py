@@ -1,0 +1,65 @@
+"""Bytes that a training needs on each GPU."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from . import transformer_sizes as sizes
+from .cluster import Cluster
+from .parallelism import Impossible, Job, Layout
+from .roofline import state_bytes
+
+# What the driver, the context, NCCL's buffers and fragments take: an assumption, and no measurement.
+USABLE = 0.94
+_LOGITS = 6  # bytes of each: bf16, and fp32 for the loss
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """On the GPU that needs the most: states (weights, gradients, optimizer), and what is kept for the way back."""
+
+    states: float
+    activations: float
+
+    @property
+    def total(self) -> float:
+        """Of both."""
+        return self.states + self.activations
+
+
+def memory_of(job: Job, layout: Layout) -> Memory:
+    """With bf16 weights and gradients, Adam in fp32, and sequences split over the tensor ways between its products."""
+    network = job.network
+    layers = math.ceil(network.layers / layout.pipeline)
+    part = layers / network.layers / layout.tensor
+    ends = (1 if layout.pipeline > 1 or network.tied else 2) * sizes.embedding(network) / layout.tensor
+    dense = sizes.outside_experts(network) * part + ends
+    experts = sizes.in_experts(network) * part / layout.expert
+    states = state_bytes(dense, layout.data, layout.zero)
+    states += state_bytes(experts, max(1, layout.data // layout.expert), layout.zero)
+    return Memory(states, _activations(job, layout, layers))
+
+
+def _activations(job: Job, layout: Layout, layers: int) -> float:
+    """The first stage keeps as many micro-batches as there are stages, the last one's logits are kept once."""
+    network = job.network
+    tokens = layout.micro * job.sequence / layout.tensor
+    each = 2 * network.width if layout.recompute else sizes.kept_bytes(network)
+    begun = min(layout.micro_batches(job), layout.pipeline)
+    more = 1 + (layout.pipeline - 1) / (layout.pipeline * layout.interleave) if layout.interleave > 1 else 1.0
+    working = sizes.kept_bytes(network) if layout.recompute else 0.0  # of the one layer that is done again
+    first = tokens * (each * layers * begun * more + working)
+    last = tokens * (each * layers + working + _LOGITS * network.vocabulary)
+    return last if layout.pipeline == 1 else max(first, last)
+
+
+def check_memory(need: Memory, cluster: Cluster) -> None:
+    """Raise Impossible where a GPU has less."""
+    usable = USABLE * cluster.memory
+    if need.total > usable:
+        need_of, kept = f"{need.total / 1e9:.0f} GB", f"{need.activations / 1e9:.0f} of activations"
+        raise Impossible(
+            f"memory: {need_of} on each GPU ({need.states / 1e9:.0f} of weights, gradients and optimizer, {kept}); "
+            f"{cluster.gpu.name} has {usable / 1e9:.0f} to use: more tp, pp or zero, or recompute"
+        )

@@ -1,0 +1,121 @@
+"""How long a collective takes by the size of its message: the levels' rates for long ones, measured curves for others.
+
+A long message takes x seconds, what the formulas of levels.py say at the rates that good machines reach. A shorter one
+takes t = x + T^p x^(1-p), and never less than one of a few bytes. With p = 1 that is Hockney's constant startup T;
+measured curves need p from 0.6 to 1, because protocols change with the size. T grows with what happens one after
+another: 2(N-1) steps of a ring, 2 log2(M) hops from node to node, a message to each GPU of another node. Shares, T and
+p are those of collective_ways.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeAlias
+
+from . import network_tiers as over
+from .collective_algorithms import Way, Ways
+from .network_tiers import Level
+
+Points: TypeAlias = tuple[tuple[float, float], ...]
+_RING_STEP = 14e-6  # seconds from node to node (NCCL src/graph/tuning.cc: latency of rings, protocol Simple, network)
+FEWEST_SWITCHED = 5  # GPUs with which NCCL reduces arrays in the switches of a node (links.toml: five H200)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast one collective of one group of GPUs is."""
+
+    per_byte: float  # seconds for each byte of a long message
+    startup: float = 0.0
+    power: float = 1.0
+    latency: float = 0.0
+    held: str = ""  # the level that holds long messages
+    measured: Points = ()  # sizes, and what messages took that were measured, over what all of the above says
+
+
+STILL = Pace(0.0)  # of one GPU
+
+
+def seconds(pace: Pace, size: float) -> float:
+    """Of an array of `size` bytes, counted as in collectives.py."""
+    ideal = pace.per_byte * size
+    if ideal <= 0:
+        return 0.0
+    begun: float = pace.startup**pace.power * ideal ** (1 - pace.power)
+    predicted = max(pace.latency, ideal + begun)
+    return predicted * _ratio(pace.measured, size) if pace.measured else predicted
+
+
+def _ratio(points: Points, size: float) -> float:
+    """Between two measured sizes on the line over the logarithm of the size; beyond them that of the nearest."""
+    if size <= points[0][0]:
+        return points[0][1]
+    for (small, one), (large, other) in pairwise(points):
+        if size <= large:
+            return one + (other - one) * math.log(size / small) / math.log(large / small)
+    return points[-1][1]
+
+
+def pace_of(op: str, group: Sequence[Level], ways: Ways, inside: str, switched: bool = False) -> Pace:
+    """Of an operation over the levels of a group (levels.group); `inside` names the level of a node's own links.
+
+    all_reduce, all_gather, reduce_scatter, alltoall or sendrecv. `switched`: the switches of a node can reduce.
+    """
+    near = [one for one in group if one.name == inside]
+    far = [one for one in group if one.name != inside]
+    if not group:
+        return STILL
+    if op == "alltoall":
+        return _exchange(near, far, ways)
+    if op == "sendrecv":
+        return _sent(min(far or near, key=lambda one: one.rate), ways.fabric if far else ways.ring)
+    passes = 2 if op == "all_reduce" else 1
+    parts = [_in_node(one, ways, passes, switched) for one in near]
+    return _together([*parts, _beyond(far, ways.fabric, passes)] if far else parts)
+
+
+def _sent(one: Level, way: Way) -> Pace:
+    return Pace(1 / (one.rate * way.share), way.startup, way.power, way.latency, one.name)
+
+
+def _in_node(one: Level, ways: Ways, passes: int, switched: bool) -> Pace:
+    if switched and passes == 2 and one.children >= FEWEST_SWITCHED:
+        return _sent(one, ways.switched)
+    steps, way = passes * (one.children - 1), ways.ring
+    per_byte = passes * over.all_gather(1.0, [one]) / way.share
+    depth = passes * math.ceil(math.log2(one.children))
+    return Pace(per_byte, steps * way.startup, way.power, depth * way.latency, one.name)
+
+
+def _beyond(far: Sequence[Level], way: Way, passes: int) -> Pace:
+    """Small AllReduces go up a tree and down, AllGathers and ReduceScatters round a ring (NCCL src/graph/tuning.cc)."""
+    ranks = over.ranks_of(far)
+    hops = passes * math.ceil(math.log2(ranks))
+    latency = hops * way.latency if passes == 2 else max(hops * way.latency, (ranks - 1) * _RING_STEP)
+    per_byte = passes * over.all_gather(1.0, far) / way.share
+    return Pace(per_byte, hops * way.startup, way.power, latency, over.slowest(far).name)
+
+
+def _together(parts: Sequence[Pace]) -> Pace:
+    """All levels are filled at once; how the message begins is a matter of the outermost."""
+    slow, last = max(parts, key=lambda one: one.per_byte), parts[-1]
+    return replace(last, per_byte=slow.per_byte, held=slow.held)
+
+
+def _exchange(near: Sequence[Level], far: Sequence[Level], ways: Ways) -> Pace:
+    """Of an AllToAll: what leaves each child for anywhere else, and a message for each GPU of another node."""
+    group = [replace(one, rate=one.rate * ways.direct.share) for one in near]
+    group += [replace(one, rate=one.rate * ways.direct_fabric.share) for one in far]
+    slow = over.slowest_exchange(group)
+    peers = over.ranks_of(near) - 1
+    others = over.ranks_of(group) - over.ranks_of(near)
+    return Pace(
+        per_byte=over.all_to_all(1.0, group),
+        startup=peers * ways.direct.startup + others * ways.direct_fabric.startup,
+        power=ways.direct.power,
+        latency=peers * ways.direct.latency + others * ways.direct_fabric.latency,
+        held=slow.name,
+    )

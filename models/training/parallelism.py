@@ -1,0 +1,134 @@
+"""How a training is laid out over GPUs, and what makes a layout impossible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..catalog.networks import Network
+
+# What people call the fields of Layout.
+WAYS = {
+    "tp": "tensor",
+    "pp": "pipeline",
+    "dp": "data",
+    "ep": "expert",
+    "zero": "zero",
+    "micro": "micro",
+    "interleave": "interleave",
+}
+
+
+class Impossible(ValueError):
+    """A constraint that a layout breaks, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is trained, one step of it."""
+
+    network: Network
+    tokens: int  # in a step
+    sequence: int
+
+    @property
+    def sequences(self) -> int:
+        """In a step."""
+        return self.tokens // self.sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Ways of each kind of parallelism: tensor ranks are neighbours, then experts and data; stages are the farthest."""
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    expert: int = 1  # of the data ways, so many share all experts
+    zero: int = (
+        1  # what is sharded over the data ways: 0 nothing, 1 the optimizer, 2 gradients too, 3 weights too (FSDP)
+    )
+    micro: int = 1  # sequences in a micro-batch
+    interleave: int = 1  # parts of the model on each stage
+    recompute: bool = False  # the forward pass again instead of keeping what it gave
+
+    @property
+    def gpus(self) -> int:
+        """All that it takes."""
+        return self.tensor * self.pipeline * self.data
+
+    def micro_batches(self, job: Job) -> int:
+        """That pass each stage in a step."""
+        return job.sequences // (self.data * self.micro)
+
+    def __str__(self) -> str:
+        """As it is given to `linkgauge plan`; what is not written is as usual."""
+        usual = Layout()
+        named = [
+            (short, getattr(self, name))
+            for short, name in WAYS.items()
+            if name in _SHOWN or getattr(self, name) != getattr(usual, name)
+        ]
+        return ",".join([*(f"{short}={value}" for short, value in named), *["recompute"] * self.recompute])
+
+
+_SHOWN = ("tensor", "pipeline", "data")
+
+
+def check(job: Job, layout: Layout, gpus: int) -> None:
+    """Raise Impossible, which names the first constraint that is broken."""
+    for sentence in broken(job, layout, gpus):
+        raise Impossible(sentence)
+
+
+def broken(job: Job, layout: Layout, gpus: int) -> Iterator[str]:
+    """The constraints that a layout breaks."""
+    network = job.network
+    least = min(layout.tensor, layout.pipeline, layout.data, layout.expert, layout.micro, layout.interleave)
+    if least < 1:
+        yield "every number of ways is 1 at least"
+        return
+    if layout.gpus != gpus:
+        yield (
+            f"tp={layout.tensor} x pp={layout.pipeline} x dp={layout.data} are {layout.gpus} GPUs, and there are {gpus}"
+        )
+    if layout.tensor > network.heads or network.heads % layout.tensor:
+        yield f"tp={layout.tensor} does not divide the {network.heads} heads of {network.name}"
+    if layout.pipeline * layout.interleave > network.layers:
+        yield (
+            f"pp={layout.pipeline} with interleave={layout.interleave} needs as many layers at least; "
+            f"{network.name} has {network.layers}"
+        )
+    if layout.interleave > 1 and layout.pipeline == 1:
+        yield "interleave is of pipelines: give pp=2 or more with it"
+    yield from _broken_batch(job, layout)
+    yield from _broken_experts(network, layout)
+
+
+def _broken_batch(job: Job, layout: Layout) -> Iterator[str]:
+    if job.tokens % job.sequence:
+        yield f"{job.tokens} tokens are no whole number of sequences of {job.sequence}"
+        return
+    if job.sequences % (layout.data * layout.micro):
+        yield (
+            f"{job.sequences} sequences in a step do not divide into dp={layout.data} x micro={layout.micro}: "
+            "change tokens, dp or micro"
+        )
+    elif layout.interleave > 1 and layout.micro_batches(job) % layout.pipeline:
+        yield (
+            f"interleave={layout.interleave} needs micro-batches ({layout.micro_batches(job)}) in multiples of "
+            f"pp={layout.pipeline}"
+        )
+    if layout.zero not in range(4):
+        yield f"zero={layout.zero}: 0 shards nothing, 1 the optimizer, 2 gradients too, 3 weights too"
+
+
+def _broken_experts(network: Network, layout: Layout) -> Iterator[str]:
+    if layout.expert == 1:
+        return
+    if not network.experts:
+        yield f"ep={layout.expert}: {network.name} has no experts"
+    elif network.experts % layout.expert:
+        yield f"ep={layout.expert} does not divide the {network.experts} experts of {network.name}"
+    elif layout.data % layout.expert:
+        yield f"ep={layout.expert} does not divide dp={layout.data}: experts are spread over data ways"

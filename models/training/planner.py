@@ -1,0 +1,149 @@
+"""Which layouts there are for a job on a cluster, what each waits for, and which is best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from .cluster import Cluster
+from .memory import USABLE, check_memory, memory_of
+from .parallelism import Impossible, Job, Layout, check
+from .roofline import tensor_limit
+from .step_time import Paces, Step, step_of
+
+COMPUTE, BUBBLE = "compute", "bubble"
+_NOTHING = 0.05  # of a step that waits no longer than that we say that computing holds it
+# What a sweep tries, and what it tries where those are too many: micro-batches, parts of a stage, stages of ZeRO.
+_FINE = ((1, 2, 4, 8, 16), tuple(range(1, 9)), (0, 1, 2, 3))
+_COARSE = ((1, 2, 4), (1, 2, 4, 8), (1, 3))
+_MOST = 25_000  # a second and a half
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A layout on a cluster."""
+
+    job: Job
+    cluster: Cluster
+    step: Step
+    binds: str  # compute, tensor, expert, pipeline, data or bubble
+    waits: float  # of the step, for that; of compute, what it takes
+    tokens: float  # a GPU, in a step
+    critical_tokens: float | None  # below which gradients and weights take longer than computing
+    tensor_limit: float  # tensor ways above which messages take longer than computing, with the layer's own links
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The best layouts, fastest first; how many were tried, and how many of them fit into memory."""
+
+    best: tuple[Step, ...]
+    tried: int
+    fit: int
+
+
+def plan_of(job: Job, layout: Layout, cluster: Cluster) -> Plan:
+    """Of a layout that is given. Impossible: the constraint that it breaks."""
+    check(job, layout, cluster.gpus)
+    check_memory(memory_of(job, layout), cluster)
+    step = step_of(job, layout, cluster)
+    what, waits = binding(step)
+    tokens = job.tokens / cluster.gpus
+    data = step.waits.get("data")
+    inner = cluster.levels[0]
+    width = job.network.feed_forward or job.network.expert_width
+    return Plan(
+        job=job,
+        cluster=cluster,
+        step=step,
+        binds=what,
+        waits=waits,
+        tokens=tokens,
+        critical_tokens=tokens * data.seconds / step.compute if data else None,
+        tensor_limit=tensor_limit(width, cluster.reached, inner.rate * cluster.ways.ring.share),
+    )
+
+
+def binding(step: Step) -> tuple[str, float]:
+    """What a step waits for the longest, and that share of it; computing where it waits for nothing much."""
+    waits = {name: wait.shown for name, wait in step.waits.items()}
+    waits[BUBBLE] = step.bubble
+    name = max(waits, key=lambda one: waits[one])
+    if waits[name] < _NOTHING * step.usual:
+        return COMPUTE, step.compute / step.usual
+    return name, waits[name] / step.usual
+
+
+def sweep(job: Job, cluster: Cluster, best: int = 10, most: int = _MOST) -> Sweep:
+    """Try the layouts that there are, fewer kinds where they are more than `most`. Impossible: none, or none fits."""
+    found = list(layouts(job, cluster)) if most else []
+    if not 0 < len(found) <= most:
+        found = list(layouts(job, cluster, *_COARSE))
+    if not found:
+        raise Impossible(
+            f"no layout divides {cluster.gpus} GPUs, {job.network.heads} heads and {job.sequences} sequences of "
+            f"{job.sequence} tokens: change the number of nodes or tokens"
+        )
+    paces: Paces = {}
+    usable = USABLE * cluster.memory
+    steps = [step_of(job, one, cluster, paces) for one in found if memory_of(job, one).total <= usable]
+    if not steps:
+        raise Impossible(
+            f"memory: none of {len(found)} layouts of {job.network.name} fits into {cluster.gpus} x "
+            f"{cluster.gpu.name}: more nodes, or shorter sequences"
+        )
+    steps.sort(key=lambda one: (one.usual, str(one.layout)))
+    return Sweep(tuple(steps[:best]), len(found), len(steps))
+
+
+def layouts(
+    job: Job,
+    cluster: Cluster,
+    micros: Sequence[int] = _FINE[0],
+    interleaves: Sequence[int] = _FINE[1],
+    stages: Sequence[int] = _FINE[2],
+) -> Iterator[Layout]:
+    """Those that break no constraint, with tensor ways inside a node alone."""
+    for shape in _shapes(job, cluster):
+        each = job.sequences // shape.data
+        schedules = [one for one in interleaves if shape.pipeline * one <= job.network.layers and shape.pipeline > 1]
+        for micro, zero in product((one for one in micros if each % one == 0), stages if shape.data > 1 else (0,)):
+            whole = each // micro % shape.pipeline == 0
+            for interleave in [one for one in schedules if one == 1 or whole] or [1]:
+                for again in (False, True):
+                    yield Layout(shape.tensor, shape.pipeline, shape.data, shape.expert, zero, micro, interleave, again)
+
+
+def _shapes(job: Job, cluster: Cluster) -> Iterator[Layout]:
+    """Ways alone."""
+    gpus, network = cluster.gpus, job.network
+    for tensor in _divisors(math.gcd(gpus, network.heads)):
+        if tensor > max(8, cluster.levels[0].children):
+            return
+        for pipeline in (one for one in _divisors(gpus // tensor) if one <= network.layers):
+            data = gpus // tensor // pipeline
+            if job.sequences % data == 0:
+                for expert in _divisors(math.gcd(data, network.experts)) if network.experts else (1,):
+                    yield Layout(tensor, pipeline, data, expert)
+
+
+def _divisors(number: int) -> list[int]:
+    """In ascending order."""
+    small = [one for one in range(1, math.isqrt(number) + 1) if number % one == 0]
+    return small + [number // one for one in reversed(small) if one * one != number]
+
+
+def other(job: Job, cluster: Cluster, than: Step) -> Step | None:
+    """A layout of as many GPUs that is faster and waits for less, if there is one; the fastest."""
+    try:
+        found = sweep(job, cluster, best=1, most=0).best[0]
+    except Impossible:
+        return None
+    return found if found.usual < 0.99 * than.usual else None
+
+
+def training_seconds(job: Job, step: Step, tokens: float) -> float:
+    """How long a whole training of so many tokens takes, at `usual`, if nothing ever fails."""
+    return tokens / job.tokens * step.usual

@@ -1,0 +1,199 @@
+"""How long a step takes: what the GPUs compute, what they wait for, and how sure that is.
+
+Of each kind of parallelism the time of all its messages is known (message_times.py); how much of it is hidden behind
+computing, the program decides. So there are three numbers: `fastest` hides all that can be hidden, `slowest` nothing,
+and `usual` what Megatron-LM and FSDP hide (Narayanan and others, 2021; Korthikanti and others, 2022): gradients behind
+the last backward pass, sharded weights behind the layers around them, messages between stages; not those of tensors and
+experts, for which the next product waits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from . import transformer_sizes as sizes
+from .cluster import Cluster
+from .collectives import distinct
+from .memory import Memory, memory_of
+from .message_times import Pace, pace_of, seconds
+from .network_tiers import group
+from .parallelism import Job, Layout
+from .roofline import BF16, bubble
+
+# Of what matrix products reach, what whole layers do: attention, norms and launches between them take the rest. The
+# median of published runs, fitted: bench/accuracy/plan.py prints them.
+EFFICIENCY = 0.70
+_OPTIMIZER = (
+    28  # bytes read and written for each parameter that a GPU updates: 12 of states both ways, gradient, weight
+)
+_BACKWARD = 2 / 3  # of the time of both passes
+
+Paces = dict[tuple[str, int, int], Pace]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """All messages of one kind of parallelism in a step: seconds, those that `usual` does not hide, what holds them."""
+
+    seconds: float
+    shown: float
+    held: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a job on a cluster; seconds."""
+
+    layout: Layout
+    compute: float
+    bubble: float  # that stages wait for the first and last micro-batch, at `usual`
+    waits: Mapping[str, Wait] = field(default_factory=dict)  # tensor, expert, pipeline, data
+    update: float = 0.0  # of the optimizer
+    fastest: float = 0.0
+    usual: float = 0.0
+    slowest: float = 0.0
+    utilisation: float = 0.0  # of what data sheets say, at `usual`
+    memory: Memory = Memory(0.0, 0.0)
+
+
+def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = None) -> Step:
+    """Of a layout that is possible; `paces` keeps those of groups of GPUs between calls on one cluster."""
+    known = {} if paces is None else paces
+    batches = layout.micro_batches(job)
+    compute = _compute(job, layout, cluster)
+    times = {
+        "tensor": _tensor(job, layout, cluster, known),
+        "expert": _expert(job, layout, cluster, known),
+        "pipeline": _pipeline(job, layout, cluster, known),
+        "data": _data(job, layout, cluster, known),
+    }
+    hidden = _hidden(layout, batches, compute, times["pipeline"][0])
+    waits = {
+        name: Wait(took, max(0.0, took - hidden.get(name, 0.0)), held)
+        for name, (took, held) in times.items()
+        if took > 0
+    }
+    update = _OPTIMIZER * _own_parameters(job, layout) / (cluster.gpu.memory_rate or math.inf)
+    idle = bubble(layout.pipeline, batches, layout.interleave)
+    idle /= 1 - idle  # of the time in which stages work
+    inside = compute + sum(waits[name].shown for name in ("tensor", "expert") if name in waits)
+    outside = sum(waits[name].shown for name in ("pipeline", "data") if name in waits)
+    usual = inside * (1 + idle) + outside + update
+    every = sum(wait.seconds for wait in waits.values())
+    levels = {wait.held for wait in waits.values()}
+    busiest = max((sum(wait.seconds for wait in waits.values() if wait.held == level) for level in levels), default=0.0)
+    data = waits["data"].seconds if "data" in waits else 0.0
+    work = 3 * sizes.forward_flops(job.network, job.sequence) * job.tokens
+    return Step(
+        layout=layout,
+        compute=compute,
+        bubble=inside * idle,
+        waits=waits,
+        update=update,
+        fastest=max(compute, busiest) + compute * idle + update,
+        usual=usual,
+        slowest=(compute + every - data) * (1 + idle) + data + update,
+        utilisation=work / (layout.gpus * cluster.flops * usual),
+        memory=memory_of(job, layout),
+    )
+
+
+def _hidden(layout: Layout, batches: int, compute: float, between: float) -> dict[str, float]:
+    """Seconds that computing hides: of messages between stages, and behind what those leave, of gradients and weights.
+
+    Gradients that are not sharded, or once in a step, are ready in the last backward pass.
+    """
+    left = max(0.0, compute - between)
+    return {"pipeline": compute, "data": left if layout.zero == 3 else _BACKWARD * left / batches}
+
+
+def _compute(job: Job, layout: Layout, cluster: Cluster) -> float:
+    """On the stage with the most layers; no faster than its weights are read from memory for each micro-batch."""
+    passes = 4 if layout.recompute else 3
+    uneven = math.ceil(job.network.layers / layout.pipeline) * layout.pipeline / job.network.layers
+    work = passes * sizes.forward_flops(job.network, job.sequence) * job.tokens / layout.gpus * uneven
+    weights = sizes.outside_experts(job.network) + sizes.in_experts(job.network) / layout.expert
+    read = passes * BF16 * weights * uneven / (layout.tensor * layout.pipeline) * layout.micro_batches(job)
+    return max(work / (EFFICIENCY * cluster.reached), read / (cluster.gpu.memory_rate or math.inf))
+
+
+def _layers(job: Job, layout: Layout) -> float:
+    """Of the stage with the most, times the micro-batches that pass it."""
+    return math.ceil(job.network.layers / layout.pipeline) * layout.micro_batches(job)
+
+
+def _tensor(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
+    """Two AllReduces of what passes a layer, forward and back (Shoeybi and others, "Megatron-LM", 2019)."""
+    pace = _pace("all_reduce", layout.tensor, 1, cluster, paces)
+    size = BF16 * layout.micro * job.sequence * job.network.width
+    return _layers(job, layout) * (6 if layout.recompute else 4) * seconds(pace, size), pace.held
+
+
+def _expert(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
+    """To the GPUs of the experts and back, forward and back; a token goes once to a GPU that has several of them."""
+    network = job.network
+    if layout.expert == 1 or not network.experts:
+        return 0.0, ""
+    pace = _pace("alltoall", layout.expert, layout.tensor, cluster, paces)
+    sent = layout.expert * distinct(network.active, layout.expert) * layout.expert / (layout.expert - 1)
+    size = layout.expert * BF16 * layout.micro * job.sequence * network.width * sent / layout.tensor
+    share = sizes.expert_layers(network) / network.layers
+    return _layers(job, layout) * share * (6 if layout.recompute else 4) * seconds(pace, size), pace.held
+
+
+def _pipeline(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
+    """What passes from stage to stage, forward and back, with each part of the model."""
+    if layout.pipeline == 1:
+        return 0.0, ""
+    pace = _pace("sendrecv", layout.pipeline, layout.tensor * layout.data, cluster, paces)
+    size = BF16 * layout.micro * job.sequence * job.network.width / layout.tensor
+    hops = layout.micro_batches(job) * layout.interleave + layout.pipeline - 2
+    return 2 * hops * seconds(pace, size), pace.held
+
+
+def _data(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
+    """Gradients, once in a step (ZeRO 0 and 1) or for each micro-batch (2), and weights layer by layer (3)."""
+    network = job.network
+    part = math.ceil(network.layers / layout.pipeline) / network.layers / layout.tensor
+    ends = sizes.embedding(network) / layout.tensor
+    dense = BF16 * (sizes.outside_experts(network) * part + ends)
+    expert = BF16 * sizes.in_experts(network) * part / layout.expert
+    copies = layout.data // layout.expert
+    groups = [(dense, layout.data, layout.tensor), (expert, copies, layout.tensor * layout.expert)]
+    found = [_sharded(size, ways, stride, layout, job, cluster, paces) for size, ways, stride in groups if size]
+    return sum(took for took, _ in found), max(found)[1]
+
+
+def _sharded(
+    size: float, ways: int, stride: int, layout: Layout, job: Job, cluster: Cluster, paces: Paces
+) -> tuple[float, str]:
+    if ways == 1:
+        return 0.0, ""
+    whole = _pace("all_reduce", ways, stride, cluster, paces)
+    if layout.zero == 0:
+        return seconds(whole, size), whole.held
+    half = _pace("all_gather", ways, stride, cluster, paces)
+    batches = layout.micro_batches(job)
+    if layout.zero == 3:  # weights come layer by layer, for each pass, and their gradients go so
+        layers = math.ceil(job.network.layers / layout.pipeline)
+        return 3 * batches * layers * seconds(half, size / layers), half.held
+    once = seconds(half, size)
+    return once + (batches if layout.zero == 2 else 1) * once, half.held
+
+
+def _own_parameters(job: Job, layout: Layout) -> float:
+    """That a GPU's optimizer updates."""
+    every = sizes.parameters(job.network) / (layout.tensor * layout.pipeline)
+    return every / layout.data if layout.zero else every
+
+
+def _pace(op: str, ranks: int, stride: int, cluster: Cluster, paces: Paces) -> Pace:
+    key = (op, ranks, stride)
+    if key not in paces:
+        seen = group(cluster.levels, ranks, stride)
+        across = any(one.name != cluster.inside for one in seen)
+        pace = pace_of(op, seen, cluster.ways, cluster.inside, cluster.switched)
+        paces[key] = replace(pace, measured=cluster.measured.get((op, across), ()))
+    return paces[key]

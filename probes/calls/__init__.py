@@ -1,0 +1,1 @@
+"""Operations that can hang: child processes, deadlines, locks."""

@@ -1,0 +1,41 @@
+"""The registry of calls: what runs in a child process, because it can hang or moves bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function that runs in a child process, with the name that captures show."""
+
+    name: str
+    target: str  # "module:function", relative to linkgauge.probes; only the child imports it
+    provides: str  # what a NotChecked names where the call does not answer
+    measures: bool = False  # moves bytes: it has a low priority and stops when a person holds the machine
+    opens_driver: bool = False  # it asks NVIDIA's driver through NVML: `linkgauge release` closes the driver
+
+
+_CALLS = (
+    Call("collective", "measure.gpu.collective:collectives", "collective", measures=True),
+    Call("device_memory", "measure.gpu.device_memory:copies", "device_memory", measures=True),
+    Call("disk_read", "measure.disk.disk_read:reads", "disk_read", measures=True),
+    Call("ethtool", "network.ethtool:link_modes", "Net.max_speed"),
+    Call("fabric_manager", "system.fabric_manager:version", "Service.version"),
+    Call("host_copy", "measure.gpu.host_copy:copies", "host_copy", measures=True),
+    Call("host_memory", "measure.memory.host_memory:copies", "host_memory", measures=True),
+    Call("journal", "kernel_log.journal:read", "Event"),
+    Call("link_load", "pcie.busy_speed:sample", "Pci.speed"),
+    Call("nvml", "gpu.nvml:state", "Gpu", opens_driver=True),
+    Call("nvml_serials", "gpu.nvml_serials:serials", "nvml_serials", opens_driver=True),
+    Call("nvml_traffic", "gpu.nvml_traffic:peaks", "nvml_traffic", opens_driver=True),
+    Call("nvml_use", "gpu.nvml_use:use", "nvml_use", opens_driver=True),
+    Call("nvml_wiring", "gpu.nvml_topology:wiring", "GpuPair", opens_driver=True),
+    Call("pci_config", "pcie.config_space:capabilities", "Pci.acs"),
+    Call("peer_copy", "measure.gpu.peer_copy:copies", "peer_copy", measures=True),
+    Call("port_loopback", "measure.network.port_loopback:writes", "port_loopback", measures=True),
+    Call("statvfs", "storage.statvfs:free_space", "Mount.free"),
+    Call("tools", "live_tools:outputs", "tools"),
+)
+CALLS: Mapping[str, Call] = {call.name: call for call in _CALLS}

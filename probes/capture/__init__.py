@@ -1,0 +1,1 @@
+"""Recording a machine, without what identifies it or its owner."""

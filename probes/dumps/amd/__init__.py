@@ -1,0 +1,1 @@
+"""Readers of AMD's tools."""

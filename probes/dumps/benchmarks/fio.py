@@ -1,0 +1,117 @@
+"""Results of fio, as JSON (--output-format=json) and as text: https://fio.readthedocs.io, Interpreting the output.
+
+Jobs of one group run at the same moment, and their rates on one device add up. The block size is the size of a message:
+what small blocks reach says nothing of a link.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.units import GIB, KIB, MIB
+from ..core.json_values import documents, list_of, object_of
+from ..core.part import Part
+
+BEGIN = (
+    r"^(?:[ \t]{0,8}\{\s{0,20}\"fio version\"[ ]{0,2}:|\S[^\n]{0,80}: \(g=\d{1,4}\): rw=\w{1,20}, bs="
+    r"|Run status group \d{1,4} \(all jobs\):|fio: this platform does not support |note: both iodepth >= 1 and synch)"
+)
+_WHOLE = re.compile(r"^[ \t]*\{\s{0,20}\"fio version\"", re.MULTILINE)  # messages may stand before it
+_OBJECT = re.compile(r"\{")
+_JOB = re.compile(r"\S.*?: \(g=(\d{1,4})\): rw=\w+, bs=(?:\(R\) )?(\d{1,6})([KMG]i?)?B?-")
+_GROUP = re.compile(r"Run status group (\d{1,4}) \(all jobs\):\s*")
+_RATE = re.compile(r"\s*(READ|WRITE): bw=[0-9.]{1,12}[KMGT]?i?B/s \(([0-9.]{1,12})([kMGT]?)B/s\).*")
+# Of fio 2, which writes KB for KiB.
+_OLD_RATE = re.compile(r"\s*(READ|WRITE): io=[^,]{1,40}, aggrb=([0-9.]{1,12})([KMGT]?)B/s.*")
+_OLD_UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
+_DISK = re.compile(r"\s+([a-z][a-z0-9]{1,30}): ios=\d+/\d+.*")
+_UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_SIZES = {"k": KIB, "m": MIB, "g": GIB}
+
+
+def read(part: Part) -> Iterator[Said]:
+    """The rates at which devices were read and written; none of runs that do not tell the device."""
+    yield from _read_json(part) if _WHOLE.search(part.text) else _read_text(part)
+
+
+def _read_json(part: Part) -> Iterator[Said]:
+    for one in documents(part, _OBJECT):
+        if isinstance(one, NotChecked):
+            yield one
+        else:
+            yield from _run(one.value, part, part.where(one.line))
+
+
+def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation]:
+    """Of each group of jobs and block size what a device gave, in both directions if it did."""
+    common = object_of(run.get("global options"))
+    used = [object_of(one) for one in list_of(run.get("disk_util"))]
+    # Of an array its members stand there too, and what they did is added up beside its own (fio, stat.c: aggr_util).
+    disks = [one.get("name") for one in ([one for one in used if "aggr_read_ios" in one] or used)]
+    sums: dict[tuple[int, str, int | None], dict[str, float]] = defaultdict(lambda: {"read": 0.0, "write": 0.0})
+    for job in map(object_of, list_of(run.get("jobs"))):
+        options = {**common, **object_of(job.get("job options"))}
+        device = _device(options.get("filename"), disks)
+        group = job.get("groupid")
+        if device and isinstance(group, int):
+            for side in ("read", "write"):
+                sums[group, device, _size(options.get("bs"))][side] += _rate(object_of(job.get(side)))
+    for (group, device, size), rates in sums.items():
+        for side, rate in rates.items():
+            if rate:
+                text = f"group {group}, {device}, {side}: {rate:.0f} bytes/s"
+                yield part.rate(_flow(device, side, size, all(rates.values())), rate, Evidence(where, text))
+
+
+def _rate(side: Mapping[str, Any]) -> float:
+    """Bytes per second; fio 2 has KiB/s alone."""
+    exact, rough = side.get("bw_bytes"), side.get("bw")
+    value = exact if isinstance(exact, (int, float)) else rough * KIB if isinstance(rough, (int, float)) else 0
+    return float(value) if 0 < value < 1e15 else 0.0
+
+
+def _device(filename: object, disks: list[object]) -> str | None:
+    """The block device that was named, else the only one whose counters moved."""
+    named = re.fullmatch(r"/dev/([a-z][a-z0-9]{1,30})", filename) if isinstance(filename, str) else None
+    if named:
+        return named[1]
+    only = disks[0] if len(disks) == 1 else None
+    return only if isinstance(only, str) and re.fullmatch(r"[a-z][a-z0-9]{1,30}", only) else None
+
+
+def _size(text: object) -> int | None:
+    """ "4096", "4k", "1M"; None for ranges and lists."""
+    found = re.fullmatch(r"([0-9]{1,9})([kmg]?)(?:i?b)?", text.lower()) if isinstance(text, str) else None
+    return int(found[1]) * _SIZES.get(found[2], 1) or None if found else None
+
+
+def _read_text(part: Part) -> Iterator[Observation]:
+    """The sums of each group; the devices stand behind them all."""
+    disks = [found[1] for _, line in part.lines() if (found := _DISK.fullmatch(line))]
+    sizes: dict[str, int | None] = {}
+    group, seen = "", dict[str, list[tuple[str, float, Evidence]]]()
+    for number, line in part.lines():
+        if job := _JOB.match(line):
+            size = _size(f"{job[2]}{(job[3] or '')[:1]}")
+            sizes[job[1]] = size if sizes.get(job[1], size) == size else None
+        elif begun := _GROUP.fullmatch(line):
+            group = begun[1]
+        elif (rate := _RATE.fullmatch(line)) and rate[2].count(".") <= 1 and rate[2].strip("."):
+            value = float(rate[2]) * _UNITS[rate[3]]
+            seen.setdefault(group, []).append((rate[1].lower(), value, part.cite(number, line)))
+        elif (old := _OLD_RATE.fullmatch(line)) and old[2].count(".") <= 1 and old[2].strip("."):
+            value = float(old[2]) * _OLD_UNITS[old[3]]
+            seen.setdefault(group, []).append((old[1].lower(), value, part.cite(number, line)))
+    if len(set(disks)) == 1:
+        for group, rates in seen.items():
+            for side, value, cite in rates:
+                yield part.rate(_flow(disks[0], side, sizes.get(group), len(rates) > 1), value, cite)
+
+
+def _flow(device: str, side: str, size: int | None, both: bool) -> Flow:
+    ends = (device, "host") if side == "read" else ("host", device)
+    return Flow(side, ends, size, beside=(ends[::-1],) if both else ())

@@ -1,0 +1,46 @@
+"""Results of SuperBench's gpu-copy-bw: https://github.com/microsoft/superbenchmark, docs/user-tutorial/benchmarks.
+
+"gpu0_to_gpu1_write_by_dma 279.287", in GB/s: who sends, who receives, whose copy engine or kernel moves the bytes. With
+"_and_" both directions run at once, and the number is their sum. Copies inside a GPU and those of all GPUs at once are
+not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ....models.facts.records import Flow, Observation, Said
+from ....models.facts.units import from_gigabytes
+from ..core.matrix import unnamed
+from ..core.part import Part
+
+_END = r"(?:cpu|gpu\d{1,3})"
+BEGIN = rf"^(?:gpu-copy-bw[:/])?{_END}_(?:to|and)_{_END}_(?:read_|write_)?by_(?:sm|dma)(?:_under_numa\d{{1,3}})?[ \t:]"
+_TAG = re.compile(rf"({_END})_(to|and)_({_END})_(?:read_|write_)?by_(sm|dma)(?:_under_(numa\d{{1,3}}))?")
+_LINE = re.compile(r"(?:gpu-copy-bw[:/])?(\w{1,80})[ \t:]+([0-9]{1,5}\.[0-9]{1,6})[ \t]*")
+_OPS = {"dma": "copy", "sm": "copy-sm"}
+
+
+def read(part: Part) -> Iterator[Said]:
+    """The rate of each copy as an observation."""
+    told: list[Said] = list(_rates(part))
+    yield from (*told, *unnamed(told))
+
+
+def flow(tag: str) -> Flow | None:
+    """What "cpu_to_gpu0_by_dma_under_numa1" is the rate of; None of copies inside a GPU, and of several at once."""
+    found = _TAG.fullmatch(tag)
+    if not found or found[1] == found[3]:
+        return None
+    host = found[5] or "host"
+    ends = (found[1] if found[1] != "cpu" else host, found[3] if found[3] != "cpu" else host)
+    return Flow(_OPS[found[4]], ends, beside=(ends[::-1],) if found[2] == "and" else ())
+
+
+def _rates(part: Part) -> Iterator[Observation]:
+    for number, line in part.lines():
+        row = _LINE.fullmatch(line)
+        copied = flow(row[1]) if row and float(row[2]) else None
+        if row and copied:
+            yield part.rate(copied, from_gigabytes(float(row[2]) / (1 + len(copied.beside))), part.cite(number, line))

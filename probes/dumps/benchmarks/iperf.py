@@ -1,0 +1,106 @@
+"""Rates of iperf3 between this machine and another, text and JSON: https://software.es.net/iperf/.
+
+It names addresses and no device: the ends are the host and the network.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.units import from_bits
+from ..core.json_values import object_of
+from ..core.part import Part
+
+_JSON = r'\{\s{0,20}"start":\s{0,20}\{\s{0,20}"connected":'
+BEGIN = (
+    rf"^[ \t]*(?:{_JSON}|Connecting to host [\w.:%-]{{1,80}}, port [0-9]|"
+    r"(?:-{20,}[ \t]*\n)?Server listening on [0-9]|Accepted connection from |"
+    r"\[ ID\] Interval[ \t]+Transfer[ \t]+Bitrate)"
+)
+_DOCUMENT = re.compile(rf"^[ \t]*{_JSON}", re.MULTILINE)
+_BEGUN = re.compile(r"\s*(?:(?P<client>Connecting to host)|(?P<server>Accepted connection from))\b")
+_ROW = re.compile(
+    r"\s*\[ {0,4}(?P<stream>[0-9]{1,4}|SUM)\]\s+[0-9.]{1,12}-[0-9.]{1,12}\s+sec\s+[0-9.]{1,12} [KMGT]?Bytes\s+"
+    r"(?P<rate>[0-9]{1,9}(?:\.[0-9]{1,6})?) (?P<unit>[KMGT]?)bits/sec\b.*?(?P<whose>sender|receiver)\s*"
+)
+_BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_HOST, _NETWORK = "host", "network"
+
+
+@dataclass(slots=True)
+class _Test:
+    """One run: its first line, and the sums at its end."""
+
+    where: Evidence | None = None
+    sends: bool = True
+    op: str = "tcp"
+    sums: dict[tuple[str, bool], tuple[float, Evidence]] = field(default_factory=dict)  # by whose, and whether of all
+
+
+def read(part: Part) -> Iterator[Said]:
+    """What arrived of each test; where the receiver's number is missing, what was sent."""
+    for first, document in part.matches(_DOCUMENT):
+        yield from _of_json(part, part.where(first), document.start())
+    test = _Test()
+    for number, line in part.lines():
+        if begun := _BEGUN.match(line):
+            yield from _told(part, test)
+            test = _Test(part.cite(number, line), sends=bool(begun["client"]))
+        elif line.lstrip().startswith("Reverse mode"):
+            test.sends = not test.sends
+        elif re.search(r"\bLost/Total Datagrams\b", line):
+            test.op = "udp"
+        elif row := _ROW.fullmatch(line):
+            rate = from_bits(float(row["rate"]) * _BITS[row["unit"]])
+            test.sums[row["whose"], row["stream"] == "SUM"] = rate, part.cite(number, line)
+    yield from _told(part, test)
+
+
+def _told(part: Part, test: _Test) -> Iterator[Said]:
+    for whose in (("receiver", True), ("sender", True), ("receiver", False), ("sender", False)):
+        if whose in test.sums:
+            rate, where = test.sums[whose]
+            yield from _observation(part, test.op, test.sends, rate, where)
+            return
+    if test.where:
+        yield _lost(test.where.source, "a test of iperf3 without the sums at its end")
+
+
+def _observation(part: Part, op: str, sends: bool, rate: float, where: Evidence) -> Iterator[Observation]:
+    if rate > 0:
+        ends = (_HOST, _NETWORK) if sends else (_NETWORK, _HOST)
+        yield part.rate(Flow(op, ends), rate, where)
+
+
+def _of_json(part: Part, place: str, start: int) -> Iterator[Said]:
+    try:
+        told: dict[str, Any] = json.JSONDecoder().raw_decode(part.text, part.text.index("{", start))[0]
+    except (ValueError, RecursionError):
+        yield _lost(place, "a text of JSON that is cut or broken")
+        return
+    begun, end = object_of(object_of(told.get("start")).get("test_start")), object_of(told.get("end"))
+    sums = [object_of(end.get(name)).get("bits_per_second") for name in ("sum_received", "sum_sent", "sum")]
+    rate = next((float(one) for one in sums if isinstance(one, int | float) and 0 < one < 1e18), None)
+    if rate is None:
+        yield _lost(place, str(told.get("error") or "no rate in it")[:200])
+        return
+    op = "udp" if begun.get("protocol") == "UDP" else "tcp"
+    where = Evidence(place, f"bits_per_second {rate:g}")
+    yield from _observation(part, op, not begun.get("reverse"), from_bits(rate), where)
+
+
+def _lost(where: str, why: str) -> NotChecked:
+    return NotChecked(
+        what="Observation",
+        subject="node",
+        reason=Reason.UNREADABLE,
+        path=where,
+        detail=why,
+        how="let the test end, and keep all of it",
+    )

@@ -1,0 +1,149 @@
+"""Tables of nccl-tests (all_reduce_perf and its siblings): https://github.com/NVIDIA/nccl-tests, src/common.cu.
+
+Where NCCL_DEBUG is set, the library's log (nccl_log.py) stands before and between the lines of the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ....models.facts.gpu import Gpu
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.units import from_gigabytes
+from ..core.part import Part
+from . import nccl_log
+
+# Launchers put the rank in front of every line: mpirun "[1,0]<stdout>:", srun and torchrun "0:".
+_PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ?)\s*")
+_RANK = re.compile(
+    r"#\s+Rank\s+(?P<rank>\d+)\b.*?\bon\s+(?P<host>\S+)\s+device\s+(?P<device>[0-9]{1,4})\s+"
+    r"\[(?P<bus>[0-9a-fx:.]+)\]\s+(?P<name>\S.*)"
+)
+NAME = re.compile(r"\b(all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|gather|scatter)_perf\b")
+# From 1000 on with one digit behind the point, then none (getFloatStr); a row that is cut has fewer cells than columns.
+_RATE = re.compile(r"[0-9]{1,3}\.[0-9]{2,4}|[0-9]{4,6}(?:\.[0-9]{1,4})?")
+_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}$")  # with -S 1, behind the last column
+_MOST_RANKS = 4096  # that two bandwidths of a few digits can tell
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What stands below a heading, and what was said of it since the heading before."""
+
+    columns: list[str]
+    op: str | None
+    ranks: int
+    rows: list[tuple[int, float, float, Evidence]] = field(default_factory=list)
+
+
+# The first lines that nccl-tests print, the heading of a table, or a line of NCCL's log, which stands between the rows
+# where NCCL_DEBUG is set; launchers put the rank in front.
+_LOG = (" NCCL INFO ", " NCCL WARN ")
+_AHEAD = r"^[ \t]*(?:(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)[ \t]*)?"
+BEGIN = (
+    rf"{_AHEAD}\#[ ]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version"
+    r"|[ ]{0,8}Rank[ ]+\d)"
+    rf"|{_AHEAD}(?:\#[ ]*)?size[ ]+(?:count|time)[ ][^\n]{{0,300}}?\balgbw\b[^\n]{{0,100}}?\bbusbw\b"
+    rf"|{nccl_log.BEGIN}"
+)
+LINES = True
+
+
+def read(part: Part) -> Iterator[Said]:
+    """A GPU for each rank on the first host, the bus bandwidth of each size (out of place), and what the log tells."""
+    if "busbw" in part.text or " Rank " in part.text:  # a log alone has millions of lines, and none of a table
+        yield from _read_tables(part)
+    yield from nccl_log.read(part)
+
+
+def _read_tables(part: Part) -> Iterator[Said]:
+    tables: list[_Table] = []
+    op, ranks, host = None, set[str](), None
+    for number, line in part.lines():
+        if any(mark in line for mark in _LOG):
+            continue
+        plain = _plain(line)
+        if rank := _RANK.match(plain):
+            ranks.add(rank["rank"])
+            host = host or rank["host"]
+            if rank["host"] == host:
+                yield _gpu(rank, part.cite(number, plain))
+        if named := NAME.search(plain):
+            op = named[1]
+        if columns := _heading(plain):
+            tables.append(_Table(columns, op, len(ranks)))
+            op, ranks = None, set()
+        elif tables and (row := _row(tables[-1].columns, plain)):
+            tables[-1].rows.append((*row, part.cite(number, plain)))
+    if tables:
+        yield from _end(part, tables[-1])
+    names = set(NAME.findall(part.text)) if tables else set[str]()
+    for table in tables:
+        yield from bandwidths(part, table.rows, table.op or (min(names) if len(names) == 1 else None), table.ranks)
+
+
+def bandwidths(
+    part: Part, rows: Sequence[tuple[int, float, float, Evidence]], op: str | None, ranks: int
+) -> Iterator[Observation]:
+    """Rows of size, algorithm and bus bandwidth in GB/s; `op` and `ranks` where somebody says them, else None and 0."""
+    if not rows:
+        return
+    _, algorithm, bus, _ = max(rows, key=lambda row: row[0])
+    op, implied = _collective(op, algorithm, bus)
+    ends = tuple(f"rank{rank}" for rank in range(ranks or implied))
+    for size, _, bus, evidence in rows:
+        yield part.rate(Flow(op, ends, size), from_gigabytes(bus), evidence, "bus_bandwidth")
+
+
+def _end(part: Part, table: _Table) -> Iterator[NotChecked]:
+    """Whether the text ends in a row: of what follows a table nothing begins with so many numbers."""
+    whole = part.text.rstrip()
+    cells = _plain(whole[whole.rfind("\n") + 1 :]).split()
+    if table.rows and 1 < len(cells) < len(table.columns) and cells[0].isdecimal() and cells[1].isdecimal():
+        yield part.cut(whole.count("\n"), f"after {len(cells)} of {len(table.columns)} columns")
+
+
+def _plain(line: str) -> str:
+    return _PREFIX.sub("", line.strip())
+
+
+def _heading(line: str) -> list[str] | None:
+    words = [word for word in line.lstrip("# ").split() if word != "timestamp"]
+    known = words[:1] == ["size"] and {"algbw", "busbw"} <= set(words) and {"time", "cputime"} & set(words)
+    return words if known else None
+
+
+def _row(columns: Sequence[str], line: str) -> tuple[int, float, float] | None:
+    """Size in bytes, algorithm and bus bandwidth in GB/s of a line of the table; None for any other line."""
+    cells = _TIMESTAMP.sub("", line).split()
+    size = cells[0].replace("_", "") if cells else ""
+    if len(cells) != len(columns) or not re.fullmatch(r"[0-9]{1,18}", size) or not int(size):
+        return None
+    algorithm, bus = cells[columns.index("algbw")], cells[columns.index("busbw")]
+    return (int(size), float(algorithm), float(bus)) if _RATE.fullmatch(algorithm) and _RATE.fullmatch(bus) else None
+
+
+def _collective(op: str | None, algorithm: float, bus: float) -> tuple[str, int]:
+    """Which collective, and over how many ranks, from its name and busbw / algbw of the largest size.
+
+    The ratio is 2(n-1)/n for all_reduce, which alone goes above 1, and (n-1)/n for all_gather, reduce_scatter and
+    alltoall; it is 1 for the others, and says nothing of their ranks (doc/PERFORMANCE.md of nccl-tests).
+    """
+    ratio = bus / algorithm if algorithm else 0.0
+    if op == "all_reduce" or (op is None and 1 < ratio < 2):
+        return "all_reduce", _ranks(ratio / 2)
+    return op or "collective", _ranks(ratio)
+
+
+def _ranks(share: float) -> int:
+    """The n of which `share` is (n-1)/n; 1 where there is none."""
+    return min(_MOST_RANKS, max(2, round(1 / (1 - share)))) if 0 < share < 1 else 1
+
+
+def _gpu(rank: re.Match[str], line: Evidence) -> Gpu:
+    """The GPU of a rank; later versions print its bus as 0000:53:00, older ones as 0x53, RCCL's as 0000:53:00.0."""
+    bus = re.fullmatch(r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?", rank["bus"])
+    address = f"{bus[1]}{bus[2] or '.0'}" if bus else None
+    return Gpu(key=f"gpu{int(rank['device'])}", name=rank["name"], address=address, cites={"name": line})

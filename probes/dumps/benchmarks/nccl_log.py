@@ -1,0 +1,210 @@
+"""Logs of NCCL and RCCL (NCCL_DEBUG=INFO, or the warnings alone): what a job's collective library found and chose.
+
+Source of the lines: NVIDIA/nccl src/misc/param.cc, src/init.cc, src/graph/topo.cc, src/transport, src/include/shm.h,
+from 2.4 to 2.30. Ranks are GPUs of their hosts; facts are about the first host that speaks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from ....models.catalog.settings import settings
+from ....models.facts.gpu import Gpu
+from ....models.facts.machine import Nccl, NcclFailure, Port, Rdma, Setting, Transport
+from ....models.facts.records import Evidence, Said
+from ..core.part import Part
+
+BEGIN = r"^(?:[^N\n]{0,160}N){1,8}?CCL(?: (?:INFO|WARN|version) |_[A-Z0-9_]{1,60} set (?:by environment )?to )"
+_HOST = re.compile(r"(?<![\w.-])([\w.-]{1,253})(?::\d+:\d+)? \[\d+\] NCCL INFO ")
+_VARIABLE = re.compile(r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (?P<value>\S+)[ \t]*$", re.MULTILINE)
+_VERSION = re.compile(r"NCCL version (?P<version>\d+\.\d+(?:\.\d+)?)(?:\+(?:cuda|hip)(?P<cuda>\d+\.\d+))?\b")
+_NETWORK = re.compile(r"Using network (?P<network>[^\n]+)")
+_RANK = re.compile(
+    r"comm 0x[0-9a-f]+ rank (?P<rank>\d+) n[Rr]anks (?P<ranks>\d+) cudaDev (?P<cuda>\d+)"
+    r"(?: nvmlDev (?P<nvml>\d+))?(?: busId (?P<bus>[0-9a-f]{4,12}))? "
+)
+# Until 2.7 "Ring", and what is "SHM" now in words.
+_CHANNEL = re.compile(
+    r"(?:Channel|Ring) \d+(?:/\d+)? ?: (\d+)\[\w+\] -> (\d+)\[\w+\](?: \[(?:send|receive)\])? "
+    r"via (direct shared memory|\S+)"
+)
+_PORTS = re.compile(r"NET/IB ?: Using (?P<ports>[^\n]*)")
+_PORT = re.compile(r"\[\d+\](?P<device>[\w.-]+):(?P<port>\d+)/(?P<layer>IB|RoCE)\b")
+_DIRECT = re.compile(r"GPU Direct RDMA (?P<state>Enabled|Disabled) for HCA \d+ '(?P<device>[\w.-]+)")
+_WARNING = re.compile(
+    r"NCCL WARN [^\n]{0,300}?(?:"
+    r"\b(?:ibv_reg_\w{0,9}mr\w{0,9}|fi_mr_reg\w{0,9}) failed[^\n]{0,200}?(?P<registration>Cannot allocate memory)"
+    r"|(?P<shared>posix_fallocate|shared memory segment|failed to extend /dev/shm)"
+    r"|\bibv_modify_qp failed with (?:error )?(?P<pair>[^\n]+)"
+    r"|Got completion [^\n]{0,200}?(?P<completion>(?:status=|error )\d+)"
+    r"|Cuda failure [^\n']{0,99}'(?P<cuda>[^\n']+)"
+    r"|(?P<provider>NET/OFI (?:Could not find any optimal provider|Only EFA provider is supported|"
+    r"No eligible providers were found|Unable to find a protocol that worked))"
+    r"|(?P<connection>Connection (?:refused|reset by peer|timed out|closed by remote peer)|No route to host)"
+    r")[^\n]*"
+)
+_KINDS = {
+    "registration": "memory registration",
+    "shared": "shared memory",
+    "pair": "queue pair",
+    "completion": "completion",
+    "cuda": "CUDA",
+    "connection": "connection",
+    "provider": "provider",
+}
+_SIZE = re.compile(r"\(size (\d{1,15})\)| to (\d{1,15}) bytes")
+_NO_SPACE = "No space left on device"
+_LAYERS = {"IB": "InfiniBand", "RoCE": "Ethernet"}
+_MOST_PAIRS = 4096
+
+
+def read(part: Part) -> Iterator[Said]:
+    """The library, its variables, GPUs and network devices; how GPUs of the host reach each other; what failed."""
+    log = _Log(part)
+    yield from _library(log)
+    yield from _variables(log)
+    gpus = dict(_ranks(log))
+    yield from gpus.values()
+    yield from _devices(log)
+    yield from _transports(log, {rank: gpu.key for rank, gpu in gpus.items()})
+    yield from _failures(log)
+
+
+class _Log:
+    """The text of a part, and the lines in which matches stand."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.text = part.text
+        self._seen = (0, 0)  # a place in the text, and the number of its line
+
+    def cite(self, found: re.Match[str]) -> Evidence:
+        """The line in which a match ends."""
+        place = max(found.start(), found.end() - 1)
+        start = self.text.rfind("\n", 0, place) + 1
+        since, number = self._seen if self._seen[0] <= start else (0, 0)
+        number += self.text.count("\n", since, start)
+        self._seen = start, number
+        end = self.text.find("\n", start)
+        return self.part.cite(number, self.text[start : end if end >= 0 else None])
+
+
+def _library(log: _Log) -> Iterator[Nccl]:
+    cites: dict[str, Evidence] = {}
+    version, network, rank = _VERSION.search(log.text), _NETWORK.search(log.text), _RANK.search(log.text)
+    for field, found in (("version", version), ("network", network), ("ranks", rank)):
+        if found:
+            cites[field] = log.cite(found)
+    if cites:
+        yield Nccl(
+            key="nccl",
+            version=version["version"] if version else None,
+            cuda=version["cuda"] if version else None,
+            network=network["network"].strip() if network else None,
+            ranks=_count(rank["ranks"]) if rank else None,
+            cites=cites,
+        )
+
+
+def _variables(log: _Log) -> Iterator[Setting]:
+    """Of those that the catalog knows, the values that are in force; where ranks differ, "0, 1"."""
+    values: dict[str, dict[str, Evidence]] = {}
+    for found in _VARIABLE.finditer(log.text):
+        several = values.setdefault(found["name"], {}) if found["name"] in settings() else {}
+        value = found["value"].removesuffix(".")
+        if value not in several:
+            several[value] = log.cite(found)
+    for name, several in values.items():
+        yield Setting(key=name, value=", ".join(several), cites={"value": next(iter(several.values()))})
+
+
+def _ranks(log: _Log) -> Iterator[tuple[int, Gpu]]:
+    """The GPU of each rank on the first host."""
+    first = None
+    for found in _RANK.finditer(log.text):
+        line = log.cite(found)
+        host = named[1] if (named := _HOST.search(line.text)) else None
+        first = first or host
+        rank, number = _count(found["rank"]), _count(found["nvml"] or found["cuda"])
+        if host == first and rank is not None and number is not None:
+            address = _address(int(found["bus"], 16)) if found["bus"] else None
+            yield rank, Gpu(key=f"gpu{number}", address=address, cites={"address": line} if address else {})
+
+
+def _address(bus: int) -> str:
+    """NCCL writes 0000:1b:00.0 as 1b000: its digits without what is between them."""
+    return f"{bus >> 20:04x}:{bus >> 12 & 0xFF:02x}:{bus >> 4 & 0xFF:02x}.{bus & 7}"
+
+
+def _devices(log: _Log) -> Iterator[Said]:
+    """RDMA devices and their ports that NCCL uses, and whether they reach GPU memory: it must be so on all ranks."""
+    ports: dict[str, Port] = {}
+    direct: dict[str, tuple[bool, Evidence]] = {}
+    for found in _PORTS.finditer(log.text):
+        for port in _PORT.finditer(found["ports"]):
+            key = f"{port['device']}/{port['port']}"
+            if key not in ports:
+                layer = _LAYERS[port["layer"]]
+                ports[key] = Port(
+                    key=key, device=port["device"], link_layer=layer, cites={"link_layer": log.cite(found)}
+                )
+    for found in _DIRECT.finditer(log.text):
+        enabled = found["state"] == "Enabled"
+        if found["device"] not in direct or (direct[found["device"]][0] and not enabled):
+            direct[found["device"]] = enabled, log.cite(found)
+    for device in dict.fromkeys([*(str(port.device) for port in ports.values()), *direct]):
+        if device in direct:
+            enabled, line = direct[device]
+            yield Rdma(key=device, gpu_direct=enabled, cites={"gpu_direct": line})
+        else:
+            yield Rdma(key=device)
+    yield from ports.values()
+
+
+def _transports(log: _Log, gpus: dict[int, str]) -> Iterator[Transport]:
+    """How the GPUs of the first host reach each other; of other ranks nobody knows whether they are of one host."""
+    ways: dict[str, dict[str, Evidence]] = {}
+    known = {str(rank): key for rank, key in gpus.items()}
+    for found in _CHANNEL.finditer(log.text):
+        one, two, via = found.groups()
+        via = "SHM/direct" if " " in via else via
+        if one in known and two in known and one != two and len(ways) < _MOST_PAIRS:
+            pair = "-".join(sorted((known[one], known[two]), key=lambda name: int(name[3:])))
+            several = ways.setdefault(pair, {})
+            if via not in several:
+                several[via] = log.cite(found)
+    for pair, several in ways.items():
+        yield Transport(key=pair, via=tuple(several), cites={"via": next(iter(several.values()))})
+
+
+def _failures(log: _Log) -> Iterator[NcclFailure]:
+    """One for each kind, with the first line, and the first error and size of any."""
+    counts, first, sizes, errors = Counter[str](), dict[str, Evidence](), dict[str, int](), dict[str, str]()
+    for found in _WARNING.finditer(log.text):
+        group = found.lastgroup or ""
+        kind = _KINDS[group]
+        counts[kind] += 1
+        if kind not in first:
+            first[kind] = log.cite(found)
+        if group != "shared":
+            errors.setdefault(kind, found[group].strip())
+            continue
+        if _NO_SPACE in found[0]:
+            errors[kind] = _NO_SPACE
+        if size := _SIZE.search(found[0]):
+            sizes.setdefault(kind, int(size[1] or size[2]))
+    for kind, line in first.items():
+        yield NcclFailure(
+            key=kind,
+            error=errors.get(kind),
+            size=sizes.get(kind),
+            text=line.text,
+            count=counts[kind],
+            cites={"text": line},
+        )
+
+
+def _count(digits: str) -> int | None:
+    return int(digits) if len(digits) < 7 else None

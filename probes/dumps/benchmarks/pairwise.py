@@ -1,0 +1,32 @@
+"""Tables of a collective between nodes in pairs: "node1,node2  88.36", in GB/s of bus bandwidth, as scripts around
+nccl-tests write them (there is no tool of that name).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ....models.facts.machine import NodePair
+from ....models.facts.records import Said
+from ....models.facts.units import from_gigabytes
+from ..core.part import Part
+
+_NAME = r"[A-Za-z][\w.-]{0,62}"
+_JOINT, _RATE = r"(?:,[ \t]?|[ \t]?<->[ \t]?)", r"[0-9]{1,4}\.[0-9]{1,3}"
+_END = r"[ \t]*(?:GB/s[ \t]*)?(?:#.*)?"
+BEGIN = rf"^[ \t]*{_NAME}{_JOINT}{_NAME}[ \t:,]+{_RATE}{_END}$"
+_ROW = re.compile(rf"[ \t]*({_NAME}){_JOINT}({_NAME})[ \t:,]+({_RATE}){_END}")
+
+
+def read(part: Part) -> Iterator[Said]:
+    """What each pair reached; of a pair that was tested again, the most: disturbances only lower a measurement."""
+    best: dict[str, NodePair] = {}
+    for number, line in part.lines():
+        row = _ROW.fullmatch(line)
+        if row and row[1] != row[2]:
+            key, rate = f"{row[1]}-{row[2]}", from_gigabytes(float(row[3]))
+            known = best.get(key)
+            if known is None or (known.rate or 0) < rate:
+                best[key] = NodePair(key=key, a=row[1], b=row[2], rate=rate, cites={"rate": part.cite(number, line)})
+    yield from best.values()

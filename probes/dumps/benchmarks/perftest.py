@@ -1,0 +1,162 @@
+"""perftest (ib_write_bw, ib_read_bw, ib_send_bw and their *_lat): its tables, and the JSON of --out_json.
+
+https://github.com/linux-rdma/perftest. The JSON does not tell the unit of its rates: messages per second do.
+
+The other end is another machine, or this one; which of both printed the table it does not say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.units import MIB, from_gigabits
+from ..core.json_values import documents, list_of, object_of
+from ..core.part import Part
+
+_DASHES = r"-{40,}[ \t]*\n"
+_TITLE = r"(?:RDMA_(?:Write|Read)|Send)(?:[ _][A-Za-z_ ]{1,60})? Test"
+# Where two processes write into one file (a loopback), blocks begin anywhere.
+_HEADED = (
+    r"(?:ibv_wr\* API|CQ Moderation|Data ex\. method|rdma_cm QPs|Max inline data|PCIe relax order|Dual-port"
+    r"|Number of qps)[ \t]{1,8}: "
+)
+_HEADING = r"#bytes[ \t]+#iterations[ \t]"
+# Rules of dashes stand around each block: those before and after what is read belong to it.
+_TABLE = rf"{_HEADING}[^\n]*(?:(?:\n(?:[ \t]*[0-9][^\n]*|Conflicting CPU [^\n]*)?){{1,64}}\n-{{40,}}[ \t]*$)?"
+_FIRST = rf"[ \t]{{0,60}}(?:{_TITLE}[ \t]*$|(?:local|remote) address: LID|{_HEADED}|{_TABLE})"
+BEGIN = (
+    r"^(?:[ ]?WARNING: BW peak won't be measured|de(?:allocating GPU buffer|stroying current CUDA Ctx)"
+    r"|[ \t]*\{\s{0,20}\"?test_info\"?[ ]?:|\*{30,}[ \t]*\n\*[ ]Waiting for client|initializing CUDA[ \t]*$|"
+    rf"Listing all CUDA devices in system|(?:{_DASHES}){{0,3}}{_FIRST})"
+)
+_TITLED = re.compile(
+    r"\s*(?P<op>RDMA_Write|RDMA_Read|Send)\b(?P<two> [A-Za-z_ ]{0,40}Bidirectional)?[A-Za-z_ ]{0,40} Test\s*"
+)
+_DEVICE = re.compile(r"\bDevice[ \t]*: (?P<device>[\w.-]{1,64})\s*$")
+_GPU = re.compile(r"CUDA device (?P<number>[0-9]{1,3}): PCIe address is (?P<bus>[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})\b")
+_PICKED = re.compile(r"Picking device No\. (?P<number>[0-9]{1,3})\b")
+_COLUMN = re.compile(r"(?P<name>#?[\w.%]+(?: [a-z]+)?)(?:\[(?P<unit>[^\]]{1,12})\])?")
+_NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
+_JSON = re.compile(r"^[ \t]*\{\s{0,20}\"test_info\"", re.MULTILINE)
+_NAMED = re.compile(r"(?:rdma_)?(?P<op>write|read|send)\b[a-z_ ]{0,60}")
+_FASTEST = 1e9  # bytes in a microsecond
+_OPS = {"RDMA_Write": "write", "RDMA_Read": "read", "Send": "send"}
+# What one of a unit is: perftest divides by 0x100000, whether it writes MB or MiB (src/perftest_resources.c).
+_UNITS = {"Gb/sec": from_gigabits(1), "MB/sec": float(MIB), "MiB/sec": float(MIB), "usec": 1e-6}
+
+
+@dataclass(slots=True)
+class _Test:
+    """What was said of a test before its table."""
+
+    op: str | None = None
+    both: bool = False  # directions at once: their rates are added up
+    device: str | None = None
+    gpu: str | None = None  # whose memory is used: its address, or the number that CUDA gave it
+    columns: tuple[tuple[str, str], ...] = ()  # of the table: name and unit
+
+
+def read(part: Part) -> Iterator[Said]:
+    """The average rate, or the typical latency, of each size of message."""
+    yield from _documents(part)
+    test, places, picked = _Test(), dict[str, str](), None
+    for number, line in part.lines():
+        if titled := _TITLED.fullmatch(line):
+            test = _Test(op=_OPS[titled["op"]], both=bool(titled["two"]))
+        elif found := _GPU.search(line):
+            places[found["number"]] = f"0000:{found['bus'].lower()}.0"
+        elif found := _PICKED.search(line):
+            picked = found["number"]
+        elif found := _DEVICE.search(line):
+            test.device = found["device"]
+        elif line.lstrip().startswith("#bytes"):
+            test.gpu, picked = places.get(picked or "", f"gpu{picked}") if picked else None, None
+            test.columns = tuple((cell["name"], cell["unit"] or "") for cell in _COLUMN.finditer(line))
+            yield from _nameless(part, number, test)
+        elif test.columns and (flow := _flow(test)):
+            yield from _row(part, number, line, test, flow)
+    yield from _end(part, test)
+
+
+def _end(part: Part, test: _Test) -> Iterator[NotChecked]:
+    """Whether the text ends in a row of a table."""
+    whole = part.text.rstrip()
+    cells = whole[whole.rfind("\n") + 1 :].split()
+    if cells and len(cells) < len(test.columns) and all(map(_NUMBER.fullmatch, cells)):
+        yield part.cut(whole.count("\n"), f"after {len(cells)} of {len(test.columns)} columns")
+
+
+def _documents(part: Part) -> Iterator[Said]:
+    """Of each JSON text the rate: what it moved in a second."""
+    for document in documents(part, _JSON):
+        if isinstance(document, NotChecked):
+            yield document
+            continue
+        told = object_of(document.value)
+        info, results = object_of(told.get("test_info")), told.get("results")
+        titled = _NAMED.match(str(info.get("test")).lower())
+        device = info.get("Device", info.get("device"))
+        for one in map(object_of, list_of(results) or [results]):
+            size, rate = one.get("MsgSize"), one.get("MsgRate")
+            if not (titled and isinstance(device, str) and re.fullmatch(r"[\w.-]{1,64}", device)):
+                continue
+            test = _Test(op=titled["op"], both="bidirectional" in titled[0], device=device)
+            if (
+                isinstance(size, int)
+                and isinstance(rate, int | float)
+                and 0 < size * rate < _FASTEST
+                and (flow := _flow(test))
+            ):
+                value = size * rate * 1e6 / (2 if test.both else 1)
+                cite = Evidence(part.where(document.line), f"MsgSize {size}, MsgRate {rate:g}")
+                yield part.rate(Flow(flow.op, flow.ends, size, beside=flow.beside), value, cite)
+
+
+def _nameless(part: Part, number: int, test: _Test) -> Iterator[NotChecked]:
+    if not (test.op and test.device):
+        lacks = "what was run" if test.device else "the device"
+        why = f"a table of perftest, and nothing before it says {lacks}"
+        yield NotChecked(
+            what="Observation",
+            subject="node",
+            reason=Reason.UNREADABLE,
+            path=part.where(number),
+            detail=why,
+            how="keep the whole output of the tool",
+        )
+
+
+def _flow(test: _Test) -> Flow | None:
+    """From the NIC, or the GPU, to the wire; a read comes in. The port is the first, unless told otherwise."""
+    if not (test.op and test.device):
+        return None
+    ends = (test.gpu or test.device, f"{test.device}/1")
+    if test.op == "read":
+        ends = ends[::-1]
+    return Flow(test.op, ends, beside=(ends[::-1],) if test.both else ())
+
+
+def _row(part: Part, number: int, line: str, test: _Test, flow: Flow) -> Iterator[Observation]:
+    """A row has as many numbers as the heading has columns: one that was cut has fewer."""
+    cells = line.split()
+    names = [name for name, _ in test.columns]
+    if len(cells) < len(names) or not all(_NUMBER.fullmatch(cell) for cell in cells):
+        return
+    for name, quantity, unit in (("BW average", "rate", "bytes_per_second"), ("t_typical", "latency", "seconds")):
+        factor = _UNITS.get(dict(test.columns).get(name, ""))
+        value = float(cells[names.index(name)]) * factor if factor else 0.0
+        size = int(float(cells[0]))
+        if value and size:
+            yield Observation(
+                about=Flow(flow.op, flow.ends, size, beside=flow.beside),
+                quantity=quantity,
+                unit=unit,
+                value=value / 2 if test.both and quantity == "rate" else value,
+                at=part.at,
+                busy=True,
+                evidence=part.cite(number, line),
+            )

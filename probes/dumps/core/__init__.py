@@ -1,0 +1,1 @@
+"""What all dump readers share: splitting, frames, matrices, citations."""

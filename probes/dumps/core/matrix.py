@@ -1,0 +1,72 @@
+"""Matrices of rates between numbered devices, as nvbandwidth and the CUDA samples print them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ....models.facts.gpu import Gpu
+from ....models.facts.records import Flow, Observation, Said
+
+_CORNERS = ("D\\D", "GPU", "CPU")  # what the rows and columns are, before the numbers of the columns
+_NUMBER = re.compile(r"[0-9]{1,3}")
+_ROW = re.compile(r"\s*([0-9]{1,3})((?:\s+(?:[0-9]+(?:\.[0-9]*)?|N/A|nan|-))+)\s*")
+_RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # one with fewer digits is the end of a text that was cut
+
+_WHOLE = re.compile(r"[0-9]+\.[0-9]{2,}|N/A|nan|-")  # a number with all of its digits, or none
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A number of a matrix, in the unit of its tool, and the line in which it stands."""
+
+    row: int
+    column: int
+    value: float
+    line: int
+
+
+def cells(lines: Sequence[str], start: int) -> Iterator[Cell]:
+    """The numbers of the matrix whose heading is the line `start`; zeros are what was not measured."""
+    heading = lines[start].split() if start < len(lines) else []
+    numbers = heading[1:] if heading[:1] and heading[0] in _CORNERS else heading
+    if not all(map(_NUMBER.fullmatch, numbers)):
+        return
+    columns = [int(number) for number in numbers]
+    for line in range(start + 1, len(lines)):
+        row = _ROW.fullmatch(lines[line])
+        if not row:
+            return
+        for column, text in zip(columns, row[2].split(), strict=False):
+            if _RATE.fullmatch(text) and float(text):
+                yield Cell(int(row[1]), column, float(text), line)
+
+
+def broken_off(lines: Sequence[str], start: int, square: bool) -> tuple[int, str] | None:
+    """Where the text ends within the matrix whose heading is the line `start`, and where in it.
+
+    `square`: it has a row for each column. None where it is whole, and where something stands behind it.
+    """
+    columns = [word for word in lines[start].split() if word not in _CORNERS] if start < len(lines) else []
+    last = start
+    while last + 1 < len(lines) and lines[last + 1].lstrip()[:1].isdecimal():
+        last += 1
+    if any(lines[line].strip() for line in range(last + 1, len(lines))):
+        return None
+    if not columns or not all(map(_NUMBER.fullmatch, columns)):
+        return (start - 1, "before a matrix") if start >= len(lines) or not columns else None
+    words = lines[last].split()[1:]
+    if last == start or len(words) < len(columns) or not _WHOLE.fullmatch(words[-1]):
+        return last, f"within a matrix of {len(columns)} columns"
+    rows = last - start
+    return (last, f"after {rows} of {len(columns)} rows") if square and rows < len(columns) else None
+
+
+def unnamed(said: Sequence[Said]) -> Iterator[Gpu]:
+    """The GPUs that only the ends of flows name: they are there, whatever else is known of them."""
+    named = {one.key for one in said if isinstance(one, Gpu)}
+    flows = (one.about for one in said if isinstance(one, Observation) and isinstance(one.about, Flow))
+    for key in dict.fromkeys(end for flow in flows for end in flow.ends):
+        if key.startswith("gpu") and key not in named:
+            yield Gpu(key=key)

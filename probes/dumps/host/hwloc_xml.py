@@ -1,0 +1,194 @@
+"""Topologies that lstopo wrote as XML (hwloc 1 to 3): packages, NUMA nodes, the PCI tree, and what drivers made of it.
+
+Source of the form: hwloc's hwloc2.dtd and topology-xml.c. The speed of links there (pci_link_speed) is what they ran
+at then, speed and width in one number and maybe at rest: it is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....models.facts.gpu import Gpu
+from ....models.facts.machine import Disk, HostBridge, Net, Node, Numa, Package, Pci, Rdma
+from ....models.facts.records import Evidence, Fact, NotChecked, Said
+from ..core.part import Part
+from ..core.pci_words import identity
+from ..core.xml_elements import Element, elements
+
+BEGIN = r"^[ \t]*<topology(?: version=\"[0-9.]{1,8}\")?>"
+_MOST = 50_000  # elements: 2,000 processors with their caches
+_ADDRESS = re.compile(r"([0-9a-f]{4,8}):[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_ROOT = re.compile(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]")
+_TYPE = re.compile(r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\](?: \[([0-9a-f]{4}):([0-9a-f]{4})\])?")
+_NODE = {
+    "HostName": "hostname",
+    "OSRelease": "kernel",
+    "DMISysVendor": "vendor",
+    "DMIProductName": "product",
+    "DMIBoardName": "board",
+    "DMIBIOSVersion": "bios",
+    "DMIChassisAssetTag": "asset_tag",
+}
+_MAKERS = {0x10DE: "NVIDIA Corporation", 0x15B3: "Mellanox Technologies"}  # whose products pci.ids names well
+_NET, _RDMA, _BLOCK = 16, 32, 1  # hwloc_obj_osdev_type_t of hwloc 3: bits, of which a device may have several
+_OLDER = {"0": _BLOCK, "2": _NET, "3": _RDMA}  # which until hwloc 2 were numbers
+
+
+def read(part: Part) -> Iterator[Said]:
+    """Facts in the order of the file; of one that was cut, what came before."""
+    reading = _Reading()
+    whole, end, _ = part.text.partition("</topology>")
+    refused: list[NotChecked] = []
+    for one in elements(part.file, whole + end, part.first, _MOST):
+        if isinstance(one, NotChecked):
+            refused.append(one)
+        else:
+            reading.element(one)
+    yield from reading.facts()
+    yield from refused
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A fact in the making."""
+
+    kind: type[Fact]
+    fields: dict[str, Any]
+    cites: dict[str, Evidence]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The facts so far, by the element that each comes from: what is said in an <info> belongs to the element above."""
+
+    new: bool = True  # hwloc 3
+    entries: dict[Element, _Entry] = field(default_factory=dict)
+    keys: dict[Element, str] = field(default_factory=dict)
+    places: dict[Element | None, Element] = field(default_factory=dict)  # the first NUMA node of each place
+    node: dict[str, tuple[str, Evidence]] = field(default_factory=dict)
+
+    def element(self, one: Element) -> None:
+        """What an element adds."""
+        if one.tag == "topology":
+            self.new = one.said.get("version", "1").startswith("3")
+        elif one.tag == "info":
+            self._info(one)
+        elif one.tag == "object":
+            kind = one.said.get("type", "")
+            number = one.said.get("os_index", "")
+            if kind in ("Package", "Socket") and _is_number(number):
+                self._add(one, Package, f"package{int(number)}", {"cpus": _mask(one.said.get("cpuset", ""))})
+            elif kind == "NUMANode" and _is_number(number):
+                memory = one.said.get("local_memory", "")
+                size = int(memory) if _is_number(memory) else None
+                self._add(one, Numa, f"numa{int(number)}", {"memory": size, "cpus": self._cpus(one)})
+            elif kind in ("Bridge", "PCIDev"):
+                self._pci(one)
+            elif kind == "OSDev":
+                self._device(one)
+
+    def facts(self) -> Iterator[Said]:
+        """All of them; the machine last."""
+        for one, entry in self.entries.items():
+            yield entry.kind(key=self.keys[one], cites=entry.cites, **entry.fields)
+        if self.node:
+            cites = {name: cite for name, (_, cite) in self.node.items()}
+            texts: dict[str, Any] = {name: value for name, (value, _) in self.node.items()}
+            yield Node(key="node", cites=cites, **texts)
+
+    def _add(self, one: Element, kind: type[Fact], key: str, fields: dict[str, Any]) -> None:
+        known = {name: value for name, value in fields.items() if value is not None}
+        self.entries[one] = _Entry(kind, known, dict.fromkeys(known, one.where))
+        self.keys[one] = key
+
+    def _cpus(self, one: Element) -> tuple[int, ...] | None:
+        """CPUs of a NUMA node. Where several share a place, some have none in the kernel's eyes (HBM, CXL)."""
+        other = self.places.setdefault(one.above, one)
+        if other is one:
+            return _mask(one.said.get("cpuset", ""))
+        self.entries[other].fields.pop("cpus", None)
+        self.entries[other].cites.pop("cpus", None)
+        return None
+
+    def _pci(self, one: Element) -> None:
+        """A function; or a host bridge, which has no address."""
+        address, numa = one.said.get("pci_busid", ""), _numa(one)
+        above = self._above(one)
+        if _ADDRESS.fullmatch(address):
+            numbers: dict[str, Any] = {}
+            if found := _TYPE.match(one.said.get("pci_type", "")):
+                code, *rest = (int(number, 16) if number else None for number in found.groups())
+                names = ("vendor", "device", "subvendor", "subdevice")
+                numbers = {"pci_class": (code or 0) << 8, **dict(zip(names, rest, strict=True))}
+                if numbers["subvendor"] == 0:  # a bridge has none
+                    numbers["subvendor"] = numbers["subdevice"] = None
+            self._add(one, Pci, address, {"parent": above, "numa": numa, **numbers})
+        elif root := _ROOT.fullmatch(one.said.get("bridge_pci", "")):
+            self._add(one, HostBridge, f"pci{root[1]}:{root[2]}", {"parent": above, "numa": numa})
+
+    def _above(self, one: Element) -> str | None:
+        """The key of the nearest bridge above."""
+        while one.above is not None:
+            one = one.above
+            if one in self.entries and self.entries[one].kind in (Pci, HostBridge):
+                return self.keys[one]
+        return None
+
+    def _device(self, one: Element) -> None:
+        """What a driver made of a function."""
+        name, kind = one.said.get("name", ""), one.said.get("osdev_type", "")
+        address = self._above(one)
+        if not re.fullmatch(r"[A-Za-z0-9][\w.@-]{0,63}", name) or (address or "").startswith("pci"):
+            return
+        bits = int(kind) if self.new and _is_number(kind) else _OLDER.get(kind, 0)
+        if bits & _RDMA:
+            self._add(one, Rdma, name, {"address": address})
+        elif bits & _NET:
+            self._add(one, Net, name, {"address": address})
+        elif bits & _BLOCK and address and not name.startswith("nvml"):
+            self._add(one, Disk, name, {"address": address})
+        elif found := re.fullmatch("nvml([0-9]{1,3})", name):
+            self._add(one, Gpu, f"gpu{int(found[1])}", {"address": address})
+
+    def _info(self, one: Element) -> None:
+        name, value, above = one.said.get("name", ""), one.said.get("value", "").strip(), one.above
+        if not value or not value.isprintable() or above is None:
+            return
+        if name in _NODE and (above.tag == "topology" or above.said.get("type") in ("Machine", "System")):
+            self.node.setdefault(_NODE[name], (value, one.where))
+        elif above in self.entries:
+            entry = self.entries[above]
+            if name == "CPUModel" and entry.kind is Package:
+                entry.fields["model"], entry.cites["model"] = value, one.where
+            elif name == "CPUVendor" and entry.kind is Package:
+                entry.fields["vendor"], entry.cites["vendor"] = value, one.where
+            elif name == "PCISlot" and entry.kind is Pci:
+                entry.fields["slot"], entry.cites["slot"] = value, one.where
+            elif name == "PCIDevice" and entry.kind is Pci:
+                maker = _MAKERS.get(entry.fields.get("vendor", 0), "")
+                if product := identity(f"{maker} {value}")[2]:
+                    entry.fields["name"], entry.cites["name"] = product, one.where
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch("[0-9]{1,18}", text) is not None
+
+
+def _numa(one: Element) -> int | None:
+    """The NUMA node of the place where a bridge hangs; None where that has several."""
+    above = one.above
+    while above is not None and not above.said.get("nodeset"):
+        above = above.above
+    nodes = _mask(above.said["nodeset"]) if above is not None else None
+    return nodes[0] if nodes and len(nodes) == 1 else None
+
+
+def _mask(text: str) -> tuple[int, ...] | None:
+    """ "0x000000ff,0xffffffff": groups of 32, the last is the first; None for what is no mask, or endless."""
+    if not re.fullmatch(r"0x[0-9a-f]{1,8}(?:,(?:0x[0-9a-f]{1,8})?){0,255}", text):
+        return None
+    groups = [int(group, 16) if group else 0 for group in reversed(text.split(","))]
+    return tuple(32 * n + bit for n, group in enumerate(groups) for bit in range(32) if group >> bit & 1)

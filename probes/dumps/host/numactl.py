@@ -1,0 +1,59 @@
+"""numactl --hardware: NUMA nodes, their CPUs, memory and distances (numactl.c of https://github.com/numactl/numactl)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+from ....models.facts.machine import Numa
+from ....models.facts.records import Evidence, Said
+from ....models.facts.units import MIB
+from ..core.part import Part
+
+BEGIN = r"^[ \t]*(?:available: [0-9]{1,4} nodes? \(|node [0-9]{1,4} (?:cpus:|size:)|node distances:)"
+_CPUS = re.compile(r"[ \t]*node ([0-9]{1,4}) cpus:((?:[ ][0-9]{1,5})*)[ \t]*$")
+_SIZE = re.compile(r"[ \t]*node ([0-9]{1,4}) size: ([0-9]{1,12}) MB[ \t]*$")
+_HEADING = re.compile(r"[ \t]*node((?:[ ]+[0-9]{1,4})+)[ \t]*$")
+_ROW = re.compile(r"[ \t]*([0-9]{1,4}):((?:[ ]+[0-9]{1,4})+)[ \t]*$")
+_AVAILABLE = re.compile(r"[ \t]*available: ([0-9]{1,4}) nodes? \(")
+_SHORTEST, _LONGEST = len("0: 10"), 64 * 1024  # characters of a line
+
+
+def read(part: Part) -> Iterator[Said]:
+    """A `Numa` for each node. Of an older numactl, distances to nodes without memory are missing."""
+    nodes: dict[str, Numa] = {}
+    columns: list[str] = []
+    available = rows = 0
+    for number, line in part.lines():
+        if len(line) < _SHORTEST or len(line) > _LONGEST:
+            continue
+        cite = partial(part.cite, number, line)
+        if found := _CPUS.match(line):
+            cpus = tuple(map(int, found[2].split()))
+            _add(nodes, found[1], {"cpus": cite()}, Numa(key="", cpus=cpus))
+        elif found := _SIZE.match(line):
+            _add(nodes, found[1], {"memory": cite()}, Numa(key="", memory=int(found[2]) * MIB))
+        elif found := _HEADING.match(line):
+            columns, rows = found[1].split(), 0
+        elif found := _AVAILABLE.match(line):
+            available = int(found[1])
+        elif (found := _ROW.match(line)) and len(found[2].split()) == len(columns):
+            pairs = zip(columns, found[2].split(), strict=True)
+            distances = {f"numa{int(column)}": int(distance) for column, distance in pairs}
+            _add(nodes, found[1], {"distances": cite()}, Numa(key="", distances=distances))
+            rows += 1
+    yield from nodes.values()
+    if 0 < len(nodes) < available:
+        yield part.cut(part.text.rstrip().count("\n"), f"after {len(nodes)} of {available} nodes")
+    elif 0 < rows < len(columns):
+        yield part.cut(part.text.rstrip().count("\n"), f"after {rows} of {len(columns)} rows of distances")
+
+
+def _add(nodes: dict[str, Numa], number: str, cites: Mapping[str, Evidence], said: Numa) -> None:
+    """What a line adds to what is known of a node; the first word counts."""
+    key = f"numa{int(number)}"
+    known = nodes.get(key, Numa(key=key))
+    new = {field: getattr(said, field) for field in cites if getattr(known, field) is None}
+    nodes[key] = replace(known, cites={**cites, **known.cites}, **new)

@@ -1,0 +1,171 @@
+"""df, mount, /proc/mounts, /proc/mdstat, lsblk and nvme list, as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from ....models.facts.machine import Array, Disk, Mount, Nvme
+from ....models.facts.records import Evidence, Said
+from ....models.facts.units import GIB, KIB, MIB
+from ...storage.mounts import is_store
+from ..core.part import Part
+
+BEGIN = (
+    r"^[ \t]*(?:Filesystem[ ]+(?:Type[ ]+)?(?:(?:1K|1M|1G|1024)-blocks|Size)[ ]+Used[ ]|NAME[ ]+MAJ:MIN[ ]+RM[ ]"
+    r"|Node[ ]{2,40}(?:Generic[ ]{2,40})?SN[ ]{2,40}Model[ ]|Subsystem[ ]{2,40}Subsystem-NQN[ ]|Device[ ]{2,40}"
+    r"(?:Cntlid[ ]{1,8})?SN[ ]{2,40}MN[ ]|NAME[ ]+(?:FSTYPE|ALIGNMENT|DISC-ALN|SIZE|TYPE|KNAME|MODEL|ROTA)[ ]|"
+    r"Personalities :(?: \[|$)|md[0-9_]{1,6} : (?:in)?active "
+    r"|\S{1,200} on /\S{0,200} type [a-z0-9._]{1,30} \(r[wo]\b"
+    r"|\S{1,200} /\S{0,200} [a-z0-9._]{1,30} r[wo](?:,\S*)? [0-9] [0-9]$)"
+)
+_DF_HEADING = re.compile(r"[ \t]*Filesystem[ ]+(Type[ ]+)?(1K-blocks|1024-blocks|1M-blocks|1G-blocks|Size)[ ]")
+_DF = re.compile(
+    r"(\S+)[ ]+(?:([a-z][\w.]*)[ ]+)?([\d.,]+[KMGTP]?)[ ]+[\d.,]+[KMGTP]?[ ]+(-?[\d.,]+[KMGTP]?)[ ]+[\d-]+%[ ]+(/.*)$"
+)
+_MOUNTED = re.compile(r"[ \t]*(\S+) on (/\S*) type ([\w.]+) \((r[wo])?\b")
+_PROC_MOUNTS = re.compile(r"[ \t]*(\S+) (/\S*) ([\w.]+) (r[wo])\b\S* [0-9] [0-9][ \t]*$")
+_MD = re.compile(
+    r"[ \t]*(md\w{1,16}) : (active|inactive)(?: \((?:auto-)?read-only\))?(?: (raid\d+|linear|faulty|multipath))?"
+    r"((?: [\w!-]{1,32}\[\d+\](?:\([A-Z]\))*)*)[ \t]*$"
+)
+_MEMBER = re.compile(r"([\w!-]{1,32})\[\d+\]((?:\([A-Z]\))*)")
+_BLOCKS = re.compile(r"[ \t]+\d+ blocks .*\[(\d{1,5})/(\d{1,5})\]")
+_LSBLK = re.compile(r"([ \t│├└─|`-]*)(\w[\w.!-]*)[ ]+\d+:\d+[ ]+[01][ ]+\S+[ ]+[01][ ]+(\w+)(?:[ ]+(/\S*))?[ \t]*$")
+_NVME = re.compile(r"[ \t]*/dev/(nvme\d{1,4}n\d{1,4})[ ]")
+_CONTROLLER = re.compile(
+    r"[ \t]*(?P<name>nvme\d{1,4})[ ]+(?:\d{1,5}[ ]+)?\S{1,20}[ ]+(?P<model>\S[^\n]{0,39}?)[ ]+(?P<firmware>\S{1,8})[ ]+"
+    r"(?P<transport>pcie|tcp|rdma|fc|loop)[ ]+(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])?"
+)
+_UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10, "P": GIB << 20}
+_BLOCK_SIZES = {"1K-blocks": KIB, "1024-blocks": KIB, "1M-blocks": MIB, "1G-blocks": GIB, "Size": 1}
+_LONGEST = 2000  # characters of a line
+
+
+def read(part: Part) -> Iterator[Said]:
+    """Mounted file systems that hold something, disks with their partitions, arrays. By what each line looks like."""
+    reading = _Reading(part)
+    for number, line in part.lines():
+        if 5 < len(line) <= _LONGEST:
+            yield from reading.line(line, partial(part.cite, number, line))
+    yield from reading.arrays.values()
+
+
+_Cite = Callable[[], Evidence]
+
+
+class _Reading:
+    """The table that the lines are in, and the arrays so far: what each has left stands in the line below it."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.unit = 0  # bytes of a number of df
+        self.columns: list[tuple[int, int]] = []  # of nvme list
+        self.disks: list[tuple[int, str]] = []  # of lsblk: how far to the right, name
+        self.arrays: dict[str, Array] = {}
+        self.last = ""
+
+    def line(self, line: str, cite: _Cite) -> Iterator[Said]:
+        """What a line says."""
+        if heading := _DF_HEADING.match(line):
+            self.unit = _BLOCK_SIZES[heading[2]]
+        elif "%" in line and self.unit:
+            yield from self._df(line, cite)
+        elif found := (" on /" in line and _MOUNTED.match(line)) or (line[-1].isdigit() and _PROC_MOUNTS.match(line)):
+            known = {"read_only": found[4] == "ro"} if found[4] else {}
+            yield from _mount(found[2], found[1], found[3], cite, known)
+        elif " : " in line and (found := _MD.match(line)):
+            self._array(found, cite)
+        elif " blocks " in line and self.last and (found := _BLOCKS.match(line)):
+            self._members(int(found[1]), int(found[2]), cite)
+        elif found := _LSBLK.match(line):
+            yield from self._block(found, cite)
+        elif line.lstrip().startswith(("--", "/dev/nvme")):
+            yield from self._nvme(line, cite)
+        elif found := _CONTROLLER.match(line):
+            yield _controller(found, cite)
+
+    def _df(self, line: str, cite: _Cite) -> Iterator[Said]:
+        if found := _DF.match(line.strip()):
+            sizes = {"size": _bytes(found[3], self.unit), "free": _bytes(found[4], self.unit)}
+            known = {name: size for name, size in sizes.items() if size is not None}
+            yield from _mount(found[5].strip(), found[1], found[2], cite, known)
+
+    def _array(self, found: re.Match[str], cite: _Cite) -> None:
+        """A line of mdstat; (F) is a member that the kernel gave up, (S) a spare one."""
+        members = [(one[1], one[2]) for one in _MEMBER.finditer(found[4])]
+        evidence = cite()
+        self.last = found[1]
+        self.arrays[found[1]] = Array(
+            key=found[1],
+            level=found[3],
+            state=found[2],
+            members=tuple(name for name, marks in members if "(S)" not in marks),
+            faulty=tuple(name for name, marks in members if "(F)" in marks),
+            cites=dict.fromkeys(("level", "state", "members", "faulty"), evidence),
+        )
+
+    def _members(self, wanted: int, active: int, cite: _Cite) -> None:
+        array, evidence = self.arrays[self.last], cite()
+        self.last = ""
+        self.arrays[array.key] = Array(
+            key=array.key,
+            level=array.level,
+            state=array.state,
+            members=array.members,
+            faulty=array.faulty,
+            wanted=wanted,
+            missing=max(0, wanted - active),
+            cites={**array.cites, "wanted": evidence, "missing": evidence},
+        )
+
+    def _block(self, found: re.Match[str], cite: _Cite) -> Iterator[Said]:
+        """A line of lsblk's tree: a disk, a partition below it; what is made of them is left out."""
+        depth, name, kind = len(found[1]), found[2], found[3]
+        while self.disks and self.disks[-1][0] >= depth:
+            self.disks.pop()
+        above = self.disks[-1][1] if self.disks else None
+        self.disks.append((depth, name))
+        if kind == "disk":
+            yield Disk(key=name)
+        elif kind == "part" and above:
+            yield Disk(key=name, partition_of=above, cites={"partition_of": cite()})
+        if found[4]:
+            yield from _mount(found[4], f"/dev/{name}", None, cite, {})
+
+    def _nvme(self, line: str, cite: _Cite) -> Iterator[Said]:
+        """A row of nvme list, whose columns are as wide as the dashes above them; the third or fourth is the model."""
+        if line.lstrip().startswith("--"):
+            self.columns = [found.span() for found in re.finditer("-+", line)]
+        elif (found := _NVME.match(line)) and len(self.columns) in (7, 8):
+            begin, end = self.columns[len(self.columns) - 5]
+            model = line[begin:end].strip()
+            if model and model.isprintable():
+                yield Disk(key=found[1], model=model, cites={"model": cite()})
+
+
+def _controller(found: re.Match[str], cite: _Cite) -> Nvme:
+    """A row of the controllers of nvme list -v."""
+    fields = {"model": found["model"].strip(), "firmware": found["firmware"], "transport": found["transport"]}
+    fields["address"] = found["address"] or ""
+    known: dict[str, Any] = {name: value for name, value in fields.items() if value and value.isprintable()}
+    return Nvme(key=found["name"], cites=dict.fromkeys(known, cite()), **known)
+
+
+def _mount(point: str, device: str, fstype: str | None, cite: _Cite, known: Mapping[str, Any]) -> Iterator[Said]:
+    """A file system that holds something; df without -T names what has no device by its type."""
+    virtual = fstype or (device if device in ("tmpfs", "overlay", "zfs") else None)
+    fact = Mount(key=point, device=device, fstype=virtual, **known)
+    remote = fstype is None and ":/" in device
+    if not device.startswith("/dev/loop") and (remote or is_store(fact)):
+        told = ("device", "fstype", "size", "free", "read_only")
+        cites = dict.fromkeys((name for name in told if getattr(fact, name) is not None), cite())
+        yield Mount(key=point, device=device, fstype=virtual, cites=cites, **known)
+
+
+def _bytes(text: str, unit: int) -> int | None:
+    """ "1048576" of blocks, "1.8T" of -h, rounded as they are."""
+    found = re.fullmatch(r"([0-9]{1,18}(?:[.,][0-9])?)([KMGTP]?)", text)
+    return int(float(found[1].replace(",", ".")) * _UNITS.get(found[2], 1) * unit) if found else None

@@ -1,0 +1,199 @@
+"""Files of /sys and /proc that somebody pasted: "grep . PATH...", "PATH: value", or cat at a prompt and its answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any
+
+from ....models.catalog.settings import Row, settings
+from ....models.facts.machine import Net, Pci, Port, Setting
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, Fact, NotChecked, Said
+from ....models.facts.registry import kind_name
+from ....models.facts.units import from_gigabits, from_megabits
+from ...parsing.parsers import (
+    count,
+    flag,
+    hexadecimal,
+    is_lost,
+    known,
+    pcie_speed,
+    pcie_width,
+    shown,
+    word,
+)
+from ...system.settings import value_in
+from ..core.part import Part
+
+_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+_PATH = rf"/(?:sys|proc)(?:/(?:{_ADDRESS}|pci[0-9a-f]{{4,8}}:[0-9a-f]{{2}}|[\w.,+@-]{{1,80}})){{2,16}}"
+_PROMPT = r"(?:\S{0,60}[$#] )?(?:sudo )?(?:cat|head|more) "
+BEGIN = rf"^[ \t]*(?:{_PROMPT})?{_PATH}(?::[^\n]|[ \t]+\S|[ \t]*\n)"
+_LINE = re.compile(rf"^[ \t]*(?P<cat>{_PROMPT})?(?P<path>{_PATH})(?P<rest>:[^\n]*|[ \t]+[^\n]*|)\n?", re.MULTILINE)
+_NEXT = re.compile(r"[^\n]*")
+_FUNCTION = re.compile(rf"/sys/(?:bus/pci/devices|devices)/(?:.*/)?({_ADDRESS})/(\w+)")
+_PORT = re.compile(r"/sys/class/infiniband/([\w.-]+)/ports/([0-9]{1,3})/(\w+)")
+_NET = re.compile(r"/sys/class/net/([\w.-]+)/(\w+)")
+_RATE = re.compile(r"([0-9.]{1,8}) Gb/sec(?: \((.*)\))?")
+_NUMBERED = re.compile(r"[0-9]+: (\S.*)")
+_PLACEHOLDER = re.compile(r"\{\w+\}")
+
+
+def read(part: Part) -> Iterator[Said]:
+    """PCI functions, ports, network devices and settings, each with what stood there of it."""
+    facts = _Facts()
+    for line, found in part.matches(_LINE):
+        path, rest = found["path"], found["rest"]
+        number = line
+        if found["cat"]:
+            answer = _NEXT.match(part.text, found.end())
+            rest, number = (answer[0] if answer else ""), line + 1
+            if not rest or path in rest:  # "cat: PATH: No such file or directory"
+                continue
+        value = rest.lstrip(":= \t").rstrip()
+        if value and "No such file" not in value and "Permission denied" not in value:
+            shown_line = f"{path}: {value}"
+            yield from facts.add(path, value, part.cite(number, shown_line))
+    yield from facts.all()
+
+
+def _gigabits(text: str) -> float | None:
+    """ "400 Gb/sec (4X NDR)"; None for 0."""
+    if not (found := _RATE.fullmatch(text)):
+        raise ValueError(f"{shown(text)} is not a rate")
+    return from_gigabits(float(found[1])) or None
+
+
+def _lanes(text: str) -> str | None:
+    return found[2] if (found := _RATE.fullmatch(text)) else None
+
+
+def _named(text: str) -> str | None:
+    """ "4: ACTIVE" """
+    if not (found := _NUMBERED.fullmatch(text)):
+        raise ValueError(f"{shown(text)} is not a number and its name")
+    return found[1]
+
+
+def _layer(text: str) -> str | None:
+    """As libibverbs names it: what the kernel calls "Unknown" (EFA) is "Unspecified" there."""
+    return "Unspecified" if text == "Unknown" else word(text)
+
+
+def _megabits(text: str) -> float | None:
+    speed = known(text)
+    return from_megabits(speed) if speed else None
+
+
+_Parse = Callable[[str], Any]
+_PCI: Mapping[str, tuple[tuple[str, _Parse], ...]] = {
+    "class": (("pci_class", hexadecimal),),
+    "vendor": (("vendor", hexadecimal),),
+    "device": (("device", hexadecimal),),
+    "subsystem_vendor": (("subvendor", hexadecimal),),
+    "subsystem_device": (("subdevice", hexadecimal),),
+    "current_link_speed": (("speed", pcie_speed),),
+    "current_link_width": (("width", pcie_width),),
+    "max_link_speed": (("max_speed", pcie_speed),),
+    "max_link_width": (("max_width", pcie_width),),
+    "numa_node": (("numa", known),),
+}
+_PORTS: Mapping[str, tuple[tuple[str, _Parse], ...]] = {
+    "state": (("state", _named),),
+    "phys_state": (("physical_state", _named),),
+    "rate": (("rate", _gigabits), ("lanes", _lanes)),
+    "link_layer": (("link_layer", _layer),),
+}
+_NETS: Mapping[str, tuple[tuple[str, _Parse], ...]] = {
+    "speed": (("speed", _megabits),),
+    "mtu": (("mtu", count),),
+    "carrier": (("carrier", flag),),
+}
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What was said so far, by kind and key."""
+
+    fields: dict[tuple[type[Fact], str], dict[str, Any]] = field(default_factory=dict)
+    cites: dict[tuple[type[Fact], str], dict[str, Evidence]] = field(default_factory=dict)
+    links: dict[str, dict[str, str]] = field(default_factory=dict)  # texts of the link of each function
+
+    def add(self, path: str, text: str, cite: Evidence) -> Iterator[Said]:
+        """What a file holds; a NotChecked where that is not what it should be."""
+        kind, key, name, readers = _place(path)
+        try:
+            if kind is Setting:
+                self._setting(key, path, text, cite)
+            for field_, parse in readers.get(name, ()):
+                if (value := parse(text)) is not None:
+                    self._set(kind, key, field_, value, cite)
+            if name in ("current_link_speed", "current_link_width"):
+                self._link(key, name, text, cite)
+        except ValueError as wrong:
+            yield NotChecked(
+                what=f"{kind_name(kind)}.{name}",
+                subject=key,
+                reason=Reason.UNREADABLE,
+                path=cite.source,
+                detail=f"{path}: {wrong}",
+            )
+
+    def all(self) -> Iterator[Said]:
+        """The facts."""
+        for (kind, key), fields in self.fields.items():
+            if kind is Port:
+                fields["device"] = key.partition("/")[0]
+            if kind is Setting:
+                fields = {"value": ", ".join(fields["value"])}
+            yield kind(key=key, cites=self.cites[kind, key], **fields)
+
+    def _set(self, kind: type[Fact], key: str, name: str, value: Any, cite: Evidence) -> None:
+        """The first word counts."""
+        if name not in (fields := self.fields.setdefault((kind, key), {})):
+            fields[name] = value
+            self.cites.setdefault((kind, key), {})[name] = cite
+
+    def _setting(self, key: str, path: str, text: str, cite: Evidence) -> None:
+        """One value, or the several that its parts have, each once."""
+        value, _ = value_in(_rows()[key], text)
+        self._set(Setting, key, "value", [], cite)
+        values = self.fields[Setting, key]["value"]
+        if value not in values:
+            values.append(value)
+
+    def _link(self, key: str, name: str, text: str, cite: Evidence) -> None:
+        """A function that does not answer says so by both."""
+        texts = self.links.setdefault(key, {})
+        texts[name] = text
+        if len(texts) == 2:
+            lost = is_lost(texts["current_link_speed"], texts["current_link_width"])
+            self._set(Pci, key, "lost", lost, cite)
+            if lost:
+                self.cites[Pci, key]["width"] = cite
+
+
+def _place(path: str) -> tuple[type[Fact], str, str, Mapping[str, tuple[tuple[str, _Parse], ...]]]:
+    """What a path is about: the kind of fact, its key, the name of the file, and how such files are read."""
+    if found := _FUNCTION.fullmatch(path):
+        return Pci, found[1], found[2], _PCI
+    if found := _PORT.fullmatch(path):
+        return Port, f"{found[1]}/{int(found[2])}", found[3], _PORTS
+    if found := _NET.fullmatch(path):
+        return Net, found[1], found[2], _NETS
+    name = next((name for name, row in _rows().items() if any(_is(path, place) for place in row.paths)), "")
+    return (Setting, name, "value", {}) if name else (Pci, "", "", {})
+
+
+def _is(path: str, place: str) -> bool:
+    return fnmatchcase(path[1:], _PLACEHOLDER.sub("*", place))
+
+
+@cache
+def _rows() -> Mapping[str, Row]:
+    """Settings that one line of a file tells."""
+    return {name: row for name, row in settings().items() if row.read in ("word", "bracket", "number") and row.paths}

@@ -1,0 +1,1 @@
+"""Readers of outputs about NICs, ports and fabrics."""

@@ -1,0 +1,44 @@
+"""Tools that tell of an InfiniBand fabric, or of a port that they do not name: known, and not read.
+
+infiniband-diags: ibnetdiscover(8), iblinkinfo(8), ibqueryerrors(8), perfquery(8); mlxlink of NVIDIA's firmware tools.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ....models.facts.reason import Reason
+from ....models.facts.records import NotChecked, Said
+from ..core.part import Part
+
+_TOOLS = {
+    "ibnetdiscover": r"(?:CA|SW|RT) {1,8}[0-9]{1,5} {1,4}[0-9]{1,3} 0x[0-9a-f]{16} |vendid=0x[0-9a-f]{1,8}[ \t]*$",
+    "iblinkinfo": r"(?:CA|Switch): [^\n]{1,120}:[ \t]*\n[ \t]+(?:0x[0-9a-f]{16} [ \t]*)?[0-9]{1,5} {1,6}[0-9]{1,3}\[",
+    "ibqueryerrors": r"Errors for (?:0x[0-9a-f]{16} )?\"",
+    "perfquery": r"# Port (?:extended )?counters: (?:Lid|DR path) ",
+    "mlxlink": r"Operational Info[ \t]*\n[ \t]*-{4,}[ \t]*\n",
+}
+_WHY = {
+    "mlxlink": ("it does not name its device", "add the output of ibstat or ibv_devinfo"),
+    "perfquery": ("it names a port by its LID", "add /sys/class/infiniband/*/ports/*/counters of the node"),
+}
+_FABRIC = ("a fabric has many nodes, and one is judged here", "add the output of ibstat or ibv_devinfo of the node")
+BEGIN = rf"^[ \t]*(?:{'|'.join(_TOOLS.values())})"
+_BEGUN = {tool: re.compile(rf"^[ \t]*(?:{form})", re.MULTILINE) for tool, form in _TOOLS.items()}
+
+
+def read(part: Part) -> Iterator[Said]:
+    """Why each of the tools whose output this is was not read."""
+    for tool, begun in _BEGUN.items():
+        if found := begun.search(part.text):
+            where = part.where(part.text.count("\n", 0, found.start()))
+            why, how = _WHY.get(tool, _FABRIC)
+            yield NotChecked(
+                what="Port.counters",
+                subject="node",
+                reason=Reason.OTHER,
+                path=where,
+                detail=f"{tool} is not read: {why}",
+                how=how,
+            )

@@ -1,0 +1,83 @@
+"""ip(8) and rdma(8) of iproute2 with -j: network devices with their counters, RDMA devices and ports.
+
+https://git.kernel.org/pub/scm/network/iproute2/iproute2.git, ip/ipaddress.c, rdma/link.c, rdma/dev.c. The same as
+net_tools.py and rdma_tools.py read of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ....models.facts.machine import Net, Port, Rdma
+from ....models.facts.records import Evidence, NotChecked, Observation, Said
+from ..core.fields import Fields
+from ..core.json_values import documents, list_of, object_of
+from ..core.part import Part
+from .net_tools import TYPES, flags
+from .rdma_tools import PHYSICAL, port_state
+
+BEGIN = r"^[ \t]*\[\s{0,20}(?:\{[ ]?\},\s{0,20}){0,9}\{\s{0,20}\"ifindex\"[ ]?:"
+_LIST = re.compile(r"\[")
+_MOST_PORTS = 256
+
+
+def read(part: Part) -> Iterator[Said]:
+    """Of a text that was cut, nothing."""
+    fields = Fields()
+    counted: list[Observation] = []
+    for document in documents(part, _LIST):
+        if isinstance(document, NotChecked):
+            yield document
+            continue
+        for one in map(object_of, list_of(document.value)):
+            name = one.get("ifname")
+            if isinstance(name, str) and 0 < len(name) < 65 and name.isprintable():
+                where = Evidence(part.where(document.line), name)
+                if "mtu" in one:
+                    counted += _net(fields, one, name, where, part.at)
+                else:
+                    _rdma(fields, one, name, where)
+    yield from fields.said()
+    yield from counted
+
+
+def _net(fields: Fields, one: Mapping[str, Any], name: str, where: Evidence, at: float) -> Iterator[Observation]:
+    known = [flag for flag in list_of(one.get("flags")) if isinstance(flag, str)]
+    mtu = one.get("mtu")
+    kind = TYPES.get(str(one.get("link_type")))
+    told = flags(known) if known else {}
+    fields.say(Net, name, where, **told, mtu=mtu if isinstance(mtu, int) else None, link_type=kind)
+    counters = object_of(one.get("stats64")) or object_of(one.get("stats"))
+    for way in ("rx", "tx"):
+        for what, unit in (("bytes", "bytes"), ("errors", "count")):
+            value = object_of(counters.get(way)).get(what)
+            if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64:
+                cite = Evidence(where.source, f"{name} {way} {what} {value}")
+                yield Observation(
+                    about=name, quantity=f"{way}_{what}", unit=unit, value=float(value), at=at, evidence=cite
+                )
+
+
+def _rdma(fields: Fields, one: Mapping[str, Any], name: str, where: Evidence) -> None:
+    firmware, port = one.get("fw"), one.get("port")
+    fields.say(Rdma, name, where, firmware=firmware if isinstance(firmware, str) and firmware.isprintable() else None)
+    if not isinstance(port, int) or not 0 < port < _MOST_PORTS:
+        return
+    key = f"{name}/{port}"
+    texts = {
+        field: value for field in ("physical_state", "netdev", "state") if isinstance(value := one.get(field), str)
+    }
+    physical, lid = texts.get("physical_state"), one.get("lid")
+    fields.say(
+        Port,
+        key,
+        where,
+        device=name,
+        netdev=texts.get("netdev"),
+        lid=lid if isinstance(lid, int) and lid > 0 else None,
+        physical_state=PHYSICAL.get(physical, physical) if physical else None,
+    )
+    if "state" in texts:
+        fields.take(Port, key, where, "state", texts["state"], port_state)

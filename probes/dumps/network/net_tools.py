@@ -1,0 +1,152 @@
+"""What tools say of network devices: ethtool(8) with and without -i, and ip(8): link, addr, -s.
+
+Addresses are not kept. `ethtool -S` and `ethtool -m` do not say which device they are of, and are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....models.facts.machine import Net, Pci
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Observation, Said
+from ....models.facts.units import from_megabits
+from ..core.fields import Fields
+from ..core.part import Part
+
+_NAME = r"[\w.-]{1,64}"
+BEGIN = (
+    rf"^[ \t]*(?:Settings for {_NAME}:[ \t]*$|NIC statistics:[ \t]*$|Identifier[ \t]{{1,40}}: 0x[0-9a-f]{{2}} \("
+    r"|driver: [\w-]{1,40}[ \t]*\n[ \t]*version: |"
+    rf"[0-9]{{1,5}}: {_NAME}(?:@{_NAME})?: <[A-Z0-9_,-]{{0,200}}> mtu [0-9])"
+)
+_NAMELESS = re.compile(r"\s*(?:(?P<counters>NIC statistics:)|Identifier\s{1,40}: 0x)")
+_SETTINGS = re.compile(rf"\s*Settings for (?P<name>{_NAME}):\s*")
+_FIELD = re.compile(r"(?P<name>[A-Za-z][\w -]{0,40}?):\s*(?P<value>.*)")
+_MODE = re.compile(r"\b([0-9]{2,7})base[A-Z]")
+_SPEED = re.compile(r"([0-9]{1,7})Mb/s")
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_DEVICE = re.compile(
+    rf"\s*[0-9]{{1,5}}: (?P<name>{_NAME})(?:@{_NAME})?: <(?P<flags>[A-Z0-9_,-]{{0,200}})> mtu (?P<mtu>[0-9]{{1,6}})\b"
+)
+_TYPE = re.compile(r"\s+link/(?P<type>[a-z]{2,20})\b")
+TYPES = {"ether": "ethernet", "infiniband": "infiniband", "loopback": "loopback"}
+_ASKED = re.compile(r"(?:^|/)ethtool_-i_([A-Za-z][\w-]{0,30})$")  # as sosreports name their files
+_COUNTS = re.compile(r"\s+(?P<way>[RT]X)(?: errors)?:\s+(?P<names>[a-z]+(?:\s+[a-z_]+)*)\s*")
+_KEPT = {"bytes": "bytes", "errors": "count"}
+_LISTS = {"Supported link modes": "max_speed", "Link partner advertised link modes": "partner_speed"}
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What was read so far, and where in the output we are."""
+
+    fields: Fields = field(default_factory=Fields)
+    modes: dict[tuple[str, str], tuple[float, Evidence]] = field(
+        default_factory=dict
+    )  # the fastest, by device and list
+    device: str = ""
+    listed: str = ""  # the field that a list of link modes is of, which goes on over several lines
+    driver: str = ""
+    asked: str = ""  # the device that the file's name says was asked for with -i
+
+
+def read(part: Part) -> Iterator[Said]:
+    """Network devices, and what `ip -s` counted of them."""
+    named = _ASKED.search(part.file)
+    reading, counted = _Reading(asked=named[1] if named else ""), ""
+    for number, line in part.lines():
+        if counted and reading.device:
+            yield from _counters(part, number, line, reading.device, counted)
+        counts = _COUNTS.fullmatch(line)
+        counted = f"{counts['way'].lower()} {counts['names']}" if counts else ""
+        if nameless := _NAMELESS.match(line):
+            reading.device = reading.listed = ""
+            yield _unread(part, number, "-S" if nameless["counters"] else "-m")
+        if not counts:
+            _read_line(reading, line, part.cite(number, line))
+    for (device, name), (speed, where) in reading.modes.items():
+        reading.fields.say(Net, device, where, **{name: speed})
+    yield from reading.fields.said()
+
+
+def _unread(part: Part, number: int, option: str) -> NotChecked:
+    tool = f"ethtool {option}"
+    why = f"the output of {tool} does not say which device it is of, and is not read"
+    how = "ip -s link; grep . /sys/class/infiniband/*/ports/*/counters/*" if option == "-S" else "mlxlink -d DEVICE -m"
+    return NotChecked(what=tool, subject=part.file, reason=Reason.OTHER, path=part.where(number), detail=why, how=how)
+
+
+def _read_line(reading: _Reading, line: str, where: Evidence) -> None:
+    if settings := _SETTINGS.fullmatch(line):
+        reading.device = settings["name"]
+        reading.fields.say(Net, reading.device, where)
+    elif device := _DEVICE.match(line):
+        reading.device = device["name"]
+        reading.fields.say(Net, reading.device, where, mtu=int(device["mtu"]), **flags(device["flags"].split(",")))
+    elif found := _FIELD.fullmatch(line.strip()):
+        reading.listed = _LISTS.get(found["name"], "")
+        _field(reading, found["name"], found["value"], where)
+    elif reading.device and (kind := _TYPE.match(line)):
+        reading.fields.say(Net, reading.device, where, link_type=TYPES.get(kind["type"]))
+    if reading.listed and reading.device:
+        _fastest(reading, line, where)
+
+
+def _field(reading: _Reading, name: str, value: str, where: Evidence) -> None:
+    """A line of ethtool. What it prints with -i says which function it is of, and not which device."""
+    if name == "driver":
+        reading.driver, reading.device = value, ""
+    elif name == "bus-info" and reading.driver and _ADDRESS.fullmatch(value):
+        reading.fields.say(Pci, value, where, driver=reading.driver)
+        if reading.asked:
+            reading.fields.say(Net, reading.asked, where, address=value, driver=reading.driver)
+    elif reading.device:
+        reading.fields.say(Net, reading.device, where, **_value(name, value))
+
+
+def flags(known: Collection[str]) -> dict[str, Any]:
+    """What its flags say of a device. One that is switched off does not say whether a cable is in."""
+    enabled = "UP" in known
+    return {"enabled": enabled, "carrier": "LOWER_UP" in known if enabled else None}
+
+
+def _value(name: str, value: str) -> Mapping[str, Any]:
+    """A line of ethtool; "Unknown!" is not known."""
+    if name == "Speed" and (speed := _SPEED.fullmatch(value)):
+        return {"speed": from_megabits(int(speed[1])) or None}
+    if name == "Duplex" and value in ("Full", "Half"):
+        return {"duplex": value.lower()}
+    if name == "Link detected" and value.startswith(("yes", "no")):
+        return {"carrier": value.startswith("yes")}
+    return {}
+
+
+def _fastest(reading: _Reading, line: str, where: Evidence) -> None:
+    """The fastest of a list of link modes: "100000baseCR4/Full"."""
+    place = reading.device, reading.listed
+    for mode in _MODE.findall(line):
+        speed = from_megabits(int(mode))
+        if place not in reading.modes or speed > reading.modes[place][0]:
+            reading.modes[place] = speed, where
+
+
+def _counters(part: Part, number: int, line: str, name: str, counted: str) -> Iterator[Observation]:
+    """The numbers below a heading as "RX:  bytes packets errors"."""
+    way, *names = counted.split()
+    cells = line.split()
+    if len(cells) != len(names) or not all(re.fullmatch("[0-9]{1,20}", cell) for cell in cells):
+        return
+    for what, cell in zip(names, cells, strict=True):
+        if what in _KEPT:
+            yield Observation(
+                about=name,
+                quantity=f"{way}_{what}",
+                unit=_KEPT[what],
+                value=float(cell),
+                at=part.at,
+                evidence=part.cite(number, line),
+            )

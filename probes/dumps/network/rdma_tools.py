@@ -1,0 +1,252 @@
+"""What tools say of RDMA devices and their ports: ibstat, ibstatus, ibv_devinfo, ibdev2netdev, rdma link, show_gids.
+
+infiniband-diags (ibstat(8), ibstatus(8)), rdma-core (ibv_devinfo(1)), iproute2 (rdma-link(8)), the scripts of NVIDIA's
+drivers. GUIDs and the addresses of GIDs are not kept: they identify machines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from ....models.facts.machine import Gid, Port, Rdma
+from ....models.facts.records import Evidence, Fact, Said
+from ....models.facts.units import from_gigabits
+from ...parsing.parsers import count, hexadecimal, shown, word
+from ..core.fields import Fields
+from ..core.part import Part
+
+Row: TypeAlias = "tuple[type[Fact], str, Callable[[str], Any]]"
+
+_NAME = r"[\w.-]{1,64}"
+_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+_DRIVERS = r"(?:mlx[45]_|i[bnr]|r[dox]|bnxt|efa|hns|siw)"  # how names of devices begin
+# The second line: ibv_devinfo, where somebody cut its beginning away. The last: ibdev2netdev, with and without -v.
+BEGIN = (
+    rf"^[ \t]*(?:CA '{_NAME}'|Infiniband device '{_NAME}' port [0-9]|hca_id:[ \t]*\S|[0-9]{{1,3}} HCAs? found:|"
+    r"phys_port_cnt:|active_width:|phys_state:[ \t]+[A-Z_]+ \(|GID\[ {0,2}[0-9]{1,5}\]:|"
+    r"DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID\b|"
+    rf"[0-9]{{1,3}}: {_NAME}: node_type [a-z]|"
+    rf"(?:[0-9]{{1,3}}/[0-9]{{1,3}}: |link ){_NAME}/[0-9]{{1,3}}:? (?:subnet_prefix [^\n]{{1,120}})?state [A-Z]+ "
+    rf"physical_state |(?:{_ADDRESS} )?{_DRIVERS}\w{{1,60}} (?:\([^\n]{{1,160}} )?port [0-9]{{1,3}} "
+    r"(?:\([A-Z]{1,9} {0,6}\) )?==> )"
+)
+_HEADING = re.compile(
+    rf"CA '(?P<ca>{_NAME})'|Infiniband device '(?P<device>{_NAME})' port (?P<number>[0-9]{{1,3}}) status:|"
+    rf"hca_id:\s*(?P<hca>{_NAME})|(?:Port (?P<port>[0-9]{{1,3}}):|port:\s*(?P<small>[0-9]{{1,3}}))\s*$"
+)
+_FIELD = re.compile(r"(?P<name>[A-Za-z_]+(?: [a-z]+)?):\s*(?P<value>\S.*)")
+_GUID = re.compile(
+    r"(?:(?P<card>System image GUID|sys_image_guid)|Node GUID|node_guid):\s*(?P<digits>[0-9a-fA-Fx:]{16,22})$"
+)
+_GID = re.compile(
+    r"GID\[ {0,2}(?P<index>[0-9]{1,5})\]:\s*(?P<gid>[0-9a-fA-F:.]{2,45})(?:, (?P<version>(?:IB/)?RoCE v[12]|IB))?"
+)
+_SHOWN_GID = re.compile(
+    rf"(?P<device>{_NAME})\s+(?P<port>[0-9]{{1,3}})\s+(?P<index>[0-9]{{1,5}})\s+(?P<gid>[0-9a-fA-F:]{{15,39}})\s+"
+    rf"(?:[0-9.]{{7,15}}\s+)?v(?P<version>[12])(?:\s+(?P<netdev>{_NAME}))?$"
+)
+_NETDEV = re.compile(
+    rf"(?:(?P<address>{_ADDRESS}) )?(?P<device>{_NAME}) (?:\((?P<type>[A-Z]{{1,4}}[0-9]{{1,6}})\b[^)]{{0,80}}\) "
+    r".{0,120}?\bfw (?P<firmware>[0-9.]{3,20}) )?port (?P<port>[0-9]{1,3}) "
+    rf"(?:\((?P<state>[A-Z]{{1,9}}) {{0,6}}\) )?==> (?P<netdev>{_NAME}) \(\w+\)"
+)
+_DEVICE = re.compile(
+    rf"[0-9]{{1,3}}: (?P<device>{_NAME}): node_type (?:ca|rnic|usnic) fw (?P<firmware>[0-9.]{{1,20}})\b"
+)
+_LINK = re.compile(
+    rf"(?:[0-9/]{{1,7}}: |link )?(?P<device>{_NAME})/(?P<port>[0-9]{{1,3}}):? "
+    r"(?:subnet_prefix \S+ lid (?P<lid>[0-9]{1,5}) .{0,60})?"
+    rf"state (?P<state>[A-Z_]+) physical_state (?P<physical>[A-Z_]+)(?: netdev (?P<netdev>{_NAME}))?"
+)
+_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9])?)(?: Gb/sec)?(?: \(([0-9]{1,2}X(?: [A-Z0-9]{1,6})?|FDR10)\))?")
+_SPEED = re.compile(r"([0-9]{1,3}\.[0-9]) Gbps \([0-9]{1,4}\)")
+_WIDTH = re.compile(r"([0-9]{1,2})X \([0-9]{1,3}\)")
+# The words of ibstat and of ibv_devinfo (rdma-core, libibverbs/examples/devinfo.c) for those of sysfs.
+_STATES = {"INITIALIZING": "INIT", "INITIALIZE": "INIT"}
+PHYSICAL = {
+    "LINK_UP": "LinkUp",
+    "POLLING": "Polling",
+    "DISABLED": "Disabled",
+    "SLEEP": "Sleep",
+    "PORT_CONFIGURATION_TRAINNING": "PortConfigurationTraining",
+    "LINK_ERROR_RECOVERY": "LinkErrorRecovery",
+}
+_AMAZON = 0x1D0F
+
+
+def read(part: Part) -> Iterator[Said]:
+    """Devices, ports, and which kind of address each index of a port has."""
+    fields = Fields()
+    device, port, speeds = None, None, dict[str, dict[str, str]]()
+    guids: dict[str, dict[bool, tuple[str, Evidence]]] = {}
+    for number, line in part.lines():
+        text = line.strip()
+        if not text:
+            continue
+        where = part.cite(number, line)
+        if heading := _HEADING.match(text):
+            device = heading["ca"] or heading["device"] or heading["hca"] or device
+            given = heading["number"] or heading["port"] or heading["small"]
+            port = f"{device}/{int(given)}" if device and given else None
+            if device:
+                _heading(fields, device, port, where)
+        elif gid := _GID.match(text):
+            _gid(fields, port, int(gid["index"]), gid["gid"], gid["version"], where)
+        elif device and (guid := _GUID.match(text)):
+            digits = guid["digits"].lower().removeprefix("0x").replace(":", "")
+            guids.setdefault(device, {})[bool(guid["card"])] = digits, where
+        elif found := _FIELD.match(text):
+            name, value = found["name"], found["value"].strip()
+            _field(fields, {Rdma: device, Port: port}, name, value, where)
+            if port and name in ("active_width", "active_speed"):
+                speeds.setdefault(port, {})[name] = value
+                _speed(fields, port, speeds[port], where)
+        else:
+            _row(fields, text, where)
+    _places(fields, guids)
+    yield from fields.said()
+
+
+def _places(fields: Fields, guids: Mapping[str, Mapping[bool, tuple[str, Evidence]]]) -> None:
+    """The devices of a card share its GUID and count up their own: by these the place of each on its card."""
+    cards: dict[str, list[tuple[str, str, Evidence]]] = {}
+    for device, known in guids.items():
+        if True in known and False in known:
+            (card, _), (own, where) = known[True], known[False]
+            cards.setdefault(card, []).append((own, device, where))
+    for devices in cards.values():
+        for place, (_, device, where) in enumerate(sorted(devices, key=lambda one: one[:2])):
+            fields.say(Rdma, device, where, place=place)
+
+
+def _heading(fields: Fields, device: str, port: str | None, where: Evidence) -> None:
+    fields.say(Rdma, device, where)
+    if port:
+        fields.say(Port, port, where, device=device)
+
+
+def _field(fields: Fields, keys: Mapping[type[Fact], str | None], name: str, value: str, where: Evidence) -> None:
+    """A line "name: value" of ibstat, ibstatus or ibv_devinfo; `keys`: the device and the port that it is below."""
+    for kind, field, parse in _FIELDS.get(name, ()):
+        if key := keys[kind]:
+            fields.take(kind, key, where, field, value, parse)
+
+
+def _speed(fields: Fields, port: str, said: Mapping[str, str], where: Evidence) -> None:
+    """ibv_devinfo has the lanes and what each of them carries: "4X (2)" of "50.0 Gbps (64)"."""
+    width = _WIDTH.fullmatch(said.get("active_width", ""))
+    speed = _SPEED.fullmatch(said.get("active_speed", ""))
+    if width and speed:
+        fields.say(Port, port, where, rate=from_gigabits(int(width[1]) * float(speed[1])) or None)
+
+
+def _row(fields: Fields, text: str, where: Evidence) -> None:
+    """A line of a tool that has a line for each port, or device (rdma dev)."""
+    if found := _DEVICE.match(text):
+        fields.say(Rdma, found["device"], where, firmware=found["firmware"])
+        return
+    if found := _NETDEV.match(text):
+        device = found["device"]
+        fields.say(Rdma, device, where, address=found["address"], hca_type=found["type"], firmware=found["firmware"])
+    elif found := _LINK.match(text):
+        physical = found["physical"]
+        fields.say(
+            Port,
+            f"{found['device']}/{int(found['port'])}",
+            where,
+            lid=int(found["lid"] or 0) or None,
+            physical_state=PHYSICAL.get(physical, physical),
+        )
+    elif found := _SHOWN_GID.match(text):
+        key = f"{found['device']}/{int(found['port'])}"
+        _gid(fields, key, int(found["index"]), found["gid"], f"RoCE v{found['version']}", where)
+    else:
+        return
+    known, port = found.groupdict(), f"{found['device']}/{int(found['port'])}"
+    fields.say(Rdma, found["device"], where)
+    fields.say(Port, port, where, device=found["device"], netdev=known["netdev"])
+    if known.get("state"):
+        fields.take(Port, port, where, "state", found["state"], port_state)
+
+
+def _gid(fields: Fields, port: str | None, index: int, gid: str, version: str | None, where: Evidence) -> None:
+    """An entry of the table of addresses; those that nobody uses are zero."""
+    if not set(gid) <= set("0:."):
+        version = version.removeprefix("IB/") if version else None
+        key = f"{port}/gid{index}" if port else f"gid{index}"
+        fields.say(Gid, key, where, port=port, index=index, version=version, scope=_scope(gid.lower()))
+
+
+def _scope(gid: str) -> str:
+    """fe80::/10 is valid on one link alone (RFC 4291, 2.5.6); IPv4 addresses stand in ::ffff:0:0/96 (2.5.5.2)."""
+    if re.match(r"fe[89ab][0-9a-f]:", gid):
+        return "link-local"
+    return "IPv4" if re.match(r"(?:::|(?:0{1,4}:){5})ffff:", gid) else "global"
+
+
+def port_state(text: str) -> str | None:
+    """ "Active", "4: ACTIVE", "PORT_ACTIVE (4)" as sysfs has it: "ACTIVE"."""
+    found = re.fullmatch(r"(?:[0-9]: )?(?:PORT_)?([A-Za-z]{2,12})(?: \([0-9]\))?", text)
+    if not found:
+        raise ValueError(f"{shown(text)} is not the state of a port")
+    state = found[1].upper()
+    return None if state in ("UNKNOWN", "NOP") else _STATES.get(state, state)
+
+
+def _physical_state(text: str) -> str | None:
+    found = re.fullmatch(r"(?:[0-9]: )?([A-Za-z_ ]{2,40}?)(?: \([0-9]\))?", text)
+    if not found:
+        raise ValueError(f"{shown(text)} is not the state of a link")
+    return PHYSICAL.get(found[1], found[1])
+
+
+def _rate(text: str) -> float | None:
+    """Gb/s of all lanes: "200", "40 (FDR10)", "200 Gb/sec (4X HDR)"; None for 0."""
+    if not (found := _RATE.fullmatch(text)):
+        raise ValueError(f"{shown(text)} is not a rate")
+    return from_gigabits(float(found[1])) or None
+
+
+def _lid(text: str) -> int | None:
+    """None for 0: the port has none."""
+    return (hexadecimal(text) if text.startswith("0x") else count(text)) or None
+
+
+def _mtu(text: str) -> int | None:
+    """ "4096 (5)"; None where it is not one of the five that there are."""
+    found = re.fullmatch(r"(256|512|1024|2048|4096) \([1-5]\)", text)
+    return int(found[1]) if found else None
+
+
+def _driver(text: str) -> str | None:
+    return "efa" if hexadecimal(text) == _AMAZON else None
+
+
+def _lanes(text: str) -> str | None:
+    """ "4X HDR" of "200 Gb/sec (4X HDR)" """
+    found = re.search(r"\(([0-9]{1,2}X[^()]*)\)", text)
+    return found[1] if found else None
+
+
+_FIELDS: Mapping[str, tuple[Row, ...]] = {
+    "CA type": ((Rdma, "hca_type", word),),
+    "Firmware version": ((Rdma, "firmware", word),),
+    "fw_ver": ((Rdma, "firmware", word),),
+    "board_id": ((Rdma, "board_id", word),),
+    "vendor_id": ((Rdma, "driver", _driver),),
+    "State": ((Port, "state", port_state),),
+    "state": ((Port, "state", port_state),),
+    "Physical state": ((Port, "physical_state", _physical_state),),
+    "phys state": ((Port, "physical_state", _physical_state),),
+    "phys_state": ((Port, "physical_state", _physical_state),),
+    "Rate": ((Port, "rate", _rate),),
+    "rate": ((Port, "rate", _rate), (Port, "lanes", _lanes)),
+    "Base lid": ((Port, "lid", _lid),),
+    "base lid": ((Port, "lid", _lid),),
+    "port_lid": ((Port, "lid", _lid),),
+    "active_mtu": ((Port, "mtu", _mtu),),
+    "Link layer": ((Port, "link_layer", word),),
+    "link_layer": ((Port, "link_layer", word),),
+}

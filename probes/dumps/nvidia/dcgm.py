@@ -1,0 +1,81 @@
+"""`dcgmi`: diag, health, topo, nvlink, discovery: https://github.com/NVIDIA/DCGM, dcgmi/*.cpp.
+
+GPUs have the numbers that DCGM gives them. All outputs but lists are there as JSON too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from ....models.facts.records import NotChecked, Said
+from ..core.fields import Fields
+from ..core.json_values import documents, object_of
+from ..core.part import Part
+from . import dcgm_diag, dcgm_lists, dcgm_trees
+
+_Rows = list[tuple[int, str]]
+_Reader = Callable[[Part, _Rows, Fields], Iterable[Said]]
+_TREES = "NVLINK Error Counts|Topology Information|Health Monitor Report"
+_BODY = "CPU Core Affinity|GPU|Overall Health|NvSwitch|CPU|ConnectX|Link [0-9]{1,2}|Error Detail"
+_DIAG = r'DCGM (?:GPU )?Diagnostic"|iterations"\s{0,8}:\s{0,40}\[\s{0,80}\{\s{0,80}"DCGM '
+_OBJECT = rf'\{{\s{{0,40}}"(?:{_DIAG}|body"\s{{0,8}}:\s{{0,40}}\{{\s{{0,80}}"(?:{_BODY})")'
+BEGIN = (
+    rf"^[ \t]*(?:\|[ ]{{1,2}}(?:NvLink Link Status|{_TREES})[ \t]{{1,80}}\|"
+    r"|\|[ ]Diagnostic[ \t]{1,40}\|[ ]Result[ \t]{1,60}\|"
+    r"|\|[ ](?:GPU ID|GPU ID: [0-9]{1,3}|Group of [0-9]{1,3} GPUs)[ \t]{1,30}\|[ ]Device Information[ \t]"
+    rf"|[0-9]{{1,3}} GPUs? found(?:[ ]\(|\.)|Successfully ran diagnostic for group|{_OBJECT})"
+)
+_JSON = re.compile(rf"^[ \t]*{_OBJECT}", re.MULTILINE)
+_HEADS: dict[str, _Reader] = {
+    "NvLink Link Status": dcgm_lists.read_states,
+    "Diagnostic": dcgm_diag.read_text,
+    **dict.fromkeys(_TREES.split("|"), dcgm_trees.read_text),
+}
+
+
+def read(part: Part) -> Iterator[Said]:
+    """The GPUs, their links and pairs, what the links counted, what tests reached, and what failed."""
+    found = Fields()
+    rest: list[Said] = []
+    inside: list[tuple[int, int]] = []  # the lines of each JSON text
+    for one in documents(part, _JSON):
+        if isinstance(one, NotChecked):
+            rest.append(one)
+            continue
+        first, text, whole = one.line, part.text[one.begin : one.end], object_of(one.value)
+        inside.append((first, first + text.count("\n")))
+        if "body" in whole:
+            rest += dcgm_trees.read_json(part, whole, text, first, found)
+        else:
+            rest += dcgm_diag.read_json(part, whole, text, first, found)
+    rest += _tables(part, inside, found)
+    yield from found.said()
+    yield from rest
+
+
+def _tables(part: Part, inside: list[tuple[int, int]], found: Fields) -> Iterator[Said]:
+    rows: _Rows = []
+    reader: _Reader | None = None
+    left = iter([*inside, (-1, -1)])
+    first, last = next(left)
+    for number, line in part.lines():
+        if number == first:
+            yield from reader(part, rows, found) if reader else ()
+            reader, rows = None, []
+        if first <= number <= last:
+            first, last = next(left) if number == last else (first, last)
+            continue
+        if begun := _head(line):
+            yield from reader(part, rows, found) if reader else ()
+            reader, rows = begun, []
+        rows.append((number, line))
+    yield from reader(part, rows, found) if reader else ()
+
+
+def _head(line: str) -> _Reader | None:
+    """The reader of the table whose head the line is."""
+    name, text = dcgm_diag.cells(line)
+    if text.startswith("Device Information") and name.startswith(("GPU ID", "Group of")):
+        return dcgm_lists.read_devices
+    return _HEADS.get(name) if name != "Diagnostic" or text == "Result" else None

@@ -1,0 +1,90 @@
+"""Lists of dcgmi: `discovery`, and `nvlink -s`. dcgmi/Query.cpp and Nvlink.cpp of https://github.com/NVIDIA/DCGM.
+
+A GPU's links are a letter each; beyond those that it has, the row goes on up to the most that any GPU has. Ports of
+NVSwitches have no fact: that one is down is kept as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ....models.facts.gpu import Gpu, GpuLink
+from ....models.facts.reason import Reason
+from ....models.facts.records import NotChecked, Said
+from ...parsing.nvml_enums import pci_address
+from ...parsing.parsers import word
+from ..core.fields import Fields
+from ..core.part import Part
+from .dcgm_diag import cells
+
+_OWNER = re.compile(r"(gpuId|physicalId) ([0-9]{1,4}):")
+_STATES = re.compile(r"[UDX_](?: [UDX_]){0,255}")
+_LENGTHS = (6, 12, 18, 36)  # DCGM_NVLINK_MAX_LINKS_PER_GPU of the versions: a row of another length was cut
+_FIELD = re.compile(r"(Name|PCI Bus ID|Device UUID): (\S.*)")
+_FIELDS = {
+    "Name": ("name", word),
+    "PCI Bus ID": ("address", pci_address),
+    "Device UUID": ("uuid", word),
+    "Device Name": ("name", word),
+    "UUID": ("uuid", word),
+    "VBIOS": ("vbios", word),
+}
+_LOST = "GPU is lost"
+_ONE = re.compile(r"GPU ID: ([0-9]{1,3})")
+
+
+def read_states(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Said]:
+    """The links of each GPU. A row at the end of the text may have been cut."""
+    kind, owner = "", 0
+    for place, (number, line) in enumerate(rows):
+        text, where = line.strip(), part.cite(number, line)
+        if named := _OWNER.fullmatch(text):
+            kind, owner = named[1], int(named[2])
+            if kind == "gpuId":
+                found.say(Gpu, f"gpu{owner}", where)
+        elif kind and _STATES.fullmatch(text):
+            states = {link: letter for link, letter in enumerate(text.split()) if letter != "_"}
+            if kind == "gpuId":
+                for link, letter in states.items():
+                    key = f"gpu{owner}/nvlink{link}"
+                    found.say(GpuLink, key, where, gpu=f"gpu{owner}", kind="nvlink", active=letter == "U")
+                if states and len(text.split()) in _LENGTHS and place + 1 < len(rows):
+                    up = list(states.values()).count("U")
+                    found.say(Gpu, f"gpu{owner}", where, nvlinks=up, nvlinks_present=len(states))
+            elif down := [str(port) for port, letter in states.items() if letter == "D"]:
+                why = f"DCGM shows as down its NVLink port{'s' * (len(down) > 1)} {', '.join(down)}"
+                how = "nvidia-smi nvlink -s, and the log of the fabric manager"
+                yield NotChecked(
+                    what="NVSwitch ports",
+                    subject=f"nvswitch{owner}",
+                    reason=Reason.OTHER,
+                    path=where.source,
+                    detail=why,
+                    how=how,
+                )
+            kind = ""
+
+
+def read_devices(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Said]:
+    """The name, the address and the UUID of each GPU."""
+    gpu = ""
+    for number, line in rows:
+        name, text = cells(line)
+        text, where = text.strip(), part.cite(number, line)
+        if one := _ONE.fullmatch(name):
+            gpu = f"gpu{int(one[1])}"
+        elif re.fullmatch("[0-9]{1,3}", name):
+            gpu = f"gpu{int(name)}"
+        elif name == "Switch ID" or name.startswith("Group of"):
+            gpu = ""
+        field = _FIELD.fullmatch(text)
+        called, value = (field[1], field[2]) if field else (name, text)
+        if gpu and called in _FIELDS and value not in ("", "****"):
+            found.take(Gpu, gpu, where, _FIELDS[called][0], value, _FIELDS[called][1])
+        elif gpu and text == f"Return: {_LOST}":
+            found.say(Gpu, gpu, where, failure=_LOST)
+        elif gpu and text.startswith("Error: "):
+            yield NotChecked(
+                what="Gpu", subject=gpu, reason=Reason.OTHER, path=where.source, detail=text, how="nvidia-smi -q; dmesg"
+            )

@@ -1,0 +1,93 @@
+"""What messages of DCGM say, in the facts that other sources have: dcgmlib/dcgm_errors.h of
+https://github.com/NVIDIA/DCGM, which numbers GPUs as NVML does unless some are left out.
+
+A GPU's test of PCIe copies 40 MB from and to pinned memory, one GPU at a time (nvvs/plugin_src/pcie). What it calls
+bidirectional is the sum of both directions, and is not read. Where memory has several nodes, DCGM 4 has the two
+directions the wrong way round: it exchanges them when it reads what its helper wrote (ProcessChildOutput).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ....models.facts.gpu import Gpu, GpuLink
+from ....models.facts.machine import Event
+from ....models.facts.records import Evidence, Flow, Observation
+from ....models.facts.units import from_gigabytes
+from ...parsing.nvml_enums import pcie_speed
+from ...parsing.parsers import pcie_width
+from ..core.fields import Fields
+from ..core.part import Part
+
+_RATE = re.compile(r"(?:GPU ([0-9]{1,3}) )?(GPU to Host|Host to GPU) bandwidth:\s+([0-9]{1,7}\.[0-9]{2}) GB/s")
+_DOWN = re.compile(r"GPU ([0-9]{1,3})'s NvLink link ([0-9]{1,2}) is currently down")
+_XID = re.compile(
+    r"Detected XID (?P<value>[0-9]{1,4}) for GPU (?P<gpu>[0-9]{1,3})|uncontained error \(XID (?P<own>95)\)"
+)
+
+SETTING = re.compile(r"Persistence mode for GPU [0-9]{1,3} is disabled")  # a fact that says all
+
+
+def _yes(_: str) -> bool:
+    return True
+
+
+def _no(_: str) -> bool:
+    return False
+
+
+def _speed(text: str) -> float | None:
+    return pcie_speed(int(text))
+
+
+# The field that a message is about, how its value is read, and the message: "gpu" is the number of the GPU.
+_FIELDS: tuple[tuple[str, Callable[[str], Any], re.Pattern[str]], ...] = tuple(
+    (name, read, re.compile(text.replace("#", "[0-9]{1,9}").replace("GPU @", "GPU (?P<gpu>[0-9]{1,3})")))
+    for name, read, text in (
+        ("pcie_width", pcie_width, r"GPU @ is running at PCI link width (?P<value>#)X"),
+        ("pcie_speed", _speed, r"GPU @ is running at PCI link generation (?P<value>#)"),
+        ("nvlinks", int, r"(?<!- )Only (?P<value>#) NvLinks are up out of the expected #"),
+        ("persistence", _no, r"Persistence mode for GPU @ is disabled"),
+        ("ecc_uncorrected", int, r"Detected (?P<value>#) volatile double-bit ECC error\(s\) in GPU @"),
+        ("ecc_corrected", int, r"single-bit ECC error\(s\) detected in GPU @ Volatile SBEs: (?P<value>#)"),
+        ("remap_pending", _yes, r"A pending retired page has been detected in GPU @"),
+        ("remap_pending", _yes, r"GPU @ had memory errors and row remappings are pending"),
+        ("remap_failed", _yes, r"GPU @ had uncorrectable memory errors and row remapping failed"),
+        ("remapped_uncorrectable", int, r"GPU @ had uncorrectable memory errors and (?P<value>#) rows were remapped"),
+    )
+)
+
+
+def facts(text: str, entity: str, where: Evidence, found: Fields) -> None:
+    """What a message says of GPUs and their links, into `found`; `entity` is what it is about if it names no GPU."""
+    for name, read, pattern in _FIELDS:
+        for match in pattern.finditer(text):
+            known = match.groupdict()
+            gpu = f"gpu{int(known['gpu'])}" if known.get("gpu") else entity
+            if gpu.startswith("gpu"):
+                found.take(Gpu, gpu, where, name, known.get("value") or "", read)
+    for match in _DOWN.finditer(text):
+        gpu = f"gpu{int(match[1])}"
+        found.say(Gpu, gpu, where)
+        found.say(GpuLink, f"{gpu}/nvlink{int(match[2])}", where, gpu=gpu, kind="nvlink", active=False)
+    for match in _XID.finditer(text):
+        code = int(match["value"] or match["own"])
+        gpu = f"gpu{int(match['gpu'])}" if match["gpu"] else entity
+        found.say(Event, f"xid {gpu} {code}", where, kind="xid", code=code, subject=gpu, text=text[:300])
+
+
+def rates(text: str, entity: str, where: Evidence, part: Part) -> Iterator[Observation]:
+    """What the test of PCIe reached from and to host memory."""
+    for match in _RATE.finditer(text):
+        gpu = f"gpu{int(match[1])}" if match[1] else entity
+        ends = (gpu, "host") if match[2] == "GPU to Host" else ("host", gpu)
+        if float(match[3]) and gpu.startswith("gpu"):
+            yield part.rate(Flow("copy", ends), from_gigabytes(float(match[3])), where)
+
+
+def failed(found: Fields, test: str, subject: str, text: str, where: Evidence) -> None:
+    """A test of DCGM failed at something."""
+    key = f"test failed, {test}, {subject}"
+    found.say(Event, key, where, kind="test failed", name=test, subject=subject, text=text[:300])

@@ -1,0 +1,135 @@
+"""GPUDirect Storage: what gdscheck -p says of a machine, and rates of gdsio: https://docs.nvidia.com/gpudirect-storage.
+
+Both are closed; layouts of 0.9 to 1.18 are those of the troubleshooting guide and of issues of
+https://github.com/NVIDIA/gds-nvidia-fs. gdsio tells neither the disk nor the GPU in its result: they stand in the
+command, where the disk was named itself and not a file on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ....models.facts.gpu import Driver, Gpu
+from ....models.facts.machine import Node, Setting
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, Flow, NotChecked, Said
+from ....models.facts.units import GIB, KIB, MIB
+from ..core.fields import Fields
+from ..core.part import Part
+
+_PROMPT = r"(?:\[?[\w.@:~/-]{0,60}(?: [\w.~/-]{1,40}\])?[$#%] )?"
+_COMMAND = rf"{_PROMPT}(?:sudo )?(?:[\w./-]{{1,80}}/)?gdsio -"
+_RESULT = r"IoType: (?:RAND)?(?:READ|WRITE) XferType: "
+_RULE = r"={8,}[ \t]*\n[ \t]*"  # rules stand around the headings of gdscheck
+_HEADINGS = r"(?:ENVIRONMENT|DRIVER CONFIGURATION|CUFILE CONFIGURATION|GPU INFO|PLATFORM INFO):[ \t]*\n[ \t]*={8,}"
+_LINES = (
+    r"GDS release version(?: \(beta\))?: |nvidia_fs version: |CUFILE_[A-Z_]{3,40} : |properties\.\w{1,40} : "
+    r"|NVMe(?: P2PDMA)?[ ]{1,20}: (?:Supported|Unsupported|compat|nvfs|p2pdma|c2c)\b"
+    r"|GPU index [0-9]{1,4} |IOMMU ?: (?:dis|en|Pass)|Nvidia Driver Info Status: |Found ACS enabled for switch "
+    r"|Platform verification (?:succeeded|failed)"
+)
+BEGIN = rf"^[ \t]*(?:{_COMMAND}|{_RESULT}|(?:{_RULE}){{1,3}}{_HEADINGS}|(?:{_RULE})?(?:{_LINES}))"
+_ASKED = re.compile(rf"\s*{_COMMAND}")
+_DISK = re.compile(r"\s-f\s+/dev/([a-z][a-z0-9]{1,30})(?!\S)")
+_OF_GPU = re.compile(r"\s-d\s+(\d{1,3})(?!\S)")
+_RATE = re.compile(
+    r"\s*IoType: (?:RAND)?(?P<side>READ|WRITE) XferType: (?P<way>\w{1,30}) Threads: \d{1,6}\s+DataSetSize: \S{1,60} "
+    r"IOSize: (?P<size>\d{1,9})\(KiB\)[ ,]{1,3}Throughput: (?P<rate>\d{1,6}\.\d{1,9}) GiB/sec,? .*"
+)
+# Where bytes go through host memory on the way. What comes out of the page cache (CPU_CACHED_GPU) is no rate of a disk.
+_WAYS = {"GPUD": "", "GPUD_ASYNC": "", "GPU_BATCH": "", "CPU_GPU": "host", "CPU_ASYNC_GPU": "host", "CPUONLY": ""}
+_GPU = re.compile(
+    r"\s*GPU index (?P<number>\d{1,4}) (?P<name>\S.*?)(?: bar:1 bar size \(MiB\):(?P<bar>\d{1,9}))? "
+    r"(?:supports|does not support) GDS\b.*"
+)
+_FACTS = {
+    "module": re.compile(r"\s*nvidia_fs version: +\d.*"),
+    "iommu": re.compile(r"\s*IOMMU ?: (?P<state>disabled|enabled|Pass-through or enabled)\s*"),
+    "open": re.compile(r"\s*Nvidia Driver Info Status: .*\bNvidia Open Driver Installed\b.*"),
+    "cuda": re.compile(r"\s*Cuda Driver Version Installed: +(?P<cuda>\d{4,6})\s*"),
+    "platform": re.compile(r"\s*Platform: (?P<product>\S.*?), Arch: \w+\(Linux (?P<kernel>[\w.+-]{3,80})\)\s*"),
+    "acs": re.compile(
+        r"\s*Found ACS enabled for switch (?P<domain>[0-9a-f]{4}:)?(?P<place>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s*"
+    ),
+}
+
+
+def read(part: Part) -> Iterator[Said]:
+    """Settings and GPUs of a gdscheck, rates of a gdsio."""
+    fields = Fields()
+    for number, line in part.lines():
+        if gpu := _GPU.fullmatch(line):
+            size = int(gpu["bar"]) * MIB if gpu["bar"] else None
+            cite = part.cite(number, line)
+            fields.say(Gpu, f"gpu{int(gpu['number'])}", cite, name=gpu["name"], bar1=size or None)
+        for kind, form in _FACTS.items():
+            if found := form.fullmatch(line):
+                _take(fields, kind, found, part.cite(number, line))
+    yield from fields.said()
+    yield from _rates(part)
+
+
+def _take(fields: Fields, kind: str, found: re.Match[str], cite: Evidence) -> None:
+    if kind == "module":  # its version is asked of the module itself
+        fields.say(Setting, "gds_module", cite, value="nvidia_fs")
+    elif kind == "open":
+        fields.say(Setting, "kernel_module", cite, value="Open Kernel Module")
+    elif kind == "cuda":
+        number = int(found["cuda"])
+        fields.say(Driver, "nvidia", cite, cuda=f"{number // 1000}.{number % 1000 // 10}")
+    elif kind == "platform":
+        fields.say(Node, "node", cite, product=found["product"], kernel=found["kernel"])
+    elif kind == "acs":
+        address = f"{found['domain'] or '0000:'}{found['place']}".lower()
+        file = cite.source.rpartition(":")[0]
+        why = "gdscheck finds ACS switched on, and does not say which of its controls"
+        fields.lost.append(
+            NotChecked(
+                what="controls of ACS at",
+                subject=address,
+                reason=Reason.OTHER,
+                path=file,
+                detail=why,
+                how="lspci -vvv, as root",
+            )
+        )
+    elif found["state"] == "disabled":
+        fields.say(Setting, "iommu", cite, value="disabled")
+    else:
+        why = "gdscheck says that it is on, and not whether it translates"
+        how = "cat /sys/kernel/iommu_groups/*/type"
+        fields.lost.append(
+            NotChecked(what="IOMMU", subject="node", reason=Reason.OTHER, path=cite.source, detail=why, how=how)
+        )
+
+
+def _rates(part: Part) -> Iterator[Said]:
+    """Of commands that name one disk and one GPU; a NotChecked for all others."""
+    disks: list[str] = []
+    gpus: list[str] = []
+    named, lost = dict[str, Gpu](), list[str]()
+    for number, line in part.lines():
+        if _ASKED.match(line):
+            disks, gpus = _DISK.findall(line), _OF_GPU.findall(line)
+        elif (found := _RATE.fullmatch(line)) and found["way"] in _WAYS and float(found["rate"]):
+            if len(disks) == len(gpus) == 1:
+                gpu = f"gpu{int(gpus[0])}"
+                named.setdefault(gpu, Gpu(key=gpu))
+                yield part.rate(_flow(found, disks[0], gpu), float(found["rate"]) * GIB, part.cite(number, line))
+            else:
+                lost.append(part.where(number))
+    yield from named.values()
+    if lost:
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        why = "results of gdsio, which do not say of which disk and GPU they are"
+        how = "keep the command, and name the disk itself: gdsio -f /dev/nvme0n1 -d 0 -I 0"
+        yield NotChecked(
+            what="Observation", subject="node", reason=Reason.OTHER, path=f"{lost[0]}{more}", detail=why, how=how
+        )
+
+
+def _flow(found: re.Match[str], disk: str, gpu: str) -> Flow:
+    ends = (disk, "host" if found["way"] == "CPUONLY" else gpu)
+    op = found["side"].lower()
+    return Flow(op, ends if op == "read" else ends[::-1], int(found["size"]) * KIB or None, _WAYS[found["way"]])

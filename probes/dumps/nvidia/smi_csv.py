@@ -1,0 +1,72 @@
+"""`nvidia-smi --query-gpu=... --format=csv`: a line of columns, then one for each GPU, again and again with -l.
+
+Without the column "index" the PCI address is the key; without both, GPUs are numbered in the order of the lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ....models.facts.gpu import Driver
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Said
+from ...parsing.nvml_enums import pci_address
+from ..core.part import Part
+from .smi_fields import WANTED, Card, facts
+
+_COLUMN = (
+    r"(?:timestamp|driver_version|kmd_version|count|index|name|serial|uuid|pstate|vbios_version|persistence_mode"
+    r"|compute_mode|gpu_(?:name|uuid|bus_id)|(?:pci|pcie|memory|temperature|power|clocks|ecc|mig|fabric|utilization"
+    r"|enforced|remapped_rows|retired_pages|clocks_(?:event|throttle)_reasons)\.[\w.]{1,60})(?: \[[A-Za-z%]{1,4}\])?"
+)
+BEGIN = rf"^[ \t]*{_COLUMN}, ?{_COLUMN}(?:, ?[a-z]|[ \t]*$)"
+_HEAD = re.compile(BEGIN)
+_UNIT = re.compile(r" \[[A-Za-z%]{1,4}\]$")
+_PER_PROCESS = {"pid", "retired_pages.address"}  # tables of other queries have the same columns
+_VERSION = {"driver_version": "version", "kmd_version": "version"}
+_MOST_COLUMNS = 500
+
+
+def read(part: Part) -> Iterator[Said]:
+    """The `Driver` and a `Gpu` for each line; of a line that was cut, the columns before its last."""
+    columns: list[str] = []
+    order = 0
+    lines = part.text.split("\n")
+    for number, line in enumerate(lines):
+        if _HEAD.match(line):
+            columns = [_UNIT.sub("", name.strip()) for name in line.split(",")[:_MOST_COLUMNS]]
+            order = 0
+        elif columns:
+            cells = [cell.strip() for cell in line.split(",")[: _MOST_COLUMNS + 1]]
+            if number == len(lines) - 1 and 2 < len(cells) < len(columns):
+                cells.pop()
+                yield part.cut(number, f"after {len(cells)} of {len(columns)} columns")
+            elif len(cells) != len(columns):
+                columns = []  # the table is over
+            if columns and not _PER_PROCESS & set(columns):
+                yield from _row(columns, cells, order, part.cite(number, line), part.at)
+                order += 1
+
+
+def _row(columns: Sequence[str], cells: Sequence[str], order: int, where: Evidence, at: float) -> Iterator[Said]:
+    said = dict(zip(columns, cells, strict=False))
+    known: dict[str, Any] = {
+        field: said[name] for name, field in _VERSION.items() if said.get(name, "")[:1].isdecimal()
+    }
+    if known:
+        known["library"] = known["version"]
+    if re.fullmatch("[0-9]{1,3}", said.get("count", "")):
+        known["gpus"] = int(said["count"])
+    if known:
+        yield Driver(key="nvidia", cites=dict.fromkeys(known, where), **known)
+    try:
+        address = pci_address(said.get("pci.bus_id") or said.get("gpu_bus_id") or "0000:00:00.0")
+    except ValueError as wrong:
+        yield NotChecked(what="Gpu", subject="node", reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
+        return
+    numbered = re.fullmatch("[0-9]{1,3}", said.get("index", ""))
+    key = f"gpu{int(numbered[0])}" if numbered else address or f"gpu{order}"
+    texts = {name: (text, where) for name, text in said.items() if name in WANTED}
+    yield from facts(Card(key=key, address=address, texts=texts), at)

@@ -1,0 +1,195 @@
+"""`nvidia-smi nvlink` (-s, -e, -R, -p) and `nvidia-smi -L`: a line for each GPU, and below it those of its NVLinks.
+
+A GPU lists all of its links, those that are down too. How many are up is said where the list is whole: another GPU
+follows it; or it ends with the text, and is as long as those of its neighbours and as its product has links.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ....models.catalog.gpus import Product, product_of
+from ....models.facts.gpu import Gpu, GpuLink
+from ....models.facts.records import Evidence, Observation, Said
+from ....models.facts.units import from_gigabytes
+from ...parsing.nvml_enums import nvlink_generation, nvlink_rate, pci_address
+from ..core.part import Part
+
+_MODELS = "GPU models and configuration:"  # PyTorch's collect_env, and vLLM's, before names alone
+BEGIN = (
+    r"^[ \t]*(?:GPU [0-9]{1,3}: (?:[^\n]{1,80}\(UUID: [^()\n]{1,60}\)|\S[^\n]{0,80}\n\s{0,9}Link [0-9]{1,2}[:,] )"
+    rf"|{_MODELS})"
+)
+_GPU = re.compile(r"GPU ([0-9]{1,3}): (\S.{0,79}?)(?: \(UUID: (?:(GPU-[0-9A-Fa-f-]{1,40})|[^()\n]{1,60})\))?")
+_LINK = re.compile(r"Link ([0-9]{1,2})[:,] (\S.*)")
+_SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) GB/s")
+_REMOTE = re.compile(
+    r"(?:Remote Device )?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])(?:: Link [0-9]{1,2})?"
+)
+_COUNT = re.compile(
+    r"([A-Za-z][A-Za-z ]{2,40}|FEC Errors - [0-9]{1,2}): ([0-9]{1,18}|[0-9]{1,3}(?:\.[0-9]{1,6})?e-[0-9]{1,3})"
+)
+_NONE_UP = re.compile(r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive", re.IGNORECASE)
+_INSTANCE = re.compile(r"MIG \S+\s+Device\s+[0-9]{1,2}: \(UUID: MIG-")
+_INACTIVE = "<inactive>"
+# What the links of a generation count; those since NVLink 5 have other names (nvml_links.py).
+_COUNTERS = {
+    "Replay Errors": "nvlink_replay",
+    "Recovery Errors": "nvlink_recovery",
+    "CRC Errors": "nvlink_crc",
+    "Total link recovery events": "nvlink_recovery",
+    "Link recovery failed events": "nvlink_recovery_failed",
+    "Symbol Errors": "nvlink_symbol_errors",
+    "Effective Errors": "nvlink_effective_errors",
+}
+_BER = "Effective BER"
+_MENDED = re.compile(r"FEC Errors - ([0-9]{1,2})")
+
+
+@dataclass(slots=True)
+class _Listed:
+    """A GPU and the links that are listed below it, by their numbers."""
+
+    key: str
+    name: str
+    uuid: str | None
+    where: Evidence
+    states: dict[int, tuple[float | None, Evidence]] = field(default_factory=dict)  # bytes per second; None: down
+    remotes: dict[int, tuple[str, Evidence]] = field(default_factory=dict)
+    counts: dict[str, dict[int, tuple[float, Evidence]]] = field(default_factory=dict)
+    mended: dict[int, tuple[int, Evidence]] = field(default_factory=dict)
+    instances: int = 0  # of MIG
+    none_up: Evidence | None = None
+    followed: bool = False  # by another GPU
+    elided: bool = False  # something else stands between its links and what follows
+
+    @property
+    def version(self) -> int | None:
+        """NVLink's generation, by the product or else by the speed."""
+        product = _product(self.name)
+        speeds = {speed for speed, _ in self.states.values() if speed}
+        return (product.link_version if product else None) or nvlink_generation(0, max(speeds, default=None))
+
+    @property
+    def least(self) -> int:
+        """How many links the product has."""
+        product = _product(self.name)
+        return product.links if product and product.link_kind == "nvlink" else 0
+
+
+@lru_cache(64)
+def _product(name: str) -> Product | None:
+    return product_of(Gpu(key="", name=name), {})
+
+
+def read(part: Part) -> Iterator[Said]:
+    """A `Gpu` for each, its `GpuLink`s, and what these counted."""
+    found: list[_Listed] = []
+    for number, line in part.lines():
+        text = line.strip().removeprefix(_MODELS).lstrip()
+        if gpu := _GPU.fullmatch(text):
+            if found:
+                found[-1].followed = True
+            found.append(_Listed(f"gpu{int(gpu[1])}", gpu[2], gpu[3], part.cite(number, line)))
+        elif found and text:
+            _line(found[-1], text, part.cite(number, line))
+    most = max((len(one.states) for one in found), default=0)
+    for one in found:
+        yield _gpu(one, most)
+        yield from _links(one)
+        yield from _counters(one, part.at)
+
+
+def _line(gpu: _Listed, text: str, where: Evidence) -> None:
+    """A line below that of a GPU."""
+    link = _LINK.fullmatch(text)
+    if link is None:
+        gpu.instances += bool(_INSTANCE.match(text))
+        if _NONE_UP.match(text):
+            gpu.none_up = where
+        gpu.elided = gpu.elided or text.startswith(("[", "..", "…"))
+        return
+    number, said = int(link[1]), link[2]
+    if speed := _SPEED.fullmatch(said):
+        gpu.states[number] = (from_gigabytes(float(speed[1])), where)
+    elif said == _INACTIVE:
+        gpu.states[number] = (None, where)
+    elif remote := _REMOTE.fullmatch(said):
+        if address := pci_address(remote[1]):
+            gpu.remotes[number] = (address, where)
+    elif count := _COUNT.fullmatch(said):
+        _count(gpu, number, count[1], float(count[2]), where)
+
+
+def _count(gpu: _Listed, link: int, name: str, value: float, where: Evidence) -> None:
+    mended = _MENDED.fullmatch(name)
+    if mended and value:
+        gpu.mended[link] = max(gpu.mended.get(link, (0, where)), (int(mended[1]), where), key=lambda one: one[0])
+    quantity = "nvlink_effective_ber" if name == _BER else _COUNTERS.get(name)
+    if quantity:
+        gpu.counts.setdefault(quantity, {})[link] = (value, where)
+
+
+def _gpu(one: _Listed, most: int) -> Gpu:
+    """What it is, and how many of its links are up, at which rate."""
+    states = one.states.values()
+    whole = bool(states) and not one.elided and (one.followed or len(states) >= max(most, one.least))
+    speeds = [speed for speed, _ in states if speed]
+    sure = one.version is not None
+    rate = max((nvlink_rate(speed, one.version) for speed in speeds), default=None) if sure else None
+    up = len(speeds) if whole else 0 if one.none_up and not states else None
+    cites = {"name": one.where} | ({"uuid": one.where} if one.uuid else {})
+    if up is not None:
+        down = next((where for speed, where in states if speed is None), None)
+        cites["nvlinks"] = one.none_up or down or next(iter(states))[1]
+    return Gpu(
+        key=one.key,
+        name=one.name,
+        uuid=one.uuid,
+        nvlinks=up,
+        nvlinks_present=len(states) if whole else None,
+        nvlink_rate=rate,
+        mig=True if one.instances else None,
+        mig_instances=(one.followed and one.instances) or None,
+        cites=cites,
+    )
+
+
+def _links(one: _Listed) -> Iterator[Said]:
+    version = one.version
+    for number in sorted(one.states.keys() | one.remotes.keys()):
+        speed, state = one.states.get(number, (None, None))
+        remote, end = one.remotes.get(number, (None, None))
+        cites = {name: where for name, where in (("active", state), ("remote", end)) if where}
+        yield GpuLink(
+            key=f"{one.key}/nvlink{number}",
+            gpu=one.key,
+            kind="nvlink",
+            active=None if state is None else bool(speed),
+            version=version if speed else None,
+            speed=speed,
+            remote=remote,
+            cites=cites,
+        )
+
+
+def _counters(one: _Listed, at: float) -> Iterator[Said]:
+    """As live: of each link what is not zero, and the sum of all that are shown."""
+    for quantity, links in one.counts.items():
+        ratio = quantity == "nvlink_effective_ber"
+        for number, (value, where) in links.items():
+            if value:
+                yield _seen(f"{one.key}/nvlink{number}", quantity, "ratio" if ratio else "count", value, at, where)
+        if not ratio:
+            worst = max(links.values(), key=lambda link: link[0])
+            yield _seen(one.key, quantity, "count", sum(value for value, _ in links.values()), at, worst[1])
+    for number, (symbols, where) in one.mended.items():
+        if symbols:
+            yield _seen(f"{one.key}/nvlink{number}", "nvlink_fec_mended", "symbols", symbols, at, where)
+
+
+def _seen(about: str, quantity: str, unit: str, value: float, at: float, where: Evidence) -> Observation:
+    return Observation(about=about, quantity=quantity, unit=unit, value=value, at=at, evidence=where)

@@ -1,0 +1,141 @@
+"""Fields of a GPU that nvidia-smi spreads over several values: memory errors, clock reasons, the health of its fabric.
+
+They are said where all of their values are there: of a text that was cut, a sum would be too small.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from ....models.facts.records import Evidence
+
+Texts = Mapping[str, tuple[str, Evidence]]
+Field = tuple[str, object, Evidence]
+
+_SINCE = {"": ("Volatile", "volatile"), "_lifetime": ("Aggregate", "aggregate")}
+# Since Turing errors are told apart by where they were; some of these lines are there, or all of their kind.
+_WHERE = {
+    "ecc_corrected": (("SRAM Correctable", "sram_correctable"), ("DRAM Correctable", "dram_correctable")),
+    "ecc_uncorrected": (
+        (
+            "SRAM Uncorrectable",
+            "sram_uncorrectable",
+            "SRAM Uncorrectable Parity",
+            "SRAM Uncorrectable SEC-DED",
+            "sram_uncorrectable_parity",
+            "sram_uncorrectable_secded",
+        ),
+        ("DRAM Uncorrectable", "dram_uncorrectable"),
+    ),
+}
+_TOTALS = {"ecc_corrected": ("Single Bit", "single_bit"), "ecc_uncorrected": ("Double Bit", "double_bit")}
+_COLUMNS = {"ecc_corrected": "ecc.errors.corrected", "ecc_uncorrected": "ecc.errors.uncorrected"}
+
+# In the order of NVML's bits (probes/parsing/nvml_enums.py); the last is missing before driver 418.
+_REASONS = (
+    ("idle", "Idle", "gpu_idle"),
+    ("application clocks", "Applications Clocks Setting", "applications_clocks_setting"),
+    ("software power cap", "SW Power Cap", "sw_power_cap"),
+    ("hardware slowdown", "HW Slowdown", "hw_slowdown"),
+    ("sync boost", "Sync Boost", "sync_boost"),
+    ("software thermal slowdown", "SW Thermal Slowdown", "sw_thermal_slowdown"),
+    ("hardware thermal slowdown", "HW Thermal Slowdown", "hw_thermal_slowdown"),
+    ("hardware power brake", "HW Power Brake Slowdown", "hw_power_brake_slowdown"),
+    ("display clocks", "Display Clock Setting", "display_clocks_setting"),
+)
+_MUST = {"idle", "software power cap", "hardware slowdown", "software thermal slowdown", "hardware thermal slowdown"}
+_HARDWARE = {"hardware slowdown", "hardware thermal slowdown", "hardware power brake"}  # each tells by itself
+_FAULTS = (
+    ("degraded bandwidth", "Bandwidth", "bandwidth", "degraded"),
+    ("route recovery", "Route Recovery in progress", "route_recovery_in_progress", "true"),
+    ("route unhealthy", "Route Unhealthy", "route_unhealthy", "true"),
+    ("access timeout recovery", "Access Timeout Recovery", "access_timeout_recovery", "true"),
+)
+_SETUP = ("Health/Incorrect Configuration", "health/incorrect_configuration", "fabric.health.incorrect_configuration")
+
+
+def _reason_names(text: str, tag: str) -> tuple[str, ...]:
+    above = "HW Slowdown" if text in ("HW Thermal Slowdown", "HW Power Brake Slowdown") else None
+    groups = (above,) if above else ("Clocks Event Reasons", "Clocks Throttle Reasons")
+    return (
+        *(f"{group}/{text}" for group in groups),
+        f"clocks_event_reasons/clocks_event_reason_{tag}",
+        f"clocks_throttle_reasons/clocks_throttle_reason_{tag}",
+        f"clocks_event_reasons.{tag}",
+        f"clocks_throttle_reasons.{tag}",
+    )
+
+
+def _fault_names(text: str, tag: str) -> tuple[str, ...]:
+    return f"Health/{text}", f"health/{tag}", f"fabric.health.{tag}"
+
+
+def _error_names(field: str, since: tuple[str, str]) -> tuple[tuple[str, ...], ...]:
+    """The groups of names of which each must say something; or one total."""
+    groups = [tuple(f"{group}/{name}" for name in names for group in since) for names in _WHERE[field]]
+    single = tuple(
+        f"{group}/{name}/{total}" for name in _TOTALS[field] for group in since for total in ("Total", "total")
+    )
+    column = f"{_COLUMNS[field]}.{since[1]}.total"
+    return (*groups, (*single, column))
+
+
+_ERRORS = {f"{field}{more}": _error_names(field, since) for field in _WHERE for more, since in _SINCE.items()}
+_REASON_NAMES = {reason: _reason_names(text, tag) for reason, text, tag in _REASONS}
+_REASON_COLUMNS = {
+    name for names in _REASON_NAMES.values() for name in names if "_reasons." in name
+}  # asked one by one
+_FAULT_NAMES = {fault: _fault_names(text, tag) for fault, text, tag, _ in _FAULTS}
+SUMS = frozenset(
+    {
+        *(name for groups in _ERRORS.values() for names in groups for name in names),
+        *(name for names in (*_REASON_NAMES.values(), *_FAULT_NAMES.values()) for name in names),
+        *_SETUP,
+    }
+)
+
+
+def sums(texts: Texts) -> Iterator[Field]:
+    """Memory errors, corrected and not, since the driver was loaded and ever."""
+    for field, (*groups, totals) in _ERRORS.items():
+        total = [number for name in totals if (number := _number(texts, name))]
+        parts = [[number for name in names if (number := _number(texts, name))] for names in groups]
+        if total:
+            yield field, *total[0]
+        elif all(parts):
+            counts = [number for part in parts for number in part]
+            worst = max(counts, key=lambda one: one[0])
+            yield field, sum(count for count, _ in counts), worst[1]
+
+
+def reasons(texts: Texts) -> Iterator[Field]:
+    """Why the clocks are no higher, and what is bad in the fabric."""
+    states = {reason: one for reason, names in _REASON_NAMES.items() if (one := _first(texts, names))}
+    known = {reason: one for reason, one in states.items() if one[0] in ("Active", "Not Active")}
+    active = tuple(reason for reason, (text, _) in known.items() if text == "Active")
+    if known.keys() >= _MUST or (_HARDWARE & set(active) and not _REASON_COLUMNS.isdisjoint(texts)):
+        yield "clock_reasons", active, known[active[0] if active else "idle"][1]
+    yield from _health(texts)
+
+
+def _health(texts: Texts) -> Iterator[Field]:
+    parts = {fault: one for fault, names in _FAULT_NAMES.items() if (one := _first(texts, names))}
+    bad = {fault for fault, _, _, word in _FAULTS if fault in parts and parts[fault][0].lower() in (word, "yes")}
+    faults = [(fault, parts[fault][1]) for fault in parts if fault in bad]
+    setup = _first(texts, _SETUP)
+    if setup and setup[0] not in ("N/A", "None", "Not Supported"):
+        faults.append((f"incorrect configuration: {setup[0]}", setup[1]))
+    said = {text for text, _ in (*parts.values(), *((setup,) if setup else ()))} - {"N/A", "Not Supported"}
+    if faults or (said and setup):
+        stood = (*(where for _, where in faults), *(where for _, where in parts.values()), *(setup or ())[1:])
+        yield "fabric_faults", tuple(fault for fault, _ in faults), stood[0]
+
+
+def _first(texts: Texts, names: tuple[str, ...]) -> tuple[str, Evidence] | None:
+    return next((texts[name] for name in names if name in texts), None)
+
+
+def _number(texts: Texts, name: str) -> tuple[int, Evidence] | None:
+    text, where = texts.get(name, ("", None))
+    return (int(text), where) if where and re.fullmatch(r"[0-9]{1,18}", text) else None

@@ -1,0 +1,139 @@
+"""The table of `nvidia-smi`, `nvidia-smi --version`, and what the tool says when it cannot work.
+
+A GPU takes two or three rows between two rules: what it is and where, how it is now, whether MIG is on. Names are cut
+to a column ("NVIDIA A100-SXM..."): of those that end in dots no name is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ....models.facts.gpu import Driver, Gpu
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Said
+from ...parsing.nvml_enums import pci_address
+from ..core.part import Part
+from .smi_fields import Card, facts
+
+_HANDLE = r"Unable to determine the device handle for (?:GPU|gpu) ?"
+_ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
+_FAILED = (
+    r"NVIDIA-SMI has failed because [^\n]{1,200}|Failed to initialize NVML: [^\n]{1,200}|No devices were found[. ]*"
+)
+_DATED = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}[ \t]*\n"  # above the table
+_EDGE = r"\+-{60,100}\+[ \t]*\n[ \t]*\|[ ]NVIDIA-SMI[ ]"
+BEGIN = (
+    rf"^[ \t]*(?:(?:{_DATED}[ \t]*)?{_EDGE}|\|[ ]NVIDIA-SMI[ ][0-9]|NVIDIA-SMI version[ ]+:[ ]|"
+    rf"\|=+\+=+\+=+\|[ \t]*$|(?:{_FAILED})|{_HANDLE})"
+)
+_VERSIONS = re.compile(
+    r"(?:(?:Driver|DRIVER|KMD) [Vv]ersion|NVML (?:library )?version|CUDA (?:UMD )?Version)\s*: ?([0-9.]{1,20})"
+)
+_NOT_LOADED = "Driver Not Loaded"  # as NVML calls what the tool describes in two sentences
+_FIELD = {"D": "version", "K": "version", "N": "nvml", "C": "cuda"}  # by how the words above begin
+_FAILURE = re.compile(_FAILED)
+_LOST = re.compile(rf"{_HANDLE}(?:([0-9]{{1,3}}): ?)?({_ADDRESS})?[: ]*([A-Z][A-Za-z ]{{2,60}})")
+_CELL = r"(?:N/A|[^\s/|]+)"
+_FIRST = re.compile(
+    rf"\|\s+([0-9]{{1,3}})\s+([^\s|]+(?:[ ][^\s|]+)*)\s{{2,}}(On|Off|ERR!|N/A)\s*\|\s+({_ADDRESS})\s+[^\s|]+\s*\|"
+    r"\s+([^\s|]+)\s*\|"
+)
+_SECOND = re.compile(
+    rf"\|\s*[^\s|]+\s+([^\s|]+)\s+(P[0-9]{{1,2}}|ERR!|N/A)\s+({_CELL})\s*/\s*({_CELL})\s*\|\s+({_CELL})\s*/\s*({_CELL})\s*\|"
+    r"\s+[^\s|]+\s+([^\s|][^|]*)\|"
+)
+_THIRD = re.compile(r"\|\s+\|\s+\|\s+(Enabled|Disabled|N/A)\*?\s*\|")
+_UNCORRECTED = "ecc.errors.uncorrected.volatile.total"  # the column "Volatile Uncorr. ECC"
+_UNITS = re.compile(r"([0-9]{1,9})(MiB|W|C)")
+
+
+def read(part: Part) -> Iterator[Said]:
+    """The `Driver`, or why it does not work; each `Gpu` of the table."""
+    cards: list[Card] = []
+    for number, line in part.lines():
+        text, where = line.strip(), part.cite(number, line)
+        if "ersion" in text:
+            yield from _versions(text, where)
+        if failure := _FAILURE.match(text):
+            yield from _failed(failure[0], where)
+        elif lost := _LOST.match(text):
+            yield _lost(lost, where)
+        elif first := _FIRST.match(text):
+            cards.append(_card(first, where))
+        elif cards and text.startswith("|"):
+            _more(cards[-1], text, where)
+    for card in cards:
+        yield from facts(card, part.at)
+
+
+def _versions(text: str, where: Evidence) -> Iterator[Said]:
+    known: dict[str, Any] = {_FIELD[found[0][0]]: found[1] for found in _VERSIONS.finditer(text)}
+    if "version" in known:
+        known["library"] = known["version"]
+    if known:
+        yield Driver(key="nvidia", cites=dict.fromkeys(known, where), **known)
+
+
+def _failed(text: str, where: Evidence) -> Iterator[Said]:
+    """No GPU that works is no fault of the driver by itself: a machine may have none."""
+    if text.startswith("No devices"):
+        yield Driver(key="nvidia", gpus=0, cites={"gpus": where})
+        return
+    failure = re.split("NVML: |because ", text)[1].rstrip(". ")
+    if "ermission" in failure:
+        yield NotChecked(
+            what="Gpu",
+            subject="node",
+            reason=Reason.PERMISSION,
+            path=where.source,
+            detail=failure,
+            how="run nvidia-smi as root",
+        )
+    else:
+        failure = _NOT_LOADED if "couldn't communicate" in failure else failure
+        yield Driver(key="nvidia", failure=failure, cites={"failure": where})
+
+
+def _lost(found: re.Match[str], where: Evidence) -> Said:
+    """A GPU that its driver knows and that does not answer."""
+    address = pci_address(found[2]) if found[2] else None
+    key = f"gpu{int(found[1])}" if found[1] else address or "gpu"
+    cites = {"failure": where} | ({"address": where} if address else {})
+    return Gpu(key=key, address=address, failure=found[3].strip(), cites=cites)
+
+
+def _card(first: re.Match[str], where: Evidence) -> Card:
+    number, name, persistence, address, errors = first.groups()
+    card = Card(key=f"gpu{int(number)}", address=pci_address(address))
+    card.texts["PCI/Bus Id"] = (address, where)
+    if not name.endswith(".."):
+        card.texts["Product Name"] = (name, where)
+    if persistence in ("On", "Off"):
+        card.texts["Persistence Mode"] = (persistence, where)
+    if errors.isdecimal():
+        card.texts[_UNCORRECTED] = (errors, where)
+    return card
+
+
+def _more(card: Card, text: str, where: Evidence) -> None:
+    """The rows below: of a GPU that does not answer they say ERR!."""
+    if second := _SECOND.match(text):
+        temperature, state, power, limit, used, memory, mode = map(str.rstrip, second.groups())
+        said = {
+            "Temperature/GPU Current Temp": temperature,
+            "Performance State": state,
+            "GPU Power Readings/Power Draw": power,
+            "GPU Power Readings/Current Power Limit": limit,
+            "FB Memory Usage/Used": used,
+            "FB Memory Usage/Total": memory,
+            "Compute Mode": mode,
+        }
+        for name, value in said.items():
+            if _UNITS.fullmatch(value) or name in ("Performance State", "Compute Mode"):
+                card.texts.setdefault(name, ("N/A" if value == "ERR!" else value, where))
+        if temperature == state == "ERR!":  # one value alone may be a sensor
+            card.texts["Product Name"] = ("ERR!", where)
+    elif third := _THIRD.match(text):
+        card.texts.setdefault("MIG Mode/Current", (third[1], where))

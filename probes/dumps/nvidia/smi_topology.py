@@ -1,0 +1,181 @@
+"""`nvidia-smi topo -m` and `topo -p2p`: how GPUs are joined with each other and with NICs, and whether they may reach
+each other's memory.
+
+A path that goes over NVLinks hides the one over PCIe. Where more NVLinks lead to peers than a GPU has, all lead to
+switches, and each pair shares all of them: then "NV18" tells how many are up. Those of a board without switches may
+lead to GPUs that are hidden. What is near to NICs is not kept: sysfs and lspci say it of their functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....models.facts.gpu import Gpu, GpuPair
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Said
+from ...parsing.nvml_enums import P2P, PATHS
+from ...parsing.parsers import cpu_list, shown
+from ..core.part import Part
+
+_PROMPT = r"(?:[$#%+>][ ]|\[[^\]\n]{1,80}\][$#%][ ]|[\w.-]{1,40}@[^\n$#%]{1,60}[$#%][ ])?(?:sudo )?"
+_COMMAND = r"nvidia-smi(?:[ ]\S+)?[ ]topo[ ](?:-p2p|--p2pstatus)[ =]?"
+_COLUMN = r"(?:GPU|NIC|mlx[45]_(?:bond_)?)[0-9]{1,3}"
+# The heading of a matrix: what follows its first GPU is a column, where a row has X or a path. What copies the output
+# may have stripped it (collect_env of PyTorch and of vLLM).
+_HEADING = rf"(?:[ \t]+GPU[0-9]{{1,3}}[ \t]*$|[ \t]*GPU[0-9]{{1,3}}[ \t]+(?:{_COLUMN}|CPU Affinity)(?![\w.-]))"
+BEGIN = (
+    rf"^[ \t]*{_PROMPT}{_COMMAND}[a-z]"  # nothing else says what a matrix of -p2p is about
+    rf"|^{_HEADING}"
+)
+_ASKED = re.compile(rf"{_COMMAND}([a-z]+)")
+_ASKED_BY_NAME = re.compile(r"p2p[-_. ]?(read|write|nvlink|atomics?|[rwna])(?![a-z])", re.IGNORECASE)
+_ABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics"}
+_HEAD = re.compile(_HEADING)
+_ROW = re.compile(r"\s*(GPU[0-9]{1,3})\s")
+_GPU = re.compile(r"GPU[0-9]{1,3}")
+_NVLINKS = re.compile(r"NV([0-9]{1,2})")
+_MOST_LINKS = (18, 36)  # of a GPU: until Blackwell, and NVML_NVLINK_MAX_LINKS
+_FEWEST = 2  # GPUs whose NVLinks lead to switches, before one without any is said to have lost them
+_MOST_COLUMNS = 128  # GPUs and NICs: pairs are as many as their square
+_SOC = "SOC"  # what drivers before 384 call SYS
+_ALLOWED = {"OK": P2P[0], "CNS": P2P[1], "GNS": P2P[2], "TNS": P2P[3], "DR": P2P[4], "NS": P2P[5], "U": P2P[6]}
+_AFFINITIES = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The cells of a GPU by their columns, the affinities, and the line."""
+
+    cells: Mapping[str, str]
+    near: Sequence[str]
+    where: Evidence
+
+    @property
+    def links(self) -> list[int]:
+        """How many NVLinks lead to each peer that has some."""
+        return [int(found[1]) for cell in self.cells.values() if (found := _NVLINKS.fullmatch(cell))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    """The columns of a matrix, GPUs and NICs, how many affinities stand behind them, and its rows by GPU."""
+
+    columns: Sequence[str]
+    affinities: int
+    ability: str | None
+    rows: dict[str, _Row] = field(default_factory=dict)
+
+
+def read(part: Part) -> Iterator[Said]:
+    """Of each matrix a `Gpu` for each row, with what is near it, and each `GpuPair`."""
+    matrices: list[_Matrix] = []
+    ability = _by_name(part.file)
+    for number, line in part.lines():
+        if asked := _ASKED.search(line):
+            ability = _ABILITIES.get(asked[1][0])  # "r", and what wrappers name: "rw"
+        if _HEAD.match(line):
+            before, found, _ = line.partition(_AFFINITIES[0])
+            columns = before.split()[:_MOST_COLUMNS]
+            matrices.append(_Matrix(columns, sum(name in line for name in _AFFINITIES) if found else 0, ability))
+        elif matrices and (begun := _ROW.match(line)):
+            matrices[-1].rows.setdefault(begun[1], _row(matrices[-1], line, part.cite(number, line)))
+    for matrix in matrices:
+        for name, row in matrix.rows.items():
+            yield from _gpu(matrix, name, row)
+        yield from _pairs(matrix)
+    if matrices:
+        yield from _end(part, matrices[-1])
+
+
+def _end(part: Part, matrix: _Matrix) -> Iterator[NotChecked]:
+    """Whether the text ends in the last matrix: a row is short, or GPUs have columns and no rows."""
+    whole = part.text.rstrip()
+    number, last = whole.count("\n"), whole[whole.rfind("\n") + 1 :]
+    begun = _ROW.match(f"{last} ")
+    rows = sum(bool(_GPU.fullmatch(column)) for column in matrix.columns)
+    if begun and len(last.split()) - 1 < len(matrix.columns):
+        yield part.cut(number, f"within the row of {begun[1]}")
+    elif (begun or _HEAD.match(last)) and len(matrix.rows) < rows:
+        yield part.cut(number, f"after the rows of {len(matrix.rows)} of {rows} GPUs")
+
+
+def _by_name(file: str) -> str | None:
+    """What a file's name says of the matrix: "topo_p2p_r.txt"."""
+    found = _ASKED_BY_NAME.search(file)
+    return _ABILITIES[found[1][0].lower()] if found else None
+
+
+def _row(matrix: _Matrix, line: str, where: Evidence) -> _Row:
+    """Only tabs tell where an affinity is empty: of a line without them they are taken where all are there."""
+    words = line.split()[1:]
+    cells = dict(zip(matrix.columns, words, strict=False))
+    near = line.split("\t")[len(matrix.columns) + 1 :] if "\t" in line else words[len(matrix.columns) :]
+    whole = "\t" in line or len(near) == matrix.affinities
+    return _Row(cells, [text.strip() for text in near] if whole else (), where)
+
+
+def _gpu(matrix: _Matrix, name: str, row: _Row) -> Iterator[Said]:
+    """CPUs and NUMA node near it, its NVLinks; "N/A" and several nodes are not one."""
+    gpu, where = name.lower(), row.where
+    text, node = (*row.near, "", "")[:2]
+    known: dict[str, Any] = {"nvlinks": _up(matrix, name)}
+    try:
+        known["cpus"] = (cpu_list(text) if text[:1].isdecimal() else ()) or None
+    except ValueError as wrong:
+        yield NotChecked(what="Gpu.cpus", subject=gpu, reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
+    known["numa"] = int(node) if re.fullmatch("[0-9]{1,4}", node) else None
+    said = {field: value for field, value in known.items() if value is not None}
+    yield Gpu(key=gpu, cites=dict.fromkeys(said, where), **said)
+
+
+def _up(matrix: _Matrix, name: str) -> int | None:
+    """How many NVLinks of a GPU are up, where they lead to switches; 0 where those of others do and it has none."""
+    peers = [column for column in matrix.columns if _GPU.fullmatch(column)]
+    whole = {gpu: row for gpu, row in matrix.rows.items() if row.cells.keys() >= set(peers)}
+    switched = {gpu for gpu, row in whole.items() if _switched(row)}
+    if name in switched:
+        return max(whole[name].links)
+    joined = name not in whole or bool(whole[name].links)
+    return None if joined or len(switched) < _FEWEST else 0
+
+
+def _switched(row: _Row) -> bool:
+    links = row.links
+    return bool(links) and sum(links) > next((most for most in _MOST_LINKS if max(links) <= most), sum(links))
+
+
+def _pairs(matrix: _Matrix) -> Iterator[Said]:
+    """What stands above the diagonal; where that was cut, below it."""
+    gpus = [column for column in matrix.columns if _GPU.fullmatch(column)]
+    for place, a in enumerate(gpus):
+        for b in gpus[place + 1 :]:
+            for row, column in ((a, b), (b, a)):
+                if row in matrix.rows and (cell := matrix.rows[row].cells.get(column)):
+                    yield from _pair(matrix, f"{a}-{b}".lower(), cell, matrix.rows[row].where)
+                    break
+
+
+def _pair(matrix: _Matrix, key: str, cell: str, where: Evidence) -> Iterator[Said]:
+    a, _, b = key.partition("-")
+    path = "SYS" if cell == _SOC else cell
+    if path in PATHS.values():
+        yield GpuPair(key=key, a=a, b=b, path=path, cites={"path": where})
+    elif cell in _ALLOWED and matrix.ability:
+        yield GpuPair(key=key, a=a, b=b, cites={matrix.ability: where}, **{matrix.ability: _ALLOWED[cell]})
+    elif cell in _ALLOWED:
+        why = "nothing says which ability the matrix is about"
+        how = "keep the command with its output: nvidia-smi topo -p2p r"
+        yield NotChecked(
+            what="GpuPair.read", subject=key, reason=Reason.UNREADABLE, path=where.source, detail=why, how=how
+        )
+    elif not _NVLINKS.fullmatch(cell):
+        yield NotChecked(
+            what="GpuPair.path",
+            subject=key,
+            reason=Reason.UNREADABLE,
+            path=where.source,
+            detail=f"{shown(cell)} is no path",
+        )

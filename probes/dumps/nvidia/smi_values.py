@@ -1,0 +1,109 @@
+"""Values as nvidia-smi prints them. The parsers raise ValueError, with a reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from ....models.facts.units import MIB
+from ...parsing.nvml_enums import clock_reasons, hertz, pcie_speed
+from ...parsing.parsers import count, hexadecimal, pcie_width, shown, word
+
+_YES, _NO = ("yes", "enabled", "active", "on", "true", "1"), ("no", "disabled", "not active", "off", "false", "0")
+_COMPUTE = {
+    "default": "default",
+    "prohibited": "prohibited",
+    "exclusiveprocess": "exclusive process",
+    "eprocess": "exclusive process",
+    "exclusivethread": "exclusive process",  # as which it works since CUDA 8
+}
+_RECOVERY = {
+    "none": "none",
+    "reset": "GPU reset",
+    "gpureset": "GPU reset",
+    "reboot": "node reboot",
+    "nodereboot": "node reboot",
+    "drainp2p": "drain P2P",
+    "drainandreset": "drain and reset",
+    "recoverimexdomain": "recover IMEX domain",
+    "busreset": "bus reset",
+    "systemreboot": "system reboot",
+}
+_VIRTUAL = {
+    "none": "none",
+    "passthrough": "passthrough",
+    "vgpu": "vGPU",
+    "hostvgpu": "host vGPU",
+    "hostvsga": "host vSGA",
+}
+_FABRIC = {"notstarted": "not started", "inprogress": "in progress", "completed": "completed"}
+
+
+def flag(text: str) -> bool:
+    """ "Enabled", "Yes", "Active" or their opposites."""
+    plain = text.strip("[] ").lower()
+    if plain not in (*_YES, *_NO):
+        raise ValueError(f"{shown(text)} is neither yes nor no")
+    return plain in _YES
+
+
+def number(text: str) -> float:
+    """ "588.39 W", "59 C", "1980 MHz", "81559 MiB", "16x" without its unit."""
+    found = re.fullmatch(r"(-?[0-9]{1,12}(?:\.[0-9]{1,6})?) ?(?:[A-Za-z%]{0,4})", text)
+    if not found:
+        raise ValueError(f"{shown(text)} is not a number")
+    return float(found[1])
+
+
+def size(text: str) -> int:
+    """ "81559 MiB" as bytes."""
+    return int(number(text)) * MIB
+
+
+def clock(text: str) -> float:
+    """ "1980 MHz" as hertz."""
+    return hertz(int(number(text)))
+
+
+def lanes(text: str) -> int | None:
+    """ "16x" as lanes."""
+    return pcie_width(text.rstrip("x"))
+
+
+def link_speed(text: str) -> float | None:
+    """The generation of PCIe as GT/s."""
+    return pcie_speed(count(text))
+
+
+def clock_event_reasons(text: str) -> tuple[str, ...]:
+    """The reasons whose bits a hexadecimal number has."""
+    return clock_reasons(hexadecimal(text))
+
+
+def performance_state(text: str) -> int:
+    """ "P0" to "P15"."""
+    found = re.fullmatch(r"P([0-9]|1[0-5])", text)
+    if not found:
+        raise ValueError(f"{shown(text)} is not a performance state")
+    return int(found[1])
+
+
+def cluster_uuid(text: str) -> str | None:
+    """A UUID; None where it is all zeros."""
+    return word(text) if text.strip("0-") else None
+
+
+def _meaning(words: Mapping[str, str]) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        plain = re.sub(r"[^a-z0-9]", "", text.lower())
+        if plain not in words:
+            raise ValueError(f"{shown(text)} is none of {', '.join(words)}")
+        return words[plain]
+
+    return read
+
+
+compute_mode = _meaning(_COMPUTE)
+recovery_action = _meaning(_RECOVERY)
+virtualization_mode = _meaning(_VIRTUAL)
+fabric_state = _meaning(_FABRIC)

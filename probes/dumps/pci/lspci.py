@@ -1,0 +1,279 @@
+"""lspci of pciutils, in all verbosities: what each function is, its place, its link (ls-caps.c, ls-ecaps.c).
+
+What lspci marks as an error (UESta, CESta) are bits that stay set since somebody cleared them: no number of errors,
+and most machines have some since boot. They are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ....models.facts.machine import Pci
+from ....models.facts.pci_classes import NVIDIA, kind_of
+from ....models.facts.pcie_rates import generation
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Said
+from ....models.facts.units import GIB, KIB, MIB
+from ...parsing.parsers import pcie_width
+from ..core.part import Part
+from ..core.pci_words import class_of, identity
+
+# "0000:53:00.0 3D controller [0302]: NVIDIA ...", of -n "53:00.0 0302: 10de:2330"; or what grep leaves of it.
+BEGIN = (
+    r"^[ \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:\"?[A-Z3][\w /.()-]{2,60}(?: \[[0-9a-f]{4}\])?|"
+    r"(?:Class )?\[?[0-9a-f]{4}\]?): [^\n]|^[ \t]*(?:(?:Dev|Lnk|ACS)(?:Cap|Ctl|Sta)2?|[UC]ESta):[ \t]"
+)
+_HEADER = re.compile(
+    r"^[ \t]*(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[^:\n]{3,80}?)"
+    r"(?: \[(?P<code>[0-9a-f]{4})\])?: (?P<what>[^\n]+)",
+    re.MULTILINE,
+)
+_NUMBERS = re.compile(r"(?:\[|^)([0-9a-f]{4}):([0-9a-f]{4})(?:\]|(?= |$))")
+_TAIL = re.compile(r" \((?:rev|prog-if) [0-9a-f]{2}\b.*$")
+_UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
+_LINK = re.compile(r"(LnkCap|LnkSta|ACSCtl):[^\n]*")
+_MOST_UNNAMED = 2000  # pieces without an address
+
+
+def read(part: Part) -> Iterator[Said]:
+    """A `Pci` for each function; its parent where the bridges tell their buses."""
+    headers = list(part.matches(_HEADER))
+    starts = [*(header.start() for _, header in headers), len(part.text)]
+    yield from _unnamed(replace(part, text=part.text[: starts[0]]))
+    blocks = [
+        _Block(part, line, header, part.text[header.start() : end])
+        for (line, header), end in zip(headers, starts[1:], strict=True)
+    ]
+    parents = _parents(blocks)
+    for block in blocks:
+        yield block.fact(parents.get(block.address))
+    yield from _missed(part, blocks)
+
+
+def _missed(part: Part, blocks: list[_Block]) -> Iterator[Said]:
+    """What was asked for and is not shown: the state of links whose capability is; capabilities, to all but root."""
+    if "Capabilities: <access denied>" in part.text:
+        why = "capabilities are shown to root alone"
+        yield NotChecked(
+            what="Pci.width",
+            subject="node",
+            reason=Reason.PERMISSION,
+            path=part.file,
+            detail=why,
+            how="sudo lspci -vvv",
+        )
+    for block in blocks:
+        if "LnkCap:" in block.text and "LnkSta:" not in block.text and "width" not in block.fields:
+            why = f"{part.file} has what its link could do (LnkCap) and not what it is trained at (LnkSta: link status)"
+            how = f"sudo lspci -vv -s {block.address}"
+            yield NotChecked(what="Pci.width", subject=block.address, reason=Reason.OTHER, detail=why, how=how)
+
+
+class _Block:
+    """What stands of one function."""
+
+    def __init__(self, part: Part, line: int, header: re.Match[str], text: str) -> None:
+        self.part, self.line, self.text = part, line, text
+        self.address = full_address(header["address"])
+        self.fields: dict[str, Any] = {}
+        self.cites: dict[str, Evidence] = {}
+        self._identity(header)
+        self.lost = "(rev ff)" in header["what"]
+        if self.lost:
+            self._set(0, {"lost": True})
+            return
+        virtual = "Virtual Function" in header["what"]  # its registers of links are zero (SR-IOV 1.1, 3.5)
+        for needle, readers in _READERS.items():
+            at = text.find(needle)
+            if at >= 0 and not (virtual and needle.startswith("Lnk")):
+                self._take(at, readers)
+        function = Pci(key=self.address, **self.fields)
+        if function.vendor == NVIDIA and kind_of(function) == "gpu":
+            self._windows()
+
+    def fact(self, parent: str | None) -> Pci:
+        """All that is known of it."""
+        return Pci(key=self.address, parent=parent, cites=self.cites, **self.fields)
+
+    def _identity(self, header: re.Match[str]) -> None:
+        what = _TAIL.sub("", header["what"])
+        code = header["code"] or (header["kind"] if re.fullmatch("[0-9a-f]{4}", header["kind"]) else None)
+        pci_class = int(code, 16) << 8 if code else class_of(header["kind"])
+        numbers = list(_NUMBERS.finditer(what))
+        vendor, device, name = identity(what[: numbers[-1].start()].strip() if numbers else what.strip())
+        if numbers:
+            vendor, device = int(numbers[-1][1], 16), int(numbers[-1][2], 16)
+        if "(rev ff)" in header["what"] and device == 0xFFFF:
+            vendor = device = None
+        self._set(0, {"pci_class": pci_class, "vendor": vendor, "device": device, "name": name})
+
+    def _take(self, at: int, readers: tuple[tuple[re.Pattern[str], _Parse], ...]) -> None:
+        for pattern, parse in readers:
+            if found := pattern.match(self.text, at):
+                self._set(at, parse(found))
+
+    def _windows(self) -> None:
+        """The second memory window, and the largest that it could be. -v alone does not number them."""
+        windows = [found for found in _WINDOW.finditer(self.text) if found["number"] in (None, "0", "1", "2")]
+        if len(windows) > 1:
+            size = 0 if windows[1]["where"].startswith("<") else _size(windows[1]["size"])
+            self._set(windows[1].start(), {"bar1": size})
+        if found := _RESIZABLE.search(self.text):
+            self._set(found.start(2), {"bar1_max": max(map(_size, found[2].split()))})
+
+    def _set(self, at: int, fields: Mapping[str, Any]) -> None:
+        line = self.text[at : end if (end := self.text.find("\n", at)) >= 0 else None]
+        evidence = self.part.cite(self.line + self.text.count("\n", 0, at), line)
+        for name, value in fields.items():
+            if value is not None:
+                self.fields[name], self.cites[name] = value, evidence
+        if fields.get("lost"):
+            self.cites["width"] = evidence
+
+
+_Parse = Callable[[re.Match[str]], Mapping[str, Any]]
+
+
+def full_address(text: str) -> str:
+    """With its domain, which lspci leaves out where there is one alone."""
+    return text if text.count(":") == 2 else f"0000:{text}"
+
+
+def _speed(text: str) -> float | None:
+    speed = float(text) * 1e9 if text[0].isdigit() else 0.0
+    return speed if generation(speed) is not None else None
+
+
+def _width(text: str) -> int | None:
+    try:
+        return pcie_width(text)
+    except ValueError:
+        return None
+
+
+def _size(text: str) -> int:
+    """ "256M", "128GB", "512" as bytes."""
+    digits = text.rstrip("KMGTBPE")
+    return int(digits) * _UNITS.get(text[len(digits) :][:1], 1)
+
+
+def _status(found: re.Match[str]) -> Mapping[str, Any]:
+    """What a link is trained at; all bits set are those of a function that does not answer."""
+    lost = found[1].lower().startswith("unknown") and found[3] in ("63", "255")
+    below = tuple(name for name, mark in (("speed", found[2]), ("width", found[4])) if mark == " (downgraded)")
+    return {"lost": lost, "speed": _speed(found[1]), "width": _width(found[3]), "downgraded": below or None}
+
+
+def _able(found: re.Match[str]) -> Mapping[str, Any]:
+    return {"max_speed": _speed(found[1]), "max_width": _width(found[2])}
+
+
+def _control(found: re.Match[str]) -> Mapping[str, Any]:
+    sizes = {"max_payload": int(found[2]), "max_read_request": int(found[3])}
+    return {"relaxed_ordering": found[1] == "+", **sizes}
+
+
+def _switches(found: re.Match[str]) -> Mapping[str, Any]:
+    return {"acs": tuple(re.findall(r"\b(\w+)\+", found[0]))}
+
+
+def _number(field: str) -> _Parse:
+    return lambda found: {field: int(found[1])}
+
+
+def _word(field: str) -> _Parse:
+    return lambda found: {field: found[1].strip() or None}
+
+
+def _subsystem(found: re.Match[str]) -> Mapping[str, Any]:
+    return {"subvendor": int(found[1], 16), "subdevice": int(found[2], 16)}
+
+
+# The end of a width must stand there: of a text that was cut, "x1" may be half of "x16".
+_GT = r"(\d{1,3}(?:\.\d{1,2})?|(?i:unknown))(?:GT/s)?"
+_STATUS = re.compile(rf"LnkSta:\s+Speed {_GT}( \(\w+\))?, Width x(\d{{1,3}})( \(\w+\))?(?=[,\s(])")
+_CAPABLE = re.compile(rf"LnkCap:\s+(?:Port #\d+, )?Speed {_GT}, Width x(\d{{1,3}})(?=[,\s(])")
+_ACS = re.compile(r"ACSCtl:[ \t]+(?:\w+[+-][ \t]*){7}(?=\n|$)")
+_LINE = r"[ \t]*([^\n]{1,100}?)[ \t]*(?:\n|$)"
+# By how their line begins: a search for these few words is all that a long text costs.
+_READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
+    "LnkCap:": ((_CAPABLE, _able),),
+    "LnkSta:": ((_STATUS, _status),),
+    "ACSCtl:": ((_ACS, _switches),),
+    "DevCtl:": (
+        (
+            re.compile(
+                r"DevCtl:[^\n]*(?:\n[^\n]*)??RlxdOrd([+-])[^\n]*\n[^\n]*?MaxPayload (\d{3,4}) bytes, "
+                r"MaxReadReq (\d{3,4}) bytes"
+            ),
+            _control,
+        ),
+    ),
+    "NUMA node": ((re.compile(r"NUMA node:? (\d{1,4})(?=[,\s])"), _number("numa")),),
+    "IOMMU group": ((re.compile(r"IOMMU group:? (\d{1,5})(?=[,\s])"), _number("iommu_group")),),
+    "Physical Slot:": ((re.compile(rf"Physical Slot:{_LINE}"), _word("slot")),),
+    "DeviceName:": ((re.compile(rf"DeviceName:{_LINE}"), _word("label")),),
+    "Kernel driver in use:": ((re.compile(rf"Kernel driver in use:{_LINE}"), _word("driver")),),
+    "Subsystem:": ((re.compile(r"Subsystem:[^\n]*?\[?([0-9a-f]{4}):([0-9a-f]{4})\]?(?:\n|$)"), _subsystem),),
+}
+_WINDOW = re.compile(
+    r"^[ \t]*(?:Region (?P<number>\d): )?(?:\[virtual\] )?Memory at (?P<where>\S+) [^\n]*"
+    r"\[size=(?P<size>\d{1,6}[KMGT]?)\]",
+    re.MULTILINE,
+)
+_RESIZABLE = re.compile(
+    r"Physical Resizable BAR[^\n]*\n(?:\s+BAR 0:[^\n]*\n)?\s+BAR ([12]): current size: \w+, "
+    r"supported: ((?:\d{1,6}[KMGTPE]?B ?)+)"
+)
+_BUSES = re.compile(r"Bus: primary=([0-9a-f]{2}), secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})")
+
+
+def _parents(blocks: list[_Block]) -> Mapping[str, str]:
+    """What is above each function: the bridge whose secondary bus it is on, or the root on whose own bus it is.
+
+    A root's own bus has host bridges, root ports and integrated functions; without one of them there, the bridge may
+    be one that was not pasted.
+    """
+    bridges: dict[str, str] = {}
+    roots: set[str] = set()
+    for block in blocks:
+        at = block.text.find("Bus: primary=")
+        domain, bus, _ = block.address.split(":")
+        if at >= 0 and (found := _BUSES.match(block.text, at)) and found[2] != "00":
+            bridges[f"{domain}:{found[2]}"] = block.address
+        if block.fields.get("pci_class") == 0x060000 or re.search(r"Express [^\n]{0,8}Root ", block.text):
+            roots.add(f"{domain}:{bus}")
+    parents: dict[str, str] = {}
+    for block in blocks:
+        bus = block.address.rpartition(":")[0]
+        if bus in bridges and bridges[bus] != block.address:
+            parents[block.address] = bridges[bus]
+        elif bus in roots:
+            parents[block.address] = f"pci{bus}"
+    return parents
+
+
+def _unnamed(part: Part) -> Iterator[Said]:
+    """What grep left of functions: lines of links and of access control, of nobody knows whom. Their key is a line."""
+    groups: list[dict[str, tuple[int, re.Match[str]]]] = []
+    for line, found in part.matches(_LINK):
+        if not groups or found[1] in groups[-1]:
+            groups.append({})
+        groups[-1][found[1]] = line, found
+        if len(groups) > _MOST_UNNAMED:
+            break
+    for group in groups:
+        fields: dict[str, Any] = {}
+        cites: dict[str, Evidence] = {}
+        for name, (line, found) in group.items():
+            for pattern, parse in _READERS[f"{name}:"]:
+                if whole := pattern.match(part.text, found.start()):
+                    here = {key: value for key, value in parse(whole).items() if value is not None}
+                    fields |= here
+                    cites |= dict.fromkeys(here, part.cite(line, found[0]))
+        first, _ = next(iter(group.values()))
+        if fields:
+            yield Pci(key=part.where(first), cites=cites, **fields)

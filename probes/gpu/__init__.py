@@ -1,0 +1,1 @@
+"""Sources about GPUs: NVML and AMD's compute driver."""

@@ -1,0 +1,1 @@
+"""The seam for all reads: a live machine, a mounted root, a recorded machine."""

@@ -1,0 +1,142 @@
+"""A machine whose files can be opened: this one, or one whose root is mounted under a folder (`--root`)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ...models.facts.reason import Reason
+from ...models.facts.records import Said
+from ...models.report import Origin
+from ..calls.bounded_read import read_up_to
+from ..calls.child import Children, unanswered
+from .host import BIGGEST_FILE, Unreadable, follow
+
+_NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
+_BOOT = "proc/sys/kernel/random/boot_id"  # random(4): another one for each start of a kernel, in no namespace
+# What the kernel and NVIDIA's driver answer to whoever may ask them, in whatever namespaces: PCI has none.
+_OF_THE_KERNEL = frozenset(
+    {"link_load", "nvml", "nvml_serials", "nvml_traffic", "nvml_use", "nvml_wiring", "pci_config"}
+)
+_LINKS_LAST = 5.0  # seconds: a service looks again and again, and a device that comes back may hang elsewhere
+
+
+class Live:
+    """The machine under `root`, or a folder of dumps. Symbolic links never lead out of it."""
+
+    def __init__(self, root: str = "/", origin: Origin = "live", children: Children | None = None) -> None:
+        self.root, self.origin = root, origin
+        self._above = root.rstrip("/")
+        self._children = children or Children()
+        self._follow = lru_cache(maxsize=None)(self._follow_one)
+        self._followed = 0.0  # since when, by a clock that does not jump
+
+    def read(self, path: str) -> str | None:
+        try:
+            content = self._content(path)
+        except OSError as error:
+            _refused(path, error)
+            return None
+        if len(content) > BIGGEST_FILE:
+            raise Unreadable(path, errno.EFBIG, f"larger than {BIGGEST_FILE >> 20} MiB")
+        return content.decode("utf-8", "replace").rstrip()
+
+    def list(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self._real(path)))
+        except OSError as error:
+            _refused(path, error)
+            return []
+
+    def resolve(self, path: str) -> str | None:
+        try:
+            place = self._place(path)
+            os.stat(f"{self._above}/{place}")
+        except OSError as error:
+            _refused(path, error)
+            return None
+        except Unreadable as loop:
+            raise Unreadable(path, loop.code, loop.why) from None
+        return place
+
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+        if self.root != "/" and not (what in _OF_THE_KERNEL and self._is_here()):
+            # A call would be answered by the namespaces of this process, not by those of the machine under the root.
+            how = "run on the machine itself, without --root"
+            yield unanswered(what, Reason.OTHER_CONTEXT, "only files are read under --root", how)
+            return
+        yield from self._children.ask(what, args, deadline)
+
+    def now(self) -> float:
+        return time.time()
+
+    def _is_here(self) -> bool:
+        """Whether the machine under the root is this one, seen from a container: both have the same kernel."""
+        try:
+            ours, theirs = Live().read(_BOOT), self.read(_BOOT)
+        except Unreadable:
+            return False
+        return bool(ours) and ours == theirs
+
+    def _content(self, path: str) -> bytes:
+        descriptor = self._open(path)
+        try:
+            return read_up_to(descriptor, BIGGEST_FILE)
+        finally:
+            os.close(descriptor)
+
+    def _open(self, path: str) -> int:
+        """A descriptor of the file. A pipe in the tree must not block; nor may a link lead out of it."""
+        if self.root == "/":
+            return os.open(f"/{path}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        folder, _, name = path.rpartition("/")
+        try:
+            place = f"{self._above}/{self._place(folder)}/{name}"
+            return os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except Unreadable as loop:
+            raise Unreadable(path, loop.code, loop.why) from None
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+        return os.open(self._real(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def _real(self, path: str) -> str:
+        if self.root == "/":
+            return f"/{path}"
+        folder, _, name = path.rpartition("/")
+        try:
+            return f"{self._above}/{self._end(self._place(folder), name)}"
+        except Unreadable as loop:
+            raise Unreadable(path, loop.code, loop.why) from None
+
+    def _place(self, path: str) -> str:
+        """The path without symbolic links. The same folders are asked for hundreds of files."""
+        if time.monotonic() - self._followed > _LINKS_LAST:
+            self._follow.cache_clear()
+            self._followed = time.monotonic()
+        return self._follow(path)
+
+    def _follow_one(self, path: str) -> str:
+        folder, _, name = path.rpartition("/")
+        return self._end(self._follow(folder), name) if folder else self._end("", name)
+
+    def _end(self, folder: str, name: str) -> str:
+        """The name in a folder without links, followed where it is one itself."""
+        path = f"{folder}/{name}" if folder else name
+        return follow(path, self._readlink) if name in ("", ".", "..") or self._readlink(path) is not None else path
+
+    def _readlink(self, path: str) -> str | None:
+        try:
+            return os.readlink(f"{self._above}/{path}")
+        except OSError:
+            return None
+
+
+def _refused(path: str, error: OSError) -> None:
+    """None for what is not here; raises Unreadable for what would not say."""
+    if error.errno in _NOT_HERE:
+        return
+    raise Unreadable(path, error.errno, error.strerror or str(error)) from None

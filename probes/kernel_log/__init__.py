@@ -1,0 +1,1 @@
+"""The kernel log: ring buffer, journal, and the lines that concern links."""

@@ -1,0 +1,108 @@
+"""The call `journal`: what the kernel logged since boot, from systemd's journal (journalctl(1), journal-fields(7))."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ...models.facts.reason import Reason
+from ...models.facts.records import NotChecked, Said
+from ..calls.timeouts import no_answer
+from .patterns import event_of, fold
+
+SOURCE = "journalctl -k -b"
+_ARGUMENTS = ("-k", "-b", "--reverse", "--no-pager", "--output=json")
+_FIELDS = "--output-fields=MESSAGE,_SOURCE_MONOTONIC_TIMESTAMP"  # systemd 236 and later
+_LONGEST = 7.0  # seconds: less than the deadline of the call, so that what was read until then is told
+_MOST = 200_000  # lines
+
+
+def read(before: str = "") -> Iterator[Said]:
+    """An `Event` for each thing logged since boot; or, if given, before so many microseconds since boot.
+
+    Newest lines first, so that a journal too long to be read whole loses its beginning.
+    """
+    program = shutil.which("journalctl")
+    if program is None:
+        yield _lost(Reason.NOT_INSTALLED, "journalctl is not there")
+        return
+    lines: list[tuple[float, str]] = []
+    seen, lost = 0, None
+    for one in _entries((program, *_ARGUMENTS, _FIELDS)):
+        if isinstance(one, NotChecked):
+            lost = one
+            continue
+        seen += 1
+        text, at, monotonic = _message(one), one.get("__REALTIME_TIMESTAMP"), _microseconds(one)
+        if before and (monotonic is None or monotonic >= int(before)):
+            continue
+        if text and isinstance(at, str) and at.isdecimal() and event_of(text):
+            lines.append((int(at[:17]) / 1e6, text))
+    if lost or not seen:  # each boot logs something: nothing at all means that it may not be seen
+        yield lost or _lost(Reason.PERMISSION, "it shows this user no line of the kernel")
+    yield from fold(reversed(lines), SOURCE)
+
+
+def _entries(command: tuple[str, ...]) -> Iterator[Mapping[str, Any] | NotChecked]:
+    """The journal's entries; at last, why there are no more than these."""
+    end = time.monotonic() + _LONGEST
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as journalctl:
+        assert journalctl.stdout
+        assert journalctl.stderr
+        waiting, number = b"", 0
+        with selectors.DefaultSelector() as ready:
+            ready.register(journalctl.stdout, selectors.EVENT_READ)
+            while (left := end - time.monotonic()) > 0 and number < _MOST and ready.select(left):
+                part = os.read(journalctl.stdout.fileno(), 1 << 20)
+                if not part:
+                    break
+                *complete, waiting = (waiting + part).split(b"\n")
+                number += len(complete)
+                yield from (entry for line in complete if (entry := _entry(line)) is not None)
+            else:
+                journalctl.kill()
+                if number:
+                    yield _lost(Reason.OTHER, f"only the last {number} lines were read")
+                else:
+                    yield _lost(Reason.NO_ANSWER, no_answer(_LONGEST))
+                return
+        errors = journalctl.stderr.read().decode("utf-8", "replace").strip()
+        if journalctl.wait() and not number:
+            yield _lost(Reason.OTHER, errors.rpartition("\n")[2] or f"journalctl ended with {journalctl.returncode}")
+
+
+def _entry(line: bytes) -> Mapping[str, Any] | None:
+    try:
+        return msgspec.json.decode(line, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return None
+
+
+def _message(entry: Mapping[str, Any]) -> str:
+    """The text; one that is no UTF-8 is a list of its bytes."""
+    message = entry.get("MESSAGE")
+    if isinstance(message, list) and all(isinstance(byte, int) and 0 <= byte < 256 for byte in message):
+        message = bytes(message).decode("utf-8", "replace")
+    return message.replace("\n", " ") if isinstance(message, str) else ""
+
+
+def _microseconds(entry: Mapping[str, Any]) -> int | None:
+    """When the kernel logged it, since boot."""
+    for field in ("_SOURCE_MONOTONIC_TIMESTAMP", "__MONOTONIC_TIMESTAMP"):
+        time = entry.get(field)
+        if isinstance(time, str) and time.isdecimal() and len(time) <= 20:
+            return int(time)
+    return None
+
+
+def _lost(reason: Reason, detail: str) -> NotChecked:
+    return NotChecked(what="Event", subject="node", reason=reason, detail=detail)

@@ -1,0 +1,1 @@
+"""Bandwidth of disks and file systems."""

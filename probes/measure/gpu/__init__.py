@@ -1,0 +1,1 @@
+"""Bandwidth of copies to, from and between GPUs, and of collectives."""

@@ -1,0 +1,152 @@
+"""How fast all GPUs of a node reduce and exchange arrays with NCCL, over sizes; and which algorithm it chose for each.
+
+By the programs of nccl-tests where they are installed, else by the library through nccl4py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.units import GIB, MIB
+from ....models.report import Report
+from ....models.training.collectives import bus_factor
+from ...gpu.nvml_library import Library
+from ...gpu.nvml_library import Refused as NvmlRefused
+from ..external_tools import ToolFailed
+from ..probe import Probe, Wanted
+from . import nccl_tests
+from .copy_plan import gpus_of, rate_of, wanted_runs
+from .copy_request import CopyRequest
+from .cuda_driver import Cuda, Refused
+from .cuda_gpus import address_of, check, closing, fitting, opened
+from .nccl_algorithm import TIMES, NcclRun, algorithms
+from .nccl_library import Nccl
+
+OPS = ("all_reduce", "alltoall")
+_LARGEST, _LEAST, _STEP = GIB, 64 * MIB, 4  # sizes: below the least it is startup that is measured, not links
+_BUFFERS = 4  # to send, to receive, and as much again for NCCL's own
+_STARTING, _EACH = 6.0, 0.5  # seconds that are planned for NCCL to look at the machine, and for a rank
+_DEADLINE = 90.0
+
+
+def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
+    """At "full" one process for each operation, over all GPUs: fewer would be another machine."""
+    gpus = gpus_of(report.topology)
+    run = tuple((name,) for name in gpus)
+    if wanted.effort != "full" or len(gpus) < 2 or not wanted_runs(report.topology, [run], wanted):
+        return
+    for op in OPS:
+        flow = Flow(op, tuple(gpus), None)
+        rate, whole = rate_of(report.topology, [flow]), 2 * TIMES * sum(_sizes(_LARGEST)) * bus_factor(op, len(gpus))
+        args = (op, *(("owned",) if wanted.owned else ()), *(f"{name}={address}" for name, address in gpus.items()))
+        yield Probe(
+            name="collective",
+            args=args,
+            kinds=frozenset({("gpu",) * len(gpus)}),
+            bytes=int(whole * len(gpus)),
+            seconds=round(_STARTING + _EACH * len(gpus) + whole / rate, 2),
+            deadline=_DEADLINE,
+        )
+
+
+def collectives(op: str, *words: str) -> Iterator[Said]:
+    """Runs in the child: words are "owned", where the GPUs are the caller's, and the GPUs as "gpu0=0000:1b:00.0"."""
+    asked = dict(word.split("=", 1) for word in words if "=" in word)
+    try:
+        gpus = {name: address or address_of(name) for name, address in asked.items()}
+        for name, address in gpus.items():
+            _may_use(name, address, "owned" in words)
+        sizes = _sizes(_largest(gpus.values()))
+        if program := nccl_tests.program(op):
+            done = nccl_tests.bandwidths(program, len(gpus), sizes, _STEP, _DEADLINE - 5)
+        else:
+            done = _by_library(op, gpus, "owned" in words, sizes)
+    except (Refused, ToolFailed) as refusal:
+        how = refusal.how if isinstance(refusal, Refused) else None
+        yield NotChecked(what="collective", subject="node", reason=refusal.reason, detail=f"{op}: {refusal}", how=how)
+        return
+    yield from _said(op, gpus, done)
+
+
+def _said(op: str, gpus: Mapping[str, str], done: NcclRun) -> Iterator[Observation]:
+    """The bus bandwidths. Of an AllReduce of which the algorithm is not known nobody can say what to expect: its ends
+    are ranks, not GPUs.
+    """
+    chosen = algorithms(done.log) if op == "all_reduce" else {}
+    named = {address: name for name, address in gpus.items()}
+    placed = tuple(named[address] for address in done.gpus if address in named)
+    ranks = tuple(f"rank{number}" for number in range(len(gpus)))
+    for size, rate in done.rates.items():
+        algorithm = chosen.get(size)
+        known = len(placed) == len(gpus) and (op != "all_reduce" or algorithm is not None)
+        reduced = op == "all_reduce" and (algorithm or "").startswith("NVLS")
+        text = f"{size} bytes, {TIMES} times" + (f", algorithm {algorithm or 'not said'}" if op == "all_reduce" else "")
+        yield Observation(
+            about=Flow(f"{op}-nvls" if reduced else op, placed if known else ranks, size),
+            quantity="bus_bandwidth",
+            unit="bytes_per_second",
+            value=rate,
+            at=time.time(),
+            busy=True,
+            evidence=Evidence(done.source, text),
+        )
+    moved = 2 * TIMES * len(gpus) * bus_factor(op, len(gpus)) * sum(done.rates)
+    yield Observation(
+        about="node",
+        quantity="bytes_moved",
+        unit="bytes",
+        value=moved,
+        at=time.time(),
+        evidence=Evidence(done.source, f"{2 * TIMES} times, all sizes, all ranks"),
+    )
+
+
+def _by_library(op: str, gpus: Mapping[str, str], owned: bool, sizes: Sequence[int]) -> NcclRun:
+    """NCCL in this process. Raises Refused."""
+    devices, lost = opened(Cuda(), CopyRequest(effort="full", gpus=gpus, runs=(), owned=owned), "collective")
+    try:
+        if lost:
+            raise Refused(f"{lost[0].subject}: {lost[0].why}", lost[0].how, reason=lost[0].reason)
+        library = Nccl([*devices.values()])
+        try:
+            return library.bandwidths(op, sizes, [*gpus.values()])
+        finally:
+            library.close()
+    finally:
+        closing(devices)
+
+
+def _may_use(name: str, address: str, owned: bool) -> None:
+    try:
+        check(address, owned)
+    except Refused as refusal:
+        raise Refused(f"{name}: {refusal}", refusal.how, reason=refusal.reason) from None
+
+
+def _sizes(largest: int) -> list[int]:
+    """From the least on, as nccl-tests take them with -f."""
+    sizes = [_LEAST]
+    while sizes[-1] * _STEP <= largest:
+        sizes.append(sizes[-1] * _STEP)
+    return sizes
+
+
+def _largest(addresses: Iterable[str]) -> int:
+    """What fits beside its buffers into 5 % of the memory that is free on each GPU; the least where nobody says."""
+    free = list[int]()
+    with suppress(ImportError, NvmlRefused):
+        library = Library()
+        library.ask("Init")
+        free = [library.memory(library.ask("DeviceGetHandleByPciBusId", address)).free for address in addresses]
+    size = fitting(min(free), _LARGEST, _BUFFERS, _LEAST) if free else _LEAST
+    if size is None:
+        raise Refused(
+            f"only {min(free) / 1e6:.0f} MB of the memory of a GPU are free",
+            "end what uses it",
+            reason=Reason.NOT_MEASURED,
+        )
+    return size

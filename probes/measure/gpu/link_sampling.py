@@ -1,0 +1,96 @@
+"""How the links above a GPU run while a probe moves bytes over them, hop by hop, and how fast the GPU itself then is.
+
+At rest links and clocks are slow on purpose. What is slow here is slow under load.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+from ....models.facts.records import Evidence, Observation, Said
+from ...gpu.nvml_library import Library, Refused
+from ...host.host import Host, Unreadable
+from ...parsing.nvml_enums import pci_address
+from ...parsing.parsers import pcie_speed, pcie_width
+from ...pcie.links import ADDRESS, DEVICES
+from ...pcie.speed_samples import FEWEST, LinkSamples
+
+
+class LinkSampling:
+    """The functions from the root to a GPU in sysfs, and the GPU in NVML, as far as either is there."""
+
+    def __init__(self, host: Host, name: str, address: str) -> None:
+        self._host, self._name = host, name
+        parts: list[str] = []
+        with suppress(Unreadable):
+            parts = (host.resolve(f"{DEVICES}/{address}") or "").split("/")
+        places = [depth for depth, part in enumerate(parts, 1) if ADDRESS.fullmatch(part)]
+        self._folders = {parts[depth - 1]: "/".join(parts[:depth]) for depth in places}
+        self._nvml: Library | None = None
+        with suppress(ImportError, Refused):
+            library = Library()
+            library.ask("Init")
+            self._handle = library.ask("DeviceGetHandleByPciBusId", address)
+            if pci_address(library.ask("DeviceGetPciInfo", self._handle).busId) == address:
+                self._nvml = library
+
+    def awake(self) -> bool:
+        """Whether each link runs as fast as both its ends can; also where nothing says so.
+
+        From the root on every second step is a link; those between are inside switches.
+        """
+        folders = [*self._folders.values()]
+        for ends in zip(folders[::2], folders[1::2], strict=False):
+            able = [self._speed(end, "max_link_speed") for end in ends]
+            now = self._speed(ends[1], "current_link_speed")
+            if now is not None and all(speed is not None and now < speed for speed in able):
+                return False
+        return True
+
+    def look(self, load: str) -> Iterator[Said]:
+        """Speeds and widths of all links, and the GPU's performance state; `load` says what moves, in words."""
+        samples = LinkSamples(self._host, next(reversed(self._folders.values()), ""))
+        for _ in range(FEWEST):
+            samples.look()
+        yield from samples.said(load)
+        for address, folder in self._folders.items():
+            if width := self._width(folder):
+                yield self._seen(
+                    address, "link_width", "lanes", width, f"{folder}/current_link_width", f"x{width}, {load}"
+                )
+        if self._nvml:
+            with suppress(Refused):
+                state = self._nvml.ask("DeviceGetPerformanceState", self._handle)
+                if state < 16:  # 32 says that it is not known
+                    yield self._seen(
+                        self._name,
+                        "performance_state",
+                        "state",
+                        state,
+                        "nvmlDeviceGetPerformanceState",
+                        f"P{state}, {load}",
+                    )
+
+    def _seen(self, about: str, quantity: str, unit: str, value: float, source: str, text: str) -> Observation:
+        return Observation(
+            about=about,
+            quantity=quantity,
+            unit=unit,
+            value=float(value),
+            at=time.time(),
+            busy=True,
+            evidence=Evidence(source, text),
+        )
+
+    def _speed(self, folder: str, name: str) -> float | None:
+        """Transfers per second; None where it is not here or makes no sense: the reader of PCI functions says so."""
+        with suppress(Unreadable, ValueError):
+            return pcie_speed(self._host.read(f"{folder}/{name}") or "Unknown")
+        return None
+
+    def _width(self, folder: str) -> int | None:
+        with suppress(Unreadable, ValueError):
+            return pcie_width(self._host.read(f"{folder}/current_link_width") or "0")
+        return None

@@ -1,0 +1,96 @@
+"""Collectives of the NCCL library in this process. The one importer of nccl (the package nccl4py, extra "nccl").
+
+All ranks are of one process and one thread, as nccl-tests have them with -g.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ....models.facts.reason import Reason
+from ....models.training.collectives import bus_bandwidth
+from .cuda_driver import Device, Refused
+from .nccl_algorithm import LOG, TIMES, NcclRun
+
+EXTRA = "pip install 'linkgauge[nccl]' 'nccl4py[cu12]' (cu13 for a driver of CUDA 13), or build nccl-tests"
+_FLOAT, _SUM = 7, 0  # ncclFloat32, ncclSum
+_WARM = 3
+
+
+class Nccl:
+    """libnccl.so.2 with a rank on each of `devices`, which have contexts. Raises Refused."""
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        self._log = os.memfd_create("nccl")
+        os.environ.update({**LOG, "NCCL_DEBUG_FILE": f"/proc/self/fd/{self._log}"})
+        try:
+            from nccl.bindings import nccl  # loads the library when it is first asked
+        except (ImportError, OSError, RuntimeError) as missing:
+            raise Refused(
+                f"the package nccl4py does not load: {_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED
+            ) from None
+        self._nccl: Any = nccl
+        self._devices = devices
+        self._version = _version(self._ask("get_version"))
+        self._ranks = self._ask("comm_init_all", len(devices), [int(device.handle) for device in devices])
+        self._streams = [device.stream().handle for device in devices]
+
+    def bandwidths(self, op: str, sizes: Sequence[int], gpus: Sequence[str]) -> NcclRun:
+        """Of each size; `gpus` are the addresses of the devices. Raises Refused."""
+        buffers = [(device.take(max(sizes)), device.take(max(sizes))) for device in self._devices]
+        rates = {}
+        for size in sizes:
+            self._times(op, size, buffers, _WARM)
+            seconds = self._times(op, size, buffers, TIMES) / TIMES
+            rates[size] = bus_bandwidth(op, len(self._devices), size, seconds)
+        log = os.pread(self._log, 1 << 24, 0).decode("utf-8", "replace")
+        return NcclRun(f"NCCL {self._version}", rates, gpus, log)
+
+    def close(self) -> None:
+        """End the ranks; they do not wait for each other."""
+        for rank in self._ranks:
+            self._ask("comm_abort", rank)
+        os.close(self._log)
+
+    def _times(self, op: str, size: int, buffers: Sequence[tuple[int, int]], times: int) -> float:
+        """Seconds of so many, one behind the other, by the clock of the GPU that took longest."""
+        marks = [(device.event(), device.event()) for device in self._devices]
+        self._mark([begin for begin, _ in marks])
+        for _ in range(times):
+            self._ask("group_start")
+            for rank, stream, (source, target) in zip(self._ranks, self._streams, buffers, strict=True):
+                if op == "alltoall":
+                    count = size // 4 // len(self._devices)
+                    self._ask("allto_all", source, target, count, _FLOAT, rank, int(stream))
+                else:
+                    self._ask("all_reduce", source, target, size // 4, _FLOAT, _SUM, rank, int(stream))
+            self._ask("group_end")
+        self._mark([end for _, end in marks])
+        for device, stream in zip(self._devices, self._streams, strict=True):
+            device.cuda.ask("StreamSynchronize", stream)
+        return max(device.cuda.seconds(*pair) for device, pair in zip(self._devices, marks, strict=True))
+
+    def _mark(self, events: Sequence[Any]) -> None:
+        for device, stream, event in zip(self._devices, self._streams, events, strict=True):
+            device.use()
+            device.cuda.ask("EventRecord", event, stream)
+
+    def _ask(self, name: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._nccl, name)(*arguments)
+        except (AttributeError, OSError, RuntimeError) as missing:  # libnccl.so.2, or a function of it
+            raise Refused(f"NCCL: {name}: {_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED) from None
+        except self._nccl.NCCLError as error:
+            raise Refused(f"NCCL: {name}: {_line(error)}", reason=Reason.OTHER) from None
+
+
+def _version(number: int) -> str:
+    """ "2.27.3" of 22703."""
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+def _line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

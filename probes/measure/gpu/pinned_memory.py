@@ -1,0 +1,64 @@
+"""Memory of the host of which the pages lie on one NUMA node, and stay in their place while engines read and write it.
+
+First touch puts them there (kernel documentation, admin-guide/mm/numa_memory_policy): calls that set a policy are
+forbidden in most containers. Where they really lie is looked up afterwards.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from contextlib import suppress
+
+from ....models.facts.reason import Reason
+from ...host.host import Unreadable
+from ...host.live import Live
+from ...parsing.parsers import cpu_list
+from ..memory.page_placement import misplaced, pages
+from .cuda_driver import Cuda, Refused
+
+ANYWHERE = "host"  # of a machine whose kernel knows no NUMA nodes
+
+
+class PinnedMemory:
+    """`size` bytes on `node`, "numa0" or ANYWHERE. Raises Refused where this process may not have them."""
+
+    def __init__(self, cuda: Cuda, node: str, size: int) -> None:
+        self._cuda = cuda
+        before, allowed = pages(), os.sched_getaffinity(0)
+        try:
+            self._map = mmap.mmap(-1, size)
+        except (OSError, ValueError) as error:
+            raise Refused(f"{size >> 20} MiB of memory: {error}", reason=Reason.OTHER) from None
+        with suppress(AttributeError, OSError):
+            self._map.madvise(mmap.MADV_HUGEPAGE)  # fewer pages to pin
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        try:
+            if node != ANYWHERE:
+                os.sched_setaffinity(0, allowed & cpus_of(node))
+            ctypes.memset(self.address, 1, size)
+        except OSError:
+            raise Refused(
+                f"this process may not run on any CPU of {node}", "widen its cpuset", reason=Reason.OTHER_CONTEXT
+            ) from None
+        finally:
+            os.sched_setaffinity(0, allowed)
+        if wrong := None if node == ANYWHERE else misplaced(before, pages(), node):
+            raise Refused(
+                f"memory of {node}: {wrong}", "free memory there, or lift the policy", reason=Reason.NOT_MEASURED
+            )
+        cuda.pinned(self.address, size)
+
+    def close(self) -> None:
+        """Let the pages go. The map itself ends with the process: ctypes holds it."""
+        self._cuda.unpinned(self.address)
+        self._map.madvise(mmap.MADV_DONTNEED)
+
+
+def cpus_of(node: str) -> set[int]:
+    """The CPUs of a NUMA node; none of one that is memory alone, or is not there."""
+    try:
+        return set(cpu_list(Live().read(f"sys/devices/system/node/node{node.removeprefix('numa')}/cpulist") or ""))
+    except (Unreadable, ValueError):
+        return set()

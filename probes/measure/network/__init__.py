@@ -1,0 +1,1 @@
+"""Bandwidth and latency of NIC ports."""

@@ -1,0 +1,114 @@
+"""iperf3 to another machine where it waits as a server: what TCP reaches over the interface that leads there."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.units import GIB, MIB
+from ...dumps.benchmarks import iperf
+from ...dumps.core.part import Part
+from ..external_tools import ToolFailed, absent, found, run, version
+
+PORT = 5201  # iperf3's own
+_STREAMS = 4  # one waits for its window on long or fast ways, and for its processor
+_FIRST = 16 * MIB  # that tells about how fast it is
+_SECONDS = 2.0
+_MOST = 20 * GIB  # that are sent, however fast it is
+_TRIES, _PAUSE = 5, 0.5  # seconds: a server has one client at a time, and takes a moment after the last one
+_BUSY = ("the server is busy", "control message")
+_SIOCGIFADDR = 0x8915  # include/uapi/linux/sockios.h: netdevice(7)
+
+
+def rate(peer: str, deadline: float, watch: Callable[[], None] | None = None) -> Iterator[Said]:
+    """Bytes per second that arrived; by the host and the interface that the kernel sends over to the peer."""
+    program = found("iperf3")
+    if program is None:
+        yield absent("iperf3", "port_loopback", peer)
+        return
+    address, _, port = peer.partition(":") if peer.count(":") == 1 else (peer, "", "")
+    command = [program, "-c", address, "-p", port or str(PORT), "-P", str(_STREAMS), "--json"]
+    try:
+        _, first = _one(program, [*command, "-n", str(_FIRST)], deadline, None)
+        most = min(_MOST, max(_FIRST, int(_SECONDS * first.value)))
+        where, whole = _one(program, [*command, "-n", str(most)], deadline, watch)
+    except ToolFailed as failed:
+        how = f"run iperf3 -s on {address}"
+        yield NotChecked(what="port_loopback", subject=peer, reason=failed.reason, detail=str(failed), how=how)
+        return
+    interface = interface_of(where)
+    if interface == "lo":
+        yield NotChecked(
+            what="port_loopback",
+            subject=peer,
+            reason=Reason.OTHER,
+            detail="it is this machine: nothing went over a wire",
+        )
+        return
+    text = f"{version(program)}: {_STREAMS} streams to {peer}, {most / MIB:.0f} MiB; {whole.evidence.text}"
+    evidence = Evidence("iperf3", text)
+    yield replace(whole, about=Flow("tcp", ("host", interface or "network")), evidence=evidence)
+    yield Observation(
+        about=interface or "network",
+        quantity="bytes_moved",
+        unit="bytes",
+        value=float(_FIRST + most),
+        at=whole.at,
+        evidence=evidence,
+    )
+
+
+def _one(
+    program: str, command: list[str], deadline: float, watch: Callable[[], None] | None
+) -> tuple[str, Observation]:
+    """Our own address of the connection, and what arrived. Raises ToolFailed."""
+    for _ in range(_TRIES):
+        text = run(command, deadline, watch=watch, ends_with=(0, 1))
+        rates = [one for one in iperf.read(Part("iperf3", 1, text, time.time())) if isinstance(one, Observation)]
+        if rates or not any(word in _error(text) for word in _BUSY):
+            break
+        time.sleep(_PAUSE)
+    if not rates:
+        raise ToolFailed(f"iperf3: {_error(text)}")
+    with suppress(ValueError, LookupError, TypeError):
+        return str(json.loads(text)["start"]["connected"][0]["local_host"]), rates[0]
+    return "", rates[0]
+
+
+def _error(text: str) -> str:
+    with suppress(ValueError, LookupError, TypeError):
+        return str(json.loads(text)["error"])[:200]
+    return "nothing that it printed is a result"
+
+
+def interface_of(address: str) -> str | None:
+    """The network device that has this address of our own; None for a further address of one that has several."""
+    for _, name in socket.if_nameindex():
+        if address and address in (_address(name), *_six(name)):
+            return name
+    return None
+
+
+def _address(name: str) -> str:
+    """The first IPv4 address of a device; empty where it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking, suppress(OSError):
+        answer = fcntl.ioctl(asking, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+        return socket.inet_ntoa(answer[20:24])
+    return ""
+
+
+def _six(name: str) -> Iterator[str]:
+    """The IPv6 addresses of a device."""
+    with suppress(OSError), open("/proc/self/net/if_inet6") as file:
+        for line in file:
+            digits, *_, device = line.split()
+            if device == name:
+                yield socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits))

@@ -1,0 +1,122 @@
+"""perftest (ib_write_bw, ib_write_lat) on an adapter: to itself, or to another machine.
+
+https://github.com/linux-rdma/perftest. Its tables are read as dumps are: what --out_json writes is no JSON (6.06).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from ....models.facts.reason import Reason
+from ....models.facts.records import LOOPBACK, Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.units import MIB
+from ...dumps.benchmarks import perftest
+from ...dumps.core.part import Part
+from ..external_tools import ToolFailed, absent, found, run, version
+from ..gpu.cuda_driver import Refused
+from ..gpu.cuda_gpus import NUMBERED, tool_may_use
+from .client_server import both_ends, free_port
+
+SIZE = MIB  # bytes of a message: InfiniBand comes within a hundredth of its rate from 128 KiB on (link-facts)
+_SMALL = 8  # bytes of a message whose latency is measured
+_TRIES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One run: which port, how many messages, whose memory."""
+
+    port: str  # "mlx5_0/1"
+    messages: int
+    seconds: float  # that it may take
+    gpu: str | None = None  # "gpu0"
+    bus: str | None = None  # the PCI address of that GPU
+    owned: bool = False  # it is the caller's
+    peer: str | None = None  # another machine; None: the adapter itself
+    at: int | None = None  # the TCP port at which the peer waits
+
+    @property
+    def device(self) -> str:
+        """The RDMA device."""
+        return self.port.partition("/")[0]
+
+
+def rate(test: Test, watch: Callable[[], None] | None = None) -> Iterator[Said]:
+    """What RDMA writes reach; "hca_loopback" of an adapter to itself, which says nothing of its cable."""
+    yield from _said(test, "ib_write_bw", ["-s", str(SIZE), "-n", str(test.messages), "--report_gbits"], watch)
+
+
+def latency(test: Test) -> Iterator[Said]:
+    """How long a small write takes."""
+    yield from _said(test, "ib_write_lat", ["-s", str(_SMALL), "-n", str(_TRIES)], None)
+
+
+def _said(test: Test, tool: str, options: list[str], watch: Callable[[], None] | None) -> Iterator[Said]:
+    program = found(tool)
+    if program is None:
+        yield absent(tool, "port_loopback", test.device)
+        return
+    try:
+        text = _run(test, program, options, watch)
+    except Refused as refusal:
+        yield NotChecked(
+            what="port_loopback",
+            subject=test.gpu or test.port,
+            reason=refusal.reason,
+            detail=str(refusal),
+            how=refusal.how,
+        )
+        return
+    except ToolFailed as failed:
+        yield NotChecked(what="port_loopback", subject=test.port, reason=failed.reason, detail=str(failed))
+        return
+    rows = [one for one in perftest.read(Part(tool, 1, text, time.time())) if isinstance(one, Observation)]
+    for row in rows:
+        yield _named(test, row, f"{version(program)} {' '.join(options)}")
+    if not rows:
+        yield NotChecked(
+            what="port_loopback",
+            subject=test.port,
+            reason=Reason.UNREADABLE,
+            path=tool,
+            detail="nothing that it printed is a result",
+        )
+
+
+def _run(test: Test, program: str, options: list[str], watch: Callable[[], None] | None) -> str:
+    device, _, number = test.port.partition("/")
+    port = test.at or free_port()
+    # -F: does not mind a frequency that varies
+    command = [program, "-d", device, "-i", number or "1", "-p", str(port), "-F", *options, *_memory(test, program)]
+    if test.peer:
+        return run([*command, test.peer], test.seconds, watch=watch)
+    return both_ends(command, [*command, "127.0.0.1"], port, test.seconds, NUMBERED, watch)
+
+
+def _memory(test: Test, program: str) -> list[str]:
+    """The option that names the GPU. Raises ToolFailed where this perftest knows of no GPUs, and Refused."""
+    if test.gpu is None:
+        return []
+    number = tool_may_use(test.gpu, test.bus or "", test.owned)
+    told = run([program, "--help"], 5.0, ends_with=(0, 1))
+    if "--use_cuda_bus_id" in told and test.bus:
+        return [f"--use_cuda_bus_id={test.bus}"]
+    if "--use_cuda" in told:
+        return [f"--use_cuda={number}"]
+    raise ToolFailed(
+        "this perftest was built without CUDA: build it with --enable-cudart, or take NVIDIA's", Reason.NOT_SUPPORTED
+    )
+
+
+def _named(test: Test, row: Observation, told: str) -> Observation:
+    """The same under the name of what was measured. Messages of SIZE are long: their size is no limit."""
+    assert isinstance(row.about, Flow)
+    evidence = Evidence(row.evidence.source.partition(":")[0], f"{told}: {row.evidence.text}")
+    size = row.about.size if row.quantity == "latency" else None
+    if test.peer:
+        flow = replace(row.about, ends=(test.gpu or test.device, test.port), size=size or SIZE)
+        return replace(row, about=flow, evidence=replace(evidence, text=f"to {test.peer}, {evidence.text}"))
+    about = Flow(LOOPBACK, (test.gpu or "host", test.device), size)
+    return replace(row, about=about, quantity=row.quantity.replace("rate", "hca_loopback"), evidence=evidence)

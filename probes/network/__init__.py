@@ -1,0 +1,1 @@
+"""Sources about network and RDMA devices."""

@@ -1,0 +1,178 @@
+"""RDMA devices (InfiniBand, RoCE, EFA, soft ones) and their ports from sysfs (ABI/stable/sysfs-class-infiniband).
+
+GUIDs, GIDs and node descriptions are not read: they identify machines.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterator, Sequence
+
+from ...models.facts.machine import Port, Rdma
+from ...models.facts.records import NotChecked, Said
+from ...models.facts.units import BytesPerSecond, from_gigabits
+from ..host.host import Host, Unreadable
+from ..parsing.parsers import hexadecimal, shown, word
+from ..sysfs.class_devices import devices, is_virtual, pci_function
+from ..sysfs.counter_files import read_counters
+from ..sysfs.fact_reader import Reading
+
+DEVICES = "sys/class/infiniband"
+_NUMBERED = re.compile(r"[0-9]{1,3}: (.+)")
+_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9])?) Gb/sec \(([0-9]{1,2}X(?: [A-Z0-9]{1,6})?)\)")
+# PortXmitData and PortRcvData count units of four bytes (InfiniBand Architecture Specification 1, 16.1.3.5).
+_IN_BYTES = {"port_xmit_data": 4, "port_rcv_data": 4, "rx_bytes": 1, "tx_bytes": 1}
+# What tells of a link, its congestion and its retries. Drivers count dozens of things more, in a file each: a machine
+# of eight ports would cost hundreds of reads (infiniband-diags perfquery; mlx5 and EFA driver counters).
+_COUNTERS = frozenset(
+    {
+        "symbol_error",
+        "link_error_recovery",
+        "link_downed",
+        "local_link_integrity_errors",
+        "port_rcv_errors",
+        "port_rcv_remote_physical_errors",
+        "excessive_buffer_overrun_errors",
+        "port_xmit_discards",
+        "port_xmit_wait",
+        "port_xmit_data",
+        "port_rcv_data",
+        "out_of_sequence",
+        "packet_seq_err",
+        "local_ack_timeout_err",
+        "rnr_nak_retry_err",
+        "out_of_buffer",
+        "rx_icrc_encapsulated",
+        "np_cnp_sent",
+        "rp_cnp_handled",
+        "roce_adp_retrans",
+        "rx_bytes",
+        "tx_bytes",
+        "rx_drops",
+        "retrans_bytes",
+        "retrans_pkts",
+        "retrans_timeout_events",
+        "impaired_remote_conn_events",
+        "unresponsive_remote_events",
+    }
+)
+_FIRST_GIDS = 4  # those of the port itself stand first, the others are for addresses of its users
+
+
+def read_rdma(host: Host) -> Iterator[Said]:
+    """Every RDMA device, its ports, and what both counted."""
+    for name, folder in (yield from devices(host, DEVICES, "Rdma")):
+        yield from _device(host, name, folder)
+
+
+def _device(host: Host, name: str, folder: str) -> Iterator[Said]:
+    reading = Reading(host, Rdma, name, folder)
+    reading.take("board_id", "board_id", word)
+    reading.take("hca_type", "hca_type", word)
+    reading.take("firmware", "fw_ver", word)
+    reading.set(
+        address=pci_function(folder),
+        driver=None if is_virtual(folder) else reading.target("driver", "device/driver"),
+    )
+    yield from reading.said()
+    try:
+        ports = [int(port) for port in host.list(f"{folder}/ports") if re.fullmatch("[0-9]{1,3}", port)]
+    except Unreadable as refusal:
+        yield NotChecked(
+            what="Port",
+            subject=name,
+            reason=refusal.reason,
+            path=f"{folder}/ports",
+            detail=refusal.why,
+            how=refusal.how,
+        )
+        return
+    for port in ports:
+        yield from _port(host, name, folder, port, ports)
+
+
+def _port(host: Host, device: str, above: str, number: int, ports: Sequence[int]) -> Iterator[Said]:
+    key, folder = f"{device}/{number}", f"{above}/ports/{number}"
+    reading = Reading(host, Port, key, folder)
+    reading.take("state", "state", _numbered, required=True)
+    reading.take("physical_state", "phys_state", _numbered, required=True)
+    reading.take("rate", "rate", _rate, required=True)
+    reading.take("lid", "lid", _lid)
+    layer = reading.take("link_layer", "link_layer", _link_layer)
+    reading.set(device=device, lanes=_lanes(reading.text("rate")))
+    try:
+        # GIDs of InfiniBand belong to no network device.
+        shared = None if layer == "InfiniBand" else _of_gids(host, folder)
+        reading.set(netdev=shared or _of_function(host, f"{above}/device/net", number, ports))
+    except Unreadable as refusal:
+        reading.refused("netdev", refusal.path, refusal)
+    yield from reading.said()
+    for counters in ("counters", "hw_counters"):
+        yield from _counters(host, f"Port.{counters}", key, f"{folder}/{counters}")
+
+
+def _of_gids(host: Host, folder: str) -> str | None:
+    """The network device of the port's own GIDs. The table has thousands of entries; those not in use answer EINVAL."""
+    for index in range(_FIRST_GIDS):
+        try:
+            name = host.read(f"{folder}/gid_attrs/ndevs/{index}")
+        except Unreadable as refusal:
+            if refusal.code != errno.EINVAL:
+                raise
+            continue
+        if not name or not name.isprintable():
+            return None
+        return name
+    return None
+
+
+def _of_function(host: Host, folder: str, number: int, ports: Sequence[int]) -> str | None:
+    """The network device on the same function: the only one of an only port, or the one with the port's number.
+
+    dev_port counts from 0, ports count from 1. Some drivers number the ports of a card, not those of a function, hence
+    the first rule.
+    """
+    names = [name for name in host.list(folder) if name.isprintable()]
+    if len(names) != 1 or len(ports) != 1:
+        names = [name for name in names if host.read(f"{folder}/{name}/dev_port") == str(number - 1)]
+    return names[0] if len(names) == 1 else None
+
+
+def _counters(host: Host, what: str, about: str, folder: str) -> Iterator[Said]:
+    try:
+        names = [name for name in host.list(folder) if name in _COUNTERS]
+    except Unreadable as refusal:
+        yield refusal.missed(what, about, folder)
+        return
+    yield from read_counters(host, what, about, folder, names, _IN_BYTES)
+
+
+def _numbered(text: str) -> str | None:
+    """ "4: ACTIVE"; None where the driver does not know."""
+    match = _NUMBERED.fullmatch(text)
+    if not match or not text.isprintable():
+        raise ValueError(f"{shown(text)} is not a number and its name")
+    return None if match[1] in ("UNKNOWN", "<unknown>") else match[1]
+
+
+def _rate(text: str) -> BytesPerSecond | None:
+    """ "400 Gb/sec (4X NDR)", "10 Gb/sec (4X)"; None for 0."""
+    if not (match := _RATE.fullmatch(text)):
+        raise ValueError(f"{shown(text)} is not a rate")
+    return from_gigabits(float(match[1])) or None
+
+
+def _lanes(rate: str | None) -> str | None:
+    match = _RATE.fullmatch(rate or "")
+    return match[2] if match else None
+
+
+def _lid(text: str) -> int | None:
+    """None for 0: the port has none (Ethernet, EFA), or the subnet manager has not given it one."""
+    return hexadecimal(text) or None
+
+
+def _link_layer(text: str) -> str | None:
+    """As libibverbs names it: what the kernel calls "Unknown" (EFA) is "Unspecified" there."""
+    return "Unspecified" if text == "Unknown" else word(text)

@@ -1,0 +1,1 @@
+"""Sources about PCI functions and their links."""

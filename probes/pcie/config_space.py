@@ -1,0 +1,139 @@
+"""The configuration space of PCI functions: payload sizes, relaxed ordering, access control (ACS).
+
+Capabilities are a list in the first 256 bytes, extended ones a list from there on (PCI Express Base Specification
+5.0, 7.5.3, 7.6.3 and 7.7.8; names as in include/uapi/linux/pci_regs.h). The kernel shows users without privileges no
+more than 64 bytes (pci_read_config of drivers/pci/pci-sysfs.c).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+
+from ...models.facts.machine import Pci
+from ...models.facts.pci_classes import kind_of
+from ...models.facts.reason import Reason
+from ...models.facts.records import Evidence, NotChecked, Said
+from ..host.host import Host, reason_of
+from .bound_devices import gpus, rdma
+from .links import ADDRESS, DEVICES
+
+DEADLINE = 5.0  # seconds
+WANTED = frozenset({"bridge", "gpu", "nic", "nvme", "nvswitch"})
+_OPEN = 64  # bytes that everybody sees
+_SIZE = 4096
+_STATUS, _HAS_LIST, _FIRST = 0x06, 0x10, 0x34
+_EXPRESS, _DEVICE_CONTROL = 0x10, 0x08
+_EXTENDED, _ACS, _ACS_CONTROL = 0x100, 0x000D, 0x06
+# PCI_ACS_SV and so on, as lspci calls them.
+_CONTROLS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
+_SHUT = (
+    "the kernel shows users 64 bytes of configuration space: whether ports send peer traffic up (ACS), "
+    "and the sizes of payloads and read requests, lie beyond"
+)
+
+
+def read_pci_config(host: Host) -> Iterator[Said]:
+    """What the configuration spaces say, where devices may talk to each other: several GPUs, or a GPU and a NIC."""
+    number = len(gpus(host))
+    if number > 1 or number and rdma(host):
+        yield from host.call("pci_config", deadline=DEADLINE)
+
+
+def capabilities(root: str = "/") -> Iterator[Said]:
+    """A `Pci` for each bridge, GPU, NIC and NVMe controller that has a PCI Express capability. Runs in a child."""
+    folder = os.path.join(root, DEVICES)
+    shut = False
+    for address in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        path = f"{DEVICES}/{address}/config"
+        if not ADDRESS.fullmatch(address) or _asleep(os.path.join(root, DEVICES, address)):
+            continue
+        try:
+            with open(os.path.join(root, path), "rb", buffering=0) as file:
+                config = file.read(_OPEN)
+                if not _wanted(config):
+                    continue
+                # Of these alone: some devices fall over when they are read to the end (lspci(8), -xxx).
+                config += file.read(_SIZE - _OPEN)
+        except OSError as error:
+            yield NotChecked(
+                what="Pci.acs", subject=address, reason=reason_of(error.errno), path=path, detail=str(error.strerror)
+            )
+            continue
+        if len(config) <= _OPEN:
+            shut = True
+        elif said := capabilities_of(address, config, path):
+            yield said
+    if shut:
+        yield NotChecked(what="Pci.acs", subject="node", reason=Reason.PERMISSION, detail=_SHUT, how="run as root")
+
+
+def _asleep(folder: str) -> bool:
+    """Whether the function has no power: reading its configuration space would wake it."""
+    try:
+        with open(f"{folder}/power_state", "rb", buffering=0) as file:
+            return file.read(16).startswith(b"D3cold")
+    except OSError:
+        return False
+
+
+def _wanted(config: bytes) -> bool:
+    """Whether it is a kind of function that matters here, and answers. Virtual functions show no vendor."""
+    if len(config) < _OPEN:
+        return False
+    vendor, device = struct.unpack_from("<HH", config)
+    code = int.from_bytes(config[0x09:0x0C], "little")
+    return vendor != 0xFFFF and kind_of(Pci(key="", pci_class=code, vendor=vendor, device=device)) in WANTED
+
+
+def capabilities_of(address: str, config: bytes, path: str) -> Pci | None:
+    """What a whole configuration space says; None for one that is no PCI Express function's."""
+    at = _capability(config, _EXPRESS)
+    if at is None or at + _DEVICE_CONTROL + 2 > len(config):
+        return None
+    (control,) = struct.unpack_from("<H", config, at + _DEVICE_CONTROL)
+    cites = {"max_payload": Evidence(path, f"DevCtl {control:#06x}")}
+    acs: tuple[str, ...] | None = None
+    place = _extended_capability(config, _ACS)
+    if place is not None and place + _ACS_CONTROL + 2 <= len(config):
+        (switches,) = struct.unpack_from("<H", config, place + _ACS_CONTROL)
+        acs = tuple(name for bit, name in enumerate(_CONTROLS) if switches >> bit & 1)
+        cites["acs"] = Evidence(path, f"ACSCtl {switches:#06x}: {' '.join(acs) or 'nothing on'}")
+    return Pci(
+        key=address,
+        max_payload=_size(control >> 5),
+        max_read_request=_size(control >> 12),
+        relaxed_ordering=bool(control & 1 << 4),
+        acs=acs,
+        cites=cites,
+    )
+
+
+def _size(code: int) -> int | None:
+    """Bytes from three bits; 6 and 7 are reserved."""
+    return 128 << (code & 7) if code & 7 < 6 else None
+
+
+def _capability(config: bytes, wanted: int) -> int | None:
+    """Where a capability begins. A list that leads in a circle or out of the space ends there."""
+    if len(config) <= _OPEN or not config[_STATUS] & _HAS_LIST:
+        return None
+    at, seen = config[_FIRST] & ~3, set[int]()
+    while _OPEN <= at < min(len(config), _EXTENDED) - 1 and at not in seen:
+        if config[at] == wanted:
+            return at
+        seen.add(at)
+        at = config[at + 1] & ~3
+    return None
+
+
+def _extended_capability(config: bytes, wanted: int) -> int | None:
+    at, seen = _EXTENDED, set[int]()
+    while _EXTENDED <= at <= len(config) - 4 and at not in seen:
+        (header,) = struct.unpack_from("<I", config, at)
+        if header & 0xFFFF == wanted:
+            return at
+        seen.add(at)
+        at = header >> 20 & ~3
+    return None

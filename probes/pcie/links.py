@@ -1,0 +1,150 @@
+"""PCIe links as they run now, from sysfs: speed, width, errors (kernel documentation, ABI/testing/sysfs-bus-pci).
+
+Apart from what functions were built as: that lasts, and a machine of eight GPUs has five hundred functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
+
+from ...models.facts.machine import Pci
+from ...models.facts.reason import Reason
+from ...models.facts.records import Evidence, NotChecked, Observation, Said
+from ..host.host import Host, Unreadable
+from ..parsing.parsers import count, is_lost, pcie_speed, pcie_width
+from ..sysfs.fact_reader import Reading
+
+DEVICES = "sys/bus/pci/devices"
+ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
+_BUILT = {"max_speed": "max_link_speed", "max_width": "max_link_width"}
+_NOW = {"speed": "current_link_speed", "width": "current_link_width"}
+# Unsupported requests are left out of the sums: looking for devices that are not there causes them on healthy machines.
+_HARMLESS = frozenset({"UnsupReq"})
+
+
+def read_pci_links(host: Host) -> Iterator[Said]:
+    """How the link of each function that is at an end of one runs, and what its AER counters stand at."""
+    placed, refused = places(host)
+    yield from refused
+    parents = {address: parent_of(folder, placed) for address, folder in placed.items()}
+    below = {address for address, parent in parents.items() if parent and ADDRESS.fullmatch(parent)}
+    ends = below | {str(parents[address]) for address in below}
+    for address in (each for each in placed if each in ends):
+        reading = Reading(host, Pci, address, placed[address])
+        link_now(reading)
+        yield from reading.said()
+        if not reading.absent.issuperset(_NOW):  # conventional PCI has no AER either
+            yield from _aer(host, address, placed[address])
+
+
+def places(host: Host) -> tuple[Mapping[str, str], list[NotChecked]]:
+    """The folder of each function, by address; and what could not be found."""
+    try:
+        addresses = [name for name in host.list(DEVICES) if ADDRESS.fullmatch(name)]
+    except Unreadable as refusal:
+        return {}, [refusal.missed("Pci", "node", DEVICES)]
+    folders: dict[str, str] = {}
+    refused: list[NotChecked] = []
+    for address in addresses:
+        path = f"{DEVICES}/{address}"
+        try:
+            folders[address] = host.resolve(path) or path
+        except Unreadable as refusal:
+            refused.append(refusal.missed("Pci", address, path))
+    return folders, refused
+
+
+def parent_of(folder: str, listed: Collection[str]) -> str | None:
+    """The bridge or root above: the nearest folder that is one. A copy of sysfs may have a bridge as a mere folder."""
+    above = folder.split("/")[:-1]
+    return next((name for name in reversed(above) if name in listed or ROOT.fullmatch(name)), None)
+
+
+def link_built(reading: Reading, required: bool) -> None:
+    """What the function's end of its link can do.
+
+    The kernel gives all link attributes or none, so one that is absent beside others is missed. All are absent of
+    conventional PCI, before Linux 4.13, and in sandboxes; where they are `required`, they are missed too.
+    """
+    reading.take("max_speed", _BUILT["max_speed"], pcie_speed)
+    reading.take("max_width", _BUILT["max_width"], pcie_width)
+    if not reading.absent.issuperset(_BUILT):
+        _beside(reading, _BUILT)
+    elif required:
+        reading.miss(
+            "width",
+            Reason.NOT_SUPPORTED,
+            "the kernel shows no link attributes",
+            "Linux 4.13 or later, with all of sysfs",
+        )
+
+
+def link_now(reading: Reading) -> None:
+    """What the link is trained at; or that the function answers no more.
+
+    One that sleeps in D3cold has no power, and is not asked: since Linux 6.18 that wakes it (drivers/pci/pci-sysfs.c),
+    before, it looks like one that is lost.
+    """
+    if reading.peek("power_state") == "D3cold":
+        reading.set(lost=False)
+        reading.miss("link", Reason.AT_REST, "it sleeps without power (D3cold)", "wake it: use the device")
+        return
+    reading.take("speed", _NOW["speed"], pcie_speed)
+    reading.take("width", _NOW["width"], pcie_width)
+    if is_lost(reading.text("speed"), reading.text("width")):
+        reading.set(lost=True, speed=None, width=None)
+    elif not reading.absent & set(_NOW):
+        reading.set(lost=False)
+    elif not reading.absent.issuperset(_NOW):
+        _beside(reading, _NOW)
+
+
+def _beside(reading: Reading, files: Mapping[str, str]) -> None:
+    """Miss those that are absent beside others."""
+    for field, name in files.items():
+        if field in reading.absent:
+            reading.miss(field, Reason.NOT_INSTALLED, f"{name} is not there, though other link attributes are")
+
+
+def _aer(host: Host, address: str, folder: str) -> Iterator[Said]:
+    """Errors since boot by severity (ABI/testing/sysfs-bus-pci-devices-aer_stats): a name and a number a line."""
+    for severity in ("correctable", "nonfatal", "fatal"):
+        path = f"{folder}/aer_dev_{severity}"
+        try:
+            text = host.read(path)
+            if text is None:
+                continue
+            number, shown = _errors(text)
+        except Unreadable as refusal:
+            yield NotChecked(
+                what=f"Pci.aer_{severity}",
+                subject=address,
+                reason=refusal.reason,
+                path=path,
+                detail=refusal.why,
+                how=refusal.how,
+            )
+            continue
+        except ValueError:
+            why = f"{path} does not hold a name and a number a line"
+            yield NotChecked(what=f"Pci.aer_{severity}", subject=address, reason=Reason.UNREADABLE, detail=why)
+            continue
+        yield Observation(
+            about=address,
+            quantity=f"aer_{severity}",
+            unit="count",
+            value=number,
+            at=host.now(),
+            evidence=Evidence(path, shown),
+        )
+
+
+@lru_cache(maxsize=256)  # nearly all files of all ports say the same: that there was none
+def _errors(text: str) -> tuple[float, str]:
+    """Their number, and which they were. Raises ValueError."""
+    counts = {name: count(number) for name, number in (line.rsplit(None, 1) for line in text.splitlines())}
+    seen = {name: n for name, n in counts.items() if n and not name.startswith("TOTAL") and name not in _HARMLESS}
+    return float(sum(seen.values())), ", ".join(f"{name} {n}" for name, n in seen.items()) or "no errors"

@@ -1,0 +1,105 @@
+"""PCI functions as they were built, from sysfs (kernel documentation, ABI/testing/sysfs-bus-pci)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from ...models.facts.machine import HostBridge, Pci
+from ...models.facts.pci_classes import kind_of
+from ...models.facts.records import Said
+from ..host.host import Host, Unreadable
+from ..parsing.parsers import count, hexadecimal, known, word
+from ..sysfs.fact_reader import Reading
+from .links import ADDRESS, ROOT, link_built, link_now, parent_of, places
+from .pci_ids import read_names
+
+SLOTS = "sys/bus/pci/slots"
+# pci_uevent of drivers/pci/pci-driver.c.
+_UEVENT = re.compile(
+    r"^PCI_CLASS=(?P<pci_class>[0-9A-F]{1,6})\nPCI_ID=(?P<vendor>[0-9A-F]{4}):(?P<device>[0-9A-F]{4})\n"
+    r"PCI_SUBSYS_ID=(?P<subvendor>[0-9A-F]{4}):(?P<subdevice>[0-9A-F]{4})$",
+    re.MULTILINE,
+)
+_EXPRESS = frozenset({"gpu", "nvme", "nvswitch"})
+
+
+def read_pci(host: Host) -> Iterator[Said]:
+    """Every function as it was built, and the roots above them. How links run now is asked apart (pci_links.py)."""
+    placed, refused = places(host)
+    yield from refused
+    slots = _slots(host)
+    roots: dict[str, HostBridge] = {}
+    functions: list[Pci] = []
+    for address, folder in placed.items():
+        slot = slots.get(address.rpartition(".")[0])
+        for said in _function(host, address, folder, parent_of(folder, placed), slot):
+            if isinstance(said, Pci):
+                functions.append(said)
+            yield said
+        for root in _roots(folder):
+            roots.setdefault(root.key, root)
+    yield from roots.values()
+    if functions:
+        yield from read_names(host, functions)
+
+
+def _function(host: Host, address: str, folder: str, parent: str | None, slot: str | None) -> Iterator[Said]:
+    reading = Reading(host, Pci, address, folder)
+    _identity(reading)
+    kind = kind_of(reading.fact())
+    physfn = reading.target("physfn", "physfn")
+    below = parent is not None and ADDRESS.fullmatch(parent) is not None
+    # A large processor lists hundreds of functions of its own, which have no link and of which nothing is judged.
+    if below or kind != "pci":
+        reading.take("numa", "numa_node", known)
+    if kind != "bridge" and below:  # firmware gives labels to devices that can be taken out
+        reading.take("label", "label", word)
+    if below or kind == "bridge":
+        link_built(reading, required=below and kind in _EXPRESS and address.endswith(".0") and not physfn)
+    elif kind != "pci":  # a hypervisor may have put it there, link and all
+        link_built(reading, required=False)
+        link_now(reading)
+    reading.set(
+        parent=parent,
+        driver=reading.target("driver", "driver"),
+        iommu_group=reading.target("iommu_group", "iommu_group", count),
+        physfn=physfn,
+        slot=slot,
+    )
+    yield from reading.said()
+
+
+def _identity(reading: Reading) -> None:
+    """What the function is: from its uevent, one file for five numbers; where that does not have them, one by one."""
+    if found := _UEVENT.search(reading.peek("uevent") or ""):
+        numbers = {name: int(number, 16) for name, number in found.groupdict().items()}
+        reading.cite("uevent", found[0].replace("\n", " "), **numbers)
+        return
+    reading.take("pci_class", "class", hexadecimal, required=True)
+    reading.take("vendor", "vendor", hexadecimal, required=True)
+    reading.take("device", "device", hexadecimal, required=True)
+    reading.take("subvendor", "subsystem_vendor", hexadecimal)
+    reading.take("subdevice", "subsystem_device", hexadecimal)
+
+
+def _roots(folder: str) -> Iterator[HostBridge]:
+    """The PCI roots on the path; behind a function (Intel VMD) there is another one."""
+    above: str | None = None
+    for name in folder.split("/"):
+        if ADDRESS.fullmatch(name):
+            above = name
+        elif ROOT.fullmatch(name):
+            yield HostBridge(key=name, parent=above)
+
+
+def _slots(host: Host) -> Mapping[str, str]:
+    """The slot of a device without its function, "0000:53:00": names are printed on the board."""
+    slots: dict[str, str] = {}
+    with suppress(Unreadable):  # a convenience for the technician: nothing is judged by it
+        for name in filter(str.isprintable, host.list(SLOTS)):
+            with suppress(Unreadable):
+                if address := host.read(f"{SLOTS}/{name}/address"):
+                    slots[address] = name
+    return slots

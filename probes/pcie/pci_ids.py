@@ -1,0 +1,72 @@
+"""Names of vendors and devices from the system's pci.ids (format: the head of that file)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ...models.facts.machine import Pci
+from ...models.facts.reason import Reason
+from ...models.facts.records import NotChecked, Said
+from ..host.host import Host, Unreadable
+
+_LEGAL = re.compile(r",| (?=Inc|Corp|Tech|Electronics|Co\b|Ltd|Limited|Semi|GmbH|/|\[)")  # what follows a maker's name
+# Behind the chip's name; the file of 2023 has "GH100[H100 SXM5 80GB]".
+_PRODUCT = re.compile(r"(?: |(?=\[[A-Z]+[0-9]))\[([^\[\]]+)\]$")
+FILES = ("usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/pci.ids")
+
+
+def read_names(host: Host, functions: Iterable[Pci]) -> Iterator[Said]:
+    """A fact with the name of each function that the file knows."""
+    text = None
+    for path in FILES:
+        try:
+            text = host.read(path)
+        except Unreadable:
+            continue  # another copy may be readable; without one, the names are missed below
+        if text is not None:
+            break
+    if text is None:
+        why = "no pci.ids on this machine: devices have numbers for names"
+        yield NotChecked(
+            what="Pci.name",
+            subject="node",
+            reason=Reason.NOT_INSTALLED,
+            detail=why,
+            how="install the package pci.ids (or hwdata)",
+        )
+        return
+    sections: dict[int, str] = {}
+    for function in functions:
+        if function.vendor is None or function.device is None:
+            continue
+        if function.vendor not in sections:
+            sections[function.vendor] = section(text, function.vendor)
+        if name := _name(sections[function.vendor], function.device):
+            yield Pci(key=function.key, name=name)
+
+
+def section(text: str, vendor: int) -> str:
+    """The lines of one vendor: its own, then its devices'; empty where the file does not know it."""
+    start = text.find(f"\n{vendor:04x}  ") + 1
+    if not start:
+        return ""
+    end = start
+    while True:
+        end = text.find("\n", end) + 1
+        if not end:
+            return text[start:]
+        if text[end : end + 1] not in ("\t", "#", "\n"):
+            return text[start:end]
+
+
+def _name(lines: str, device: int) -> str | None:
+    """Maker and product as people say them: "NVIDIA H100 SXM5 80GB" of "GH100 [H100 SXM5 80GB]"."""
+    start = lines.find(f"\n\t{device:04x}  ")
+    if start < 0:
+        return None
+    maker = _LEGAL.split(lines.partition("\n")[0][6:].strip())[0]
+    text = lines[start + 8 :].partition("\n")[0].strip()
+    product = _PRODUCT.search(text)
+    name = product[1] if product else text
+    return name if name.startswith(maker) and name else f"{maker} {name}".strip() or None

@@ -1,0 +1,1 @@
+"""Sources about disks, arrays and mounts."""

@@ -1,0 +1,1 @@
+"""Readers of sysfs files that several sources use."""

@@ -1,0 +1,60 @@
+"""The devices that a folder below sys/class lists, and where they sit."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from ...models.facts.reason import Reason
+from ...models.facts.records import NotChecked
+from ..host.host import Host, Unreadable
+from ..parsing.parsers import shown
+from ..pcie.links import ADDRESS
+
+
+def devices(host: Host, folder: str, what: str) -> Generator[NotChecked, None, list[tuple[str, str]]]:
+    """Name and resolved folder of each device; yields `what` as not checked where a folder would not say.
+
+    Names are whatever their maker chose: one that cannot be printed is not passed on.
+    """
+    try:
+        names = host.list(folder)
+    except Unreadable as refusal:
+        yield refusal.missed(what, "node", folder)
+        return []
+    found: list[tuple[str, str]] = []
+    for name in names:
+        if not name.isprintable():
+            yield NotChecked(
+                what=what,
+                subject="node",
+                reason=Reason.UNREADABLE,
+                path=folder,
+                detail=f"{shown(name)} is not a printable name",
+            )
+            continue
+        try:
+            target = host.resolve(f"{folder}/{name}")
+        except Unreadable as refusal:
+            yield NotChecked(
+                what=what,
+                subject=name,
+                reason=refusal.reason,
+                path=f"{folder}/{name}",
+                detail=refusal.why,
+                how=refusal.how,
+            )
+            continue
+        if target is not None:
+            found.append((name, target))
+    return found
+
+
+def pci_function(folder: str) -> str | None:
+    """The nearest PCI function above a device's folder; None: virtual, or not on PCI."""
+    above = folder.split("/")[:-1]
+    return next((part for part in reversed(above) if ADDRESS.fullmatch(part)), None)
+
+
+def is_virtual(folder: str) -> bool:
+    """Whether a device has no hardware: a bridge, a bond, a tunnel, a soft RDMA device."""
+    return folder.startswith("sys/devices/virtual/")

@@ -1,0 +1,1 @@
+"""Sources about the node: processors, memory, services, settings, allocations."""

@@ -1,0 +1,167 @@
+"""CPU packages from sysfs (kernel documentation, admin-guide/cputopology), and their names from proc/cpuinfo."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias, TypeVar
+
+from ...models.facts.machine import Package
+from ...models.facts.reason import Reason
+from ...models.facts.records import NotChecked, Said
+from ..host.host import Host, Unreadable
+from ..parsing.parsers import cpu_list, decimal, word
+from ..sysfs.fact_reader import Reading
+
+T = TypeVar("T")
+
+_CPUS = "sys/devices/system/cpu"
+_CPUINFO = "proc/cpuinfo"
+# Arm has numbers only. Names from sys-utils/lscpu-arm.c of util-linux and arch/arm64/include/asm/cputype.h.
+_IMPLEMENTERS = {"0x41": "ARM", "0x46": "FUJITSU", "0x48": "HiSilicon", "0x4e": "NVIDIA", "0xc0": "Ampere"}
+_PARTS = {
+    ("0x41", "0xd0c"): "Neoverse-N1",
+    ("0x41", "0xd40"): "Neoverse-V1",
+    ("0x41", "0xd42"): "Cortex-A78AE",
+    ("0x41", "0xd49"): "Neoverse-N2",
+    ("0x41", "0xd4f"): "Neoverse-V2",
+    ("0x41", "0xd83"): "Neoverse-V3AE",
+    ("0x41", "0xd84"): "Neoverse-V3",
+    ("0x41", "0xd85"): "Cortex-X925",
+    ("0x41", "0xd87"): "Cortex-A725",
+    ("0x41", "0xd8e"): "Neoverse-N3",
+    ("0xc0", "0xac3"): "Ampere-1",
+    ("0xc0", "0xac4"): "Ampere-1a",
+    ("0x4e", "0x010"): "Olympus",
+}
+
+_Processors: TypeAlias = Mapping[int, str]  # what proc/cpuinfo has on each CPU
+
+
+def read_cpu(host: Host) -> Iterator[Said]:
+    """A `Package` for each that has a CPU online, called by the firmware's number: "package36" may be the only one."""
+    processors = _ask(host, _CPUINFO, _processors)
+    if isinstance(processors, NotChecked):
+        yield processors
+        processors = None
+    found = False
+    for said in _from_sysfs(host, processors or {}):
+        found = found or isinstance(said, Package)
+        yield said
+    if not found:
+        yield from _from_cpuinfo(processors or {})
+
+
+def _from_sysfs(host: Host, processors: _Processors) -> Iterator[Said]:
+    """Asks the first CPU of each package for the others: few reads on a machine with hundreds of CPUs."""
+    online = _ask(host, f"{_CPUS}/online", cpu_list)
+    if isinstance(online, NotChecked):
+        yield online
+        return
+    placed: set[int] = set()
+    done: set[str] = set()
+    refused: NotChecked | None = None
+    for cpu in online or ():
+        if cpu in placed:
+            continue
+        number = _ask(host, f"{_CPUS}/cpu{cpu}/topology/physical_package_id", decimal)
+        if isinstance(number, NotChecked):
+            refused = refused or number
+            continue
+        if number is None:  # it went offline just now, or the kernel shows no topology
+            continue
+        key = f"package{max(number, 0)}"  # -1 where firmware does not say: then all CPUs are one package
+        if key not in done:
+            done.add(key)
+            reading = Reading(host, Package, key, f"{_CPUS}/cpu{cpu}/topology")
+            placed |= _package(host, reading, processors)
+            yield from reading.said()
+    if refused:
+        yield refused
+
+
+def _package(host: Host, reading: Reading, processors: _Processors) -> set[int]:
+    """Fill in a package, and give its CPUs."""
+    cpus: tuple[int, ...] = reading.take("cpus", "package_cpus_list", cpu_list) or ()
+    if not cpus:  # Linux before 5.3 has the name that is deprecated now
+        cpus = reading.take("cpus", "core_siblings_list", cpu_list, required=True) or ()
+    vendor, model = _called(processors.get(cpu, "") for cpu in cpus)
+    reading.set(vendor=vendor, model=model, cores=_cores(host, cpus, reading))
+    return set(cpus)
+
+
+def _cores(host: Host, cpus: tuple[int, ...], reading: Reading) -> int | None:
+    """Cores are sets of sibling CPUs, as in hwloc: numbers of cores repeat from die to die."""
+    left, cores = set(cpus), 0
+    for cpu in cpus:
+        if cpu not in left:
+            continue
+        folder = f"{_CPUS}/cpu{cpu}/topology"
+        siblings = _ask(host, f"{folder}/core_cpus_list", cpu_list)
+        if siblings is None:
+            siblings = _ask(host, f"{folder}/thread_siblings_list", cpu_list)
+        if isinstance(siblings, NotChecked):
+            reading.miss("cores", siblings.reason, siblings.detail, siblings.how, siblings.path)
+        if siblings is None or isinstance(siblings, NotChecked):
+            return None
+        left -= {cpu, *siblings}
+        cores += 1
+    return cores or None
+
+
+def _from_cpuinfo(processors: _Processors) -> Iterator[Said]:
+    """Where sysfs has no topology. A processor without "physical id" belongs to a package that nobody names."""
+    packages: dict[str, list[int]] = defaultdict(list)
+    for cpu, text in processors.items():
+        if number := _entry(text, "physical id"):
+            packages[f"package{number}"].append(cpu)
+    for key, cpus in packages.items():
+        vendor, model = _called(processors[cpu] for cpu in cpus)
+        cores = {_entry(processors[cpu], "core id") for cpu in cpus}
+        count = len(cores) if None not in cores else None
+        yield Package(key=key, vendor=vendor, model=model, cpus=tuple(cpus), cores=count)
+
+
+def _processors(text: str) -> _Processors:
+    """The blocks of proc/cpuinfo by their "processor"."""
+    blocks = text.split("\n\n")
+    return {int(match[1]): block for block in blocks if (match := re.match(r"processor[ \t]*: ([0-9]{1,6})\n", block))}
+
+
+def _called(processors: Iterator[str]) -> tuple[str | None, str | None]:
+    """Vendor and model of some processors; different models (a few fast cores, many small ones) are joined."""
+    names = [name for name in dict.fromkeys(map(_name, processors)) if any(name)]
+    vendors = dict.fromkeys(vendor for vendor, _ in names if vendor)
+    models = dict.fromkeys(model for _, model in names if model)
+    return " + ".join(vendors) or None, " + ".join(models) or None
+
+
+def _name(processor: str) -> tuple[str | None, str | None]:
+    """x86 has "vendor_id" and "model name", Arm "CPU implementer" and "CPU part", POWER "cpu"."""
+    if model := _entry(processor, "model name") or _entry(processor, "cpu"):
+        return _entry(processor, "vendor_id"), model
+    implementer, part = _entry(processor, "CPU implementer"), _entry(processor, "CPU part")
+    if not implementer or not part:
+        return None, None
+    return _IMPLEMENTERS.get(implementer, implementer), _PARTS.get((implementer, part), f"part {part}")
+
+
+def _entry(processor: str, name: str) -> str | None:
+    """The value in "name : value"; None where it is not there, or empty."""
+    match = re.search(rf"^{name}[ \t]*:(.*)$", processor, re.MULTILINE)
+    try:
+        return word(match[1]) if match else None
+    except ValueError:
+        return None
+
+
+def _ask(host: Host, path: str, parse: Callable[[str], T]) -> T | NotChecked | None:
+    """The value of a file; None where it is not here."""
+    try:
+        text = host.read(path)
+        return None if text is None else parse(text)
+    except Unreadable as refusal:
+        return refusal.missed("Package", "node", path)
+    except ValueError as wrong:
+        return NotChecked(what="Package", subject="node", reason=Reason.UNREADABLE, path=path, detail=str(wrong))

@@ -1,0 +1,50 @@
+"""The version of NVIDIA's fabric manager, as the program says it. Runs in a child: a program may hang."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+
+from ...models.facts.machine import Service
+from ...models.facts.reason import Reason
+from ...models.facts.records import Evidence, NotChecked, Said
+from ..host.host import reason_of
+from ..parsing.parsers import shown
+from .services import BINARY, DEADLINE, FABRIC_MANAGER
+
+_VERSION = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,5}){1,3}")
+
+
+def version(program: str = f"/{BINARY}") -> Iterator[Said]:
+    """ "Fabric Manager version is : 570.124.06" """
+    try:
+        done = subprocess.run(
+            [program, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=DEADLINE - 1,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        yield NotChecked(
+            what="Service.version",
+            subject=FABRIC_MANAGER,
+            reason=reason_of(error.errno) if isinstance(error, OSError) else Reason.NO_ANSWER,
+            path=f"{program} --version",
+            detail=getattr(error, "strerror", None) or "no answer",
+        )
+        return
+    found = _VERSION.search(done.stdout)
+    if found:
+        line = next(line for line in done.stdout.splitlines() if found[0] in line)
+        yield Service(key=FABRIC_MANAGER, version=found[0], cites={"version": Evidence(program, line[:200])})
+    else:
+        yield NotChecked(
+            what="Service.version",
+            subject=FABRIC_MANAGER,
+            reason=Reason.UNREADABLE,
+            path=f"{program} --version",
+            detail=f"{shown(done.stdout or done.stderr)} names no version",
+        )

@@ -1,0 +1,125 @@
+"""The machine as a whole: its name, what its firmware says of it, whether it is virtual or seen from a container."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...models.facts.machine import Node
+from ...models.facts.reason import Reason
+from ...models.facts.records import Said
+from ..host.host import Host, Unreadable
+from ..kernel_log.ring_buffer import STAT
+from ..parsing.parsers import word
+from ..sysfs.fact_reader import Reading
+from .cloud_init import INSTANCE_DATA, instance_type, instance_type_alone
+from .container import container
+
+_DMI = "sys/class/dmi/id"  # the serial numbers and UUIDs beside these are nobody's business
+_FIELDS = {
+    "hostname": "proc/sys/kernel/hostname",
+    "kernel": "proc/sys/kernel/osrelease",
+    "vendor": f"{_DMI}/sys_vendor",
+    "product": f"{_DMI}/product_name",
+    "board": f"{_DMI}/board_name",
+    "bios": f"{_DMI}/bios_version",
+    "asset_tag": f"{_DMI}/chassis_asset_tag",
+}
+# What only virtual machines are called: how the vendor starts, what the product contains, what it runs under.
+_VIRTUAL = (
+    ("Amazon EC2", "", "Amazon Nitro"),
+    ("Microsoft Corporation", "Virtual Machine", "Microsoft Hyper-V"),
+    ("VMware", "", "VMware"),
+    ("Xen", "", "Xen"),
+    ("innotek GmbH", "", "VirtualBox"),
+    ("", "VirtualBox", "VirtualBox"),
+    ("Cloud Hypervisor", "", "Cloud Hypervisor"),
+    ("OpenStack", "", "KVM"),
+    ("", "OpenStack", "KVM"),
+    ("", "KVM", "KVM"),
+    ("QEMU", "", "QEMU"),
+)
+# These clouds call bare-metal machines the same (https://github.com/systemd/systemd/pull/38125): a name, no proof.
+_CLOUDS = {"Google": "Google Compute Engine", "Alibaba Cloud": "Alibaba Cloud"}
+# Where the kernel itself names its hypervisor, and the words that it uses.
+_MARKED = (
+    "sys/hypervisor/type",
+    "proc/device-tree/hypervisor/compatible",
+    "sys/devices/system/clocksource/clocksource0/available_clocksource",
+)
+_MARKS = {"kvm": "KVM", "hyperv": "Microsoft Hyper-V", "xen": "Xen", "vmware": "VMware"}
+
+
+def read_node(host: Host) -> Iterator[Said]:
+    """One `Node`. `virtual` is None where nothing is certain: an Arm machine has no flag that says so."""
+    reading = Reading(host, Node, "node", "")
+    dmi = {field: reading.take(field, path, word) for field, path in _FIELDS.items()}
+    reading.take("booted", STAT, _boot_time)
+    reading.take("instance", INSTANCE_DATA, instance_type, cited=instance_type_alone)
+    vendor, product = dmi["vendor"] or "", dmi["product"] or ""
+    named, marked = _named(vendor, product), _marked(host, reading)
+    cloud = next((name for start, name in _CLOUDS.items() if vendor.startswith(start)), None)
+    if named or marked:
+        virtual: bool | None = True
+    else:
+        virtual = _flagged(host, reading)
+    reading.set(virtual=virtual)
+    if virtual:
+        # Firmware of QEMU runs with and without KVM; the kernel knows which.
+        reading.set(hypervisor=(marked or named) if named == "QEMU" else named or cloud or marked)
+    reading.set(container=container(host))
+    yield from reading.said()
+
+
+def _boot_time(stat: str) -> float:
+    found = re.search(r"^btime ([0-9]{1,12})$", stat, re.MULTILINE)
+    if not found:
+        raise ValueError("has no btime")
+    return float(found[1])
+
+
+def _named(vendor: str, product: str) -> str | None:
+    """The hypervisor that the firmware's strings stand for (as src/basic/virt.c of systemd has them)."""
+    if ".metal" in product:  # "i4i.metal", "r8g.metal-48xl": Amazon's without a hypervisor
+        return None
+    return next((name for start, part, name in _VIRTUAL if vendor.startswith(start) and part in product), None)
+
+
+def _marked(host: Host, reading: Reading) -> str | None:
+    """The hypervisor that the kernel found when it started."""
+    for path in _MARKED:
+        text = _text(host, reading, path)
+        if name := next((name for mark, name in _MARKS.items() if mark in text), None):
+            return name
+    return None
+
+
+def _flagged(host: Host, reading: Reading) -> bool | None:
+    """Whether the processor says that it is a guest's.
+
+    x86 has a flag for it (arch/x86/include/asm/cpufeatures.h). On Arm the kernel registers KVM where it was started at
+    EL2 (arch/arm64/kvm/arm.c), which hypervisors keep to themselves; a kernel without KVM leaves the question open.
+    """
+    text = _text(host, reading, "proc/cpuinfo")
+    if flags := re.search(r"^flags[ \t]*:(.*)$", text, re.MULTILINE):
+        return "hypervisor" in flags[1].split()
+    if re.search(r"^CPU implementer[ \t]*:", text, re.MULTILINE):
+        return False if "kvm" in _names(host, reading, "sys/class/misc") else None
+    reading.miss("virtual", Reason.OTHER, "proc/cpuinfo does not say what the processor can do")
+    return None
+
+
+def _text(host: Host, reading: Reading, path: str) -> str:
+    try:
+        return host.read(path) or ""
+    except Unreadable as refusal:
+        reading.refused("virtual", path, refusal)
+        return ""
+
+
+def _names(host: Host, reading: Reading, path: str) -> list[str]:
+    try:
+        return host.list(path)
+    except Unreadable as refusal:
+        reading.refused("virtual", path, refusal)
+        return []

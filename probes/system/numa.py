@@ -1,0 +1,57 @@
+"""NUMA nodes from sysfs (kernel documentation, ABI/stable/sysfs-devices-node)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from ...models.facts.machine import Numa
+from ...models.facts.reason import Reason
+from ...models.facts.records import NotChecked, Said
+from ..host.host import Host, Unreadable
+from ..parsing.parsers import count, cpu_list, shown
+from ..sysfs.fact_reader import Reading
+
+_NODES = "sys/devices/system/node"
+
+
+def read_numa(host: Host) -> Iterator[Said]:
+    """A `Numa` for each node that is online. A kernel without NUMA has none."""
+    path = f"{_NODES}/online"  # the folder itself lists thousands of memory blocks on large machines
+    try:
+        text = host.read(path)
+        if text is None:
+            if host.resolve(_NODES) is not None:
+                yield NotChecked(
+                    what="Numa", subject="node", reason=Reason.NOT_INSTALLED, detail=f"{path} is not there"
+                )
+            return
+        online = tuple(dict.fromkeys(cpu_list(text.rstrip("\n\0"))))  # Linux 2.6.32 ends it with a zero byte
+    except Unreadable as refusal:
+        yield refusal.missed("Numa", "node", path)
+        return
+    except ValueError as wrong:
+        yield NotChecked(what="Numa", subject="node", reason=Reason.UNREADABLE, path=path, detail=str(wrong))
+        return
+    for number in online:
+        reading = Reading(host, Numa, f"numa{number}", f"{_NODES}/node{number}")
+        reading.take("cpus", "cpulist", cpu_list, required=True)
+        reading.take("memory", "meminfo", _total, required=True)
+        reading.take("distances", "distance", partial(_distances, online))
+        yield from reading.said()
+
+
+def _total(text: str) -> int:
+    """ "Node 0 MemTotal:       16747124 kB" as bytes"""
+    if not (match := re.search(r"MemTotal:[ \t]*([0-9]{1,15}) kB", text)):
+        raise ValueError(f"{shown(text)} has no MemTotal")
+    return int(match[1]) * 1024
+
+
+def _distances(online: tuple[int, ...], text: str) -> Mapping[str, int]:
+    """ "10 21": a column for each node that is online, in their order (node_read_distance of drivers/base/node.c)."""
+    columns = [count(column) for column in text.split()]
+    if len(columns) != len(online):
+        raise ValueError(f"{shown(text)} is not one distance for each of {len(online)} nodes")
+    return {f"numa{number}": distance for number, distance in zip(online, columns, strict=True)}

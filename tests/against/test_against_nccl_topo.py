@@ -1,0 +1,87 @@
+"""Topology files that clouds ship and that NCCL and RCCL wrote: each loads, raises no alarm, and has NCCL's own paths.
+
+The files lie outside of this project; without them, nothing is compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from linkgauge.agent.inputs.resolve import given
+from linkgauge.agent.pipeline.diagnose import diagnose
+from linkgauge.agent.pipeline.registry import measure_nothing
+from linkgauge.exporters.formats.nccl_xml import as_nccl_xml
+from linkgauge.models.facts.machine import Pci
+from linkgauge.models.facts.pci_classes import kind_of
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps.core.split import split
+from linkgauge.probes.dumps.registry import FAMILIES
+from tests.support.nccl_paths import paths
+from tests.support.topo_xml import case_of, path_types
+
+FILES = Path(__file__).parents[3] / "shared/data/nccl_topo"
+# GPUs, NICs, and the pairs of each type, both directions; with all functions where the file has no classes.
+SHOWN = {
+    "aws_g5.48xl-topo.xml": (0, 0, {"SYS": 40, "PHB": 32}),
+    "aws_p4d-24xl-topo.xml": (8, 4, {"SYS": 72, "PHB": 36, "PIX": 24}),
+    "aws_p5.48xl-topo_2023_official.xml": (0, 0, {"SYS": 512, "PHB": 384, "PIX": 96}),
+    "azure_ndv2-topo.xml": (8, 1, {"SYS": 40, "PHB": 32}),
+    "azure_ndv4-topo.xml": (8, 8, {"SYS": 192, "PIX": 48}),
+    "rccl_topo_8p_90a.xml": (8, 1, {"PHB": 48, "NVL": 24}),
+    "rccl_topo_8p_940.xml": (8, 8, {"SYS": 96, "PHB": 72, "NVL": 56, "PXB": 16}),
+    "rccl_topo_8p_pcie.xml": (8, 1, {"PHB": 40, "PXB": 32}),
+    "simllm_perlmutter_a100_4x.nccl_topo.xml": (4, 4, {"SYS": 36, "NVL": 12, "PHB": 8}),
+    "simllm_vastai_hgx_b200_8x.nccl_topo.xml": (8, 0, {"NVL": 56}),
+}
+BRIDGED = {"rccl_topo_8p_90a.xml": 32}  # pairs that NCCL joins through a third GPU (NVB)
+
+pytestmark = pytest.mark.skipif(not FILES.is_dir(), reason=f"the topology files are not here: {FILES}")
+
+
+def test_all_files_are_compared() -> None:
+    assert {path.name for path in FILES.glob("*.xml")} == set(SHOWN)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_paths_are_those_of_nccl(name: str) -> None:
+    """Without detours through other GPUs: with us GPUs do not forward; NCCL takes the detour as a path of its own."""
+    text = (FILES / name).read_text()
+    case, system = case_of(text), ElementTree.fromstring(text)
+    theirs = paths(system, bridged=False)
+    ours = path_types(case, sorted({end for pair in theirs for end in pair}))
+    assert ours == theirs
+    kinds = Counter(kind_of(function) for function in case.of(Pci).values())
+    assert (kinds["gpu"], kinds["nic"], Counter(ours.values())) == SHOWN[name]
+    assert Counter(paths(system).values())["NVB"] == BRIDGED.get(name, 0)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_no_alarm(name: str) -> None:
+    """Neither for speeds that the files have wrong, nor for anything that they do not say."""
+    path = FILES / name
+    source = given([str(path)])
+    report = diagnose(source.host, source.readers, measure_nothing, Site())
+    assert [(f.code, f.subject) for f in report.findings if f.severity != "info"] == []
+    assert (report.verdict, report.not_checked) == ("ok", ())
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_written_again(name: str) -> None:
+    """What we write of it means the same; and means the same to us once more, word for word."""
+    text = (FILES / name).read_text()
+    case = case_of(text)
+    written = as_nccl_xml(case)
+    assert as_nccl_xml(case_of(written)) == written
+    ends = [address for address, function in case.of(Pci).items() if kind_of(function) in ("gpu", "nic")]
+    theirs = {pair: path for pair, path in paths(ElementTree.fromstring(text)).items() if set(pair) <= set(ends)}
+    assert paths(ElementTree.fromstring(written)) == theirs
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_no_other_family_takes_it(name: str) -> None:
+    text = (FILES / name).read_text()
+    assert {family.name for family, _ in split("x", text, 0.0, FAMILIES) if family} == {"nccl_topo"}

@@ -1,0 +1,35 @@
+"""The files of real machines that prometheus/procfs collected: every reader gets along with them.
+
+They lie outside of this project; without them, nothing is compared.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.models.facts.records import NotChecked, Run
+from linkgauge.probes.host.live import Live
+from tests.support.ttar import unpack
+
+ARCHIVE = Path(__file__).parents[3] / "shared/data/procfs/procfs_hw_subset.ttar"
+DESERVED = {
+    ("Pci.name", "node"),  # the collection has the part of a machine below /sys, and so no list of names
+    ("Node.virtual", "node"),  # nor proc/cpuinfo, which says whether the processor is a guest's
+    ("Numa", "node"),  # of the NUMA nodes it has counters alone, and no list of them
+    ("Net.max_speed", "node"),  # the modes of eth0 are known to its driver, not to files
+    ("Pci.speed", "node"),  # whether links are busy is known to who looks twice
+}
+
+
+def test_what_is_not_checked_deserves_it(tmp_path: Path) -> None:
+    if not ARCHIVE.exists():
+        pytest.skip(f"the collection is not here: {ARCHIVE}")
+    unpack(ARCHIVE, tmp_path)
+    host = Live(str(tmp_path / "fixtures"))
+    said = [one for reader in READERS for one in ask(reader, host)]
+    assert {(one.what, one.subject) for one in said if isinstance(one, NotChecked)} == DESERVED
+    assert [one.name for one in said if isinstance(one, Run) and not one.ok] == []

@@ -1,0 +1,267 @@
+"""`linkgauge plan`: what it prints, draws and refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from linkgauge.agent.cli.main import main
+from linkgauge.agent.cli.plan_api import Where, frame, plan, sweep
+from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.exporters.text.plan import WIDTH
+from linkgauge.models.training.message_times import pace_of, seconds
+from linkgauge.models.training.network_tiers import group
+
+ROOT = Path(__file__).parents[3]
+DGX = ("--machine", "nvidia-dgx-h100", "--nodes", "64")
+JOB = "llama3-70b,tp=8,zero=3,micro=8,recompute,seq=8192,tokens=4M"
+# 8 H100 of one node, and 16 of two: every rate half of what the catalog expects of long messages, and less of others.
+TABLE = """# nThread 1 nGpus 1 minBytes 1048576 maxBytes 1073741824 step: 32(factor) warmup iters: 5 iters: 20
+# Collective test starting: {name}
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+     1048576        262144     float     sum      -1    {small}       0    {small}       0
+  1073741824     268435456     float     sum      -1    {large}       0    {large}       0
+"""
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["plan", *arguments])
+
+
+def ranks(many: int) -> str:
+    """The lines that say which GPUs the ranks are."""
+    return "".join(
+        f"#  Rank {rank:2} Group  0 Pid {900 + rank} on node{rank // 8} device {rank % 8} [0000:{rank % 8:02x}:00] "
+        "NVIDIA H100 80GB HBM3\n"
+        for rank in range(many)
+    )
+
+
+def table(name: str, many: int, bus: tuple[float, float]) -> str:
+    """What nccl-tests print of two sizes with these bus bandwidths in GB/s."""
+    factor = 2 * (many - 1) / many
+    cells = [
+        f"{size / (rate / factor) / 1e3:.1f} {rate / factor:.2f} {rate:.2f}"
+        for size, rate in zip((1 << 20, 1 << 30), bus, strict=True)
+    ]
+    head, _, rows = TABLE.format(name=name, small=cells[0], large=cells[1]).partition("#       size")
+    return f"{head}# Using devices\n{ranks(many)}#       size{rows}"
+
+
+def test_a_layout() -> None:
+    done = run(JOB, *DGX)
+    assert done.exit_code == 0
+    assert all(len(line) <= WIDTH for line in done.output.splitlines())
+    assert done.output == (ROOT / "tests" / "golden" / "plan.txt").read_text()
+
+
+def test_the_best_layouts() -> None:
+    done = run("llama3-405b,tokens=16M", "--machine", "nvidia-dgx-h100", "--nodes", "2048", "--sweep", "--top", "4")
+    assert done.exit_code == 0
+    assert all(len(line) <= WIDTH for line in done.output.splitlines())
+    assert done.output == (ROOT / "tests" / "golden" / "plan-sweep.txt").read_text()
+
+
+def test_the_docs_show_what_it_prints() -> None:
+    """Each block of docs/operate/plan.md is the exact output, up to "..."."""
+    text = (ROOT / "docs" / "operate" / "plan.md").read_text()
+    blocks = re.findall(r"```console\n\$ linkgauge plan ([^\n]*)\n(.*?)```", text, re.DOTALL)
+    assert blocks
+    for line, shown in blocks:
+        printed = run(*line.split()).output
+        assert printed == shown or (shown.endswith("\n...\n") and printed.startswith(shown.removesuffix("...\n"))), line
+
+
+def test_steps_are_as_near_to_published_runs_as_they_must_be() -> None:
+    """docs/reference/accuracy.md shows how near."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.accuracy.plan", "--runs"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout in (ROOT / "docs" / "reference" / "accuracy.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["aws-p5.48xlarge", "nvidia-gb200-tray", "azure-nd96isr-mi300x-v5", "nvidia-dgx-a100"])
+@pytest.mark.parametrize("model", ["llama3-8b", "mixtral-8x7b", "gpt-oss-120b"])
+def test_lines_fit_a_terminal(name: str, model: str) -> None:
+    for more in ([], ["--sweep"]):
+        done = run(f"{model},recompute,zero=3" if not more else model, "--machine", name, "--nodes", "18", *more)
+        assert done.exit_code in (0, 64)
+        assert all(len(line) <= WIDTH for line in done.output.splitlines() if not line.startswith("Error"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["llama3-70c"], "llama3-70c: no model is called 'llama3-70c'; did you mean 'llama3-70b'?"),
+        (["llama3-70b,tp=128,dp=4", *DGX], "tp=128 does not divide the 64 heads of llama3-70b"),
+        (["llama3-70b,tp=8,dp=3", *DGX], "tp=8 x pp=1 x dp=3 are 24 GPUs, and there are 512"),
+        (["llama3-70b,tp=8,tokens=8320", *DGX], "8320 tokens are no whole number of sequences of 8192"),
+        (["llama3-70b,tp=8,tokens=8k", *DGX], "1 sequences in a step do not divide into dp=64 x micro=1"),
+        (["llama3-70b,zero=1", *DGX], "memory: 411 GB on each GPU"),
+        (["llama3-70b", "--machine", "nvidia-dgx-h100", "--nodes", "0"], "--nodes 0: a plan needs one at least"),
+        (["llama3-70b", "--machine", "nvidia-dgx-h10"], "no machine type is called 'nvidia-dgx-h10'; did you mean"),
+        (["llama3-70b", "--machine", "mi300x-8", "--nodes", "2"], "how fast its NICs are is not known"),
+        (["llama3-70b", *DGX, "--network", "8"], "--network 8: write a number and Gb/s of each: 8x400"),
+        (["llama3-70b", *DGX, "--network", "0x400"], "--network 0x400: write a number"),
+        (["llama3-70b", *DGX, "--rails"], "--rails and --oversubscription are of switches"),
+        (["llama3-70b", *DGX, "--switches", "4x400"], "64 nodes: three tiers of switches with 4 ports|does not fit"),
+        (["llama3-70b,tp=8", *DGX, "--sweep"], "--sweep tries all layouts: leave out tensor"),
+        (["llama3-70b,tp=8,recompute", *DGX, "--train", "15"], "--train 15: write the tokens of the whole training as"),
+        (["llama3-70b,tp=8", *DGX, "--plot", "x.doc"], "--plot x.doc: name a file that ends in .png"),
+        (["llama3-405b", "--machine", "nvidia-dgx-h100", "--sweep"], "memory: none of"),
+    ],
+)
+def test_what_cannot_be_is_a_sentence(arguments: list[str], says: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 64, done.output
+    assert re.search(says, done.output), done.output
+    assert "Traceback" not in done.output
+
+
+def test_a_node_of_no_type_must_be_named(tmp_path: Path) -> None:
+    dump = tmp_path / "numactl.txt"
+    dump.write_text("available: 1 nodes (0)\nnode 0 cpus: 0 1\nnode 0 size: 1000 MB\nnode 0 free: 1 MB\n")
+    assert "name one, as --machine nvidia-dgx-h100" in run("llama3-8b", "--from", str(dump)).output
+    named = run("llama3-8b,zero=3", *DGX, "--from", str(dump))
+    assert "holds no table of nccl-tests or rccl-tests" in named.output
+
+
+def test_a_recorded_node_is_what_its_machines_are(tmp_path: Path) -> None:
+    capture = tmp_path / "p5.capture"
+    made = CliRunner().invoke(main, ["capture", "--synthetic", str(ROOT / "tests/nodes/p5-tree.toml"), str(capture)])
+    assert made.exit_code == 0
+    here = run("llama3-8b,zero=3,recompute", "--nodes", "4", "--from", str(capture))
+    named = run("llama3-8b,zero=3,recompute", "--nodes", "4", "--machine", "aws-p5.48xlarge")
+    assert here.exit_code == 0, here.output
+    assert here.output == named.output
+
+
+def test_measured_collectives_replace_the_catalog(tmp_path: Path) -> None:
+    """What was measured is met at its sizes, in the node and between nodes, and slows the step down."""
+    near, far = tmp_path / "node.txt", tmp_path / "pair.txt"
+    near.write_text(table("all_reduce_perf", 8, (10.0, 220.0)))
+    far.write_text(table("all_reduce_perf", 16, (5.0, 200.0)))
+    where = Where("nvidia-dgx-h100", 64, source=[str(near), str(far)])
+    slow = plan(JOB, where).cluster
+    for ranks_, across, rates in ((8, False, (10.0, 220.0)), (16, True, (5.0, 200.0))):
+        pace = pace_of("all_reduce", group(slow.levels, ranks_), slow.ways, slow.inside, slow.switched)
+        factor = 2 * (ranks_ - 1) / ranks_
+        points = dict(slow.measured["all_reduce", across])
+        for size, rate in zip((1 << 20, 1 << 30), rates, strict=True):
+            assert size * factor / (seconds(pace, size) * points[size]) == pytest.approx(rate * 1e9, rel=0.01)
+    assert slow.measured["all_gather", True] == slow.measured["all_reduce", True]
+    quick = plan(JOB, Where("nvidia-dgx-h100", 64))
+    assert plan(JOB, where).step.usual > quick.step.usual
+    assert plan(JOB, where).step.compute == quick.step.compute
+    told = run(JOB, *DGX, "--from", str(near), "--from", str(far)).output
+    assert "measured      all_gather inside nodes, all_gather between nodes, all_reduce inside nodes" in told
+
+
+def test_switches_and_nics_can_be_said() -> None:
+    """AllToAlls over units feel oversubscription; a tree at full rate is as good as none; faster NICs help."""
+    job = "gpt-oss-120b,tp=8,ep=128,tokens=16M"
+    nodes = ("--machine", "nvidia-dgx-h100", "--nodes", "256", "--format", "json")
+    tree = ("--switches", "64x400", "--rails")
+    told = [
+        json.loads(run(job, *nodes, *more).output)["steps"][0]["usual"]
+        for more in ((*tree, "--oversubscription", "4"), tree, (), ("--network", "8x800"))
+    ]
+    assert told[0] > told[1]
+    assert told[1] == pytest.approx(told[2], rel=0.02)
+    assert told[3] < told[2]
+
+
+def test_the_time_of_a_whole_training() -> None:
+    """Steps of it one after another: LLaMA-3 405B, 15.6T tokens on 16 384 H100; Meta says 54 days and more."""
+    job = "llama3-405b,tp=8,pp=16,interleave=7,tokens=16M"
+    done = run(job, "--machine", "nvidia-dgx-h100", "--nodes", "2048", "--train", "15.6T")
+    assert "training      15.6T tokens take 66.6 days, if nothing ever fails" in done.output
+
+
+def test_json_has_what_the_text_has() -> None:
+    told = json.loads(run(JOB, *DGX, "--format", "json").output)
+    assert told["steps"][0]["as"] == "tp=8,pp=1,dp=64,zero=3,micro=8,recompute"
+    assert (told["binds"], told["cluster"]["gpus"], told["job"]["tokens"]) == ("tensor", 512, 4 << 20)
+    assert set(told["steps"][0]["waits"]) == {"tensor", "data"}
+    assert told["better"]["usual"] < told["steps"][0]["usual"]
+    many = json.loads(run("llama3-8b", *DGX, "--sweep", "--format", "json").output)
+    assert len(many["steps"]) == 10
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_pictures(tmp_path: Path, suffix: str) -> None:
+    pytest.importorskip("matplotlib")
+    for number, arguments in enumerate((["--sweep"], [])):
+        path = tmp_path / f"{number}.{suffix}"
+        job = "llama3-8b" if arguments else "llama3-8b,zero=3"
+        assert run(job, *DGX, *arguments, "--plot", str(path)).exit_code == 0
+        assert path.read_bytes()[:4] == {"png": b"\x89PNG", "svg": b"<?xm"}[suffix]
+    refused = run("llama3-8b", *DGX, "--sweep", "--plot", str(tmp_path / "missing" / f"x.{suffix}"))
+    assert refused.exit_code == 64
+    assert "No such file or directory" in refused.output
+
+
+@pytest.mark.parametrize(("library", "says"), [("matplotlib", "linkgauge[plot]"), ("pandas", "linkgauge[frames]")])
+def test_without_the_extras_it_says_how_to_get_them(library: str, says: str, tmp_path: Path) -> None:
+    """In a child whose import system finds no such library."""
+    program = (
+        "import sys; sys.modules[sys.argv[1]] = None\n"
+        "from linkgauge.agent.inputs.resolve import BadInput\n"
+        "from linkgauge.agent.cli.plan_api import Where, frame, plan\n"
+        "from linkgauge.agent.cli.plan_output import shown\n"
+        "where = Where('nvidia-dgx-h100', 64)\n"
+        "try:\n"
+        "    shown('llama3-8b,zero=3', where, None, 'text', sys.argv[2])\n"
+        "    frame(plan('llama3-8b,zero=3', where))\n"
+        "except BadInput as wrong:\n"
+        "    print(wrong)\n"
+    )
+    if library == "pandas":
+        pytest.importorskip("matplotlib")
+    done = subprocess.run(
+        [sys.executable, "-c", program, library, str(tmp_path / "x.png")], capture_output=True, text=True, check=True
+    )
+    assert says in done.stdout
+
+
+def test_tables_of_pandas() -> None:
+    pandas = pytest.importorskip("pandas")
+    where = Where("nvidia-dgx-h100", 64)
+    one = plan(JOB, where)
+    parts = frame(one)
+    assert isinstance(parts, pandas.DataFrame)
+    assert parts["waited"].sum() == pytest.approx(one.step.usual)
+    assert parts["share"].sum() == pytest.approx(1)
+    first, found = sweep("llama3-8b", where, best=7)
+    layouts = frame(found)
+    assert len(layouts) == 7
+    assert layouts["seconds"].is_monotonic_increasing
+    assert layouts.loc[0, "seconds"] == first.step.usual
+    assert {"tensor", "pipeline", "data", "expert", "zero", "binds", "memory", "utilisation"} <= set(layouts.columns)
+
+
+def test_programs_get_sentences_too() -> None:
+    with pytest.raises(BadInput, match="tp=16 does not divide|tp x pp = 16 does not divide 8 GPUs"):
+        plan("llama3-8b,tp=16", Where("nvidia-dgx-h100"))
+    with pytest.raises(BadInput, match="no machine type is called 'dgx'"):
+        sweep("llama3-8b", Where("dgx"))
+
+
+def test_help_needs_no_model() -> None:
+    """Nor any catalog, table or picture."""
+    program = (
+        "import sys\n"
+        "from linkgauge.agent.cli.main import main\n"
+        "try:\n    main(['plan', '--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = [name for name in sys.modules if name.split('.')[0] in ('numpy', 'pandas', 'matplotlib')"
+        " or name.startswith('linkgauge.models')]\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

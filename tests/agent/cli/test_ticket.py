@@ -1,0 +1,88 @@
+"""What `linkgauge ticket` prints: whole, of a broken part, of the node, of a thing without fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from linkgauge.agent.cli.ticket import ticket
+from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.measuring.session import NOTHING
+from linkgauge.exporters.text.ticket import as_ticket, names_of
+from linkgauge.models.facts.machine import Serial
+from linkgauge.models.facts.records import Said
+from linkgauge.models.judge import judge
+from linkgauge.probes.host.recorded import dump
+from linkgauge.probes.serials import read_serials
+from linkgauge.probes.synthetic.build import build
+from tests.support.small_nodes import but, case_of, gpu_address, gpus_under_switches
+from tests.support.trees import tree
+
+BROKEN = Path(__file__).parents[2] / "nodes/hgx-h100.toml"
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> str:
+    file = tmp_path / "node.capture"
+    file.write_text(dump(build(BROKEN.read_text() + "[device.gpu1]\nwidth = 8\n[device.gpu3]\ninactive = [7]\n")))
+    return str(file)
+
+
+def test_a_part_that_is_broken(capture: str) -> None:
+    text = ticket("/", [capture], None, "gpu1", NOTHING, False)
+    blocks = text.split("\n\n")
+    assert [block.split("\n")[0] for block in blocks] == [
+        "TICKET  hgx  2026-11-21T03:00:00Z",
+        "PART  0000:1e:00.0, gpu1",
+        "CRITICAL  pcie-link-narrow  0000:1e:00.0",
+        "TESTS DONE",
+    ]
+    assert blocks[1].split("\n")[1:] == [
+        "  name                  NVIDIA H100 SXM5 80GB",
+        "  driver                nvidia",
+        "  link width            8",
+        "  greatest link width   16",
+        "  board part            692-2G520-0200-000",
+        "  VBIOS                 96.00.A5.00.01",
+        "  module id             2",
+        "  PCI address           0000:1e:00.0",
+        "  serial number         not asked for (--serial)",
+    ]
+    assert "  seen                  0000:1e:00.0/current_link_width: 8" in text
+    assert "    sudo dmesg | grep 'available PCIe bandwidth, limited by'" in text.split("\n")
+    assert max(map(len, text.split("\n"))) <= 100
+
+
+def test_the_node_has_all_findings(capture: str) -> None:
+    text = ticket("/", [capture], None, "node", NOTHING, False)
+    assert [line for line in text.split("\n") if line.startswith("CRITICAL")] == [
+        "CRITICAL  nvlink-inactive  0000:3e:00.0",
+        "CRITICAL  pcie-link-narrow  0000:1e:00.0",
+    ]
+
+
+def test_a_thing_without_fault_and_one_that_is_not_there(capture: str) -> None:
+    assert "No finding is about gpu5; the verdict on the node is failed." in ticket(
+        "/", [capture], None, "gpu5", NOTHING, False
+    )
+    with pytest.raises(BadInput, match=r"^nothing here is called 'gpu11'; did you mean gpu1 or "):
+        ticket("/", [capture], None, "gpu11", NOTHING, False)
+
+
+def test_a_link_is_found_by_either_end() -> None:
+    said: list[Said] = but(gpus_under_switches(2), gpu_address(0), width=8)
+    case = case_of(said)
+    report = judge(case)
+    assert names_of(case, "gpu0") == {"gpu0", gpu_address(0)}
+    for subject in ("gpu0", gpu_address(0), "0000:02:00.0"):
+        assert "pcie-link-narrow" in as_ticket(case, report, subject, None), subject
+    assert "pcie-link-narrow" not in as_ticket(case, report, "gpu1", None)
+
+
+def test_serial_numbers_are_read_by_name_alone() -> None:
+    files = {"sys/class/dmi/id/product_serial": "S-1", "sys/class/nvme/nvme0/serial": "N-2", "sys/class/nvme/nvme1": ""}
+    assert list(read_serials(tree(files))) == [Serial(key="node", number="S-1"), Serial(key="nvme0", number="N-2")]
+    case = case_of(gpus_under_switches(1))
+    text = as_ticket(case, judge(case), "gpu0", {"node": "S-1", "gpu0": "G-3"})
+    assert [line.split()[-1] for line in text.split("\n") if "serial number" in line] == ["S-1", "G-3"]

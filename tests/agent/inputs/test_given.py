@@ -1,0 +1,150 @@
+"""What people hold of a machine, put together: files, folders, archives, a paste, trees."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from linkgauge.agent.inputs.dump_files import collect, trees
+from linkgauge.agent.inputs.resolve import BadInput, given
+from linkgauge.agent.pipeline.diagnose import look
+from linkgauge.models.facts.gpu import Driver
+from linkgauge.models.facts.machine import Event, Net, Node, Pci, Setting
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.host.entries import Link, Refused
+
+XID = "[   12.500000] NVRM: Xid (PCI:0000:53:00): 79, pid=1, GPU has fallen off the bus.\n"
+LIMITS = "max locked memory       (kbytes, -l) 64\n"
+
+
+def packed(files: dict[str, str]) -> bytes:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w:gz") as archive:
+        for name, text in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text.encode())
+            archive.addfile(info, io.BytesIO(text.encode()))
+    return target.getvalue()
+
+
+def facts(*paths: Path | str) -> dict[type, list[str]]:
+    source = given([str(path) for path in paths])
+    case = look(source.host, source.readers, Site())
+    return {kind: sorted(case.of(kind)) for kind in (Event, Setting) if case.of(kind)}
+
+
+def test_a_file_a_folder_an_archive_and_several_say_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "dumps"
+    folder.mkdir()
+    (folder / "dmesg.txt").write_text(XID)
+    (folder / "limits.txt").write_text(LIMITS)
+    (tmp_path / "all.tar.gz").write_bytes(packed({"a/dmesg": XID, "a/ulimit": LIMITS}))
+    (tmp_path / "dmesg.gz").write_bytes(gzip.compress(XID.encode()))
+    (tmp_path / "both.txt").write_text(f"$ dmesg\n{XID}$ ulimit -a\n{LIMITS}")
+    whole = facts(folder)
+    assert {kind: len(keys) for kind, keys in whole.items()} == {Event: 1, Setting: 1}
+    assert facts(tmp_path / "all.tar.gz") == whole
+    assert facts(tmp_path / "both.txt") == whole
+    assert facts(tmp_path / "dmesg.gz", folder / "limits.txt") == whole
+
+
+def test_a_paste(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(XID.encode())))
+    assert len(facts("-")[Event]) == 1
+
+
+def test_a_tree_of_a_machine_is_read_as_one(tmp_path: Path) -> None:
+    files = {
+        "node7/proc/sys/kernel/hostname": "node7\n",
+        "node7/sys/class/dmi/id/product_name": "X1\n",
+        "node7/dmesg.txt": XID,
+    }
+    (tmp_path / "node7.tar.gz").write_bytes(packed(files))
+    source = given([str(tmp_path / "node7.tar.gz")])
+    case = look(source.host, source.readers, Site())
+    node = case.of(Node)["node"]
+    assert (node.hostname, node.product, len(case.of(Event)), case.origin) == ("node7", "X1", 1, "dumps")
+
+
+def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(bytes(range(256)) * 20)
+    (tmp_path / "bad.tar.gz").write_bytes(b"\x1f\x8brubbish")
+    (tmp_path / "link").symlink_to("/etc/hostname")
+    (tmp_path / "log").write_text(XID)
+    entries = collect([str(tmp_path)]).entries
+    assert entries["binary"] == Refused(None, "a binary file; captures and dumps are text")
+    assert isinstance(entries["bad.tar.gz"], Refused)
+    assert entries["link"] == Link("/etc/hostname")
+    assert len(facts(tmp_path)[Event]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("x.gz", b"\x1f\x8brubbish", "--from {path}: an archive that cannot be read: "),
+        ("x.bin", bytes(range(256)) * 20, "--from {path}: a binary file"),
+        ("x.txt", b"nothing that is known", "--from {path}: neither a capture"),
+        ("none", None, "--from {path}: No such file or directory"),
+    ],
+)
+def test_a_single_file_must_be_something(tmp_path: Path, name: str, content: bytes | None, why: str) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(BadInput) as refused:
+        given([str(path)])
+    assert str(refused.value).startswith(why.format(path=path))
+
+
+def test_where_a_tree_stands() -> None:
+    assert trees({"a/sys/x": "", "a/proc/y": "", "b": ""}) == ("a/",)
+    assert trees({"sys/x": "", "proc/y": ""}) == ("",)
+    assert trees({"a/sys/x": "", "b/proc/y": ""}) == ()
+
+
+SOS = {
+    "sos_commands/kernel/dmesg": XID,
+    "sos_commands/pci/lspci_-nnvv": "53:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)\n",
+    "sos_commands/networking/ethtool_eth0": "Settings for eth0:\n\tSpeed: 25000Mb/s\n",
+    "proc/cpuinfo": "processor\t: 0\n",
+    "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 2024\n",
+    "sys/class/net/eth0/flags": "0x1003\n",
+    "sys/module/nvidia/refcnt": "20\n",
+    "var/log/messages": "Nov 21 10:00:00 n1 kernel: NVRM: Xid (PCI:0000:53:00): 48, pid=1, An uncorrectable error\n",
+    "var/log/audit/audit.log": "type=LOGIN msg=audit(1): pid=1\n",
+}
+
+
+@pytest.mark.parametrize("packing", ["folder", "nested", "archive"])
+def test_a_sosreport(tmp_path: Path, packing: str) -> None:
+    """Logs in its tree are read too; those of other programs are no dumps that somebody should look at."""
+    head = "sosreport-n1-2026-11-21-abcdefg"
+    for name, text in SOS.items():
+        (tmp_path / "in" / head / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / head / name).write_text(text)
+    path = {"folder": tmp_path / "in" / head, "nested": tmp_path / "in"}.get(packing, tmp_path / f"{head}.tar.gz")
+    if packing == "archive":
+        path.write_bytes(packed({f"{head}/{name}": text for name, text in SOS.items()}))
+    source = given([str(path)])
+    case = look(source.host, source.readers, Site())
+    assert sorted(event.code for event in case.of(Event).values() if event.code) == [48, 79]
+    assert case.of(Net)["eth0"].speed == 25e9 / 8
+    assert case.of(Driver)["nvidia"].version == "550.54.15"
+    assert list(case.of(Pci)) == ["0000:53:00.0"]
+    assert [one for one in case.not_checked if one.what == "dump"] == []
+
+
+def test_files_beside_a_tree_and_a_second_machine(tmp_path: Path) -> None:
+    (tmp_path / "limits.txt").write_text(LIMITS)
+    (tmp_path / "a.tar.gz").write_bytes(packed({"a/sys/x": "1", "a/proc/y": "1", "a/dmesg": XID}))
+    (tmp_path / "b.tar.gz").write_bytes(packed({"b/sys/x": "1", "b/proc/y": "1", "b/dmesg": XID}))
+    source = given([str(tmp_path)])
+    case = look(source.host, source.readers, Site())
+    assert (len(case.of(Event)), list(case.of(Setting))) == (1, ["memlock"])
+    assert [(one.subject, one.why) for one in case.not_checked if one.what == "dump"] == [
+        ("b.tar.gz/b/", "the files of another machine than those below a.tar.gz/a/; one is judged at a time")
+    ]

@@ -1,0 +1,106 @@
+"""May this machine be measured: not where a job has it or uses it, and not where nothing tells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from linkgauge.agent.measuring.idle import busy_because, given_away, not_measured
+from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.models.facts.reason import Reason
+from linkgauge.models.facts.records import NotChecked, Run
+from linkgauge.models.report import Report, Seen
+from linkgauge.probes.calls import hold
+from linkgauge.probes.host.recorded import Recorded
+from tests.support.trees import tree
+
+EMPTY = Recorded(1000, {})
+REPORT = Report(node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown")
+
+
+@pytest.fixture(autouse=True)
+def _nobody_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINKGAUGE_LOCK_DIR", str(tmp_path))
+
+
+def seen(about: str, value: float, quantity: str = "processes") -> Seen:
+    return Seen(about=about, quantity=quantity, unit="count", value=value, at="2026-11-21T03:00:00Z")
+
+
+def busy(*observations: Seen) -> str | None:
+    return busy_because(replace(REPORT, observations=observations), EMPTY)
+
+
+def test_a_busy_node_says_why_it_is_not_measured() -> None:
+    lost, run = ask(not_measured("the CPUs are 93 % busy"), EMPTY)
+    assert lost == NotChecked(
+        what="bandwidth",
+        subject="node",
+        reason=Reason.OTHER,
+        detail="not measured: the CPUs are 93 % busy",
+        how="run it when the node is idle; --owner names a job of your own, --force measures all the same",
+    )
+    assert isinstance(run, Run)
+    assert run.ok
+
+
+def test_this_node_is_idle_or_says_why_not() -> None:
+    why = busy()
+    assert why is None or why.startswith(("the CPUs are ", "only "))
+
+
+def test_a_node_that_does_not_say_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
+    assert busy() == "nothing says how busy this machine is"
+    (tmp_path / "stat").write_text("cpu  1\n")
+    assert busy() == "nothing says how busy this machine is"
+
+
+def test_a_node_whose_gpus_are_in_use_is_busy() -> None:
+    used = [seen("gpu0", 0), seen("gpu1", 1), seen("gpu2", 4), seen("gpu2", 9, "ecc_corrected")]
+    assert busy(*used) == "processes use gpu1, gpu2"
+    assert busy(seen("gpu0", 3e9, "memory_used"), seen("gpu1", 5e8, "memory_used")) == "memory of gpu0 is in use"
+    assert busy(seen("gpu0", 0.97, "utilization"), seen("gpu1", 0.02, "utilization")) == "gpu0 computes"
+    assert busy(*(seen(f"gpu{number}", 1) for number in range(8))) == (
+        "processes use gpu0, gpu1, gpu2, gpu3 and 4 more"
+    )
+
+
+def test_gpus_of_which_nobody_says_whether_they_are_used() -> None:
+    """A driver that hangs, or without its library; and processes that have AMD's GPUs open."""
+    driver = "sys/bus/pci/drivers/nvidia"
+    assert busy_because(REPORT, tree({f"{driver}/bind": ""})) != "nothing says whether its GPUs are in use"
+    assert busy_because(REPORT, tree({f"{driver}/0000:1b:00.0/vendor": "0x10de"})) == (
+        "nothing says whether its GPUs are in use"
+    )
+    amd = {f"sys/class/kfd/kfd/proc/{number}/pasid": "32770" for number in (4711, 4712)}
+    assert busy_because(REPORT, tree(amd)) == "processes 4711, 4712 use its GPUs"
+    assert busy_because(REPORT, tree(dict([*amd.items()][:1]))) == "process 4711 uses its GPUs"
+
+
+def test_a_node_that_belongs_to_a_job_is_busy_though_nothing_runs() -> None:
+    host = tree({"sys/fs/cgroup/system.slice/slurmstepd.scope/job_4711/cgroup.procs": ""})
+    assert given_away(host) == "Slurm job 4711 has it"
+    assert busy_because(REPORT, host) == "Slurm job 4711 has it"
+    assert given_away(host, "slurm:4711") is None
+    assert given_away(host, "slurm:471") == "Slurm job 4711 has it"
+
+
+def test_a_scheduler_that_does_not_say_is_a_reason() -> None:
+    host = tree({"proc/17/comm": "slurmd"})
+    assert given_away(host) == (
+        "nothing says whether a job has it: slurmd runs, and no cgroups show which jobs it has started "
+        "(ProctrackType is not cgroup)"
+    )
+
+
+def test_whoever_holds_the_machine_has_it() -> None:
+    hold.hold(60, "root, process 7,")
+    why = given_away(EMPTY)
+    assert why is not None
+    assert why.startswith("held by root, process 7, for another ")
+    hold.end()
+    assert given_away(EMPTY) is None

@@ -1,0 +1,185 @@
+"""Sources that are asked in a thread of their own, over machines of which files never answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+
+import psutil
+import pytest
+
+from linkgauge.agent.pipeline.hang_guard import Aside, ask_all
+from linkgauge.agent.pipeline.source import Source
+from linkgauge.models.facts.machine import Mount, Node
+from linkgauge.models.facts.records import NotChecked, Run, Said
+from linkgauge.probes.calls.timeouts import hung
+from linkgauge.probes.calls.worker import Workers
+from linkgauge.probes.host.host import Host, Unreadable
+from linkgauge.probes.host.recorded import Recorded
+from tests.support.trees import tree
+from tests.support.waiting import until
+
+SLOW = "sys/class/net/eth0/speed"
+PATIENCE = 0.5  # seconds; on a busy machine a thread may wait for a processor longer than for a file
+FILES = {SLOW: "100000", "proc/version": "Linux", "etc/hostname": "n1"}
+
+
+class Hanging(Recorded):
+    """A machine of which one file answers only once it may."""
+
+    def __init__(self) -> None:
+        super().__init__(1000, tree(FILES).entries)
+        self.origin = "live"
+        self.may = threading.Event()
+        self.asked: list[str] = []
+
+    def read(self, path: str) -> str | None:
+        self.asked.append(path)
+        if path == SLOW:
+            self.may.wait()
+        return super().read(path)
+
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+        self.asked.append(what)
+        return super().call(what, *args, deadline=deadline)
+
+
+@pytest.fixture
+def host() -> Iterator[Hanging]:
+    one = Hanging()
+    yield one
+    one.may.set()
+
+
+@pytest.fixture
+def aside() -> Iterator[Aside]:
+    with closing(Aside(PATIENCE)) as one:
+        yield one
+
+
+def read_first(host: Host) -> Iterator[Said]:
+    yield Node(key="node", kernel=host.read("proc/version"))
+
+
+def read_ports(host: Host) -> Iterator[Said]:
+    yield Node(key="node", hostname=host.read("etc/hostname"))
+    yield Node(key="node", kernel=host.read(SLOW))
+
+
+def read_broken(host: Host) -> Iterator[Said]:
+    yield Node(key="node", hostname=host.read("etc/hostname"))
+    raise RuntimeError("a bug")
+
+
+FIRST, PORTS = Source("first", read_first), Source("ports", read_ports)
+SOURCES = (FIRST, PORTS, Source("broken", read_broken))
+
+
+def facts(said: tuple[Said, ...]) -> list[tuple[str | None, str | None]]:
+    return [(one.hostname, one.kernel) for one in said if isinstance(one, Node)]
+
+
+def gaps(said: tuple[Said, ...]) -> list[NotChecked]:
+    return [one for one in said if isinstance(one, NotChecked)]
+
+
+def test_a_file_that_never_answers_keeps_nobody_waiting(aside: Aside, host: Hanging) -> None:
+    """What was said before it is kept, and who comes after it is asked."""
+    heard = aside.ask(SOURCES, host)
+    assert list(heard) == ["first", "ports", "broken"]
+    assert facts(heard["first"]) == [(None, "Linux")]
+    assert facts(heard["ports"]) == facts(heard["broken"]) == [("n1", None)]
+    (gap,) = gaps(heard["ports"])
+    assert (gap.what, gap.subject, gap.why) == ("ports", "node", f"{SLOW}: no answer within 0.5 s")
+    assert hung(gap)
+    assert gap.how
+    assert [one.ok for said in heard.values() for one in said if isinstance(one, Run)] == [True, False, False]
+
+
+def test_it_is_asked_again_once_it_has_answered(aside: Aside, host: Hanging) -> None:
+    aside.ask(SOURCES, host)
+    assert aside.stuck == 1
+    again = aside.ask(SOURCES, host)
+    assert host.asked.count(SLOW) == 1  # it is never in flight twice
+    assert [(one.why, hung(one)) for one in gaps(again["ports"])] == [
+        ("ports, asked before, still hangs in the kernel", True)
+    ]
+    assert facts(again["first"]) == [(None, "Linux")]
+    host.may.set()
+    until(lambda: not aside.stuck)
+    assert facts(aside.ask(SOURCES, host)["ports"]) == [("n1", None), (None, "100000")]
+
+
+def read_others(host: Host) -> Iterator[Said]:
+    for path in (SLOW, f"{SLOW}/below", f"{SLOW}er"):
+        try:
+            text = host.read(path)
+        except Unreadable as refused:
+            text = refused.why
+        yield Node(key="node", kernel=text)
+
+
+def test_nobody_else_hangs_on_the_same_file(aside: Aside, host: Hanging) -> None:
+    """Nor on what is below it; its neighbours are read."""
+    heard = aside.ask((PORTS, Source("others", read_others)), host)
+    why = f"{SLOW}, asked before, still hangs in the kernel"
+    assert facts(heard["others"]) == [(None, why), (None, why), (None, None)]
+    assert (aside.stuck, host.asked.count(SLOW)) == (1, 1)
+
+
+def read_much(host: Host) -> Iterator[Said]:
+    with suppress(Exception):
+        host.read(SLOW)
+    yield from host.call("statvfs", "/", deadline=60)
+    host.read("etc/hostname")
+    yield from ()
+
+
+def test_a_thread_that_wakes_up_late_asks_nothing_more(
+    aside: Aside, host: Hanging, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another one asks by then: of the sources behind it, and the same children."""
+    aside.ask((Source("much", read_much), FIRST), host)
+    host.may.set()
+    until(lambda: not aside.stuck)
+    assert host.asked == [SLOW, "proc/version"]
+    assert caplog.records == []
+
+
+class Calling(Hanging):
+    """Calls are answered by children that stay."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.workers = Workers()
+
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+        return self.workers.ask(what, args, deadline)
+
+
+def read_space(host: Host) -> Iterator[Said]:
+    yield from host.call("statvfs", "/", deadline=60)
+
+
+def test_children_outlive_the_asking() -> None:
+    """They are told to end with the thread that started them: it must stay."""
+    host, aside = Calling(), Aside()
+    try:
+        seen = []
+        for _ in range(2):
+            (space,) = (
+                one for one in aside.ask((Source("space", read_space),), host)["space"] if isinstance(one, Mount)
+            )
+            assert space.free
+            seen.append([child.pid for child in psutil.Process().children() if child.is_running()])
+        assert seen[0] == seen[1] != []
+    finally:
+        host.workers.close()
+        aside.close()
+
+
+def test_all_at_once(host: Hanging) -> None:
+    said = tuple(ask_all([PORTS, FIRST], host, PATIENCE))
+    assert facts(said) == [("n1", None), (None, "Linux")]
+    assert [one.why for one in gaps(said)] == [f"{SLOW}: no answer within 0.5 s"]

@@ -1,0 +1,28 @@
+"""What systemd is told; and that a systemd that does not listen holds up nobody."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from linkgauge.agent.service.systemd import notify
+
+
+@pytest.mark.parametrize("name", ["{}/notify", "@linkgauge-test-{}"])
+def test_it_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = name.format(tmp_path if name[0] == "{" else tmp_path.name)
+    monkeypatch.setenv("NOTIFY_SOCKET", address)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(f"\0{address[1:]}" if address[0] == "@" else address)
+        notify("READY=1\nSTATUS=ok, 0 findings")
+        assert listening.recv(1000) == b"READY=1\nSTATUS=ok, 0 findings"
+        for _ in range(10_000):  # more than it may wait for to be read
+            notify("WATCHDOG=1")
+
+
+@pytest.mark.parametrize("address", ["", "relative", "/nowhere/notify", "@nobody"])
+def test_nobody_is_told(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", address)
+    notify("READY=1")

@@ -1,0 +1,188 @@
+"""What the time of a job saw: counters of two moments of a recorded node, and the peaks that the service followed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.service.job_window import begin, end, followed
+from linkgauge.agent.state import status_file as last
+from linkgauge.exporters.text.job_window import as_json, as_text
+from linkgauge.models.diagnosis.counter_diff import Change, Count, changes
+from linkgauge.models.facts.records import Evidence, Observation
+from linkgauge.probes.host.recorded import Recorded
+from tests.support.daemon_nodes import Node
+from tests.support.nodes import node, report_of, with_entry
+
+PORT = "sys/devices/pci0000:10/0000:10:01.0/0000:11:00.0/infiniband/mlx5_0/ports/1/counters"
+LATER = {
+    f"{PORT}/symbol_error": "12",
+    f"{PORT}/link_downed": "1",
+    f"{PORT}/port_rcv_data": "250000000000",  # of four bytes each
+    "sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_total_time_ms": "2500",
+    "sys/devices/system/edac/mc/mc0/ce_count": "3",
+}
+XID = "NVRM: Xid (PCI:0000:1b:00): 94, pid=4711, name=python, Contained"
+TOLD = """\
+job 4711: 2026-11-21T03:00:00Z to 2026-11-21T04:00:00Z, 3600 s
+errors     mc0              ce_count                3
+errors     mlx5_0/1         symbol_error            12
+flaps      mlx5_0/1         link_downed             1
+throttled  package0         throttle_time           2.5 s
+bytes      mlx5_0/1         port_rcv_data           1 TB
+peak       mlx5_0/1         most in a second        47.3 GB/s
+"""
+
+
+def after(changed: dict[str, str] = LATER, seconds: int = 3600) -> Recorded:
+    recorded = node("hgx-h100")
+    for path, text in changed.items():
+        recorded = with_entry(recorded, path, text)
+    return replace(recorded, taken=recorded.taken + seconds)
+
+
+def records(*since: int) -> str:
+    """The kernel's log with a line so many seconds after the job began."""
+    recorded = node("hgx-h100")
+    up = recorded.taken - int((recorded.read("proc/stat") or "").split()[1])
+    return "\n".join(f"3,{number},{up + at}000000,-;{XID}" for number, at in enumerate(since))
+
+
+def traffic(rate: float, about: str = "mlx5_0/1") -> Observation:
+    evidence = Evidence("port_xmit_data", "")
+    return Observation(
+        about=about, quantity="port_traffic", unit="bytes_per_second", value=rate, at=1.0, evidence=evidence
+    )
+
+
+def test_what_a_job_saw_is_told_once(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    begin(node("hgx-h100"), folder, "4711")
+    last.write(folder, report_of(node("hgx-h100")), time.time(), 15.0, {"4711": {"mlx5_0/1": 47.3e9}, "4712": {}})
+    window = end(after({**LATER, "dev/kmsg": records(60)}), folder, "4711")
+    assert as_text(window) == f"{TOLD}logged     0000:1b:00.0     2026-11-21T03:01:00Z  {XID}\n"
+    assert as_json(window).count("\n") == 1
+    with pytest.raises(BadInput, match="no window of job 4711 is open"):
+        end(after(), folder, "4711")
+
+
+def test_what_was_logged_before_is_not_told(tmp_path: Path) -> None:
+    begin(node("hgx-h100"), str(tmp_path), "1")
+    assert end(after({"dev/kmsg": records(-60)}), str(tmp_path), "1").logged == ()
+
+
+def test_a_quiet_time(tmp_path: Path) -> None:
+    begin(node("hgx-h100"), str(tmp_path), "1")
+    last.write(str(tmp_path), report_of(node("hgx-h100")), time.time(), 15.0, {})
+    told = as_text(end(after({}, 60), str(tmp_path), "1"))
+    assert told == (
+        "job 1: 2026-11-21T03:00:00Z to 2026-11-21T03:01:00Z, 60 s\nno errors, no flaps, nothing throttled\n"
+    )
+
+
+def test_without_a_service_there_is_no_peak_and_that_is_said(tmp_path: Path) -> None:
+    begin(node("hgx-h100"), str(tmp_path), "1")
+    assert [text.partition(": ")[0] for text in end(after({}), str(tmp_path), "1").not_read] == ["node peak"]
+
+
+def test_a_device_that_is_gone_is_told(tmp_path: Path) -> None:
+    begin(node("hgx-h100"), str(tmp_path), "1")
+    assert "eth0" in end(node("container"), str(tmp_path), "1").gone
+
+
+@pytest.mark.parametrize("job", ["", "../x", "a b", "-1", "x" * 65, "1/2", "1\n"])
+def test_names_that_are_none(job: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="is no job"):
+        begin(node("desktop"), str(tmp_path), job)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"version": 2, "at": 1, "booted": 1, "counts": []}', "\x00\xff"])
+def test_a_file_that_is_damaged_is_told(content: str, tmp_path: Path) -> None:
+    (tmp_path / "windows").mkdir()
+    (tmp_path / "windows" / "1.json").write_text(content)
+    with pytest.raises(BadInput, match="the window of job 1 cannot be read: "):
+        end(node("desktop"), str(tmp_path), "1")
+
+
+def test_windows_that_nobody_closes_are_forgotten(tmp_path: Path) -> None:
+    begin(node("desktop"), str(tmp_path), "old")
+    os.utime(tmp_path / "windows" / "old.json", (1e9, 1e9))
+    begin(node("desktop"), str(tmp_path), "new")
+    assert os.listdir(tmp_path / "windows") == ["new.json"]
+
+
+def test_nothing_is_forgotten_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "old.json").touch()
+    os.utime(tmp_path / "precious" / "old.json", (1e9, 1e9))
+    (tmp_path / "windows").symlink_to("precious")
+    with pytest.raises(BadInput, match="--state-dir"):
+        begin(node("desktop"), str(tmp_path), "1")
+    assert os.listdir(tmp_path / "precious") == ["old.json"]
+
+
+def test_the_service_can_list_windows_whatever_the_umask_of_a_prolog(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        begin(node("desktop"), str(tmp_path), "1")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "windows").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "windows").write_text("")
+    with pytest.raises(BadInput, match="--state-dir"):
+        begin(node("desktop"), str(tmp_path), "1")
+
+
+def test_the_service_follows_windows_that_are_open(tmp_path: Path) -> None:
+    begin(node("desktop"), str(tmp_path), "1")
+    peaks = followed(str(tmp_path), {"0": {"mlx5_0/1": 9.0}}, [traffic(5.0), traffic(7.0, "mlx5_1/1")])
+    assert peaks == {"1": {"mlx5_0/1": 5.0, "mlx5_1/1": 7.0}}
+    assert followed(str(tmp_path), peaks, [traffic(4.0)]) == peaks
+    assert followed(str(tmp_path / "nowhere"), peaks, [traffic(4.0)]) == {}
+
+
+def test_a_service_writes_its_last_word_with_the_peaks(service: Callable[..., Node], tmp_path: Path) -> None:
+    begin(node("desktop"), str(tmp_path), "1")
+    one = service(tmp_path)
+    one.daemon.traffic = lambda host: [traffic(5e9)]
+    report = one.cycle()
+    ended = one.host.now() - one.daemon.every
+    found = last.read(str(tmp_path), now=ended + 1, booted=0.0)
+    assert found.findings == report.findings
+    assert (found.at, found.verdict, found.peaks) == (ended, report.verdict, {"1": {"mlx5_0/1": 5e9}})
+
+
+_counts = st.dictionaries(
+    st.tuples(
+        st.sampled_from(["gpu0", "gpu0/nvlink1", "mlx5_0/1"]),
+        st.sampled_from(["symbol_error", "nvlink_crc", "rx_bytes", "link_downed", "clocks_sw_power", "other"]),
+        st.sampled_from(["count", "bytes", "seconds"]),
+    ),
+    st.integers(0, 1 << 40).map(float),
+)
+
+
+@given(_counts, _counts)
+def test_nothing_rises_by_less_than_nothing_nor_by_more_than_was_counted(
+    before: dict[Count, float], after: dict[Count, float]
+) -> None:
+    found, gone = changes(before, after)
+    assert all(0 < one.value <= after[one.about, one.quantity, one.unit] for one in found)
+    assert all(one.at_least == (after[key] < before[key]) for one in found for key in [_key(one)])
+    assert set(gone) == {about for about, _, _ in before} - {about for about, _, _ in after}
+    assert changes(after, after)[0] == ()
+
+
+def _key(one: Change) -> Count:
+    return one.about, one.quantity, one.unit

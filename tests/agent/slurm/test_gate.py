@@ -1,0 +1,217 @@
+"""`linkgauge gate`: open or closed, from the last word of a service, by the table [gate] of a site file."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+
+import pytest
+from click.testing import CliRunner
+
+from linkgauge.agent.cli.main import main
+from linkgauge.agent.slurm import gate as gating
+from linkgauge.agent.slurm.health_check import Record, keep
+from linkgauge.agent.state import status_file as last
+from linkgauge.agent.state.status_file import Unknown
+from linkgauge.models.catalog import codes
+from linkgauge.models.site.gate import USUAL, causes
+from linkgauge.models.site.gate import Gate as Table
+from linkgauge.models.site.schema import read_site
+from tests.support.daemon_nodes import Node
+from tests.support.nodes import node, report_of
+
+NINE = '[[machine]]\nname = "ours"\nsource = "a mistake"\ngpu = "*"\nproduct = "*"\ngpus = 9\n'
+ENFORCED = '[gate]\nenforce = true\ncodes = ["gpu-missing"]\n'
+SENTENCE = "gpu-missing node: 8 of the 9 GPUs of ours are there"
+NOBODY = "is not there: linkgauge serve does not run here, or has another --state-dir"
+
+
+class Gate:
+    """A node with a site file and a folder of state."""
+
+    def __init__(self, folder: Path, site: str) -> None:
+        self.folder, self.site = str(folder), folder / "site.toml"
+        self.disabled = folder / "disabled"
+        self.site.write_text(f'{site}disable_file = "{self.disabled}"\n')
+
+    def finds(self, site: str = NINE, at: float | None = None, every: float = 15.0) -> None:
+        report = report_of(node("hgx-h100"), read_site(site))
+        last.write(self.folder, report, time.time() if at is None else at, every, {})
+
+    def ask(self, *options: str) -> tuple[int, str]:
+        told = CliRunner().invoke(main, ["gate", "--site", str(self.site), "--state-dir", self.folder, *options])
+        return told.exit_code, told.output.strip()
+
+
+@pytest.mark.parametrize(
+    ("site", "options", "told"),
+    [
+        ("[gate]\n", (), (0, f"open, and would close, were it enforced, for {SENTENCE}")),
+        ("[gate]\n", ("--counted",), (0, f"open, and would close, were it enforced, for {SENTENCE}")),
+        ("[gate]\n", ("--strict",), (2, f"closed for {SENTENCE}")),
+        (ENFORCED, (), (2, f"closed for {SENTENCE}")),
+        (ENFORCED, ("--strict",), (2, f"closed for {SENTENCE}")),
+        (
+            ENFORCED,
+            ("--counted",),
+            (0, f"open until the health check has counted drained nodes; it is closed for {SENTENCE}"),
+        ),
+        ('[gate]\nenforce = true\ncodes = ["nic-missing"]\n', (), (0, "open")),
+        ('[ignore]\n"gpu-missing" = "ordered"\n[gate]\n', ("--strict",), (2, f"closed for {SENTENCE}")),
+    ],
+)
+def test_what_closes_it(tmp_path: Path, site: str, options: tuple[str, ...], told: tuple[int, str]) -> None:
+    """What is silenced was so when the service judged."""
+    gate = Gate(tmp_path, site)
+    gate.finds()
+    assert gate.ask(*options) == told
+    gate.disabled.touch()
+    opened = f"open, because {gate.disabled} is there; else it would close for {SENTENCE}"
+    assert gate.ask(*options) == (0, opened if told[1] != "open" else "open")
+
+
+def test_the_service_tells_what_would_drain_and_keeps_its_word_for_the_gate(
+    service: Callable[..., Node], tmp_path: Path
+) -> None:
+    one = service(tmp_path)
+    one.daemon.site = read_site(NINE)
+    one.cycle(2)
+    page = one.pages.read("metrics").decode()
+    assert 'linkgauge_gate_would_drain{code="gpu-missing",subject="node"} 1.0' in page
+    found = last.read(str(tmp_path), now=one.host.now(), booted=0.0)
+    assert [str(one) for one in causes(found.findings, Table())] == ["gpu-missing node"]
+    one.go(3600)  # it stands still, and nobody knows any more
+    assert "would_drain" not in one.pages.read("metrics").decode()
+
+
+def test_a_prolog_closes_what_the_health_check_has_drained(tmp_path: Path) -> None:
+    gate = Gate(tmp_path, ENFORCED)
+    gate.finds()
+    keep(gate.folder, Record(drained="linkgauge: gpu-missing node"))
+    assert gate.ask("--counted") == (2, f"closed for {SENTENCE}")
+    gate.finds("")
+    assert gate.ask("--counted") == (0, "open")
+
+
+def test_a_node_of_which_nobody_knows(tmp_path: Path) -> None:
+    gate = Gate(tmp_path, "[gate]\n")
+    why = f"{tmp_path}/last.json {NOBODY}"
+    assert gate.ask("--strict") == (0, f"open, although nobody knows how the node is: {why}")
+    gate = Gate(tmp_path, f'{ENFORCED}unknown = "block"\n')
+    assert gate.ask() == (2, f"closed for unknown node: {why}")
+    assert gate.ask("--counted")[0] == 0
+    gate.disabled.touch()
+    assert gate.ask()[0] == 0
+
+
+def test_a_verdict_that_is_unknown_is_none(tmp_path: Path) -> None:
+    gate = Gate(tmp_path, f'{ENFORCED}unknown = "block"\n')
+    report = replace(report_of(node("hgx-h100")), verdict="unknown")
+    last.write(gate.folder, report, time.time(), 15.0, {})
+    why = "what decides could not be judged: 'linkgauge diagnose' says what"
+    assert gate.ask() == (2, f"closed for unknown node: {why}")
+
+
+@pytest.mark.parametrize(
+    ("at", "every", "why"),
+    [
+        (1000.0, 15.0, None),
+        (701.0, 15.0, None),
+        (699.0, 15.0, "the service stands still since 1970-01-01T00:11:39Z"),
+        (601.0, 100.0, None),
+        (599.0, 100.0, "the service stands still since 1970-01-01T00:09:59Z"),
+        (1014.0, 15.0, None),
+        (
+            1016.0,
+            15.0,
+            "the service has found nothing since this machine was started (1970-01-01T00:16:56Z is the last)",
+        ),
+        (
+            499.0,
+            600.0,
+            "the service has found nothing since this machine was started (1970-01-01T00:08:19Z is the last)",
+        ),
+    ],
+)
+def test_what_is_too_old(tmp_path: Path, at: float, every: float, why: str | None) -> None:
+    gate = Gate(tmp_path, "[gate]\n")
+    gate.finds("", at, every)
+    if why is None:
+        assert last.read(gate.folder, now=1000.0, booted=500.0).at == at
+        return
+    with pytest.raises(Unknown) as unknown:
+        last.read(gate.folder, now=1000.0, booted=500.0)
+    assert str(unknown.value) == why
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[]", b"\xff\0", b"[" * 100_000, b'{"version": 2, "at": 1, "every": 1}']
+)
+def test_a_damaged_file_is_unknown(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "last.json").write_bytes(content)
+    with pytest.raises(Unknown, match="damaged, or of another version"):
+        last.read(str(tmp_path))
+
+
+def test_what_is_no_file_is_unknown_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "last.json")
+    with pytest.raises(Unknown, match="not a plain file"):
+        last.read(str(tmp_path))
+
+
+def test_a_link_in_the_folder_of_another_user_leads_nowhere(tmp_path: Path) -> None:
+    """Root writes there, and who owns the folder may have put a link into it."""
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "gate.json").symlink_to(tmp_path / "precious")
+    keep(str(tmp_path), Record())
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert not (tmp_path / "gate.json").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("site", "why"),
+    [
+        ("[gate]\nenforce = true\n", "gate: enforce = true without codes: name those for which a node may be drained"),
+        ("[gate]\nenfroce = true\n", "gate: enfroce: unknown key; did you mean enforce?"),
+        ("[gate]\nmax_drained = 2\n", "gate: max_drained: expected float <= 1.0"),
+        (
+            "[gate]\ncodes = ['gpu-mising']\n",
+            "[gate]: no finding has the code 'gpu-mising'; did you mean 'gpu-missing'?",
+        ),
+    ],
+)
+def test_a_site_file_that_is_wrong_opens_it(tmp_path: Path, site: str, why: str) -> None:
+    gate = Gate(tmp_path, site)
+    gate.finds()
+    code, told = gate.ask()
+    assert code == 64
+    assert told.endswith(why)
+
+
+def test_options_that_exclude_each_other(tmp_path: Path) -> None:
+    assert Gate(tmp_path, "[gate]\n").ask("--strict", "--slurm")[0] == 64
+
+
+def test_a_file_system_that_hangs_opens_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = Event()
+    gate = Gate(tmp_path, ENFORCED)
+    gate.finds()
+    monkeypatch.setattr(os.path, "exists", lambda path: answered.wait())
+    monkeypatch.setattr(gating, "_SECONDS", 0.01)
+    seen = gating.view(str(gate.site), gate.folder)
+    answered.set()
+    assert not seen.closed
+    assert seen.disabled == f"nothing says within 0.01 s whether {gate.disabled} is there"
+
+
+def test_the_usual_codes_are_codes_and_the_documentation_names_them() -> None:
+    assert set(USUAL) <= set(codes())
+    text = (Path(__file__).parents[3] / "docs" / "operate" / "site-file.md").read_text()
+    told = " ".join(text.partition("The usual list: ")[2].partition(". ")[0].split())
+    assert told.split(", ") == list(USUAL)
+    example = text.partition("```toml\n")[2].partition("```")[0]
+    assert read_site(example).gate.codes == ("gpu-missing", "nvlink-inactive", "pcie-link-narrow")

@@ -1,0 +1,207 @@
+"""The web server: what it answers, to whom, and what it says of itself when the loop stands still."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.web.pages import Pages
+from linkgauge.agent.web.responses import Asked, reply
+from linkgauge.agent.web.server import serving
+from linkgauge.exporters.formats.json import as_json
+from linkgauge.exporters.metrics.prometheus import page
+from linkgauge.exporters.metrics.sample import Round
+from linkgauge.models.facts.units import from_utc
+from tests.support.web_clients import AT, Clock, get, pages_of, report, server_of
+
+ROUND = Round(ended=from_utc(AT), seconds=0.25)
+
+
+def test_a_scrape() -> None:
+    with server_of() as server:
+        got = get(server)
+        new = get(server, headers={"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"})
+        zipped = get(server, headers={"Accept-Encoding": "gzip, deflate"})
+        plain = get(server, headers={"Accept-Encoding": "gzip;q=0, identity"})
+    assert (got.status, got.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert got.body == page(report("hgx-h100"), ROUND, {"rack": "r7"}) == plain.body
+    assert new.headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    assert new.body == page(report("hgx-h100"), ROUND, {"rack": "r7"}, openmetrics=True)
+    assert gzip.decompress(zipped.body) == got.body
+    assert zipped.headers["content-encoding"] == "gzip"
+
+
+def test_the_other_pages() -> None:
+    with server_of() as server:
+        told = {
+            path: get(server, path) for path in ("/", "/healthz", "/report", "/report?x=1", "/nothing", "/metrics/")
+        }
+        head = get(server, method="HEAD")
+        posts = [get(server, method=method) for method in ("POST", "PUT", "DELETE", "OPTIONS")]
+    assert {path: (got.status, got.headers["content-type"].partition(";")[0]) for path, got in told.items()} == {
+        "/": (200, "text/html"),
+        "/healthz": (200, "text/plain"),
+        "/report": (200, "application/json"),
+        "/report?x=1": (200, "application/json"),
+        "/nothing": (404, "text/plain"),
+        "/metrics/": (404, "text/plain"),
+    }
+    assert told["/report"].body.decode() == as_json(report("hgx-h100"))
+    assert b"<h1>hgx: ok</h1>" in told["/"].body
+    assert (head.status, head.body, int(head.headers["content-length"]) > 10_000) == (200, b"", True)
+    assert {(got.status, got.headers["allow"]) for got in posts} == {(405, "GET, HEAD")}
+    assert {got.headers["server"] for got in (*told.values(), head, *posts)} == {"linkgauge"}
+
+
+def test_the_report_is_not_for_strangers() -> None:
+    pages = pages_of()
+    assert reply(pages, Asked("GET", "/report")).status == 403
+    assert reply(pages, Asked("GET", "/metrics")).status == 200
+    assert reply(pages, Asked("GET", "/report", trusted=True)).status == 200
+
+
+def test_names_of_devices_are_no_markup() -> None:
+    from dataclasses import replace
+
+    named = replace(report("desktop"), node="<script>x</script>")
+    pages = Pages(monotonic=Clock())
+    pages.put(named, ROUND)
+    assert b"<script>" not in pages.read("front")
+
+
+def test_a_loop_that_stands_still_is_told() -> None:
+    clock = Clock()
+    pages = pages_of(clock=clock)
+    with server_of(pages) as server:
+        clock.now = 60.0  # four cycles
+        fresh = [get(server, path) for path in ("/metrics", "/healthz")]
+        clock.now = 60.1
+        stale = [get(server, path) for path in ("/metrics", "/healthz", "/report", "/")]
+        pages.put(report("hgx-h100"), ROUND)
+        again = [get(server, path) for path in ("/metrics", "/healthz")]
+    assert [got.status for got in (*fresh, *stale, *again)] == [200, 200, 200, 503, 200, 200, 200, 200]
+    lines = [line for line in stale[0].body.decode().splitlines() if not line.startswith(("#", "linkgauge_build_info"))]
+    assert lines == [
+        'linkgauge_node_info{node="hgx",profile="hgx-h100-8",rack="r7"} 1.0',
+        'linkgauge_verdict{verdict="ok"} 0.0',
+        'linkgauge_verdict{verdict="degraded"} 0.0',
+        'linkgauge_verdict{verdict="failed"} 0.0',
+        'linkgauge_verdict{verdict="unknown"} 1.0',
+        'linkgauge_not_checked{check="cycle",reason="stopped"} 1.0',
+        "linkgauge_cycle_timestamp_seconds 1.79523e+09",
+        "linkgauge_cycle_duration_seconds 0.25",
+        "linkgauge_stuck_children 0.0",
+    ]
+    told = json.loads(stale[2].body)
+    assert (told["verdict"], told["findings"], told["not_checked"][0]["why"]) == (
+        "unknown",
+        [],
+        f"no cycle since {AT}",
+    )
+    assert fresh == again
+
+
+def test_before_the_first_cycle_nothing_is_known() -> None:
+    clock = Clock()
+    pages = Pages(monotonic=clock)
+    assert b'linkgauge_verdict{verdict="unknown"} 1.0' in pages.read("metrics")
+    assert b"linkgauge_cycle_timestamp" not in pages.read("metrics")
+    assert pages.alive()  # it has only begun
+    clock.now = 61.0
+    assert not pages.alive()
+
+
+def test_a_page_is_rendered_once_a_cycle() -> None:
+    pages = pages_of()
+    first = pages.read("metrics")
+    assert pages.read("metrics") is first
+    pages.put(report("hgx-h100"), ROUND)
+    assert pages.read("metrics") is not first
+
+
+def test_other_labels_hold_from_the_next_report_on() -> None:
+    pages = pages_of("desktop")
+    before = pages.read("metrics")
+    pages.labelled({"rack": "r8"}, "links")
+    assert pages.read("metrics") == before
+    pages.put(report("desktop"), ROUND)
+    assert pages.read("metrics") == page(report("desktop"), ROUND, {"rack": "r8"}, "links")
+
+
+@pytest.mark.parametrize(
+    ("listen", "told"),
+    [
+        ("9841", "give HOST:PORT"),
+        ("127.0.0.1:", "give HOST:PORT"),
+        ("127.0.0.1:http", "give HOST:PORT"),
+        ("127.0.0.1:65536", "give HOST:PORT"),
+        ("127.0.0.1:-1", "give HOST:PORT"),
+        ("192.0.2.1:0", "no address of this machine"),
+        ("no-such-host.invalid:0", "no address of this machine"),
+        ("\udce4:0", "no name of a host"),
+    ],
+)
+def test_where_nobody_can_listen(listen: str, told: str) -> None:
+    with pytest.raises(BadInput, match=told), serving(listen, pages_of()):
+        pass
+
+
+@given(st.text(max_size=20).filter(lambda text: not text.endswith(":0")))
+def test_any_text_for_where_to_listen_is_refused_in_a_sentence(listen: str) -> None:
+    with pytest.raises(BadInput, match="--listen"), serving(f"{listen}!", pages_of()):
+        pass
+
+
+def test_a_port_that_is_taken() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(BadInput) as refused, serving(f"127.0.0.1:{port}", pages_of()):
+            pass
+    assert str(refused.value) == (
+        f"--listen 127.0.0.1:{port}: port {port} is taken: end what listens there ('ss -ltnp' names it), or choose "
+        "another port"
+    )
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_all_addresses(host: str) -> None:
+    if host == "::1" and not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 here")
+
+    class Here(NamedTuple):
+        address: tuple[str, int]
+
+    with serving(":0", pages_of()) as server:
+        assert get(Here((host, server.address[1])), "/report").status == 200
+
+
+def test_the_port_is_free_afterwards() -> None:
+    with server_of() as server:
+        get(server)
+        address = f"127.0.0.1:{server.address[1]}"
+    with serving(address, pages_of()) as again:
+        assert get(again, "/healthz").status == 200
+
+
+def test_several_requests_on_one_connection() -> None:
+    import http.client
+
+    with server_of() as server:
+        connection = http.client.HTTPConnection(*server.address, timeout=30)
+        for path in ("/healthz", "/metrics", "/nothing", "/healthz"):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            answer.read()
+        sock = connection.sock
+        connection.close()
+    assert answer.status == 200
+    assert sock is not None

@@ -1,0 +1,113 @@
+"""The dashboards: written by their program, well laid out, every query answered by a Prometheus that scraped nodes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from linkgauge.exporters.metrics.catalog import METRICS
+from tests.support.fleet_pages import RULES, watched
+from tests.support.prometheus_server import Prometheus
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "grafana"
+BOARDS: Mapping[str, dict[str, Any]] = {
+    path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))
+}
+CHOSEN = {"node": "n1", "link": "pcie", "flow": "copy", "__rate_interval": "10s", "cluster": ".*", "profile": ".*"}
+
+
+class Query(NamedTuple):
+    """One query of a panel."""
+
+    board: str
+    panel: str
+    expr: str
+
+
+def queries() -> Iterator[Query]:
+    """Of all nodes, and on the node's own page of n1."""
+    for name, board in BOARDS.items():
+        chosen = CHOSEN if name == "linkgauge-node" else {**CHOSEN, "node": ".*"}
+        for panel in board["panels"]:
+            for target in panel["targets"]:
+                yield Query(name, f"{panel['title']} {target['refId']}", filled(target["expr"], chosen))
+
+
+def filled(expr: str, chosen: Mapping[str, str]) -> str:
+    """The query with what was chosen in the place of variables."""
+    return re.sub(r"\$(\w+)", lambda found: chosen[found[1]], expr)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    if not shutil.which("prometheus"):
+        pytest.skip("prometheus is not installed")
+    with watched(tmp_path_factory.mktemp("prometheus")) as server:
+        yield server
+
+
+@pytest.mark.skipif(not find_spec("grafana_foundation_sdk"), reason="grafana-foundation-sdk is not installed")
+def test_the_files_are_what_the_program_writes(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, str(FOLDER / "write_boards.py"), str(tmp_path)], check=True, timeout=120)
+    assert {path.stem: json.loads(path.read_text()) for path in tmp_path.iterdir()} == BOARDS
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_panels_lie_side_by_side(name: str) -> None:
+    panels = BOARDS[name]["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    places = [panel["gridPos"] for panel in panels]
+    assert all(place["x"] >= 0 and place["w"] > 0 and place["x"] + place["w"] <= 24 for place in places)
+    for one, other in combinations(places, 2):
+        beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+        below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+        assert beside or below, (one, other)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_panels_say_what_they_show(name: str) -> None:
+    assert all(panel["title"] and panel["description"].endswith(".") for panel in BOARDS[name]["panels"])
+    assert all(panel["datasource"]["uid"] == "${datasource}" for panel in BOARDS[name]["panels"])
+    variables = [one["name"] for one in BOARDS[name]["templating"]["list"]]
+    assert variables[:4] == ["datasource", "cluster", "profile", "node"]
+
+
+@pytest.mark.parametrize("query", list(queries()), ids=lambda query: f"{query.board}: {query.panel}")
+def test_every_query_has_an_answer(query: Query, server: Prometheus) -> None:
+    server.ask(query.expr)  # which raises where there is an error
+    assert server.wait(query.expr)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_variable_has_values(name: str, server: Prometheus) -> None:
+    for variable in BOARDS[name]["templating"]["list"]:
+        if variable["type"] == "query":
+            found = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"])
+            assert found, variable
+            series = re.sub(r"\$\w+", ".*", found[1])
+            assert server.ask(f"count by ({found[2]}) ({series}) > 0")
+
+
+def test_queries_ask_for_metrics_that_there_are() -> None:
+    recorded = re.findall(r"record: (\S+)", (RULES / "rules.yml").read_text())
+    for query in queries():
+        names = re.findall(r"(?:\w+:)?linkgauge\w*(?::\w+)?", re.sub(r'"[^"]*"', "", query.expr))
+        assert names
+        assert set(names) - {*recorded, *METRICS} == set()
+
+
+def test_numbers_of_the_fleet(server: Prometheus) -> None:
+    """What the first row shows of eleven nodes, one of them silent."""
+    shown = {panel["title"]: panel["targets"][0]["expr"] for panel in BOARDS["linkgauge-fleet"]["panels"][:6]}
+    told = {title: server.ask(re.sub(r"\$\w+", ".*", expr))[""] for title, expr in shown.items()}
+    assert told == {"Nodes": 11, "Ok": 3, "Degraded": 4, "Failed": 2, "Unknown": 1, "Silent": 1}

@@ -1,0 +1,123 @@
+"""A fault campaign: each file of a node in turn missing, unreadable, or rubbish. Nothing else may change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+import pytest
+
+from linkgauge.models.catalog import codes
+from linkgauge.models.report import Report
+from linkgauge.probes.host.entries import Entry, Refused
+from tests.support.nodes import files, found, missed, node, report_of, with_entry
+
+FAULTS: dict[str, Entry | None] = {
+    "missing": None,
+    "unreadable": Refused(5, "Input/output error"),
+    "rubbish": "\x7fELF\x02 ~ rubbish \ufffd",
+}
+# What a kernel has or has not: without the file there is nothing to judge.
+OPTIONAL = {"cpu-governor", "cpu-throttled", "host-memory-errors"}
+# What hides a link of a GPU or NIC, whether it is there, or whether its port is up: never ok without it.
+# Two readers want these: each says so. A call that was made with other arguments then was not recorded.
+SHARED = re.compile(r"^proc/(cpuinfo|self/mounts|self/status)$|/nvme\d+/model$|/net/\w+/type$")
+VITAL = re.compile(r"/0000:[0-9a-f:.]+/(current_link_width|max_link_width)$|/infiniband/mlx5_\d+/ports/1/state$")
+
+
+SHARES = 8  # of the files of the largest node, so that several workers share them
+WHOLE = {"desktop": 1, "server-raid": 1, "hgx-h100": SHARES}  # by how many tests the files of a node are shared
+NUMBER = re.compile(r"\d+")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", ["desktop", "hgx-h100"])
+def test_one_file_of_each_kind(name: str, fault: str) -> None:
+    """The kind of a file is its name without numbers."""
+    kinds = {NUMBER.sub("*", path.rpartition("/")[2]): path for path in read_of(name)}
+    assert len(kinds) > 50
+    assert broken_by(name, fault, kinds.values()) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    ("name", "share"), [(name, share) for name, shares in WHOLE.items() for share in range(shares)]
+)
+def test_each_file_in_turn(name: str, share: int, fault: str) -> None:
+    assert broken_by(name, fault, read_of(name)[share :: WHOLE[name]]) == {}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_vital_makes_the_verdict_unknown_of_one_of_each_kind(fault: str) -> None:
+    kinds = {(kind, path.rpartition("/")[2]): path for path, kind in vital_files()}
+    assert len(kinds) == 9
+    for path in kinds.values():
+        assert report_of(with_entry(node("hgx-h100"), path, FAULTS[fault])).verdict == "unknown", path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_vital_makes_the_verdict_unknown(fault: str) -> None:
+    vital = vital_files()
+    assert len(vital) > 40
+    for path, _ in vital:
+        assert report_of(with_entry(node("hgx-h100"), path, FAULTS[fault])).verdict == "unknown", path
+
+
+@cache
+def healthy(name: str) -> Report:
+    report = report_of(node(name))
+    assert report.verdict == "ok", report.findings
+    return report
+
+
+@cache
+def read_of(name: str) -> list[str]:
+    return list(files(node(name)))
+
+
+def vital_files() -> list[tuple[str, str]]:
+    """The files without which nothing is known of a link that matters, each with what the link leads to."""
+    topology = healthy("hgx-h100").topology
+    linked = {link.b for link in topology.links if link.kind == "pcie"}
+    kinds = {device.id: device.kind for device in topology.devices}
+    vital = []
+    for path in filter(VITAL.search, read_of("hgx-h100")):
+        address = path.split("/")[-2]
+        if "/ports/" in path:
+            vital.append((path, "port"))
+        elif address in linked and kinds[address] in ("gpu", "nic", "nvswitch", "upstream-port"):
+            vital.append((path, kinds[address]))
+    return vital
+
+
+def broken_by(name: str, fault: str, paths: Iterable[str]) -> dict[str, list[str]]:
+    """What changed that should not have, by the file that had the fault."""
+    broken = {}
+    for path in paths:
+        report = report_of(with_entry(node(name), path, FAULTS[fault]))
+        exactly = fault != "missing" and not SHARED.search(path)
+        if problems := broken_promises(healthy(name), report, exactly):
+            broken[path] = problems
+    return broken
+
+
+def broken_promises(base: Report, report: Report, exactly: bool) -> list[str]:
+    """What changed that should not have."""
+    problems = [f"source {run.name} broke" for run in report.runs if not run.ok]
+    problems += [f"new finding {finding}" for finding in found(report) if finding not in found(base)]
+    gone = {code for code, subject in found(base) if (code, subject) not in found(report)}
+    problems += [f"{code} is gone and called judged" for code in gone if report.checks.get(code)]
+    gaps = missed(report) - missed(base)
+    if exactly and len(gaps) > 1:
+        problems.append(f"more than one gap: {gaps}")
+    unwanted = {code for code in OPTIONAL if code not in report.checks and not exactly}
+    lost = {code for code, judged in base.checks.items() if judged and not report.checks.get(code)} - unwanted
+    if (lost or gone) and not gaps:
+        problems.append(f"not judged without a word: {lost | gone}")
+    blind = any(codes()[code].vital for code, judged in report.checks.items() if not judged)
+    if report.verdict != ("unknown" if blind else base.verdict):
+        problems.append(f"verdict {report.verdict}, blind: {blind}")
+    return problems

@@ -1,0 +1,78 @@
+"""All pairs at once: of each the same that the way and the prediction say of it alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from bench.accuracy.machines import nvlink_domain, pci_node
+from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.models.bandwidth.all_pairs import ENDS, Pair, pairs
+from linkgauge.models.bandwidth.contention import counted
+from linkgauge.models.bandwidth.predict import predict
+from linkgauge.models.facts.records import Flow
+from linkgauge.models.graph.flow_paths import legs
+from linkgauge.models.graph.routes import path_type, route
+from linkgauge.models.graph.symmetry import alike
+from linkgauge.models.graph.topology import Topology
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.site.schema import Site
+from tests.support.drawn_nodes import nodes as drawn
+from tests.support.nodes import ALL, node
+
+
+def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:
+    ends = [device.id for device in topology.devices if device.kind in ENDS]
+    found: dict[str, dict[str, Pair]] = {end: {} for end in ends}
+    for source, target in ((a, b) for a in ends for b in ends if a != b):
+        flow = Flow("copy", (source, target))
+        way, predicted = route(topology, source, target), predict(topology, [flow]).get(flow)
+        if way and predicted:
+            kind = path_type(topology, way)
+            found[source][target] = Pair(kind, predicted.rated, predicted.typical, predicted.bottleneck)
+        elif way:
+            able_to = min(counted(hop) for leg in legs(topology, flow) for over in leg for hop in over)
+            rated = None if able_to == float("inf") else able_to
+            found[source][target] = Pair(path_type(topology, way), rated, None, None)
+    return found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_described_nodes(name: str) -> None:
+    recorded = node(name)
+    topology = assemble((said for reader in READERS for said in reader.read(recorded)), Site(), 0).topology
+    assert pairs(topology) == one_by_one(topology)
+
+
+@given(drawn())
+def test_any_node(topology: Topology) -> None:
+    assert pairs(topology) == one_by_one(topology)
+
+
+@pytest.mark.parametrize("topology", [nvlink_domain(6), nvlink_domain(16), pci_node(90)], ids=["6", "16", "90"])
+def test_large_machines_in_small(topology: Topology) -> None:
+    assert pairs(topology) == one_by_one(topology)
+
+
+def test_nothing() -> None:
+    assert pairs(Topology()) == {}
+
+
+def test_trays_are_joined_by_nvlink_alone() -> None:
+    found = pairs(nvlink_domain(8))
+    assert found["gpu0"]["gpu7"].path_type == "NVL"
+    assert found["gpu0"]["gpu7"].rated == 900e9
+    assert "nic7" not in found["gpu0"]
+    assert found["nic0"].keys() == {f"{kind}{n}" for kind in ("gpu", "nic", "nvme") for n in range(4)} - {"nic0"} | {
+        "numa0",
+        "numa1",
+    }
+
+
+def test_of_ends_that_hang_alike_two_are_looked_at() -> None:
+    """What makes a thousand functions fast: the count of what is looked at, for no test asserts a time."""
+    topology = pci_node(1000)
+    groups, few = alike(topology, ENDS)
+    ends = sum(1 for device in topology.devices if device.kind in ENDS)
+    assert (ends, sum(map(len, groups)), len(groups)) == (484, 484, 58)
+    assert len(few.devices) < len(topology.devices) / 3

@@ -1,0 +1,150 @@
+"""Links judged by what jobs send over them: full ones are good, one that lags behind equal ones is likely slow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.agent.pipeline.hang_guard import ask_all
+from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.models.facts.gpu import GpuLink
+from linkgauge.models.facts.records import Evidence, Observation, Said
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.judge import judge
+from linkgauge.models.report import Finding, Report
+from linkgauge.models.site.schema import Site
+from tests.support.nodes import node
+
+RAILS = tuple(f"mlx5_{number}/1" for number in range(2, 10))  # of 400 Gb/s
+NVLINKS = tuple(f"gpu0/nvlink{number}" for number in range(18))
+EVEN = dict.fromkeys(RAILS, 31e9)
+
+
+@pytest.fixture(scope="module")
+def said() -> list[Said]:
+    return ask_all(READERS, node("hgx-h100"))
+
+
+def judged(said: list[Said], peaks: Mapping[str, float], kind: str = "port") -> Report:
+    seen = [
+        Observation(
+            about=about,
+            quantity=f"{kind}_traffic",
+            unit="bytes_per_second",
+            value=value,
+            at=1000,
+            busy=True,
+            evidence=Evidence(f"sys/class/infiniband/{about}", f"{value:.4g}"),
+        )
+        for about, value in peaks.items()
+    ]
+    return judge(assemble([*said, *seen], Site(), 1000, origin="live"))
+
+
+def slow(report: Report) -> list[Finding]:
+    return [one for one in report.findings if one.code == "bandwidth-low"]
+
+
+def test_a_rail_that_lags_behind(said: list[Said]) -> None:
+    (finding,) = slow(judged(said, {**EVEN, "mlx5_4/1": 18e9}))
+    assert replace(finding, impact={}, evidence=()) == Finding(
+        code="bandwidth-low",
+        severity="warning",
+        confidence="likely",
+        subject="mlx5_4/1",
+        message="carried at most 18.0 GB/s in any second of a job, where 7 equal links carried 31.0 GB/s",
+        expected=31e9,
+        observed=18e9,
+        unit="bytes_per_second",
+        basis="kin",
+        expected_source="median of 7 links of infiniband in the same job",
+        cause="a job sends as much over each of them: this one is slower, or is used otherwise",
+        remedy="Measure it when the node is idle: linkgauge diagnose --level full.",
+    )
+
+
+def test_an_nvlink_that_lags_behind(said: list[Said]) -> None:
+    report = judged(said, {**dict.fromkeys(NVLINKS, 14e9), "gpu0/nvlink7": 9e9}, "nvlink")
+    assert [one.subject for one in slow(report)] == ["gpu0/nvlink7"]
+
+
+@pytest.mark.parametrize(
+    "peaks",
+    [
+        EVEN,
+        {**EVEN, "mlx5_4/1": 28e9},  # a little less
+        {rail: 31e9 / (1 + place) for place, rail in enumerate(RAILS)},  # nobody agrees
+        {**dict.fromkeys(RAILS, 4e9), "mlx5_4/1": 1e9},  # the job hardly uses them
+        {"mlx5_2/1": 31e9, "mlx5_3/1": 31e9, "mlx5_4/1": 18e9},  # too few
+        {"mlx5_0/1": 1e9, **EVEN},  # of another kind
+        {"mlx5_77/1": 31e9, "eth0": 1e9, "numa0": 5e9},  # of nothing that has such a link
+    ],
+)
+def test_no_alarm(said: list[Said], peaks: Mapping[str, float]) -> None:
+    assert slow(judged(said, peaks)) == []
+
+
+def test_a_link_that_was_full_is_proven_good(said: list[Said]) -> None:
+    report = judged(said, {"mlx5_2/1": 47.5e9, "mlx5_3/1": 30e9})
+    (level,) = report.levels
+    assert (level.op, level.ends, level.link_class, level.observed) == (
+        "traffic",
+        ("0000:1c:00.0", "mlx5_2/1"),
+        "infiniband",
+        47.5e9,
+    )
+    (expected,) = level.expected
+    assert expected.low <= 47.5e9
+    assert expected.source.endswith("; carried in one second of a job's own traffic")
+    assert report.checks["bandwidth-low"]
+    assert slow(report) == []
+
+
+def test_a_link_to_a_switch_is_one_to_the_fabric(said: list[Said]) -> None:
+    (level,) = judged(said, {"gpu0/nvlink7": 22e9}, "nvlink").levels
+    assert level.ends == ("0000:1b:00.0", "nvfabric")
+
+
+def test_all_nvlinks_of_a_gpu_at_once(said: list[Said]) -> None:
+    """Nearly full together, so each is; one GPU that sends less than others may have less to send."""
+    report = judged(said, {"gpu0": 400e9, **{f"gpu{number}": 250e9 for number in range(1, 7)}, "gpu7": 90e9}, "nvlink")
+    (level,) = report.levels
+    assert (level.op, level.ends, level.link_class, level.rated, level.observed) == (
+        "traffic",
+        ("0000:1b:00.0", "nvfabric"),
+        "nvlink4",
+        18 * 25e9,
+        400e9,
+    )
+    assert slow(report) == []
+
+
+def test_a_sum_is_not_that_of_a_link_to_a_peer() -> None:
+    """Where NVLinks lead from GPU to GPU, the sum says nothing of any of them."""
+    peers = ask_all(READERS, node("a100-pcie"))
+    report = judged(peers, {"gpu0": 90e9, "gpu1": 90e9, "gpu2": 90e9, "gpu3": 20e9}, "nvlink")
+    assert (slow(report), report.levels) == ([], ())
+
+
+def test_a_sum_of_links_of_which_one_is_down_proves_nothing(said: list[Said]) -> None:
+    cut = [replace(one, active=False) if one.key == "gpu0/nvlink7" else one for one in said if isinstance(one, GpuLink)]
+    rest = [one for one in said if not isinstance(one, GpuLink)]
+    assert judged([*rest, *cut], {"gpu0": 370e9}, "nvlink").levels == ()
+
+
+def test_more_than_passes_is_no_traffic(said: list[Said]) -> None:
+    """A counter that was reset, or misread."""
+    report = judged(said, {**EVEN, "mlx5_4/1": 1e13})
+    assert (slow(report), report.levels) == ([], ())
+
+
+@given(st.dictionaries(st.sampled_from([*RAILS, *NVLINKS, "eth0", "gpu0"]), st.floats(0, 1e12)), st.text())
+def test_any_peaks_are_judged(said: list[Said], peaks: Mapping[str, float], kind: str) -> None:
+    for quantity in ("port", "nvlink", kind):
+        report = judged(said, peaks, quantity)
+        assert all(one.observed is not None and one.observed >= one.expected[0].low for one in report.levels)
+        assert all(one.observed < 0.85 * one.expected for one in slow(report))  # type: ignore[operator]

@@ -1,0 +1,38 @@
+"""GPUs by their addresses and by their numbers."""
+
+from __future__ import annotations
+
+from linkgauge.models.facts.gpu import Gpu
+from linkgauge.models.facts.gpu_identity import numbered
+from linkgauge.models.facts.records import Evidence, Observation, Said
+
+A, B = "0000:1b:00.0", "0000:43:00.0"
+
+
+def count(about: str, quantity: str) -> Observation:
+    return Observation(about=about, quantity=quantity, unit="count", value=1.0, at=0.0, evidence=Evidence("f:1", "x"))
+
+
+def test_one_gpu_has_one_key() -> None:
+    said: list[Said] = [
+        Gpu(key=A, address=A, vbios="1"),
+        Gpu(key=B, address=B),
+        Gpu(key="gpu1", address=A),
+        count(A, "ecc_corrected"),
+        count(A, "aer_fatal"),
+        count(B, "ecc_corrected"),
+    ]
+    assert numbered(said) == (
+        Gpu(key="gpu1", address=A, vbios="1"),
+        said[1],
+        said[2],
+        count("gpu1", "ecc_corrected"),
+        said[4],
+        said[5],
+    )
+
+
+def test_where_numbers_disagree_nothing_is_sure() -> None:
+    """CUDA and the driver may count in different orders."""
+    said = (Gpu(key=A, address=A), Gpu(key="gpu1", address=A), Gpu(key="gpu0", address=A))
+    assert numbered(said) == said

@@ -1,0 +1,66 @@
+"""Said as lines: whatever goes out comes back."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.models.facts.jsonl import decode, encode
+from linkgauge.models.facts.machine import Node
+from linkgauge.models.facts.records import Evidence, Fact, Flow, NotChecked, Observation, Run, Said
+from linkgauge.models.facts.registry import KINDS
+
+st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
+st.register_type_strategy(int, st.integers(-(1 << 62), 1 << 62))
+whole = st.integers(-(1 << 62), 1 << 62)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+flows = st.builds(Flow, st.text(), st.tuples(st.text()), st.none() | st.integers(0, 1 << 60))
+evidence = st.builds(Evidence, st.text(), st.text())
+mappings = {"cites": st.dictionaries(st.text(), evidence), "distances": st.none() | st.dictionaries(st.text(), whole)}
+
+
+def fact_of(kind: type[Fact]) -> st.SearchStrategy[Fact]:
+    hints = get_type_hints(kind)
+    return st.builds(
+        kind, **{name: mappings[name] if name in mappings else st.from_type(hint) for name, hint in hints.items()}
+    )
+
+
+facts = st.one_of([fact_of(kind) for kind in KINDS.values()])
+observations = st.builds(
+    Observation,
+    about=st.text() | flows,
+    quantity=st.text(),
+    unit=st.text(),
+    value=finite,
+    at=finite,
+    busy=st.none() | st.booleans(),
+    evidence=evidence,
+)
+runs = st.builds(Run, name=st.text(), ok=st.booleans(), seconds=finite, bytes=st.integers(0, 1 << 60), at=finite)
+
+
+@given(st.one_of(facts, observations, st.from_type(NotChecked), runs))
+def test_round_trip(said: Said) -> None:
+    line = encode(said)
+    assert "\n" not in line
+    assert decode(line) == said
+
+
+@given(st.binary() | st.text())
+def test_rubbish_is_a_clear_error(line: bytes | str) -> None:
+    with suppress(ValueError):
+        decode(line)
+
+
+def test_a_kind_that_nobody_knows() -> None:
+    with pytest.raises(ValueError, match="no kind of fact is called 'Planet'"):
+        decode('["Planet", {}]')
+
+
+def test_what_was_not_said_takes_no_room() -> None:
+    assert encode(Node(key="x")) == '["Node",{"key":"x"}]'

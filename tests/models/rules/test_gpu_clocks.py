@@ -1,0 +1,143 @@
+"""Clocks: the power cap is normal, heat and the power supply are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.models.facts.records import Evidence
+from linkgauge.models.report import Finding
+from tests.support.gpu_facts import GPU, HERE, NOW, address, board, but, counter, findings, told
+
+CERTAIN = [("gpu-throttled", address(3), "warning", "certain")]
+LIKELY = [("gpu-throttled", address(3), "warning", "likely")]
+HARMLESS = (
+    "idle",
+    "application clocks",
+    "software power cap",
+    "sync boost",
+    "software thermal slowdown",
+    "display clocks",
+)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [
+        (("hardware slowdown", "hardware thermal slowdown"), CERTAIN),
+        (("hardware slowdown", "hardware power brake"), CERTAIN),
+        (("idle", "hardware power brake"), CERTAIN),
+        (("hardware slowdown",), LIKELY),
+        (("idle", "hardware slowdown"), []),
+        (("software power cap", "software thermal slowdown"), []),
+        ((), []),
+        (None, []),
+    ],
+)
+def test_reasons(reasons: tuple[str, ...] | None, expected: list[tuple[str, ...]]) -> None:
+    assert told(board(clock_reasons=reasons)) == expected
+
+
+@given(st.sets(st.sampled_from(HARMLESS)))
+def test_what_holds_a_healthy_gpu_back(reasons: set[str]) -> None:
+    assert told(board(clock_reasons=tuple(sorted(reasons)))) == []
+
+
+def test_whole() -> None:
+    reasons = ("hardware slowdown", "hardware thermal slowdown")
+    (found,) = findings(board(clock_reasons=reasons, temperature=91.0))
+    assert found == Finding(
+        code="gpu-throttled",
+        severity="warning",
+        subject=address(3),
+        subject_name="GPU gpu3",
+        message="GPU gpu3 is slowed down: hardware thermal slowdown now, 345 of 1980 MHz at 91 °C",
+        expected="none",
+        observed="hardware thermal slowdown",
+        cause="heat: fans, filters, coolant, the heat sink, or the room",
+        location={"module_id": 4},
+        evidence=(Evidence("gpu3 clock_reasons", ", ".join(reasons)),),
+        remedy=found.remedy,
+    )
+
+
+@pytest.mark.parametrize(
+    ("quantity", "seconds", "expected"),
+    [
+        ("clocks_sw_thermal", 7, LIKELY),
+        ("clocks_sw_thermal", 5, []),
+        ("clocks_hw_thermal", 1, LIKELY),
+        ("clocks_hw_thermal", 0.5, []),
+        ("clocks_hw_power_brake", 1, LIKELY),
+        ("clocks_sw_power", 60, []),
+    ],
+)
+def test_time_of_the_last_minute(quantity: str, seconds: float, expected: list[tuple[str, ...]]) -> None:
+    said = [*board(), counter("gpu3", quantity, 5000 + seconds)]
+    assert told(said, counter("gpu3", quantity, 5000, NOW - 60)) == expected
+
+
+def test_time_since_boot() -> None:
+    """28 hours ago."""
+    (found,) = findings([*board(), counter("gpu3", "clocks_hw_power_brake", 2000)])
+    assert found.message == "GPU gpu3 is slowed down: hardware power brake for 2000 of 100000 s since boot"
+    assert found.cause == "the board's power supply or its limit"
+    assert found.evidence == (Evidence("gpu3 clock_reasons", "idle"), HERE)
+    assert told([*board(), counter("gpu3", "clocks_sw_thermal", 9000)]) == []
+    assert told([*but(board(), "node", booted=None), counter("gpu3", "clocks_sw_thermal", 90_000)]) == []
+    past = counter("gpu3", "clocks_hw_thermal", 5000, NOW - 60)
+    assert told([*board(), counter("gpu3", "clocks_hw_thermal", 5000)], past) == []  # over since
+    assert told([*board(), counter("gpu3", "clocks_hw_thermal", 50)], past) == []  # the driver was loaded anew
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"power_limit": 500.0}, "its power limit is 500 W, the default is 700 W"),
+        ({"power_limit": 699.0}, None),
+        ({"power_limit": 500.0, "name": "NVIDIA GeForce RTX 4090 Laptop GPU"}, None),
+        ({"power_limit": 300.0, "power_limit_default": None}, None),
+        (
+            {"application_clock": 1095e6, "application_clock_default": 1410e6},
+            "its application clock is 1095 MHz, the default is 1410 MHz",
+        ),
+        ({"application_clock": 1410e6, "application_clock_default": 1410e6}, None),
+        ({"clock_reasons": ("application clocks",), "clock": 1200e6}, None),
+    ],
+)
+def test_limits(fields: dict[str, Any], message: str | None) -> None:
+    found = findings(board(**fields))
+    assert [(one.code, one.severity, one.message) for one in found] == (
+        [("gpu-clocks-limited", "warning", f"GPU gpu3: {message}")] if message else []
+    )
+
+
+def test_what_was_set_for_all_is_said_once() -> None:
+    said = board()
+    for number in range(8):
+        said = but(said, f"gpu{number}", power_limit=500.0)
+    (found,) = findings(said)
+    assert (found.subject, found.location, found.message) == (
+        "node",
+        {},
+        "each of the 8 GPUs: its power limit is 500 W, the default is 700 W",
+    )
+    assert found.remedy == "If it is meant so, silence it in the site file. Else: sudo nvidia-smi -pl 700"
+
+
+def test_a_clock_that_was_not_set_again() -> None:
+    said = board(application_clock=1095e6)
+    for number in (0, 1, 2, 4, 5, 6, 7):
+        said = but(said, f"gpu{number}", application_clock=1410e6)
+    (found,) = findings(said)
+    assert (found.code, found.subject, found.confidence, found.basis) == (
+        "gpu-clocks-limited",
+        address(3),
+        "likely",
+        "kin",
+    )
+    assert (found.expected, found.observed, found.unit) == (1410e6, 1095e6, "hertz")
+    assert GPU.application_clock is None

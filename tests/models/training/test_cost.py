@@ -1,0 +1,197 @@
+"""What findings cost: collectives, the steps of a job that was described, and nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from linkgauge.agent.pipeline.hang_guard import ask_all
+from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.exporters.text.cost import cost, slower
+from linkgauge.exporters.text.terminal import painter
+from linkgauge.models.diagnosis.impact import FABRIC, slowdowns
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.inventory.snapshot import Case
+from linkgauge.models.judge import judge
+from linkgauge.models.report import Expectation, Finding, Level, Range, Report, Training
+from linkgauge.models.site.schema import Site
+from linkgauge.models.training.cost import Uncertain, cost_of
+from linkgauge.models.training.job_spec import read_job
+from tests.support.nodes import node
+
+JOB = "llama3-70b,tp=8,dp=64,tokens=4M"
+NARROW = "\n[device.gpu1]\nwidth = 8\n"
+INACTIVE = "\n[device.gpu3]\ninactive = [7]\n"
+
+
+def case_of(further: str = "", job: str | None = None) -> Case:
+    return assemble(ask_all(READERS, node("hgx-h100", further)), Site(job=job), 1000, origin="capture")
+
+
+@pytest.fixture(scope="module")
+def healthy() -> Case:
+    return case_of()
+
+
+def limited(**limits: float) -> Finding:
+    return Finding(
+        code="bandwidth-low",
+        severity="warning",
+        subject="x",
+        message="slow",
+        limits=limits,
+        expected=50e9,
+        unit="bytes_per_second",
+    )
+
+
+def link(case: Case, end: str, kind: str) -> str:
+    device = case.topology.find(end)
+    assert device
+    return next(one.id for one in case.topology.links if one.kind == kind and one.b == device.id)
+
+
+def test_a_narrow_gpu_slows_what_leaves_the_node_and_an_nvlink_what_stays() -> None:
+    report = judge(case_of(NARROW + INACTIVE))
+    assert {one.code: dict(one.impact) for one in report.findings if one.limits} == {
+        "pcie-link-narrow": {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.587},
+        "nvlink-inactive": {"all_reduce": 1.059, "alltoall": 1.059, FABRIC: 1.0},
+    }
+    assert report.impact == {"all_reduce": 1.059, "alltoall": 1.059, FABRIC: 1.587}
+    assert report.training is None
+
+
+def test_a_port_that_is_slower_than_its_finding_expects(healthy: Case) -> None:
+    found = slowdowns(healthy, [limited(**{link(healthy, "mlx5_2/1", "port"): 25e9})])
+    assert found == {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 2.0}
+
+
+def test_of_a_way_that_carries_nothing_no_number_is_said(healthy: Case) -> None:
+    """Ways round the dead link there are none: it is the memory of a GPU."""
+    assert slowdowns(healthy, [limited(**{"0000:1b:00.0/memory": 0.0})]) == {}
+
+
+def test_without_limits_nothing_is_said(healthy: Case) -> None:
+    assert slowdowns(healthy, []) == {}
+    assert slowdowns(healthy, [limited()]) == {}
+    assert slowdowns(healthy, [limited(nothing=1.0)]) == {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.0}
+
+
+def test_observed_as_expected_costs_nothing(healthy: Case) -> None:
+    training = cost_of(healthy, read_job(JOB), {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.0}, ())
+    assert training.slower == Range(1.0, 1.0, 1.0)
+    assert training.gpu_hours_a_day == 0
+    assert training.critical_tokens == training.critical_tokens_now
+
+
+def test_a_range_from_all_hidden_to_nothing_hidden(healthy: Case) -> None:
+    training = cost_of(healthy, read_job(JOB), {"all_reduce": 1.059, "alltoall": 1.059, FABRIC: 1.9}, ())
+    least, usual, most = (getattr(training.slower, name) for name in ("least", "usual", "most"))
+    assert 1 <= least <= usual <= most
+    assert usual > 1
+    assert training.gpus == 512
+    assert training.gpu_hours_a_day == pytest.approx(512 * 24 * (1 - 1 / usual), abs=0.06)
+    assert training.critical_tokens is not None
+    assert training.critical_tokens_now is not None
+    assert training.critical_tokens_now > training.critical_tokens
+
+
+def test_worse_links_never_make_a_job_faster(healthy: Case) -> None:
+    factors = [
+        cost_of(healthy, read_job(JOB), {"all_reduce": factor, FABRIC: factor}, ()).slower
+        for factor in (1.0, 1.01, 1.5, 3.0, 30.0)
+    ]
+    for name in ("least", "usual", "most"):
+        assert [getattr(one, name) for one in factors] == sorted(getattr(one, name) for one in factors)
+
+
+def test_a_checkpoint_by_the_rates_of_disks(healthy: Case) -> None:
+    wanted = Expectation(basis="profile", low=6e9, typical=7e9, high=7.2e9, source="data sheet")
+    levels = [
+        Level(op="read", ends=(disk, "host"), observed=rate, expected=(wanted,))
+        for disk, rate in (("nvme0n1", 7e9), ("nvme1n1", 3.5e9))
+    ]
+    training = cost_of(healthy, read_job(f"{JOB},ckpt=2.3TB"), {}, levels)
+    assert training.load_seconds == pytest.approx(2.3e12 / 64 / 14e9, abs=0.06)
+    assert training.load_seconds_now == pytest.approx(2.3e12 / 64 / 10.5e9, abs=0.06)
+    assert cost_of(healthy, read_job(JOB), {}, levels).load_seconds is None
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        ("llama3-70b,tp=3", "tp x pp = 3 does not divide 8 GPUs"),
+        ("llama3-70b,tp=4,dp=3", "its 12 GPUs do not fill nodes of 8"),
+        ("bloom-176b,tp=8,dp=1", "memory"),
+    ],
+)
+def test_what_cannot_be_told_is_not_checked(job: str, why: str) -> None:
+    report = judge(case_of(NARROW, job))
+    (gap,) = (one for one in report.not_checked if one.what == "impact")
+    assert gap.why.startswith(f"{job}: {why}")
+    assert report.training is None
+
+
+def test_a_node_of_no_known_type(healthy: Case) -> None:
+    with pytest.raises(Uncertain, match="no machine type"):
+        cost_of(replace(healthy, machine=None), read_job(JOB), {}, ())
+
+
+def shown(training: Training | None, **impact: float) -> list[str]:
+    report = Report(
+        node=None,
+        taken_at=None,
+        source="live",
+        context="host",
+        profile=None,
+        verdict="failed",
+        training=training,
+        impact={name.replace("_at_", "@"): factor for name, factor in impact.items()},
+    )
+    return list(cost(report, painter(False)))
+
+
+def test_in_words() -> None:
+    assert shown(None) == []
+    training = Training(
+        job=JOB,
+        gpus=512,
+        step_seconds=8.53,
+        slower=Range(1.0, 1.069, 1.1),
+        gpu_hours_a_day=793.2,
+        critical_tokens=1078.0,
+        critical_tokens_now=1707.0,
+        load_seconds=2.6,
+        load_seconds_now=3.4,
+    )
+    assert shown(training, all_reduce=1.059, alltoall=1.059, all_reduce_at_fabric=1.587) == [
+        "COST",
+        "  llama3-70b,tp=8,dp=64,tokens=4M on 512 GPUs: a step of 8.53 s takes 6.9 %",
+        "    longer (0 % where all messages hide behind computing, 10 % where none does):",
+        "    793 GPU-hours a day, as all wait for this node",
+        "  all_reduce and alltoall take 1.06 times as long; all_reduce over the fabric",
+        "    takes 1.59 times as long",
+        "  gradients hold it below 1,707 tokens a GPU in a step, 1,078 without the",
+        "    findings",
+        "  this node reads its part of a checkpoint in 3 s, expected 3 s",
+    ]
+    assert shown(Training(job=JOB, gpus=8, step_seconds=2, slower=Range(1, 1, 1), gpu_hours_a_day=0)) == [
+        "COST",
+        "  llama3-70b,tp=8,dp=64,tokens=4M on 8 GPUs: a step of 2 s, and no finding",
+        "    makes it longer",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("impact", "words"),
+    [
+        ({}, []),
+        ({"all_reduce": 1.0, "alltoall": 1.004}, ["no collective is slower"]),
+        ({"all_reduce": 1.5}, ["all_reduce takes 1.5 times as long"]),
+        ({"a": 1.5, "b@fabric": 1.0}, ["a takes 1.5 times as long; b over the fabric is not slower"]),
+        ({"a": 1.5, "b": 1.5, "c": 1, "d": 1}, ["a and b take 1.5 times as long; c and d are not slower"]),
+    ],
+)
+def test_collectives_in_words(impact: dict[str, float], words: list[str]) -> None:
+    assert slower(impact) == words

@@ -1,0 +1,444 @@
+"""What a logged line is worth today: how grave, of what, and when it is history or said elsewhere already."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.models.catalog.sxids import sxids
+from linkgauge.models.catalog.xids import xids
+from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
+from linkgauge.models.facts.machine import Event, Net, Node, Nvme, Package, Pci, Port, Rdma
+from linkgauge.models.facts.reason import Reason
+from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Said
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.judge import apply_rules
+from linkgauge.models.report import Finding, Origin
+from linkgauge.models.rules.core.log_history import logged
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.kernel_log.patterns import FORMS, fold
+
+NOW = 1.8e9
+PORT, ADDRESS = "0000:00:01.0", "0000:01:00.0"
+BRIDGE = Pci(key=PORT, parent="pci0000:00", pci_class=0x060400, vendor=0x8086, max_speed=32e9, max_width=16)
+FUNCTION = Pci(
+    key=ADDRESS,
+    parent=PORT,
+    pci_class=0x030200,
+    vendor=0x10DE,
+    device=0x2330,
+    driver="nvidia",
+    speed=32e9,
+    width=16,
+    max_speed=32e9,
+    max_width=16,
+    lost=False,
+)
+GPU = Gpu(key="gpu0", name="NVIDIA H100 PCIe", address=ADDRESS)
+XID = "NVRM: Xid (PCI:0000:01:00): {}, pid=1, name=x, what it says"
+LOADED = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build"
+RECOVERY = "NVRM: Xid (PCI:0000:01:00): 154, GPU recovery action changed from 0x{} (a) to 0x{} (b)"
+Told = tuple[str, str, str]
+
+
+def log(*lines: str, last: float = NOW - 60) -> list[Said]:
+    """Lines a second apart, of which the last was then."""
+    return list(fold(((last - len(lines) + 1 + n, line) for n, line in enumerate(lines)), "log"))
+
+
+def findings(*said: Said, origin: Origin = "live") -> list[Finding]:
+    """Of those that this log makes; what the machine itself is worth is the business of others."""
+
+    def judged(what: list[Said]) -> list[Finding]:
+        return apply_rules(assemble(what, Site(), NOW, origin=origin))[0]
+
+    quiet = {(one.code, one.subject) for one in judged([one for one in said if not isinstance(one, Event)])}
+    return [one for one in judged(list(said)) if (one.code, one.subject) not in quiet]
+
+
+def told(*said: Said, origin: Origin = "live") -> list[Told]:
+    return [(one.code, one.subject, one.severity) for one in findings(*said, origin=origin)]
+
+
+def xid(severity: str) -> list[Told]:
+    return [("gpu-xid", ADDRESS, severity)]
+
+
+@pytest.mark.parametrize(
+    ("code", "severity"),
+    [
+        (13, None),
+        (31, None),
+        (43, None),
+        (45, None),
+        (48, "critical"),
+        (63, "warning"),
+        (74, "critical"),
+        (79, "critical"),
+        (92, "warning"),
+        (94, "warning"),
+        (95, "critical"),
+        (109, "critical"),
+        (119, "critical"),
+        (137, None),
+        (143, "critical"),
+        (154, None),
+        (157, "warning"),
+        (172, "critical"),
+        (999, None),
+    ],
+)
+def test_an_xid_is_as_grave_as_its_number(code: int, severity: str | None) -> None:
+    assert told(BRIDGE, FUNCTION, *log(XID.format(code))) == (xid(severity) if severity else [])
+
+
+@pytest.mark.parametrize("code", [code for code, one in xids().items() if one.severity not in (None, "info")])
+def test_who_accepts_a_node_clears_what_a_reset_would(code: int) -> None:
+    """Not what only another GPU would; and nothing that was logged since, or by a clock that is not ours."""
+    said = [BRIDGE, FUNCTION, *log(XID.format(code))]
+    saved = [replace(one, until=NOW) if isinstance(one, Event) else one for one in said]
+
+    def grave(what: list[Said], accepted: float) -> bool:
+        found = apply_rules(assemble(what, Site(), NOW, accepted=accepted))[0]
+        return any(one.severity != "info" for one in found if one.code == "gpu-xid")
+
+    assert grave(said, NOW - 60) is (xids()[code].clears == "nothing")
+    assert grave(said, NOW - 61)
+    assert grave(saved, NOW)
+
+
+def test_of_one_gpu_the_gravest_leads() -> None:
+    lines = [XID.format(94), XID.format(48), XID.format(48), XID.format(63), XID.format(45), XID.format(13)]
+    (finding,) = findings(BRIDGE, FUNCTION, *log(*lines))
+    assert (finding.code, finding.severity, finding.observed) == ("gpu-xid", "critical", 48)
+    assert finding.message == (
+        f"the driver logged Xid 48 for {ADDRESS}, 2 times: double-bit ECC error; also Xid 63, 94"
+    )
+    assert [one.text for one in finding.evidence] == [XID.format(48), XID.format(63), XID.format(94)]
+    assert finding.since == "2027-01-15T07:58:56Z"
+    assert (finding.remedy or "").startswith("Drain")
+
+
+@pytest.mark.parametrize(
+    ("after", "cleared", "stays"),
+    [
+        ([LOADED], (48, 79), (157, 165)),
+        ([RECOVERY.format(0, 1), RECOVERY.format(1, 0)], (48, 119), (79, 157)),
+        ([f"vfio-pci {ADDRESS}: reset done"], (48, 119), (54, 79, 173)),
+        (["vfio-pci 0000:02:00.0: reset done"], (), (48, 79)),
+        ([RECOVERY.format(1, 0), RECOVERY.format(0, 2)], (48,), ()),
+    ],
+)
+def test_what_makes_an_xid_history(after: list[str], cleared: tuple[int, ...], stays: tuple[int, ...]) -> None:
+    for code in (*cleared, *stays):
+        expected = "info" if code in cleared else xids()[code].severity
+        assert told(BRIDGE, FUNCTION, *log(XID.format(code), *after)) == xid(str(expected)), code
+        assert told(BRIDGE, FUNCTION, *log(*after, XID.format(code))) == xid(str(xids()[code].severity)), code
+
+
+def test_an_old_xid_is_history() -> None:
+    assert told(BRIDGE, FUNCTION, *log(XID.format(79), last=NOW - 90_000)) == xid("info")
+    assert told(BRIDGE, FUNCTION, *log(XID.format(157), last=NOW - 90_000)) == xid("warning")
+    (since_boot,) = findings(BRIDGE, FUNCTION, *log(XID.format(79), last=5.0))
+    assert (since_boot.severity, since_boot.since) == ("critical", None)  # nobody knows when that was
+
+
+def test_what_the_driver_asks_for_now_decides() -> None:
+    """Its word is of those Xids that it sets its recovery action with: 119 is none of them."""
+    content, asks = replace(GPU, recovery="none"), replace(GPU, recovery="GPU reset")
+    for code, severity in ((48, "info"), (95, "info"), (119, "critical"), (140, "critical")):
+        assert told(BRIDGE, FUNCTION, content, *log(XID.format(code))) == xid(severity), code
+    assert told(BRIDGE, FUNCTION, asks, *log(XID.format(48), LOADED)) == []  # said as the state that it is
+    (finding,) = findings(BRIDGE, FUNCTION, replace(asks, recovery=None), *log(XID.format(48)))
+    assert finding.severity == "critical"
+
+
+def test_a_row_that_was_remapped_is_history() -> None:
+    """The driver says itself whether a row still waits; without it, the log is all there is."""
+    assert told(BRIDGE, FUNCTION, replace(GPU, remap_pending=False), *log(XID.format(63))) == xid("info")
+    assert told(BRIDGE, FUNCTION, replace(GPU, remap_pending=True), *log(XID.format(63))) == xid("info")
+    assert told(BRIDGE, FUNCTION, GPU, *log(XID.format(63))) == xid("warning")
+
+
+def test_a_recovery_without_an_xid_that_asks_for_it() -> None:
+    reset, reboot, none = RECOVERY.format(0, 1), RECOVERY.format(0, 2), RECOVERY.format(1, 0)
+    (finding,) = findings(BRIDGE, FUNCTION, *log(XID.format(13), reset))
+    assert (finding.code, finding.severity, finding.observed) == ("gpu-xid", "critical", 154)
+    assert "a GPU reset" in finding.message
+    assert told(BRIDGE, FUNCTION, *log(reboot)) == xid("critical")
+    assert told(BRIDGE, FUNCTION, *log(RECOVERY.format(0, 3))) == xid("warning")
+    assert told(BRIDGE, FUNCTION, *log(reset, none)) == []
+    assert told(BRIDGE, FUNCTION, *log(reset, LOADED)) == xid("info")
+    assert told(BRIDGE, FUNCTION, replace(GPU, recovery="none"), *log(reset)) == []
+
+
+def test_nvlink_5_says_itself_how_grave_it_is() -> None:
+    line = "NVRM: Xid (PCI:0000:01:00): 149, NETIR_LINK_EVT {} XC0 i0 Link {} (0x0 0x0)"
+    (finding,) = findings(BRIDGE, FUNCTION, *log(line.format("Fatal", "08"), line.format("Fatal", "12")))
+    assert (finding.severity, finding.observed) == ("critical", 149)
+    assert ", link 8, 12, 2 times: " in finding.message
+    assert told(BRIDGE, FUNCTION, *log(line.format("Nonfatal", "08"))) == xid("info")
+
+
+def test_a_gpu_that_is_gone_is_one_finding() -> None:
+    line = XID.format(79)
+    aer = "pcieport 0000:00:01.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)"
+    gone = [*log(f"pcieport {PORT}: pciehp: Slot(1): Link Down", aer, line, RECOVERY.format(0, 2))]
+    case = assemble([BRIDGE, replace(FUNCTION, lost=True), *gone], Site(), NOW)
+    (finding,) = [one for one in apply_rules(case)[0] if one.severity != "info"]
+    assert (finding.code, finding.subject) == ("gpu-missing", ADDRESS)
+    assert Evidence("log", line) in finding.evidence
+    assert Evidence("log", aer) in finding.evidence
+    assert told(BRIDGE, *gone) == [("gpu-missing", ADDRESS, "critical")]
+    assert len(logged(case, ADDRESS)) == 3
+    dumps = told(*gone, origin="dumps")
+    assert dumps == [("gpu-xid", ADDRESS, "critical"), ("pcie-errors", PORT, "critical")]
+
+
+SWITCH = "0000:c1:00.0"
+SXID = f"nvidia-nvswitch2: SXid (PCI:{SWITCH}): {{}}, {{}}, Link 33 what it says"
+
+
+@pytest.mark.parametrize(
+    ("code", "word", "severity"),
+    [
+        (12028, "Non-fatal", "warning"),
+        (22013, "Non-fatal", None),
+        (19049, "Non-fatal", "info"),
+        (20034, "Fatal", "critical"),
+        (23001, "Fatal", "critical"),
+        (12028, "Fatal", "critical"),
+        (15002, "Non-fatal", "info"),
+        (15002, "Fatal", "critical"),
+        (19084, "Non-fatal", "critical"),
+    ],
+)
+def test_sxids(code: int, word: str, severity: str | None) -> None:
+    line = SXID.format(code, word)
+    assert told(*log(line)) == ([("nvswitch-error", SWITCH, severity)] if severity else [])
+    assert told(*log(line, LOADED)) == ([("nvswitch-error", SWITCH, "info")] if severity else [])
+    assert told(*log(line, last=NOW - 90_000)) == ([("nvswitch-error", SWITCH, "info")] if severity else [])
+
+
+def test_a_gpu_of_which_the_log_alone_tells() -> None:
+    failed = log(f"NVRM: GPU {ADDRESS}: RmInitAdapter failed! (0x62:0x40:2393)")
+    assert told(*failed, origin="dumps") == [("gpu-driver-failed", ADDRESS, "critical")]
+    assert told(*failed, GPU, origin="dumps") == told(*failed) == []
+    off = log(f"NVRM: The NVIDIA GPU {ADDRESS}", "NVRM: fallen off the bus and is not responding to commands.")
+    assert told(*off, origin="dumps") == [("gpu-missing", ADDRESS, "critical")]
+    assert told(*log("NVRM: The NVIDIA probe routine was not called for 1 device(s)."), origin="dumps") == []
+
+
+def test_a_program_of_another_version() -> None:
+    (refused,) = log("NVRM: API mismatch: the client has the version 535.183.01, but")
+    assert told(refused, origin="dumps") == [("driver-mismatch", "node", "warning")]
+    assert told(refused, Driver(key="nvidia", failure="Driver/library version mismatch"), origin="dumps") == []
+
+
+def test_sxids_of_one_switch() -> None:
+    hot = f"nvidia-nvswitch2: SXid (PCI:{SWITCH}): 10004, Thermal Slowdown Engaged | Temp higher than WARN Threshold"
+    cool = f"nvidia-nvswitch2: SXid (PCI:{SWITCH}): 10005, Thermal Slowdown Disengaged"
+    assert told(*log(hot)) == [("nvswitch-error", SWITCH, "warning")]
+    assert told(*log(hot, cool)) == [("nvswitch-error", SWITCH, "info")]
+    (finding,) = findings(*log(hot, SXID.format(20034, "Fatal"), SXID.format(22013, "Non-fatal")))
+    assert finding.message == f"SXid 20034 of NVSwitch {SWITCH}, link 33: an NVLink went down; also SXid 10004"
+    led_to = GpuLink(key="gpu0/nvlink1", gpu="gpu0", active=True, remote=SWITCH)
+    assert told(FUNCTION, GPU, led_to, *log(SXID.format(20034, "Fatal"))) == []  # it is missed: nvswitch.py
+
+
+def test_bus_errors() -> None:
+    line = f"nvidia {ADDRESS}: PCIe Bus Error: severity={{}}, type=Transaction Layer, (Receiver ID)"
+    fatal, mild = line.format("Uncorrected (Fatal)"), line.format("Uncorrectable (Non-Fatal)")
+    assert told(BRIDGE, FUNCTION, *log(fatal)) == [("pcie-errors", ADDRESS, "critical")]
+    assert told(BRIDGE, FUNCTION, *log(mild)) == [("pcie-errors", ADDRESS, "warning")]
+    assert told(BRIDGE, FUNCTION, *log(mild, fatal)) == [("pcie-errors", ADDRESS, "critical")]
+    assert told(BRIDGE, FUNCTION, *log(mild, last=NOW - 90_000)) == [("pcie-errors", ADDRESS, "info")]
+    assert told(BRIDGE, FUNCTION, *log(*[line.format("Corrected")] * 400)) == []
+    assert told(BRIDGE, FUNCTION, *log(*[line.format("Corrected")] * 500)) == [("pcie-errors", ADDRESS, "warning")]
+    counter = Observation(
+        about=ADDRESS, quantity="aer_fatal", unit="count", value=0, at=NOW, evidence=Evidence("a", "")
+    )
+    assert told(BRIDGE, FUNCTION, counter, *log(fatal)) == []  # counted, and judged by the counter
+
+
+def test_corrected_errors_of_a_short_log() -> None:
+    """Of an excerpt, as many within minutes as an hour may have; a few say little, and are named."""
+    line = f"pcieport {PORT}: PCIe Bus Error: severity=Corrected, type=Physical Layer"
+    assert told(*log(*[line] * 300), origin="dumps") == [("pcie-errors", PORT, "warning")]
+    assert told(*log(*[line] * 300)) == []
+    assert told(*log(*[line] * 59), origin="dumps") == [("pcie-errors", PORT, "info")]
+
+
+def test_a_link_that_went_down() -> None:
+    hotplug, contained = f"pcieport {PORT}: pciehp: Slot(3): Link Down", f"pcieport {PORT}: DPC: containment event, s"
+    assert told(BRIDGE, FUNCTION, *log(hotplug, contained)) == []  # it came up again
+    assert told(BRIDGE, *log(hotplug)) == [("pcie-errors", PORT, "info")]
+    assert told(BRIDGE, *log(hotplug, contained)) == [("pcie-errors", PORT, "warning")]
+    assert told(*log(hotplug, contained)) == []  # nobody knows what is there
+
+
+LIMITED = (
+    "pci {}: 126.016 Gb/s available PCIe bandwidth, limited by 32.0 GT/s PCIe x4 link at {} "
+    "(capable of 504.112 Gb/s with 32.0 GT/s PCIe x16 link)"
+)
+
+
+def test_a_slow_hop_that_only_the_kernel_names() -> None:
+    """By design on most machines; where most equal devices have more, a fault."""
+    line = LIMITED.format(ADDRESS, PORT)
+    blind = replace(FUNCTION, width=None, max_width=None, speed=None, max_speed=None)
+    kin = [replace(blind, key=f"0000:0{n}:00.0", parent="pci0000:80") for n in range(2, 6)]
+    assert told(BRIDGE, FUNCTION, *log(line)) == []
+    assert told(*log(line), origin="dumps") == [("pcie-path-bottleneck", PORT, "info")]
+    assert told(BRIDGE, blind, *log(line)) == [("pcie-path-bottleneck", PORT, "info")]
+    (finding,) = findings(BRIDGE, blind, *kin, *log(line))
+    assert (finding.severity, finding.confidence, finding.basis) == ("critical", "likely", "kin")
+    assert finding.message == (
+        f"the link at {PORT} left {ADDRESS} 15.8 GB/s of 63.0 GB/s when the kernel found it; 4 equal devices have more"
+    )
+    alike = [LIMITED.format(one.key, f"0000:8{n}:00.0") for n, one in enumerate(kin)]
+    assert {severity for _, _, severity in told(BRIDGE, blind, *kin, *log(line, *alike))} == {"info"}
+    virtual = Node(key="node", virtual=True, hypervisor="KVM")
+    assert told(virtual, BRIDGE, blind, *log(line)) == []
+
+
+NIC = Pci(key="0000:17:00.0", parent="pci0000:10", pci_class=0x020000, vendor=0x15B3, device=0x1021)
+
+
+def test_nics() -> None:
+    sick = "mlx5_core 0000:17:00.0: poll_health:821:(pid 0): device's health compromised - reached miss count"
+    module = "mlx5_core 0000:17:00.0: Port module event[error]: module 0, Cable error, Bad or shorted cable/module"
+    assert told(NIC, *log(sick, module)) == [("nic-errors", NIC.key, "warning")]
+    assert told(NIC, *log(module)) == [("nic-errors", NIC.key, "info")]
+    hot = module.replace("Bad or shorted cable/module", "High Temperature")
+    assert told(NIC, *log(hot)) == [("nic-optics", NIC.key, "warning")]
+    assert told(NIC, *log(hot, last=NOW - 90_000)) == [("nic-optics", NIC.key, "info")]
+    assert told(NIC, *log(sick, hot)) == [("nic-errors", NIC.key, "warning"), ("nic-optics", NIC.key, "warning")]
+    assert told(NIC, *log(sick, last=NOW - 90_000)) == [("nic-errors", NIC.key, "info")]
+    assert told(BRIDGE, *log(sick)) == [("nic-missing", NIC.key, "critical")]
+    assert told(BRIDGE, *log(sick.replace("17:00.0", "17:00.4"))) == [("nic-errors", "0000:17:00.4", "warning")]
+    assert told(*log(sick), origin="dumps") == [("nic-errors", NIC.key, "warning")]
+
+
+def test_flapping() -> None:
+    line = "mlx5_core 0000:17:00.0 {}: {}"
+    ib, eth = line.format("mlx5_0", "Port: 1 Link DOWN"), line.format("eth2", "Link down")
+    assert told(NIC, *log(*[ib] * 2)) == []
+    assert told(NIC, *log(*[ib] * 3)) == [("nic-port-flapping", "mlx5_0/1", "warning")]
+    assert told(NIC, *log(*[ib] * 3, last=NOW - 90_000)) == [("nic-port-flapping", "mlx5_0/1", "info")]
+    assert told(NIC, *log(*[eth] * 3)) == [("nic-port-flapping", "eth2", "warning")]
+    shared = [Net(key="eth2", address=NIC.key), Port(key="mlx5_0/1", device="mlx5_0", netdev="eth2")]
+    assert told(NIC, *shared, *log(*[eth, ib] * 3)) == [("nic-port-flapping", "mlx5_0/1", "warning")]
+    assert told(replace(NIC, physfn="0000:17:00.1"), *log(*[eth] * 3)) == []
+    slowly = list(fold(((NOW - 3500 * n, eth) for n in range(50)), "log"))
+    assert told(NIC, *slowly) == []
+
+
+def test_a_port_that_is_down_now_is_one_finding_that_tells_how_often_it_went() -> None:
+    """Where nothing says that the port is of the fabric, that it flaps is the graver."""
+    line = f"mlx5_core {NIC.key} mlx5_0: Port: 1 Link DOWN"
+    device = Rdma(key="mlx5_0", address=NIC.key, driver="mlx5_core")
+    port = Port(key="mlx5_0/1", device="mlx5_0", state="DOWN", physical_state="LinkUp", link_layer="InfiniBand")
+    (finding,) = apply_rules(assemble([NIC, device, port, *log(*[line] * 3)], Site(), NOW))[0]
+    assert (finding.code, finding.severity) == ("nic-port-down", "critical")
+    assert finding.message.endswith("; it went down 3 times within an hour")
+    assert finding.evidence[-1] == Evidence("log", line)
+    spare = replace(port, physical_state="Polling")
+    assert told(NIC, device, spare, *log(*[line] * 3)) == [("nic-port-flapping", "mlx5_0/1", "warning")]
+    old = [NIC, device, port, *log(*[line] * 3, last=NOW - 90_000)]
+    codes = {one.code: one.message for one in apply_rules(assemble(old, Site(), NOW))[0]}
+    assert "within an hour" not in codes["nic-port-down"]
+
+
+def test_disks() -> None:
+    slow, gone = "nvme nvme3: I/O 258 QID 4 timeout, aborting", "nvme nvme3: Removing after probe failure status: -19"
+    here = Nvme(key="nvme3", model="a disk", state="live", address="0000:05:00.0", transport="pcie")
+    assert told(here, *log(slow)) == [("storage-degraded", "nvme3", "info")]
+    assert told(here, *log(slow, slow)) == [("storage-degraded", "nvme3", "warning")]
+    assert told(*log(slow, gone)) == [("storage-degraded", "nvme3", "critical")]
+    assert told(replace(here, state="dead"), *log(slow, slow)) == []
+
+
+def test_memory_and_heat() -> None:
+    corrected, uncorrected = "EDAC MC0: 1 CE memory read error on DIMM", "EDAC MC0: 1 UE memory read error on DIMM"
+    assert told(*log(*[corrected] * 49)) == []
+    assert told(*log(*[corrected] * 50)) == [("host-memory-errors", "mc0", "warning")]
+    assert told(*log(corrected, uncorrected)) == [("host-memory-errors", "mc0", "critical")]
+    counter = Observation(about="mc0", quantity="ue_count", unit="count", value=0, at=NOW, evidence=Evidence("a", ""))
+    assert told(counter, *log(uncorrected)) == []
+    hot = "mce: CPU3: Package temperature above threshold, cpu clock throttled (total events = 1)"
+    package = Package(key="package1", cpus=(2, 3))
+    assert told(package, *log(hot)) == [("cpu-throttled", "package1", "info")]
+    assert told(package, *log(*[hot] * 3)) == [("cpu-throttled", "package1", "warning")]
+    assert told(*log(*[hot] * 3)) == [("cpu-throttled", "node", "warning")]
+    counter = replace(counter, about="package1", quantity="throttle_time", unit="seconds")
+    assert told(package, counter, *log(*[hot] * 3)) == []
+
+
+def test_a_log_that_was_not_read_leaves_no_vital_check_open() -> None:
+    lost = NotChecked(what="Event", subject="node", reason=Reason.PERMISSION, detail="Operation not permitted")
+    checks = apply_rules(assemble([BRIDGE, FUNCTION, NIC, lost], Site(), NOW))[2]
+    assert checks["gpu-xid"] is False
+    assert not {"gpu-missing", "nic-missing", "pcie-link-narrow"} & {
+        code for code, whole in checks.items() if not whole
+    }
+
+
+def test_a_log_that_was_not_read_is_no_gap_in_the_xids_of_no_gpu() -> None:
+    """Without hardware of NVIDIA nobody hears of it; where PCI was not read either, nobody knows."""
+    log, bus = (
+        NotChecked(what=what, subject="node", reason=Reason.PERMISSION, detail="Operation not permitted")
+        for what in ("Event", "Pci")
+    )
+    codes = {"gpu-xid", "nvswitch-error"}
+    assert not codes & apply_rules(assemble([BRIDGE, NIC, log], Site(), NOW))[2].keys()
+    others: tuple[Said, ...] = (FUNCTION, GPU, bus)
+    for other in others:
+        checks = apply_rules(assemble([other, log], Site(), NOW))[2]
+        assert {code: checks[code] for code in codes} == dict.fromkeys(codes, False)
+
+
+def test_the_catalogs() -> None:
+    assert set(range(1, 174)) <= set(xids())
+    assert all(row.action and row.source for row in xids().values() if row.severity)
+    assert all(row.action for row in sxids().values() if row.severity)
+    assert all(row.state in (None, *Gpu.__dataclass_fields__) for row in xids().values())
+    assert all(row.ends is None or row.ends in sxids() for row in sxids().values())
+    for table in (
+        {number: row.codes for number, row in xids().items()},
+        {number: row.codes for number, row in sxids().items()},
+    ):
+        assert sum(len(codes) for codes in set(table.values())) == len(table), "a number stands in two rows"
+
+
+KINDS = sorted({form.kind for form in FORMS})
+numbers = st.none() | st.integers(-1, 200) | st.sampled_from([12028, 20034, 10**9])
+moments = st.none() | st.sampled_from([0.0, 5.0, NOW - 90_000, NOW - 60, NOW]) | st.floats(0, 1e11)
+events = st.builds(
+    Event,
+    key=st.text(max_size=3),
+    kind=st.none() | st.sampled_from(KINDS),
+    code=numbers,
+    subject=st.none() | st.sampled_from([ADDRESS, PORT, SWITCH, "nvme0", "cpu3", "cpu", "mc0", "node"]),
+    text=st.none() | st.text(max_size=9),
+    at=moments,
+    first=moments,
+    fatal=st.none() | st.booleans(),
+    link=numbers,
+    count=st.none() | st.integers(1, 10**6),
+    recent=st.none() | st.integers(1, 10**6),
+    name=st.none() | st.sampled_from(["eth0", "mlx5_0"]),
+    port=st.none() | st.just(PORT),
+    rate=moments,
+    able=moments,
+)
+
+
+@given(st.lists(events, max_size=12), st.sampled_from([(), (BRIDGE,), (BRIDGE, FUNCTION, GPU)]))
+def test_any_events(several: list[Event], machine: tuple[Said, ...]) -> None:
+    found = findings(*machine, *several)
+    assert len({(one.code, one.subject) for one in found}) == len(found)
+    assert all(one.message and one.evidence and one.cause for one in found)

@@ -1,0 +1,69 @@
+"""Every code of the contract: something says it, and something broken makes it, alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from linkgauge.models.bandwidth.expectations import levels
+from linkgauge.models.catalog import codes
+from linkgauge.models.diagnosis.attribution import attribute
+from linkgauge.models.facts.records import Said
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.inventory.snapshot import Case
+from linkgauge.models.judge import judge
+from linkgauge.models.report import Finding
+from linkgauge.models.rules import RULES
+from linkgauge.models.site.schema import Site
+from tests.support.broken_facts import FACTS, Facts
+from tests.support.broken_nodes import BROKEN, HGX
+from tests.support.gpu_facts import NOW
+from tests.support.mutation_rows import ROWS
+
+RULED = {rule.code for rule in RULES}
+MADE = {
+    *(finding[0] for rows in ROWS.values() for _, _, finding, _ in rows if finding),
+    *(broken.finding[0] for broken in BROKEN.values() if broken.finding),
+    *(code for _, code, _, _ in HGX.values()),
+    *FACTS,
+}
+
+
+def case_of(facts: Facts, said: Sequence[Said]) -> Case:
+    site = facts.site or Site()
+    return assemble(said, site, NOW, past=facts.past, origin=facts.origin, context=facts.context)
+
+
+def test_each_code_is_made_by_something_broken() -> None:
+    """By a mutation of a node, a described node, or facts: each of these tables is tested row by row."""
+    assert sorted(MADE ^ codes().keys()) == []
+
+
+def test_no_rule_has_a_code_of_its_own() -> None:
+    assert sorted(RULED - codes().keys()) == []
+
+
+@pytest.mark.parametrize("code", sorted(codes().keys() - RULED))
+def test_a_code_without_a_rule_is_said_of_flows(code: str) -> None:
+    """In the very case that stands for it."""
+    facts = FACTS[code]
+    case = case_of(facts, [*facts.well, *facts.further])
+    assert code in {one.code for one in attribute(case, levels(case), ())}
+
+
+@pytest.mark.parametrize("code", FACTS)
+def test_facts_that_are_broken_are_one_finding(code: str) -> None:
+    facts = FACTS[code]
+    well, ill = (judge(case_of(facts, said)) for said in (facts.well, [*facts.well, *facts.further]))
+    assert code not in {one.code for one in well.findings}
+    assert [said_of(one) for one in ill.findings if said_of(one) not in map(said_of, well.findings)] == [
+        (code, facts.subject, facts.severity)
+    ]
+    (found,) = (one for one in ill.findings if one.code == code)
+    assert found.message.isprintable()
+    assert found.remedy
+
+
+def said_of(finding: Finding) -> tuple[str, str, str]:
+    return finding.code, finding.subject, finding.severity

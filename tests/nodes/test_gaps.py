@@ -1,0 +1,53 @@
+"""A source that is cut off, by a file that hangs or a fault of ours, leaves gaps and makes no findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+
+import pytest
+
+from linkgauge.agent.pipeline.coverage_map import gaps
+from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.models.facts.reason import Reason
+from linkgauge.models.facts.records import Fact, Run, Said
+from linkgauge.models.facts.registry import kind_name
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.judge import judge
+from linkgauge.models.report import Report
+from linkgauge.models.site.schema import Site
+from tests.support.nodes import ALL, node
+
+
+def judged(said: Iterable[Said], now: float) -> Report:
+    return judge(assemble(said, Site(), now, origin="live"))
+
+
+def told(report: Report) -> set[tuple[str, str]]:
+    """What somebody would be called for."""
+    return {(one.code, one.subject) for one in report.findings if one.severity != "info"}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_was_cut_off_is_not_known_and_nothing_is_missed(name: str) -> None:
+    """Each source, before its first word, in the middle and before its last: no GPU is missing because of it."""
+    host = node(name)
+    heard = {reader.name: ask(reader, host) for reader in READERS}
+    known = told(judged(chain(*heard.values()), host.now()))
+    for source in READERS:
+        said = heard[source.name]
+        for length in {0, 1, 2, len(said) // 2, len(said) - 2} & set(range(len(said) - 1)):
+            run = Run(name=source.name, ok=False, seconds=10, at=host.now())
+            cut = (*said[:length], *gaps(source, Reason.NO_ANSWER, "no answer within 10 s", path="a file"), run)
+            report = judged(chain(*{**heard, source.name: cut}.values()), host.now())
+            assert told(report) <= known, (source.name, length)
+            assert report.verdict in ("unknown", "failed"), (source.name, length)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_sources_say_what_they_are_said_to(name: str) -> None:
+    host = node(name)
+    for reader in READERS:
+        kinds = {kind_name(type(one)) for one in reader.read(host) if isinstance(one, Fact)}
+        assert kinds <= {word.partition(".")[0] for word in reader.provides}

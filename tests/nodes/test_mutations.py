@@ -1,0 +1,51 @@
+"""Broken nodes: what is broken, and the one finding (or the one gap) that must say so, on the right thing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.mutation_rows import (
+    ROWS,
+    Mutation,
+    Named,
+)
+from tests.support.nodes import found, missed, node, report_of
+
+CASES = [pytest.param(name, *row, id=f"{name}: {row[0]}") for name, rows in ROWS.items() for row in rows]
+
+
+@pytest.mark.parametrize(("name", "what", "mutation", "finding", "gap"), CASES)
+def test_mutation(name: str, what: str, mutation: Mutation, finding: Named, gap: Named) -> None:
+    base, broken = report_of(node(name)), report_of(mutation(node(name)))
+    known = found(base)
+    new = [one for one in broken.findings if (one.code, one.subject) not in known]
+    assert [(one.code, one.subject) for one in new] == ([finding] if finding else []), what
+    assert missed(broken) - missed(base) == ({gap} if gap else set()), what
+    assert all(one.message and one.evidence and one.remedy and one.cause for one in new)
+
+
+def test_severities() -> None:
+    """What closes a gate, what warns, and what is worth knowing."""
+    expected = {
+        ("hgx-h100", "GPU on x8"): "critical",
+        ("hgx-h100", "port down"): "critical",
+        ("hgx-h100", "no subnet manager"): "critical",
+        ("hgx-h100", "GPU without driver"): "critical",
+        ("hgx-h100", "GPU lent to a guest"): "info",
+        ("hgx-h100", "uplink built slow"): "info",
+        ("server-raid", "NVMe on x2"): "warning",
+        ("server-raid", "array broken"): "critical",
+        ("desktop", "port down"): "info",
+        ("vm-p5", "EFA missing"): "warning",
+    }
+    for (name, what), severity in expected.items():
+        row = next(row for row in ROWS[name] if row[0] == what)
+        assert [f.severity for f in report_of(row[1](node(name))).findings if (f.code, f.subject) == row[2]] == [
+            severity
+        ]
+
+
+def test_described_nodes_are_healthy() -> None:
+    """What is by design is info, and nothing else is said of them."""
+    seen = {name: (report_of(node(name)).verdict, found(report_of(node(name)))) for name in ("server-raid", "hgx-h100")}
+    assert seen == {"server-raid": ("ok", []), "hgx-h100": ("ok", [])}

@@ -1,0 +1,68 @@
+"""Whole outputs of the described nodes, healthy and broken: text, tree and JSON as people and programs get them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.exporters.formats.json import as_json
+from linkgauge.exporters.text.report import as_text
+from linkgauge.exporters.text.tree import as_tree
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.judge import judge
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.capture.anonymize import scrub
+from linkgauge.probes.capture.recorder import Recording
+from linkgauge.probes.host.recorded import dump, parse
+from tests.support.nodes import ALL, BROKEN, FOLDER, NAMES, node, report_of, steady
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_text_and_tree(name: str, golden: Callable[[Path, str], None]) -> None:
+    report = steady(report_of(node(name)))
+    golden(GOLDEN / f"node_{name}.txt", as_text(report, colour=False) + "\n" + as_tree(report.topology))
+
+
+def test_a_broken_node(golden: Callable[[Path, str], None]) -> None:
+    report = steady(report_of(node("hgx-h100", BROKEN)))
+    golden(GOLDEN / "node_hgx-h100_broken.txt", as_text(report, colour=False))
+
+
+def test_json(golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN / "node_desktop.json", as_json(steady(report_of(node("desktop")))))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_node_says_where_it_is_known_from(name: str) -> None:
+    origin = msgspec.toml.decode((FOLDER / f"{name}.toml").read_text()).get("origin", "")
+    how, _, source = origin.partition(" ")
+    assert how in ("synthetic,", "recorded"), origin
+    assert source.startswith("after " if how == "synthetic," else "on "), origin
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_capture_of_a_capture_says_the_same(name: str) -> None:
+    host = Recording(node(name))
+    for reader in READERS:
+        ask(reader, host)
+    again = parse(dump(scrub(host.recorded())))
+    assert replace(steady(report_of(again)), node=None) == replace(steady(report_of(node(name))), node=None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_order_of_sources_does_not_matter(name: str) -> None:
+    host = node(name)
+    reports = []
+    for readers in (READERS, READERS[::-1]):
+        said = [one for reader in readers for one in ask(reader, host)]
+        report = judge(assemble(said, Site(), host.now(), origin="capture"))
+        reports.append((report.verdict, report.findings, dict(sorted(report.checks.items())), set(report.not_checked)))
+    assert reports[0] == reports[1]

@@ -1,0 +1,154 @@
+"""Children: what came before a hang is kept, and nothing hangs twice at once."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from linkgauge.models.facts.gpu import Gpu
+from linkgauge.models.facts.jsonl import encode
+from linkgauge.models.facts.reason import Reason
+from linkgauge.models.facts.records import NotChecked, Said
+from linkgauge.probes.calls.child import Children
+from tests.support.waiting import until
+
+GPUS = [Gpu(key=f"gpu{index}", name="H100") for index in range(3)]
+LINES = "".join(f"print({encode(gpu)!r}, flush=True)\n" for gpu in GPUS)
+
+
+def answers(folder: Path, script: str, deadline: float) -> list[Said]:
+    path = folder / "child.py"
+    path.write_text(script)
+    return list(Children((sys.executable, str(path))).ask("nvml", ["--all"], deadline))
+
+
+def test_all_that_a_child_says(tmp_path: Path) -> None:
+    assert answers(tmp_path, LINES, 30) == GPUS
+
+
+def test_what_came_before_a_hang_is_kept(tmp_path: Path) -> None:
+    script = f"{LINES}\nimport signal\nsignal.pause()"
+    lost = NotChecked(what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail="no answer within 2 s")
+    assert answers(tmp_path, script, 2) == [*GPUS, lost]
+
+
+def test_a_child_that_breaks_says_why(tmp_path: Path) -> None:
+    script = f"{LINES}\nraise SystemExit('the driver is not loaded')"
+    assert answers(tmp_path, script, 30) == [
+        *GPUS,
+        NotChecked(what="Gpu", subject="node", reason=Reason.DRIVER, detail="the driver is not loaded"),
+    ]
+
+
+def test_a_child_that_was_killed(tmp_path: Path) -> None:
+    script = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
+    assert answers(tmp_path, script, 30) == [
+        NotChecked(what="Gpu", subject="node", reason=Reason.OTHER, detail="its process ended with -9")
+    ]
+
+
+def test_rubbish_from_a_child_loses_only_that_line(tmp_path: Path) -> None:
+    script = f"print('[rubbish')\nprint('[\"Planet\", {{}}]')\n{LINES}"
+    said = answers(tmp_path, script, 30)
+    assert said[2:] == GPUS
+    assert [type(one) for one in said[:2]] == [NotChecked, NotChecked]
+
+
+def test_what_the_real_children_say_of_a_file_system(tmp_path: Path) -> None:
+    said = list(Children().ask("statvfs", [str(tmp_path), str(tmp_path / "none")], 30))
+    assert len(said) == 2
+    assert getattr(said[0], "size", 0) > 0
+    assert isinstance(said[1], NotChecked)
+
+
+def test_a_folder_full_of_modules_is_no_place_to_look_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is run may be anybody's: what lies there is not run, least of all as root."""
+    for name in ("selectors", "msgspec", "pynvml"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('run by mistake')")
+    monkeypatch.chdir(tmp_path)
+    (said,) = Children().ask("statvfs", [str(tmp_path)], 30)
+    assert getattr(said, "size", 0) > 0
+
+
+WAITING = """
+import sys
+from linkgauge.agent.pipeline.hang_guard import ask_all
+from linkgauge.agent.pipeline.source import Source
+from linkgauge.probes.calls.child import Children
+
+class Host:
+    origin = "live"
+    def now(self):
+        return 0.0
+
+def read(host):
+    for said in Children((sys.executable, sys.argv[1])).ask("nvml", [], 300):
+        print(said.key, flush=True)
+        yield said
+
+ask_all([Source("gpus", read)], Host())
+"""
+
+
+def test_an_interrupt_ends_the_children_too(tmp_path: Path) -> None:
+    """They are waited for in threads, which Ctrl-C does not reach."""
+    child, parent = tmp_path / "child.py", tmp_path / "parent.py"
+    child.write_text(f"{LINES}\nimport signal\nsignal.pause()")
+    parent.write_text(WAITING)
+    command = [sys.executable, str(parent), str(child)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        assert process.stdout
+        assert [process.stdout.readline() for _ in GPUS] == ["gpu0\n", "gpu1\n", "gpu2\n"]
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            _, errors = process.communicate(timeout=100)
+        finally:
+            process.kill()
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_a_child_that_said_all_and_does_not_end(tmp_path: Path) -> None:
+    """As one does of which a thread hangs in a driver."""
+    script = f"{LINES}\nimport os, signal\nos.close(1)\nos.close(2)\nsignal.pause()"
+    assert answers(tmp_path, script, 30) == GPUS
+
+
+def test_a_child_that_takes_long_to_end_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor where its host is: Python would warn of a process that nobody waits for. A busy machine takes its time."""
+    monkeypatch.setattr("linkgauge.probes.calls.child.TO_END", 0.0)
+    before = psutil.Process().children()
+    children = Children((sys.executable, "-c", "import signal; signal.pause()"))
+    assert len(list(children.ask("nvml", [], 0.0))) == 1
+    del children
+    gc.collect()
+    monkeypatch.undo()
+    until(lambda: answers(tmp_path, LINES, 30) == GPUS and psutil.Process().children() == before)
+
+
+def test_a_probe_does_not_begin_when_nobody_listens_any_more() -> None:
+    """Who started it was killed before the kernel knew that it should end then."""
+    listener, out = os.pipe()
+    os.close(listener)
+    command = [sys.executable, "-m", "linkgauge.probes.calls.entrypoint", "host_memory", "numa0"]
+    done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    os.close(out)
+    assert (done.returncode, done.stderr) == (1, "")  # else it finds that out when it says what it has measured
+
+
+def test_a_call_ends_though_a_thread_of_it_never_does(tmp_path: Path) -> None:
+    script = (
+        "import threading\nfrom linkgauge.probes.calls.entrypoint import main\n"
+        "threading.Thread(target=threading.Event().wait).start()\nmain()"
+    )
+    path = tmp_path / "child.py"
+    path.write_text(script)
+    (said,) = Children((sys.executable, str(path))).ask("statvfs", [str(tmp_path)], 30)
+    assert getattr(said, "size", 0) > 0

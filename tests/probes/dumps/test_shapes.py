@@ -1,0 +1,63 @@
+"""Shapes of lines: an expression that is loosened misses the shape of no line that it matches."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.probes.dumps.core.shapes import loosened, shape
+from linkgauge.probes.dumps.registry import FAMILIES
+
+
+@pytest.mark.parametrize(
+    ("expression", "loose"),
+    [
+        ("a1b", r"a\db"),
+        (r"\x1b[0m]x{3}\d", r"\x1b(?:[0m]|\d)x{3}\d"),
+        ("[a-z]{1,8}", "[a-z]{1,8}"),
+        (r"[^0-9\n]x", r"[^\n]x"),
+        (r"[^ \n]x", r"[^ \n]x"),
+        (r"[]7]\]", r"(?:[]7]|\d)\]"),
+        ("(?:a|b)(?!c(d)e)f", "(?:a|b)f"),
+        ("(?<=1)x(?=[0-9])", "x"),
+        ("(?P<name>1)", r"(?P<name>\d)"),
+        (r"\[1\]", r"\[\d\]"),
+        ("[^ ]x", ""),
+        (r"a\nb|c", "a|c"),
+        (r"a(?:b|c\s{2}d|e){1,3}f|g", "a(?:b|c|e){1,3}|g"),
+        (r"(?:(?:a\n)b)c", "(?:(?:a))"),
+        (r"(?:a\n)?b", "(?:a|b)"),
+        (r"(?:(?:a\n)?b|c)d|e", "(?:(?:a|b)|c)|e"),
+        (r"(?:(?:a\n){0,3}b)?c", "(?:(?:a|b)|c)"),
+        (r"(?:a\nb)*?c", "(?:a|c)"),
+        (r"x(?:a\n)?b(?:c\n)?d|e", "x(?:a|b(?:c|d))|e"),
+        ("(a)?b", "(a)?b"),
+    ],
+)
+def test_loosened(expression: str, loose: str) -> None:
+    assert loosened(expression) == loose
+    re.compile(loose)
+
+
+def test_a_shape() -> None:
+    assert shape("[  12.345] GPU 7") == "[  00.000] GPU 0"
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@given(data=st.data())
+def test_no_beginning_is_missed(family: object, data: st.DataObject) -> None:
+    begin: str = family.begin  # type: ignore[attr-defined]
+    line = data.draw(st.from_regex(re.compile(begin, re.MULTILINE)))
+    found = re.compile(begin, re.MULTILINE).search(line)
+    assert found
+    rest = line[found.start() :].partition("\n")[0]
+    assert re.compile(loosened(begin), re.MULTILINE).match(shape(rest))
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_loosened_beginning_still_tells_lines_apart(family: object) -> None:
+    begin: str = family.begin  # type: ignore[attr-defined]
+    assert not re.compile(loosened(begin), re.MULTILINE).match("a line of 0 words")

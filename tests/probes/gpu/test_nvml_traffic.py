@@ -1,0 +1,52 @@
+"""What jobs send over NVLink: the counters of a stub of the driver (nvml_stub.py), looked at again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from linkgauge.models.facts.records import Evidence, Observation
+from linkgauge.probes.gpu.nvml_traffic import looking, peaks
+
+TRAFFIC = """
+gpus = 3
+[gpu.0.fields]
+"138.4294967295" = {sent}
+"139.4294967295" = {got}
+[gpu.2.returns]
+nvmlDeviceGetFieldValues = 15
+"""
+GIB = 1 << 20  # in KiB, which the driver counts
+
+
+def test_the_second_in_which_a_gpu_sent_most(driver: Callable[[str], Path]) -> None:
+    """Of a GPU that counts; one without NVLinks and one that is lost are left out."""
+    file = driver(TRAFFIC.format(sent=0, got=0))
+    seconds: list[float] = []
+    look = looking(lambda: seconds[-1])
+    assert look is not None
+    for now, sent, got in ((0, 0, 0), (1, 100, 90), (2, 150, 390), (3, 151, 395)):
+        seconds.append(now)
+        file.write_text(TRAFFIC.format(sent=sent * GIB, got=got * GIB))
+        look.look()
+    (seen,) = look.taken()
+    text = "322.12 GB/s in one second of a job's traffic"
+    assert replace(seen, at=0) == Observation(
+        about="gpu0",
+        quantity="nvlink_traffic",
+        unit="bytes_per_second",
+        value=300 * 1024**3,
+        at=0,
+        busy=True,
+        evidence=Evidence("NVML field 139", text),
+    )
+    assert list(look.taken()) == []
+
+
+@pytest.mark.parametrize("text", ["gpus = 0", "[returns]\nnvmlInitWithFlags = 9"])
+def test_no_gpus_no_traffic(driver: Callable[[str], Path], text: str) -> None:
+    driver(text)
+    assert list(peaks("0")) == list(peaks("0")) == []

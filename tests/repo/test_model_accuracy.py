@@ -1,0 +1,29 @@
+"""Predictions beside published measurements: bench/accuracy/model_accuracy.py finds them good enough."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FACTS = ROOT.parent / "shared" / "facts" / "achievable.csv"
+
+
+@pytest.mark.skipif(not FACTS.exists(), reason="no ../shared beside the project: the measurements are not here")
+def test_predictions_are_as_near_as_they_must_be() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.accuracy.model_accuracy"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert "NOT MET" not in done.stdout
+
+
+@pytest.mark.skipif(not FACTS.exists(), reason="no ../shared beside the project: the measurements are not here")
+def test_the_table_in_the_docs_is_the_one_that_it_prints() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.accuracy.model_accuracy"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.stdout in (ROOT / "docs" / "reference" / "accuracy.md").read_text(encoding="utf-8")

@@ -1,0 +1,40 @@
+"""Eight H100 that are two real libraries, libcuda.so.1 and libnvidia-ml.so.1, steered by a file while they are used."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+SOURCE = Path(__file__).parents[3] / "shared/tools/testbed/fake"
+BUSES = ("13", "14", "1a", "1b", "63", "64", "6a", "6b")
+ADDRESSES = {f"gpu{number}": f"0000:{bus}:00.0" for number, bus in enumerate(BUSES)}
+# Time is simulated, and bytes that do not move take none of the tests' own.
+_HEALTHY = "cuda.copy=0\n" + "".join(f"gpu.{name[3:]}.bus_id={address}\n" for name, address in ADDRESSES.items())
+
+
+def fake_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch, faults: str = "") -> Path:
+    """Let children find the libraries; the file that steers them. Skips where they cannot be built."""
+    if not SOURCE.is_dir():
+        pytest.skip(f"needs {SOURCE}")
+    if not (shutil.which("make") and shutil.which("gcc")):
+        pytest.skip("needs make and gcc")
+    pytest.importorskip("cuda.bindings.driver", reason="needs the package cuda-bindings")
+    file = folder / "gpus.conf"
+    file.write_text(_HEALTHY + faults)
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{_library()}{os.pathsep}{os.environ.get('LD_LIBRARY_PATH', '')}")
+    monkeypatch.setenv("FAKE_GPU_FILE", str(file))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return file
+
+
+@cache
+def _library() -> str:
+    folder = mkdtemp(prefix="fake-gpus-")
+    subprocess.run(["make", "-s", "-C", str(SOURCE), f"OUT={folder}"], check=True, timeout=120)
+    return folder

@@ -1,0 +1,84 @@
+"""Pages of a small fleet as nodes would serve them: healthy and broken ones, measured, of three machine types."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from linkgauge.exporters.metrics.prometheus import page
+from linkgauge.exporters.metrics.sample import Round
+from linkgauge.models.report import Report
+from linkgauge.probes.host.entries import Refused
+from tests.support.broken_nodes import HGX
+from tests.support.measured_reports import flow, measured
+from tests.support.nodes import BROKEN, node, report_of, with_entry
+from tests.support.prometheus_server import Prometheus, running, text_server
+
+RULES = Path(__file__).parents[2] / "deploy" / "prometheus"
+# Of one machine type, so that there is a median; what is broken where.
+# What may not be read on n1.
+SHUT = "sys/devices/pci0000:38/0000:38:01.0/0000:39:00.0/0000:3a:00.0/0000:3b:00.0/aer_dev_correctable"
+WEST = {
+    "n1": BROKEN,
+    "n2": HGX["replays"][0],
+    "n3": "[device.gpu3]\ninactive = [7]",
+    "n4": HGX["IOMMU"][0],
+    "n5": HGX["IOMMU"][0],
+    "n6": HGX["IOMMU"][0],
+    "n7": "",
+    "n8": "",
+}
+SLOW = "n8"  # with a flow that reaches less than on its equals
+SILENT = "n9"  # soon
+
+
+def fleet() -> dict[str, str]:
+    """Each node's page."""
+    nodes = {name: node("hgx-h100", text) for name, text in WEST.items()}
+    nodes["n1"] = with_entry(nodes["n1"], SHUT, Refused(13, "Permission denied"))
+    pages = {name: _page(name, measured(report_of(one)), "west", f"r{ord(name[1]) % 3}") for name, one in nodes.items()}
+    pages[SLOW] = _page(SLOW, _slower(measured(report_of(node("hgx-h100")))), "west", "r2")
+    pages[SILENT] = _page(SILENT, report_of(node("hgx-h100")), "west", "r2")
+    pages["a1"] = _page("a1", report_of(node("hgx-a100")), "east", "r1")
+    pages["a2"] = _page("a2", report_of(node("hgx-b200", '[gpu]\nmissing = "not installed"')), "east", "r1")
+    return pages
+
+
+def _page(name: str, report: Report, cluster: str, rack: str) -> str:
+    grave = tuple((one.code, one.subject) for one in report.findings if one.severity == "critical")
+    round = Round(ended=time.time(), seconds=0.25, would_drain=grave)
+    return page(replace(report, node=name), round, {"cluster": cluster, "rack": rack}).decode()
+
+
+def _slower(report: Report) -> Report:
+    """Copies from numa0 to gpu3 at three quarters."""
+    slow = flow("numa0", "gpu3", reached=0.675)
+    levels = [slow if level.ends == slow.ends and level.op == slow.op else level for level in report.levels]
+    return replace(report, levels=tuple(levels))
+
+
+@contextmanager
+def watched(folder: Path) -> Iterator[Prometheus]:
+    """A Prometheus with the shipped recording rules that scrapes the fleet once a second; one node is silent."""
+    shutil.copy(RULES / "rules.yml", folder)
+    text = (folder / "rules.yml").read_text().replace("interval: 2m", "interval: 1s")
+    (folder / "rules.yml").write_text(text)
+    with ExitStack() as stack, ExitStack() as silent:
+        pages = fleet()
+        ports = {name: stack.enter_context(text_server(text)) for name, text in pages.items() if name != SILENT}
+        ports[SILENT] = silent.enter_context(text_server(pages[SILENT]))
+        targets = [{"targets": [f"127.0.0.1:{port}"], "labels": {"instance": name}} for name, port in ports.items()]
+        jobs = [{"job_name": "linkgauge", "static_configs": targets}]
+        config = folder / "prometheus.yml"
+        settings = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+        config.write_text(json.dumps({"global": settings, "rule_files": ["rules.yml"], "scrape_configs": jobs}))
+        server = stack.enter_context(running(config, folder / "data"))
+        server.wait(f"count(instance:linkgauge_node_info:last) == {len(ports)}")
+        silent.close()
+        server.wait("instance:linkgauge:mute")
+        yield server

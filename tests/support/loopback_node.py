@@ -1,0 +1,21 @@
+"""A node with one NIC, which writes to itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from linkgauge.models.facts.machine import Port, Rdma
+from linkgauge.models.facts.records import Said
+from tests.support.small_nodes import bridge, function
+
+NIC, ROOT = "0000:01:00.0", "0000:00:01.0"
+PORT = Port(
+    key="mlx5_0/1", device="mlx5_0", state="ACTIVE", physical_state="LinkUp", rate=50e9, link_layer="InfiniBand"
+)
+
+
+def node(width: int = 16, port: Port = PORT) -> list[Said]:
+    """A ConnectX-7 of 400 Gb/s in a slot of PCIe 5."""
+    card = replace(function(NIC, ROOT), pci_class=0x020700, vendor=0x15B3, device=0x1021, driver="mlx5_core")
+    slot = replace(bridge(ROOT, "pci0000:00"), width=width)
+    return [slot, replace(card, width=width), Rdma(key="mlx5_0", address=NIC, driver="mlx5_core"), port]

@@ -1,0 +1,70 @@
+"""The described nodes of tests/nodes, built, broken and diagnosed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from linkgauge.agent.pipeline.diagnose import diagnose
+from linkgauge.agent.pipeline.registry import READERS, measure_nothing
+from linkgauge.models.report import Report
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.capture.recorder import Recording
+from linkgauge.probes.host.entries import Entry
+from linkgauge.probes.host.recorded import Recorded
+from linkgauge.probes.synthetic.build import build
+
+FOLDER = Path(__file__).parents[1] / "nodes"
+NAMES = ("desktop", "server-raid", "hgx-h100", "vm-p5")  # whose whole output is kept
+ALL = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+
+@cache
+def node(name: str, further: str = "") -> Recorded:
+    """A node of the folder; `further` is TOML behind its own."""
+    return build((FOLDER / f"{name}.toml").read_text() + further)
+
+
+def with_entry(recorded: Recorded, path: str, entry: Entry | None) -> Recorded:
+    """The same with another entry at the path; None: nothing there."""
+    entries = {**recorded.entries, path: entry} if entry is not None else dict(recorded.entries)
+    if entry is None:
+        del entries[path]
+    return Recorded(recorded.taken, entries, recorded.calls)
+
+
+def report_of(recorded: Recorded, site: Site | None = None) -> Report:
+    return diagnose(recorded, READERS, measure_nothing, site or Site())
+
+
+def found(report: Report) -> list[tuple[str, str]]:
+    return sorted((finding.code, finding.subject) for finding in report.findings)
+
+
+def missed(report: Report) -> set[tuple[str, str]]:
+    return {(one.what, one.subject) for one in report.not_checked}
+
+
+def files(recorded: Recorded) -> Iterable[str]:
+    """The files that are read: no other can change anything."""
+    host = Recording(recorded)
+    for reader in READERS:
+        list(reader.read(host))
+    return [path for path, entry in host.recorded().entries.items() if isinstance(entry, str)]
+
+
+BROKEN = """
+[device.gpu1]
+width = 8
+[device.nvme3]
+width = 2
+[device.mlx5_4]
+up = false
+"""
+
+
+def steady(report: Report) -> Report:
+    """Without what differs from run to run."""
+    return replace(report, runs=tuple(replace(run, seconds=0.0) for run in report.runs))

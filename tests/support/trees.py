@@ -1,0 +1,30 @@
+"""Machines of a few files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from linkgauge.probes.host.entries import Entry, Folder, Link
+from linkgauge.probes.host.recorded import Recorded
+
+
+def tree(files: Mapping[str, Entry], calls: Mapping[tuple[str, ...], tuple[str, ...]] | None = None) -> Recorded:
+    """A machine, at second 1000, that has these files, the folders that they are in, and nothing else."""
+    entries: dict[str, Entry] = {}
+    for path, entry in files.items():
+        entries[path] = entry
+        while "/" in path:
+            path = path.rpartition("/")[0]
+            entries.setdefault(path, Folder())
+    return Recorded(1000, entries, calls or {})
+
+
+def write(root: Path, files: Mapping[str, Entry]) -> None:
+    """The files and links on a disk; those that would refuse are left out."""
+    for path, entry in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(entry, str):
+            (root / path).write_text(f"{entry}\n")
+        elif isinstance(entry, Link) and isinstance(entry.target, str):
+            (root / path).symlink_to(entry.target)

@@ -1,0 +1,31 @@
+"""A web server over a recorded node in a process of its own, for measurements.
+
+    python tests/support/web_process.py
+
+It writes its port, serves until its standard input ends, and writes how much memory it had at most, in bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from linkgauge.agent.web.server import serving
+from tests.support.web_clients import pages_of
+
+
+def main(config: str | None = None, detail: str = "") -> None:
+    pages = pages_of()
+    if detail:
+        pages.labelled({}, detail)
+    with serving("127.0.0.1:0", pages, config) as server:
+        print(server.address[1], flush=True)
+        sys.stdin.read()
+    # Not getrusage: its number is that of the parent, where that was larger when it started this.
+    (most,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    print(int(most) << 10, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
