@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ..models.facts.reason import Reason
+from ..models.facts.reason import Reason, reason_of
 from ..models.facts.records import NotChecked, Said
 from .calls.timeouts import no_answer
-from .host.host import Host, reason_of
+from .host.host import Host
 
 _SECONDS = 20.0  # of all commands of a tool; nvidia-smi without persistence starts each GPU first
 _LONGEST = 64 << 20  # characters of an output; nvidia-smi -q -x of 16 GPUs has 1 MB

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .options.common import OPS, VIA, from_options
+from .options.input import OPS, VIA, from_options
 from .output.write import clear_errors, write
 
 

@@ -15,7 +15,7 @@ from ... import __version__
 from .expect import expect
 from .gate import gate
 from .hold import hold, release
-from .options.common import codes_begun, from_options, state_dir, with_tools
+from .options.input import codes_begun, from_options, state_dir, with_tools
 from .options.measuring import measuring_options
 from .options.push import Sinks, sending_options
 from .output.exits import BAD_INPUT, EXIT, INTERRUPTED, OUR_BUG, READER_LEFT

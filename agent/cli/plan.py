@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .options.common import from_options, machines_begun
+from .options.input import from_options, machines_begun
 from .output.write import clear_errors, write
 
 _TEXTS = {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options.common import from_options, machines_begun
+from .options.input import from_options, machines_begun
 from .options.measuring import measuring_options
 from .output.write import clear_errors, write
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ...models.facts.merge import Conflict
 from ...models.facts.records import Fact
 from ...models.facts.registry import kind_name
 from ...models.inventory.snapshot import Case
-from ...probes import live_tools as tools
 from .terminal import hanging, safe, short
 from .vocabulary import counted, in_words
 
@@ -17,9 +16,9 @@ _LONGEST = 400  # characters of a value; the processors of a NUMA node can be ma
 _UNCITED = "the GPUs' driver (NVML)"  # all other sources say where something stood
 
 
-def as_conflicts(case: Case) -> str:
+def as_conflicts(case: Case, tools: Collection[str]) -> str:
     """Each point with both values and where they stood; then the tools that could not be compared with."""
-    lines = [*_points(case), *_missing(case)]
+    lines = [*_points(case), *_missing(case, tools)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -51,12 +50,12 @@ def _source(fact: Fact, name: str) -> str:
     return f"({safe(fact.cites[name].source)})" if name in fact.cites else f"({_UNCITED})"
 
 
-def _missing(case: Case) -> Iterator[str]:
-    lost = [one for one in case.not_checked if one.what in tools.NAMES]
+def _missing(case: Case, tools: Collection[str]) -> Iterator[str]:
+    lost = [one for one in case.not_checked if one.what in tools]
     if lost:
         yield ""
     for one in lost:
         how = f" ({one.how})" if one.how else ""
         yield from hanging("", f"not compared: {one.what}: {safe(one.why)}{how}", WIDTH, 2)
-    if case.origin == "live" and not any(run.name in tools.NAMES for run in case.runs):
+    if case.origin == "live" and not any(run.name in tools for run in case.runs):
         yield from ("", "With --with-tools nvidia-smi, lstopo and ibstat are asked too, where they are installed.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from enum import Enum
 
 
@@ -23,3 +24,22 @@ class Reason(str, Enum):
     NOT_SUPPORTED = "not-supported"  # the kernel, the driver or the device has no such function
     UNREADABLE = "unreadable"  # the text was refused or makes no sense
     OTHER = "other"  # none of the above; also records of versions that had no reason
+
+
+_REASONS = {
+    errno.EACCES: Reason.PERMISSION,
+    errno.EPERM: Reason.PERMISSION,
+    errno.ENOENT: Reason.NOT_INSTALLED,
+    errno.ENOTDIR: Reason.NOT_INSTALLED,
+    errno.ENODEV: Reason.LOST,
+    errno.ENXIO: Reason.LOST,
+    errno.ETIMEDOUT: Reason.NO_ANSWER,
+    errno.ENOSYS: Reason.NOT_SUPPORTED,
+    errno.ENOTTY: Reason.NOT_SUPPORTED,
+    errno.EOPNOTSUPP: Reason.NOT_SUPPORTED,
+}
+
+
+def reason_of(code: int | None) -> Reason:
+    """The reason for an error number of the kernel; OTHER without a number."""
+    return Reason.OTHER if code is None else _REASONS.get(code, Reason.UNREADABLE)

@@ -10,9 +10,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from ...models.facts.jsonl import decode
-from ...models.facts.reason import Reason
+from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import NotChecked, Said
-from ..host.host import reason_of
 from .hold import held
 from .registry import CALLS
 from .timeouts import no_answer, stuck

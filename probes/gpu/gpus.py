@@ -11,8 +11,7 @@ from ...models.facts.records import NotChecked, Said
 from .. import live_tools as tools
 from ..calls.timeouts import hung
 from ..host.host import Host, Unreadable
-from ..parsing.parsers import word
-from ..pcie.links import ADDRESS
+from ..parsing.parsers import PCI_ADDRESS, word
 from ..sysfs.fact_reader import Reading
 from .nvml_threads import seconds
 
@@ -74,7 +73,7 @@ def read_gpu_wiring(host: Host) -> Iterator[Said]:
 def _bound(host: Host) -> Generator[NotChecked, None, list[str]]:
     """The PCI addresses that the driver holds."""
     try:
-        return [name for name in host.list(BOUND) if ADDRESS.fullmatch(name)]
+        return [name for name in host.list(BOUND) if PCI_ADDRESS.fullmatch(name)]
     except Unreadable as refusal:
         yield refusal.missed("Gpu", "node", BOUND)
         return []

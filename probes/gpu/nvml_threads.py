@@ -10,12 +10,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ...models.facts.gpu import Driver, Gpu, GpuLink
-from ...models.facts.reason import Reason
+from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import Evidence, Fact, NotChecked, Observation, Said
 from ...models.facts.registry import kind_name
 from ..calls.threaded_call import Question
 from ..calls.timeouts import no_answer
-from ..host.host import reason_of
 from ..parsing.parsers import word
 from .nvml_library import (
     ABSENT,

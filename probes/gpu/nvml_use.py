@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...models.facts.records import Observation, Said
 from ..host.host import Host, Unreadable
-from ..pcie.links import ADDRESS
+from ..parsing.parsers import PCI_ADDRESS
 from .gpus import BOUND
 from .nvml_threads import Asking, answering, seconds
 
@@ -19,7 +19,7 @@ def gpu_use(host: Host) -> list[Observation] | None:
     What it does not say of one is not among them: of a GPU cut into instances the share, in containers the processes.
     """
     try:
-        bound = any(map(ADDRESS.fullmatch, host.list(BOUND)))
+        bound = any(map(PCI_ADDRESS.fullmatch, host.list(BOUND)))
     except Unreadable:
         bound = True
     said = host.call("nvml_use", deadline=2 * seconds()) if bound else ()

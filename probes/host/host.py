@@ -8,31 +8,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from ...models.facts.reason import Reason
+from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import NotChecked, Said
 from ...models.report import Origin
 
 BIGGEST_FILE = 16 << 20  # bytes; nothing that we read of a healthy machine comes near
 _MOST_LINKS = 40  # as the kernel's MAXSYMLINKS
-
-
-_REASONS = {
-    errno.EACCES: Reason.PERMISSION,
-    errno.EPERM: Reason.PERMISSION,
-    errno.ENOENT: Reason.NOT_INSTALLED,
-    errno.ENOTDIR: Reason.NOT_INSTALLED,
-    errno.ENODEV: Reason.LOST,
-    errno.ENXIO: Reason.LOST,
-    errno.ETIMEDOUT: Reason.NO_ANSWER,
-    errno.ENOSYS: Reason.NOT_SUPPORTED,
-    errno.ENOTTY: Reason.NOT_SUPPORTED,
-    errno.EOPNOTSUPP: Reason.NOT_SUPPORTED,
-}
-
-
-def reason_of(code: int | None) -> Reason:
-    """The reason for an error number of the kernel; OTHER without a number."""
-    return Reason.OTHER if code is None else _REASONS.get(code, Reason.UNREADABLE)
 
 
 class Unreadable(Exception):

@@ -13,10 +13,9 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from ...models.facts.reason import Reason
+from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import NotChecked
 from ..calls.timeouts import no_answer
-from ..host.host import reason_of
 
 # Where users without privileges do not look; the last one is that of AWS's EFA installer.
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/gds/tools:/usr/local/cuda/gds/tools:/opt/amazon/efa/bin"

@@ -11,10 +11,9 @@ from array import array
 from collections.abc import Iterator, Mapping
 
 from ...models.facts.machine import Net
-from ...models.facts.reason import Reason
+from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import Evidence, NotChecked, Said
 from ...models.facts.units import BytesPerSecond, from_megabits
-from ..host.host import reason_of
 
 _SIOCETHTOOL = 0x8946
 _GLINKSETTINGS = 0x4C

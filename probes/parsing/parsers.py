@@ -6,6 +6,7 @@ import re
 
 from ...models.facts.pcie_rates import WIDTHS, generation
 
+PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")  # domain:bus:device.function
 _SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,2})?) GT/s(?: PCIe)?")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,20}")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from ..host.host import Host, Unreadable
 from ..network.rdma import DEVICES as RDMA
-from .links import ADDRESS, DEVICES
+from ..parsing.parsers import PCI_ADDRESS
+from .links import DEVICES
 
 NVIDIA, AMD = "nvidia", "amdgpu"
 _DRIVERS = (NVIDIA, AMD, "habanalabs")
@@ -15,7 +16,7 @@ _DRIVERS = (NVIDIA, AMD, "habanalabs")
 def gpus(host: Host, *drivers: str) -> list[str]:
     """Addresses of the GPUs that these drivers (or any) have bound."""
     names = [names_in(host, f"sys/bus/pci/drivers/{driver}") for driver in drivers or _DRIVERS]
-    return [name for some in names for name in some if ADDRESS.fullmatch(name)]
+    return [name for some in names for name in some if PCI_ADDRESS.fullmatch(name)]
 
 
 def rdma(host: Host) -> list[str]:

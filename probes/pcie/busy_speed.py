@@ -10,8 +10,7 @@ from ...models.facts.units import as_transfers
 from ..host.host import Host, Unreadable
 from ..host.live import Live
 from ..network.port_traffic import COUNTERS
-from ..parsing.parsers import pcie_speed
-from .links import ADDRESS
+from ..parsing.parsers import PCI_ADDRESS, pcie_speed
 
 _INTERVAL = 0.1  # seconds between two looks at the counters
 BUSY = 50e6  # bytes per second: more than management traffic, less than any job's
@@ -45,7 +44,7 @@ def busy_links(host: Host, before: Mapping[str, int], after: Mapping[str, int], 
 def _speeds(host: Host, folder: str, text: str, seen: set[str]) -> Iterator[Said]:
     parts = folder.split("/")
     for depth, address in enumerate(parts, 1):
-        if not ADDRESS.fullmatch(address) or address in seen:
+        if not PCI_ADDRESS.fullmatch(address) or address in seen:
             continue
         seen.add(address)
         path = "/".join((*parts[:depth], "current_link_speed"))

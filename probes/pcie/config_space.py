@@ -13,11 +13,12 @@ from collections.abc import Iterator
 
 from ...models.facts.machine import Pci
 from ...models.facts.pci_classes import kind_of
-from ...models.facts.reason import Reason
+from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import Evidence, NotChecked, Said
-from ..host.host import Host, reason_of
+from ..host.host import Host
+from ..parsing.parsers import PCI_ADDRESS
 from .bound_devices import gpus, rdma
-from .links import ADDRESS, DEVICES
+from .links import DEVICES
 
 DEADLINE = 5.0  # seconds
 WANTED = frozenset({"bridge", "gpu", "nic", "nvme", "nvswitch"})
@@ -47,7 +48,7 @@ def capabilities(root: str = "/") -> Iterator[Said]:
     shut = False
     for address in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         path = f"{DEVICES}/{address}/config"
-        if not ADDRESS.fullmatch(address) or _asleep(os.path.join(root, DEVICES, address)):
+        if not PCI_ADDRESS.fullmatch(address) or _asleep(os.path.join(root, DEVICES, address)):
             continue
         try:
             with open(os.path.join(root, path), "rb", buffering=0) as file:

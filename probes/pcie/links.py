@@ -13,11 +13,10 @@ from ...models.facts.machine import Pci
 from ...models.facts.reason import Reason
 from ...models.facts.records import Evidence, NotChecked, Observation, Said
 from ..host.host import Host, Unreadable
-from ..parsing.parsers import count, is_lost, pcie_speed, pcie_width
+from ..parsing.parsers import PCI_ADDRESS, count, is_lost, pcie_speed, pcie_width
 from ..sysfs.fact_reader import Reading
 
 DEVICES = "sys/bus/pci/devices"
-ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _BUILT = {"max_speed": "max_link_speed", "max_width": "max_link_width"}
 _NOW = {"speed": "current_link_speed", "width": "current_link_width"}
@@ -30,7 +29,7 @@ def read_pci_links(host: Host) -> Iterator[Said]:
     placed, refused = places(host)
     yield from refused
     parents = {address: parent_of(folder, placed) for address, folder in placed.items()}
-    below = {address for address, parent in parents.items() if parent and ADDRESS.fullmatch(parent)}
+    below = {address for address, parent in parents.items() if parent and PCI_ADDRESS.fullmatch(parent)}
     ends = below | {str(parents[address]) for address in below}
     for address in (each for each in placed if each in ends):
         reading = Reading(host, Pci, address, placed[address])
@@ -43,7 +42,7 @@ def read_pci_links(host: Host) -> Iterator[Said]:
 def places(host: Host) -> tuple[Mapping[str, str], list[NotChecked]]:
     """The folder of each function, by address; and what could not be found."""
     try:
-        addresses = [name for name in host.list(DEVICES) if ADDRESS.fullmatch(name)]
+        addresses = [name for name in host.list(DEVICES) if PCI_ADDRESS.fullmatch(name)]
     except Unreadable as refusal:
         return {}, [refusal.missed("Pci", "node", DEVICES)]
     folders: dict[str, str] = {}

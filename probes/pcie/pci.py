@@ -10,9 +10,9 @@ from ...models.facts.machine import HostBridge, Pci
 from ...models.facts.pci_classes import kind_of
 from ...models.facts.records import Said
 from ..host.host import Host, Unreadable
-from ..parsing.parsers import count, hexadecimal, known, word
+from ..parsing.parsers import PCI_ADDRESS, count, hexadecimal, known, word
 from ..sysfs.fact_reader import Reading
-from .links import ADDRESS, ROOT, link_built, link_now, parent_of, places
+from .links import ROOT, link_built, link_now, parent_of, places
 from .pci_ids import read_names
 
 SLOTS = "sys/bus/pci/slots"
@@ -50,7 +50,7 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
     _identity(reading)
     kind = kind_of(reading.fact())
     physfn = reading.target("physfn", "physfn")
-    below = parent is not None and ADDRESS.fullmatch(parent) is not None
+    below = parent is not None and PCI_ADDRESS.fullmatch(parent) is not None
     # A large processor lists hundreds of functions of its own, which have no link and of which nothing is judged.
     if below or kind != "pci":
         reading.take("numa", "numa_node", known)
@@ -88,7 +88,7 @@ def _roots(folder: str) -> Iterator[HostBridge]:
     """The PCI roots on the path; behind a function (Intel VMD) there is another one."""
     above: str | None = None
     for name in folder.split("/"):
-        if ADDRESS.fullmatch(name):
+        if PCI_ADDRESS.fullmatch(name):
             above = name
         elif ROOT.fullmatch(name):
             yield HostBridge(key=name, parent=above)

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from ...models.facts.records import Evidence, Observation, Said
 from ...models.facts.units import as_transfers
 from ..host.host import Host, Unreadable
-from ..parsing.parsers import pcie_speed
-from .links import ADDRESS
+from ..parsing.parsers import PCI_ADDRESS, pcie_speed
 
 FEWEST = 5  # looks
 
@@ -31,7 +30,7 @@ class LinkSamples:
         self.looks += 1
         parts = self.folder.split("/")
         for depth, part in enumerate(parts, 1):
-            if ADDRESS.fullmatch(part):
+            if PCI_ADDRESS.fullmatch(part):
                 path = "/".join((*parts[:depth], "current_link_speed"))
                 try:
                     speed = pcie_speed(self.host.read(path) or "Unknown")

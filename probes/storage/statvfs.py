@@ -7,9 +7,8 @@ import os
 from collections.abc import Iterator
 
 from ...models.facts.machine import Mount
-from ...models.facts.reason import Reason
+from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import NotChecked, Said
-from ..host.host import reason_of
 
 
 def free_space(*mountpoints: str) -> Iterator[Said]:

@@ -7,8 +7,7 @@ from collections.abc import Generator
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked
 from ..host.host import Host, Unreadable
-from ..parsing.parsers import shown
-from ..pcie.links import ADDRESS
+from ..parsing.parsers import PCI_ADDRESS, shown
 
 
 def devices(host: Host, folder: str, what: str) -> Generator[NotChecked, None, list[tuple[str, str]]]:
@@ -52,7 +51,7 @@ def devices(host: Host, folder: str, what: str) -> Generator[NotChecked, None, l
 def pci_function(folder: str) -> str | None:
     """The nearest PCI function above a device's folder; None: virtual, or not on PCI."""
     above = folder.split("/")[:-1]
-    return next((part for part in reversed(above) if ADDRESS.fullmatch(part)), None)
+    return next((part for part in reversed(above) if PCI_ADDRESS.fullmatch(part)), None)
 
 
 def is_virtual(folder: str) -> bool:

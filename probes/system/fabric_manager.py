@@ -7,9 +7,8 @@ import subprocess
 from collections.abc import Iterator
 
 from ...models.facts.machine import Service
-from ...models.facts.reason import Reason
+from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import Evidence, NotChecked, Said
-from ..host.host import reason_of
 from ..parsing.parsers import shown
 from .services import BINARY, DEADLINE, FABRIC_MANAGER
 

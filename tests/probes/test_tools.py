@@ -99,7 +99,7 @@ def test_where_the_driver_and_its_tool_disagree(install: Install) -> None:
     assert [(one.kept.key, one.field, one.other.cites[one.field].source) for one in case.conflicts] == [
         ("gpu1", "pcie_width", "nvidia-smi -q -x:36")
     ]
-    shown = as_conflicts(case)
+    shown = as_conflicts(case, tools.NAMES)
     assert shown == (
         "1 point on which sources disagree; what came first is used.\n"
         "\n"
@@ -122,8 +122,8 @@ def test_a_machine_without_the_tools(install: Install) -> None:
         ("lstopo", "not installed", "install hwloc (Debian: hwloc-nox)"),
         ("ibstat", "not installed", "install infiniband-diags"),
     ]
-    assert "agree" in as_conflicts(case_of(said))
-    assert "With --with-tools" in as_conflicts(case_of([]))
+    assert "agree" in as_conflicts(case_of(said), tools.NAMES)
+    assert "With --with-tools" in as_conflicts(case_of([]), tools.NAMES)
 
 
 def test_ports_and_the_tree(install: Install) -> None:

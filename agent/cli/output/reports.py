@@ -94,8 +94,9 @@ def shown(case: Case, form: str) -> str:
         return as_matrix(copies(case), rates=True, copies=True)
     if form == "conflicts":
         from ....exporters.text.conflicts import as_conflicts
+        from ....probes import live_tools
 
-        return as_conflicts(case)
+        return as_conflicts(case, live_tools.NAMES)
     from ....exporters.text.tree import as_tree
 
     return as_tree(case.topology)

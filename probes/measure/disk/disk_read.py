@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from ....models.facts.reason import Reason
+from ....models.facts.reason import Reason, reason_of
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
 from ....models.facts.units import GIB, MIB
 from ....models.graph.routes import routes
 from ....models.graph.topology import Device, Topology
 from ....models.report import Report
-from ...host.host import Host, Unreadable, reason_of
+from ...host.host import Host, Unreadable
 from ...host.live import Live
 from ...pcie.speed_samples import LinkSamples
 from ...storage.block_mounts import Place, disk_of, place_of, places_of

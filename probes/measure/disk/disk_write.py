@@ -7,10 +7,10 @@ import os
 import time
 from collections.abc import Iterator
 
-from ....models.facts.reason import Reason
+from ....models.facts.reason import Reason, reason_of
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
 from ....models.facts.units import GIB, MIB, as_bytes
-from ...host.host import Host, reason_of
+from ...host.host import Host
 from ...storage.block_mounts import Place, disk_of, place_of
 from . import direct_io
 from .data_blocks import BLOCK

@@ -11,7 +11,7 @@ from ....models.graph.flow_paths import legs
 from ....models.graph.routes import rated, routes
 from ....models.graph.topology import Topology
 from ....models.report import Report
-from ...pcie.links import ADDRESS
+from ...parsing.parsers import PCI_ADDRESS
 from ..probe import Probe, Wanted
 from .copy_request import PACES, CopyRequest, Run, flows
 from .cuda_gpus import OPENING, starting
@@ -31,12 +31,12 @@ def gpus_of(topology: Topology) -> Mapping[str, str]:
     """
     known = [one for one in topology.devices if one.kind == "gpu" and not any(word in one.name for word in _OTHERS)]
     named = {
-        name: one.id if ADDRESS.fullmatch(one.id) else ""
+        name: one.id if PCI_ADDRESS.fullmatch(one.id) else ""
         for one in known
         for name in (one.id, *one.aliases)
         if _NUMBERED.fullmatch(name)
     }
-    return named or {one.id: one.id for one in known if ADDRESS.fullmatch(one.id)}
+    return named or {one.id: one.id for one in known if PCI_ADDRESS.fullmatch(one.id)}
 
 
 def nearest_memory(topology: Topology, gpu: str) -> str:

@@ -15,7 +15,7 @@ from ...calls.timeouts import no_answer
 from ...gpu.nvml_library import Library
 from ...gpu.nvml_library import Refused as NvmlRefused
 from ...parsing.nvml_enums import COMPUTE_MODES, meaning, pci_address
-from ...pcie.links import ADDRESS
+from ...parsing.parsers import PCI_ADDRESS
 from .copy_request import CopyRequest
 from .cuda_driver import Cuda, Device, Refused
 
@@ -91,7 +91,7 @@ def check(address: str, owned: bool, mode: str | None = None) -> None:
 
 def tool_may_use(name: str, address: str, owned: bool) -> str:
     """The number by which a program, started with NUMBERED, knows a GPU of which it makes a context. Raises Refused."""
-    check(address if ADDRESS.fullmatch(address) else address_of(name), owned)
+    check(address if PCI_ADDRESS.fullmatch(address) else address_of(name), owned)
     if os.environ.get("CUDA_VISIBLE_DEVICES"):
         raise Refused(
             "the tool would count those in CUDA_VISIBLE_DEVICES alone", "run it without", reason=Reason.OTHER_CONTEXT

@@ -13,8 +13,8 @@ from ....models.facts.records import Evidence, Observation, Said
 from ...gpu.nvml_library import Library, Refused
 from ...host.host import Host, Unreadable
 from ...parsing.nvml_enums import pci_address
-from ...parsing.parsers import pcie_speed, pcie_width
-from ...pcie.links import ADDRESS, DEVICES
+from ...parsing.parsers import PCI_ADDRESS, pcie_speed, pcie_width
+from ...pcie.links import DEVICES
 from ...pcie.speed_samples import FEWEST, LinkSamples
 
 
@@ -26,7 +26,7 @@ class LinkSampling:
         parts: list[str] = []
         with suppress(Unreadable):
             parts = (host.resolve(f"{DEVICES}/{address}") or "").split("/")
-        places = [depth for depth, part in enumerate(parts, 1) if ADDRESS.fullmatch(part)]
+        places = [depth for depth, part in enumerate(parts, 1) if PCI_ADDRESS.fullmatch(part)]
         self._folders = {parts[depth - 1]: "/".join(parts[:depth]) for depth in places}
         self._nvml: Library | None = None
         with suppress(ImportError, Refused):

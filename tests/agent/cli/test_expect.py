@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from linkgauge.agent.cli.expect_args import expect
 from linkgauge.agent.cli.main import main
-from linkgauge.agent.cli.options.common import OPS, VIA
+from linkgauge.agent.cli.options.input import OPS, VIA
 from linkgauge.agent.inputs.resolve import BadInput
 from linkgauge.agent.pipeline.diagnose import look
 from linkgauge.agent.pipeline.registry import READERS
