@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..models.facts.reason import Reason, reason_of
-from ..models.facts.records import NotChecked, Said
+from ..models.facts.records import NotChecked, Record
 from .calls.timeouts import no_answer
 from .host.host import Host
 
@@ -48,10 +48,10 @@ _TOOLS: Mapping[str, _Tool] = {
 NAMES = tuple(_TOOLS)
 
 
-def cross_check(tool: str) -> Callable[[Host], Iterator[Said]]:
+def cross_check(tool: str) -> Callable[[Host], Iterator[Record]]:
     """Reads what the tool says. What it does not say is a gap of the comparison, not of our own discovery."""
 
-    def source(host: Host) -> Iterator[Said]:
+    def source(host: Host) -> Iterator[Record]:
         for said in ask(host, tool):
             if isinstance(said, NotChecked):
                 about = "" if said.subject == "node" else f"{said.what} of {said.subject}: "
@@ -62,12 +62,12 @@ def cross_check(tool: str) -> Callable[[Host], Iterator[Said]]:
     return source
 
 
-def ask(host: Host, tool: str) -> Iterator[Said]:
+def ask(host: Host, tool: str) -> Iterator[Record]:
     """What the tool says."""
     yield from host.call("tools", tool, deadline=_SECONDS + 2)
 
 
-def outputs(tool: str) -> Iterator[Said]:
+def outputs(tool: str) -> Iterator[Record]:
     """Runs in the child: what each command of the tool prints, cited as "nvidia-smi topo -m:7"."""
     from .dumps import read_text  # some thirty readers
 

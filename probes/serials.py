@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..models.facts.machine import Serial
-from ..models.facts.records import Said
+from ..models.facts.records import Record
 from .gpu.nvml_threads import seconds
 from .host.host import Host, Unreadable
 from .pcie.bound_devices import NVIDIA, gpus
@@ -14,7 +14,7 @@ from .storage.nvme import CONTROLLERS
 _MACHINE = "sys/class/dmi/id/product_serial"  # for root alone
 
 
-def read_serials(host: Host) -> Iterator[Said]:
+def read_serials(host: Host) -> Iterator[Record]:
     """A `Serial` of the machine, of NVMe controllers and of NVIDIA GPUs, as far as this user may read them."""
     files = {"node": _MACHINE, **{name: f"{CONTROLLERS}/{name}/serial" for name in _controllers(host)}}
     for name, path in files.items():

@@ -13,7 +13,7 @@ import msgspec
 
 from ...models.catalog import codes
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from ...models.site.schema import Site, read_site
 from ...probes.calls.child import Children
 from ...probes.host.entries import Entry, Folder, Refused
@@ -135,7 +135,7 @@ def _other_machine(head: str, judged: str) -> Source:
     return Source("_other_machine", partial(_not_judged, head, judged))
 
 
-def _not_judged(head: str, judged: str, host: Host) -> Iterator[Said]:
+def _not_judged(head: str, judged: str, host: Host) -> Iterator[Record]:
     why = f"the files of another machine than those below {judged}; one is judged at a time"
     yield NotChecked(
         what="dump", subject=head, reason=Reason.OTHER_CONTEXT, detail=why, how="give the files of this machine alone"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Observation, Said
+from ...models.facts.records import NotChecked, Observation, Record
 from ...models.facts.units import GIB, as_bytes
 from ...models.report import Report, Seen
 from ...probes.calls.hold import held
@@ -117,7 +117,7 @@ def not_measured(why: str) -> Source:
 def said_once(what: str, reason: Reason, detail: str, how: str) -> Source:
     """A source that has one thing to say about measuring."""
 
-    def idle(host: Host) -> Iterator[Said]:
+    def idle(host: Host) -> Iterator[Record]:
         del host
         yield NotChecked(what=what, subject="node", reason=reason, detail=detail, how=how)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from ...models.report import Report
 from ...probes.calls.hold import held
 from ...probes.host.host import Host
@@ -126,7 +126,7 @@ class Course:
     def _watched(self, probe: Probe, left: int) -> Source:
         """The probe; Ctrl-C ends it and all that would follow, and what was found is told. `left` is for people."""
 
-        def source(host: Host) -> Iterator[Said]:
+        def source(host: Host) -> Iterator[Record]:
             try:
                 yield from probe(host)
             except KeyboardInterrupt:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from ...models.diagnosis.hysteresis import Standing, settle
-from ...models.facts.records import Flow, Observation, Said
+from ...models.facts.records import Flow, Observation, Record
 from ...models.inventory.assemble import assemble
 from ...models.inventory.snapshot import Case
 from ...models.judge import judge
@@ -29,8 +29,8 @@ _LONGEST = 48 * _HOUR  # a daemon must not grow with its age
 class Memory:
     """All that a daemon remembers: what each source said last, which findings stand, and earlier observations."""
 
-    heard: Mapping[str, tuple[Said, ...]] = field(default_factory=dict)
-    measured: tuple[Said, ...] = ()  # by probes, when they ran last
+    heard: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)
+    measured: tuple[Record, ...] = ()  # by probes, when they ran last
     standing: Standing = field(default_factory=dict)
     past: tuple[Observation, ...] = ()
     baseline: tuple[Observation, ...] = ()
@@ -72,7 +72,7 @@ def examine(
     read = ask_all(readers, host)
     known = tuple(baseline)
 
-    def judged(measured: Sequence[Said]) -> tuple[Case, Report]:
+    def judged(measured: Sequence[Record]) -> tuple[Case, Report]:
         case = assemble(
             [*read, *measured], site, host.now(), baseline=known, origin=host.origin, context=context, accepted=accepted
         )
@@ -83,10 +83,10 @@ def examine(
 
 
 def _confirmed(
-    host: Host, probes: Probes, judged: Callable[[Sequence[Said]], tuple[Case, Report]]
-) -> tuple[list[Said], Case, Report]:
+    host: Host, probes: Probes, judged: Callable[[Sequence[Record]], tuple[Case, Report]]
+) -> tuple[list[Record], Case, Report]:
     """What probes measured: at first what a report without it makes worth measuring, then once more what was slow."""
-    measured: list[Said] = []
+    measured: list[Record] = []
     case, report = judged(measured)
     for _ in range(2):
         further = [one for probe in probes(report) for one in ask(probe, host)]
@@ -104,7 +104,7 @@ def cycle(
     memory: Memory,
     probes: Probes | None = None,
     pause: Callable[[], None] = lambda: None,
-    ask_them: Callable[[Iterable[Source], Host], Mapping[str, tuple[Said, ...]]] = ask_each,
+    ask_them: Callable[[Iterable[Source], Host], Mapping[str, tuple[Record, ...]]] = ask_each,
 ) -> tuple[Memory, Report]:
     """One round of the daemon: what is not due is remembered, and ages. `pause` divides its work into short bursts.
 
@@ -114,7 +114,7 @@ def cycle(
     heard = {**memory.heard, **fresh}
     kept = () if probes else memory.measured
 
-    def judged(measured: Sequence[Said]) -> tuple[Case, Report]:
+    def judged(measured: Sequence[Record]) -> tuple[Case, Report]:
         said = chain(*heard.values(), kept, measured)
         case = assemble(said, site, host.now(), memory.past, memory.baseline, host.origin, accepted=memory.accepted)
         pause()
@@ -127,7 +127,7 @@ def cycle(
     return replace(memory, heard=heard, measured=(*kept, *measured), standing=standing, past=past), shown
 
 
-def thin(said: Iterable[Said], now: float) -> tuple[Observation, ...]:
+def thin(said: Iterable[Record], now: float) -> tuple[Observation, ...]:
     """What rules need of earlier observations: of the last hour the first of each thing in each minute, of the two days
     before that in each hour; and of a number that stays as it is, the first and the last time.
 

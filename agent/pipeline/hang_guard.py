@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from threading import Event, Thread
 
 from ...models.facts.reason import Reason
-from ...models.facts.records import Run, Said
+from ...models.facts.records import Record, Run
 from ...probes.calls.timeouts import HOW, no_answer, stuck
 from ...probes.host.host import Host
 from ...probes.host.stall_watch import GivenUp, Waiting, Watched
@@ -30,9 +30,9 @@ class _Asker:
     """
 
     def __init__(self) -> None:
-        self.heard: dict[str, tuple[Said, ...]] = {}
+        self.heard: dict[str, tuple[Record, ...]] = {}
         self.name = ""  # of the source that is being asked
-        self.said: list[Said] = []  # by that one, so far
+        self.said: list[Record] = []  # by that one, so far
         self.path = ""  # that hangs
         self.idle = Event()
         self._ended = False
@@ -95,7 +95,7 @@ class Aside:
         """How many threads are there yet that nobody waits for any more."""
         return sum(not asker.idle.is_set() for asker in self._hanging.values())
 
-    def ask(self, sources: Iterable[Source], host: Host) -> dict[str, tuple[Said, ...]]:
+    def ask(self, sources: Iterable[Source], host: Host) -> dict[str, tuple[Record, ...]]:
         """What each of them says, as far as it comes, by name and in their order."""
         named = {source.name: source for source in sources}
         self._hanging = {name: asker for name, asker in self._hanging.items() if not asker.idle.is_set()}
@@ -126,12 +126,12 @@ class Aside:
         self._asker = None
 
 
-def _missed(source: Source, host: Host, detail: str, path: str | None, seconds: float) -> tuple[Said, ...]:
+def _missed(source: Source, host: Host, detail: str, path: str | None, seconds: float) -> tuple[Record, ...]:
     run = Run(name=source.name, ok=False, seconds=seconds, at=host.now())
     return *gaps(source, Reason.NO_ANSWER, detail, HOW, path), run
 
 
-def ask_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) -> list[Said]:
+def ask_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) -> list[Record]:
     """What all of them say, in their order. On a live machine they are asked at once: most of the time is waiting.
 
     Readers only: probes would measure each other.
@@ -140,7 +140,7 @@ def ask_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) 
     if host.origin != "live" or not sources:
         return [one for source in sources for one in ask(source, host)]
 
-    def alone(source: Source) -> tuple[Said, ...]:
+    def alone(source: Source) -> tuple[Record, ...]:
         with closing(Aside(patience)) as aside:
             return aside.ask((source,), host)[source.name]
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 
 from ...models.facts.reason import Reason
-from ...models.facts.records import Observation, Run, Said
+from ...models.facts.records import Observation, Record, Run
 from ...probes.host.host import Host
 from .coverage_map import gaps
 from .source import Source
@@ -15,7 +15,7 @@ from .source import Source
 _log = logging.getLogger("linkgauge")
 
 
-def ask(source: Source, host: Host, said: list[Said] | None = None) -> tuple[Said, ...]:
+def ask(source: Source, host: Host, said: list[Record] | None = None) -> tuple[Record, ...]:
     """What the source says, as far as it came, and a Run that says how it went. `said` has it as it comes.
 
     The one place where any exception is caught: a source that breaks is our bug, and takes nothing else with it.
@@ -35,6 +35,6 @@ def ask(source: Source, host: Host, said: list[Said] | None = None) -> tuple[Sai
     return (*said, run)
 
 
-def ask_each(sources: Iterable[Source], host: Host) -> dict[str, tuple[Said, ...]]:
+def ask_each(sources: Iterable[Source], host: Host) -> dict[str, tuple[Record, ...]]:
     """What each of them says, one after the other, by name."""
     return {source.name: ask(source, host) for source in sources}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ...probes.host.host import Host
 
-Read: TypeAlias = Callable[[Host], Iterable[Said]]
+Read: TypeAlias = Callable[[Host], Iterable[Record]]
 
 
 class Interval(Enum):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ...exporters.metrics.sample import Round
-from ...models.facts.records import Observation, Run, Said
+from ...models.facts.records import Observation, Record, Run
 from ...models.report import Report
 from ...models.site.gate import causes
 from ...models.site.schema import Site
@@ -145,7 +145,7 @@ class Daemon:
     def _intervals(self) -> Intervals:
         return Intervals(self.every, seconds(self.config.slow), seconds(self.config.discovery))
 
-    def _read_signs(self, host: Host) -> Iterable[Said]:
+    def _read_signs(self, host: Host) -> Iterable[Record]:
         """The names of devices: where they are others than before, something was plugged, bound or lost."""
 
         def names(path: str) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ class Daemon:
         return ()
 
     def _paced(self, source: Source) -> Source:
-        def paced(host: Host) -> Iterator[Said]:
+        def paced(host: Host) -> Iterator[Record]:
             for said in source.read(host):
                 yield said
                 self.pause()
@@ -165,7 +165,7 @@ class Daemon:
 
         return replace(source, read=paced)
 
-    def read_traffic(self, host: Host) -> Iterable[Said]:
+    def read_traffic(self, host: Host) -> Iterable[Record]:
         """A source: what jobs sent through ports and NVLinks since it was asked last."""
         yield from self.traffic(host)
         if self.busy:
@@ -223,7 +223,7 @@ class Daemon:
             would_drain=tuple((one.code, one.subject) for one in causes(report.findings, self.site.gate)),
         )
 
-    def _count(self, *heard: Iterable[Said]) -> None:
+    def _count(self, *heard: Iterable[Record]) -> None:
         self.moved.update({one.name: one.bytes for said in heard for one in said if isinstance(one, Run) and one.bytes})
 
     def _tell(self, report: Report) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from ...models.diagnosis.counter_diff import Change, Logged, Window, changes
 from ...models.diagnosis.passive_rates import SUFFIX
 from ...models.facts.machine import Event
-from ...models.facts.records import NotChecked, Observation, Said
+from ...models.facts.records import NotChecked, Observation, Record
 from ...models.facts.units import as_utc
 from ...probes.host.host import Host
 from ..inputs.resolve import BadInput
@@ -45,7 +45,7 @@ class _Opened(msgspec.Struct, frozen=True, kw_only=True):
 @dataclass(frozen=True, slots=True)
 class _Look:
     at: float
-    said: tuple[Said, ...]
+    said: tuple[Record, ...]
 
     @property
     def counts(self) -> dict[tuple[str, str, str], float]:
@@ -100,7 +100,7 @@ def end(host: Host, folder: str, job: str) -> Window:
 
 
 def followed(
-    folder: str, before: Mapping[str, Mapping[str, float]], seen: Iterable[Said]
+    folder: str, before: Mapping[str, Mapping[str, float]], seen: Iterable[Record]
 ) -> dict[str, Mapping[str, float]]:
     """The highest rates in each open window, with what was seen now: for the service, which looks all the time."""
     try:
@@ -167,11 +167,11 @@ def _with_peaks(found: Iterable[Change], peaks: Mapping[str, float]) -> tuple[Ch
     return (*found, *rates)
 
 
-def _logged(said: Iterable[Said], since: float) -> Iterator[Logged]:
+def _logged(said: Iterable[Record], since: float) -> Iterator[Logged]:
     for one in said:
         if isinstance(one, Event) and one.at is not None and one.at >= since:
             yield Logged(kind=one.kind or "", subject=one.subject or "", at=as_utc(one.at), text=one.text or "")
 
 
-def _missed(said: Iterable[Said]) -> Iterator[NotChecked]:
+def _missed(said: Iterable[Record]) -> Iterator[NotChecked]:
     return (one for one in said if isinstance(one, NotChecked))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ...probes.calls.timeouts import hung
 from ..pipeline.source import Interval, Source
 
@@ -50,7 +50,7 @@ def _is_due(turn: Turn | None, interval: float, now: float, changed: bool) -> bo
     return changed or now >= turn.at + interval - _EARLY
 
 
-def turned(turns: Mapping[str, Turn], heard: Mapping[str, Iterable[Said]], now: float) -> dict[str, Turn]:
+def turned(turns: Mapping[str, Turn], heard: Mapping[str, Iterable[Record]], now: float) -> dict[str, Turn]:
     """The turns after these sources were asked."""
     after = dict(turns)
     for name, said in heard.items():

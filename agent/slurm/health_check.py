@@ -34,7 +34,7 @@ _AGAIN = 900.0  # seconds after which a node that found no room asks again
 _LONGEST_REASON = 200  # letters
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the last health check left behind. Times in seconds since 1970."""
 
     version: Literal[1] = 1
@@ -70,15 +70,15 @@ class Check:
         here = self.slurm.node(self.node)
         reason = " ".join(f"{PREFIX} {cause}".split())[:_LONGEST_REASON]  # one line, whatever a disk is called
         if here.out and not here.ours:
-            keep(self.folder, Record(looked=now))
+            keep(self.folder, CheckRecord(looked=now))
             return f"{cause}: not drained by us: it is {here.state} ({here.reason or 'without a reason'})"
         if here.out:
-            keep(self.folder, Record(drained=here.reason, looked=now))
+            keep(self.folder, CheckRecord(drained=here.reason, looked=now))
             return f"{here.reason}: drained, until it is repaired and accepted"
         note = here.free_note
         if note is None:
             return f"{cause}: not drained: Comment and Extra of the node are in use, and one is needed to count"
-        keep(self.folder, Record(asked=True, looked=now))
+        keep(self.folder, CheckRecord(asked=True, looked=now))
         self.slurm.update(self.node, **{note: reason})
         drained = False
         try:
@@ -86,7 +86,7 @@ class Check:
         finally:
             if not drained:
                 self._withdraw(note)
-        keep(self.folder, Record(drained=reason, looked=now) if drained else Record(refused=now, looked=now))
+        keep(self.folder, CheckRecord(drained=reason, looked=now) if drained else CheckRecord(refused=now, looked=now))
         share = self.view.gate.max_drained
         return (
             f"drained for {cause}: {cause.text}" if drained else f"{cause}: not drained: {share:.1%} of all nodes are"
@@ -110,7 +110,7 @@ class Check:
         with suppress(Refused):
             replace(self.slurm, until=self.slurm.until + _LEAVING).update(self.node, **{note: ""})
 
-    def _maybe_open(self, record: Record, now: float) -> str | None:
+    def _maybe_open(self, record: CheckRecord, now: float) -> str | None:
         """After a repair; Slurm is asked only if somebody has accepted the node since it was asked last."""
         if record.asked:
             self._tidy(now)
@@ -125,7 +125,7 @@ class Check:
             if here.since is None or here.since > accepted:
                 return f"{here.reason}: waits for 'linkgauge accept'"
             self.slurm.update(self.node, State="RESUME")
-        keep(self.folder, Record(looked=now))
+        keep(self.folder, CheckRecord(looked=now))
         return f"given back, accepted at {as_utc(accepted)}: was {here.reason}" if here.ours else None
 
     def _tidy(self, now: float) -> None:
@@ -133,18 +133,18 @@ class Check:
         here = self.slurm.node(self.node)
         for note in (key for key, text in here.notes.items() if text.startswith(PREFIX)):
             self.slurm.update(self.node, **{note: ""})
-        keep(self.folder, Record(drained=here.reason if here.ours and here.out else None, looked=now))
+        keep(self.folder, CheckRecord(drained=here.reason if here.ours and here.out else None, looked=now))
 
 
-def record_of(folder: str) -> Record:
+def record_of(folder: str) -> CheckRecord:
     """What the last health check left there; nothing where that cannot be used."""
     try:
-        return read_small(os.path.join(folder, _FILE), Record)
+        return read_small(os.path.join(folder, _FILE), CheckRecord)
     except (OSError, ValueError):
-        return Record()
+        return CheckRecord()
 
 
-def keep(folder: str, record: Record) -> None:
+def keep(folder: str, record: CheckRecord) -> None:
     """Raises OSError."""
     os.makedirs(folder, exist_ok=True)
     put(os.path.join(folder, _FILE), msgspec.json.encode(record))

@@ -16,7 +16,7 @@ from bench.accuracy.measured import Measured, healthy, single
 from linkgauge.agent.inputs.resolve import given
 from linkgauge.agent.pipeline.hang_guard import ask_all
 from linkgauge.agent.pipeline.registry import READERS
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Case
 from linkgauge.models.report import Origin
@@ -67,7 +67,7 @@ class Bed:
     """A healthy node, as its sources tell of it at a time."""
 
     name: str
-    said: tuple[Said, ...]
+    said: tuple[Record, ...]
     now: float
     origin: Origin
 

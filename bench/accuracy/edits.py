@@ -8,18 +8,18 @@ from typing import Any, TypeAlias
 
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Pci
-from linkgauge.models.facts.records import Evidence, Fact, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
 from linkgauge.models.inventory.snapshot import Case
 from linkgauge.probes.kernel_log.patterns import fold
 
-Edit: TypeAlias = Callable[[list[Said]], list[Said]]
+Edit: TypeAlias = Callable[[list[Record]], list[Record]]
 
 
 def but(kind: type[Fact], key: str, **changed: object) -> Edit:
     """Every source says this of the thing, with its own place; where none did, one more does."""
     cites = {name: Evidence("drawn", str(value)) for name, value in changed.items()}
 
-    def edit(said: list[Said]) -> list[Said]:
+    def edit(said: list[Record]) -> list[Record]:
         told = [_with(one, changed) if type(one) is kind and one.key == key else one for one in said]
         return [*told, kind(key=key, cites=cites, **changed)]
 
@@ -37,7 +37,7 @@ def unsaid(kind: type[Fact], key: str, *names: str) -> Edit:
     """No source says these fields of the thing."""
     nothing: dict[str, Any] = dict.fromkeys(names)
 
-    def edit(said: list[Said]) -> list[Said]:
+    def edit(said: list[Record]) -> list[Record]:
         return [replace(one, **nothing) if type(one) is kind and one.key == key else one for one in said]
 
     return edit
@@ -55,7 +55,7 @@ def measured(about: str, quantity: str, value: float, at: float, unit: str = "co
         evidence=Evidence("drawn", f"{quantity} {value:g}"),
     )
 
-    def edit(said: list[Said]) -> list[Said]:
+    def edit(said: list[Record]) -> list[Record]:
         kept = [
             one
             for one in said
@@ -75,13 +75,13 @@ def without(names: Iterable[str]) -> Edit:
     """Nothing is said of these things, and of what belongs to them."""
     gone = set(names)
 
-    def edit(said: list[Said]) -> list[Said]:
+    def edit(said: list[Record]) -> list[Record]:
         return [one for one in said if not _is_of(one, gone)]
 
     return edit
 
 
-def _is_of(one: Said, gone: set[str]) -> bool:
+def _is_of(one: Record, gone: set[str]) -> bool:
     if isinstance(one, Observation) and isinstance(one.about, str):
         return one.about.partition("/")[0] in gone
     if not isinstance(one, Fact):
@@ -93,7 +93,7 @@ def _is_of(one: Said, gone: set[str]) -> bool:
 def together(*edits: Edit) -> Edit:
     """One after the other."""
 
-    def edit(said: list[Said]) -> list[Said]:
+    def edit(said: list[Record]) -> list[Record]:
         for one in edits:
             said = one(said)
         return said

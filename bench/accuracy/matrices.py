@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.accuracy.measured import NOW, SIZE, Measured, healthy, report_on, seen, single
 from linkgauge.agent.pipeline.hang_guard import ask_all
 from linkgauge.agent.pipeline.registry import READERS
-from linkgauge.models.facts.records import Flow, Said
+from linkgauge.models.facts.records import Flow, Record
 from linkgauge.models.graph.fair_share import shares
 from linkgauge.models.graph.routes import limited
 from linkgauge.models.graph.topology import Topology
@@ -128,7 +128,7 @@ SCENARIOS = (
 )
 
 
-def said_of(node: str) -> list[Said]:
+def said_of(node: str) -> list[Record]:
     """What the readers say of a described node; behind its name, "9555:9354" has another text in place of one."""
     name, _, change = node.partition(" ")
     before, _, after = change.partition(":")
@@ -136,7 +136,7 @@ def said_of(node: str) -> list[Said]:
     return ask_all(READERS, build(text.replace(before, after) if before else text))
 
 
-def report_of(said: Iterable[Said], measured: Measured, seed: int) -> Report:
+def report_of(said: Iterable[Record], measured: Measured, seed: int) -> Report:
     """The report on the node with these measurements, each a little off."""
     return report_on([*said, *seen(measured, random.Random(seed), NOISE)])
 

@@ -32,7 +32,7 @@ from typing import TypeAlias
 
 from bench.accuracy.namespaces import PEER, Unavailable, cap, inside, joined
 from linkgauge.models.facts.jsonl import decode
-from linkgauge.models.facts.records import Observation, Said
+from linkgauge.models.facts.records import Observation, Record
 from linkgauge.probes.host.live import Live
 
 HERE = Path(__file__).resolve().parent
@@ -259,7 +259,7 @@ def iperf3() -> float:
     return float(told["end"]["sum_received"]["bits_per_second"]) / 8
 
 
-def rate_of(said: Iterator[Said]) -> float:
+def rate_of(said: Iterator[Record]) -> float:
     """The one rate that was said."""
     several = list(said)
     rates = [one.value for one in several if isinstance(one, Observation) and one.quantity == "rate"]

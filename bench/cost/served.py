@@ -18,7 +18,7 @@ from linkgauge.agent.service.config import Config
 from linkgauge.agent.service.daemon import Daemon
 from linkgauge.agent.service.yielding import in_bursts, look_less_for_garbage
 from linkgauge.agent.web.pages import Pages
-from linkgauge.models.facts.records import Observation, Said
+from linkgauge.models.facts.records import Observation, Record
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.calls.worker import Workers
 from linkgauge.probes.host.guarded import Careful
@@ -77,7 +77,7 @@ class Machine(Live):
         self.asked["reads"] += 1
         return super().read(path)
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         source = self.workers.ask(what, args, deadline) if what.startswith("nvml") else None
         for said in source or self._recorded.call(what, *args, deadline=deadline):
             if isinstance(said, Observation) and said.quantity == "driver_calls":

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.site.schema import Site
@@ -59,9 +59,9 @@ def check(family: Reader, text: str, through: bool, judged: bool) -> float:
     return took
 
 
-def _whole(text: str, plain: str) -> list[Said]:
+def _whole(text: str, plain: str) -> list[Record]:
     """What all readers say of the parts, which are the text; but for what stood around its lines (frames.py)."""
-    lines, said, words, bared = plain.split("\n"), list[Said](), list[str](), False
+    lines, said, words, bared = plain.split("\n"), list[Record](), list[str](), False
     for family, part in split(_FILE, text, AT, FAMILIES):
         mine = part.text.rstrip("\n").split("\n")
         theirs = lines[part.first - 1 : part.first - 1 + len(mine)]
@@ -75,7 +75,7 @@ def _whole(text: str, plain: str) -> list[Said]:
     return said
 
 
-def well_formed(said: Iterable[Said], plain: str) -> None:
+def well_formed(said: Iterable[Record], plain: str) -> None:
     """Each can be passed on, and cites lines that are there."""
     last = plain.count("\n") + 1
     for one in said:
@@ -92,7 +92,7 @@ def well_formed(said: Iterable[Said], plain: str) -> None:
             assert "\n" not in cite.text, f"{one!r} cites several lines"
 
 
-def _cites(one: Said) -> Iterable[Evidence]:
+def _cites(one: Record) -> Iterable[Evidence]:
     if isinstance(one, Fact):
         assert one.key, f"{one!r} has no key"
         assert one.cites.keys() <= set(type(one).__dataclass_fields__), f"{one!r} cites what it has not"

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from .gpu import Gpu
-from .records import Observation, Said
+from .records import Observation, Record
 
 _NUMBERED = re.compile(r"gpu[0-9]+")
 _OF_FUNCTIONS = ("aer_", "link_")  # quantities of the PCI function, whose key is the address too
 
 
-def numbered(said: Iterable[Said]) -> tuple[Said, ...]:
+def numbered(said: Iterable[Record]) -> tuple[Record, ...]:
     """The same under the numbers, where all outputs agree on which GPU is at an address."""
     everything = tuple(said)
     gpus = [one for one in everything if isinstance(one, Gpu) and one.address]
@@ -27,7 +27,7 @@ def numbered(said: Iterable[Said]) -> tuple[Said, ...]:
     return tuple(_under(one, known) for one in everything)
 
 
-def _under(one: Said, known: dict[str, str]) -> Said:
+def _under(one: Record, known: dict[str, str]) -> Record:
     if isinstance(one, Gpu) and one.key in known:
         return replace(one, key=known[one.key])
     if not isinstance(one, Observation) or not isinstance(one.about, str) or one.quantity.startswith(_OF_FUNCTIONS):

@@ -7,7 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from .reason import Reason
-from .records import NotChecked, Said
+from .records import NotChecked, Record
 from .registry import RECORDS, kind_name
 
 
@@ -22,7 +22,7 @@ class _Missed(msgspec.Struct):
     path: str | None = None
 
 
-def encode(said: Said) -> str:
+def encode(said: Record) -> str:
     """One line, without its end; fields that were not said are left out."""
     fields = {
         name: value
@@ -32,7 +32,7 @@ def encode(said: Said) -> str:
     return msgspec.json.encode([kind_name(type(said)), fields]).decode()
 
 
-def decode(line: str | bytes) -> Said:
+def decode(line: str | bytes) -> Record:
     """The Said of one line. ValueError says what is wrong with it."""
     try:
         kind, fields = msgspec.json.decode(line, type=tuple[str, dict[str, object]])

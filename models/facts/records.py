@@ -107,4 +107,4 @@ class Run:
     at: float  # seconds since 1970, when it began
 
 
-Said: TypeAlias = Fact | Observation | NotChecked | Run
+Record: TypeAlias = Fact | Observation | NotChecked | Run

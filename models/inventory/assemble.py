@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..facts.gpu_identity import numbered
 from ..facts.machine import Node
 from ..facts.merge import merge
-from ..facts.records import Fact, NotChecked, Observation, Run, Said
+from ..facts.records import Fact, NotChecked, Observation, Record, Run
 from ..report import Context, Origin
 from ..site.schema import Site
 from .build import build_topology
@@ -16,7 +16,7 @@ from .snapshot import Case
 
 
 def assemble(
-    said: Iterable[Said],
+    said: Iterable[Record],
     site: Site,
     now: float,
     past: Iterable[Observation] = (),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ...models.facts.jsonl import decode
 from ...models.facts.reason import Reason, reason_of
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from .hold import held
 from .registry import CALLS
 from .timeouts import no_answer, stuck
@@ -31,7 +31,7 @@ class Children:
         self._command = command
         self._stuck: dict[str, subprocess.Popen[bytes]] = {}
 
-    def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Said]:
+    def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Record]:
         """What a child that runs the call `what` says within `deadline` seconds; if it hangs, that too."""
         before = self._stuck.get(what)
         if before and before.poll() is None:
@@ -91,7 +91,7 @@ class Children:
                 pipe.close()
 
 
-def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterator[Said]:
+def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterator[Record]:
     measures = what in CALLS and CALLS[what].measures
     end = time.monotonic() + deadline
     waiting, errors = b"", b""
@@ -126,7 +126,7 @@ def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterato
         yield unanswered(what, Reason.FAULT if last else Reason.OTHER, last or f"its process ended with {code}")
 
 
-def _decoded(line: bytes, what: str) -> Said:
+def _decoded(line: bytes, what: str) -> Record:
     try:
         return decode(line)
     except ValueError as wrong:

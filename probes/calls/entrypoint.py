@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from ...models.facts.jsonl import encode
 from ...models.facts.reason import Reason
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from .child import unanswered
 from .driver_lock import keep
 from .registry import CALLS
@@ -70,7 +70,7 @@ def answer(name: str, *args: str) -> None:
     if call.opens_driver and (who := keep()):
         print(encode(unanswered(name, Reason.DRIVER, f"the driver is {who}")), flush=True)
         return
-    answers: Callable[..., Iterator[Said]] = load(call.target)
+    answers: Callable[..., Iterator[Record]] = load(call.target)
     for said in answers(*args):
         print(encode(said), flush=True)
 

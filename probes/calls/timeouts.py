@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...models.facts.gpu import Driver, Gpu
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 
 HOW = "the kernel's log may say which driver hangs; restart the machine if it stays so"  # of a file, to bring it back
 
@@ -19,7 +19,7 @@ def stuck(who: str) -> str:
     return f"{who}, asked before, still hangs in the kernel"
 
 
-def hung(said: Said) -> bool:
+def hung(said: Record) -> bool:
     """Whether something did not answer in time: a call, a file, the driver or a GPU."""
     if isinstance(said, NotChecked):
         return said.reason is Reason.NO_ANSWER

@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from ...models.facts.jsonl import decode
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from .child import MODULE, TO_END, Children, unanswered
 from .hold import RELEASE, asked
 from .registry import CALLS
@@ -37,7 +37,7 @@ class Workers(Children):
         super().__init__(command)
         self._serving: dict[str, subprocess.Popen[bytes]] = {}
 
-    def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Said]:
+    def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Record]:
         """What the worker says within `deadline` seconds; if it hangs, that too, and it is killed."""
         call = CALLS.get(what)
         if call and call.measures:
@@ -109,7 +109,9 @@ class Workers(Children):
             _kill(worker)
             self.end(worker, key)
 
-    def _answer(self, group: str, worker: subprocess.Popen[bytes], what: str, deadline: float) -> Iterator[Said | None]:
+    def _answer(
+        self, group: str, worker: subprocess.Popen[bytes], what: str, deadline: float
+    ) -> Iterator[Record | None]:
         """What it says; None at the end where the answer is whole."""
         until, waiting = time.monotonic() + deadline, b""
         assert worker.stdout
@@ -152,7 +154,7 @@ def _code(worker: subprocess.Popen[bytes]) -> int | str:
         return "nobody knows what"
 
 
-def _decoded(line: bytes, what: str) -> Said | NotChecked:
+def _decoded(line: bytes, what: str) -> Record | NotChecked:
     try:
         return decode(line)
     except ValueError as wrong:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ...models.facts.jsonl import encode
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ...models.report import Origin
 from ..host.entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, Refused
 from ..host.host import Host, Unreadable
@@ -69,7 +69,7 @@ class Recording:
     def resolve(self, path: str) -> str | None:
         return self._place(path)
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         lines: list[str] = []
         try:
             for said in self._host.call(what, *args, deadline=deadline):

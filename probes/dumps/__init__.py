@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from .core.part import Part
 from .core.split import means_nothing, split
@@ -27,7 +27,7 @@ def _is_known(text: str) -> bool:
     return any(family for family, _ in split("", text, 0.0, FAMILIES))
 
 
-def read_dump(name: str, host: Host) -> Iterator[Said]:
+def read_dump(name: str, host: Host) -> Iterator[Record]:
     """What stands in a file; a NotChecked with the stretches that are in no form that is known."""
     shown = os.fsencode(name).decode("utf-8", "replace")  # file names are any bytes
     try:
@@ -45,7 +45,7 @@ def read_dump(name: str, host: Host) -> Iterator[Said]:
     yield from read_text(shown, text, host.now())
 
 
-def read_text(name: str, text: str, at: float) -> Iterator[Said]:
+def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     """What stands in a text that has this name and was read at this time, in seconds since 1970."""
     unknown: list[Part] = []
     known = 0

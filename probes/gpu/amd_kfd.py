@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from errno import EBADMSG, EPERM
 
 from ...models.facts.gpu import Gpu, GpuLink
-from ...models.facts.records import Evidence, NotChecked, Said
+from ...models.facts.records import Evidence, NotChecked, Record
 from ...models.facts.units import BytesPerSecond, from_gigabytes
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count, known, word
@@ -39,7 +39,7 @@ class _Node:
     address: str
 
 
-def read_kfd(host: Host) -> Iterator[Said]:
+def read_kfd(host: Host) -> Iterator[Record]:
     """A `Gpu` for each AMD GPU, a `GpuLink` for each of its xGMI links.
 
     They are numbered as HIP numbers them, by the nodes of the topology: "gpu0"; beside NVIDIA's, which have these
@@ -90,7 +90,7 @@ def _address(host: Host, number: int) -> Generator[NotChecked, None, str | None]
     return address
 
 
-def _gpu(host: Host, node: _Node) -> Iterator[Said]:
+def _gpu(host: Host, node: _Node) -> Iterator[Record]:
     reading = Reading(host, Gpu, node.gpu, f"{_FUNCTIONS}/{node.address}")
     reading.set(address=node.address)
     reading.take("name", "product_name", word)
@@ -99,7 +99,7 @@ def _gpu(host: Host, node: _Node) -> Iterator[Said]:
     yield from reading.said()
 
 
-def _links(host: Host, node: _Node, nodes: Mapping[int, _Node]) -> Iterator[Said]:
+def _links(host: Host, node: _Node, nodes: Mapping[int, _Node]) -> Iterator[Record]:
     """The xGMI links from a GPU. Partitions list each link again: one of each other end is enough."""
     folder, number, told = f"{_NODES}/{node.number}/io_links", 0, {node.gpu}
     try:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from ...models.facts.gpu import Driver, Gpu
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from .. import live_tools as tools
 from ..calls.timeouts import hung
 from ..host.host import Host, Unreadable
@@ -20,7 +20,7 @@ _MODULE = "sys/module/nvidia"
 _CHILD = 2.0  # times what the driver may take: the child starts, asks of pairs after GPUs, and ends by itself
 
 
-def read_gpus(host: Host) -> Iterator[Said]:
+def read_gpus(host: Host) -> Iterator[Record]:
     """The `Driver`; what may change of each `Gpu`, its `GpuLink`s and counters. Nothing without an NVIDIA GPU."""
     bound = yield from _bound(host)
     if not bound:
@@ -44,12 +44,12 @@ def read_gpus(host: Host) -> Iterator[Said]:
             yield Gpu(key=key, address=address)
 
 
-def _of_driver(said: Said) -> TypeGuard[NotChecked]:
+def _of_driver(said: Record) -> TypeGuard[NotChecked]:
     """Whether it says why nothing is known of any GPU."""
     return isinstance(said, NotChecked) and (said.what, said.subject) == ("Gpu", "node")
 
 
-def _state(host: Host) -> Iterator[Said]:
+def _state(host: Host) -> Iterator[Record]:
     """What NVML says; where this process cannot use it, and the driver does not hang, what nvidia-smi says."""
     refused: list[NotChecked] = []
     for said in host.call("nvml", deadline=_CHILD * seconds()):
@@ -64,7 +64,7 @@ def _state(host: Host) -> Iterator[Said]:
     yield from refused
 
 
-def read_gpu_wiring(host: Host) -> Iterator[Said]:
+def read_gpu_wiring(host: Host) -> Iterator[Record]:
     """What lasts until a reset: identities, affinities, the other ends of `GpuLink`s, and each `GpuPair`."""
     if (yield from _bound(host)):
         yield from host.call("nvml_wiring", deadline=_CHILD * seconds())

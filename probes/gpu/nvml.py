@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...models.facts.gpu import Driver, Gpu
-from ...models.facts.records import Evidence, Observation, Said
+from ...models.facts.records import Evidence, Observation, Record
 from ..parsing.nvml_enums import (
     COMPUTE_MODES,
     GRAPHICS,
@@ -110,7 +110,7 @@ class _SramErrors(Structure):
     _fields_ = [("version", c_uint32), ("counts", c_ulonglong * 11), ("too_many", c_uint32)]
 
 
-def state() -> Iterator[Said]:
+def state() -> Iterator[Record]:
     """`Driver`, then of each GPU `Gpu`, its `GpuLink`s and its counters; last, how many calls it took."""
     until = time.monotonic() + seconds()
     ready = opened(until)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...models.facts.machine import Serial
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ..parsing.parsers import word
 from .nvml_threads import Asking, Row, answering
 
 
-def serials() -> Iterator[Said]:
+def serials() -> Iterator[Record]:
     """A `Serial` for each GPU that has one; cards for desks have none."""
     for asking in answering(_gpu):
         if number := asking.fields.get("number"):

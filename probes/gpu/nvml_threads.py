@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ...models.facts.gpu import Driver, Gpu, GpuLink
 from ...models.facts.reason import Reason, reason_of
-from ...models.facts.records import Evidence, Fact, NotChecked, Observation, Said
+from ...models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from ...models.facts.registry import kind_name
 from ..calls.threaded_call import Question
 from ..calls.timeouts import no_answer
@@ -116,7 +116,7 @@ class Asking:
             lost = NotChecked(what=what, subject=self.key, reason=reason, detail=detail, how=how)
             self.lost.append(lost)
 
-    def rest(self) -> Iterator[Said]:
+    def rest(self) -> Iterator[Record]:
         """All but the fact itself."""
         yield from self.links.copy()
         yield from self.observed.copy()

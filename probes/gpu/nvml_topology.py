@@ -14,7 +14,7 @@ from typing import Any
 
 from ...models.facts.gpu import Driver, Gpu, GpuLink, GpuPair
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from ..calls.threaded_call import Question
 from ..calls.timeouts import no_answer
 from ..parsing.nvml_enums import (
@@ -57,7 +57,7 @@ _CALLS = (
 _ABILITIES = {"read": 0, "write": 1, "nvlink": 2, "atomics": 3}
 
 
-def wiring() -> Iterator[Said]:
+def wiring() -> Iterator[Record]:
     """Of each GPU `Gpu` and the other ends of its `GpuLink`s, then each `GpuPair`.
 
     A GPU that cannot be asked is not called broken here: nvml.py says so.
@@ -122,11 +122,11 @@ def _shown_address(info: Any) -> str | None:
         return None  # what stands there for a switch that is not shown is no address
 
 
-def _pairs(usable: list[Asking], until: float) -> Iterator[Said]:
+def _pairs(usable: list[Asking], until: float) -> Iterator[Record]:
     """Each pair; those of one first GPU in a thread."""
-    rows: list[tuple[Asking, list[Asking], list[list[Said]], Question[None]]] = []
+    rows: list[tuple[Asking, list[Asking], list[list[Record]], Question[None]]] = []
     for place, a in enumerate(usable):
-        others, done = usable[place + 1 :], list[list[Said]]()
+        others, done = usable[place + 1 :], list[list[Record]]()
         rows.append((a, others, done, Question(partial(_row, a, others, done))))
     for a, others, done, question in rows:
         if waited(question, a.library, until):
@@ -142,12 +142,12 @@ def _pairs(usable: list[Asking], until: float) -> Iterator[Said]:
             )
 
 
-def _row(a: Asking, others: Iterable[Asking], done: list[list[Said]]) -> None:
+def _row(a: Asking, others: Iterable[Asking], done: list[list[Record]]) -> None:
     for b in others:
         done.append(_pair(a, b))
 
 
-def _pair(a: Asking, b: Asking) -> list[Said]:
+def _pair(a: Asking, b: Asking) -> list[Record]:
     pair = Asking(a.library, GpuPair, f"{a.key}-{b.key}")
     ends = (a.handle, b.handle)
     try:

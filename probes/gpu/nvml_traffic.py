@@ -12,7 +12,7 @@ from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any
 
-from ...models.facts.records import Evidence, Observation, Said
+from ...models.facts.records import Evidence, Observation, Record
 from ..sysfs.counter_peaks import Peaks, words
 from .nvml_library import Library, Refused
 from .nvml_threads import opened, seconds
@@ -79,7 +79,7 @@ class Looking:
 _looking: list[Looking] = []  # at most one a process
 
 
-def peaks(lasts: str) -> Iterator[Said]:
+def peaks(lasts: str) -> Iterator[Record]:
     """What was seen since this was asked last; and it is looked on for `lasts` seconds more."""
     if _looking and _looking[0].ended:
         yield from _looking.pop().taken()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...models.facts.records import Observation, Said
+from ...models.facts.records import Observation, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS
 from .gpus import BOUND
@@ -26,7 +26,7 @@ def gpu_use(host: Host) -> list[Observation] | None:
     return [one for one in said if isinstance(one, Observation)] or (None if bound else [])
 
 
-def use() -> Iterator[Said]:
+def use() -> Iterator[Record]:
     """The observations of all GPUs; nothing where the driver cannot be asked, which its own readers have said."""
     for asking in answering(_gpu):
         yield from asking.observed

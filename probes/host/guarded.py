@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ...models.report import Origin
 from .host import Host, Unreadable
 
@@ -66,7 +66,7 @@ class Careful:
         """Devices may have come or gone: links need no longer lead where they led."""
         self._places.clear()
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         yield from self._host.call(what, *args, deadline=deadline)
 
     def now(self) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from ...models.facts.reason import Reason, reason_of
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from ...models.report import Origin
 
 BIGGEST_FILE = 16 << 20  # bytes; nothing that we read of a healthy machine comes near
@@ -52,7 +52,7 @@ class Host(Protocol):
     def resolve(self, path: str) -> str | None:
         """The path without symbolic links; None: not here. Raises Unreadable."""
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         """Ask what is no file (a driver, a system call, a copy), in a child that is killed after `deadline` seconds."""
 
     def now(self) -> float:

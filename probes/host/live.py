@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from ...models.facts.reason import Reason
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ...models.report import Origin
 from ..calls.bounded_read import read_up_to
 from ..calls.child import Children, unanswered
@@ -62,7 +62,7 @@ class Live:
             raise Unreadable(path, loop.code, loop.why) from None
         return place
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         if self.root != "/" and not (what in _OF_THE_KERNEL and self._is_here()):
             # A call would be answered by the namespaces of this process, not by those of the machine under the root.
             how = "run on the machine itself, without --root"

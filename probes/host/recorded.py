@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ...models.facts.jsonl import decode
 from ...models.facts.reason import Reason
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ...models.report import Origin
 from ..calls.child import unanswered
 from . import capture_format as capture_text
@@ -70,7 +70,7 @@ class Recorded:
         real = self._real(path)
         return None if self._entry(real) is None else real
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         """What was said then. A call that was not made then is not checked: it would have had an answer."""
         lines = self.calls.get((what, *args))
         if lines is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar
 
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ...models.report import Origin
 from ..calls.timeouts import stuck
 from .host import Host, Unreadable
@@ -48,7 +48,7 @@ class Watched:
     def resolve(self, path: str) -> str | None:
         return self._watch(self._host.resolve, path)
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         self._stop_if_given_up()
         yield from self._host.call(what, *args, deadline=deadline)
 

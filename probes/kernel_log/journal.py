@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from ..calls.timeouts import no_answer
 from .patterns import event_of, fold
 
@@ -24,7 +24,7 @@ _LONGEST = 7.0  # seconds: less than the deadline of the call, so that what was 
 _MOST = 200_000  # lines
 
 
-def read(before: str = "") -> Iterator[Said]:
+def read(before: str = "") -> Iterator[Record]:
     """An `Event` for each thing logged since boot; or, if given, before so many microseconds since boot.
 
     Newest lines first, so that a journal too long to be read whole loses its beginning.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ...models.facts.machine import Event
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from .patterns import event_of, fold, joined
 
@@ -21,7 +21,7 @@ _DAY = 86400e6  # microseconds: what is older is history, and need not be fetche
 _HOW = "run as root, add the user to the group systemd-journal or adm, or set kernel.dmesg_restrict to 0"
 
 
-def read_kernel_log(host: Host) -> Iterator[Said]:
+def read_kernel_log(host: Host) -> Iterator[Record]:
     """An `Event` for everything of kernel_lines.py that the kernel logged since boot, equal ones as one.
 
     From /dev/kmsg; where that may not be read, from the journal. A buffer that has lost its beginning is completed
@@ -88,7 +88,7 @@ def _cut_short(lost: NotChecked, start: int) -> NotChecked:
     return NotChecked(what="Event", subject="node", reason=lost.reason, detail=why, how=_HOW)
 
 
-def _from_journal(host: Host, refusal: Unreadable) -> Iterator[Said]:
+def _from_journal(host: Host, refusal: Unreadable) -> Iterator[Record]:
     """What the journal says instead of the buffer."""
     for said in host.call("journal", deadline=_DEADLINE):
         if isinstance(said, NotChecked):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ...models.report import Report
 from ..host.host import Host
 
@@ -25,7 +25,7 @@ class Probe:
     bytes: int
     deadline: float  # seconds after which its process is killed
 
-    def __call__(self, host: Host) -> Iterator[Said]:
+    def __call__(self, host: Host) -> Iterator[Record]:
         """What it measures; with a recorded machine what it measured then."""
         yield from host.call(self.name, *self.args, deadline=self.deadline)
 

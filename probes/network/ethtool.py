@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from ...models.facts.machine import Net
 from ...models.facts.reason import Reason, reason_of
-from ...models.facts.records import Evidence, NotChecked, Said
+from ...models.facts.records import Evidence, NotChecked, Record
 from ...models.facts.units import BytesPerSecond, from_megabits
 
 _SIOCETHTOOL = 0x8946
@@ -44,7 +44,7 @@ _MASKS = {speed: sum(1 << bit for bit in bits) for speed, bits in MODES.items()}
 _KNOWN = max(bit for bits in MODES.values() for bit in bits)
 
 
-def link_modes(*names: str) -> Iterator[Said]:
+def link_modes(*names: str) -> Iterator[Record]:
     """The fastest mode that each port supports and that its partner advertises; nothing where a driver has none."""
     try:
         # Asking for a name that is not here makes the kernel load a module of that name.
@@ -97,7 +97,7 @@ def _joined(words: tuple[int, ...]) -> int:
     return sum(word << 32 * place for place, word in enumerate(words))
 
 
-def _port(handle: socket.socket, name: str) -> Iterator[Said]:
+def _port(handle: socket.socket, name: str) -> Iterator[Record]:
     question = f"ETHTOOL_GLINKSETTINGS {name}"
     try:
         supported, partner = bit_maps(_settings(handle, name))

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterator
 
 from ...models.facts.machine import Net
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ...models.facts.units import BytesPerSecond, from_megabits
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count, decimal, flag, hexadecimal, word
@@ -32,13 +32,13 @@ _COUNTERS = (
 _IN_BYTES = {"rx_bytes": 1, "tx_bytes": 1}
 
 
-def read_net(host: Host) -> Iterator[Said]:
+def read_net(host: Host) -> Iterator[Record]:
     """Every network device, virtual ones too; and what the hardware among them counted."""
     for name, folder in (yield from devices(host, DEVICES, "Net")):
         yield from _device(host, name, folder)
 
 
-def read_link_modes(host: Host) -> Iterator[Said]:
+def read_link_modes(host: Host) -> Iterator[Record]:
     """What Ethernet ports and their partners can do, asked in a child: a driver may hang (ethtool.py)."""
     found = yield from devices(host, DEVICES, "Net.max_speed")
     names = [name for name, folder in found if not is_virtual(folder) and _is_ethernet(host, folder)]
@@ -46,7 +46,7 @@ def read_link_modes(host: Host) -> Iterator[Said]:
         yield from host.call("ethtool", *names, deadline=5.0)
 
 
-def _device(host: Host, name: str, folder: str) -> Iterator[Said]:
+def _device(host: Host, name: str, folder: str) -> Iterator[Record]:
     reading = Reading(host, Net, name, folder)
     reading.take("link_type", "type", _link_type, required=True)
     enabled = reading.take("enabled", "flags", _is_up, required=True)

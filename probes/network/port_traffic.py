@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from ...models.facts.records import Evidence, Observation, Said
+from ...models.facts.records import Evidence, Observation, Record
 from ..host.host import Host, Unreadable
 from ..sysfs.counter_peaks import Peaks, words
 from .rdma import DEVICES
@@ -31,7 +31,7 @@ class PortTraffic:
         self._files: list[tuple[str, str, int]] = []
         self._peaks = Peaks()
 
-    def look(self, host: Host) -> Iterable[Said]:
+    def look(self, host: Host) -> Iterable[Record]:
         """A source that is asked once a second while a job runs, and says nothing yet."""
         self._files = self._files or list(_found(host))
         for port, path, unit in self._files:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...models.facts.machine import Port, Rdma
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from ...models.facts.units import BytesPerSecond, from_gigabits
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import hexadecimal, shown, word
@@ -60,13 +60,13 @@ _COUNTERS = frozenset(
 _FIRST_GIDS = 4  # those of the port itself stand first, the others are for addresses of its users
 
 
-def read_rdma(host: Host) -> Iterator[Said]:
+def read_rdma(host: Host) -> Iterator[Record]:
     """Every RDMA device, its ports, and what both counted."""
     for name, folder in (yield from devices(host, DEVICES, "Rdma")):
         yield from _device(host, name, folder)
 
 
-def _device(host: Host, name: str, folder: str) -> Iterator[Said]:
+def _device(host: Host, name: str, folder: str) -> Iterator[Record]:
     reading = Reading(host, Rdma, name, folder)
     reading.take("board_id", "board_id", word)
     reading.take("hca_type", "hca_type", word)
@@ -92,7 +92,7 @@ def _device(host: Host, name: str, folder: str) -> Iterator[Said]:
         yield from _port(host, name, folder, port, ports)
 
 
-def _port(host: Host, device: str, above: str, number: int, ports: Sequence[int]) -> Iterator[Said]:
+def _port(host: Host, device: str, above: str, number: int, ports: Sequence[int]) -> Iterator[Record]:
     key, folder = f"{device}/{number}", f"{above}/ports/{number}"
     reading = Reading(host, Port, key, folder)
     reading.take("state", "state", _numbered, required=True)
@@ -139,7 +139,7 @@ def _of_function(host: Host, folder: str, number: int, ports: Sequence[int]) -> 
     return names[0] if len(names) == 1 else None
 
 
-def _counters(host: Host, what: str, about: str, folder: str) -> Iterator[Said]:
+def _counters(host: Host, what: str, about: str, folder: str) -> Iterator[Record]:
     try:
         names = [name for name in host.list(folder) if name in _COUNTERS]
     except Unreadable as refusal:

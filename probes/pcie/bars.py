@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ...models.facts.machine import Pci
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ..host.host import Host
 from ..parsing.parsers import hexadecimal, shown
 from ..sysfs.fact_reader import Reading
@@ -16,7 +16,7 @@ _WIDE, _UNSET = 0x0010_0000, 0x2000_0000  # IORESOURCE_MEM_64, IORESOURCE_UNSET 
 _SMALLEST = 20  # bit 0 of the sizes stands for 1 MiB
 
 
-def read_pci_windows(host: Host) -> Iterator[Said]:
+def read_pci_windows(host: Host) -> Iterator[Record]:
     """The second memory window of each NVIDIA GPU, and the largest that it could be: registers are in the first."""
     for address in gpus(host, NVIDIA):
         reading = Reading(host, Pci, address, f"sys/bus/pci/devices/{address}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 
-from ...models.facts.records import Evidence, Observation, Said
+from ...models.facts.records import Evidence, Observation, Record
 from ...models.facts.units import as_transfers
 from ..host.host import Host, Unreadable
 from ..host.live import Live
@@ -18,12 +18,12 @@ _SECTOR = 512  # bytes: the unit of block statistics (kernel documentation, bloc
 DEADLINE = 5.0  # seconds, with the start of a process on a busy machine
 
 
-def read_link_load(host: Host) -> Iterator[Said]:
+def read_link_load(host: Host) -> Iterator[Record]:
     """Trained speeds of the links that are busy just now; nothing for those at rest."""
     yield from host.call("link_load", deadline=DEADLINE)
 
 
-def sample() -> Iterator[Said]:
+def sample() -> Iterator[Record]:
     """Look twice at the counters of this machine, and at the links of what moved bytes between."""
     host = Live()
     before, start = moved(host), time.monotonic()
@@ -31,7 +31,7 @@ def sample() -> Iterator[Said]:
     yield from busy_links(host, before, moved(host), time.monotonic() - start)
 
 
-def busy_links(host: Host, before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> Iterator[Said]:
+def busy_links(host: Host, before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> Iterator[Record]:
     """For each device whose counters moved: the trained speed of every link above it. Counters are those of moved()."""
     seen: set[str] = set()
     for folder, now in after.items():
@@ -41,7 +41,7 @@ def busy_links(host: Host, before: Mapping[str, int], after: Mapping[str, int], 
             yield from _speeds(host, folder, text, seen)
 
 
-def _speeds(host: Host, folder: str, text: str, seen: set[str]) -> Iterator[Said]:
+def _speeds(host: Host, folder: str, text: str, seen: set[str]) -> Iterator[Record]:
     parts = folder.split("/")
     for depth, address in enumerate(parts, 1):
         if not PCI_ADDRESS.fullmatch(address) or address in seen:

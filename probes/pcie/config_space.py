@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from ...models.facts.machine import Pci
 from ...models.facts.pci_classes import kind_of
 from ...models.facts.reason import Reason, reason_of
-from ...models.facts.records import Evidence, NotChecked, Said
+from ...models.facts.records import Evidence, NotChecked, Record
 from ..host.host import Host
 from ..parsing.parsers import PCI_ADDRESS
 from .bound_devices import gpus, rdma
@@ -35,14 +35,14 @@ _SHUT = (
 )
 
 
-def read_pci_config(host: Host) -> Iterator[Said]:
+def read_pci_config(host: Host) -> Iterator[Record]:
     """What the configuration spaces say, where devices may talk to each other: several GPUs, or a GPU and a NIC."""
     number = len(gpus(host))
     if number > 1 or number and rdma(host):
         yield from host.call("pci_config", deadline=DEADLINE)
 
 
-def capabilities(root: str = "/") -> Iterator[Said]:
+def capabilities(root: str = "/") -> Iterator[Record]:
     """A `Pci` for each bridge, GPU, NIC and NVMe controller that has a PCI Express capability. Runs in a child."""
     folder = os.path.join(root, DEVICES)
     shut = False

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ...models.facts.machine import Pci
 from ...models.facts.reason import Reason
-from ...models.facts.records import Evidence, NotChecked, Observation, Said
+from ...models.facts.records import Evidence, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS, count, is_lost, pcie_speed, pcie_width
 from ..sysfs.fact_reader import Reading
@@ -24,7 +24,7 @@ _NOW = {"speed": "current_link_speed", "width": "current_link_width"}
 _HARMLESS = frozenset({"UnsupReq"})
 
 
-def read_pci_links(host: Host) -> Iterator[Said]:
+def read_pci_links(host: Host) -> Iterator[Record]:
     """How the link of each function that is at an end of one runs, and what its AER counters stand at."""
     placed, refused = places(host)
     yield from refused
@@ -108,7 +108,7 @@ def _beside(reading: Reading, files: Mapping[str, str]) -> None:
             reading.miss(field, Reason.NOT_INSTALLED, f"{name} is not there, though other link attributes are")
 
 
-def _aer(host: Host, address: str, folder: str) -> Iterator[Said]:
+def _aer(host: Host, address: str, folder: str) -> Iterator[Record]:
     """Errors since boot by severity (ABI/testing/sysfs-bus-pci-devices-aer_stats): a name and a number a line."""
     for severity in ("correctable", "nonfatal", "fatal"):
         path = f"{folder}/aer_dev_{severity}"

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from ...models.facts.machine import HostBridge, Pci
 from ...models.facts.pci_classes import kind_of
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS, count, hexadecimal, known, word
 from ..sysfs.fact_reader import Reading
@@ -25,7 +25,7 @@ _UEVENT = re.compile(
 _EXPRESS = frozenset({"gpu", "nvme", "nvswitch"})
 
 
-def read_pci(host: Host) -> Iterator[Said]:
+def read_pci(host: Host) -> Iterator[Record]:
     """Every function as it was built, and the roots above them. How links run now is asked apart (pci_links.py)."""
     placed, refused = places(host)
     yield from refused
@@ -45,7 +45,7 @@ def read_pci(host: Host) -> Iterator[Said]:
         yield from read_names(host, functions)
 
 
-def _function(host: Host, address: str, folder: str, parent: str | None, slot: str | None) -> Iterator[Said]:
+def _function(host: Host, address: str, folder: str, parent: str | None, slot: str | None) -> Iterator[Record]:
     reading = Reading(host, Pci, address, folder)
     _identity(reading)
     kind = kind_of(reading.fact())

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ...models.facts.machine import Pci
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 
 _LEGAL = re.compile(r",| (?=Inc|Corp|Tech|Electronics|Co\b|Ltd|Limited|Semi|GmbH|/|\[)")  # what follows a maker's name
@@ -16,7 +16,7 @@ _PRODUCT = re.compile(r"(?: |(?=\[[A-Z]+[0-9]))\[([^\[\]]+)\]$")
 FILES = ("usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/pci.ids")
 
 
-def read_names(host: Host, functions: Iterable[Pci]) -> Iterator[Said]:
+def read_names(host: Host, functions: Iterable[Pci]) -> Iterator[Record]:
     """A fact with the name of each function that the file knows."""
     text = None
     for path in FILES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...models.facts.records import Evidence, Observation, Said
+from ...models.facts.records import Evidence, Observation, Record
 from ...models.facts.units import as_transfers
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS, pcie_speed
@@ -38,7 +38,7 @@ class LinkSamples:
                     continue  # the reader of PCI functions has said so
                 self.fastest[path] = max(speed or 0.0, self.fastest.get(path, 0.0))
 
-    def said(self, text: str) -> Iterator[Said]:
+    def said(self, text: str) -> Iterator[Record]:
         """The speeds, with what moved in words; nothing where that was too short to be seen."""
         for path, speed in self.fastest.items():
             if speed and self.looks >= FEWEST:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ...models.facts.machine import Array
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count, shown, word
 from ..sysfs.fact_reader import Reading
@@ -15,7 +15,7 @@ _BLOCK = "sys/class/block"
 _MEMBER = "dev-"
 
 
-def read_arrays(host: Host) -> Iterator[Said]:
+def read_arrays(host: Host) -> Iterator[Record]:
     """An `Array` for each md device. One without a level is being assembled, or holds others (external metadata)."""
     try:
         names = [name for name in host.list(_BLOCK) if name.startswith("md") and name.isprintable()]
@@ -33,7 +33,7 @@ def read_arrays(host: Host) -> Iterator[Said]:
             yield from _array(host, name, folder, files)
 
 
-def _array(host: Host, name: str, folder: str, files: list[str]) -> Iterator[Said]:
+def _array(host: Host, name: str, folder: str, files: list[str]) -> Iterator[Record]:
     reading = Reading(host, Array, name, folder)
     members = [file for file in files if file.startswith(_MEMBER) and file.isprintable()]
     reading.take("level", "level", word)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from ...models.facts.machine import Disk
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count, flag, word
 from ..sysfs.class_devices import devices, pci_function
@@ -20,7 +20,7 @@ _RAM = re.compile(r"ram[0-9]+")
 _PATH = re.compile(r"nvme[0-9]+c[0-9]+n[0-9]+")  # one way to a multipath disk: nobody can open it
 
 
-def read_disks(host: Host) -> Iterator[Said]:
+def read_disks(host: Host) -> Iterator[Record]:
     """A `Disk` for each device that lsblk shows: loop devices without a file and RAM disks are left out."""
     found = yield from devices(host, BLOCK, "Disk")
     names = frozenset(name for name, _ in found)
@@ -29,7 +29,7 @@ def read_disks(host: Host) -> Iterator[Said]:
             yield from _disk(host, name, folder, names)
 
 
-def _disk(host: Host, name: str, folder: str, names: Collection[str]) -> Iterator[Said]:
+def _disk(host: Host, name: str, folder: str, names: Collection[str]) -> Iterator[Record]:
     reading = Reading(host, Disk, name, folder)
     size = reading.take("size", "size", _bytes)
     if "size" in reading.absent or (size == 0 and name.startswith("loop")):  # unplugged just now, or without a file

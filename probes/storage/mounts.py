@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ...models.facts.machine import Mount
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import shown
 
@@ -22,7 +22,7 @@ _DESKTOP = frozenset({"fuse.portal", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.snap
 _DEADLINE = 5.0  # seconds, for all of them and the start of a process
 
 
-def read_mounts(host: Host) -> Iterator[Said]:
+def read_mounts(host: Host) -> Iterator[Record]:
     """A `Mount` for each file system that a job may write to, local ones first; then their sizes, as they answer."""
     text, refused = None, None
     for table in _TABLES:
@@ -84,7 +84,7 @@ def is_far(fstype: str) -> bool:
     return fstype in _NETWORK or fstype.startswith("fuse.")
 
 
-def _free(host: Host, stores: list[Mount]) -> Iterator[Said]:
+def _free(host: Host, stores: list[Mount]) -> Iterator[Record]:
     """Sizes from a child; a NotChecked for each mount point that was not answered for."""
     left = {mount.key: mount for mount in _ours(host, stores)}
     for mount in stores:

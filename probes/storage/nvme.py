@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...models.facts.machine import Nvme
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ..host.host import Host
 from ..parsing.parsers import word
 from ..sysfs.class_devices import devices, pci_function
@@ -14,7 +14,7 @@ from ..sysfs.fact_reader import Reading
 CONTROLLERS = "sys/class/nvme"
 
 
-def read_nvme(host: Host) -> Iterator[Said]:
+def read_nvme(host: Host) -> Iterator[Record]:
     """An `Nvme` for each controller; one over fabrics has no address."""
     for name, folder in (yield from devices(host, CONTROLLERS, "Nvme")):
         reading = Reading(host, Nvme, name, folder)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from ...models.facts.machine import Mount
 from ...models.facts.reason import Reason, reason_of
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 
 
-def free_space(*mountpoints: str) -> Iterator[Said]:
+def free_space(*mountpoints: str) -> Iterator[Record]:
     """Size and free bytes of each mount point, one by one: what hangs loses itself and what comes after it."""
     for point in mountpoints:
         try:

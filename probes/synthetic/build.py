@@ -30,7 +30,7 @@ from functools import partial
 import msgspec
 
 from ...models.facts.jsonl import encode
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ..gpu.gpus import read_gpu_wiring, read_gpus
 from ..host.entries import Folder, Link
 from ..host.host import follow
@@ -119,10 +119,10 @@ def _upwards(path: str) -> Iterator[str]:
 class _Answering(Recorded):
     """A machine whose calls are answered by functions, and kept."""
 
-    answers: Mapping[str, Callable[..., Iterable[Said]]] = field(default_factory=dict)
+    answers: Mapping[str, Callable[..., Iterable[Record]]] = field(default_factory=dict)
     kept: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         """Calls that nothing answers are answered by nothing: a description has no configuration space, no journal."""
         said = tuple(self.answers[what](*args)) if what in self.answers else ()
         self.kept[(what, *args)] = tuple(map(encode, said))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
-from ...models.facts.records import Evidence, Flow, Observation, Said
+from ...models.facts.records import Evidence, Flow, Observation, Record
 from ...models.facts.units import as_transfers, from_gigabytes
 from ...models.inventory.assemble import assemble
 from ...models.report import Report
@@ -57,7 +57,7 @@ def probes_of(host: Host) -> Iterator[Probe]:
 
 def copies(
     name: str, tree: TreeWriter, node: Node, functions: Iterable[Function], at: float, *words: str
-) -> Iterator[Said]:
+) -> Iterator[Record]:
     """What the call answers: the rate of each copy of which the description tells, and how links ran meanwhile."""
     request = parsed(words)
     called = {function.address: function for function in functions}

@@ -10,7 +10,7 @@ from typing import Any
 from ...models.facts.gpu import Driver, Gpu, GpuLink, GpuPair
 from ...models.facts.machine import Service
 from ...models.facts.reason import Reason
-from ...models.facts.records import Evidence, NotChecked, Observation, Said
+from ...models.facts.records import Evidence, NotChecked, Observation, Record
 from ..system.services import BINARY, FABRIC_MANAGER
 from .gpus import C2C_RATE, Listed, driven, fact, listed
 from .pci import Function
@@ -59,7 +59,7 @@ def manager(node: Node) -> Iterator[Service]:
     yield Service(key=FABRIC_MANAGER, version=version, cites=cites)
 
 
-def state(tree: TreeWriter, node: Node, functions: Iterable[Function], at: float) -> Iterator[Said]:
+def state(tree: TreeWriter, node: Node, functions: Iterable[Function], at: float) -> Iterator[Record]:
     """What may change at any time. ValueError for a change that a GPU does not have."""
     gpus, driver = listed(functions), node.gpu
     if driver.error:
@@ -80,7 +80,7 @@ def state(tree: TreeWriter, node: Node, functions: Iterable[Function], at: float
         yield from _counters(gpu, said, at)
 
 
-def wiring(tree: TreeWriter, node: Node, functions: Iterable[Function]) -> Iterator[Said]:
+def wiring(tree: TreeWriter, node: Node, functions: Iterable[Function]) -> Iterator[Record]:
     """What lasts until a reset."""
     if why := node.gpu.error or node.gpu.missing:
         reason = Reason.DRIVER if node.gpu.error else Reason.NOT_INSTALLED

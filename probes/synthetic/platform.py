@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...models.facts.machine import Pci
-from ...models.facts.records import Evidence, Said
+from ...models.facts.records import Evidence, Record
 from ..pcie.config_space import WANTED
 from .host import listed
 from .pci import Function
@@ -54,7 +54,7 @@ def write_platform(tree: TreeWriter, node: Node) -> None:
         tree.files(f"{_CONTROLLERS}/mc{controller}", ce_count=0, ue_count=0)
 
 
-def config_spaces(functions: Iterable[Function]) -> Iterator[Said]:
+def config_spaces(functions: Iterable[Function]) -> Iterator[Record]:
     """What configuration spaces say where firmware and kernel have set peers free: no access control is on."""
     for function in functions:
         change, path = function.change, f"{function.folder}/config"

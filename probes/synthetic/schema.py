@@ -134,7 +134,7 @@ class Measured(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     rate: Annotated[float, msgspec.Meta(gt=0, le=1e6)]  # GB/s
 
 
-class Record(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+class LogRecord(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A line of the kernel log."""
 
     text: Line
@@ -166,6 +166,6 @@ class Node(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
     gpu: Driver = Driver()
     array: dict[Name, Array] = {}
     mount: list[Mount] = []
-    log: list[Record] = []
+    log: list[LogRecord] = []
     measured: list[Measured] = []  # none: it was never measured
     files: dict[str, str] = {}  # anything else, by its path from the root

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...models.facts.reason import Reason
-from ...models.facts.records import Evidence, NotChecked, Observation, Said
+from ...models.facts.records import Evidence, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count
 
@@ -17,7 +17,7 @@ _NOT_COUNTED_CODES = (errno.ENOSYS, errno.EOPNOTSUPP)
 
 def read_counters(
     host: Host, what: str, about: str, folder: str, names: Iterable[str], in_bytes: Mapping[str, int]
-) -> Iterator[Said]:
+) -> Iterator[Record]:
     """An observation for each file of `names` in `folder`; one NotChecked of `what` for all that would not say.
 
     The quantity is the last part of the file's name. `in_bytes`: how many bytes one of a quantity stands for.

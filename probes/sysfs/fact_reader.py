@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...models.facts.reason import Reason
-from ...models.facts.records import Evidence, Fact, NotChecked, Said
+from ...models.facts.records import Evidence, Fact, NotChecked, Record
 from ...models.facts.registry import kind_name
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import word
@@ -116,7 +116,7 @@ class Reading:
         """The fact as far as it was read."""
         return self._kind(key=self._key, cites=self._cites, **self._fields)
 
-    def said(self) -> Iterator[Said]:
+    def said(self) -> Iterator[Record]:
         """What could not be read, then the fact."""
         yield from self._lost
         yield self.fact()

@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 
 from ...models.facts.machine import Package
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import cpu_list, decimal, word
 from ..sysfs.fact_reader import Reading
@@ -39,7 +39,7 @@ _PARTS = {
 _Processors: TypeAlias = Mapping[int, str]  # what proc/cpuinfo has on each CPU
 
 
-def read_cpu(host: Host) -> Iterator[Said]:
+def read_cpu(host: Host) -> Iterator[Record]:
     """A `Package` for each that has a CPU online, called by the firmware's number: "package36" may be the only one."""
     processors = _ask(host, _CPUINFO, _processors)
     if isinstance(processors, NotChecked):
@@ -53,7 +53,7 @@ def read_cpu(host: Host) -> Iterator[Said]:
         yield from _from_cpuinfo(processors or {})
 
 
-def _from_sysfs(host: Host, processors: _Processors) -> Iterator[Said]:
+def _from_sysfs(host: Host, processors: _Processors) -> Iterator[Record]:
     """Asks the first CPU of each package for the others: few reads on a machine with hundreds of CPUs."""
     online = _ask(host, f"{_CPUS}/online", cpu_list)
     if isinstance(online, NotChecked):
@@ -110,7 +110,7 @@ def _cores(host: Host, cpus: tuple[int, ...], reading: Reading) -> int | None:
     return cores or None
 
 
-def _from_cpuinfo(processors: _Processors) -> Iterator[Said]:
+def _from_cpuinfo(processors: _Processors) -> Iterator[Record]:
     """Where sysfs has no topology. A processor without "physical id" belongs to a package that nobody names."""
     packages: dict[str, list[int]] = defaultdict(list)
     for cpu, text in processors.items():

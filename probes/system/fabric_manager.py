@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from ...models.facts.machine import Service
 from ...models.facts.reason import Reason, reason_of
-from ...models.facts.records import Evidence, NotChecked, Said
+from ...models.facts.records import Evidence, NotChecked, Record
 from ..parsing.parsers import shown
 from .services import BINARY, DEADLINE, FABRIC_MANAGER
 
 _VERSION = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,5}){1,3}")
 
 
-def version(program: str = f"/{BINARY}") -> Iterator[Said]:
+def version(program: str = f"/{BINARY}") -> Iterator[Record]:
     """ "Fabric Manager version is : 570.124.06" """
     try:
         done = subprocess.run(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ...models.facts.reason import Reason
-from ...models.facts.records import Evidence, NotChecked, Observation, Said
+from ...models.facts.records import Evidence, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count
 from ..sysfs.counter_files import read_counters
@@ -16,7 +16,7 @@ CONTROLLERS = "sys/devices/system/edac/mc"
 _COUNTERS = ("ce_count", "ue_count")  # corrected, uncorrected (ABI/testing/sysfs-devices-edac)
 
 
-def read_host_counters(host: Host) -> Iterator[Said]:
+def read_host_counters(host: Host) -> Iterator[Record]:
     """Observations of packages ("package0") and of memory controllers ("mc0"). Nothing where the kernel counts none."""
     for package, cpu in first_cpus(host).items():
         yield from _throttled(host, package, f"{CPUS}/cpu{cpu}/thermal_throttle")
@@ -36,7 +36,7 @@ def read_host_counters(host: Host) -> Iterator[Said]:
         yield from read_counters(host, "Node.edac", name, f"{CONTROLLERS}/{name}", _COUNTERS, {})
 
 
-def _throttled(host: Host, package: str, folder: str) -> Iterator[Said]:
+def _throttled(host: Host, package: str, folder: str) -> Iterator[Record]:
     """Seconds that the package was held back (Intel alone: drivers/thermal/intel/therm_throt.c)."""
     path = f"{folder}/package_throttle_total_time_ms"
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...models.facts.machine import Node
 from ...models.facts.reason import Reason
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..kernel_log.ring_buffer import STAT
 from ..parsing.parsers import word
@@ -50,7 +50,7 @@ _MARKED = (
 _MARKS = {"kvm": "KVM", "hyperv": "Microsoft Hyper-V", "xen": "Xen", "vmware": "VMware"}
 
 
-def read_node(host: Host) -> Iterator[Said]:
+def read_node(host: Host) -> Iterator[Record]:
     """One `Node`. `virtual` is None where nothing is certain: an Arm machine has no flag that says so."""
     reading = Reading(host, Node, "node", "")
     dmi = {field: reading.take(field, path, word) for field, path in _FIELDS.items()}

@@ -8,7 +8,7 @@ from functools import partial
 
 from ...models.facts.machine import Numa
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Said
+from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count, cpu_list, shown
 from ..sysfs.fact_reader import Reading
@@ -16,7 +16,7 @@ from ..sysfs.fact_reader import Reading
 _NODES = "sys/devices/system/node"
 
 
-def read_numa(host: Host) -> Iterator[Said]:
+def read_numa(host: Host) -> Iterator[Record]:
     """A `Numa` for each node that is online. A kernel without NUMA has none."""
     path = f"{_NODES}/online"  # the folder itself lists thousands of memory blocks on large machines
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...models.facts.machine import Service
-from ...models.facts.records import Said
+from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..pcie.bound_devices import NVIDIA, gpus
 from ..sysfs.fact_reader import Reading
@@ -19,7 +19,7 @@ _SLICES = tuple(f"sys/fs/cgroup/{tree}system.slice" for tree in ("", "unified/",
 _NOT_THE_ROOT = "sys/fs/cgroup/cgroup.type"  # which the root of all has not: here a container sees its own group
 
 
-def read_services(host: Host) -> Iterator[Said]:
+def read_services(host: Host) -> Iterator[Record]:
     """A `Service` for each: whether systemd runs it. Nothing without NVIDIA GPUs, or where the host's are not seen."""
     if not gpus(host, NVIDIA):
         return

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ...models.catalog.settings import Row, settings
 from ...models.facts.machine import Setting
 from ...models.facts.reason import Reason
-from ...models.facts.records import Evidence, NotChecked, Said
+from ...models.facts.records import Evidence, NotChecked, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count, hexadecimal, shown, word
 from ..pcie.bound_devices import AMD, NVIDIA, gpus, iommu_groups, names_in, rdma
@@ -43,7 +43,7 @@ class _Machine:
         return self.texts[path]
 
 
-def read_settings(host: Host) -> Iterator[Said]:
+def read_settings(host: Host) -> Iterator[Record]:
     """A `Setting` for each row that this machine has; where its parts differ, "powersave, performance"."""
     machine = _Machine(host, {name: bool(asked(host)) for name, asked in _HERE.items()})
     for name, row in settings().items():
@@ -61,7 +61,7 @@ def _may_be(condition: str, here: Mapping[str, bool]) -> bool:
     return any(here.get(name, True) for name in condition.split("|"))
 
 
-def _setting(machine: _Machine, name: str, row: Row) -> Iterator[Said]:
+def _setting(machine: _Machine, name: str, row: Row) -> Iterator[Record]:
     values: dict[str, Evidence] = {}
     refused: NotChecked | None = None
     for places in _places(machine, row):

@@ -15,7 +15,7 @@ import pytest
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import READERS
 from linkgauge.agent.pipeline.source import Source
-from linkgauge.models.facts.records import Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Flow, NotChecked, Observation, Record
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.live import Live
@@ -44,19 +44,19 @@ def fault(conf: Path, *lines: str) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def call(name: str, *runs: Run, owned: bool = False) -> list[Said]:
+def call(name: str, *runs: Run, owned: bool = False) -> list[Record]:
     used = {end: ADDRESSES[end] for run in runs for ends in run for end in ends if end in ADDRESSES}
     request = CopyRequest(effort="quick", gpus=used, runs=runs, owned=owned)
     return list(Live().call(name, *request.args, deadline=100))
 
 
-def rates(said: list[Said]) -> dict[Flow, float]:
+def rates(said: list[Record]) -> dict[Flow, float]:
     """In GB/s."""
     seen = (one for one in said if isinstance(one, Observation) and one.quantity == "rate")
     return {one.about: one.value / 1e9 for one in seen if isinstance(one.about, Flow)}
 
 
-def lost(said: list[Said]) -> list[tuple[str, str]]:
+def lost(said: list[Record]) -> list[tuple[str, str]]:
     return [(one.subject, one.why) for one in said if isinstance(one, NotChecked)]
 
 
@@ -141,7 +141,7 @@ def test_a_gpu_that_is_lost_takes_no_other_with_it(conf: Path) -> None:
     assert [flow.ends for flow in rates(said)] == [("numa0", "gpu0")]
 
 
-def slowly(name: str, *runs: Run) -> Iterator[Said]:
+def slowly(name: str, *runs: Run) -> Iterator[Record]:
     used = {end: ADDRESSES[end] for run in runs for ends in run for end in ends if end in ADDRESSES}
     yield from Live().call(name, *CopyRequest(effort="full", gpus=used, runs=runs).args, deadline=100)
 
@@ -149,7 +149,7 @@ def slowly(name: str, *runs: Run) -> Iterator[Said]:
 def test_a_gpu_that_disappears_while_it_copies(conf: Path) -> None:
     """What was measured before stands; what came after is missed, of this GPU alone."""
     runs: list[Run] = [(("gpu0", "gpu1"),), *((("gpu0", "gpu1"),) for _ in range(20)), (("gpu2", "gpu3"),)]
-    said: list[Said] = []
+    said: list[Record] = []
     for one in slowly("peer_copy", *runs):
         if not said:
             fault(conf, "gpu.1.lost=1")

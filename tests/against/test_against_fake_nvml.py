@@ -13,7 +13,7 @@ from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import READERS, measure_nothing
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink, GpuPair
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import NotChecked, Observation, Said
+from linkgauge.models.facts.records import NotChecked, Observation, Record
 from linkgauge.models.graph.topology import Device, Link, Topology
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
@@ -35,7 +35,7 @@ def node(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tupl
     return machine(bound(*(f"0000:{bus}:00.0" for bus in BUSES))), file
 
 
-def gpus(said: list[Said]) -> dict[str, Gpu]:
+def gpus(said: list[Record]) -> dict[str, Gpu]:
     return {one.key: one for one in said if isinstance(one, Gpu)}
 
 
@@ -152,7 +152,7 @@ def test_what_jobs_send_is_seen_in_the_second_in_which_they_do(node: tuple[Machi
     workers = Workers()
     try:
         assert list(workers.ask("nvml_traffic", ("30",), 30)) == []
-        seen: list[Said] = []
+        seen: list[Record] = []
         until = time.monotonic() + 30
         while not seen and time.monotonic() < until:
             time.sleep(0.2)

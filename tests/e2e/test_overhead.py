@@ -11,7 +11,7 @@ import pytest
 from bench.cost.served import uncore
 from linkgauge.agent.pipeline.registry import READERS
 from linkgauge.agent.pipeline.source import Interval
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from linkgauge.models.report import Origin
 from linkgauge.probes.host.host import Host
 from tests.support.nodes import node
@@ -37,7 +37,7 @@ class Counting:
         self.asked["resolve"] += 1
         return self.host.resolve(path)
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         self.asked["call"] += 1
         return self.host.call(what, *args, deadline=deadline)
 

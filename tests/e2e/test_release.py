@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from linkgauge.models.facts.gpu import Gpu
-from linkgauge.models.facts.records import NotChecked, Said
+from linkgauge.models.facts.records import NotChecked, Record
 from linkgauge.probes.calls.child import Children
 from linkgauge.probes.calls.driver_lock import is_open
 from linkgauge.probes.calls.hold import RELEASE, asked, hold
@@ -64,7 +64,7 @@ def test_it_does_not_wait_for_a_gpu_that_hangs(gpus: Path) -> None:
     """Which is when a reset is wanted."""
     with gpus.open("a") as faults:
         faults.write("gpu.3.delay_ms=60000\n")
-    workers, said = Workers(), list[Said]()
+    workers, said = Workers(), list[Record]()
     asking = Thread(target=lambda: said.extend(workers.ask("nvml", (), LONG)))
     asking.start()
     try:

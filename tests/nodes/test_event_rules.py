@@ -13,7 +13,7 @@ from linkgauge.models.catalog.xids import xids
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
 from linkgauge.models.facts.machine import Event, Net, Node, Nvme, Package, Pci, Port, Rdma
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import apply_rules
 from linkgauge.models.report import Finding, Origin
@@ -44,22 +44,22 @@ RECOVERY = "NVRM: Xid (PCI:0000:01:00): 154, GPU recovery action changed from 0x
 Told = tuple[str, str, str]
 
 
-def log(*lines: str, last: float = NOW - 60) -> list[Said]:
+def log(*lines: str, last: float = NOW - 60) -> list[Record]:
     """Lines a second apart, of which the last was then."""
     return list(fold(((last - len(lines) + 1 + n, line) for n, line in enumerate(lines)), "log"))
 
 
-def findings(*said: Said, origin: Origin = "live") -> list[Finding]:
+def findings(*said: Record, origin: Origin = "live") -> list[Finding]:
     """Of those that this log makes; what the machine itself is worth is the business of others."""
 
-    def judged(what: list[Said]) -> list[Finding]:
+    def judged(what: list[Record]) -> list[Finding]:
         return apply_rules(assemble(what, Site(), NOW, origin=origin))[0]
 
     quiet = {(one.code, one.subject) for one in judged([one for one in said if not isinstance(one, Event)])}
     return [one for one in judged(list(said)) if (one.code, one.subject) not in quiet]
 
 
-def told(*said: Said, origin: Origin = "live") -> list[Told]:
+def told(*said: Record, origin: Origin = "live") -> list[Told]:
     return [(one.code, one.subject, one.severity) for one in findings(*said, origin=origin)]
 
 
@@ -101,7 +101,7 @@ def test_who_accepts_a_node_clears_what_a_reset_would(code: int) -> None:
     said = [BRIDGE, FUNCTION, *log(XID.format(code))]
     saved = [replace(one, until=NOW) if isinstance(one, Event) else one for one in said]
 
-    def grave(what: list[Said], accepted: float) -> bool:
+    def grave(what: list[Record], accepted: float) -> bool:
         found = apply_rules(assemble(what, Site(), NOW, accepted=accepted))[0]
         return any(one.severity != "info" for one in found if one.code == "gpu-xid")
 
@@ -395,7 +395,7 @@ def test_a_log_that_was_not_read_is_no_gap_in_the_xids_of_no_gpu() -> None:
     )
     codes = {"gpu-xid", "nvswitch-error"}
     assert not codes & apply_rules(assemble([BRIDGE, NIC, log], Site(), NOW))[2].keys()
-    others: tuple[Said, ...] = (FUNCTION, GPU, bus)
+    others: tuple[Record, ...] = (FUNCTION, GPU, bus)
     for other in others:
         checks = apply_rules(assemble([other, log], Site(), NOW))[2]
         assert {code: checks[code] for code in codes} == dict.fromkeys(codes, False)
@@ -438,7 +438,7 @@ events = st.builds(
 
 
 @given(st.lists(events, max_size=12), st.sampled_from([(), (BRIDGE,), (BRIDGE, FUNCTION, GPU)]))
-def test_any_events(several: list[Event], machine: tuple[Said, ...]) -> None:
+def test_any_events(several: list[Event], machine: tuple[Record, ...]) -> None:
     found = findings(*machine, *several)
     assert len({(one.code, one.subject) for one in found}) == len(found)
     assert all(one.message and one.evidence and one.cause for one in found)

@@ -9,7 +9,7 @@ import pytest
 from linkgauge.models.bandwidth.expectations import levels
 from linkgauge.models.catalog import codes
 from linkgauge.models.diagnosis.attribution import attribute
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Case
 from linkgauge.models.judge import judge
@@ -30,7 +30,7 @@ MADE = {
 }
 
 
-def case_of(facts: Facts, said: Sequence[Said]) -> Case:
+def case_of(facts: Facts, said: Sequence[Record]) -> Case:
     site = facts.site or Site()
     return assemble(said, site, NOW, past=facts.past, origin=facts.origin, context=facts.context)
 

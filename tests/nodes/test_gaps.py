@@ -11,7 +11,7 @@ from linkgauge.agent.pipeline.coverage_map import gaps
 from linkgauge.agent.pipeline.registry import READERS
 from linkgauge.agent.pipeline.run_source import ask
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Fact, Run, Said
+from linkgauge.models.facts.records import Fact, Record, Run
 from linkgauge.models.facts.registry import kind_name
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
@@ -20,7 +20,7 @@ from linkgauge.models.site.schema import Site
 from tests.support.nodes import ALL, node
 
 
-def judged(said: Iterable[Said], now: float) -> Report:
+def judged(said: Iterable[Record], now: float) -> Report:
     return judge(assemble(said, Site(), now, origin="live"))
 
 

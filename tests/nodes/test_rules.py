@@ -9,7 +9,7 @@ import pytest
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Array, Event, Net, Node, Nvme, Pci, Port, Rdma
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Finding
@@ -34,15 +34,15 @@ GPU = Pci(
 )
 
 
-def findings(*said: Said, site: Site | None = None, past: tuple[Observation, ...] = ()) -> tuple[Finding, ...]:
+def findings(*said: Record, site: Site | None = None, past: tuple[Observation, ...] = ()) -> tuple[Finding, ...]:
     return judge(assemble(said, site or Site(), NOW, past=past)).findings
 
 
-def told(*said: Said, site: Site | None = None, past: tuple[Observation, ...] = ()) -> list[tuple[str, str, str]]:
+def told(*said: Record, site: Site | None = None, past: tuple[Observation, ...] = ()) -> list[tuple[str, str, str]]:
     return [(one.code, one.subject, one.severity) for one in findings(*said, site=site, past=past)]
 
 
-def nic(number: int, **fields: object) -> list[Said]:
+def nic(number: int, **fields: object) -> list[Record]:
     """An InfiniBand NIC with its port, Active at 400 Gb/s unless told otherwise."""
     address = f"0000:{number:02x}:00.0"
     up: dict[str, object] = {"state": "ACTIVE", "physical_state": "LinkUp", "rate": 50e9, "link_layer": "InfiniBand"}
@@ -54,7 +54,7 @@ def nic(number: int, **fields: object) -> list[Said]:
     ]
 
 
-def gpus(number: int) -> list[Said]:
+def gpus(number: int) -> list[Record]:
     """GPUs that nothing is wrong with, on no link."""
     plain = replace(GPU, parent="pci0000:80", speed=None, width=None, max_speed=None, max_width=None)
     return [replace(plain, key=f"0000:{0x80 + index:02x}:00.0") for index in range(number)]

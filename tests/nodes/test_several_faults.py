@@ -10,7 +10,7 @@ from bench.accuracy.edits import inactive, together, unsaid
 from bench.accuracy.measured import report_on
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Pci, Port
-from linkgauge.models.facts.records import Observation, Said
+from linkgauge.models.facts.records import Observation, Record
 from linkgauge.models.inventory.gpu_links import gpu_links
 from linkgauge.models.report import Finding, Report
 from tests.support.small_nodes import ROOT, bridge, but, copy, function, gpus_under_switches, report_of
@@ -26,9 +26,9 @@ def scattered(rates: Iterable[tuple[tuple[str, ...], float]], **flow: object) ->
         yield copy(ends, rate * (1 + (-1.5, 0.5, 1, -0.5, 1.5, -1, 0)[place % 7] / 1000), **flow)
 
 
-def gpus_under_one_switch(switch: int, gpus: int) -> list[Said]:
+def gpus_under_one_switch(switch: int, gpus: int) -> list[Record]:
     root, upstream = f"0000:{switch}0:01.0", f"0000:{switch}1:00.0"
-    said: list[Said] = [bridge(root, "pci0000:00"), bridge(upstream, root)]
+    said: list[Record] = [bridge(root, "pci0000:00"), bridge(upstream, root)]
     for number in range(gpus):
         port, address = f"0000:{switch}2:0{number}.0", f"0000:{switch}{3 + number}:00.0"
         said += [bridge(port, upstream), function(address, port)]

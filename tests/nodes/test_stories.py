@@ -17,7 +17,7 @@ from linkgauge.models.diagnosis.hysteresis import Standing, settle
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Flow, NotChecked, Observation, Run, Said
+from linkgauge.models.facts.records import Flow, NotChecked, Observation, Record, Run
 from linkgauge.models.graph.fair_share import shares
 from linkgauge.models.graph.routes import rated, route
 from linkgauge.models.report import Report
@@ -54,7 +54,7 @@ def test_a_narrow_gpu_is_not_hidden_by_a_wider_way() -> None:
 
 
 def test_a_source_that_breaks_off_loses_only_what_had_not_come() -> None:
-    def broken(_: object) -> Iterator[Said]:
+    def broken(_: object) -> Iterator[Record]:
         yield from gpus_under_switches(8)
         yield replace(function(gpu_address(5), "x"), width=8)  # disagrees: recorded, the first stays
         raise OSError("the driver hangs")
@@ -247,7 +247,7 @@ def test_old_observations_are_thinned() -> None:
 def test_a_source_that_breaks_off_leaves_nobody_sure() -> None:
     """What it would have said nobody knows: a fault of our own is no reason to call a node healthy."""
 
-    def broken(host: object) -> Iterator[Said]:
+    def broken(host: object) -> Iterator[Record]:
         del host
         raise RuntimeError("a bug")
         yield from ()

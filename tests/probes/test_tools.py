@@ -14,7 +14,7 @@ from linkgauge.agent.pipeline.registry import TOOLS, measure_nothing, named
 from linkgauge.agent.pipeline.run_source import ask
 from linkgauge.exporters.text.conflicts import as_conflicts
 from linkgauge.models.facts.gpu import Gpu, GpuPair
-from linkgauge.models.facts.records import Fact, NotChecked, Said
+from linkgauge.models.facts.records import Fact, NotChecked, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Case
 from linkgauge.models.site.schema import Site
@@ -88,7 +88,7 @@ def log(*cards: str) -> str:
 MATRIX = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNODE\t0-3\t0\nGPU1\tNODE\t X \t0-3\t0\n"
 
 
-def case_of(said: Iterable[Said]) -> Case:
+def case_of(said: Iterable[Record]) -> Case:
     return assemble(said, Site(), 1000.0)
 
 

@@ -25,7 +25,7 @@ from linkgauge.models.facts.machine import (
     Setting,
     Transport,
 )
-from linkgauge.models.facts.records import Flow, Observation, Said
+from linkgauge.models.facts.records import Flow, Observation, Record
 from linkgauge.models.report import Context, Origin
 from linkgauge.models.site.schema import Machine, Site
 from tests.support.gpu_facts import BARE, NOW, address, counter, function, gpu
@@ -36,8 +36,8 @@ from tests.support.small_nodes import ROOT, bridge, copy, gpus_under_switches, o
 class Facts:
     """`well` alone says nothing of the code, `further` makes one finding of it."""
 
-    well: Sequence[Said]
-    further: Sequence[Said]
+    well: Sequence[Record]
+    further: Sequence[Record]
     subject: str
     severity: str
     context: Context = "host"
@@ -47,8 +47,8 @@ class Facts:
 
 
 GUEST = Node(key="node", virtual=True, hypervisor="KVM")
-CARDS: list[Said] = [BARE, *(function(n, device=0x26B9, bar1_max=64 << 30) for n in range(4))]
-L40S: list[Said] = [
+CARDS: list[Record] = [BARE, *(function(n, device=0x26B9, bar1_max=64 << 30) for n in range(4))]
+L40S: list[Record] = [
     Gpu(key=f"gpu{n}", name="NVIDIA L40S", address=address(n), memory=48 << 30, bar1=64 << 30 if n != 2 else None)
     for n in range(4)
 ]
@@ -81,9 +81,9 @@ DISK = [
 ]
 
 
-def sockets(*numas: int) -> list[Said]:
+def sockets(*numas: int) -> list[Record]:
     """Two processors with a GPU each, and a NIC of the fabric at each of these NUMA nodes."""
-    said: list[Said] = [BARE]
+    said: list[Record] = [BARE]
     for n in range(2):
         said += [Package(key=f"package{n}", cpus=(n,)), Numa(key=f"numa{n}", cpus=(n,), memory=1 << 36)]
         said += [
@@ -98,9 +98,9 @@ def sockets(*numas: int) -> list[Said]:
     return said
 
 
-def roce(*mtus: int) -> list[Said]:
+def roce(*mtus: int) -> list[Record]:
     """RoCE ports of 400 Gb/s on equal cards, whose network devices have these MTUs."""
-    said: list[Said] = []
+    said: list[Record] = []
     for number, mtu in enumerate(mtus):
         place, net = f"0000:{0x40 + number:02x}:00.0", f"eth{number}"
         said.append(replace(NIC, key=place, pci_class=0x020000))

@@ -13,7 +13,7 @@ from linkgauge.agent.service.config import Config
 from linkgauge.agent.service.daemon import Daemon
 from linkgauge.agent.web.pages import Pages
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from linkgauge.models.report import Origin, Report
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.calls.child import unanswered
@@ -53,7 +53,7 @@ class Breaking:
     def resolve(self, path: str) -> str | None:
         return self.recorded.resolve(path)
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         self.asked[what] += 1
         if self.go and what in self.hangs:
             self.asking.set()

@@ -8,7 +8,7 @@ from typing import Any
 
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.machine import Node, Pci
-from linkgauge.models.facts.records import Evidence, Fact, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Case
 from linkgauge.models.judge import judge
@@ -90,24 +90,24 @@ def gpu(number: int, **fields: Any) -> Gpu:
     return replace(said, **fields)
 
 
-def switches(count: int = 4, device: int = 0x22A3) -> list[Said]:
+def switches(count: int = 4, device: int = 0x22A3) -> list[Record]:
     """NVSwitches of a board."""
     plain = Pci(key="", parent="pci0000:00", pci_class=0x068000, vendor=0x10DE, device=device, driver="nvidia-nvswitch")
     return [replace(plain, key=f"0000:{0xD0 + number:02x}:00.0") for number in range(count)]
 
 
-def board(count: int = 8, **fields: Any) -> list[Said]:
+def board(count: int = 8, **fields: Any) -> list[Record]:
     """A healthy board of H100; `fields` are those of its GPU 3."""
     gpus = [gpu(number, **(fields if number == 3 else {})) for number in range(count)]
     return [BARE, DRIVER, *(function(number) for number in range(count)), *gpus, *switches()]
 
 
-def without(said: Iterable[Said], *keys: str) -> list[Said]:
+def without(said: Iterable[Record], *keys: str) -> list[Record]:
     """The same without the facts of these keys."""
     return [one for one in said if getattr(one, "key", None) not in keys]
 
 
-def but(said: Iterable[Said], key: str, **fields: Any) -> list[Said]:
+def but(said: Iterable[Record], key: str, **fields: Any) -> list[Record]:
     """The same, with fields of one fact changed."""
     return [replace(one, **fields) if isinstance(one, Fact) and one.key == key else one for one in said]
 
@@ -118,7 +118,7 @@ def counter(about: str, quantity: str, value: float, at: float = NOW) -> Observa
 
 
 def report_of(
-    said: Iterable[Said],
+    said: Iterable[Record],
     past: tuple[Observation, ...] = (),
     site: Site | None = None,
     origin: Origin = "live",
@@ -129,11 +129,11 @@ def report_of(
     return judge(replace(case, context=context) if context else case)
 
 
-def findings(said: Iterable[Said], *past: Observation, **more: Any) -> tuple[Finding, ...]:
+def findings(said: Iterable[Record], *past: Observation, **more: Any) -> tuple[Finding, ...]:
     """The findings."""
     return report_of(said, past, **more).findings
 
 
-def told(said: Iterable[Said], *past: Observation, **more: Any) -> list[tuple[str, str, str, str]]:
+def told(said: Iterable[Record], *past: Observation, **more: Any) -> list[tuple[str, str, str, str]]:
     """Code, subject, severity and confidence of each finding."""
     return [(one.code, one.subject, one.severity, one.confidence) for one in findings(said, *past, **more)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from linkgauge.models.facts.machine import Port, Rdma
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from tests.support.small_nodes import bridge, function
 
 NIC, ROOT = "0000:01:00.0", "0000:00:01.0"
@@ -14,7 +14,7 @@ PORT = Port(
 )
 
 
-def node(width: int = 16, port: Port = PORT) -> list[Said]:
+def node(width: int = 16, port: Port = PORT) -> list[Record]:
     """A ConnectX-7 of 400 Gb/s in a slot of PCIe 5."""
     card = replace(function(NIC, ROOT), pci_class=0x020700, vendor=0x15B3, device=0x1021, driver="mlx5_core")
     slot = replace(bridge(ROOT, "pci0000:00"), width=width)

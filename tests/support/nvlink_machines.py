@@ -9,7 +9,7 @@ from typing import Any
 from linkgauge.models.catalog.gpus import products
 from linkgauge.models.facts.gpu import Gpu, GpuLink, GpuPair
 from linkgauge.models.facts.machine import Node, Pci, Service
-from linkgauge.models.facts.records import Evidence, Fact, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Context, Finding, Report
@@ -35,15 +35,15 @@ SWITCHES = {A100: (0x1AF1, 6), H100: (0x22A3, 4), H200: (0x22A3, 4)}
 MANAGER = "nvidia-fabricmanager"
 
 
-def report_of(said: Iterable[Said], past: Iterable[Observation] = (), context: Context = "host") -> Report:
+def report_of(said: Iterable[Record], past: Iterable[Observation] = (), context: Context = "host") -> Report:
     return judge(replace(assemble(said, Site(), NOW, past=past), context=context))
 
 
-def findings(said: Iterable[Said], past: Iterable[Observation] = (), context: Context = "host") -> list[Finding]:
+def findings(said: Iterable[Record], past: Iterable[Observation] = (), context: Context = "host") -> list[Finding]:
     return [one for one in report_of(said, past, context).findings if one.code in MINE]
 
 
-def told(said: Iterable[Said], **more: Any) -> list[tuple[str, str, str]]:
+def told(said: Iterable[Record], **more: Any) -> list[tuple[str, str, str]]:
     return [(one.code, one.subject, one.severity) for one in findings(said, **more)]
 
 
@@ -71,11 +71,11 @@ def links_of(device: int) -> int:
     return next(one.links for one in products() if f"10de:{device:04x}" in one.ids)
 
 
-def machine(device: int, count: int = 8, node: Node = BARE, hidden: bool = False, **fields: Any) -> list[Said]:
+def machine(device: int, count: int = 8, node: Node = BARE, hidden: bool = False, **fields: Any) -> list[Record]:
     """A healthy machine whose GPUs hang on switches; `fields` are of each GPU. Its switches may be hidden."""
     number, switches = SWITCHES.get(device, (0, 0))
     hidden = hidden or not switches
-    said: list[Said] = [node]
+    said: list[Record] = [node]
     for one in range(0 if hidden else switches):
         said.append(Pci(key=switch(one), parent="pci0000:d0", pci_class=0x068000, vendor=0x10DE, device=number))
     usual: dict[str, Any] = {"nvlinks": links_of(device)}
@@ -101,20 +101,20 @@ def nvlink(gpu: int, number: int, **fields: Any) -> GpuLink:
     return GpuLink(key=f"gpu{gpu}/nvlink{number}", **{**told, **fields})
 
 
-def cards(device: int, active: Iterable[int], node: Node = BARE) -> list[Said]:
+def cards(device: int, active: Iterable[int], node: Node = BARE) -> list[Record]:
     """PCIe cards with so many active NVLinks over bridges; nothing said link by link."""
-    said: list[Said] = [node]
+    said: list[Record] = [node]
     for gpu, links in enumerate(active):
         said += [function(gpu, device), Gpu(key=f"gpu{gpu}", name=f"{device:x}", address=address(gpu), nvlinks=links)]
     return said
 
 
-def but(said: Iterable[Said], key: str, **fields: Any) -> list[Said]:
+def but(said: Iterable[Record], key: str, **fields: Any) -> list[Record]:
     """The same, with fields of the fact of that key changed."""
     return [replace(one, **fields) if isinstance(one, Fact) and one.key == key else one for one in said]
 
 
-def cut(said: Iterable[Said], gpu: int, *numbers: int) -> list[Said]:
+def cut(said: Iterable[Record], gpu: int, *numbers: int) -> list[Record]:
     """The same, with NVLinks of a GPU inactive: such a one shows no other end."""
     said = list(said)
     for number in numbers:

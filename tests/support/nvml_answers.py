@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
-from linkgauge.models.facts.records import Observation, Said
+from linkgauge.models.facts.records import Observation, Record
 from linkgauge.probes.calls.child import Children
 from tests.support import nvml_stub
 
@@ -84,25 +84,27 @@ def nvlink(gpu: int, link: int, active: bool = True) -> GpuLink:
     )
 
 
-def facts(said: list[Said]) -> list[Said]:
+def facts(said: list[Record]) -> list[Record]:
     return [one for one in said if not isinstance(one, Observation)]
 
 
-def of(said: list[Said], kind: type[Said]) -> list[Any]:
+def of(said: list[Record], kind: type[Record]) -> list[Any]:
     return [one for one in said if isinstance(one, kind)]
 
 
-def only(said: list[Said]) -> Gpu:
+def only(said: list[Record]) -> Gpu:
     (one,) = of(said, Gpu)
     assert isinstance(one, Gpu)
     return one
 
 
-def seen(said: list[Said]) -> dict[tuple[str, str], float]:
+def seen(said: list[Record]) -> dict[tuple[str, str], float]:
     return {(str(one.about), one.quantity): one.value for one in of(said, Observation)}
 
 
-def through_a_child(file: Path, monkeypatch: pytest.MonkeyPatch, call: str = "nvml", seconds: float = 60) -> list[Said]:
+def through_a_child(
+    file: Path, monkeypatch: pytest.MonkeyPatch, call: str = "nvml", seconds: float = 60
+) -> list[Record]:
     monkeypatch.setenv("NVML_STUB", str(file))
     return list(Children((sys.executable, str(STUB))).ask(call, [], seconds))
 

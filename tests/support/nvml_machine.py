@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from linkgauge.models.report import Origin
 from linkgauge.probes.calls.child import Children
 from linkgauge.probes.host.entries import Entry, Link
@@ -33,7 +33,7 @@ class Machine:
     def resolve(self, path: str) -> str | None:
         return self.files.resolve(path)
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         del deadline
         yield from self.children.ask(what, args, self.seconds)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Pci
-from linkgauge.models.facts.records import Evidence, Flow, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Case
 from linkgauge.models.judge import judge
@@ -19,9 +19,9 @@ HERE = Evidence("here", "x")
 NOTE = 2330  # PCI device id of an H100
 
 
-def gpus_under_switches(gpus: int = 2, nvlinks: int = 0) -> list[Said]:
+def gpus_under_switches(gpus: int = 2, nvlinks: int = 0) -> list[Record]:
     """Two GPUs a switch, each switch under a root port of its own, all links 32 GT/s x16; and NVLinks of 25 GB/s."""
-    said: list[Said] = []
+    said: list[Record] = []
     for switch in range((gpus + 1) // 2):
         root, upstream = f"0000:{switch}0:01.0", f"0000:{switch}1:00.0"
         said += [bridge(root, "pci0000:00"), bridge(upstream, root)]
@@ -56,7 +56,7 @@ def function(address: str, parent: str) -> Pci:
     )
 
 
-def but(said: Iterable[Said], key: str, **fields: object) -> list[Said]:
+def but(said: Iterable[Record], key: str, **fields: object) -> list[Record]:
     """The same, with fields of the PCI function `key` changed."""
     return [replace(s, **fields) if isinstance(s, Pci) and s.key == key else s for s in said]  # type: ignore[arg-type]
 
@@ -70,11 +70,11 @@ def observation(about: Flow | str, quantity: str, value: float, at: float = 1.0,
     return Observation(about=about, quantity=quantity, unit="1", value=value, at=at, busy=busy, evidence=HERE)
 
 
-def case_of(said: Iterable[Said], site: Site | None = None, origin: Origin = "live", **more: object) -> Case:
+def case_of(said: Iterable[Record], site: Site | None = None, origin: Origin = "live", **more: object) -> Case:
     return assemble(said, site or Site(), 100.0, origin=origin, **more)  # type: ignore[arg-type]
 
 
-def report_of(said: Iterable[Said], site: Site | None = None, origin: Origin = "live", **more: object) -> Report:
+def report_of(said: Iterable[Record], site: Site | None = None, origin: Origin = "live", **more: object) -> Report:
     return judge(case_of(said, site, origin, **more))
 
 
@@ -97,11 +97,11 @@ class Clock:
     def resolve(self, path: str) -> str | None:
         return None
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         return iter(())
 
 
-def said_by(*said: Said, name: str = "all") -> Source:
+def said_by(*said: Record, name: str = "all") -> Source:
     return Source(name, lambda _: said)
 
 

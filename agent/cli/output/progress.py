@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from ....models.facts.records import Said
+from ....models.facts.records import Record
 from ....probes.host.host import Host
 from ...pipeline.diagnose import Probes
 from ...pipeline.source import Source
@@ -27,7 +27,7 @@ def shown(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[list[Sour
     done = threading.Event()
 
     def watched(source: Source) -> Source:
-        def told(host: Host) -> Iterator[Said]:
+        def told(host: Host) -> Iterator[Record]:
             asked[source.name] = source.left
             try:
                 yield from source.read(host)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ....models.facts.gpu import Gpu, GpuLink, GpuPair
-from ....models.facts.records import Evidence, Said
+from ....models.facts.records import Evidence, Record
 from ....models.facts.units import from_gigabytes
 from ..core.fields import Fields
 from ..core.part import Part
@@ -49,7 +49,7 @@ class AmdReading:
     found: Fields = field(default_factory=Fields)
     addresses: dict[int, str] = field(default_factory=dict)
     peers: dict[int, dict[int, Reach]] = field(default_factory=dict)
-    rest: list[Said] = field(default_factory=list)
+    rest: list[Record] = field(default_factory=list)
 
 
 def say(found: Fields, gpu: int, peers: Mapping[int, Reach], addresses: Mapping[int, str]) -> None:

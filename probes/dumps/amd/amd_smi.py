@@ -12,7 +12,7 @@ from typing import Any
 
 from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ....models.facts.units import MIB, from_gigabits
 from ...parsing.nvml_enums import pci_address
 from ...parsing.parsers import pcie_speed, pcie_width, word
@@ -34,7 +34,7 @@ _NOTHING = ("", "N/A", "None")
 _DEPTH = 4
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The GPUs, their driver, their links to the host and to each other, and what they counted."""
     reading = AmdReading(part)
     end = 0

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ....models.facts.gpu import Driver, Gpu
-from ....models.facts.records import Evidence, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ...parsing.nvml_enums import pci_address
 from ...parsing.parsers import count, known, pcie_speed, pcie_width, word
 from ..core.json_values import documents, object_of
@@ -57,7 +57,7 @@ _FIELDS = {
 }
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The GPUs, their driver, their links to the host and to each other, and how often packets were repeated."""
     reading = AmdReading(part)
     inside: set[int] = set()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.reason import Reason
-from ....models.facts.records import Flow, NotChecked, Observation, Said
+from ....models.facts.records import Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
 from ..core.sizes import undisturbed
@@ -51,12 +51,12 @@ class _Table:
     unit: str = ""
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The GPU, and the rate of each size of copy between it and the host."""
     yield from undisturbed(_told(part))
 
 
-def _told(part: Part) -> Iterator[Said]:
+def _told(part: Part) -> Iterator[Record]:
     table, refused = _Table(), dict[str, NotChecked]()
     for number, line in part.lines():
         if _STARTED.fullmatch(line):

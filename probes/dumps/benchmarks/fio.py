@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import GIB, KIB, MIB
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
@@ -33,12 +33,12 @@ _UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZES = {"k": KIB, "m": MIB, "g": GIB}
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The rates at which devices were read and written; none of runs that do not tell the device."""
     yield from _read_json(part) if _WHOLE.search(part.text) else _read_text(part)
 
 
-def _read_json(part: Part) -> Iterator[Said]:
+def _read_json(part: Part) -> Iterator[Record]:
     for one in documents(part, _OBJECT):
         if isinstance(one, NotChecked):
             yield one

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ....models.facts.records import Flow, Observation, Said
+from ....models.facts.records import Flow, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ..core.matrix import unnamed
 from ..core.part import Part
@@ -22,9 +22,9 @@ _LINE = re.compile(r"(?:gpu-copy-bw[:/])?(\w{1,80})[ \t:]+([0-9]{1,5}\.[0-9]{1,6
 _OPS = {"dma": "copy", "sm": "copy-sm"}
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The rate of each copy as an observation."""
-    told: list[Said] = list(_rates(part))
+    told: list[Record] = list(_rates(part))
     yield from (*told, *unnamed(told))
 
 

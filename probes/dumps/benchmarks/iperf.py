@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_bits
 from ..core.json_values import object_of
 from ..core.part import Part
@@ -43,7 +43,7 @@ class _Test:
     sums: dict[tuple[str, bool], tuple[float, Evidence]] = field(default_factory=dict)  # by whose, and whether of all
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """What arrived of each test; where the receiver's number is missing, what was sent."""
     for first, document in part.matches(_DOCUMENT):
         yield from _of_json(part, part.where(first), document.start())
@@ -62,7 +62,7 @@ def read(part: Part) -> Iterator[Said]:
     yield from _told(part, test)
 
 
-def _told(part: Part, test: _Test) -> Iterator[Said]:
+def _told(part: Part, test: _Test) -> Iterator[Record]:
     for whose in (("receiver", True), ("sender", True), ("receiver", False), ("sender", False)):
         if whose in test.sums:
             rate, where = test.sums[whose]
@@ -78,7 +78,7 @@ def _observation(part: Part, op: str, sends: bool, rate: float, where: Evidence)
         yield part.rate(Flow(op, ends), rate, where)
 
 
-def _of_json(part: Part, place: str, start: int) -> Iterator[Said]:
+def _of_json(part: Part, place: str, start: int) -> Iterator[Record]:
     try:
         told: dict[str, Any] = json.JSONDecoder().raw_decode(part.text, part.text.index("{", start))[0]
     except (ValueError, RecursionError):

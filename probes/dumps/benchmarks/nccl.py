@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ....models.facts.gpu import Gpu
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
 from . import nccl_log
@@ -51,14 +51,14 @@ BEGIN = (
 LINES = True
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """A GPU for each rank on the first host, the bus bandwidth of each size (out of place), and what the log tells."""
     if "busbw" in part.text or " Rank " in part.text:  # a log alone has millions of lines, and none of a table
         yield from _read_tables(part)
     yield from nccl_log.read(part)
 
 
-def _read_tables(part: Part) -> Iterator[Said]:
+def _read_tables(part: Part) -> Iterator[Record]:
     tables: list[_Table] = []
     op, ranks, host = None, set[str](), None
     for number, line in part.lines():

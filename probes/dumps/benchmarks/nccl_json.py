@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ....models.facts.gpu import Gpu
-from ....models.facts.records import Evidence, NotChecked, Said
+from ....models.facts.records import Evidence, NotChecked, Record
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
 from ..host import environment
@@ -40,7 +40,7 @@ _MOST_RANKS = 100_000
 _Rows = list[tuple[int, float, float, Evidence]]
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """As of the tables: a GPU for each rank of the first host, the bus bandwidth of each size; and the variables."""
     records: dict[tuple[str, int], _Rows] = defaultdict(list)
     for one in documents(part, _OBJECT):
@@ -54,7 +54,7 @@ def read(part: Part) -> Iterator[Said]:
         yield from nccl.bandwidths(part, rows, op, ranks)
 
 
-def _run(part: Part, run: Mapping[str, Any], where: str) -> Iterator[Said]:
+def _run(part: Part, run: Mapping[str, Any], where: str) -> Iterator[Record]:
     """One run of nccl-tests: what it was called with, its GPUs, and its table (out of place)."""
     for variable in list_of(run.get("env")):
         if isinstance(variable, str):

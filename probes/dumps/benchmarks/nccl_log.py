@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from ....models.catalog.settings import settings
 from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Nccl, NcclFailure, Port, Rdma, Setting, Transport
-from ....models.facts.records import Evidence, Said
+from ....models.facts.records import Evidence, Record
 from ..core.part import Part
 
 BEGIN = r"^(?:[^N\n]{0,160}N){1,8}?CCL(?: (?:INFO|WARN|version) |_[A-Z0-9_]{1,60} set (?:by environment )?to )"
@@ -60,7 +60,7 @@ _LAYERS = {"IB": "InfiniBand", "RoCE": "Ethernet"}
 _MOST_PAIRS = 4096
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The library, its variables, GPUs and network devices; how GPUs of the host reach each other; what failed."""
     log = _Log(part)
     yield from _library(log)
@@ -138,7 +138,7 @@ def _address(bus: int) -> str:
     return f"{bus >> 20:04x}:{bus >> 12 & 0xFF:02x}:{bus >> 4 & 0xFF:02x}.{bus & 7}"
 
 
-def _devices(log: _Log) -> Iterator[Said]:
+def _devices(log: _Log) -> Iterator[Record]:
     """RDMA devices and their ports that NCCL uses, and whether they reach GPU memory: it must be so on all ranks."""
     ports: dict[str, Port] = {}
     direct: dict[str, tuple[bool, Evidence]] = {}

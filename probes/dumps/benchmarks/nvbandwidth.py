@@ -16,7 +16,7 @@ from typing import Any
 
 from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.reason import Reason
-from ....models.facts.records import Flow, NotChecked, Said
+from ....models.facts.records import Flow, NotChecked, Record
 from ....models.facts.units import from_gigabytes
 from ..core.matrix import Cell, broken_off, cells, unnamed
 from ..core.part import Part
@@ -47,13 +47,13 @@ class Table:
     cells: tuple[Cell, ...]
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The GPUs, and the rate of each copy as an observation."""
     told = list(_read_json(part) if part.text.lstrip().startswith("{") else _read_text(part))
     yield from (*told, *unnamed(told))
 
 
-def _read_text(part: Part) -> Iterator[Said]:
+def _read_text(part: Part) -> Iterator[Record]:
     lines = part.text.split("\n")
     if driver := _DRIVER.search(part.text):
         line = part.text.count("\n", 0, driver.start(1))
@@ -73,7 +73,7 @@ def _read_text(part: Part) -> Iterator[Said]:
                 yield part.cut(*end)
 
 
-def _read_json(part: Part) -> Iterator[Said]:
+def _read_json(part: Part) -> Iterator[Record]:
     """As the text; a JSON that was cut holds nothing that can be trusted to be whole."""
     try:
         whole, _ = json.JSONDecoder().raw_decode(part.text.lstrip())

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from ....models.facts.gpu import Gpu
-from ....models.facts.records import Flow, Observation, Said
+from ....models.facts.records import Flow, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ..core.matrix import Cell, broken_off, cells, unnamed
 from ..core.part import Part
@@ -33,13 +33,13 @@ _REFUSED = re.compile(r"\s*Device=(\d{1,4}) CANNOT Access Peer Device=(\d{1,4})\
 _ROW = re.compile(r"\s*(\d{1,3})((?:\s+[01])+)\s*")
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The GPUs, and the rate of each copy as an observation; copies that go through host memory say so."""
     told = list(_told(part))
     yield from (*told, *unnamed(told))
 
 
-def _told(part: Part) -> Iterator[Said]:
+def _told(part: Part) -> Iterator[Record]:
     lines = part.text.split("\n")
     staged = set(_without_access(lines))
     for number, line in enumerate(lines):

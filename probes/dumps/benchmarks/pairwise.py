@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from ....models.facts.machine import NodePair
-from ....models.facts.records import Said
+from ....models.facts.records import Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
 
@@ -19,7 +19,7 @@ BEGIN = rf"^[ \t]*{_NAME}{_JOINT}{_NAME}[ \t:,]+{_RATE}{_END}$"
 _ROW = re.compile(rf"[ \t]*({_NAME}){_JOINT}({_NAME})[ \t:,]+({_RATE}){_END}")
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """What each pair reached; of a pair that was tested again, the most: disturbances only lower a measurement."""
     best: dict[str, NodePair] = {}
     for number, line in part.lines():

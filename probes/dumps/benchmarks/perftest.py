@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import MIB, from_gigabits
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
@@ -60,7 +60,7 @@ class _Test:
     columns: tuple[tuple[str, str], ...] = ()  # of the table: name and unit
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The average rate, or the typical latency, of each size of message."""
     yield from _documents(part)
     test, places, picked = _Test(), dict[str, str](), None
@@ -90,7 +90,7 @@ def _end(part: Part, test: _Test) -> Iterator[NotChecked]:
         yield part.cut(whole.count("\n"), f"after {len(cells)} of {len(test.columns)} columns")
 
 
-def _documents(part: Part) -> Iterator[Said]:
+def _documents(part: Part) -> Iterator[Record]:
     """Of each JSON text the rate: what it moved in a second."""
     for document in documents(part, _JSON):
         if isinstance(document, NotChecked):

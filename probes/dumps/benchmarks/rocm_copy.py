@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.reason import Reason
-from ....models.facts.records import Flow, NotChecked, Observation, Said
+from ....models.facts.records import Flow, NotChecked, Observation, Record
 from ....models.facts.units import KIB, from_gigabytes
 from ..core.matrix import unnamed
 from ..core.part import Part
@@ -58,15 +58,15 @@ _BENCH_END = re.compile(r"(CPU|GPU) (\d{1,3})")
 _OPS = {"GFX": "copy-sm", "DMA": "copy"}
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The GPUs, and the rate of each copy."""
     lines = part.text.split("\n")
-    told: list[Said] = [*undisturbed(_of_bus(part, lines)), *_of_rocm(part, lines), *_of_bench(part, lines)]
+    told: list[Record] = [*undisturbed(_of_bus(part, lines)), *_of_rocm(part, lines), *_of_bench(part, lines)]
     yield from told
     yield from (gpu for gpu in unnamed(told) if gpu.key != "gpu")
 
 
-def _of_bus(part: Part, lines: Sequence[str]) -> Iterator[Said]:
+def _of_bus(part: Part, lines: Sequence[str]) -> Iterator[Record]:
     gpu, staged, refused = "", set[tuple[str, str]](), False
     for number, line in enumerate(lines):
         if peer := _PEER.fullmatch(line.strip()):
@@ -107,7 +107,7 @@ def _bus_rate(
         yield part.rate(flow, rate, part.cite(number, line))
 
 
-def _of_rocm(part: Part, lines: Sequence[str]) -> Iterator[Said]:
+def _of_rocm(part: Part, lines: Sequence[str]) -> Iterator[Record]:
     ends, both, columns = dict[int, str](), None, list[int]()
     gpus = 0
     for number, line in enumerate(lines):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Flow, NotChecked, Observation, Said
+from ....models.facts.records import Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_megabytes
 from ..core.part import Part
 
@@ -46,7 +46,7 @@ class _Run:
     elements: int | None = None
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The best rates of Copy and Triad; none of one thread, which does not fill the memory."""
     run = _Run()
     for number, line in part.lines():

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import MIB, from_gigabytes
 from ..core.json_values import documents, list_of, object_of
 from ..core.matrix import Cell, unnamed
@@ -68,13 +68,13 @@ class _Node:
     disks: dict[tuple[str, str], dict[str, tuple[float, Evidence]]] = field(default_factory=lambda: defaultdict(dict))
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The rates of the first node that a file names, as observations."""
     told = list(_read(part))
     yield from (*told, *unnamed(told))
 
 
-def _read(part: Part) -> Iterator[Said]:
+def _read(part: Part) -> Iterator[Record]:
     node, others = _Node(part), set[str]()
     for document in documents(part, _BEGINS):
         if isinstance(document, NotChecked):

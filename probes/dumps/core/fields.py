@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Fact, NotChecked, Said
+from ....models.facts.records import Evidence, Fact, NotChecked, Record
 from ....models.facts.registry import kind_name
 
 
@@ -36,7 +36,7 @@ class Fields:
             lost = NotChecked(what=what, subject=key, reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
             self.lost.append(lost)
 
-    def said(self) -> Iterator[Said]:
+    def said(self) -> Iterator[Record]:
         """The facts in the order in which they came up."""
         for (kind, key), known in self.facts.items():
             fields = {name: value for name, (value, _) in known.items()}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ....models.facts.gpu import Gpu
-from ....models.facts.records import Flow, Observation, Said
+from ....models.facts.records import Flow, Observation, Record
 
 _CORNERS = ("D\\D", "GPU", "CPU")  # what the rows and columns are, before the numbers of the columns
 _NUMBER = re.compile(r"[0-9]{1,3}")
@@ -63,7 +63,7 @@ def broken_off(lines: Sequence[str], start: int, square: bool) -> tuple[int, str
     return (last, f"after {rows} of {len(columns)} rows") if square and rows < len(columns) else None
 
 
-def unnamed(said: Sequence[Said]) -> Iterator[Gpu]:
+def unnamed(said: Sequence[Record]) -> Iterator[Gpu]:
     """The GPUs that only the ends of flows name: they are there, whatever else is known of them."""
     named = {one.key for one in said if isinstance(one, Gpu)}
     flows = (one.about for one in said if isinstance(one, Observation) and isinstance(one.about, Flow))

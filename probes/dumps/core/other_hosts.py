@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import NotChecked, Said
+from ....models.facts.records import NotChecked, Record
 from .part import Part
 from .reader import Reader
 
 _MOST_NAMED = 5
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """A NotChecked with the hosts, whose names are the part's lines."""
     names = part.text.split("\n")
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ....models.facts.records import Said
+from ....models.facts.records import Record
 from .part import Part
 
 
@@ -15,5 +15,5 @@ class Reader:
 
     name: str  # as messages show it
     begin: str  # a regular expression for the line with which an output begins
-    read: Callable[[Part], Iterator[Said]]
+    read: Callable[[Part], Iterator[Record]]
     lines: bool = False  # each line of an output has a meaning without the lines around it

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ....models.facts.records import Flow, Observation, Said
+from ....models.facts.records import Flow, Observation, Record
 
 
-def undisturbed(said: Iterable[Said]) -> Iterator[Said]:
+def undisturbed(said: Iterable[Record]) -> Iterator[Record]:
     """All but the rates of copies that were slower than a shorter one before them.
 
     A link is no slower for longer copies: something else was in their way (bandwidthTest on a healthy V100: 12.4 GB/s

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ....models.facts.machine import Node, Numa, Package
-from ....models.facts.records import Evidence, Said
+from ....models.facts.records import Evidence, Record
 from ...parsing.parsers import cpu_list
 from ..core.part import Part
 
@@ -39,7 +39,7 @@ _MOST_SOCKETS = 16
 _Entries = dict[str, tuple[str, Evidence]]
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """A `Package` for each socket, a `Numa` for each node, and what the machine is called."""
     summary: _Entries = {}
     packages: dict[str, _Entries] = {}
@@ -71,7 +71,7 @@ def read(part: Part) -> Iterator[Said]:
     yield from _machine(summary, node)
 
 
-def _sockets(summary: Mapping[str, tuple[str, Evidence]]) -> Iterator[Said]:
+def _sockets(summary: Mapping[str, tuple[str, Evidence]]) -> Iterator[Record]:
     """As lscpu sums them up: all alike, and counted from 0."""
     number = _count(summary, "Socket(s)")
     takes = {"model": "Model name", "vendor": "Vendor ID"}
@@ -84,7 +84,7 @@ def _sockets(summary: Mapping[str, tuple[str, Evidence]]) -> Iterator[Said]:
         yield Package(key=f"package{index}", cores=cores, cites=cites, **fields)
 
 
-def _processors(packages: Mapping[str, _Entries]) -> Iterator[Said]:
+def _processors(packages: Mapping[str, _Entries]) -> Iterator[Record]:
     """As /proc/cpuinfo lists them: by the number of their package."""
     for number, block in packages.items():
         if re.fullmatch(r"[0-9]{1,4}", number):
@@ -96,7 +96,7 @@ def _processors(packages: Mapping[str, _Entries]) -> Iterator[Said]:
             )
 
 
-def _nodes(summary: Mapping[str, tuple[str, Evidence]]) -> Iterator[Said]:
+def _nodes(summary: Mapping[str, tuple[str, Evidence]]) -> Iterator[Record]:
     for name, (value, cite) in summary.items():
         if name.startswith("NUMA node"):
             try:
@@ -106,7 +106,7 @@ def _nodes(summary: Mapping[str, tuple[str, Evidence]]) -> Iterator[Said]:
             yield Numa(key=f"numa{int(name.split()[1][4:])}", cpus=cpus, cites={"cpus": cite})
 
 
-def _machine(summary: Mapping[str, tuple[str, Evidence]], node: dict[str, tuple[Any, Evidence]]) -> Iterator[Said]:
+def _machine(summary: Mapping[str, tuple[str, Evidence]], node: dict[str, tuple[Any, Evidence]]) -> Iterator[Record]:
     if "Hypervisor vendor" in summary:
         value, cite = summary["Hypervisor vendor"]
         node["virtual"] = True, cite

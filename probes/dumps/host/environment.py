@@ -12,7 +12,7 @@ from ....models.catalog.gpus import product_of
 from ....models.catalog.settings import settings
 from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.machine import NcclFailure, Node, Setting
-from ....models.facts.records import Evidence, Fact, Said
+from ....models.facts.records import Evidence, Fact, Record
 from ..core.part import Part
 
 _MOST_GPUS = 16  # of a node
@@ -44,7 +44,7 @@ _ASSIGNED = re.compile(r"([A-Z][A-Z0-9_]{1,80})=[\"']?([^\"'\n]*)[\"']?$")
 _DIGITS = re.compile(r"[0-9][\w.+-]*")
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """Settings, the driver's version, the kernel, the machine type, GPUs: each as the line has it."""
     for line, found in part.matches(_ALL):
         text = found[found.lastgroup or 0]

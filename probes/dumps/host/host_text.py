@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from ....models.facts.machine import Node, Rdma, Setting
-from ....models.facts.records import Evidence, Fact, Said
+from ....models.facts.records import Evidence, Fact, Record
 from ....models.facts.units import KIB
 from ..core.part import Part
 
@@ -32,7 +32,7 @@ _MODULES = {"nvidia_peermem": "peer_memory", "nv_peer_mem": "peer_memory", "nvid
 _UNITS = {"kbytes": KIB, "bytes": 1}
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """Settings, and what the kernel is called."""
     for line, found in part.matches(_ALL):
         text = found[found.lastgroup or 0].strip()

@@ -12,7 +12,7 @@ from typing import Any
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Disk, HostBridge, Net, Numa, Package, Pci, Rdma
-from ....models.facts.records import Evidence, Said
+from ....models.facts.records import Evidence, Record
 from ..core.part import Part
 
 BEGIN = (
@@ -66,7 +66,7 @@ class _Place:
     numas: list[int] = field(default_factory=list)  # NUMA nodes in it
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """Packages and NUMA nodes with their CPUs, as far as the text shows that no more of them come; PCI; devices."""
     above: list[_Place] = [_Place(-1, "Machine")]
     for number, line in part.lines():
@@ -89,7 +89,7 @@ def read(part: Part) -> Iterator[Said]:
         yield from _closed(place)
 
 
-def _read(place: _Place, rest: str, cite: Evidence, above: list[_Place]) -> Iterator[Said]:
+def _read(place: _Place, rest: str, cite: Evidence, above: list[_Place]) -> Iterator[Record]:
     """What the line of an object says; that of packages is kept until their CPUs are known."""
     physical = _PHYSICAL.search(rest)
     place.cites["cpus"] = cite
@@ -108,7 +108,7 @@ def _read(place: _Place, rest: str, cite: Evidence, above: list[_Place]) -> Iter
         yield from _device(place.kind, name[1], _address(above), cite)
 
 
-def _closed(place: _Place) -> Iterator[Said]:
+def _closed(place: _Place) -> Iterator[Record]:
     """What all lines of an object told together: the CPUs of a package, and of the one NUMA node that is in it.
 
     Before hwloc 2 its CPUs are in a NUMA node, since then beside it. Of several in one place, some may have none.
@@ -123,7 +123,7 @@ def _closed(place: _Place) -> Iterator[Said]:
         yield Numa(key=f"numa{place.numas[0]}", cpus=cpus, cites={"cpus": place.cites["cpus"]})
 
 
-def _function(place: _Place, rest: str, cite: Evidence, above: list[_Place]) -> Iterator[Said]:
+def _function(place: _Place, rest: str, cite: Evidence, above: list[_Place]) -> Iterator[Record]:
     """A PCI function, or a root, near the one NUMA node that is in the same package or group."""
     numas = next((other.numas for other in reversed(above) if other.numas), [])
     numa = numas[0] if len(numas) == 1 else None
@@ -152,7 +152,7 @@ def _address(above: list[_Place]) -> str | None:
     return above[-1].key if above[-1].kind == "PCI" and above[-1].key else None
 
 
-def _device(kind: str, name: str, address: str | None, cite: Evidence) -> Iterator[Said]:
+def _device(kind: str, name: str, address: str | None, cite: Evidence) -> Iterator[Record]:
     """What a driver made of a function."""
     cites = {"address": cite} if address else {}
     if kind in ("Net", "Network"):

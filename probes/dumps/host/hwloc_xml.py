@@ -13,7 +13,7 @@ from typing import Any
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Disk, HostBridge, Net, Node, Numa, Package, Pci, Rdma
-from ....models.facts.records import Evidence, Fact, NotChecked, Said
+from ....models.facts.records import Evidence, Fact, NotChecked, Record
 from ..core.part import Part
 from ..core.pci_words import identity
 from ..core.xml_elements import Element, elements
@@ -37,7 +37,7 @@ _NET, _RDMA, _BLOCK = 16, 32, 1  # hwloc_obj_osdev_type_t of hwloc 3: bits, of w
 _OLDER = {"0": _BLOCK, "2": _NET, "3": _RDMA}  # which until hwloc 2 were numbers
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """Facts in the order of the file; of one that was cut, what came before."""
     reading = _Reading()
     whole, end, _ = part.text.partition("</topology>")
@@ -90,7 +90,7 @@ class _Reading:
             elif kind == "OSDev":
                 self._device(one)
 
-    def facts(self) -> Iterator[Said]:
+    def facts(self) -> Iterator[Record]:
         """All of them; the machine last."""
         for one, entry in self.entries.items():
             yield entry.kind(key=self.keys[one], cites=entry.cites, **entry.fields)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ....models.facts.gpu import Driver
 from ....models.facts.machine import Event, Node
-from ....models.facts.records import Said
+from ....models.facts.records import Record
 from ...kernel_log.patterns import FORMS, LONGEST, fold, may_tell
 from ..core.part import Part
 from . import log_times
@@ -47,7 +47,7 @@ class _Line:
     text: str  # the message
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """An `Event` for everything of kernel_lines.py, equal ones as one, as the live log has them; kernel and driver."""
     lines = [
         _line(number, whole)
@@ -114,7 +114,7 @@ def _last_boot(lines: list[_Line]) -> list[_Line]:
     return lines[starts[-1] :] if starts else lines
 
 
-def _versions(part: Part, lines: list[_Line]) -> Iterator[Said]:
+def _versions(part: Part, lines: list[_Line]) -> Iterator[Record]:
     """The kernel and the driver as they were loaded last."""
     kernel = driver = None
     for line in lines:

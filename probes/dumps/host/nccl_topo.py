@@ -24,7 +24,7 @@ from ....models.facts.gpu import Gpu, GpuLink
 from ....models.facts.machine import HostBridge, Net, Numa, Package, Pci, Port, Rdma
 from ....models.facts.pci_classes import AMD, NVIDIA, card_of
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Fact, NotChecked, Said
+from ....models.facts.records import Evidence, Fact, NotChecked, Record
 from ....models.facts.registry import kind_name
 from ...parsing.parsers import count, decimal, shown
 from ..core.part import Part
@@ -58,7 +58,7 @@ _BELOW = {  # what each stands in
 _GUESSED = 10_000  # Mb/s: what NCCL's sockets say of a network device whose speed they cannot read (net_socket.cc)
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """NUMA nodes, the PCI tree, GPUs and their links, and network devices; of a file that was cut, what came before."""
     reading = _Reading(part.file)
     whole, end, behind = part.text.partition("</system>")
@@ -86,9 +86,9 @@ class _Reading:
     host: str | None = None
     version: str = "1"
 
-    def element(self, one: Element) -> Iterator[Said]:
+    def element(self, one: Element) -> Iterator[Record]:
         """The facts that an element holds."""
-        readers: Mapping[str, Callable[[Element], Iterator[Said]]] = {
+        readers: Mapping[str, Callable[[Element], Iterator[Record]]] = {
             "system": self._system,
             "cpu": self._cpu,
             "pci": self._pci,
@@ -111,11 +111,11 @@ class _Reading:
                     what="dump", subject=self.name, reason=Reason.UNREADABLE, path=one.where.source, detail=why
                 )
 
-    def _system(self, one: Element) -> Iterator[Said]:
+    def _system(self, one: Element) -> Iterator[Record]:
         self.version = one.said.get("version", "1")
         return iter(())
 
-    def _cpu(self, one: Element) -> Iterator[Said]:
+    def _cpu(self, one: Element) -> Iterator[Record]:
         """A NUMA node and its bridge. NVIDIA's rack-scale machines put the trays of a whole rack into one file."""
         host = one.said.get("host_hash", "")
         self.host = host if self.host is None else self.host
@@ -132,7 +132,7 @@ class _Reading:
             self.said.add(bridge)
             yield HostBridge(key=bridge, numa=self.numa[bridge], cites={"numa": one.where})
 
-    def _pci(self, one: Element) -> Iterator[Said]:
+    def _pci(self, one: Element) -> Iterator[Record]:
         """A function, and the port above it that the file leaves out."""
         above = self.places[_above(one)]
         address = pci_address(one.said.get("busid", ""))
@@ -170,7 +170,7 @@ class _Reading:
             return None
         return AMD if self.version == "2" else NVIDIA
 
-    def _gpu(self, one: Element) -> Iterator[Said]:
+    def _gpu(self, one: Element) -> Iterator[Record]:
         address = self.places[_above(one)]
         key = f"gpu{count(one.said.get('dev', ''))}"
         if key in self.said:  # a rank more on the same GPU, or a part of it
@@ -179,7 +179,7 @@ class _Reading:
         self.places[one] = key
         yield Gpu(key=key, address=address, cites={"address": one.where})
 
-    def _link(self, one: Element) -> Iterator[Said]:
+    def _link(self, one: Element) -> Iterator[Record]:
         """NVLink or xGMI: as many links as `count` says. NCCL leaves out those that are down."""
         gpu = self.places[_above(one)]
         target, tclass = one.said.get("target", ""), one.said.get("tclass", "")
@@ -204,17 +204,17 @@ class _Reading:
                 cites={"remote": one.where},
             )
 
-    def _c2c(self, one: Element) -> Iterator[Said]:
+    def _c2c(self, one: Element) -> Iterator[Record]:
         """To the processor: `bw` is that of one link in MB/s."""
         gpu = self.places[_above(one)]
         rate = ("bw", lambda text: count(text) * 1e6 or None)
         yield from _fact(Gpu, gpu, one, {"c2c_links": _links(one)}, c2c_rate=rate)
 
-    def _nic(self, one: Element) -> Iterator[Said]:
+    def _nic(self, one: Element) -> Iterator[Record]:
         self.places[one] = self.places[_above(one)]
         return iter(())
 
-    def _net(self, one: Element) -> Iterator[Said]:
+    def _net(self, one: Element) -> Iterator[Record]:
         """A port of an RDMA device; or a network device that sockets use, which is port 0."""
         place, name = self.places[_above(one)], printable(one.said.get("name", ""))
         if name is None:
@@ -245,7 +245,7 @@ def _fact(
     one: Element,
     known: Mapping[str, Any] | None = None,
     **takes: tuple[str, Callable[[str], Any]],
-) -> Iterator[Said]:
+) -> Iterator[Record]:
     """A fact with some fields `known`, and some that stand in attributes; a NotChecked for each that cannot be read."""
     fields = {name: value for name, value in (known or {}).items() if value is not None}
     cites: dict[str, Evidence] = dict.fromkeys(fields, one.where)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from ....models.facts.machine import Numa
-from ....models.facts.records import Evidence, Said
+from ....models.facts.records import Evidence, Record
 from ....models.facts.units import MIB
 from ..core.part import Part
 
@@ -21,7 +21,7 @@ _AVAILABLE = re.compile(r"[ \t]*available: ([0-9]{1,4}) nodes? \(")
 _SHORTEST, _LONGEST = len("0: 10"), 64 * 1024  # characters of a line
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """A `Numa` for each node. Of an older numactl, distances to nodes without memory are missing."""
     nodes: dict[str, Numa] = {}
     columns: list[str] = []

@@ -8,7 +8,7 @@ from typing import Any
 
 from ....models.facts.machine import Disk, Mount, Nvme
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Said
+from ....models.facts.records import Evidence, NotChecked, Record
 from ...storage.mounts import is_store
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
@@ -20,7 +20,7 @@ _FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _DEEPEST = 8  # disk, partition, array, volume ...
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """A `Disk` for each device and partition; file systems where they are mounted. Of a text that was cut, nothing."""
     end = 0
     for document in documents(part, _OBJECT):
@@ -43,7 +43,7 @@ def read(part: Part) -> Iterator[Said]:
         )
 
 
-def _block(one: dict[str, Any], above: str | None, cite: Evidence, depth: int) -> Iterator[Said]:
+def _block(one: dict[str, Any], above: str | None, cite: Evidence, depth: int) -> Iterator[Record]:
     """A device of lsblk and what is made of it."""
     name, kind = _NAME.fullmatch(_text(one.get("name")) or ""), _text(one.get("type"))
     if not name or depth > _DEEPEST:
@@ -70,7 +70,7 @@ def _block(one: dict[str, Any], above: str | None, cite: Evidence, depth: int) -
         yield from _block(child, name[1], cite, depth + 1)
 
 
-def _nvme(one: dict[str, Any], cite: Evidence) -> Iterator[Said]:
+def _nvme(one: dict[str, Any], cite: Evidence) -> Iterator[Record]:
     """A namespace of nvme list."""
     name, model = _NAME.fullmatch(_text(one.get("DevicePath")) or ""), _text(one.get("ModelNumber"))
     if name:
@@ -79,7 +79,7 @@ def _nvme(one: dict[str, Any], cite: Evidence) -> Iterator[Said]:
         yield Disk(key=name[1], cites=dict.fromkeys(known, Evidence(cite.source, f"{name[1]} {model}")), **known)
 
 
-def _controllers(host: dict[str, Any], cite: Evidence) -> Iterator[Said]:
+def _controllers(host: dict[str, Any], cite: Evidence) -> Iterator[Record]:
     """Subsystems of nvme list (nvme-cli 2), or -v: controllers, and namespaces below them, or beside them if shared."""
     for subsystem in map(object_of, list_of(host.get("Subsystems"))):
         controllers = [object_of(one) for one in list_of(subsystem.get("Controllers"))]
@@ -101,7 +101,7 @@ def _controllers(host: dict[str, Any], cite: Evidence) -> Iterator[Said]:
             yield from _namespaces(one, name, one, cite)
 
 
-def _namespaces(above: dict[str, Any], controller: str | None, one: dict[str, Any], cite: Evidence) -> Iterator[Said]:
+def _namespaces(above: dict[str, Any], controller: str | None, one: dict[str, Any], cite: Evidence) -> Iterator[Record]:
     for namespace in map(object_of, list_of(above.get("Namespaces"))):
         name = _NAME.fullmatch(_text(namespace.get("NameSpace")) or "")
         if name:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ....models.facts.machine import Array, Disk, Mount, Nvme
-from ....models.facts.records import Evidence, Said
+from ....models.facts.records import Evidence, Record
 from ....models.facts.units import GIB, KIB, MIB
 from ...storage.mounts import is_store
 from ..core.part import Part
@@ -44,7 +44,7 @@ _BLOCK_SIZES = {"1K-blocks": KIB, "1024-blocks": KIB, "1M-blocks": MIB, "1G-bloc
 _LONGEST = 2000  # characters of a line
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """Mounted file systems that hold something, disks with their partitions, arrays. By what each line looks like."""
     reading = _Reading(part)
     for number, line in part.lines():
@@ -67,7 +67,7 @@ class _Reading:
         self.arrays: dict[str, Array] = {}
         self.last = ""
 
-    def line(self, line: str, cite: _Cite) -> Iterator[Said]:
+    def line(self, line: str, cite: _Cite) -> Iterator[Record]:
         """What a line says."""
         if heading := _DF_HEADING.match(line):
             self.unit = _BLOCK_SIZES[heading[2]]
@@ -87,7 +87,7 @@ class _Reading:
         elif found := _CONTROLLER.match(line):
             yield _controller(found, cite)
 
-    def _df(self, line: str, cite: _Cite) -> Iterator[Said]:
+    def _df(self, line: str, cite: _Cite) -> Iterator[Record]:
         if found := _DF.match(line.strip()):
             sizes = {"size": _bytes(found[3], self.unit), "free": _bytes(found[4], self.unit)}
             known = {name: size for name, size in sizes.items() if size is not None}
@@ -121,7 +121,7 @@ class _Reading:
             cites={**array.cites, "wanted": evidence, "missing": evidence},
         )
 
-    def _block(self, found: re.Match[str], cite: _Cite) -> Iterator[Said]:
+    def _block(self, found: re.Match[str], cite: _Cite) -> Iterator[Record]:
         """A line of lsblk's tree: a disk, a partition below it; what is made of them is left out."""
         depth, name, kind = len(found[1]), found[2], found[3]
         while self.disks and self.disks[-1][0] >= depth:
@@ -135,7 +135,7 @@ class _Reading:
         if found[4]:
             yield from _mount(found[4], f"/dev/{name}", None, cite, {})
 
-    def _nvme(self, line: str, cite: _Cite) -> Iterator[Said]:
+    def _nvme(self, line: str, cite: _Cite) -> Iterator[Record]:
         """A row of nvme list, whose columns are as wide as the dashes above them; the third or fourth is the model."""
         if line.lstrip().startswith("--"):
             self.columns = [found.span() for found in re.finditer("-+", line)]
@@ -154,7 +154,7 @@ def _controller(found: re.Match[str], cite: _Cite) -> Nvme:
     return Nvme(key=found["name"], cites=dict.fromkeys(known, cite()), **known)
 
 
-def _mount(point: str, device: str, fstype: str | None, cite: _Cite, known: Mapping[str, Any]) -> Iterator[Said]:
+def _mount(point: str, device: str, fstype: str | None, cite: _Cite, known: Mapping[str, Any]) -> Iterator[Record]:
     """A file system that holds something; df without -T names what has no device by its type."""
     virtual = fstype or (device if device in ("tmpfs", "overlay", "zfs") else None)
     fact = Mount(key=point, device=device, fstype=virtual, **known)

@@ -12,7 +12,7 @@ from typing import Any
 from ....models.catalog.settings import Row, settings
 from ....models.facts.machine import Net, Pci, Port, Setting
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Fact, NotChecked, Said
+from ....models.facts.records import Evidence, Fact, NotChecked, Record
 from ....models.facts.registry import kind_name
 from ....models.facts.units import from_gigabits, from_megabits
 from ...parsing.parsers import (
@@ -43,7 +43,7 @@ _NUMBERED = re.compile(r"[0-9]+: (\S.*)")
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """PCI functions, ports, network devices and settings, each with what stood there of it."""
     facts = _Facts()
     for line, found in part.matches(_LINE):
@@ -123,7 +123,7 @@ class _Facts:
     cites: dict[tuple[type[Fact], str], dict[str, Evidence]] = field(default_factory=dict)
     links: dict[str, dict[str, str]] = field(default_factory=dict)  # texts of the link of each function
 
-    def add(self, path: str, text: str, cite: Evidence) -> Iterator[Said]:
+    def add(self, path: str, text: str, cite: Evidence) -> Iterator[Record]:
         """What a file holds; a NotChecked where that is not what it should be."""
         kind, key, name, readers = _place(path)
         try:
@@ -143,7 +143,7 @@ class _Facts:
                 detail=f"{path}: {wrong}",
             )
 
-    def all(self) -> Iterator[Said]:
+    def all(self) -> Iterator[Record]:
         """The facts."""
         for (kind, key), fields in self.fields.items():
             if kind is Port:

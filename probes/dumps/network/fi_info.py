@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ....models.facts.machine import Port, Rdma
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Said
+from ....models.facts.records import Evidence, NotChecked, Record
 from ....models.facts.units import from_gigabits
 from ..core.fields import Fields
 from ..core.part import Part
@@ -23,7 +23,7 @@ _DEVICE = re.compile(r"(?P<device>(?:rdmap[0-9a-fs]|efa_[0-9]|mlx[45]_|irdma[0-9
 _PLACE = ("domain_id", "bus_id", "device_id", "function_id")  # decimal
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """RDMA devices that providers have domains on; with -v where they are, and how fast their port is."""
     fields, provider, section, nic, place = Fields(), "", "", "", dict[str, int]()
     for number, line in part.lines():

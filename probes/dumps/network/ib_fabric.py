@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import NotChecked, Said
+from ....models.facts.records import NotChecked, Record
 from ..core.part import Part
 
 _TOOLS = {
@@ -28,7 +28,7 @@ BEGIN = rf"^[ \t]*(?:{'|'.join(_TOOLS.values())})"
 _BEGUN = {tool: re.compile(rf"^[ \t]*(?:{form})", re.MULTILINE) for tool, form in _TOOLS.items()}
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """Why each of the tools whose output this is was not read."""
     for tool, begun in _BEGUN.items():
         if found := begun.search(part.text):

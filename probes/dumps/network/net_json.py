@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ....models.facts.machine import Net, Port, Rdma
-from ....models.facts.records import Evidence, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ..core.fields import Fields
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
@@ -23,7 +23,7 @@ _LIST = re.compile(r"\[")
 _MOST_PORTS = 256
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """Of a text that was cut, nothing."""
     fields = Fields()
     counted: list[Observation] = []

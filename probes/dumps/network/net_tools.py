@@ -12,7 +12,7 @@ from typing import Any
 
 from ....models.facts.machine import Net, Pci
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ....models.facts.units import from_megabits
 from ..core.fields import Fields
 from ..core.part import Part
@@ -54,7 +54,7 @@ class _Reading:
     asked: str = ""  # the device that the file's name says was asked for with -i
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """Network devices, and what `ip -s` counted of them."""
     named = _ASKED.search(part.file)
     reading, counted = _Reading(asked=named[1] if named else ""), ""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from ....models.facts.machine import Gid, Port, Rdma
-from ....models.facts.records import Evidence, Fact, Said
+from ....models.facts.records import Evidence, Fact, Record
 from ....models.facts.units import from_gigabits
 from ...parsing.parsers import count, hexadecimal, shown, word
 from ..core.fields import Fields
@@ -76,7 +76,7 @@ PHYSICAL = {
 _AMAZON = 0x1D0F
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """Devices, ports, and which kind of address each index of a port has."""
     fields = Fields()
     device, port, speeds = None, None, dict[str, dict[str, str]]()

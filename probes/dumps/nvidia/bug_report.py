@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ....models.facts.gpu import Driver, Gpu
-from ....models.facts.records import Evidence, Said
+from ....models.facts.records import Evidence, Record
 from ...parsing.nvml_enums import pci_address
 from ..core.part import Part
 
@@ -33,7 +33,7 @@ _ENTRY = re.compile(r"^(Model|GPU UUID|Video BIOS|Bus Location):[ \t]{1,8}(\S[^\
 _FIELDS = {"Model": "name", "GPU UUID": "uuid", "Video BIOS": "vbios"}
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The `Driver`, and a `Gpu` for each information file: its address is its key. One that is lost says "??"."""
     for line, found in part.matches(_VERSION):
         yield Driver(key="nvidia", version=found[1], cites={"version": part.cite(line, found[0])})

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from ....models.facts.records import NotChecked, Said
+from ....models.facts.records import NotChecked, Record
 from ..core.fields import Fields
 from ..core.json_values import documents, object_of
 from ..core.part import Part
 from . import dcgm_diag, dcgm_lists, dcgm_trees
 
 _Rows = list[tuple[int, str]]
-_Reader = Callable[[Part, _Rows, Fields], Iterable[Said]]
+_Reader = Callable[[Part, _Rows, Fields], Iterable[Record]]
 _TREES = "NVLINK Error Counts|Topology Information|Health Monitor Report"
 _BODY = "CPU Core Affinity|GPU|Overall Health|NvSwitch|CPU|ConnectX|Link [0-9]{1,2}|Error Detail"
 _DIAG = r'DCGM (?:GPU )?Diagnostic"|iterations"\s{0,8}:\s{0,40}\[\s{0,80}\{\s{0,80}"DCGM '
@@ -34,10 +34,10 @@ _HEADS: dict[str, _Reader] = {
 }
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The GPUs, their links and pairs, what the links counted, what tests reached, and what failed."""
     found = Fields()
-    rest: list[Said] = []
+    rest: list[Record] = []
     inside: list[tuple[int, int]] = []  # the lines of each JSON text
     for one in documents(part, _JSON):
         if isinstance(one, NotChecked):
@@ -54,7 +54,7 @@ def read(part: Part) -> Iterator[Said]:
     yield from rest
 
 
-def _tables(part: Part, inside: list[tuple[int, int]], found: Fields) -> Iterator[Said]:
+def _tables(part: Part, inside: list[tuple[int, int]], found: Fields) -> Iterator[Record]:
     rows: _Rows = []
     reader: _Reader | None = None
     left = iter([*inside, (-1, -1)])

@@ -13,7 +13,7 @@ from typing import Any
 
 from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Said
+from ....models.facts.records import Evidence, NotChecked, Record
 from ..core.fields import Fields
 from ..core.json_values import list_of, object_of
 from ..core.part import Part
@@ -64,7 +64,7 @@ class _Test:
         return failed[0] if len(failed) == 1 else _NODE
 
 
-def read_text(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Said]:
+def read_text(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Record]:
     """The rows of a table that begins with "Diagnostic | Result"."""
     tests: list[_Test] = []
     for number, line in rows:
@@ -108,7 +108,7 @@ def _driver(version: str, where: Evidence, found: Fields) -> None:
         found.say(Driver, "nvidia", where, version=version)
 
 
-def _ended(tests: list[_Test], part: Part, found: Fields) -> Iterator[Said]:
+def _ended(tests: list[_Test], part: Part, found: Fields) -> Iterator[Record]:
     """The facts of messages, and what failed, into `found`; the rates that were reached."""
     for test in tests:
         told: dict[str, list[_Message]] = {}
@@ -145,7 +145,7 @@ def _failures(test: _Test, told: Mapping[str, list[_Message]], found: Fields) ->
             )
 
 
-def read_json(part: Part, whole: Mapping[str, Any], text: str, first: int, found: Fields) -> Iterator[Said]:
+def read_json(part: Part, whole: Mapping[str, Any], text: str, first: int, found: Fields) -> Iterator[Record]:
     """A JSON, its text, and the number of the line that it begins in."""
     lines: dict[str, int] = {}
     for number, named in Part(part.file, 1, text).matches(_NAMED):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ....models.facts.gpu import Gpu, GpuLink
 from ....models.facts.reason import Reason
-from ....models.facts.records import NotChecked, Said
+from ....models.facts.records import NotChecked, Record
 from ...parsing.nvml_enums import pci_address
 from ...parsing.parsers import word
 from ..core.fields import Fields
@@ -34,7 +34,7 @@ _LOST = "GPU is lost"
 _ONE = re.compile(r"GPU ID: ([0-9]{1,3})")
 
 
-def read_states(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Said]:
+def read_states(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Record]:
     """The links of each GPU. A row at the end of the text may have been cut."""
     kind, owner = "", 0
     for place, (number, line) in enumerate(rows):
@@ -66,7 +66,7 @@ def read_states(part: Part, rows: list[tuple[int, str]], found: Fields) -> Itera
             kind = ""
 
 
-def read_devices(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Said]:
+def read_devices(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Record]:
     """The name, the address and the UUID of each GPU."""
     gpu = ""
     for number, line in rows:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ....models.facts.gpu import Gpu, GpuLink, GpuPair
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ...parsing.nvml_enums import PATHS
 from ..core.fields import Fields
 from ..core.json_values import list_of, object_of
@@ -61,7 +61,7 @@ class _Node:
         return " ".join(self.texts)
 
 
-def read_text(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Said]:
+def read_text(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Record]:
     """A table whose head is one of those of a tree."""
     nodes: list[_Node] = []
     gpu: str | None = None
@@ -80,7 +80,7 @@ def read_text(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterato
     yield from _read(part, nodes, gpu, found)
 
 
-def read_json(part: Part, whole: Mapping[str, Any], text: str, first: int, found: Fields) -> Iterator[Said]:
+def read_json(part: Part, whole: Mapping[str, Any], text: str, first: int, found: Fields) -> Iterator[Record]:
     """The same as JSON. Only the beginning of the text is cited: names repeat below each GPU."""
     nodes: list[_Node] = []
     where = part.where(first)
@@ -103,7 +103,7 @@ def _flatten(children: Mapping[str, Any], above: tuple[str, ...], where: str, no
             _flatten(object_of(told.get("children")), (*above, name), where, nodes)
 
 
-def _read(part: Part, nodes: list[_Node], gpu: str | None, found: Fields) -> Iterator[Said]:
+def _read(part: Part, nodes: list[_Node], gpu: str | None, found: Fields) -> Iterator[Record]:
     counts: dict[str, dict[int | None, tuple[float, Evidence]]] = {}
     for node in nodes:
         if len(node.path) == 4 and node.path[2] == _ERRORS:
@@ -118,7 +118,7 @@ def _read(part: Part, nodes: list[_Node], gpu: str | None, found: Fields) -> Ite
         yield from _counted(part, gpu, counts, found)
 
 
-def _unhealthy(node: _Node, found: Fields) -> Iterator[Said]:
+def _unhealthy(node: _Node, found: Fields) -> Iterator[Record]:
     """A system of a GPU or of something else that DCGM watches, in which it saw something."""
     entity = f"{node.path[0]}{node.path[1]}".lower().replace(" ", "")
     verdict, *words = node.texts or [""]
@@ -175,7 +175,7 @@ def _count(node: _Node, counts: dict[str, dict[int | None, tuple[float, Evidence
 
 def _counted(
     part: Part, gpu: str, counts: Mapping[str, Mapping[int | None, tuple[float, Evidence]]], found: Fields
-) -> Iterable[Said]:
+) -> Iterable[Record]:
     """As live: of each link what is not zero, and the sum of all of them."""
     for quantity, links in counts.items():
         worst = max(links.values(), key=lambda one: one[0])

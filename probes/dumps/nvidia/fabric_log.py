@@ -16,7 +16,7 @@ import msgspec
 from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.machine import Event, Service
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Said
+from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import pci_address
 from ...system.services import FABRIC_MANAGER
 from ..core.part import Part
@@ -67,7 +67,7 @@ class _Known:
     shown: str = FABRIC_MANAGER  # the service of which the status is shown
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """A `Service` for each that is spoken of, the `Driver` that it met, an `Event` for errors of NVSwitches."""
     known = _Known()
     for number, line in part.lines_with(_NEEDLES):
@@ -127,7 +127,7 @@ def _event(key: str, lines: list[tuple[re.Match[str], Evidence]]) -> Event:
     )
 
 
-def _state(line: str, where: Evidence, part: Part) -> Iterator[Said]:
+def _state(line: str, where: Evidence, part: Part) -> Iterator[Record]:
     """JSON of gpud: whether a manager runs here, and how each GPU joined. GPUs have UUIDs there and no numbers."""
     try:
         told: Any = msgspec.json.decode(line.strip().encode("utf-8", "replace"))
@@ -145,7 +145,7 @@ def _state(line: str, where: Evidence, part: Part) -> Iterator[Said]:
             yield from _joined(state, where, part.at)
 
 
-def _joined(state: dict[str, Any], where: Evidence, at: float) -> Iterator[Said]:
+def _joined(state: dict[str, Any], where: Evidence, at: float) -> Iterator[Record]:
     names = {
         "gpu_uuid": "uuid",
         "state": "fabric.state",

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.machine import Node, Setting
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Record
 from ....models.facts.units import GIB, KIB, MIB
 from ..core.fields import Fields
 from ..core.part import Part
@@ -55,7 +55,7 @@ _FACTS = {
 }
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """Settings and GPUs of a gdscheck, rates of a gdsio."""
     fields = Fields()
     for number, line in part.lines():
@@ -104,7 +104,7 @@ def _take(fields: Fields, kind: str, found: re.Match[str], cite: Evidence) -> No
         )
 
 
-def _rates(part: Part) -> Iterator[Said]:
+def _rates(part: Part) -> Iterator[Record]:
     """Of commands that name one disk and one GPU; a NotChecked for all others."""
     disks: list[str] = []
     gpus: list[str] = []

@@ -11,7 +11,7 @@ from typing import Any
 
 from ....models.facts.gpu import Driver
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Said
+from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import pci_address
 from ..core.part import Part
 from .smi_fields import WANTED, Card, facts
@@ -29,7 +29,7 @@ _VERSION = {"driver_version": "version", "kmd_version": "version"}
 _MOST_COLUMNS = 500
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The `Driver` and a `Gpu` for each line; of a line that was cut, the columns before its last."""
     columns: list[str] = []
     order = 0
@@ -50,7 +50,7 @@ def read(part: Part) -> Iterator[Said]:
                 order += 1
 
 
-def _row(columns: Sequence[str], cells: Sequence[str], order: int, where: Evidence, at: float) -> Iterator[Said]:
+def _row(columns: Sequence[str], cells: Sequence[str], order: int, where: Evidence, at: float) -> Iterator[Record]:
     said = dict(zip(columns, cells, strict=False))
     known: dict[str, Any] = {
         field: said[name] for name, field in _VERSION.items() if said.get(name, "")[:1].isdecimal()

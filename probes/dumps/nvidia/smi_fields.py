@@ -14,7 +14,7 @@ from typing import Any
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ...parsing.nvml_enums import pci_address
 from ...parsing.parsers import count, word
 from .smi_sums import SUMS, reasons, sums
@@ -197,11 +197,11 @@ WANTED = frozenset({*_RANK, *_REPLAYS, *SUMS, *(name for *names, _ in _RESETS fo
 _NOW = frozenset({"ecc_corrected", "ecc_uncorrected"})  # live sources observe them too
 
 
-def facts(card: Card, at: float) -> Iterator[Said]:
+def facts(card: Card, at: float) -> Iterator[Record]:
     """The `Gpu`, a NotChecked for each value that cannot be read, and its counters."""
     fields: dict[str, Any] = {} if card.address is None else {"address": card.address}
     cites: dict[str, Evidence] = {}
-    lost: list[Said] = []
+    lost: list[Record] = []
     for name, (text, where) in _chosen(card).items():
         _take(card.key, name, text, where, fields, cites, lost)
     _failure(card, fields, cites)
@@ -237,7 +237,7 @@ def _take(
     where: Evidence,
     fields: dict[str, Any],
     cites: dict[str, Evidence],
-    lost: list[Said],
+    lost: list[Record],
 ) -> None:
     if _LOST.fullmatch(text) or (name == "name" and _NO_NAME.fullmatch(text)):
         return  # said once, as the failure
@@ -273,7 +273,7 @@ def _recovery(card: Card, fields: Mapping[str, Any]) -> Iterator[tuple[str, str,
                 return
 
 
-def _counters(card: Card, fields: Mapping[str, Any], cites: Mapping[str, Evidence], at: float) -> Iterator[Said]:
+def _counters(card: Card, fields: Mapping[str, Any], cites: Mapping[str, Evidence], at: float) -> Iterator[Record]:
     for name in sorted(_NOW & fields.keys()):
         yield Observation(
             about=card.key, quantity=name, unit="count", value=float(fields[name]), at=at, evidence=cites[name]

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from ....models.catalog.gpus import Product, product_of
 from ....models.facts.gpu import Gpu, GpuLink
-from ....models.facts.records import Evidence, Observation, Said
+from ....models.facts.records import Evidence, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ...parsing.nvml_enums import nvlink_generation, nvlink_rate, pci_address
 from ..core.part import Part
@@ -85,7 +85,7 @@ def _product(name: str) -> Product | None:
     return product_of(Gpu(key="", name=name), {})
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """A `Gpu` for each, its `GpuLink`s, and what these counted."""
     found: list[_Listed] = []
     for number, line in part.lines():
@@ -158,7 +158,7 @@ def _gpu(one: _Listed, most: int) -> Gpu:
     )
 
 
-def _links(one: _Listed) -> Iterator[Said]:
+def _links(one: _Listed) -> Iterator[Record]:
     version = one.version
     for number in sorted(one.states.keys() | one.remotes.keys()):
         speed, state = one.states.get(number, (None, None))
@@ -176,7 +176,7 @@ def _links(one: _Listed) -> Iterator[Said]:
         )
 
 
-def _counters(one: _Listed, at: float) -> Iterator[Said]:
+def _counters(one: _Listed, at: float) -> Iterator[Record]:
     """As live: of each link what is not zero, and the sum of all that are shown."""
     for quantity, links in one.counts.items():
         ratio = quantity == "nvlink_effective_ber"

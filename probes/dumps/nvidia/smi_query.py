@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from html import unescape
 
 from ....models.facts.gpu import Driver
-from ....models.facts.records import Evidence, Said
+from ....models.facts.records import Evidence, Record
 from ...parsing.nvml_enums import pci_address
 from ..core.part import Part
 from .smi_fields import WANTED, Card, facts
@@ -86,7 +86,7 @@ class _Entry:
     where: tuple[int, str]  # line
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The `Driver`, a `Gpu` for each block, and its counters; of each run of the tool anew."""
     xml = "<nvidia_smi_log" in part.text[:200]
     looks = [_Look()]
@@ -182,7 +182,7 @@ def _tags(part: Part) -> Iterator[_Entry]:
             open_now.append(found[2])
 
 
-def _driver(look: _Look) -> Iterator[Said]:
+def _driver(look: _Look) -> Iterator[Record]:
     """Its version is that of the library that was asked, which works with a module of the same version alone."""
     version, cuda = (_first(_VERSION, look.head.get(name)) for name in ("version", "cuda"))
     gpus = _first(_COUNT, look.head.get("gpus"))

@@ -12,7 +12,7 @@ from typing import Any
 
 from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Said
+from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import pci_address
 from ..core.part import Part
 from .smi_fields import Card, facts
@@ -49,7 +49,7 @@ _UNCORRECTED = "ecc.errors.uncorrected.volatile.total"  # the column "Volatile U
 _UNITS = re.compile(r"([0-9]{1,9})(MiB|W|C)")
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """The `Driver`, or why it does not work; each `Gpu` of the table."""
     cards: list[Card] = []
     for number, line in part.lines():
@@ -68,7 +68,7 @@ def read(part: Part) -> Iterator[Said]:
         yield from facts(card, part.at)
 
 
-def _versions(text: str, where: Evidence) -> Iterator[Said]:
+def _versions(text: str, where: Evidence) -> Iterator[Record]:
     known: dict[str, Any] = {_FIELD[found[0][0]]: found[1] for found in _VERSIONS.finditer(text)}
     if "version" in known:
         known["library"] = known["version"]
@@ -76,7 +76,7 @@ def _versions(text: str, where: Evidence) -> Iterator[Said]:
         yield Driver(key="nvidia", cites=dict.fromkeys(known, where), **known)
 
 
-def _failed(text: str, where: Evidence) -> Iterator[Said]:
+def _failed(text: str, where: Evidence) -> Iterator[Record]:
     """No GPU that works is no fault of the driver by itself: a machine may have none."""
     if text.startswith("No devices"):
         yield Driver(key="nvidia", gpus=0, cites={"gpus": where})
@@ -96,7 +96,7 @@ def _failed(text: str, where: Evidence) -> Iterator[Said]:
         yield Driver(key="nvidia", failure=failure, cites={"failure": where})
 
 
-def _lost(found: re.Match[str], where: Evidence) -> Said:
+def _lost(found: re.Match[str], where: Evidence) -> Record:
     """A GPU that its driver knows and that does not answer."""
     address = pci_address(found[2]) if found[2] else None
     key = f"gpu{int(found[1])}" if found[1] else address or "gpu"

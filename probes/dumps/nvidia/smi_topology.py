@@ -15,7 +15,7 @@ from typing import Any
 
 from ....models.facts.gpu import Gpu, GpuPair
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Said
+from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import P2P, PATHS
 from ...parsing.parsers import cpu_list, shown
 from ..core.part import Part
@@ -69,7 +69,7 @@ class _Matrix:
     rows: dict[str, _Row] = field(default_factory=dict)
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """Of each matrix a `Gpu` for each row, with what is near it, and each `GpuPair`."""
     matrices: list[_Matrix] = []
     ability = _by_name(part.file)
@@ -117,7 +117,7 @@ def _row(matrix: _Matrix, line: str, where: Evidence) -> _Row:
     return _Row(cells, [text.strip() for text in near] if whole else (), where)
 
 
-def _gpu(matrix: _Matrix, name: str, row: _Row) -> Iterator[Said]:
+def _gpu(matrix: _Matrix, name: str, row: _Row) -> Iterator[Record]:
     """CPUs and NUMA node near it, its NVLinks; "N/A" and several nodes are not one."""
     gpu, where = name.lower(), row.where
     text, node = (*row.near, "", "")[:2]
@@ -147,7 +147,7 @@ def _switched(row: _Row) -> bool:
     return bool(links) and sum(links) > next((most for most in _MOST_LINKS if max(links) <= most), sum(links))
 
 
-def _pairs(matrix: _Matrix) -> Iterator[Said]:
+def _pairs(matrix: _Matrix) -> Iterator[Record]:
     """What stands above the diagonal; where that was cut, below it."""
     gpus = [column for column in matrix.columns if _GPU.fullmatch(column)]
     for place, a in enumerate(gpus):
@@ -158,7 +158,7 @@ def _pairs(matrix: _Matrix) -> Iterator[Said]:
                     break
 
 
-def _pair(matrix: _Matrix, key: str, cell: str, where: Evidence) -> Iterator[Said]:
+def _pair(matrix: _Matrix, key: str, cell: str, where: Evidence) -> Iterator[Record]:
     a, _, b = key.partition("-")
     path = "SYS" if cell == _SOC else cell
     if path in PATHS.values():

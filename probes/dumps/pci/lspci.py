@@ -15,7 +15,7 @@ from ....models.facts.machine import Pci
 from ....models.facts.pci_classes import NVIDIA, kind_of
 from ....models.facts.pcie_rates import generation
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Said
+from ....models.facts.records import Evidence, NotChecked, Record
 from ....models.facts.units import GIB, KIB, MIB
 from ...parsing.parsers import pcie_width
 from ..core.part import Part
@@ -38,7 +38,7 @@ _LINK = re.compile(r"(LnkCap|LnkSta|ACSCtl):[^\n]*")
 _MOST_UNNAMED = 2000  # pieces without an address
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """A `Pci` for each function; its parent where the bridges tell their buses."""
     headers = list(part.matches(_HEADER))
     starts = [*(header.start() for _, header in headers), len(part.text)]
@@ -53,7 +53,7 @@ def read(part: Part) -> Iterator[Said]:
     yield from _missed(part, blocks)
 
 
-def _missed(part: Part, blocks: list[_Block]) -> Iterator[Said]:
+def _missed(part: Part, blocks: list[_Block]) -> Iterator[Record]:
     """What was asked for and is not shown: the state of links whose capability is; capabilities, to all but root."""
     if "Capabilities: <access denied>" in part.text:
         why = "capabilities are shown to root alone"
@@ -256,7 +256,7 @@ def _parents(blocks: list[_Block]) -> Mapping[str, str]:
     return parents
 
 
-def _unnamed(part: Part) -> Iterator[Said]:
+def _unnamed(part: Part) -> Iterator[Record]:
     """What grep left of functions: lines of links and of access control, of nobody knows whom. Their key is a line."""
     groups: list[dict[str, tuple[int, re.Match[str]]]] = []
     for line, found in part.matches(_LINK):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ....models.facts.machine import Pci
-from ....models.facts.records import Said
+from ....models.facts.records import Record
 from ..core.part import Part
 from ..core.pci_words import class_of, identity
 from .lspci import full_address
@@ -23,7 +23,7 @@ _ROW = re.compile(rf"^[ \t]*({_ADDRESS}) ({_QUOTED}) ({_QUOTED}) ({_QUOTED})", r
 _BARE = re.compile(r"[0-9a-f]{4}")
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """A `Pci` for each function, as far as names and numbers tell."""
     for line, found in part.matches(_RECORD):
         entries = dict(_ENTRY.findall(found[2]))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from ....models.facts.machine import Pci
-from ....models.facts.records import Evidence, Said
+from ....models.facts.records import Evidence, Record
 from ..core.part import Part
 from ..core.pci_words import identity
 
@@ -23,7 +23,7 @@ _BRIDGE = 0x060400
 _MOST = 512  # columns: a tree is no wider
 
 
-def read(part: Part) -> Iterator[Said]:
+def read(part: Part) -> Iterator[Record]:
     """A `Pci` for each function, with what is above it; names and numbers where they stand there."""
     buses: dict[int, tuple[str, str]] = {}  # by the column of their branches: domain and bus, and what leads there
     for number, line in part.lines():
@@ -42,7 +42,7 @@ def read(part: Part) -> Iterator[Said]:
 
 def _along(
     part: Part, number: int, line: str, at: int, bus: str, above: str, buses: dict[int, tuple[str, str]]
-) -> Iterator[Said]:
+) -> Iterator[Record]:
     """The functions of one line, from left to right, each below the one before."""
     for column in [column for column in buses if column > at]:
         del buses[column]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from ....models.facts.reason import Reason, reason_of
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import GIB, MIB
 from ....models.graph.routes import routes
 from ....models.graph.topology import Device, Topology
@@ -107,7 +107,7 @@ def _gpu(topology: Topology, disk: str) -> str | None:
     return None
 
 
-def reads(what: str, effort: str, *targets: str) -> Iterator[Said]:
+def reads(what: str, effort: str, *targets: str) -> Iterator[Record]:
     """What "disks", or the file system of a folder ("mount"), read; what is written into it ("write"); and what
     gdsio reads from disks into GPUs, which stand in pairs.
     """
@@ -159,7 +159,7 @@ def _blocks(host: Host, name: str, folder: Place | None, most: int) -> list[Bloc
             raise NoData(f"{nothing}; /dev/{name}: {error.strerror}", reason_of(error.errno)) from None
 
 
-def _read(host: Host, name: str, blocks: Sequence[Block], effort: str) -> Iterator[Said]:
+def _read(host: Host, name: str, blocks: Sequence[Block], effort: str) -> Iterator[Record]:
     """At the full level by fio, where it is installed."""
     folder = _folder(host, name)
     samples = LinkSamples(host, folder)
@@ -183,7 +183,7 @@ def _read(host: Host, name: str, blocks: Sequence[Block], effort: str) -> Iterat
     yield from samples.said(f"{moved.rate / 1e6:.0f} MB/s from {name}")
 
 
-def told(flow: Flow, name: str, moved: Moved, depth: int) -> Iterator[Said]:
+def told(flow: Flow, name: str, moved: Moved, depth: int) -> Iterator[Record]:
     """What a run of own reads says; too short a one has no rate."""
     now = time.time()
     text = (
@@ -213,7 +213,7 @@ def _bytes_moved(name: str, value: float, at: float, evidence: Evidence) -> Obse
     return Observation(about=name, quantity="bytes_moved", unit="bytes", value=float(value), at=at, evidence=evidence)
 
 
-def _hollow(flow: Flow, moved: Moved, at: float) -> Iterator[Said]:
+def _hollow(flow: Flow, moved: Moved, at: float) -> Iterator[Record]:
     """How much of it was zeros: which a disk may give without reading."""
     if moved.zeros:
         evidence = Evidence("preadv", f"{moved.zeros} of {moved.blocks} blocks hold nothing but zeros")

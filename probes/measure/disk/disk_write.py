@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from ....models.facts.reason import Reason, reason_of
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import GIB, MIB, as_bytes
 from ...host.host import Host
 from ...storage.block_mounts import Place, disk_of, place_of
@@ -31,7 +31,7 @@ class _Unfit(Exception):
     """The folder cannot take a test file; the text says why, in words."""
 
 
-def writes(host: Host, folder: str, seconds: float) -> Iterator[Said]:
+def writes(host: Host, folder: str, seconds: float) -> Iterator[Record]:
     """Bytes per second that are written and reached the disk (fdatasync)."""
     place = place_of(host, folder)
     name = folder if place is None else disk_of(host, place.device) if place.device else place.point

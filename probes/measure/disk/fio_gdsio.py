@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import MIB
 from ...dumps.benchmarks import fio
 from ...dumps.core.part import Part
@@ -35,7 +35,9 @@ def longest_run(blocks: Sequence[Block]) -> Sequence[Block]:
     return blocks[start:end]
 
 
-def by_fio(disk: str, run_of: Sequence[Block], depth: int, seconds: float, watch: Callable[[], None]) -> Iterator[Said]:
+def by_fio(
+    disk: str, run_of: Sequence[Block], depth: int, seconds: float, watch: Callable[[], None]
+) -> Iterator[Record]:
     """What fio reads of blocks that follow each other."""
     program = found("fio")
     if program is None:
@@ -79,7 +81,7 @@ def by_fio(disk: str, run_of: Sequence[Block], depth: int, seconds: float, watch
     yield from _named(fio.read(Part("fio", 1, text, time.time())), Flow("read", (disk, "host")), told, "fio")
 
 
-def by_gdsio(disk: str, gpu: str, blocks: Sequence[Block], seconds: float, owned: bool) -> Iterator[Said]:
+def by_gdsio(disk: str, gpu: str, blocks: Sequence[Block], seconds: float, owned: bool) -> Iterator[Record]:
     """What GPUDirect Storage reads into the GPU that is nearest, "gpu3=0000:1b:00.0"; `owned`: it is the caller's."""
     program = found("gdsio")
     if program is None:  # who does not use it, does not miss it
@@ -108,7 +110,7 @@ def _path(block: Block) -> str:
     return os.readlink(f"/proc/self/fd/{block.file}")
 
 
-def _named(said: Iterator[Said], flow: Flow, told: str, tool: str) -> Iterator[Said]:
+def _named(said: Iterator[Record], flow: Flow, told: str, tool: str) -> Iterator[Record]:
     """The rates of a tool under the name of the flow. So many at a time fill the disk: their size is no limit."""
     rates = [one for one in said if isinstance(one, Observation) and one.quantity == "rate"]
     for one in rates:

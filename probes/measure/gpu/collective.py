@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import GIB, MIB
 from ....models.report import Report
 from ....models.training.collectives import bus_factor
@@ -53,7 +53,7 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
         )
 
 
-def collectives(op: str, *words: str) -> Iterator[Said]:
+def collectives(op: str, *words: str) -> Iterator[Record]:
     """Runs in the child: words are "owned", where the GPUs are the caller's, and the GPUs as "gpu0=0000:1b:00.0"."""
     asked = dict(word.split("=", 1) for word in words if "=" in word)
     try:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import KIB, MIB
 from .concurrent_copies import SMALL, Hung, Lane, rates
 from .copy_request import CopyRequest, Pace, Run, parsed
@@ -33,7 +33,7 @@ class Bench(Protocol):
     def wake(self, run: Run, lanes: Sequence[Lane]) -> None:
         """Whatever its links need before they run as they can. Raises Refused."""
 
-    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Said]:
+    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Record]:
         """How its links run now that bytes move."""
 
     def close(self) -> None:
@@ -43,7 +43,7 @@ class Bench(Protocol):
 Make: TypeAlias = Callable[[Cuda, CopyRequest, Mapping[str, Device]], Bench]
 
 
-def measured(what: str, words: Sequence[str], make: Make) -> Iterator[Said]:
+def measured(what: str, words: Sequence[str], make: Make) -> Iterator[Record]:
     """What the runs reach, as they end. `what` is the name of the probe, `make` sets up its bench."""
     request = parsed(words)
     try:
@@ -76,7 +76,7 @@ def measured(what: str, words: Sequence[str], make: Make) -> Iterator[Said]:
     yield _moved("node" if len(request.gpus) > 1 else next(iter(request.gpus), "node"), moved)
 
 
-def _is_known(said: Said, known: dict[tuple[object, str], float]) -> bool:
+def _is_known(said: Record, known: dict[tuple[object, str], float]) -> bool:
     """Whether the same was said of a link or a GPU before; else it is known from now on."""
     if not isinstance(said, Observation) or isinstance(said.about, Flow):
         return False
@@ -91,7 +91,7 @@ def _left(run: Run, request: CopyRequest, devices: Mapping[str, Device]) -> Run:
     return left if len(left) > 1 or len(run) == 1 else ()
 
 
-def _measured(what: str, run: Run, bench: Bench, pace: Pace, devices: dict[str, Device]) -> Iterator[Said]:
+def _measured(what: str, run: Run, bench: Bench, pace: Pace, devices: dict[str, Device]) -> Iterator[Record]:
     """What a run reaches. GPUs whose copies hang are taken out of `devices`: the others go on without them."""
     if not run:
         return
@@ -100,7 +100,7 @@ def _measured(what: str, run: Run, bench: Bench, pace: Pace, devices: dict[str, 
         if not lanes:
             return
         bench.wake(run, lanes)
-        seen: list[Said] = []
+        seen: list[Record] = []
         found, moved = [0.0] * len(lanes), 0.0
         for _ in range(pace.tries):
             now = rates(lanes, pace.seconds, lambda: seen.__setitem__(slice(None), bench.look(run, lanes)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Flow, Said
+from ....models.facts.records import Flow, Record
 from ....models.facts.units import MIB
 from ....models.report import Report
 from ..probe import Probe, Wanted
@@ -28,7 +28,7 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
         yield probe_of("device_memory", report, wanted, asked, SIZE, _KINDS)
 
 
-def copies(*words: str) -> Iterator[Said]:
+def copies(*words: str) -> Iterator[Record]:
     """Runs in the child. What is asked is in the words of copy_request.py."""
     yield from measured("device_memory", words, MemoryBench)
 
@@ -60,7 +60,7 @@ class MemoryBench:
     def wake(self, run: Run, lanes: Sequence[Lane]) -> None:
         """The first copy, which does not count, wakes the memory."""
 
-    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Said]:
+    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Record]:
         return []
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Flow, Said
+from ....models.facts.records import Flow, Record
 from ....models.facts.units import MIB
 from ....models.inventory.sockets import with_cpus
 from ....models.report import Report
@@ -52,7 +52,7 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
             yield probe_of("host_copy", report, wanted, asked, SIZE, _KINDS)
 
 
-def copies(*words: str) -> Iterator[Said]:
+def copies(*words: str) -> Iterator[Record]:
     """Runs in the child. What is asked is in the words of copy_request.py."""
     yield from measured("host_copy", words, HostBench)
 
@@ -109,7 +109,7 @@ class HostBench:
         while not all(self._links[gpu].awake() for gpu in self._gpus(run)) and time.monotonic() < until:
             rates(lanes, _STEP)
 
-    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Said]:
+    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Record]:
         load = f"copies of {as_size(lanes[0].size)} {' and '.join('>'.join(ends) for ends in run[:2])}"
         if len(run) > 2:
             load += f" and {len(run) - 2} more"

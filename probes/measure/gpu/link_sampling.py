@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from ....models.facts.records import Evidence, Observation, Said
+from ....models.facts.records import Evidence, Observation, Record
 from ...gpu.nvml_library import Library, Refused
 from ...host.host import Host, Unreadable
 from ...parsing.nvml_enums import pci_address
@@ -49,7 +49,7 @@ class LinkSampling:
                 return False
         return True
 
-    def look(self, load: str) -> Iterator[Said]:
+    def look(self, load: str) -> Iterator[Record]:
         """Speeds and widths of all links, and the GPU's performance state; `load` says what moves, in words."""
         samples = LinkSamples(self._host, next(reversed(self._folders.values()), ""))
         for _ in range(FEWEST):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Flow, Said
+from ....models.facts.records import Flow, Record
 from ....models.facts.units import MIB
 from ....models.graph.routes import Route, route, routes
 from ....models.graph.topology import Topology
@@ -77,7 +77,7 @@ def _is_joined(topology: Topology, one: str, other: str) -> bool:
     return way is not None and way[0].links[0].kind != "pcie"
 
 
-def copies(*words: str) -> Iterator[Said]:
+def copies(*words: str) -> Iterator[Record]:
     """Runs in the child. What is asked is in the words of copy_request.py."""
     yield from measured("peer_copy", words, PeerBench)
 
@@ -125,7 +125,7 @@ class PeerBench:
     def wake(self, run: Run, lanes: Sequence[Lane]) -> None:
         """NVLinks wake within the first copy, which does not count; PCIe's have been woken by copies to the host."""
 
-    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Said]:
+    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Record]:
         return []
 
     def close(self) -> None:

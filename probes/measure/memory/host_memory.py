@@ -13,7 +13,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import MIB
 from ....models.inventory.sockets import with_cpus
 from ....models.report import Report
@@ -52,7 +52,7 @@ def _probe(nodes: tuple[str, ...], ways: int) -> Probe:
     return Probe(name="host_memory", args=nodes, kinds=_KINDS, seconds=seconds, bytes=moved, deadline=5 + 4 * seconds)
 
 
-def copies(*nodes: str) -> Iterator[Said]:
+def copies(*nodes: str) -> Iterator[Record]:
     """Of one node its own rate and latency, of several the rates and latencies between them.
 
     The best of a few passes. A byte copied counts once (STREAM counts it twice: read and written). Between two nodes
@@ -77,7 +77,7 @@ def _cpus(node: str) -> tuple[int, ...]:
         return ()
 
 
-def _way(source: str, target: str, cpus: dict[str, set[int]]) -> Iterator[Said]:
+def _way(source: str, target: str, cpus: dict[str, set[int]]) -> Iterator[Record]:
     """The copy from one node's memory to the other's, and the latency of reading the first from the second."""
     ends = (source,) if source == target else (source, target)
     name = "-".join(ends)

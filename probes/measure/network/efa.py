@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import LOOPBACK, Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import LOOPBACK, Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import GIB, KIB, MIB
 from ..external_tools import ToolFailed, absent, found, version
 from .client_server import both_ends, free_port
@@ -28,14 +28,14 @@ _UNITS = {"": 1, "k": KIB, "m": MIB, "g": GIB}
 
 def rate(
     device: str, messages: int, seconds: float, watch: Callable[[], None] | None = None, provider: str = "efa"
-) -> Iterator[Said]:
+) -> Iterator[Record]:
     """What RDMA writes of 1 MiB reach from the device to itself."""
     port = free_port()
     options = ["-o", "write", "-S", str(MIB), "-I", str(messages), f"-E={port}"]
     yield from _said("fi_rma_bw", device, provider, options, options, port, seconds, "rate", watch)
 
 
-def latency(device: str, seconds: float, provider: str = "efa") -> Iterator[Said]:
+def latency(device: str, seconds: float, provider: str = "efa") -> Iterator[Record]:
     """How long a small message takes, one way."""
     port = free_port()
     options = ["-S", str(_SMALL), "-I", str(_TRIES)]
@@ -53,7 +53,7 @@ def _said(
     seconds: float,
     quantity: str,
     watch: Callable[[], None] | None = None,
-) -> Iterator[Said]:
+) -> Iterator[Record]:
     program = found(tool)
     if program is None:
         yield absent(tool, "port_loopback", device)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import GIB, MIB
 from ...dumps.benchmarks import iperf
 from ...dumps.core.part import Part
@@ -28,7 +28,7 @@ _BUSY = ("the server is busy", "control message")
 _SIOCGIFADDR = 0x8915  # include/uapi/linux/sockios.h: netdevice(7)
 
 
-def rate(peer: str, deadline: float, watch: Callable[[], None] | None = None) -> Iterator[Said]:
+def rate(peer: str, deadline: float, watch: Callable[[], None] | None = None) -> Iterator[Record]:
     """Bytes per second that arrived; by the host and the interface that the kernel sends over to the peer."""
     program = found("iperf3")
     if program is None:

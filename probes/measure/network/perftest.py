@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import LOOPBACK, Evidence, Flow, NotChecked, Observation, Said
+from ....models.facts.records import LOOPBACK, Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import MIB
 from ...dumps.benchmarks import perftest
 from ...dumps.core.part import Part
@@ -43,17 +43,17 @@ class Test:
         return self.port.partition("/")[0]
 
 
-def rate(test: Test, watch: Callable[[], None] | None = None) -> Iterator[Said]:
+def rate(test: Test, watch: Callable[[], None] | None = None) -> Iterator[Record]:
     """What RDMA writes reach; "hca_loopback" of an adapter to itself, which says nothing of its cable."""
     yield from _said(test, "ib_write_bw", ["-s", str(SIZE), "-n", str(test.messages), "--report_gbits"], watch)
 
 
-def latency(test: Test) -> Iterator[Said]:
+def latency(test: Test) -> Iterator[Record]:
     """How long a small write takes."""
     yield from _said(test, "ib_write_lat", ["-s", str(_SMALL), "-n", str(_TRIES)], None)
 
 
-def _said(test: Test, tool: str, options: list[str], watch: Callable[[], None] | None) -> Iterator[Said]:
+def _said(test: Test, tool: str, options: list[str], watch: Callable[[], None] | None) -> Iterator[Record]:
     program = found(tool)
     if program is None:
         yield absent(tool, "port_loopback", test.device)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ....models.facts.records import Observation, Said
+from ....models.facts.records import Observation, Record
 from ....models.facts.units import GIB
 from ....models.graph.path_types import natural, nearest, nics
 from ....models.graph.topology import Topology
@@ -102,7 +102,7 @@ def _device(port: str) -> str:
     return port.partition("/")[0]
 
 
-def writes(what: str, effort: str, *targets: str) -> Iterator[Said]:
+def writes(what: str, effort: str, *targets: str) -> Iterator[Record]:
     """RDMA writes of ports to "itself", from the memory of a "gpu" (port, GPU, its address; "owned" where it is the
     caller's), or to a "peer" (machine, port, TCP port); an "efa" to itself; "tcp" to a machine.
     """
@@ -133,7 +133,7 @@ def _tests(what: str, targets: Sequence[str], messages: int, seconds: float) -> 
         yield from (Test(port, messages, seconds) for port in targets)
 
 
-def _watched(device: str, messages: int, ask: Callable[[Callable[[], None]], Iterator[Said]]) -> Iterator[Said]:
+def _watched(device: str, messages: int, ask: Callable[[Callable[[], None]], Iterator[Record]]) -> Iterator[Record]:
     """What a tool says, what it moved, and how the links above the adapter were trained meanwhile."""
     host = Live()
     try:

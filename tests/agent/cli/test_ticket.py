@@ -11,7 +11,7 @@ from linkgauge.agent.inputs.resolve import BadInput
 from linkgauge.agent.measuring.session import NOTHING
 from linkgauge.exporters.text.ticket import as_ticket, names_of
 from linkgauge.models.facts.machine import Serial
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from linkgauge.models.judge import judge
 from linkgauge.probes.host.recorded import dump
 from linkgauge.probes.serials import read_serials
@@ -71,7 +71,7 @@ def test_a_thing_without_fault_and_one_that_is_not_there(capture: str) -> None:
 
 
 def test_a_link_is_found_by_either_end() -> None:
-    said: list[Said] = but(gpus_under_switches(2), gpu_address(0), width=8)
+    said: list[Record] = but(gpus_under_switches(2), gpu_address(0), width=8)
     case = case_of(said)
     report = judge(case)
     assert names_of(case, "gpu0") == {"gpu0", gpu_address(0)}

@@ -12,7 +12,7 @@ import pytest
 from linkgauge.agent.pipeline.hang_guard import Aside, ask_all
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.models.facts.machine import Mount, Node
-from linkgauge.models.facts.records import NotChecked, Run, Said
+from linkgauge.models.facts.records import NotChecked, Record, Run
 from linkgauge.probes.calls.timeouts import hung
 from linkgauge.probes.calls.worker import Workers
 from linkgauge.probes.host.host import Host, Unreadable
@@ -40,7 +40,7 @@ class Hanging(Recorded):
             self.may.wait()
         return super().read(path)
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         self.asked.append(what)
         return super().call(what, *args, deadline=deadline)
 
@@ -58,16 +58,16 @@ def aside() -> Iterator[Aside]:
         yield one
 
 
-def read_first(host: Host) -> Iterator[Said]:
+def read_first(host: Host) -> Iterator[Record]:
     yield Node(key="node", kernel=host.read("proc/version"))
 
 
-def read_ports(host: Host) -> Iterator[Said]:
+def read_ports(host: Host) -> Iterator[Record]:
     yield Node(key="node", hostname=host.read("etc/hostname"))
     yield Node(key="node", kernel=host.read(SLOW))
 
 
-def read_broken(host: Host) -> Iterator[Said]:
+def read_broken(host: Host) -> Iterator[Record]:
     yield Node(key="node", hostname=host.read("etc/hostname"))
     raise RuntimeError("a bug")
 
@@ -76,11 +76,11 @@ FIRST, PORTS = Source("first", read_first), Source("ports", read_ports)
 SOURCES = (FIRST, PORTS, Source("broken", read_broken))
 
 
-def facts(said: tuple[Said, ...]) -> list[tuple[str | None, str | None]]:
+def facts(said: tuple[Record, ...]) -> list[tuple[str | None, str | None]]:
     return [(one.hostname, one.kernel) for one in said if isinstance(one, Node)]
 
 
-def gaps(said: tuple[Said, ...]) -> list[NotChecked]:
+def gaps(said: tuple[Record, ...]) -> list[NotChecked]:
     return [one for one in said if isinstance(one, NotChecked)]
 
 
@@ -111,7 +111,7 @@ def test_it_is_asked_again_once_it_has_answered(aside: Aside, host: Hanging) -> 
     assert facts(aside.ask(SOURCES, host)["ports"]) == [("n1", None), (None, "100000")]
 
 
-def read_others(host: Host) -> Iterator[Said]:
+def read_others(host: Host) -> Iterator[Record]:
     for path in (SLOW, f"{SLOW}/below", f"{SLOW}er"):
         try:
             text = host.read(path)
@@ -128,7 +128,7 @@ def test_nobody_else_hangs_on_the_same_file(aside: Aside, host: Hanging) -> None
     assert (aside.stuck, host.asked.count(SLOW)) == (1, 1)
 
 
-def read_much(host: Host) -> Iterator[Said]:
+def read_much(host: Host) -> Iterator[Record]:
     with suppress(Exception):
         host.read(SLOW)
     yield from host.call("statvfs", "/", deadline=60)
@@ -154,11 +154,11 @@ class Calling(Hanging):
         super().__init__()
         self.workers = Workers()
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         return self.workers.ask(what, args, deadline)
 
 
-def read_space(host: Host) -> Iterator[Said]:
+def read_space(host: Host) -> Iterator[Record]:
     yield from host.call("statvfs", "/", deadline=60)
 
 

@@ -10,7 +10,7 @@ from linkgauge.agent.pipeline.source import Interval
 from linkgauge.agent.service.schedule import Intervals, Turn, due, turned
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import NotChecked, Said
+from linkgauge.models.facts.records import NotChecked, Record
 from linkgauge.probes.calls.timeouts import no_answer, stuck
 
 GPUS = named("gpus")
@@ -55,7 +55,7 @@ def test_what_hung_is_asked_after_1_5_and_30_minutes() -> None:
 
 
 def test_how_a_source_says_that_it_hung() -> None:
-    said: dict[str, Said] = {
+    said: dict[str, Record] = {
         "call": LOST,
         "in the kernel": NotChecked(
             what="Mount.free", subject="node", reason=Reason.NO_ANSWER, detail=stuck("process 17")

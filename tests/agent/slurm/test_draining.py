@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.agent.slurm.gate import view
-from linkgauge.agent.slurm.health_check import Check, Record, keep, record_of
+from linkgauge.agent.slurm.health_check import Check, CheckRecord, keep, record_of
 from linkgauge.agent.slurm.scontrol import Refused, Slurm
 from linkgauge.agent.state import acceptance as state
 from linkgauge.agent.state import status_file as last
@@ -159,7 +159,7 @@ def test_a_node_whose_state_folder_was_lost_comes_back_too(cluster: Cluster) -> 
 def test_a_note_that_a_run_left_when_it_was_ended_is_taken_away(cluster: Cluster) -> None:
     cluster.put(NAMES[0], Comment=DRAINED)
     one = One(cluster, NAMES[0], ENFORCED, judged(""))
-    keep(one.folder, Record(asked=True))
+    keep(one.folder, CheckRecord(asked=True))
     assert one.check() is None
     assert cluster.get(NAMES[0], "Comment") == ""
     assert not record_of(one.folder).asked

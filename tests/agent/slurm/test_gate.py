@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.slurm import gate as gating
-from linkgauge.agent.slurm.health_check import Record, keep
+from linkgauge.agent.slurm.health_check import CheckRecord, keep
 from linkgauge.agent.state import status_file as last
 from linkgauge.agent.state.status_file import Unknown
 from linkgauge.models.catalog import codes
@@ -91,7 +91,7 @@ def test_the_service_tells_what_would_drain_and_keeps_its_word_for_the_gate(
 def test_a_prolog_closes_what_the_health_check_has_drained(tmp_path: Path) -> None:
     gate = Gate(tmp_path, ENFORCED)
     gate.finds()
-    keep(gate.folder, Record(drained="linkgauge: gpu-missing node"))
+    keep(gate.folder, CheckRecord(drained="linkgauge: gpu-missing node"))
     assert gate.ask("--counted") == (2, f"closed for {SENTENCE}")
     gate.finds("")
     assert gate.ask("--counted") == (0, "open")
@@ -167,7 +167,7 @@ def test_a_link_in_the_folder_of_another_user_leads_nowhere(tmp_path: Path) -> N
     """Root writes there, and who owns the folder may have put a link into it."""
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "gate.json").symlink_to(tmp_path / "precious")
-    keep(str(tmp_path), Record())
+    keep(str(tmp_path), CheckRecord())
     assert (tmp_path / "precious").read_text() == "precious"
     assert not (tmp_path / "gate.json").is_symlink()
 

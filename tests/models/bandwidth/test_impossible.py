@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Node
-from linkgauge.models.facts.records import Flow, Observation, Said
+from linkgauge.models.facts.records import Flow, Observation, Record
 from linkgauge.models.report import Finding
 from tests.support.small_nodes import ROOT, case_of, copy, gpu_address, gpus_under_switches, observation, report_of
 
@@ -18,7 +18,7 @@ PLAIN = gpus_under_switches(4)
 TO_HOST = copy(("gpu0", ROOT), 110.0)
 
 
-def invalid(said: list[Said]) -> list[str]:
+def invalid(said: list[Record]) -> list[str]:
     return [one.subject for one in report_of(said).findings if one.code == "measurement-invalid"]
 
 
@@ -75,7 +75,7 @@ SWITCHED = [replace(one, name="NVIDIA H100 80GB HBM3") if isinstance(one, Gpu) e
 PEER = copy(("gpu0", "gpu1"), 250.0)
 
 
-def nvlinks(gpu: int, count: int) -> list[Said]:
+def nvlinks(gpu: int, count: int) -> list[Record]:
     return [
         GpuLink(key=f"gpu{gpu}/nvlink{n}", gpu=f"gpu{gpu}", kind="nvlink", active=True, remote_kind="switch")
         for n in range(count)
@@ -101,7 +101,7 @@ def nvlinks(gpu: int, count: int) -> list[Said]:
         [Gpu(key="gpu0", name="NVIDIA GH200 480GB", address=gpu_address(0)), *PLAIN[:5], copy(("gpu0", ROOT), 400.0)],
     ],
 )
-def test_what_may_well_be(said: list[Said]) -> None:
+def test_what_may_well_be(said: list[Record]) -> None:
     assert invalid(said) == []
 
 

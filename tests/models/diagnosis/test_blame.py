@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bench.accuracy import matrices
 from bench.accuracy.matrices import SCENARIOS, Scenario
 from linkgauge.models.facts.gpu import Gpu
-from linkgauge.models.facts.records import Flow, Said
+from linkgauge.models.facts.records import Flow, Record
 from linkgauge.models.report import Finding, Report
 from tests.support.small_nodes import ROOT, but, copy, gpu_address, gpus_under_switches, peers, report_of
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_told_apart_is_possible() -> None:
 
 def test_copies_that_turn_at_a_switch_go_under_its_access_control() -> None:
     healthy = [(0, 2), (2, 0), (1, 3), (3, 1)]
-    said: list[Said] = [*gpus_under_switches(4), *peers(54, healthy), *peers(25, [(0, 1), (1, 0)])]
+    said: list[Record] = [*gpus_under_switches(4), *peers(54, healthy), *peers(25, [(0, 1), (1, 0)])]
     assert grave(report_of(said)) == [("pcie-acs-redirect", "0000:01:00.0", "likely")]
     redirect = ("ReqRedir", "CmpltRedir")
     state = but(said, "0000:02:00.0", acs=redirect)

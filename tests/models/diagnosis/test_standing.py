@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from linkgauge.agent.pipeline.diagnose import Memory, cycle
 from linkgauge.models.diagnosis.hysteresis import Standing, settle
 from linkgauge.models.facts.machine import Node, Pci, Port, Rdma
-from linkgauge.models.facts.records import Evidence, Observation, Said
+from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.models.facts.units import as_utc, from_utc
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.site.schema import Site
@@ -37,11 +37,11 @@ class At(Clock):
         return self.at
 
 
-def log(*lines: tuple[float, str]) -> list[Said]:
+def log(*lines: tuple[float, str]) -> list[Record]:
     return list(fold(lines, "dev/kmsg"))
 
 
-def ran(memory: Memory, at: float, *said: Said) -> tuple[Memory, Report]:
+def ran(memory: Memory, at: float, *said: Record) -> tuple[Memory, Report]:
     """A cycle of the daemon, of which everything is due."""
     return cycle(At(at), [said_by(*gpus_under_switches(2), *said)], Site(), memory)
 
@@ -155,7 +155,7 @@ def count(quantity: str, value: float, at: float, about: str = GPU) -> Observati
     return Observation(about=about, quantity=quantity, unit="count", value=value, at=at, evidence=seen)
 
 
-def port(up: bool) -> list[Said]:
+def port(up: bool) -> list[Record]:
     state = ("ACTIVE", "LinkUp") if up else ("DOWN", "Polling")
     return [
         NIC,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.gpu_identity import numbered
-from linkgauge.models.facts.records import Evidence, Observation, Said
+from linkgauge.models.facts.records import Evidence, Observation, Record
 
 A, B = "0000:1b:00.0", "0000:43:00.0"
 
@@ -14,7 +14,7 @@ def count(about: str, quantity: str) -> Observation:
 
 
 def test_one_gpu_has_one_key() -> None:
-    said: list[Said] = [
+    said: list[Record] = [
         Gpu(key=A, address=A, vbios="1"),
         Gpu(key=B, address=B),
         Gpu(key="gpu1", address=A),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Node
-from linkgauge.models.facts.records import Evidence, Fact, Flow, NotChecked, Observation, Run, Said
+from linkgauge.models.facts.records import Evidence, Fact, Flow, NotChecked, Observation, Record, Run
 from linkgauge.models.facts.registry import KINDS
 
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
@@ -45,7 +45,7 @@ runs = st.builds(Run, name=st.text(), ok=st.booleans(), seconds=finite, bytes=st
 
 
 @given(st.one_of(facts, observations, st.from_type(NotChecked), runs))
-def test_round_trip(said: Said) -> None:
+def test_round_trip(said: Record) -> None:
     line = encode(said)
     assert "\n" not in line
     assert decode(line) == said

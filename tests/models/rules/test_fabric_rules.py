@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.machine import Net, Node, Pci, Port
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Fact, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Fact, NotChecked, Observation, Record
 from linkgauge.models.site.schema import Machine, Site
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.network import net_tools, rdma_tools
@@ -20,7 +20,7 @@ from tests.support.gpu_facts import BARE, NOW, address, but, counter, findings, 
 Told = tuple[str, str]
 
 
-def told(said: Sequence[Said], code: str, *past: Observation, site: Site | None = None) -> list[Told]:
+def told(said: Sequence[Record], code: str, *past: Observation, site: Site | None = None) -> list[Told]:
     return [(one.subject, one.severity) for one in findings(said, *past, site=site) if one.code == code]
 
 
@@ -125,7 +125,7 @@ def site(**fields: object) -> Site:
     return Site(machine=(Machine(name="ours", source="the order", gpu="NVIDIA H100*", **fields),))  # type: ignore[arg-type]
 
 
-def modules(*order: int) -> list[Said]:
+def modules(*order: int) -> list[Record]:
     """GPUs of these module ids, in the order of their addresses."""
     gpus = [gpu(number, module_id=module) for number, module in enumerate(order)]
     return [BARE, *(function(number) for number in range(len(order))), *gpus]
@@ -141,7 +141,7 @@ def modules(*order: int) -> list[Said]:
         (modules(9, 10, 11, 12), []),  # modules of which nothing is said
     ],
 )
-def test_places_of_gpus(said: list[Said], expected: list[Told]) -> None:
+def test_places_of_gpus(said: list[Record], expected: list[Told]) -> None:
     assert told(said, "device-misplaced", site=site(gpu_places=PLACES)) == expected
     assert told(said, "device-misplaced", site=site()) == []
 

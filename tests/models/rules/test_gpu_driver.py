@@ -7,7 +7,7 @@ import pytest
 from linkgauge.models.facts.gpu import Driver
 from linkgauge.models.facts.machine import Event, Numa, Setting
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.models.report import Finding
 from tests.support.gpu_facts import (
     BARE,
@@ -107,7 +107,7 @@ def test_a_gpu_that_the_driver_holds_and_does_not_list() -> None:
     ],
     ids=["one without address", "one refused", "nobody asked", "no count", "virtual function"],
 )
-def test_what_is_not_known_is_no_fault(said: list[Said]) -> None:
+def test_what_is_not_known_is_no_fault(said: list[Record]) -> None:
     assert [one for one in told(said) if one[2] == "critical"] == []
 
 

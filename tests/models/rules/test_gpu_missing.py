@@ -9,7 +9,7 @@ import pytest
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Event, Node
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Machine, Site
 from tests.support.gpu_facts import (
@@ -35,7 +35,7 @@ LOST = Gpu(key="gpu3", address=address(3), failure="GPU is lost")
 XID_79 = Event(key="xid 79", kind="xid", code=79, subject=address(3), text="GPU has fallen off the bus.", at=NOW - 60)
 
 
-def unlisted() -> list[Said]:
+def unlisted() -> list[Record]:
     """A board whose GPU 3 is on the bus no more, and that its driver does not know."""
     return [*without(board(), address(3), "gpu3")]
 
@@ -126,7 +126,7 @@ def test_the_driver_lost_it() -> None:
     ],
     ids=["bus and driver", "driver knows no address", "driver alone", "driver and log", "log alone"],
 )
-def test_one_gpu_one_finding(said: list[Said]) -> None:
+def test_one_gpu_one_finding(said: list[Record]) -> None:
     assert [one for one in told(said) if one[0] == "gpu-missing"] == [ITSELF]
 
 

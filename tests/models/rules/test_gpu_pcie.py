@@ -9,7 +9,7 @@ import pytest
 
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.machine import Event, Node, Pci
-from linkgauge.models.facts.records import Evidence, Said
+from linkgauge.models.facts.records import Evidence, Record
 from linkgauge.models.report import Finding
 from tests.support.gpu_facts import (
     BARE,
@@ -108,7 +108,7 @@ def test_replays() -> None:
     assert [one.message for one in logged] == ["the kernel logged of GPU gpu3: correctable bus errors"]
 
 
-def cards(count: int, name: str, device: int, gpus: dict[str, Any], **functions: Any) -> list[Said]:
+def cards(count: int, name: str, device: int, gpus: dict[str, Any], **functions: Any) -> list[Record]:
     """Cards of one kind on bare metal, without NVLink."""
     plain = replace(GPU, name=name, nvlinks=None, nvlinks_present=None, module_id=None, fabric_state=None)
     facts = [replace(plain, key=f"gpu{n}", address=address(n), **gpus) for n in range(count)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.machine import Event, Node
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Machine, Site
 from tests.support.gpu_facts import (
@@ -230,7 +230,7 @@ SEEN = st.builds(
 def test_any_numbers_make_a_report(
     gpus: list[Gpu], seen: list[Observation], past: list[Observation], job: bool
 ) -> None:
-    said: list[Said] = [BARE, DRIVER, *(function(number) for number in range(2)), *gpus, *seen]
+    said: list[Record] = [BARE, DRIVER, *(function(number) for number in range(2)), *gpus, *seen]
     report = report_of(said, tuple(past), context="job" if job else None)
     assert all(one.message and one.cause and one.evidence for one in report.findings)
     keys = [(one.code, one.subject) for one in report.findings if one.subject != "node"]

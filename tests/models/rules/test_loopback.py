@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from linkgauge.models.facts.machine import Net
-from linkgauge.models.facts.records import Flow, Said
+from linkgauge.models.facts.records import Flow, Record
 from linkgauge.models.graph.flow_paths import hops_of
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Rate, Site
@@ -64,7 +64,7 @@ def test_of_a_port_of_unknown_rate_nothing_is_expected() -> None:
 def test_a_site_may_say_what_sockets_reach() -> None:
     """What TCP reaches, processors decide as often as links: no catalog tells."""
     flow = Flow("tcp", ("host", "eth0"))
-    card: list[Said] = [
+    card: list[Record] = [
         bridge(ROOT, "pci0000:00"),
         replace(function(NIC, ROOT), pci_class=0x020000, vendor=0x8086, driver="ice"),
     ]

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from linkgauge.models.catalog.nccl import Fault, faults, numbers
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Nccl, Setting
-from linkgauge.models.facts.records import Evidence, Said
+from linkgauge.models.facts.records import Evidence, Record
 from tests.support.gpu_facts import H100, findings
 
 LINE = Evidence("job.log:3", "NCCL version 2.28.9+cuda13.0")
 
 
-def job(version: str, name: str | None, gpus: int = 4, ranks: int | None = 8, network: str = "IB") -> list[Said]:
+def job(version: str, name: str | None, gpus: int = 4, ranks: int | None = 8, network: str = "IB") -> list[Record]:
     cards = [Gpu(key=f"gpu{number}", name=name) for number in range(gpus)]
     return [*cards, Nccl(key="nccl", version=version, ranks=ranks, network=network, cites={"version": LINE})]
 
 
-def known(said: list[Said]) -> list[str]:
+def known(said: list[Record]) -> list[str]:
     found = [one for one in findings(said, origin="dumps") if one.code == "nccl-version"]
     return [one.message for one in found]
 
@@ -67,7 +67,7 @@ def test_a_hang_on_arm() -> None:
         (job("rubbish", H100, 8, 16), 0),
     ],
 )
-def test_where_it_shows(said: list[Said], count: int) -> None:
+def test_where_it_shows(said: list[Record], count: int) -> None:
     assert len(known(said)) == count
 
 

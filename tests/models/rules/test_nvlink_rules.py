@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.models.report import Finding
 from tests.support.nvlink_machines import (
     A100,
@@ -155,7 +155,7 @@ def test_ports_that_a_card_never_uses_are_not_named() -> None:
         (machine(H100, hidden=True, nvlinks=0), "critical", list(range(8))),
     ],
 )
-def test_fewer_links_than_there_should_be(said: list[Said], severity: str, subjects: list[int]) -> None:
+def test_fewer_links_than_there_should_be(said: list[Record], severity: str, subjects: list[int]) -> None:
     expected = [("nvlink-inactive", address(gpu), severity) for gpu in subjects]
     assert told(said) == expected
 
@@ -259,7 +259,7 @@ def test_bit_errors_that_are_left_behind_error_correction() -> None:
 
 
 def test_a_driver_that_nobody_asked_is_a_gap() -> None:
-    def gaps(*said: Said) -> list[str]:
+    def gaps(*said: Record) -> list[str]:
         return [one.what for one in report_of([BARE, *said]).not_checked]
 
     assert gaps(function(0, H100)) == ["Gpu"]

@@ -13,7 +13,7 @@ from linkgauge.models.catalog.settings import settings
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Mount, Node, Numa, Nvme, Package, Pci, Port, Rdma, Setting
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Context, Finding, Report
@@ -32,7 +32,7 @@ ON = ("SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd")
 CITE = Evidence("config", "ACSCtl 0x001d")
 
 
-def report(*said: Said, context: Context = "host", past: tuple[Observation, ...] = ()) -> Report:
+def report(*said: Record, context: Context = "host", past: tuple[Observation, ...] = ()) -> Report:
     return judge(assemble(said, Site(), NOW, past=past, context=context))
 
 
@@ -53,12 +53,12 @@ CODES = frozenset(
 )
 
 
-def findings(*said: Said, **options: Any) -> list[Finding]:
+def findings(*said: Record, **options: Any) -> list[Finding]:
     """Those of the codes that this file is about."""
     return [one for one in report(*said, **options).findings if one.code in CODES]
 
 
-def told(*said: Said, **options: Any) -> list[tuple[str, str, str]]:
+def told(*said: Record, **options: Any) -> list[tuple[str, str, str]]:
     return [(one.code, one.subject, one.severity) for one in findings(*said, **options)]
 
 
@@ -74,7 +74,7 @@ def gpu(address: str, parent: str, device: int = PLAIN, **fields: Any) -> Pci:
 
 def nic(
     address: str, parent: str, driver: str = "mlx5_core", layer: str = "InfiniBand", rate: float = 50e9
-) -> list[Said]:
+) -> list[Record]:
     return [
         Pci(key=address, parent=parent, pci_class=0x020700, vendor=0x15B3, device=0x1021),
         Rdma(key="mlx5_0", address=address, driver=driver),
@@ -83,8 +83,8 @@ def nic(
 
 
 def below_a_switch(
-    *things: Said, acs: tuple[str, ...] | None = ON, second: tuple[str, ...] | None = None
-) -> list[Said]:
+    *things: Record, acs: tuple[str, ...] | None = ON, second: tuple[str, ...] | None = None
+) -> list[Record]:
     """A root port, a switch with two downstream ports, and what hangs there."""
     root = port("0000:16:01.0", "pci0000:16")
     return [root, port(UP, root.key, None), port(DOWN_1, UP, acs), port(DOWN_2, UP, second or acs), *things]
@@ -109,7 +109,7 @@ REDIRECTED = [("pcie-acs-redirect", UP, "warning")]
         (GUEST, PAIR, []),  # there ACS keeps guests apart
     ],
 )
-def test_redirected_peers(node: Node, things: tuple[Said, ...], expected: list[tuple[str, str, str]]) -> None:
+def test_redirected_peers(node: Node, things: tuple[Record, ...], expected: list[tuple[str, str, str]]) -> None:
     assert told(node, *below_a_switch(*things)) == expected
     assert told(node, *below_a_switch(*things, acs=("SrcValid", "UpstreamFwd"))) == []
     assert told(node, *below_a_switch(*things, acs=None)) == []
@@ -242,7 +242,7 @@ def test_a_finding_says_both_values() -> None:
         ((METAL, XEON), {"scaling_governor": "powersave", "scaling_driver": "acpi-cpufreq", "numa_balancing": "1"}),
     ],
 )
-def test_machines_that_want_it_so(machine: tuple[Said, ...], known: dict[str, str]) -> None:
+def test_machines_that_want_it_so(machine: tuple[Record, ...], known: dict[str, str]) -> None:
     assert told(*machine, *values(**known)) == []
 
 

@@ -15,7 +15,7 @@ import pytest
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import NotChecked, Said
+from linkgauge.models.facts.records import NotChecked, Record
 from linkgauge.probes.calls.child import Children
 from tests.support.waiting import until
 
@@ -23,7 +23,7 @@ GPUS = [Gpu(key=f"gpu{index}", name="H100") for index in range(3)]
 LINES = "".join(f"print({encode(gpu)!r}, flush=True)\n" for gpu in GPUS)
 
 
-def answers(folder: Path, script: str, deadline: float) -> list[Said]:
+def answers(folder: Path, script: str, deadline: float) -> list[Record]:
     path = folder / "child.py"
     path.write_text(script)
     return list(Children((sys.executable, str(path))).ask("nvml", ["--all"], deadline))

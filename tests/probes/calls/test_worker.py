@@ -18,7 +18,7 @@ from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.machine import Mount
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import NotChecked, Said
+from linkgauge.models.facts.records import NotChecked, Record
 from linkgauge.probes.calls import hold
 from linkgauge.probes.calls.timeouts import hung, no_answer
 from linkgauge.probes.calls.worker import Workers
@@ -56,7 +56,7 @@ def workers(folder: Path | None = None, then: str = "pass") -> Iterator[Workers]
         some.close()
 
 
-def ask(some: Workers, what: str = "nvml", *args: str, seconds: float = LONG) -> list[Said]:
+def ask(some: Workers, what: str = "nvml", *args: str, seconds: float = LONG) -> list[Record]:
     return list(some.ask(what, args, seconds))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from linkgauge.agent.pipeline.registry import READERS
 from linkgauge.models.facts.machine import Net
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import NotChecked, Observation, Said
+from linkgauge.models.facts.records import NotChecked, Observation, Record
 from linkgauge.probes.capture.recorder import Recording
 from linkgauge.probes.host.entries import UNASKED, UNLISTED, Entry, Folder, Link, Refused
 from linkgauge.probes.host.host import Host, Unreadable
@@ -141,7 +141,7 @@ def test_all_sources_say_of_a_record_what_they_said_of_the_machine(tmp_path: Pat
     assert len(said) > 100
 
 
-def untimed(said: Said) -> Said:
+def untimed(said: Record) -> Record:
     return replace(said, at=0.0) if isinstance(said, Observation) else said
 
 
@@ -192,7 +192,7 @@ class Talking(Recorded):
 
     asked = 0
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         self.asked += 1
         yield NotChecked(what=what, subject=" ".join(args), reason=Reason.OTHER, detail=str(self.asked))
         yield Net(key="eth0", max_speed=deadline)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.models.facts.records import Run, Said
+from linkgauge.models.facts.records import Record, Run
 from linkgauge.probes.dumps.core.split import split
 from linkgauge.probes.dumps.registry import FAMILIES
 
@@ -24,7 +24,7 @@ OUT_OF_SCOPE = {
 }
 
 
-def told(name: str) -> list[Said]:
+def told(name: str) -> list[Record]:
     text = (FOLDER / name).read_text(encoding="utf-8", errors="replace")
     return [one for family, part in split(name, text, 0.0, FAMILIES) if family for one in family.read(part)]
 

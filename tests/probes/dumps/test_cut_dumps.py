@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linkgauge.models.facts.records import Fact, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Fact, NotChecked, Observation, Record
 from linkgauge.probes.dumps.core.split import split
 from linkgauge.probes.dumps.registry import FAMILIES
 from tests.probes.dumps.test_dump_cpus import NUMACTL
@@ -27,7 +27,7 @@ XML = (
 )
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return [one for family, part in split("log", text, 0.0, FAMILIES) if family for one in family.read(part)]
 
 

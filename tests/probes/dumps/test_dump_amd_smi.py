@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink, GpuPair
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.amd import amd_smi
 from linkgauge.probes.dumps.core.part import Part
@@ -71,7 +71,7 @@ XGMI = {
 WHERE = Evidence("log:1", "gpu: 0")
 
 
-def said(*values: object) -> list[Said]:
+def said(*values: object) -> list[Record]:
     text = "\n".join(json.dumps(value, indent=4) for value in values)
     assert recognise(text)
     return list(amd_smi.read(Part("log", 1, text, AT)))
@@ -130,7 +130,7 @@ def test_what_changes() -> None:
     ]
 
 
-def links(told: list[Said]) -> list[tuple[str, float | None, str | None]]:
+def links(told: list[Record]) -> list[tuple[str, float | None, str | None]]:
     return [(one.key, one.speed, one.remote) for one in told if isinstance(one, GpuLink)]
 
 
@@ -225,7 +225,7 @@ GPU1   0000:22:00.0 32 Gb/s  512 Gb/s      XGMI
 """
 
 
-def read(text: str) -> list[Said]:
+def read(text: str) -> list[Record]:
     assert recognise(text)
     return list(amd_smi.read(Part("log", 1, text, AT)))
 

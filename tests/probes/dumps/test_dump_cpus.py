@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Node, Numa, Package
-from linkgauge.models.facts.records import Fact, NotChecked, Said
+from linkgauge.models.facts.records import Fact, NotChecked, Record
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host import cpu_text, numactl
 
@@ -102,11 +102,11 @@ ALL = pytest.mark.parametrize(
 )
 
 
-def said(family: ModuleType, text: str) -> list[Said]:
+def said(family: ModuleType, text: str) -> list[Record]:
     return list(family.read(Part("dump", 1, text)))
 
 
-def plain(told: list[Said]) -> list[Said]:
+def plain(told: list[Record]) -> list[Record]:
     return [replace(one, cites={}) if isinstance(one, Fact) else one for one in told]
 
 

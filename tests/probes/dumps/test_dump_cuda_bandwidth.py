@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import cuda_bandwidth
 from linkgauge.probes.dumps.core.part import Part
@@ -54,7 +54,7 @@ bandwidthTest-D2D, Bandwidth = 1290.0 GB/s, Time = 0.00002 s, Size = 32000000 by
 """
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(cuda_bandwidth.read(Part("log", 1, text, AT)))
 

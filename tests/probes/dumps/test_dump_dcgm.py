@@ -13,7 +13,7 @@ from linkgauge.models.facts.gpu import Gpu, GpuLink, GpuPair
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.nvidia import dcgm
@@ -92,7 +92,7 @@ HEALTH = """\
 """
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(dcgm.read(Part("log", 1, text, AT)))
 
@@ -249,7 +249,7 @@ ERRORS_JSON = """\
 """
 
 
-def plain(one: Said) -> tuple[object, ...]:
+def plain(one: Record) -> tuple[object, ...]:
     """What is said, without where it stood."""
     names = (name for name in one.__dataclass_fields__ if name not in ("cites", "evidence", "why"))
     return (type(one), *(getattr(one, name) for name in names))

@@ -15,7 +15,7 @@ from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.nvidia import dcgm
@@ -106,7 +106,7 @@ OLD_JSON = """\
 """
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(dcgm.read(Part("log", 1, text, AT)))
 

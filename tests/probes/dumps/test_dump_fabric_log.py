@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.machine import Event, Service
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.site.schema import Site
@@ -40,13 +40,13 @@ OWN = "[Jul 09 2024 18:14:07] [{}] [tid 12727] {}"
 ERROR = "detected NVSwitch {} error {} on {} on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61"
 
 
-def said(*lines: str) -> list[Said]:
+def said(*lines: str) -> list[Record]:
     text = "\n".join(lines)
     assert recognise(text)
     return list(fabric_log.read(Part("fm.txt", 1, text, AT)))
 
 
-def plain(*lines: str) -> list[Said]:
+def plain(*lines: str) -> list[Record]:
     """What is said, without where it stood."""
     return [replace(one, cites={}) if isinstance(one, Fact) else one for one in said(*lines)]
 

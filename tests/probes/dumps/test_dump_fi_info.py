@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Port, Rdma
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.network import fi_info
@@ -64,7 +64,7 @@ fi_info:
 """
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return list(fi_info.read(Part("fi.txt", 1, text, 0.0)))
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import fio
 from linkgauge.probes.dumps.core.part import Part
@@ -38,7 +38,7 @@ Disk stats (read/write):
 OUT, BACK = ("nvme0n1", "host"), ("host", "nvme0n1")
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(fio.read(Part("log", 1, text, AT)))
 

@@ -13,7 +13,7 @@ from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Node, Setting
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import means_nothing, split
@@ -79,7 +79,7 @@ RESULT = (
 COMMAND = "[root@node002 src]# /usr/local/cuda/gds/tools/gdsio -f /dev/nvme3n1 -d 2 -w 4 -s 10G -x 0 -I 0 -i 1M\n"
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(gds.read(Part("log", 1, text, AT)))
 
@@ -94,7 +94,7 @@ def at(text: str, number: int, *names: str) -> dict[str, Evidence]:
 
 NAME = "NVIDIA H100 80GB HBM3"
 path, ACS = "log", "gdscheck finds ACS switched on, and does not say which of its controls"
-WHOLE: list[Said] = [
+WHOLE: list[Record] = [
     Setting(key="gds_module", value="nvidia_fs", cites=at(CHECK, 2, "value")),
     Gpu(key="gpu0", name=NAME, bar1=128 << 30, cites=at(CHECK, 25, "name", "bar1")),
     Gpu(key="gpu1", name="NVIDIA GH200 120GB", cites=at(CHECK, 26, "name")),

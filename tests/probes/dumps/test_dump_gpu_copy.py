@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.models.facts.records import Evidence, Flow, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import gpu_copy
 from linkgauge.probes.dumps.core.part import Part
@@ -30,11 +30,11 @@ SKIPPED = ["gpu0_to_gpu0_by_sm 682.667", "gpu_all_to_gpu0_write_by_sm 56.2", "gp
 SAMPLES = ("\n".join([*(row[0] for row in ROWS), *SKIPPED]),)
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return list(gpu_copy.read(Part("log", 1, text, AT)))
 
 
-def whole(rows: list[tuple[str, Flow, float]]) -> list[Said]:
+def whole(rows: list[tuple[str, Flow, float]]) -> list[Record]:
     return [
         Observation(
             about=flow,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import NcclFailure, Node, Rdma, Setting
-from linkgauge.models.facts.records import Fact, Said
+from linkgauge.models.facts.records import Fact, Record
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host import environment, host_text
 
@@ -72,11 +72,11 @@ BOTH = pytest.mark.parametrize(
 )
 
 
-def said(family: ModuleType, text: str) -> list[Said]:
+def said(family: ModuleType, text: str) -> list[Record]:
     return list(family.read(Part("dump", 1, text)))
 
 
-def plain(told: list[Said]) -> list[Said]:
+def plain(told: list[Record]) -> list[Record]:
     return [replace(one, cites={}) if isinstance(one, Fact) else one for one in told]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Disk, HostBridge, Net, Node, Numa, Package, Pci, Rdma
-from linkgauge.models.facts.records import Fact, NotChecked, Said
+from linkgauge.models.facts.records import Fact, NotChecked, Record
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host import hwloc_text, hwloc_xml
 
@@ -162,15 +162,15 @@ ALL = pytest.mark.parametrize(
 )
 
 
-def said(family: ModuleType, text: str) -> list[Said]:
+def said(family: ModuleType, text: str) -> list[Record]:
     return list(family.read(Part("dump", 1, text)))
 
 
-def facts_of(told: list[Said]) -> list[Fact]:
+def facts_of(told: list[Record]) -> list[Fact]:
     return [one for one in told if isinstance(one, Fact)]
 
 
-def plain(told: list[Said]) -> list[Fact]:
+def plain(told: list[Record]) -> list[Fact]:
     """Without where it stood, and what says nothing of a thing that is told of besides."""
     bare = [replace(one, cites={}) for one in facts_of(told)]
     return [one for one in bare if one not in (Numa(key=one.key), Package(key=one.key))]

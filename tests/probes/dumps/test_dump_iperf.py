@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import iperf
 from linkgauge.probes.dumps.core.part import Part
@@ -42,7 +42,7 @@ SUMS = """\
 OUT, IN = ("host", "network"), ("network", "host")
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return list(iperf.read(Part("iperf.txt", 1, text, AT)))
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.gpu import Driver
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Event, Node
-from linkgauge.models.facts.records import Evidence, Said
+from linkgauge.models.facts.records import Evidence, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.site.schema import Site
@@ -33,7 +33,7 @@ LIMITED = (
 )
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return list(kernel_text.read(Part("log", 1, text, 0.0)))
 
 

@@ -15,7 +15,7 @@ from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Node, Pci
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Fact, NotChecked, Said
+from linkgauge.models.facts.records import Fact, NotChecked, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Finding
@@ -111,11 +111,11 @@ READ = [
 ]
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return list(lspci.read(Part("dump", 1, text)))
 
 
-def plain(told: list[Said]) -> list[Said]:
+def plain(told: list[Record]) -> list[Record]:
     """Without where it stood."""
     return [replace(one, cites={}) if isinstance(one, Fact) else one for one in told]
 
@@ -323,11 +323,11 @@ def test_what_grep_left() -> None:
     ]
 
 
-def findings(text: str, *beside: Said) -> tuple[Finding, ...]:
+def findings(text: str, *beside: Record) -> tuple[Finding, ...]:
     return judge(assemble([*said(text), *beside], Site(), 2e9, origin="dumps")).findings
 
 
-def told(text: str, *beside: Said) -> list[tuple[str, str, str, str]]:
+def told(text: str, *beside: Record) -> list[tuple[str, str, str, str]]:
     return [(one.code, one.subject, one.severity, one.message) for one in findings(text, *beside)]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Pci
-from linkgauge.models.facts.records import Evidence, Said
+from linkgauge.models.facts.records import Evidence, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.pci import lspci_records
@@ -35,7 +35,7 @@ Device:\ta80a
 """
 
 
-def read(text: str) -> list[Said]:
+def read(text: str) -> list[Record]:
     assert recognise(text)
     return list(lspci_records.read(Part("f", 1, text)))
 

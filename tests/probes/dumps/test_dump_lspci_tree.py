@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Pci
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.pci import lspci_tree
 
@@ -50,7 +50,7 @@ IDENTITIES = {
 BRIDGES = {"0000:c0:01.1", "0000:c0:03.1", "0000:c2:00.0", "0000:c3:00.0", "0000:c3:04.0", "0000:c3:08.0"}
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return list(lspci_tree.read(Part("dump", 1, text)))
 
 

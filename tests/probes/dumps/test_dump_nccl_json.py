@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Setting
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import nccl_json
 from linkgauge.probes.dumps.core.part import Part
@@ -65,7 +65,7 @@ RECORD = (
 )
 
 
-def read(text: str) -> list[Said]:
+def read(text: str) -> list[Record]:
     assert recognise(text)
     return list(nccl_json.read(Part("r.json", 1, text, AT)))
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Mount, Nccl, NcclFailure, Port, Rdma, Service, Setting, Transport
-from linkgauge.models.facts.records import Evidence, Fact, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Finding
@@ -43,7 +43,7 @@ n1:101:121 [1] NCCL INFO Channel 00/0 : 1[3] -> 2[2] [send] via NET/IB/0/GDRDMA
 """
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(nccl_log.read(Part("log", 1, text)))
 
@@ -222,11 +222,11 @@ def test_any_text(text: str) -> None:
         assert decode(encode(one)) == one
 
 
-def findings(*facts: Said) -> list[Finding]:
+def findings(*facts: Record) -> list[Finding]:
     return list(judge(assemble(facts, Site(), 0.0, origin="dumps")).findings)
 
 
-def told(*facts: Said) -> list[tuple[str, str, str, str]]:
+def told(*facts: Record) -> list[tuple[str, str, str, str]]:
     return [(one.code, one.severity, one.confidence, one.subject) for one in findings(*facts)]
 
 
@@ -262,7 +262,7 @@ EFA = Rdma(key="rdmap16s27", driver="efa")
         ([Rdma(key="mlx5_0", gpu_direct=False), GEFORCE], []),
     ],
 )
-def test_what_switches_a_fast_path_off(facts: list[Said], expected: list[str]) -> None:
+def test_what_switches_a_fast_path_off(facts: list[Record], expected: list[str]) -> None:
     assert [one[0] for one in told(*facts)] == expected
 
 
@@ -281,7 +281,7 @@ SHM = Transport(key="gpu0-gpu1", via=("SHM/direct/direct",))
         ([SHM], []),
     ],
 )
-def test_transports(facts: list[Said], expected: list[tuple[str, str, str, str]]) -> None:
+def test_transports(facts: list[Record], expected: list[tuple[str, str, str, str]]) -> None:
     assert told(*facts) == expected
 
 
@@ -305,7 +305,7 @@ SPACE = NcclFailure(key="shared memory", error="No space left on device", size=9
         ([NcclFailure(key="CUDA", text="x")], ("not-enough-evidence", "info", "certain", "node")),
     ],
 )
-def test_failures(facts: list[Said], expected: tuple[str, str, str, str]) -> None:
+def test_failures(facts: list[Record], expected: tuple[str, str, str, str]) -> None:
     assert told(*facts) == [expected]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Net, Port, Rdma
-from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.network import net_json
@@ -38,7 +38,7 @@ RDMA: list[dict[str, Any]] = [
 SAMPLES = (json.dumps(IP), json.dumps(RDMA, indent=4))
 
 
-def read(text: str) -> list[Said]:
+def read(text: str) -> list[Record]:
     assert recognise(text)
     return list(net_json.read(Part("f", 1, text, AT)))
 

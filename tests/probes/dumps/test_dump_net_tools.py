@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Net, Pci
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.network import net_tools
@@ -64,7 +64,7 @@ IP = """\
 SAMPLES = (ETHTOOL, DOWN, DRIVER, IP)
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return list(net_tools.read(Part("net.txt", 1, text, AT)))
 
 
@@ -86,7 +86,7 @@ def counted(line: int, quantity: str, value: float) -> Observation:
     )
 
 
-READ: list[tuple[str, list[Said]]] = [
+READ: list[tuple[str, list[Record]]] = [
     (
         ETHTOOL,
         [
@@ -121,7 +121,7 @@ READ: list[tuple[str, list[Said]]] = [
 
 
 @pytest.mark.parametrize(("text", "expected"), READ)
-def test_outputs(text: str, expected: list[Said]) -> None:
+def test_outputs(text: str, expected: list[Record]) -> None:
     assert recognise(text)
     assert said(text) == expected
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import HostBridge, Numa, Pci
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Report
@@ -112,7 +112,7 @@ FLOWS = [
 ]
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(nvbandwidth.read(Part("log", 1, text, AT)))
 
@@ -155,7 +155,7 @@ def test_cut_at_any_place_it_says_no_other_things() -> None:
                 )
 
 
-def _part_of_all(one: Said) -> bool:
+def _part_of_all(one: Record) -> bool:
     """Of copies at the same time, those that were cut off are not beside."""
     return isinstance(one, Observation) and isinstance(one.about, Flow) and one.about.ends in TO_HOST
 
@@ -230,7 +230,7 @@ def test_any_text(text: str) -> None:
         assert decode(encode(one)) == one
 
 
-def report(*more: Said) -> Report:
+def report(*more: Record) -> Report:
     return judge(assemble([*said(TEXT), *more], Site(), AT, origin="dumps"))
 
 
@@ -261,7 +261,7 @@ def test_peers_of_unknown_ways(slow: Any, expected: set[str]) -> None:
 def test_the_host_is_the_memory_near_the_gpu() -> None:
     """On two sockets the copies of both GPUs are expected over their own links."""
     places = [(0, "0000:17:00.0", "0000:18:00.0"), (1, "0001:29:00.0", "0001:2a:00.0")]
-    facts: list[Said] = []
+    facts: list[Record] = []
     for numa, root, gpu in places:
         bridge = f"pci{root[:7]}"
         facts += [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.models.facts.records import Evidence, Flow, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import p2p_bandwidth
 from linkgauge.probes.dumps.core.part import Part
@@ -48,7 +48,7 @@ P2P=Enabled Latency (P2P Writes) Matrix (us)
 """
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(p2p_bandwidth.read(Part("log", 1, text, AT)))
 

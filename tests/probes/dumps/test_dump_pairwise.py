@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import NodePair
-from linkgauge.models.facts.records import Evidence, Said
+from linkgauge.models.facts.records import Evidence, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Report
@@ -24,7 +24,7 @@ SHARED = Path(__file__).parents[3].parent / "shared/data/outputs"
 TEXT = "n-1,n-2     88.10\nn-2, n-3   44.20   # far\nn-3 <-> n-4: 44.05 GB/s\nn-4,n-1  87.90 \n"
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return list(pairwise.read(Part("pairs", 1, text)))
 
 

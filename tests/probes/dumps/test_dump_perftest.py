@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps import read_dump, recognise
 from linkgauge.probes.dumps.benchmarks import perftest
 from linkgauge.probes.dumps.core.part import Part
@@ -63,7 +63,7 @@ SAMPLES = (
 )
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return list(perftest.read(Part("bw.txt", 1, text, AT)))
 
 

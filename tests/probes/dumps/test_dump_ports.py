@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from linkgauge.models.facts.machine import Gid, NcclFailure, Pci, Port, Rdma, Setting
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Origin
@@ -26,12 +26,12 @@ ROCE = (
 BROKEN = NcclFailure(key="queue pair", error="Connection timed out", text="Call to ibv_modify_qp failed")
 
 
-def found(*said: Said, origin: Origin = "dumps") -> list[tuple[str, str, str]]:
+def found(*said: Record, origin: Origin = "dumps") -> list[tuple[str, str, str]]:
     report = judge(assemble(said, Site(), 0.0, origin=origin))
     return [(one.code, one.subject, one.severity) for one in report.findings]
 
 
-def ports(*changed: Port) -> list[Said]:
+def ports(*changed: Port) -> list[Record]:
     adapters = [Rdma(key=port.device or "", hca_type="MT4129") for port in changed]
     return [*adapters, *changed]
 
@@ -109,7 +109,7 @@ def test_an_index_that_somebody_chose(index: str, wrong: bool) -> None:
         (Setting(key="NCCL_IB_GID_INDEX", value="1"),),
     ],
 )
-def test_an_index_of_which_nothing_is_wrong(said: tuple[Said, ...]) -> None:
+def test_an_index_of_which_nothing_is_wrong(said: tuple[Record, ...]) -> None:
     assert found(*said, Pci(key="0000:01:00.0")) == []
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Gid, Port, Rdma
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.network import rdma_tools
@@ -99,7 +99,7 @@ n_gids_found=3
 SAMPLES = (IBSTAT, IBSTATUS, DEVINFO, NETDEVS, LINKS, GIDS)
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return list(rdma_tools.read(Part("rdma.txt", 1, text, 0.0)))
 
 

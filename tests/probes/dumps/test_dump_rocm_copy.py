@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import rocm_copy
 from linkgauge.probes.dumps.core.part import Part
@@ -96,7 +96,7 @@ Averages (During UniDir):     37.83     36.72     55.00     48.86
 """
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(rocm_copy.read(Part("log", 1, text, AT)))
 
@@ -113,13 +113,13 @@ def both(*ends: str, size: int | None = None) -> Flow:
 
 
 SIZE = 64 << 20
-OF_BUS: list[Said] = [
+OF_BUS: list[Record] = [
     rate(BUS, 4, Flow("copy", ("host", "gpu"), 512), 0.021e9),
     rate(BUS, 5, Flow("copy", ("host", "gpu"), SIZE), 24.5e9),
     rate(BUS, 7, Flow("copy", ("gpu", "host"), SIZE), 25.5e9),
     rate(BUS, 8, both("host", "gpu", size=SIZE), 22e9),
 ]
-OF_PEERS: list[Said] = [
+OF_PEERS: list[Record] = [
     Gpu(key="gpu0", name="AMD Instinct MI250X", cites={"name": Evidence("log:3", "for gpu#0 AMD Instinct MI250X")}),
     rate(PEERS, 8, Flow("copy", ("gpu0", "gpu1"), SIZE), 48e9),
     rate(PEERS, 9, both("gpu0", "gpu1", size=SIZE), 45e9),
@@ -130,7 +130,7 @@ OF_PEERS: list[Said] = [
 ONE = Evidence("log:7", "Device: 1,  AMD Instinct MI210,  GPU-00aa00bb00cc00dd,  c:0.0")
 OTHER = Evidence("log:8", "Device: 2,  AMD Instinct MI210,  c8:0.1")
 NAME = "AMD Instinct MI210"
-OF_ROCM: list[Said] = [
+OF_ROCM: list[Record] = [
     Gpu(key="gpu0", name=NAME, address="0000:0c:00.0", cites={"name": ONE, "address": ONE}),
     Gpu(key="gpu1", name=NAME, address="0000:c8:00.1", cites={"name": OTHER, "address": OTHER}),
     rate(ROCM, 23, Flow("copy", ("numa0", "gpu0")), 26.1e9),
@@ -143,7 +143,7 @@ OF_ROCM: list[Said] = [
     rate(ROCM, 34, both("numa0", "gpu1"), 26e9),
     rate(ROCM, 36, both("gpu0", "numa0"), 25e9),
 ]
-OF_BENCH: list[Said] = [
+OF_BENCH: list[Record] = [
     rate(BENCH, 8, Flow("copy-sm", ("gpu0", "numa0"), 268435456), 55.36e9),
     rate(BENCH, 8, Flow("copy-sm", ("gpu0", "gpu1"), 268435456), 48.83e9),
     rate(BENCH, 10, Flow("copy-sm", ("gpu1", "numa0"), 268435456), 55.35e9),
@@ -156,13 +156,13 @@ ALL = [(BUS, OF_BUS), (PEERS, OF_PEERS), (ROCM, OF_ROCM), (BENCH, OF_BENCH)]
 
 
 @pytest.mark.parametrize(("text", "whole"), ALL, ids=["bus", "peers", "rocm", "bench"])
-def test_a_whole_run(text: str, whole: list[Said]) -> None:
+def test_a_whole_run(text: str, whole: list[Record]) -> None:
     assert said(text) == whole
     assert {family and family.name for family, _ in split("log", text, AT, FAMILIES)} <= {"rocm_copy", None}
 
 
 @pytest.mark.parametrize(("text", "whole"), ALL, ids=["bus", "peers", "rocm", "bench"])
-def test_cut_at_any_line(text: str, whole: list[Said]) -> None:
+def test_cut_at_any_line(text: str, whole: list[Record]) -> None:
     lines = text.splitlines(keepends=True)
     expected = [one for one in whole if isinstance(one, Observation)]
     for end in range(len(lines)):

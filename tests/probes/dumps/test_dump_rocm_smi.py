@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.models.facts.records import Evidence, Observation, Said
+from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.amd import rocm_smi
 from linkgauge.probes.dumps.core.part import Part
@@ -90,7 +90,7 @@ GPU  Temp (DieEdge)  AvgPwr  SCLK    MCLK     Fan  Perf  PwrCap  VRAM%  GPU%
 """
 
 
-def read(text: str) -> list[Said]:
+def read(text: str) -> list[Record]:
     assert recognise(text)
     return list(rocm_smi.read(Part("log", 1, text, AT)))
 

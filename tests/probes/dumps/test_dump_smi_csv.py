@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
@@ -58,12 +58,12 @@ def printed(names: list[str]) -> str:
 SAMPLES = (printed([*CELLS]), "index, clocks_throttle_reasons.hw_slowdown\n0, Active\n1, Not Active\n")
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(smi_csv.read(Part("gpus.csv", 1, text, AT)))
 
 
-def plain(text: str) -> list[Said]:
+def plain(text: str) -> list[Record]:
     return [replace(one, cites={}) if isinstance(one, Fact) else one for one in said(text)]
 
 

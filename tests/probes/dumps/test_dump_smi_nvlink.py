@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Gpu, GpuLink
-from linkgauge.models.facts.records import Evidence, Fact, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
@@ -34,7 +34,7 @@ def status(gpu: int, speeds: Sequence[float | None], name: str = H200) -> str:
     return "\n".join((head(gpu, name), *lines)) + "\n"
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(smi_nvlink.read(Part("nvlink.txt", 1, text, AT)))
 

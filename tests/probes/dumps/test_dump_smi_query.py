@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
@@ -223,7 +223,7 @@ def printed(*gpus: tuple[str, Tree], attached: int | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return list(smi_query.read(Part("q.txt", 1, text, AT)))
 
 
@@ -233,11 +233,11 @@ def values(fact: Fact) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(fact, name)) is not None}
 
 
-def gpus(said: list[Said]) -> list[dict[str, Any]]:
+def gpus(said: list[Record]) -> list[dict[str, Any]]:
     return [values(one) for one in said if isinstance(one, Gpu)]
 
 
-def counts(said: list[Said]) -> dict[tuple[str, str], float]:
+def counts(said: list[Record]) -> dict[tuple[str, str], float]:
     return {(str(one.about), one.quantity): one.value for one in said if isinstance(one, Observation)}
 
 

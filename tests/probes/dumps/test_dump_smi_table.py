@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
@@ -46,12 +46,12 @@ TABLE = f"""{HEAD}\
 """
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(smi_table.read(Part("smi.txt", 1, text)))
 
 
-def plain(one: Said) -> Said:
+def plain(one: Record) -> Record:
     """Without where it stood."""
     return replace(one, cites={}) if isinstance(one, Fact) else one
 

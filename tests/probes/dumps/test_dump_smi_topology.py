@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.site.schema import Site
@@ -39,7 +39,7 @@ def printed(rows: Sequence[Sequence[str]], near: Sequence[str] = (), nics: int =
     return "\n".join(lines) + "\n" + LEGEND
 
 
-def said(text: str, file: str = "topo.txt") -> list[Said]:
+def said(text: str, file: str = "topo.txt") -> list[Record]:
     assert recognise(text)
     return list(smi_topology.read(Part(file, 1, text)))
 
@@ -197,7 +197,7 @@ def test_rows_in_any_order() -> None:
     assert {repr(strip(one)) for one in said(turned)} == plain
 
 
-def strip(one: Said) -> Said:
+def strip(one: Record) -> Record:
     return type(one)(**{name: getattr(one, name) for name in one.__dataclass_fields__ if name != "cites"})
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Array, Disk, Mount, Nvme
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Fact, NotChecked, Said
+from linkgauge.models.facts.records import Fact, NotChecked, Record
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host import storage_json, storage_text
 
@@ -190,11 +190,11 @@ TEXTS = [
 ]
 
 
-def said(family: ModuleType, text: str) -> list[Said]:
+def said(family: ModuleType, text: str) -> list[Record]:
     return list(family.read(Part("dump", 1, text)))
 
 
-def plain(told: list[Said]) -> list[Said]:
+def plain(told: list[Record]) -> list[Record]:
     return [replace(one, cites={}) if isinstance(one, Fact) else one for one in told]
 
 

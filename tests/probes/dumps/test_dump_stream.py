@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import stream
 from linkgauge.probes.dumps.core.part import Part
@@ -83,7 +83,7 @@ Triad:      82000.4000       0.0235       0.0234       0.0236
 """
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(stream.read(Part("log", 1, text, AT)))
 

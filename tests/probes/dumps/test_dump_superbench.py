@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import superbench
 from linkgauge.probes.dumps.core.part import Part
@@ -57,12 +57,12 @@ NUMBERS = {**PASSED, **{key: value for key, (value, _, _) in SAID.items()}, "nod
 SAMPLES = (json.dumps(NUMBERS), json.dumps(NUMBERS, indent=2))
 
 
-def read(text: str, file: str = "results-summary.jsonl") -> list[Said]:
+def read(text: str, file: str = "results-summary.jsonl") -> list[Record]:
     assert recognise(text)
     return list(superbench.read(Part(file, 1, text, AT)))
 
 
-def rates(told: list[Said]) -> list[tuple[Flow | str, float]]:
+def rates(told: list[Record]) -> list[tuple[Flow | str, float]]:
     return [(one.about, one.value) for one in told if isinstance(one, Observation)]
 
 

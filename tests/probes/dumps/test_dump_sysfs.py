@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Net, Pci, Port, Setting
-from linkgauge.models.facts.records import Fact, NotChecked, Said
+from linkgauge.models.facts.records import Fact, NotChecked, Record
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host import sysfs_text
 
@@ -46,11 +46,11 @@ FACTS = [
 ]
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     return list(sysfs_text.read(Part("dump", 1, text)))
 
 
-def plain(told: list[Said]) -> list[Said]:
+def plain(told: list[Record]) -> list[Record]:
     return [replace(one, cites={}) if isinstance(one, Fact) else one for one in told]
 
 

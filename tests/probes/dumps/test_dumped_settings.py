@@ -6,7 +6,7 @@ import pytest
 
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.machine import Node, Package, Rdma
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.judge import judge
 from linkgauge.models.report import Origin
@@ -20,7 +20,7 @@ TRANSLATES = "BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro intel_iommu=on"
 LIMIT = "max locked memory           (kbytes, -l) 64"
 
 
-def codes(text: str, *beside: Said, origin: Origin = "dumps") -> list[str]:
+def codes(text: str, *beside: Record, origin: Origin = "dumps") -> list[str]:
     said = [*host_text.read(Part("host.txt", 1, text)), *beside]
     return [one.code for one in judge(assemble(said, Site(), 2e9, origin=origin)).findings]
 
@@ -45,7 +45,7 @@ def test_a_command_line_that_switches_translation_on() -> None:
         [],
     ],
 )
-def test_where_translation_does_no_harm(beside: list[Said]) -> None:
+def test_where_translation_does_no_harm(beside: list[Record]) -> None:
     assert "iommu-translation" not in codes(TRANSLATES, *beside)
 
 

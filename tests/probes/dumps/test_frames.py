@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import NotChecked, Said
+from linkgauge.models.facts.records import NotChecked, Record
 from linkgauge.probes.dumps.core.frames import unframed
 from linkgauge.probes.dumps.core.other_hosts import OTHER_HOSTS
 from linkgauge.probes.dumps.core.split import means_nothing, split
@@ -37,7 +37,7 @@ def export(one: dict[str, object], indent: str = "") -> str:
     return "".join(f"{indent}{name}={value}\n" for name, value in one.items())
 
 
-def read(text: str) -> list[Said]:
+def read(text: str) -> list[Record]:
     parts = [(family, part) for family, part in split("f", text, STAMP, FAMILIES) if family or not means_nothing(part)]
     assert [family and family.name for family, _ in parts] == ["kernel_text"]
     return [one for _, part in parts for one in kernel_text.read(part)]

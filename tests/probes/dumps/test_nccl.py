@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps import read_dump, recognise
 from linkgauge.probes.dumps.benchmarks import nccl
 from linkgauge.probes.dumps.core.part import Part
@@ -63,7 +63,7 @@ def table(heading: str, row: Row, rows: tuple[tuple[int, float, float], ...] = R
 SAMPLES = [table(heading, row) for heading, row in FORMS]
 
 
-def said(text: str) -> list[Said]:
+def said(text: str) -> list[Record]:
     assert recognise(text)
     return list(nccl.read(Part("dump", 1, text, AT)))
 

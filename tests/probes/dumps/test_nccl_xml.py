@@ -20,7 +20,7 @@ from linkgauge.exporters.formats.nccl_xml import MOST, as_nccl_xml
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import HostBridge, Net, Node, Numa, Package, Pci, Port, Rdma
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Case
 from linkgauge.models.site.schema import Site
@@ -43,7 +43,7 @@ def of_node(name: str) -> Case:
     return look(node(name), READERS, Site())
 
 
-def read(text: str) -> list[Said]:
+def read(text: str) -> list[Record]:
     return list(nccl_topo.read(Part("topo.xml", 1, text, 1000.0)))
 
 

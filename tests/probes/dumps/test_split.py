@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.reader import Reader
 from linkgauge.probes.dumps.core.split import clean, means_nothing, split
 from linkgauge.probes.dumps.registry import FAMILIES
 
 
-def nothing(part: Part) -> Iterator[Said]:
+def nothing(part: Part) -> Iterator[Record]:
     del part
     yield from ()
 

@@ -14,7 +14,7 @@ from linkgauge.agent.pipeline.registry import READERS, measure_nothing
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuPair
 from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.calls.timeouts import hung, no_answer, stuck
 from linkgauge.probes.capture.anonymize import scrub
@@ -33,7 +33,7 @@ VERSION = Driver(
 )
 
 
-def replayed(lines: Sequence[Said], *addresses: str) -> list[Said]:
+def replayed(lines: Sequence[Record], *addresses: str) -> list[Record]:
     """What the reader says where the call said this."""
     calls: dict[tuple[str, ...], tuple[str, ...]] = {("nvml",): tuple(map(encode, lines))}
     return list(read_gpus(tree(bound(*addresses), calls)))
@@ -118,7 +118,7 @@ def test_a_whole_report_and_its_capture(tmp_path: Path, monkeypatch: pytest.Monk
     assert next(one.value for one in report.observations if one.quantity == "driver_calls") <= 100
 
 
-def named(said: Said) -> str:
+def named(said: Record) -> str:
     """What was said, without what identifies."""
     lines = encode(said)
     return lines if not isinstance(said, Gpu) else encode(Gpu(key=said.key, name=said.name, address=said.address))

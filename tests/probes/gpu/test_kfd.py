@@ -20,7 +20,7 @@ from linkgauge.models.bandwidth.path_matrix import matrix
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
 from linkgauge.models.graph.routes import path_type, rated, route
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
@@ -113,11 +113,11 @@ def mi300x() -> Recorded:
     return tree(entries)
 
 
-def facts_of_gpus(recorded: Recorded) -> list[Said]:
+def facts_of_gpus(recorded: Recorded) -> list[Record]:
     return [one for one in read_kfd(recorded) if isinstance(one, Gpu)]
 
 
-def facts(said: list[Said], kind: type[F]) -> dict[str, F]:
+def facts(said: list[Record], kind: type[F]) -> dict[str, F]:
     return {one.key: one for one in said if isinstance(one, kind)}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from linkgauge.models.report import Origin
 from linkgauge.probes.host.entries import Link, Refused
 from linkgauge.probes.host.guarded import Careful
@@ -46,7 +46,7 @@ class Complaining:
     def resolve(self, path: str) -> str | None:
         return self.host.resolve(path)
 
-    def call(self, what: str, *args: str, deadline: float) -> Iterator[Said]:
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         return self.host.call(what, *args, deadline=deadline)
 
     def now(self) -> float:

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.calls.child import Children
 from linkgauge.probes.kernel_log import journal
 from linkgauge.probes.kernel_log.journal import SOURCE, read
 
 XID = "NVRM: Xid (PCI:0000:53:00): 79, GPU has fallen off the bus."
-Answer = Callable[..., list[Said]]
+Answer = Callable[..., list[Record]]
 
 
 def entry(message: object, second: int, **fields: object) -> str:
@@ -53,7 +53,7 @@ def event(second: int, count: int = 1, first: int | None = None) -> Event:
 def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answer:
     """What is said where journalctl prints `lines` (newest first), then `script` runs."""
 
-    def ask(*lines: str, script: str = "", before: str = "") -> list[Said]:
+    def ask(*lines: str, script: str = "", before: str = "") -> list[Record]:
         (tmp_path / "lines").write_text("".join(f"{line}\n" for line in lines))
         program = tmp_path / "journalctl"
         arguments = "-k -b --reverse --no-pager --output=json"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.host.recorded import Recorded
@@ -27,7 +27,7 @@ BOOT = "cpu  1 2 3\nctxt 5\nbtime 1795230000\nprocesses 7"
 OFF_THE_BUS = "pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 
 
-def said(root: Path | str, log: str, stat: str = BOOT) -> list[Said]:
+def said(root: Path | str, log: str, stat: str = BOOT) -> list[Record]:
     write(Path(root), {KMSG: log, STAT: stat})
     return list(read_kernel_log(Live(str(root))))
 
@@ -403,7 +403,7 @@ WRAPPED = f"""\
 3,5002,{3602_000000},-;NVRM: Xid (PCI:0000:53:00): 63, pid=1, Row Remapper: New row marked for remapping"""
 
 
-def wrapped(journal: Iterable[Said] | None, taken: int = 1795235000) -> list[Said]:
+def wrapped(journal: Iterable[Record] | None, taken: int = 1795235000) -> list[Record]:
     calls: dict[tuple[str, ...], tuple[str, ...]] = {}
     if journal is not None:
         calls["journal", "3600000000"] = tuple(map(encode, journal))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Net
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.network.net import read_link_modes, read_net
@@ -73,7 +73,7 @@ def counter(about: str, folder: str, name: str, unit: str, value: float) -> Obse
     return Observation(about=about, quantity=quantity, unit=unit, value=value, at=1000, evidence=evidence)
 
 
-SAID: list[Said] = [
+SAID: list[Record] = [
     Net(
         key="eth0",
         address="0000:11:00.1",
@@ -120,7 +120,7 @@ SAID: list[Said] = [
 ]
 
 
-def facts(said: list[Said]) -> list[Fact]:
+def facts(said: list[Record]) -> list[Fact]:
     """What could be read, without where."""
     return [replace(fact, cites={}) for fact in said if isinstance(fact, Fact)]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Net, Port, Rdma
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.network.net import read_net
@@ -83,7 +83,7 @@ def counter(about: str, path: str, unit: str, value: float) -> Observation:
     return Observation(about=about, quantity=quantity, unit=unit, value=value, at=1000, evidence=evidence)
 
 
-SAID: list[Said] = [
+SAID: list[Record] = [
     Rdma(
         key="mlx5_0",
         address="0000:11:00.0",
@@ -136,15 +136,15 @@ SAID: list[Said] = [
 ]
 
 
-def said_of(broken: dict[str, Entry]) -> list[Said]:
+def said_of(broken: dict[str, Entry]) -> list[Record]:
     return list(read_rdma(tree({**FILES, **broken})))
 
 
-def missed(said: Iterable[Said]) -> list[NotChecked]:
+def missed(said: Iterable[Record]) -> list[NotChecked]:
     return [each for each in said if isinstance(each, NotChecked)]
 
 
-def ports(said: Iterable[Said]) -> dict[str, Port]:
+def ports(said: Iterable[Record]) -> dict[str, Port]:
     return {each.key: each for each in said if isinstance(each, Port)}
 
 

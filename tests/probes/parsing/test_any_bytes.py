@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.models.facts.records import Said
+from linkgauge.models.facts.records import Record
 from linkgauge.probes.host.host import Host
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.storage.arrays import read_arrays
@@ -22,7 +22,7 @@ from linkgauge.probes.system.cpu import read_cpu
 from linkgauge.probes.system.node import read_node
 from linkgauge.probes.system.numa import read_numa
 
-Reader = Callable[[Host], Iterator[Said]]
+Reader = Callable[[Host], Iterator[Record]]
 
 CPU = "sys/devices/system/cpu"
 NODE = "sys/devices/system/node"

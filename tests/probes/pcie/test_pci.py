@@ -15,7 +15,7 @@ from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import HostBridge, Pci
 from linkgauge.models.facts.merge import merge
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.probes.host.entries import Entry, Link
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.pcie.links import DEVICES, read_pci_links
@@ -89,7 +89,7 @@ def gpu(files: Files, **fields: Any) -> Pci:
     return fact(CARD, files, "0000:16:01.0", pci_class=0x030200, vendor=0x10DE, device=0x2330, **fields)
 
 
-def read(host: Live) -> list[Said]:
+def read(host: Live) -> list[Record]:
     """What both readers say, what they say of one function together, where the first names it."""
     heard = list(read_pci(host))
     heard += [each for each in read_pci_links(host) if each not in heard]
@@ -101,7 +101,7 @@ def read(host: Live) -> list[Said]:
     return [each for index, each in joined if not isinstance(each, Pci) or first[each.key] == index]
 
 
-def said(root: Path, entries: Mapping[str, Entry]) -> list[Said]:
+def said(root: Path, entries: Mapping[str, Entry]) -> list[Record]:
     write(root, entries)
     return read(Live(str(root)))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.machine import Mount
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import NotChecked, Said
+from linkgauge.models.facts.records import NotChecked, Record
 from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.storage.mounts import read_mounts
@@ -50,13 +50,13 @@ FAR = [
 ]
 
 
-def read(files: Mapping[str, Entry], asked: Sequence[Mount], answers: Sequence[Said] = ()) -> list[Said]:
+def read(files: Mapping[str, Entry], asked: Sequence[Mount], answers: Sequence[Record] = ()) -> list[Record]:
     """What the reader says where a child, asked about these mount points in this order, gives these answers."""
     calls = {("statvfs", *(mount.key for mount in asked)): tuple(map(encode, answers))}
     return list(read_mounts(tree(files, calls)))
 
 
-def full(mounts: Sequence[Mount]) -> list[Said]:
+def full(mounts: Sequence[Mount]) -> list[Record]:
     return [Mount(key=mount.key, size=1000, free=10) for mount in mounts]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from linkgauge.models.facts.machine import Array, Disk, Nvme
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
 from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
 from linkgauge.probes.host.host import Host
 from linkgauge.probes.storage.arrays import read_arrays
@@ -23,7 +23,7 @@ BROKEN = Refused(errno.EIO, "Input/output error")
 Files = Mapping[str, Entry]
 
 
-def read(reader: Callable[[Host], Iterator[Said]], files: Files) -> list[Said]:
+def read(reader: Callable[[Host], Iterator[Record]], files: Files) -> list[Record]:
     return [replace(said, cites={}) if isinstance(said, Fact) else said for said in reader(tree(files))]
 
 

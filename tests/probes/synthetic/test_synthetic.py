@@ -9,7 +9,7 @@ import pytest
 from linkgauge.agent.pipeline.registry import READERS
 from linkgauge.models.facts.machine import Array, Disk, Mount, Net, Nvme, Pci, Port, Rdma
 from linkgauge.models.facts.merge import merge
-from linkgauge.models.facts.records import Fact, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Fact, NotChecked, Observation, Record
 from linkgauge.probes.capture.anonymize import scrub
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 from linkgauge.probes.synthetic.build import build
@@ -31,7 +31,7 @@ GPU = "0000:51:00.0"
 PORT = "0000:50:01.0"
 
 
-def said_of(machine: Recorded) -> list[Said]:
+def said_of(machine: Recorded) -> list[Record]:
     return [said for reader in READERS for said in reader.read(machine)]
 
 

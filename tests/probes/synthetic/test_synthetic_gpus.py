@@ -12,7 +12,7 @@ from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink, GpuPair
 from linkgauge.models.facts.machine import Service
 from linkgauge.models.facts.merge import merge
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.probes.capture.anonymize import scrub
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 from linkgauge.probes.pcie.bars import read_pci_windows
@@ -87,11 +87,11 @@ AT_REST = Gpu(
 )
 
 
-def state(machine: Recorded) -> list[Said]:
+def state(machine: Recorded) -> list[Record]:
     return list(machine.call("nvml", deadline=1))
 
 
-def wiring(machine: Recorded) -> list[Said]:
+def wiring(machine: Recorded) -> list[Record]:
     return list(machine.call("nvml_wiring", deadline=1))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Net
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.parsing.parsers import count, flag, known, word
 from linkgauge.probes.sysfs.fact_reader import Parser, Reading
@@ -137,7 +137,7 @@ def test_any_bytes_are_read_or_missed(parse: Parser, content: bytes) -> None:
         (Path(root) / "mtu").write_bytes(content)
         eth0 = Reading(Live(root), Net, "eth0", "")
         eth0.take("duplex", "mtu", parse)
-        said: list[Said] = list(eth0.said())
+        said: list[Record] = list(eth0.said())
     assert [type(one) for one in said] in ([Net], [NotChecked, Net])
     assert isinstance(said[-1], Net)
     assert ("duplex" in said[-1].cites) == (len(said) == 1)

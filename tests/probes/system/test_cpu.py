@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from linkgauge.models.facts.machine import Package
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.system.cpu import read_cpu
 from tests.support.trees import tree
@@ -18,7 +18,7 @@ BROKEN = Refused(errno.EIO, "Input/output error")
 XEON = "Intel(R) Xeon(R) Platinum 8480C"
 
 
-def read(files: Mapping[str, Entry]) -> list[Said]:
+def read(files: Mapping[str, Entry]) -> list[Record]:
     return [replace(said, cites={}) if isinstance(said, Package) else said for said in read_cpu(tree(files))]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Pci
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.probes.host.entries import Entry, Link, Refused
 from linkgauge.probes.pcie.bars import largest, read_pci_windows, second_window
 from linkgauge.probes.system.host_counters import CONTROLLERS, read_host_counters
@@ -37,7 +37,7 @@ def seen(about: str, quantity: str, value: float, path: str, text: str) -> Obser
     return Observation(about=about, quantity=quantity, unit=unit, value=value, at=1000, evidence=Evidence(path, text))
 
 
-def said(files: dict[str, Entry]) -> list[Said]:
+def said(files: dict[str, Entry]) -> list[Record]:
     return list(read_host_counters(tree(files)))
 
 

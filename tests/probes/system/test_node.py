@@ -10,7 +10,7 @@ import pytest
 
 from linkgauge.models.facts.machine import Node
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.capture.recorder import Recording
 from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.system.container import CGROUP
@@ -25,7 +25,7 @@ X86_GUEST = X86.replace("vme", "vme hypervisor")
 ARM = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n"
 
 
-def read(files: Mapping[str, Entry]) -> list[Said]:
+def read(files: Mapping[str, Entry]) -> list[Record]:
     return [replace(said, cites={}) if isinstance(said, Node) else said for said in read_node(tree(files))]
 
 

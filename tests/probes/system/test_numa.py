@@ -12,7 +12,7 @@ import pytest
 
 from linkgauge.models.facts.machine import Numa, Package
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.system.cpu import read_cpu
 from linkgauge.probes.system.numa import read_numa
@@ -22,7 +22,7 @@ NODES = "sys/devices/system/node"
 HWLOC = Path(__file__).parents[4] / "shared/data/hwloc"
 
 
-def read(files: Mapping[str, str]) -> list[Said]:
+def read(files: Mapping[str, str]) -> list[Record]:
     return [replace(said, cites={}) if isinstance(said, Numa) else said for said in read_numa(tree(files))]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Service
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
 from linkgauge.probes.system.fabric_manager import version
 from linkgauge.probes.system.services import read_services
@@ -22,7 +22,7 @@ SLICE = "sys/fs/cgroup/system.slice"
 NAMES = ("nvidia-fabricmanager", "nvidia-imex", "nvidia-persistenced")
 
 
-def said(files: dict[str, Entry], calls: dict[tuple[str, ...], tuple[str, ...]] | None = None) -> list[Said]:
+def said(files: dict[str, Entry], calls: dict[tuple[str, ...], tuple[str, ...]] | None = None) -> list[Record]:
     return list(read_services(tree({**GPU, **files}, calls)))
 
 

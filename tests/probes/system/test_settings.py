@@ -11,7 +11,7 @@ from linkgauge.models.catalog.settings import Row, settings
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Setting
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, NotChecked, Said
+from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.models.rules.host.settings import CONDITIONS
 from linkgauge.probes.capture.recorder import Recording
 from linkgauge.probes.host.entries import Entry, Link, Refused
@@ -64,7 +64,7 @@ def setting(name: str, value: str, path: str, text: str | None = None) -> Settin
     return Setting(key=name, value=value, cites={"value": Evidence(path, value if text is None else text)})
 
 
-def said(files: dict[str, Entry]) -> list[Said]:
+def said(files: dict[str, Entry]) -> list[Record]:
     return list(read_settings(tree(files)))
 
 

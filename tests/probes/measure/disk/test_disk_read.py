@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from linkgauge.models.facts.machine import Disk, Numa
-from linkgauge.models.facts.records import Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Flow, NotChecked, Observation, Record
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.measure.disk import data_blocks, direct_io, disk_read
 from linkgauge.probes.measure.disk.data_blocks import BLOCK, Block
@@ -29,7 +29,7 @@ from tests.support.small_nodes import bridge, function, observation, report_of
 SIZE = 160 << 20  # bytes: more than the smallest file that is read, and enough of a fast disk
 
 
-def asked(*args: str) -> list[Said]:
+def asked(*args: str) -> list[Record]:
     return list(Live().call("disk_read", *args, deadline=100))
 
 
@@ -285,7 +285,7 @@ def test_a_slow_disk_is_told() -> None:
     card = replace(function("0000:01:00.0", "0000:00:01.0"), pci_class=0x010802, vendor=0x144D, width=4, max_width=4)
     numa, slot = Numa(key="numa0", cpus=(0,)), replace(bridge("0000:00:01.0", "pci0000:00"), numa=0)
     disk = Disk(key="nvme0n1", address=card.key, controller="nvme0", model="ours")
-    said: list[Said] = [numa, slot, card, disk, observation(Flow("read", ("nvme0n1", "host")), "rate", 1e9)]
+    said: list[Record] = [numa, slot, card, disk, observation(Flow("read", ("nvme0n1", "host")), "rate", 1e9)]
     (found,) = report_of(said).findings
     assert (found.code, found.subject, found.observed, found.basis) == (
         "storage-slow",

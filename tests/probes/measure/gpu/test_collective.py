@@ -14,7 +14,7 @@ from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import READERS, measure_nothing
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.live import Live
@@ -70,11 +70,11 @@ def program(folder: Path, text: str, op: str = "all_reduce", then: str = "") -> 
     script.chmod(0o755)
 
 
-def call(op: str, deadline: float = 60) -> list[Said]:
+def call(op: str, deadline: float = 60) -> list[Record]:
     return list(Live().call("collective", op, *GPUS, deadline=deadline))
 
 
-def rates(said: list[Said]) -> list[tuple[Flow, float, str]]:
+def rates(said: list[Record]) -> list[tuple[Flow, float, str]]:
     return [
         (one.about, one.value, one.evidence.text)
         for one in said

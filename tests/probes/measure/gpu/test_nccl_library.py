@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Flow, NotChecked, Observation, Record
 from linkgauge.probes.host.live import Live
 from tests.support.fake_gpus import ADDRESSES, fake_gpus
 
@@ -67,7 +67,7 @@ def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def call(op: str) -> list[Said]:
+def call(op: str) -> list[Record]:
     gpus = (f"{name}={ADDRESSES[name]}" for name in ("gpu0", "gpu1"))
     return list(Live().call("collective", op, *gpus, deadline=100))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.models.facts.records import Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Flow, NotChecked, Observation, Record
 from linkgauge.models.graph.topology import Device, Topology
 from linkgauge.models.report import Report
 from linkgauge.probes.host.live import Live
@@ -36,7 +36,7 @@ def planned(effort: Effort, *ends: str) -> list[Probe]:
     return list(plan(report, Wanted(effort=effort, ends=frozenset(ends))))
 
 
-def copied(*nodes: str, root: str = "/") -> list[Said]:
+def copied(*nodes: str, root: str = "/") -> list[Record]:
     return list(Live(root).call("host_memory", *nodes, deadline=60))
 
 

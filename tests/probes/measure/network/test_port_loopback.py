@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Pci, Port, Rdma
 from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Flow, NotChecked, Observation, Said
+from linkgauge.models.facts.records import Flow, NotChecked, Observation, Record
 from linkgauge.models.report import Finding, Report
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.measure.external_tools import found
@@ -34,7 +34,7 @@ LATENCY = output("RDMA_Write Latency Test", LATENCIES, SMALL)
 ITSELF = Flow("loopback", ("host", "mlx5_3"))
 
 
-def asked(*args: str) -> list[Said]:
+def asked(*args: str) -> list[Record]:
     return list(Live().call("port_loopback", *args, deadline=60))
 
 
@@ -43,7 +43,7 @@ def planned(report: Report, effort: Effort = "quick", peers: tuple[str, ...] = (
     return list(plan(report, Wanted(effort=effort, ends=ends, peers=peers)))
 
 
-def with_gpu() -> list[Said]:
+def with_gpu() -> list[Record]:
     card = replace(function("0000:02:00.0", "0000:00:01.0"), key="0000:02:00.0")
     return [*node(), card, Gpu(key="gpu0", address=card.key, name="H100 PCIe")]
 
