@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from ...exporters.text.accepted import as_accepted, as_refused
 from ...models.bandwidth.best_rates import RATES, best_observations
+from ...models.evaluate import judge
 from ...models.facts.records import Flow, Observation
-from ...models.inventory.snapshot import Case
-from ...models.judge import judge
+from ...models.inventory.snapshot import Snapshot
 from ...models.report import Report, Verdict
 from ..inputs import resolve as inputs
 from ..inputs.resolve import BadInput, Input
@@ -31,15 +31,15 @@ def accept(
     known = state.of(root, source, state_dir, at)
     course = given.course(wish)
     with watched(given.readers, course.probes) as (readers, measured):
-        case, before = examine(given.host, readers, measured, inputs.site(site), known.baseline, accepted=known.at)
-    tell_lost(case)
+        snapshot, before = examine(given.host, readers, measured, inputs.site(site), known.baseline, accepted=known.at)
+    tell_lost(snapshot)
     tell_forced(course)
     if course.interrupted:
         raise BadInput("interrupted: the node was not accepted")
-    counts = tuple(_counts(case, at))
-    rates = best_observations(case)
+    counts = tuple(_counts(snapshot, at))
+    rates = best_observations(snapshot)
     earlier = tuple(one for one in known.baseline if isinstance(one.about, Flow) and one.quantity in RATES)
-    after = judge(replace(case, accepted=at, baseline=(*earlier, *counts)))
+    after = judge(replace(snapshot, accepted=at, baseline=(*earlier, *counts)))
     if after.verdict != "ok" and not anyway:
         return as_refused(after), after.verdict
     kept = tuple(one for one in earlier if one.about not in rates)
@@ -60,10 +60,10 @@ def _machine(root: str, source: Sequence[str], state_dir: str | None) -> Input:
     return given
 
 
-def _counts(case: Case, at: float) -> Iterator[Observation]:
+def _counts(snapshot: Snapshot, at: float) -> Iterator[Observation]:
     """The last reading of each count, as that of the moment from which on the node is good."""
     last: dict[tuple[str, str], Observation] = {}
-    for one in sorted(case.observations, key=lambda one: one.at):
+    for one in sorted(snapshot.observations, key=lambda one: one.at):
         if isinstance(one.about, str) and one.unit in _CUMULATIVE:
             last[one.about, one.quantity] = replace(one, at=at)
     yield from last.values()

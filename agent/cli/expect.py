@@ -39,6 +39,6 @@ def expect(
     """  # noqa: D301 (click wants the character itself)
     with clear_errors():
         from .expect_args import expect as expecting
-        from .output.reports import case_of
+        from .output.reports import snapshot_of
 
-        write(expecting(case_of(root, source, site), ends, op, via or "", size, concurrent, form), None)
+        write(expecting(snapshot_of(root, source, site), ends, op, via or "", size, concurrent, form), None)

@@ -14,7 +14,7 @@ from ...models.bandwidth.endpoint_names import named
 from ...models.bandwidth.link_levels import hierarchy, short
 from ...models.facts.records import COLLECTIVES, EGRESS, Flow
 from ...models.graph.topology import Topology
-from ...models.inventory.snapshot import Case
+from ...models.inventory.snapshot import Snapshot
 from ..inputs.resolve import BadInput
 
 _ARROW = "->"
@@ -25,28 +25,28 @@ _NETWORK = frozenset({"nic", "port", "netdev"})
 
 
 def expect(
-    case: Case, ends: Sequence[str], op: str | None, via: str, size: str | None, concurrent: bool, form: str
+    snapshot: Snapshot, ends: Sequence[str], op: str | None, via: str, size: str | None, concurrent: bool, form: str
 ) -> str:
     """The hierarchy of the node; of given ends, what flows between them get, and why. Raises BadInput."""
     if not ends:
         if op or via or size is not None or concurrent:
             raise BadInput("--op, --via, --size and --concurrent are about flows: name their ends")
-        rungs = hierarchy(case)
+        rungs = hierarchy(snapshot)
         return (
-            exporter.as_hierarchy(case, rungs)
+            exporter.as_hierarchy(snapshot, rungs)
             if form == "text"
             else exporter.as_json([level for rung in rungs for level in rung.levels])
         )
     try:
-        flows = tuple(dict.fromkeys(_flows(case.topology, ends, op, via, _bytes(size))))
+        flows = tuple(dict.fromkeys(_flows(snapshot.topology, ends, op, via, _bytes(size))))
     except LookupError as wrong:
         raise BadInput(str(wrong.args[0])) from None
-    found = explained(case, flows, concurrent)
+    found = explained(snapshot, flows, concurrent)
     if not found:
         further = f" (and {len(flows) - 1} more)" if len(flows) > 1 else ""
-        raise BadInput(_no_way(case.topology, flows[0]) + further)
+        raise BadInput(_no_way(snapshot.topology, flows[0]) + further)
     seen = {(one.level.op, one.level.ends) for one in found}
-    lost = [_no_way(case.topology, flow) for flow in flows if (flow.op, flow.ends) not in seen]
+    lost = [_no_way(snapshot.topology, flow) for flow in flows if (flow.op, flow.ends) not in seen]
     if form == "text":
         return as_flows(found, lost)
     for why in lost:

@@ -194,8 +194,8 @@ def topology(
     from .output import reports as looking
 
     with clear_errors():
-        case = looking.case_of(root, source, site, with_tools)
-    write(looking.shown(case, views[0] if views else "matrix" if matrix else form), output)
+        snapshot = looking.snapshot_of(root, source, site, with_tools)
+    write(looking.shown(snapshot, views[0] if views else "matrix" if matrix else form), output)
 
 
 @main.command(short_help="Record this node as text, to look at it elsewhere.")

@@ -30,7 +30,7 @@ from ...models.training.planner import sweep as sweep_of
 from ..inputs.resolve import BadInput, site
 
 if TYPE_CHECKING:
-    from ...models.inventory.snapshot import Case
+    from ...models.inventory.snapshot import Snapshot
 
 _PORTS = re.compile(r"(\d{1,4})x(\d{1,5}(?:\.\d{1,3})?)")
 _MEASURED = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv")
@@ -99,12 +99,12 @@ def cluster(where: Where) -> Cluster:
     if where.nodes < 1:
         raise BadInput(f"--nodes {where.nodes}: a plan needs one at least")
     looked = where.machine is None or bool(where.source)
-    case = _looked(where) if looked else None
-    machine = _named(where) if where.machine is not None else _recognised(case)
-    product = None if where.machine is not None else _product(case)
+    snapshot = _looked(where) if looked else None
+    machine = _named(where) if where.machine is not None else _recognised(snapshot)
+    product = None if where.machine is not None else _product(snapshot)
     try:
         found = _cluster(machine, where.nodes, where, product)
-        measured = _measured(case, machine, where, product, found) if case else {}
+        measured = _measured(snapshot, machine, where, product, found) if snapshot else {}
     except ValueError as wrong:
         raise BadInput(str(wrong)) from None
     if where.machine is not None and where.source and not measured:
@@ -131,10 +131,10 @@ def _pair(text: str, option: str) -> tuple[int, float]:
     return int(read[1]), float(read[2]) * 1e9 / 8
 
 
-def _looked(where: Where) -> Case:
-    from .output.reports import case_of
+def _looked(where: Where) -> Snapshot:
+    from .output.reports import snapshot_of
 
-    return case_of(where.root, where.source, where.site)
+    return snapshot_of(where.root, where.source, where.site)
 
 
 def _named(where: Where) -> Machine:
@@ -146,29 +146,29 @@ def _named(where: Where) -> Machine:
     raise BadInput(f"no machine type is called {where.machine!r}; {hint}")
 
 
-def _recognised(case: Case | None) -> Machine:
-    if case is None or case.machine is None:
+def _recognised(snapshot: Snapshot | None) -> Machine:
+    if snapshot is None or snapshot.machine is None:
         raise BadInput("this node is of no machine type that is known: name one, as --machine nvidia-dgx-h100")
-    return case.machine
+    return snapshot.machine
 
 
-def _product(case: Case | None) -> Product | None:
+def _product(snapshot: Snapshot | None) -> Product | None:
     """What its GPUs are, if they are all alike."""
-    if case is None:
+    if snapshot is None:
         return None
-    functions = case.of(Pci)
-    found = {product_of(gpu, functions) for gpu in case.of(Gpu).values()}
+    functions = snapshot.of(Pci)
+    found = {product_of(gpu, functions) for gpu in snapshot.of(Gpu).values()}
     return found.pop() if len(found) == 1 else None
 
 
 def _measured(
-    case: Case, machine: Machine, where: Where, product: Product | None, found: Cluster
+    snapshot: Snapshot, machine: Machine, where: Where, product: Product | None, found: Cluster
 ) -> Mapping[tuple[str, bool], Points]:
     """By operation, and whether from node to node: sizes, and times over what is predicted of the same GPUs.
 
     So a table of 16 ranks also mends what is expected of 512. Of several tables that with the most ranks counts.
     """
-    tables = _tables(case)
+    tables = _tables(snapshot)
     chosen: dict[tuple[str, bool], Points] = {}
     for (op, ranks), rows in sorted(tables.items(), key=lambda item: item[0][1]):
         nodes = -(-ranks // (machine.gpus or ranks))
@@ -188,10 +188,10 @@ def _measured(
     return chosen
 
 
-def _tables(case: Case) -> dict[tuple[str, int], dict[int, float]]:
+def _tables(snapshot: Snapshot) -> dict[tuple[str, int], dict[int, float]]:
     """Bus bandwidth by size, of each operation and number of ranks; the best of several runs."""
     found: dict[tuple[str, int], dict[int, float]] = defaultdict(dict)
-    for about, series in case.observed.items():
+    for about, series in snapshot.observed.items():
         if not isinstance(about, Flow) or about.size is None or about.size < _LEAST or len(about.ends) < 2:
             continue
         op = about.op.removesuffix("-nvls")

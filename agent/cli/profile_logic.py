@@ -8,14 +8,14 @@ from difflib import get_close_matches
 from ...exporters.formats.site_toml import FROM_NODE, as_toml
 from ...models.bandwidth.profile_from_node import Unrecognisable, machine_of
 from ...models.catalog import machines
-from ...models.inventory.snapshot import Case
+from ...models.inventory.snapshot import Snapshot
 from ...models.site.schema import Machine, Site
 from ..inputs import resolve as inputs
 from ..inputs.resolve import BadInput, Input
 from ..measuring.session import Wish
 from ..pipeline.diagnose import examine
 from .output.progress import shown as watched
-from .output.reports import case_of, tell_lost
+from .output.reports import snapshot_of, tell_lost
 
 
 def chosen(
@@ -36,7 +36,7 @@ def chosen(
         return shown(machine, inputs.site(site))
     if from_node:
         return accepted(inputs.of(root, source), inputs.site(site), name, wish, anyway)
-    return recognised(case_of(root, source, site))
+    return recognised(snapshot_of(root, source, site))
 
 
 def listing(site: Site) -> str:
@@ -61,11 +61,11 @@ def shown(name: str, site: Site) -> str:
     return as_toml(known[name])
 
 
-def recognised(case: Case) -> str:
+def recognised(snapshot: Snapshot) -> str:
     """The machine type of the node, as TOML, and by what it was recognised. Raises BadInput."""
-    if case.machine is None:
+    if snapshot.machine is None:
         raise BadInput("no machine type fits this node; 'linkgauge profile --from-node' writes one from it")
-    return f"# recognised by {case.matched_by}\n\n{as_toml(case.machine)}"
+    return f"# recognised by {snapshot.matched_by}\n\n{as_toml(snapshot.machine)}"
 
 
 def accepted(given: Input, site: Site, name: str | None, wish: Wish, anyway: bool) -> str:
@@ -73,8 +73,8 @@ def accepted(given: Input, site: Site, name: str | None, wish: Wish, anyway: boo
     if name == "":
         raise BadInput("--name: a machine type needs a name")
     with watched(given.readers, given.course(wish).probes) as (readers, probes):
-        case, report = examine(given.host, readers, probes, site)
-    tell_lost(case)
+        snapshot, report = examine(given.host, readers, probes, site)
+    tell_lost(snapshot)
     wrong = [finding for finding in report.findings if finding.severity != "info" and not finding.silenced]
     if wrong and not anyway:
         told = ", ".join(f"{finding.code} {finding.subject}" for finding in wrong[:3])
@@ -84,6 +84,6 @@ def accepted(given: Input, site: Site, name: str | None, wish: Wish, anyway: boo
             "give --anyway"
         )
     try:
-        return FROM_NODE + as_toml(machine_of(case, name or "our-node"))
+        return FROM_NODE + as_toml(machine_of(snapshot, name or "our-node"))
     except Unrecognisable as nothing:
         raise BadInput(str(nothing)) from None

@@ -8,10 +8,10 @@ from itertools import chain
 from typing import TypeAlias
 
 from ...models.diagnosis.hysteresis import Standing, settle
+from ...models.evaluate import judge
 from ...models.facts.records import Flow, Observation, Record
 from ...models.inventory.assemble import assemble
-from ...models.inventory.snapshot import Case
-from ...models.judge import judge
+from ...models.inventory.snapshot import Snapshot
 from ...models.report import Context, Report
 from ...models.site.schema import Site
 from ...probes.host.host import Host
@@ -37,7 +37,7 @@ class Memory:
     accepted: float | None = None  # when the node was marked as good, in seconds since 1970
 
 
-def look(host: Host, readers: Iterable[Source], site: Site) -> Case:
+def look(host: Host, readers: Iterable[Source], site: Site) -> Snapshot:
     """What the readers make known of a node, not judged."""
     return assemble(ask_all(readers, host), site, host.now(), origin=host.origin)
 
@@ -67,34 +67,34 @@ def examine(
     baseline: Iterable[Observation] = (),
     context: Context = "host",
     accepted: float | None = None,
-) -> tuple[Case, Report]:
+) -> tuple[Snapshot, Report]:
     """As `diagnose`, with the case that was judged."""
     read = ask_all(readers, host)
     known = tuple(baseline)
 
-    def judged(measured: Sequence[Record]) -> tuple[Case, Report]:
-        case = assemble(
+    def judged(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
+        snapshot = assemble(
             [*read, *measured], site, host.now(), baseline=known, origin=host.origin, context=context, accepted=accepted
         )
-        return case, judge(case)
+        return snapshot, judge(snapshot)
 
-    _, case, report = _confirmed(host, probes, judged)
-    return case, report
+    _, snapshot, report = _confirmed(host, probes, judged)
+    return snapshot, report
 
 
 def _confirmed(
-    host: Host, probes: Probes, judged: Callable[[Sequence[Record]], tuple[Case, Report]]
-) -> tuple[list[Record], Case, Report]:
+    host: Host, probes: Probes, judged: Callable[[Sequence[Record]], tuple[Snapshot, Report]]
+) -> tuple[list[Record], Snapshot, Report]:
     """What probes measured: at first what a report without it makes worth measuring, then once more what was slow."""
     measured: list[Record] = []
-    case, report = judged(measured)
+    snapshot, report = judged(measured)
     for _ in range(2):
         further = [one for probe in probes(report) for one in ask(probe, host)]
         if not further:
             break
         measured += further
-        case, report = judged(measured)
-    return measured, case, report
+        snapshot, report = judged(measured)
+    return measured, snapshot, report
 
 
 def cycle(
@@ -114,11 +114,11 @@ def cycle(
     heard = {**memory.heard, **fresh}
     kept = () if probes else memory.measured
 
-    def judged(measured: Sequence[Record]) -> tuple[Case, Report]:
+    def judged(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
         said = chain(*heard.values(), kept, measured)
-        case = assemble(said, site, host.now(), memory.past, memory.baseline, host.origin, accepted=memory.accepted)
+        snapshot = assemble(said, site, host.now(), memory.past, memory.baseline, host.origin, accepted=memory.accepted)
         pause()
-        return case, judge(case)
+        return snapshot, judge(snapshot)
 
     measured, _, report = _confirmed(host, probes or (lambda report: ()), judged)
     pause()

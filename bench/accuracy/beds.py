@@ -18,7 +18,7 @@ from linkgauge.agent.pipeline.hang_guard import ask_all
 from linkgauge.agent.pipeline.registry import READERS
 from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.inventory.snapshot import Case
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Origin
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.live import Live
@@ -72,14 +72,14 @@ class Bed:
     origin: Origin
 
     @cached_property
-    def case(self) -> Case:
+    def snapshot(self) -> Snapshot:
         """What is known of it."""
         return assemble(list(self.said), Site(), self.now, origin=self.origin)
 
     @cached_property
     def rates(self) -> Measured:
         """What copies reach on it."""
-        return healthy(self.case.topology, single(self.case.topology))
+        return healthy(self.snapshot.topology, single(self.snapshot.topology))
 
 
 def described() -> Iterator[Bed]:

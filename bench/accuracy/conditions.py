@@ -31,7 +31,7 @@ def gpu_state(name: str) -> Kind:
     code, changed = _GPU_STATES[name]
 
     def draw(bed: Bed, chance: Random) -> Fault | None:
-        gpus = [gpu for gpu in bed.case.of(Gpu).values() if all(getattr(gpu, key) is not None for key in changed)]
+        gpus = [gpu for gpu in bed.snapshot.of(Gpu).values() if all(getattr(gpu, key) is not None for key in changed)]
         gpu = drawn(chance, [gpu for gpu in gpus if "fabric_faults" not in changed or gpu.fabric_state == "completed"])
         if gpu is None:
             return None
@@ -46,7 +46,7 @@ def gpu_state(name: str) -> Kind:
 
 def throttled(bed: Bed, chance: Random) -> Fault | None:
     """A GPU is held back by heat."""
-    gpu = drawn(chance, [gpu for gpu in bed.case.of(Gpu).values() if gpu.clock_reasons is not None])
+    gpu = drawn(chance, [gpu for gpu in bed.snapshot.of(Gpu).values() if gpu.clock_reasons is not None])
     if gpu is None:
         return None
     reasons = ("hardware slowdown", "hardware thermal slowdown")
@@ -55,12 +55,12 @@ def throttled(bed: Bed, chance: Random) -> Fault | None:
 
 
 def _names(bed: Bed, gpu: Gpu) -> frozenset[str]:
-    return frozenset({gpu.key, *(names_of(bed.case, gpu.address) if gpu.address else ())})
+    return frozenset({gpu.key, *(names_of(bed.snapshot, gpu.address) if gpu.address else ())})
 
 
 def xid(bed: Bed, chance: Random) -> Fault | None:
     """The driver logged an error that needs a reset or more, and asks for it."""
-    gpu = drawn(chance, [gpu for gpu in bed.case.of(Gpu).values() if gpu.address and bed.origin != "dumps"])
+    gpu = drawn(chance, [gpu for gpu in bed.snapshot.of(Gpu).values() if gpu.address and bed.origin != "dumps"])
     if gpu is None or gpu.address is None:
         return None
     code = chance.choice(list(_RECOVERIES))
@@ -71,12 +71,12 @@ def xid(bed: Bed, chance: Random) -> Fault | None:
 
 def access_control(bed: Bed, chance: Random) -> Fault | None:
     """Ports of one switch send what its devices tell each other up to the root."""
-    functions = bed.case.of(Pci)
+    functions = bed.snapshot.of(Pci)
     turns: dict[str, set[str]] = {}
-    for pair in peers(bed.case) if not is_guest(bed) else ():
+    for pair in peers(bed.snapshot) if not is_guest(bed) else ():
         for port in pair.ports:
             above = functions[port].parent
-            device = bed.case.topology.find(port)
+            device = bed.snapshot.topology.find(port)
             if functions[port].acs is not None and above in functions and device and device.kind == "downstream-port":
                 turns.setdefault(str(above), set()).add(port)
     switch = drawn(chance, sorted(turns))
@@ -84,15 +84,15 @@ def access_control(bed: Bed, chance: Random) -> Fault | None:
         return None
     edit = together(*(but(Pci, port, acs=("ReqRedir", "CmpltRedir")) for port in sorted(turns[switch])))
     about = below(bed, switch)
-    over_pcie = not any(link.kind in ("nvlink", "xgmi") for link in bed.case.topology.links)
+    over_pcie = not any(link.kind in ("nvlink", "xgmi") for link in bed.snapshot.topology.links)
     ends = [flow.ends for flow in bed.rates if about.issuperset(flow.ends)] if over_pcie else []
     return Fault("pcie-acs-redirect", frozenset({switch}), about, edit, Loss(pairs=dict.fromkeys(ends, 0.5)))
 
 
 def translated(bed: Bed, chance: Random) -> Fault | None:
     """All devices but one use addresses that the IOMMU translates."""
-    row = bed.case.of(Setting).get("iommu")
-    x86 = any(package.vendor in ("GenuineIntel", "AuthenticAMD") for package in bed.case.of(Package).values())
+    row = bed.snapshot.of(Setting).get("iommu")
+    x86 = any(package.vendor in ("GenuineIntel", "AuthenticAMD") for package in bed.snapshot.of(Package).values())
     if row is None or row.value is None or "identity" not in row.value or bed.origin == "dumps" or not x86:
         return None  # processors of Arm translate always
     return Fault("iommu-translation", frozenset({"node"}), frozenset({"node"}), but(Setting, "iommu", value="DMA-FQ"))
@@ -100,7 +100,7 @@ def translated(bed: Bed, chance: Random) -> Fault | None:
 
 def governor(bed: Bed, chance: Random) -> Fault | None:
     """Processors prefer to save power: worth knowing."""
-    if "energy_preference" not in bed.case.of(Setting):
+    if "energy_preference" not in bed.snapshot.of(Setting):
         return None
     edit = but(Setting, "energy_preference", value="power")
     return Fault("cpu-governor", frozenset({"node"}), frozenset({"governor"}), edit, info=True)
@@ -108,7 +108,7 @@ def governor(bed: Bed, chance: Random) -> Fault | None:
 
 def memory_gone(bed: Bed, chance: Random) -> Fault | None:
     """A NUMA node has processors, and no memory or half of it."""
-    numas = [one for one in bed.case.of(Numa).values() if one.cpus and one.memory]
+    numas = [one for one in bed.snapshot.of(Numa).values() if one.cpus and one.memory]
     numa = drawn(chance, numas)
     if numa is None or len(numas) < 2:
         return None
@@ -119,7 +119,7 @@ def memory_gone(bed: Bed, chance: Random) -> Fault | None:
 
 def memory_failed(bed: Bed, chance: Random) -> Fault | None:
     """A module of memory had an error that could not be corrected."""
-    names = [str(one.about) for one in bed.case.observations if one.quantity == "ue_count"]
+    names = [str(one.about) for one in bed.snapshot.observations if one.quantity == "ue_count"]
     name = drawn(chance, names)
     if name is None:
         return None
@@ -129,7 +129,7 @@ def memory_failed(bed: Bed, chance: Random) -> Fault | None:
 
 def member_lost(bed: Bed, chance: Random) -> Fault | None:
     """An array runs without one of its disks."""
-    array = drawn(chance, [one for one in bed.case.of(Array).values() if one.members])
+    array = drawn(chance, [one for one in bed.snapshot.of(Array).values() if one.members])
     if array is None:
         return None
     edit = but(Array, array.key, faulty=(chance.choice(array.members or ()),), missing=1)
@@ -138,8 +138,8 @@ def member_lost(bed: Bed, chance: Random) -> Fault | None:
 
 def no_manager(bed: Bed, chance: Random) -> Fault | None:
     """No GPU has joined its fabric, and the fabric manager does not run."""
-    service = bed.case.of(Service).get("nvidia-fabricmanager")
-    gpus = [gpu for gpu in bed.case.of(Gpu).values() if gpu.fabric_state == "completed"]
+    service = bed.snapshot.of(Service).get("nvidia-fabricmanager")
+    gpus = [gpu for gpu in bed.snapshot.of(Gpu).values() if gpu.fabric_state == "completed"]
     if service is None or not service.running or not gpus or any(gpu.mig for gpu in gpus):
         return None
     edits: list[Edit] = [but(Gpu, gpu.key, fabric_state="in progress") for gpu in gpus]

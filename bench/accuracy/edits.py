@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Pci
 from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
-from linkgauge.models.inventory.snapshot import Case
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.probes.kernel_log.patterns import fold
 
 Edit: TypeAlias = Callable[[list[Record]], list[Record]]
@@ -101,34 +101,34 @@ def together(*edits: Edit) -> Edit:
     return edit
 
 
-def names_of(case: Case, address: str) -> list[str]:
+def names_of(snapshot: Snapshot, address: str) -> list[str]:
     """The names of a function, and of what is on it."""
-    device = case.topology.find(address)
+    device = snapshot.topology.find(address)
     return [address, *(device.aliases if device else ())]
 
 
-def width(case: Case, address: str, lanes: int) -> Edit:
+def width(snapshot: Snapshot, address: str, lanes: int) -> Edit:
     """The link above a function is trained on so many lanes: both ends say so, and the driver of a GPU."""
-    port = case.topology.link_below[address].a
+    port = snapshot.topology.link_below[address].a
     card = address.rpartition(".")[0]
-    ends = [port, *(key for key in case.of(Pci) if key.rpartition(".")[0] == card and case.of(Pci)[key].width)]
-    gpus = [gpu.key for gpu in case.of(Gpu).values() if gpu.address == address and gpu.pcie_width]
+    ends = [port, *(key for key in snapshot.of(Pci) if key.rpartition(".")[0] == card and snapshot.of(Pci)[key].width)]
+    gpus = [gpu.key for gpu in snapshot.of(Gpu).values() if gpu.address == address and gpu.pcie_width]
     return together(*(but(Pci, end, width=lanes) for end in ends), *(but(Gpu, key, pcie_width=lanes) for key in gpus))
 
 
-def speed(case: Case, address: str, transfers: float, at: float) -> Edit:
+def speed(snapshot: Snapshot, address: str, transfers: float, at: float) -> Edit:
     """The link above a function runs at this speed while bytes move."""
-    port = case.topology.link_below[address].a
+    port = snapshot.topology.link_below[address].a
     ends = [but(Pci, end, speed=transfers) for end in (port, address)]
-    gpus = [gpu.key for gpu in case.of(Gpu).values() if gpu.address == address and gpu.pcie_speed]
+    gpus = [gpu.key for gpu in snapshot.of(Gpu).values() if gpu.address == address and gpu.pcie_speed]
     seen = measured(address, "link_speed", transfers, at, "transfers_per_second", busy=True)
     return together(*ends, *(but(Gpu, key, pcie_speed=transfers) for key in gpus), seen)
 
 
-def inactive(case: Case, gpu: str, links: Iterable[str]) -> Edit:
+def inactive(snapshot: Snapshot, gpu: str, links: Iterable[str]) -> Edit:
     """NVLinks of a GPU are down."""
     down = list(links)
-    fact = case.of(Gpu).get(gpu)
+    fact = snapshot.of(Gpu).get(gpu)
     told = [together(unsaid(GpuLink, link, "remote", "remote_kind"), but(GpuLink, link, active=False)) for link in down]
     if fact is not None and fact.nvlinks is not None:
         told.append(but(Gpu, gpu, nvlinks=fact.nvlinks - len(down)))

@@ -40,15 +40,15 @@ def drawn(chance: Random, places: Sequence[T]) -> T | None:
 
 def is_guest(bed: Bed) -> bool:
     """Where what is seen may be a hypervisor's invention."""
-    node = bed.case.of(Node).get("node")
+    node = bed.snapshot.of(Node).get("node")
     return bool(node and node.virtual)
 
 
 def below(bed: Bed, address: str) -> frozenset[str]:
     """A function and what hangs below it, by all names."""
-    functions = bed.case.of(Pci)
+    functions = bed.snapshot.of(Pci)
     keys = [key for key in functions if key == address or address in functions_above(key, functions)]
-    return frozenset(name for key in (address, *keys) for name in names_of(bed.case, key))
+    return frozenset(name for key in (address, *keys) for name in names_of(bed.snapshot, key))
 
 
 def both_ways(a: str, b: str, left: float) -> Loss:

@@ -86,7 +86,7 @@ def _can_be_seen(bed: Bed, faults: Sequence[Fault]) -> bool:
     """What is slow without a state is seen beside its equals: both faults together must leave most of them as fast."""
     if all(fault.code != "bandwidth-low" for fault in faults):
         return True
-    rates = slowed(bed.case.topology, bed.rates, [fault.loss for fault in faults])
+    rates = slowed(bed.snapshot.topology, bed.rates, [fault.loss for fault in faults])
     return slow_links.visible(bed, frozenset(flow for flow, rate in rates.items() if rate < 0.99 * bed.rates[flow]))
 
 
@@ -95,7 +95,7 @@ def judged(trial: Trial) -> Report:
     said = trial.odd(list(trial.bed.said))
     for _, fault in trial.faults:
         said = fault.edit(said)
-    rates = slowed(trial.bed.case.topology, trial.bed.rates, [fault.loss for _, fault in trial.faults])
+    rates = slowed(trial.bed.snapshot.topology, trial.bed.rates, [fault.loss for _, fault in trial.faults])
     gone = {name for _, fault in trial.faults if fault.code == "gpu-missing" for name in fault.about}
     rates = {flow: rate for flow, rate in rates.items() if gone.isdisjoint(flow.ends)}
     chance = Random(trial.seed)

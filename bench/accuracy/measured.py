@@ -10,12 +10,12 @@ from random import Random
 from typing import TypeAlias
 
 from linkgauge.models.bandwidth.predict import predict
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.records import Evidence, Flow, Observation, Record
 from linkgauge.models.graph.fair_share import shares
 from linkgauge.models.graph.routes import rated
 from linkgauge.models.graph.topology import Hop, Topology
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.report import Origin, Report
 from linkgauge.models.site.schema import Site
 

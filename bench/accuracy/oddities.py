@@ -21,19 +21,19 @@ Oddity: TypeAlias = Callable[[Bed, Random], "Edit | None"]
 
 def idle(bed: Bed, chance: Random) -> Edit | None:
     """GPUs, their ports and the switches above lower their speed at rest; width stays."""
-    functions, links = bed.case.of(Pci), bed.case.topology.link_below
-    kinds = {address: device.kind for address in links if (device := bed.case.topology.find(address))}
+    functions, links = bed.snapshot.of(Pci), bed.snapshot.topology.link_below
+    kinds = {address: device.kind for address in links if (device := bed.snapshot.topology.find(address))}
     resting = [address for address, kind in kinds.items() if kind in ("gpu", "upstream-port")]
     ends = [end for address in resting for end in (address, links[address].a)]
     slowed = [but(Pci, end, speed=2.5e9) for end in ends if functions[end].speed]
-    gpus = [but(Gpu, gpu.key, pcie_speed=2.5e9) for gpu in bed.case.of(Gpu).values() if gpu.pcie_speed]
+    gpus = [but(Gpu, gpu.key, pcie_speed=2.5e9) for gpu in bed.snapshot.of(Gpu).values() if gpu.pcie_speed]
     return together(*slowed, *gpus) if slowed or gpus else None
 
 
 def made_up_bridges(bed: Bed, chance: Random) -> Edit | None:
     """Bridges that a hypervisor made up (1000:0001, "53c810"): 2.5 GT/s x1, above devices that are as fast as ever."""
-    above = [link.a for link in bed.case.topology.link_below.values()]
-    if not is_guest(bed) or bed.case.machine is None or not above:
+    above = [link.a for link in bed.snapshot.topology.link_below.values()]
+    if not is_guest(bed) or bed.snapshot.machine is None or not above:
         return None
     fields = {"vendor": 0x1000, "device": 0x0001, "max_speed": 2.5e9, "max_width": 1, "speed": 2.5e9, "width": 1}
     return together(*(but(Pci, port, **fields) for port in dict.fromkeys(above)))
@@ -41,14 +41,14 @@ def made_up_bridges(bed: Bed, chance: Random) -> Edit | None:
 
 def odd_switch_ports(bed: Bed, chance: Random) -> Edit | None:
     """Upstream ports that read 5 GT/s x16 at rest, as on OCI's H100 machines."""
-    ports = [one.id for one in bed.case.topology.devices if one.kind == "upstream-port"]
-    told = [but(Pci, port, speed=5e9) for port in ports if bed.case.of(Pci)[port].speed]
+    ports = [one.id for one in bed.snapshot.topology.devices if one.kind == "upstream-port"]
+    told = [but(Pci, port, speed=5e9) for port in ports if bed.snapshot.of(Pci)[port].speed]
     return together(*told) if told else None
 
 
 def memory_only_nodes(bed: Bed, chance: Random) -> Edit | None:
     """NUMA nodes without processors: of GPUs, or spare numbers without memory too, as on Grace machines."""
-    first = len(bed.case.of(Numa))
+    first = len(bed.snapshot.of(Numa))
     if not first:
         return None
     sizes = [chance.choice([0, 0, 96 << 30]) for _ in range(chance.choice([8, 32]))]
@@ -57,7 +57,7 @@ def memory_only_nodes(bed: Bed, chance: Random) -> Edit | None:
 
 def powersave(bed: Bed, chance: Random) -> Edit | None:
     """The governor of intel_pstate and amd_pstate that is called "powersave" and is none."""
-    if "scaling_governor" not in bed.case.of(Setting) and bed.origin != "dumps":
+    if "scaling_governor" not in bed.snapshot.of(Setting) and bed.origin != "dumps":
         return None
     values = {
         "scaling_driver": chance.choice(["intel_pstate", "amd-pstate-epp"]),
@@ -69,7 +69,7 @@ def powersave(bed: Bed, chance: Random) -> Edit | None:
 
 def no_width(bed: Bed, chance: Random) -> Edit | None:
     """A port or a virtual function whose link reads Unknown at width 63 or 255: the read failed."""
-    functions = bed.case.of(Pci)
+    functions = bed.snapshot.of(Pci)
     empty = {f.key for f in functions.values() if kind_of(f) == "bridge"} - {f.parent for f in functions.values()}
     others = [key for key in functions if key in empty or functions[key].physfn]
     if not others:
@@ -80,7 +80,7 @@ def no_width(bed: Bed, chance: Random) -> Edit | None:
 
 def lifetime_counts(bed: Bed, chance: Random) -> Edit | None:
     """Errors that were corrected or repaired long ago, and a power cap under load."""
-    gpus = [gpu for gpu in bed.case.of(Gpu).values() if gpu.ecc_corrected_lifetime is not None or gpu.ecc]
+    gpus = [gpu for gpu in bed.snapshot.of(Gpu).values() if gpu.ecc_corrected_lifetime is not None or gpu.ecc]
     fields = {"ecc_corrected_lifetime": 40, "ecc_uncorrected_lifetime": 2, "remapped_uncorrectable": 1}
     told = [but(Gpu, gpu.key, **fields, clock_reasons=("software power cap",)) for gpu in gpus]
     return together(*told) if told else None
@@ -88,14 +88,14 @@ def lifetime_counts(bed: Bed, chance: Random) -> Edit | None:
 
 def busy_network(bed: Bed, chance: Random) -> Edit | None:
     """Ports that wait, as on any busy network."""
-    waits = [one for one in bed.case.observations if one.quantity == "port_xmit_wait"]
+    waits = [one for one in bed.snapshot.observations if one.quantity == "port_xmit_wait"]
     told = [measured(str(one.about), one.quantity, 1e9, one.at) for one in waits]
     return together(*told) if told else None
 
 
 def spare_ports(bed: Bed, chance: Random) -> Edit | None:
     """A spare port that has no cable, where nobody wants it up."""
-    spare = [port for port in bed.case.of(Port).values() if port.link_layer == "Ethernet" and port.state == "DOWN"]
+    spare = [port for port in bed.snapshot.of(Port).values() if port.link_layer == "Ethernet" and port.state == "DOWN"]
     return together(*(but(Port, port.key, physical_state="Disabled") for port in spare)) if spare else None
 
 

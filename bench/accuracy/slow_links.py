@@ -64,7 +64,7 @@ def pair(bed: Bed, chance: Random) -> Fault | None:
     size = _size(chance)
     loss = Loss(pairs={ends: 1 - size, ends[::-1]: 1 - size})
     about = frozenset(name for end in ends for name in _known(bed, end))
-    hops = hops_of(bed.case.topology, Flow("copy", ends, SIZE))
+    hops = hops_of(bed.snapshot.topology, Flow("copy", ends, SIZE))
     joined = len({end for hop in hops for end in (hop.sender, hop.receiver)}) == 2  # by links of their own
     subjects = {"-".join(ends), "-".join(ends[::-1]), *(about if joined else ())}
     return Fault("bandwidth-low", frozenset(subjects), about, loss=loss, size=size)
@@ -73,7 +73,7 @@ def pair(bed: Bed, chance: Random) -> Fault | None:
 @cache
 def _pairs(bed: Bed) -> list[tuple[str, ...]]:
     """Pairs of GPUs, of which several take their way over the same place: one alone there is the place's fault."""
-    turns = {flow: next((s for s in suspects_of(bed.case, flow) if s.kind == "turn"), None) for flow in bed.rates}
+    turns = {flow: next((s for s in suspects_of(bed.snapshot, flow) if s.kind == "turn"), None) for flow in bed.rates}
     between = [flow for flow in bed.rates if "host" not in flow.ends]
     over = Counter(turns[flow] for flow in between)
     return sorted(flow.ends for flow in between if over[turns[flow]] >= 3 * _FEWEST)
@@ -88,11 +88,11 @@ def _held(bed: Bed) -> Iterator[Hop]:
     """Hops that hold at least two flows, of which there are enough others."""
     over: dict[Hop, list[Flow]] = {}
     for flow in bed.rates:
-        for hop in hops_of(bed.case.topology, flow):
+        for hop in hops_of(bed.snapshot.topology, flow):
             over.setdefault(hop, []).append(flow)
     for hop, flows in over.items():
         rates = {flow: bed.rates[flow] for flow in flows}
-        lost = slowed(bed.case.topology, rates, [Loss({(hop.sender, hop.receiver): 0.5})])
+        lost = slowed(bed.snapshot.topology, rates, [Loss({(hop.sender, hop.receiver): 0.5})])
         held = [flow for flow in flows if lost[flow] < (1 - 0.5 * _FULLY) * bed.rates[flow]]
         if held and visible(bed, frozenset(held)):
             yield hop
@@ -115,7 +115,7 @@ def _of(bed: Bed, loss: Loss, size: float) -> Fault:
     one_way = len(loss.hops) == 1
     over: dict[tuple[str, ...], set[Flow]] = {}
     for flow in bed.rates:
-        for hop in hops_of(bed.case.topology, flow):
+        for hop in hops_of(bed.snapshot.topology, flow):
             ends = (hop.sender, hop.receiver)
             over.setdefault(ends if one_way else tuple(sorted(ends)), set()).add(flow)
         for end in flow.ends if not one_way else ():
@@ -132,23 +132,23 @@ def _of(bed: Bed, loss: Loss, size: float) -> Fault:
 def _concerned(bed: Bed, end: str, slow: tuple[str, ...]) -> frozenset[str]:
     """What is below a link of PCIe; a GPU at the end of another; all GPUs where it joins processors or memory."""
     kind = _kind(bed, end)
-    lower = bed.case.topology.link_below.get(end)
+    lower = bed.snapshot.topology.link_below.get(end)
     if lower is not None and lower.a in slow:
         return below(bed, end)
     if kind == "gpu":
         return frozenset(_known(bed, end))
-    if any(_kind(bed, one) == "gpu" or one in bed.case.topology.link_below for one in slow):
+    if any(_kind(bed, one) == "gpu" or one in bed.snapshot.topology.link_below for one in slow):
         return frozenset()
-    return frozenset(name for one in bed.case.topology.devices if one.kind == "gpu" for name in _known(bed, one.id))
+    return frozenset(name for one in bed.snapshot.topology.devices if one.kind == "gpu" for name in _known(bed, one.id))
 
 
 def _known(bed: Bed, name: str) -> list[str]:
-    device = bed.case.topology.find(name)
+    device = bed.snapshot.topology.find(name)
     return [device.id, *device.aliases] if device else [name]
 
 
 def _kind(bed: Bed, name: str) -> str:
-    device = bed.case.topology.find(name)
+    device = bed.snapshot.topology.find(name)
     return device.kind if device else name
 
 

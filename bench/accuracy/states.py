@@ -25,7 +25,7 @@ _CODES = {"nvme": "storage-link-slow"}
 
 def _links(bed: Bed, kinds: tuple[str, ...]) -> list[Link]:
     """Links to devices of these kinds that both ends tell of, and that run as wide as they can."""
-    functions, topology = bed.case.of(Pci), bed.case.topology
+    functions, topology = bed.snapshot.of(Pci), bed.snapshot.topology
     found = []
     for address, link in topology.link_below.items():
         lower, upper = functions[address], functions[link.a]
@@ -44,9 +44,9 @@ def narrow(kinds: tuple[str, ...]) -> Kind:
         link = drawn(chance, _links(bed, kinds))
         if link is None:
             return None
-        now = bed.case.of(Pci)[link.b].width or 2
+        now = bed.snapshot.of(Pci)[link.b].width or 2
         lanes = chance.choice([lanes for lanes in (1, 2, 4, 8) if lanes < now])
-        return _of_link(bed, link, "narrow", width(bed.case, link.b, lanes), lanes / now)
+        return _of_link(bed, link, "narrow", width(bed.snapshot, link.b, lanes), lanes / now)
 
     return draw
 
@@ -55,7 +55,7 @@ def slow(kinds: tuple[str, ...]) -> Kind:
     """A link that runs a generation or two below what both ends can do, under load."""
 
     def draw(bed: Bed, chance: Random) -> Fault | None:
-        functions = bed.case.of(Pci)
+        functions = bed.snapshot.of(Pci)
         able = {
             link.id: min(functions[link.a].max_speed or 0, functions[link.b].max_speed or 0)
             for link in _links(bed, kinds)
@@ -64,26 +64,26 @@ def slow(kinds: tuple[str, ...]) -> Kind:
         if link is None:
             return None
         now = speed_of((generation(able[link.id]) or 3) - chance.choice([1, 2]))
-        return _of_link(bed, link, "slow", speed(bed.case, link.b, now, bed.now), now / able[link.id])
+        return _of_link(bed, link, "slow", speed(bed.snapshot, link.b, now, bed.now), now / able[link.id])
 
     return draw
 
 
 def _of_link(bed: Bed, link: Link, what: str, edit: Edit, left: float) -> Fault:
-    device = bed.case.topology.find(link.b)
+    device = bed.snapshot.topology.find(link.b)
     code = _CODES.get(device.kind if device else "", f"pcie-link-{what}")
-    card = [key for key in bed.case.of(Pci) if card_of(key) == card_of(link.b)]
-    about = frozenset(name for key in card for name in names_of(bed.case, key)) | below(bed, link.b)
+    card = [key for key in bed.snapshot.of(Pci) if card_of(key) == card_of(link.b)]
+    about = frozenset(name for key in card for name in names_of(bed.snapshot, key)) | below(bed, link.b)
     return Fault(code, frozenset({link.b}), about, edit, both_ways(link.a, link.b, left), 1 - left)
 
 
 def nvlinks_down(bed: Bed, chance: Random) -> Fault | None:
     """One to four NVLinks of a GPU are inactive; where they lead to another GPU, its ends are too."""
-    case = bed.case
-    made = gpu_links(case.facts)
-    told = case.of(GpuLink)
+    snapshot = bed.snapshot
+    made = gpu_links(snapshot.facts)
+    told = snapshot.of(GpuLink)
     links = {key: made[key] for key in told.keys() & made.keys() if made[key].kind == "nvlink" and told[key].active}
-    whole = {key for key, gpu in case.of(Gpu).items() if not gpu.mig}  # those that are sliced use none
+    whole = {key for key, gpu in snapshot.of(Gpu).items() if not gpu.mig}  # those that are sliced use none
     gpu = drawn(chance, sorted(whole & {key.partition("/")[0] for key in links}))
     if gpu is None:
         return None
@@ -91,38 +91,38 @@ def nvlinks_down(bed: Bed, chance: Random) -> Fault | None:
     down = {links[key].id for key in chance.sample(own, chance.randint(1, min(4, len(own))))}
     ends = sorted(key for key, link in links.items() if link.id in down)
     gpus = sorted({key.partition("/")[0] for key in ends})
-    edit = together(*(inactive(case, one, [key for key in ends if key.startswith(f"{one}/")]) for one in gpus))
+    edit = together(*(inactive(snapshot, one, [key for key in ends if key.startswith(f"{one}/")]) for one in gpus))
     about = frozenset(name for one in gpus for name in _names(bed, one))
     return Fault("nvlink-inactive", about, about, edit, Loss(down=frozenset(down)), len(down) / len(own))
 
 
 def _names(bed: Bed, gpu: str) -> list[str]:
-    fact = bed.case.of(Gpu).get(gpu)
-    return [gpu, *(names_of(bed.case, fact.address) if fact and fact.address else ())]
+    fact = bed.snapshot.of(Gpu).get(gpu)
+    return [gpu, *(names_of(bed.snapshot, fact.address) if fact and fact.address else ())]
 
 
 def gpu_gone(bed: Bed, chance: Random) -> Fault | None:
     """A GPU is on the bus no more, where something says how many there should be."""
-    node = bed.case.of(Node).get("node")
-    known = node is not None and bed.origin != "dumps" and counted(bed.case, node)
-    gpus = [key for key, function in bed.case.of(Pci).items() if kind_of(function) == "gpu"]
+    node = bed.snapshot.of(Node).get("node")
+    known = node is not None and bed.origin != "dumps" and counted(bed.snapshot, node)
+    gpus = [key for key, function in bed.snapshot.of(Pci).items() if kind_of(function) == "gpu"]
     address = drawn(chance, gpus) if known else None
     if address is None:
         return None
-    names = frozenset(names_of(bed.case, address))
+    names = frozenset(names_of(bed.snapshot, address))
     return Fault("gpu-missing", frozenset({"node"}), names, without(names))
 
 
 def device_lost(bed: Bed, chance: Random) -> Fault | None:
     """A GPU, NIC or disk of one function is listed and answers no more."""
     codes = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-degraded"}
-    cards = [card_of(key) for key in bed.case.of(Pci)]
+    cards = [card_of(key) for key in bed.snapshot.of(Pci)]
     link = drawn(chance, [link for link in _links(bed, _DEVICES) if cards.count(card_of(link.b)) == 1])
-    device = bed.case.topology.find(link.b) if link else None
+    device = bed.snapshot.topology.find(link.b) if link else None
     if link is None or device is None:
         return None
-    about = frozenset(names_of(bed.case, link.b))
-    gpus = [gpu.key for gpu in bed.case.of(Gpu).values() if gpu.address == link.b]
+    about = frozenset(names_of(bed.snapshot, link.b))
+    gpus = [gpu.key for gpu in bed.snapshot.of(Gpu).values() if gpu.address == link.b]
     edit = together(unsaid(Pci, link.b, "width", "speed"), but(Pci, link.b, lost=True), without(gpus))
     told = [but(Gpu, key, address=link.b, failure="GPU is lost") for key in gpus]
     down = [but(Port, key, state="DOWN", physical_state="Disabled") for key in _ports_of(bed, link.b)]
@@ -130,18 +130,18 @@ def device_lost(bed: Bed, chance: Random) -> Fault | None:
 
 
 def _ports_of(bed: Bed, address: str) -> list[str]:
-    names = names_of(bed.case, address)
-    return [key for key, port in bed.case.of(Port).items() if port.device in names]
+    names = names_of(bed.snapshot, address)
+    return [key for key, port in bed.snapshot.of(Port).items() if port.device in names]
 
 
 def bus_errors(bed: Bed, chance: Random) -> Fault | None:
     """Uncorrected errors on a link since boot."""
-    counted_on = [link for link in _links(bed, (*_UPLINK, *_DEVICES)) if link.b in bed.case.observed]
+    counted_on = [link for link in _links(bed, (*_UPLINK, *_DEVICES)) if link.b in bed.snapshot.observed]
     link = drawn(chance, counted_on if bed.origin != "dumps" else [])
     if link is None:
         return None
     edit = measured(link.b, chance.choice(["aer_nonfatal", "aer_fatal"]), chance.randint(1, 5), bed.now)
-    return Fault("pcie-errors", frozenset({link.b}), frozenset(names_of(bed.case, link.b)), edit)
+    return Fault("pcie-errors", frozenset({link.b}), frozenset(names_of(bed.snapshot, link.b)), edit)
 
 
 def port_down(bed: Bed, chance: Random) -> Fault | None:
@@ -156,12 +156,12 @@ def port_down(bed: Bed, chance: Random) -> Fault | None:
 
 def port_slow(bed: Bed, chance: Random) -> Fault | None:
     """A port of the fabric runs at half or a quarter of its rate."""
-    key = drawn(chance, [key for key in _fabric(bed) if bed.case.of(Port)[key].rate])
+    key = drawn(chance, [key for key in _fabric(bed) if bed.snapshot.of(Port)[key].rate])
     if key is None:
         return None
     left = chance.choice([0.25, 0.5])
-    rate = bed.case.of(Port)[key].rate or 0.0
-    nets = [(net, bed.case.of(Net)[net].speed) for net in _net(bed, key)]
+    rate = bed.snapshot.of(Port)[key].rate or 0.0
+    nets = [(net, bed.snapshot.of(Net)[net].speed) for net in _net(bed, key)]
     edits = [but(Net, net, speed=speed * left) for net, speed in nets if speed]
     edit = together(but(Port, key, rate=rate * left), *edits)
     return Fault("nic-rate-low", frozenset({key}), _port_names(bed, key), edit, size=1 - left)
@@ -169,29 +169,31 @@ def port_slow(bed: Bed, chance: Random) -> Fault | None:
 
 def _fabric(bed: Bed) -> list[str]:
     """RDMA ports that work, of which most equal ones do and whose role is known."""
-    case = bed.case
-    ports = [port for port in case.of(Port).values() if real(case, port) and up(port)]
-    return [port.key for port in ports if role_of(case, port) and len(kin(case, port)) > _LEAST_KIN + 1]
+    snapshot = bed.snapshot
+    ports = [port for port in snapshot.of(Port).values() if real(snapshot, port) and up(port)]
+    return [port.key for port in ports if role_of(snapshot, port) and len(kin(snapshot, port)) > _LEAST_KIN + 1]
 
 
 def _net(bed: Bed, port: str) -> list[str]:
-    net = bed.case.of(Port)[port].netdev
-    return [net] if net and net in bed.case.of(Net) else []
+    net = bed.snapshot.of(Port)[port].netdev
+    return [net] if net and net in bed.snapshot.of(Net) else []
 
 
 def _port_names(bed: Bed, port: str) -> frozenset[str]:
-    device = bed.case.of(Port)[port].device or port
-    adapter = bed.case.of(Rdma).get(device)
-    return frozenset({port, device, *_net(bed, port), *(names_of(bed.case, adapter.address or "") if adapter else ())})
+    device = bed.snapshot.of(Port)[port].device or port
+    adapter = bed.snapshot.of(Rdma).get(device)
+    return frozenset(
+        {port, device, *_net(bed, port), *(names_of(bed.snapshot, adapter.address or "") if adapter else ())}
+    )
 
 
 def nvme_dead(bed: Bed, chance: Random) -> Fault | None:
     """The driver gave a disk up."""
-    key = drawn(chance, [key for key, disk in bed.case.of(Nvme).items() if disk.state == "live"])
+    key = drawn(chance, [key for key, disk in bed.snapshot.of(Nvme).items() if disk.state == "live"])
     if key is None:
         return None
-    address = bed.case.of(Nvme)[key].address or key
-    names = frozenset(names_of(bed.case, address))
+    address = bed.snapshot.of(Nvme)[key].address or key
+    names = frozenset(names_of(bed.snapshot, address))
     return Fault("storage-degraded", frozenset({key}), names, but(Nvme, key, state="dead"))
 
 

@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.core.other_hosts import OTHER_HOSTS
 from linkgauge.probes.dumps.core.part import Part

@@ -20,7 +20,7 @@ from ...models.facts.pci_classes import AMD, card_of, kind_of
 from ...models.facts.pcie_rates import speed_of
 from ...models.graph.topology import FABRIC
 from ...models.inventory.pci_tree import functions_above
-from ...models.inventory.snapshot import Case
+from ...models.inventory.snapshot import Snapshot
 
 MOST = 256  # elements that NCCL takes (NCCL_TOPO_XML_MAX_NODES in src/graph/topo.h)
 _HIDDEN = "fffffff:ff:ff.0"  # what NVML says of an NVSwitch that a virtual machine or a rack hides
@@ -46,55 +46,55 @@ class _Element:
     below: list[_Element] = field(default_factory=list)
 
 
-def as_nccl_xml(case: Case) -> str:
+def as_nccl_xml(snapshot: Snapshot) -> str:
     """GPUs and network devices, the switches above them, and those NVLink, C2C and xGMI links that are not down.
 
     Virtual functions are left out. Of a node with more than NCCL takes, so are network devices that RDMA does not use.
     """
-    rdma = {adapter.address for adapter in case.of(Rdma).values()}
-    kinds = {address: kind_of(function) for address, function in case.of(Pci).items() if not function.physfn}
+    rdma = {adapter.address for adapter in snapshot.of(Rdma).values()}
+    kinds = {address: kind_of(function) for address, function in snapshot.of(Pci).items() if not function.physfn}
     wanted = sorted(address for address, kind in kinds.items() if kind in ("gpu", "nic") or address in rdma)
-    system = _system(case, wanted)
+    system = _system(snapshot, wanted)
     if _size(system) > MOST:
-        system = _system(case, [address for address in wanted if kinds[address] == "gpu" or address in rdma])
+        system = _system(snapshot, [address for address in wanted if kinds[address] == "gpu" or address in rdma])
     return "".join(f"{line}\n" for line in _lines(system, 0))
 
 
-def _system(case: Case, wanted: list[str]) -> _Element:
+def _system(snapshot: Snapshot, wanted: list[str]) -> _Element:
     """The tree above some functions. A switch is its upstream port: NCCL steps over every second bridge."""
-    functions, joined = case.of(Pci), _joined(case)
+    functions, joined = snapshot.of(Pci), _joined(snapshot)
     tops: dict[int, list[_Element]] = defaultdict(list)  # by NUMA node
     placed: dict[str, _Element] = {}
     for address in wanted:
         line = [address, *functions_above(address, functions)]
-        below = tops[_numa(case, line[-1])]
+        below = tops[_numa(snapshot, line[-1])]
         for name in reversed(line[::2]):
             if name not in placed:
-                placed[name] = _Element("pci", _function(case, name, bridge=name != address))
+                placed[name] = _Element("pci", _function(snapshot, name, bridge=name != address))
                 below.append(placed[name])
             below = placed[name].below
-        below += _gpu(case, address, joined) if kind_of(functions[address]) == "gpu" else _nic(case, address)
+        below += _gpu(snapshot, address, joined) if kind_of(functions[address]) == "gpu" else _nic(snapshot, address)
     for several in (*tops.values(), *(element.below for element in placed.values())):
         several.sort(key=lambda element: str(element.said.get("busid", "")))
-    cpus = [number for n in tops if (numa := case.of(Numa).get(f"numa{n}")) for number in numa.cpus or ()]
+    cpus = [number for n in tops if (numa := snapshot.of(Numa).get(f"numa{n}")) for number in numa.cpus or ()]
     groups = max(cpus, default=0) // 32 + 1
     amd = any(kind_of(functions[address]) == "gpu" and functions[address].vendor == AMD for address in wanted)
-    nodes = [_Element("cpu", _cpu(case, number, groups), tops[number]) for number in sorted(tops)]
+    nodes = [_Element("cpu", _cpu(snapshot, number, groups), tops[number]) for number in sorted(tops)]
     return _Element("system", {"version": 2 if amd else 1}, nodes)
 
 
-def _numa(case: Case, top: str) -> int:
+def _numa(snapshot: Snapshot, top: str) -> int:
     """The NUMA node of a function that no other is above; as in sysfs, -1 where that is not known."""
-    function, devices = case.of(Pci)[top], case.topology.by_name
-    ends = (link.a for link in case.topology.links if link.b == function.parent)
+    function, devices = snapshot.of(Pci)[top], snapshot.topology.by_name
+    ends = (link.a for link in snapshot.topology.links if link.b == function.parent)
     told = [devices[end].numa_node for end in ends if devices[end].kind == "numa"]
     return next((number for number in (*told, function.numa) if number is not None), -1)
 
 
-def _cpu(case: Case, number: int, groups: int) -> dict[str, object]:
+def _cpu(snapshot: Snapshot, number: int, groups: int) -> dict[str, object]:
     """NCCL asks its own processor for what is not here: familyid and modelid."""
-    numa = case.of(Numa).get(f"numa{number}")
-    vendor = next((p.vendor for p in case.of(Package).values() if p.vendor in _ARCHITECTURES), None)
+    numa = snapshot.of(Numa).get(f"numa{number}")
+    vendor = next((p.vendor for p in snapshot.of(Package).values() if p.vendor in _ARCHITECTURES), None)
     return {
         "numaid": number,
         "affinity": _mask(numa.cpus, groups) if numa and numa.cpus is not None else None,
@@ -109,11 +109,11 @@ def _mask(cpus: tuple[int, ...], groups: int) -> str:
     return ",".join(f"{bits >> 32 * n & 0xFFFFFFFF:08x}" for n in reversed(range(groups)))
 
 
-def _function(case: Case, address: str, bridge: bool) -> dict[str, object]:
+def _function(snapshot: Snapshot, address: str, bridge: bool) -> dict[str, object]:
     """The link is rated: what a GPU's runs at falls while it is idle, and NCCL would plan on that."""
-    function = case.of(Pci)[address]
+    function = snapshot.of(Pci)[address]
     pci_class = function.pci_class if function.pci_class is not None else _BRIDGE if bridge else None
-    speed, width = _rated(case, address)
+    speed, width = _rated(snapshot, address)
     return {
         "busid": address,
         "class": _hexadecimal(pci_class, 6),
@@ -130,16 +130,16 @@ def _hexadecimal(number: int | None, digits: int) -> str | None:
     return None if number is None else f"0x{number:0{digits}x}"
 
 
-def _rated(case: Case, address: str) -> tuple[str | None, int | None]:
+def _rated(snapshot: Snapshot, address: str) -> tuple[str | None, int | None]:
     """Speed and width of the link above a function, or above function 0 of its card, that both ends can do.
 
     Of links that a hypervisor made up nothing is known unless the machine type or the driver says it.
     """
-    below = case.topology.link_below
+    below = snapshot.topology.link_below
     link = below.get(address) or below.get(f"{card_of(address)}.0")
     if link and (found := _GRADE.fullmatch(link.grade)):
         return _speed(speed_of(int(found[1]))), int(found[2])
-    driver = next((gpu for gpu in case.of(Gpu).values() if gpu.address == address), None)
+    driver = next((gpu for gpu in snapshot.of(Gpu).values() if gpu.address == address), None)
     if driver and driver.pcie_max_speed and driver.pcie_max_width:
         return _speed(driver.pcie_max_speed), driver.pcie_max_width
     return None, None
@@ -150,48 +150,48 @@ def _speed(speed: float) -> str:
     return f"{speed / 1e9:.1f} GT/s PCIe"
 
 
-def _joined(case: Case) -> _Joined:
+def _joined(snapshot: Snapshot) -> _Joined:
     """How many links join each device to each other one. NCCL does not count those that are down."""
     ends: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-    for link in case.topology.links:
+    for link in snapshot.topology.links:
         if link.kind in ("nvlink", "xgmi") and link.trained != 0:
             ends[link.a][link.kind, link.b] += 1
             ends[link.b][link.kind, link.a] += 1
     return ends
 
 
-def _gpu(case: Case, address: str, joined: _Joined) -> Iterator[_Element]:
+def _gpu(snapshot: Snapshot, address: str, joined: _Joined) -> Iterator[_Element]:
     """A GPU that a driver numbers. NCCL knows its rank, and asks the driver for its compute capability."""
-    aliases = case.topology.by_name[address].aliases
+    aliases = snapshot.topology.by_name[address].aliases
     if not (found := next(filter(None, map(_GPU.fullmatch, aliases)), None)):
         return
     gpu = _Element("gpu", {"dev": int(found[1])})
     for (kind, other), number in sorted(joined.get(address, Counter[tuple[str, str]]()).items()):
-        if target := _target(case, other):
+        if target := _target(snapshot, other):
             gpu.below.append(_Element(kind, {"target": target[0], "count": number, "tclass": target[1]}))
-    c2c = [ln for ln in case.topology.links if ln.kind == "c2c" and ln.a == address and ln.trained != 0]
+    c2c = [ln for ln in snapshot.topology.links if ln.kind == "c2c" and ln.a == address and ln.trained != 0]
     rate = min((link.rated for link in c2c if link.rated is not None), default=None)
     if rate is not None:
         gpu.below.append(_Element("c2c", {"bw": round(rate / 1e6), "count": len(c2c)}))  # of one, in MB/s
     yield gpu
 
 
-def _target(case: Case, name: str) -> tuple[str, str | None] | None:
+def _target(snapshot: Snapshot, name: str) -> tuple[str, str | None] | None:
     """Address and class of the other end of a link; None where it has no address."""
     if name == FABRIC:
         return _HIDDEN, _hexadecimal(_SWITCH, 6)
-    if function := case.of(Pci).get(name):
+    if function := snapshot.of(Pci).get(name):
         return name, _hexadecimal(function.pci_class, 6)
-    return (_HIDDEN, _hexadecimal(_PROCESSOR, 6)) if name in case.of(Numa) else None
+    return (_HIDDEN, _hexadecimal(_PROCESSOR, 6)) if name in snapshot.of(Numa) else None
 
 
-def _nic(case: Case, address: str) -> Iterator[_Element]:
+def _nic(snapshot: Snapshot, address: str) -> Iterator[_Element]:
     """The ports of RDMA devices. Their numbers (dev) are NCCL's: a port without one it takes only if it finds it."""
     nets: list[_Element] = []
-    for adapter in case.of(Rdma).values():
+    for adapter in snapshot.of(Rdma).values():
         if adapter.address != address or not _NAME.fullmatch(adapter.key):
             continue
-        ports = [port for port in case.of(Port).values() if port.device == adapter.key]
+        ports = [port for port in snapshot.of(Port).values() if port.device == adapter.key]
         nets += [_Element("net", {"name": adapter.key, **_port(port)}) for port in ports]
         nets += [_Element("net", {"name": adapter.key})] if not ports else []
     if nets:

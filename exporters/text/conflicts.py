@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from ...models.facts.merge import Conflict
 from ...models.facts.records import Fact
 from ...models.facts.registry import kind_name
-from ...models.inventory.snapshot import Case
+from ...models.inventory.snapshot import Snapshot
 from .terminal import hanging, safe, short
 from .vocabulary import counted, in_words
 
@@ -16,19 +16,19 @@ _LONGEST = 400  # characters of a value; the processors of a NUMA node can be ma
 _UNCITED = "the GPUs' driver (NVML)"  # all other sources say where something stood
 
 
-def as_conflicts(case: Case, tools: Collection[str]) -> str:
+def as_conflicts(snapshot: Snapshot, tools: Collection[str]) -> str:
     """Each point with both values and where they stood; then the tools that could not be compared with."""
-    lines = [*_points(case), *_missing(case, tools)]
+    lines = [*_points(snapshot), *_missing(snapshot, tools)]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _points(case: Case) -> Iterator[str]:
-    if not case.conflicts:
+def _points(snapshot: Snapshot) -> Iterator[str]:
+    if not snapshot.conflicts:
         yield "The sources agree wherever two of them speak of the same."
         return
     one, several = "point on which sources disagree", "points on which sources disagree"
-    yield f"{counted(len(case.conflicts), one, several)}; what came first is used."
-    for conflict in case.conflicts:
+    yield f"{counted(len(snapshot.conflicts), one, several)}; what came first is used."
+    for conflict in snapshot.conflicts:
         yield ""
         yield from _point(conflict)
 
@@ -50,12 +50,12 @@ def _source(fact: Fact, name: str) -> str:
     return f"({safe(fact.cites[name].source)})" if name in fact.cites else f"({_UNCITED})"
 
 
-def _missing(case: Case, tools: Collection[str]) -> Iterator[str]:
-    lost = [one for one in case.not_checked if one.what in tools]
+def _missing(snapshot: Snapshot, tools: Collection[str]) -> Iterator[str]:
+    lost = [one for one in snapshot.not_checked if one.what in tools]
     if lost:
         yield ""
     for one in lost:
         how = f" ({one.how})" if one.how else ""
         yield from hanging("", f"not compared: {one.what}: {safe(one.why)}{how}", WIDTH, 2)
-    if case.origin == "live" and not any(run.name in tools for run in case.runs):
+    if snapshot.origin == "live" and not any(run.name in tools for run in snapshot.runs):
         yield from ("", "With --with-tools nvidia-smi, lstopo and ibstat are asked too, where they are installed.")

@@ -11,7 +11,7 @@ from ...models.bandwidth.breakdown import unknown
 from ...models.bandwidth.link_levels import Rung
 from ...models.facts.machine import Node
 from ...models.facts.units import as_gigabytes
-from ...models.inventory.snapshot import Case
+from ...models.inventory.snapshot import Snapshot
 from ...models.report import Level
 from .terminal import cells as cells_of
 from .terminal import hanging, safe, wrap
@@ -37,9 +37,9 @@ class Column:
     number: bool = True
 
 
-def as_hierarchy(case: Case, rungs: Sequence[Rung]) -> str:
+def as_hierarchy(snapshot: Snapshot, rungs: Sequence[Rung]) -> str:
     """The rungs as a table in 98 columns, alike flows in one row; below, by number, what holds each and who says so."""
-    lines = [*hanging("", _title(case), WIDTH), ""]
+    lines = [*hanging("", _title(snapshot), WIDTH), ""]
     if not rungs:
         lines += wrap("No GPU, RDMA device or NVMe disk, and no memory whose rate is known.", WIDTH)
         return _text(lines)
@@ -48,7 +48,7 @@ def as_hierarchy(case: Case, rungs: Sequence[Rung]) -> str:
     lines += row(columns, [column.title for column in columns])
     for rung in rungs:
         for number, (label, alike) in enumerate(_rows(rung)):
-            note = notes.setdefault(_why(case, alike[0]), len(notes) + 1)
+            note = notes.setdefault(_why(snapshot, alike[0]), len(notes) + 1)
             cells = ["" if number else rung.name, label, *_numbers(alike, measured), str(note)]
             lines += row(columns, cells)
     lines += ["", *_legend(rungs, measured), ""]
@@ -84,9 +84,13 @@ def subject(ends: Sequence[str]) -> str:
     return " -> ".join(ends) if len(ends) < 3 else f"{ends[0]} ... {ends[-1]}"
 
 
-def _title(case: Case) -> str:
-    node = case.of(Node).get("node")
-    machine = f"{case.machine.name} ({case.matched_by})" if case.machine else "of no machine type that is known here"
+def _title(snapshot: Snapshot) -> str:
+    node = snapshot.of(Node).get("node")
+    machine = (
+        f"{snapshot.machine.name} ({snapshot.matched_by})"
+        if snapshot.machine
+        else "of no machine type that is known here"
+    )
     return f"{safe(node.hostname) if node and node.hostname else 'this node'}: {safe(machine)}"
 
 
@@ -137,10 +141,10 @@ def _numbers(alike: Sequence[Level], measured: bool) -> Iterator[str]:
         yield rate(min((one.observed for one in alike if one.observed is not None), default=None))
 
 
-def _why(case: Case, level: Level) -> str:
+def _why(snapshot: Snapshot, level: Level) -> str:
     """What holds the flow, and who says so; or why that is not known."""
     if not level.expected:
-        return safe(unknown(case, level))
+        return safe(unknown(snapshot, level))
     best = level.expected[0]
     return safe(best.source if best.basis == "capability" else f"{best.source} ({best.basis})")
 

@@ -11,7 +11,7 @@ from ...models.facts.machine import Node
 from ...models.facts.records import Fact
 from ...models.facts.registry import kind_name
 from ...models.facts.units import as_gigabytes
-from ...models.inventory.snapshot import Case
+from ...models.inventory.snapshot import Snapshot
 from ...models.report import Finding, Level, Report
 from .report import quantity, seen
 from .terminal import hanging, safe
@@ -40,22 +40,22 @@ _ASKED = (  # fields of any fact that say which part it is, in this order
 _MACHINE = ("vendor", "product", "board", "bios", "kernel")
 
 
-def names_of(case: Case, subject: str) -> frozenset[str]:
+def names_of(snapshot: Snapshot, subject: str) -> frozenset[str]:
     """All names of a thing: of its facts, of the topology; none where nothing is called so."""
-    device = case.topology.find(subject)
+    device = snapshot.topology.find(subject)
     if device:
         return frozenset((device.id, *device.aliases))
-    known = any(subject in facts for facts in case.facts.values())
+    known = any(subject in facts for facts in snapshot.facts.values())
     return frozenset({subject}) if known else frozenset()
 
 
-def as_ticket(case: Case, report: Report, subject: str, serials: Mapping[str, str] | None) -> str:
+def as_ticket(snapshot: Snapshot, report: Report, subject: str, serials: Mapping[str, str] | None) -> str:
     """Plain text. `serials` by name; None: they were not asked for. Of the node itself, all findings."""
-    names = names_of(case, subject) | {subject}
+    names = names_of(snapshot, subject) | {subject}
     about = [one for one in report.findings if subject == "node" or one.subject in names or _touches(one, names)]
     sections = (
-        _machine(case, report, serials),
-        _part(case, names, serials) if subject != "node" else [],
+        _machine(snapshot, report, serials),
+        _part(snapshot, names, serials) if subject != "node" else [],
         *(_finding(one) for one in about),
         [] if about else _nothing(report, subject),
         _tests(report, names if subject != "node" else None),
@@ -73,22 +73,22 @@ def _touches(finding: Finding, names: frozenset[str]) -> bool:
     return any(not names.isdisjoint(link.split(">")) for link in finding.limits)
 
 
-def _machine(case: Case, report: Report, serials: Mapping[str, str] | None) -> Iterator[str]:
+def _machine(snapshot: Snapshot, report: Report, serials: Mapping[str, str] | None) -> Iterator[str]:
     yield f"TICKET  {safe(report.node or 'unnamed node')}  {safe(report.taken_at or '')}"
-    node = case.of(Node).get("node")
+    node = snapshot.of(Node).get("node")
     if node:
         for name in _MACHINE:
             yield from _row(name.upper() if name == "bios" else name, getattr(node, name))
     yield from _row("machine type", report.profile.name if report.profile else None)
-    for driver in case.of(Driver).values():
+    for driver in snapshot.of(Driver).values():
         yield from _row(f"{driver.key} driver", driver.version)
     yield from _serial(serials, {"node"})
 
 
-def _part(case: Case, names: frozenset[str], serials: Mapping[str, str] | None) -> Iterator[str]:
+def _part(snapshot: Snapshot, names: frozenset[str], serials: Mapping[str, str] | None) -> Iterator[str]:
     yield f"PART  {', '.join(map(safe, sorted(names)))}"
     shown: dict[str, object] = {}
-    for fact in _facts(case, names):
+    for fact in _facts(snapshot, names):
         known = {one.name for one in fields(fact)}
         kind = kind_name(type(fact))
         for name in _ASKED:
@@ -102,8 +102,8 @@ def _part(case: Case, names: frozenset[str], serials: Mapping[str, str] | None) 
     yield from _serial(serials, names)
 
 
-def _facts(case: Case, names: frozenset[str]) -> Iterator[Fact]:
-    for facts in case.facts.values():
+def _facts(snapshot: Snapshot, names: frozenset[str]) -> Iterator[Fact]:
+    for facts in snapshot.facts.values():
         for fact in facts.values():
             if fact.key in names or getattr(fact, "address", None) in names:
                 yield fact

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..facts.records import Flow, Observation
-from ..inventory.snapshot import Case, once_per_case
+from ..inventory.snapshot import Snapshot, once_per_snapshot
 from .plausibility import impossible
 
 RATES = ("rate", "bus_bandwidth", "hca_loopback")  # quantities of observations that are judged as levels
 
 
-@once_per_case
-def best_observations(case: Case) -> Mapping[Flow, Observation]:
+@once_per_snapshot
+def best_observations(snapshot: Snapshot) -> Mapping[Flow, Observation]:
     """The highest plausible rate of each flow: disturbances only lower a measurement."""
     best: dict[Flow, Observation] = {}
-    wrong = {id(one.said) for one in impossible(case)}
-    for about, series in case.observed.items():
+    wrong = {id(one.said) for one in impossible(snapshot)}
+    for about, series in snapshot.observed.items():
         rates = [one for one in series if one.quantity in RATES and id(one) not in wrong]
         if isinstance(about, Flow) and rates:
             best[about] = max(rates, key=lambda one: one.value)

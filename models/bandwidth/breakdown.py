@@ -14,7 +14,7 @@ from ..facts.units import as_bytes
 from ..graph.flow_paths import Leg, legs
 from ..graph.routes import Route, path_type
 from ..graph.topology import Hop, Topology
-from ..inventory.snapshot import Case
+from ..inventory.snapshot import Snapshot
 from ..report import Level
 from .contention import Load, able, load_of, told
 from .expectations import capability, level_of
@@ -52,15 +52,15 @@ class Explained:
     ways: tuple[tuple[Step, ...], ...]
 
 
-def explained(case: Case, flows: Iterable[Flow], concurrent: bool = False) -> tuple[Explained, ...]:
+def explained(snapshot: Snapshot, flows: Iterable[Flow], concurrent: bool = False) -> tuple[Explained, ...]:
     """The flows in their order, each alone or all at once; those that have no way are left out."""
     several = tuple(dict.fromkeys(flows))
     groups = [several] if concurrent else [(flow,) for flow in several]
-    return tuple(one for group in groups for one in _together(case, group))
+    return tuple(one for group in groups for one in _together(snapshot, group))
 
 
-def _together(case: Case, flows: tuple[Flow, ...]) -> Iterator[Explained]:
-    topology = case.topology
+def _together(snapshot: Snapshot, flows: tuple[Flow, ...]) -> Iterator[Explained]:
+    topology = snapshot.topology
     taken = {flow: legs(topology, flow) for flow in flows}
     load = load_of(topology, taken)
     over = Counter(hop for several in taken.values() for hop in _hops(several))
@@ -70,13 +70,13 @@ def _together(case: Case, flows: tuple[Flow, ...]) -> Iterator[Explained]:
             continue
         found = reached.get(flow)
         full = found.bottleneck if found else _tightest(several)
-        level = _level(case, flow, flows, found)
+        level = _level(snapshot, flow, flows, found)
         yield Explained(
             level=level,
             path_type=_path_type(topology, several),
             seconds=found.seconds if found else None,
             sized=_sized(flow, found),
-            unknown=None if level.expected else unknown(case, level),
+            unknown=None if level.expected else unknown(snapshot, level),
             ways=tuple(
                 tuple(_step(topology, load, hop, over[hop], hop == full) for hop in way)
                 for leg in several
@@ -115,11 +115,11 @@ def _step(topology: Topology, load: Load, hop: Hop, flows: int, bottleneck: bool
     )
 
 
-def _level(case: Case, flow: Flow, flows: tuple[Flow, ...], found: Prediction | None) -> Level:
+def _level(snapshot: Snapshot, flow: Flow, flows: tuple[Flow, ...], found: Prediction | None) -> Level:
     """As level_of says of one flow, or, of a collective whose machine type is silent, as its links do; of several flows
     at once, what the links leave each.
     """
-    level = level_of(case, flow)
+    level = level_of(snapshot, flow)
     capable = (capability(found),) if found else ()
     if len(flows) == 1:
         return level if level.expected else msgspec.structs.replace(level, expected=capable)
@@ -141,9 +141,9 @@ def _sized(flow: Flow, found: Prediction | None) -> float | None:
     return None if known.half is None else known.share(flow.size)
 
 
-def unknown(case: Case, level: Level) -> str:
+def unknown(snapshot: Snapshot, level: Level) -> str:
     """Why nothing is expected of a flow, in words."""
-    if level.rated is not None and not _tightest(legs(case.topology, level.flow)):
+    if level.rated is not None and not _tightest(legs(snapshot.topology, level.flow)):
         return "nobody says what one of the links on its way gives"
     if level.size and level.size < full(level.op) and curve(level.link_class, level.op).half is None:
         return (
@@ -151,7 +151,7 @@ def unknown(case: Case, level: Level) -> str:
         )
     if level.rated is not None:
         return f"no share is published of what {level.op} reaches over {level.link_class}"
-    node = case.of(Node).get("node")
-    if node and node.virtual and not case.site.trust_virtual_links:
+    node = snapshot.of(Node).get("node")
+    if node and node.virtual and not snapshot.site.trust_virtual_links:
         return "the hypervisor hides the links, and nothing is published of this machine's"
     return "of none of the links is a rate known"

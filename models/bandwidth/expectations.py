@@ -11,7 +11,7 @@ from ..graph.fair_share import fill
 from ..graph.flow_paths import Leg, legs
 from ..graph.routes import RateOf
 from ..graph.topology import Hop
-from ..inventory.snapshot import Case, once_per_case
+from ..inventory.snapshot import Snapshot, once_per_snapshot
 from ..report import Basis, Expectation, Level
 from ..site.schema import Rate
 from .best_rates import RATES, best_observations
@@ -23,15 +23,15 @@ from .predict import Prediction, predict
 _BASELINE = 0.03
 
 
-def levels(case: Case) -> tuple[Level, ...]:
+def levels(snapshot: Snapshot) -> tuple[Level, ...]:
     """A level for each flow that was observed."""
-    return tuple(level_of(case, flow) for flow in best_observations(case))
+    return tuple(level_of(snapshot, flow) for flow in best_observations(snapshot))
 
 
-def level_of(case: Case, flow: Flow) -> Level:
+def level_of(snapshot: Snapshot, flow: Flow) -> Level:
     """What is expected of a flow beside what was observed of it, if it was."""
-    seen = best_observations(case).get(flow)
-    taken = legs(case.topology, flow)
+    seen = best_observations(snapshot).get(flow)
+    taken = legs(snapshot.topology, flow)
     tightest = min((hop for leg in taken for way in leg for hop in way), key=able, default=None)
     return Level(
         op=flow.op,
@@ -42,18 +42,18 @@ def level_of(case: Case, flow: Flow) -> Level:
         link_class=_class(flow, tightest),
         rated=_share(flow, taken, counted),
         trained=_share(flow, taken, _trained),
-        expected=tuple(expect(case, flow)),
+        expected=tuple(expect(snapshot, flow)),
         observed=seen.value if seen else None,
         observed_at=as_utc(seen.at) if seen else None,
     )
 
 
-def expect(case: Case, flow: Flow) -> Iterator[Expectation]:
+def expect(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     """In the order of trust: site or profile, capability; then kin and baseline, which are judged besides."""
-    yield from _by_machine(case, flow)
-    yield from _by_capability(case, flow)
-    yield from by_kin(case, flow)
-    for then in case.baseline:
+    yield from _by_machine(snapshot, flow)
+    yield from _by_capability(snapshot, flow)
+    yield from by_kin(snapshot, flow)
+    for then in snapshot.baseline:
         if then.about == flow and then.quantity in RATES:
             source = f"this node when it was accepted, {as_utc(then.at)}"
             apart = KIN_MEMORY if len(flow.ends) == 1 else _BASELINE  # copies of memory vary as much from day to day
@@ -61,13 +61,13 @@ def expect(case: Case, flow: Flow) -> Iterator[Expectation]:
             yield Expectation(basis="baseline", low=low, typical=then.value, high=high, source=source)
 
 
-def _by_machine(case: Case, flow: Flow) -> Iterator[Expectation]:
+def _by_machine(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     """What the site says of such flows, on all machines or on those of this type; else what the catalog says."""
-    machine = case.machine
-    ours = machine is not None and machine in case.site.machine
-    for rate in (*case.site.rates, *(machine.rates if machine else ())):
-        if _is_about(case, rate, flow):
-            basis: Basis = "site" if ours or rate in case.site.rates else "profile"
+    machine = snapshot.machine
+    ours = machine is not None and machine in snapshot.site.machine
+    for rate in (*snapshot.site.rates, *(machine.rates if machine else ())):
+        if _is_about(snapshot, rate, flow):
+            basis: Basis = "site" if ours or rate in snapshot.site.rates else "profile"
             yield Expectation(basis=basis, low=rate.low, typical=rate.typical, high=rate.high, source=rate.source)
             return
     long = flow.size is None or flow.size >= full(flow.op)
@@ -77,44 +77,44 @@ def _by_machine(case: Case, flow: Flow) -> Iterator[Expectation]:
         yield Expectation(basis="site" if ours else "profile", low=low, typical=typical, high=high, source=source)
 
 
-def _is_about(case: Case, rate: Rate, flow: Flow) -> bool:
+def _is_about(snapshot: Snapshot, rate: Rate, flow: Flow) -> bool:
     """Rates are those of long messages, one flow at a time."""
     long = flow.size is None or flow.size >= full(flow.op)
     alike = rate.op == flow.op and rate.via in ("", flow.via) and len(rate.ends) == len(flow.ends)
     if not (long and alike) or flow.beside:
         return False
-    devices = [case.topology.find(end) for end in flow.ends]
+    devices = [snapshot.topology.find(end) for end in flow.ends]
     names = [(end, *((one.id, *one.aliases) if one else ())) for end, one in zip(flow.ends, devices, strict=True)]
     return all(any(fnmatchcase(name, wanted) for name in known) for known, wanted in zip(names, rate.ends, strict=True))
 
 
-def _by_capability(case: Case, flow: Flow) -> Iterator[Expectation]:
+def _by_capability(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     """What good machines reach over the links that the flow takes.
 
     Of collectives where it is known which GPUs take part, and how long their messages are; else, and beside that, their
     machine type tells more.
     """
-    if flow.op in COLLECTIVES and (flow.size is None or not all(map(case.topology.find, flow.ends))):
+    if flow.op in COLLECTIVES and (flow.size is None or not all(map(snapshot.topology.find, flow.ends))):
         return
-    reached = _predicted(case, flow)
+    reached = _predicted(snapshot, flow)
     if reached:
         yield capability(reached)
 
 
-def _predicted(case: Case, flow: Flow) -> Prediction | None:
+def _predicted(snapshot: Snapshot, flow: Flow) -> Prediction | None:
     """Flows that ran at once are predicted together."""
     if not flow.beside or flow.ends in flow.beside:
-        return predict(case.topology, together(flow)).get(flow)
-    runs = _predicted_runs(case)
+        return predict(snapshot.topology, together(flow)).get(flow)
+    runs = _predicted_runs(snapshot)
     every = frozenset((flow.ends, *flow.beside))
     key = flow.op, flow.size, flow.via, every
     if key not in runs:
-        runs[key] = predict(case.topology, [Flow(flow.op, ends, flow.size, flow.via) for ends in sorted(every)])
+        runs[key] = predict(snapshot.topology, [Flow(flow.op, ends, flow.size, flow.via) for ends in sorted(every)])
     return runs[key].get(Flow(flow.op, flow.ends, flow.size, flow.via))
 
 
-@once_per_case
-def _predicted_runs(case: Case) -> dict[Hashable, Mapping[Flow, Prediction]]:
+@once_per_snapshot
+def _predicted_runs(snapshot: Snapshot) -> dict[Hashable, Mapping[Flow, Prediction]]:
     """The predictions of flows that ran at once, by run; `_predicted` adds each run when it first needs it."""
     return {}
 

@@ -9,7 +9,7 @@ from ..facts.records import EGRESS, Flow
 from ..graph.path_types import natural, nearest, nics
 from ..graph.routes import routes
 from ..graph.topology import Device, Topology
-from ..inventory.snapshot import Case
+from ..inventory.snapshot import Snapshot
 from ..report import Level
 from .expectations import level_of
 
@@ -22,21 +22,21 @@ class Rung:
     levels: tuple[Level, ...]
 
 
-def hierarchy(case: Case) -> tuple[Rung, ...]:
+def hierarchy(snapshot: Snapshot) -> tuple[Rung, ...]:
     """The rungs of a node from top to bottom; those that it does not have are left out."""
     kinds = {
-        "GPU memory": _memories(case.topology, "gpu"),
-        "GPU to GPU": _between_gpus(case.topology),
-        "host to GPU": _to_host(case.topology, "gpu", away=False),
-        "GPU to host": _to_host(case.topology, "gpu", away=True),
-        "GPU to NIC": _gpu_to_nic(case.topology),
-        "NIC to wire": _wires(case.topology),
-        "node to network": _egress(case.topology),
-        "host memory": _memories(case.topology, "numa"),
-        "disk to host": _to_host(case.topology, "nvme", away=True),
-        "array to host": _to_host(case.topology, "array", away=True),
+        "GPU memory": _memories(snapshot.topology, "gpu"),
+        "GPU to GPU": _between_gpus(snapshot.topology),
+        "host to GPU": _to_host(snapshot.topology, "gpu", away=False),
+        "GPU to host": _to_host(snapshot.topology, "gpu", away=True),
+        "GPU to NIC": _gpu_to_nic(snapshot.topology),
+        "NIC to wire": _wires(snapshot.topology),
+        "node to network": _egress(snapshot.topology),
+        "host memory": _memories(snapshot.topology, "numa"),
+        "disk to host": _to_host(snapshot.topology, "nvme", away=True),
+        "array to host": _to_host(snapshot.topology, "array", away=True),
     }
-    rungs = ((name, tuple(level_of(case, flow) for flow in flows)) for name, flows in kinds.items())
+    rungs = ((name, tuple(level_of(snapshot, flow) for flow in flows)) for name, flows in kinds.items())
     return tuple(Rung(name, levels) for name, levels in rungs if levels)
 
 

@@ -9,7 +9,7 @@ from ..facts.gpu import Gpu, GpuPair
 from ..facts.machine import Numa
 from ..graph.path_types import Way, natural, nearest, nics, ways
 from ..graph.topology import Device
-from ..inventory.snapshot import Case
+from ..inventory.snapshot import Snapshot
 from .all_pairs import pairs
 
 
@@ -34,24 +34,24 @@ class Matrix:
     ways: Mapping[tuple[str, str], Way]
 
 
-def matrix(case: Case) -> Matrix:
+def matrix(snapshot: Snapshot) -> Matrix:
     """From what is known of a node. NVML is believed only where there is no tree to look at: in dumps."""
-    gpus = tuple(sorted((_gpu(case, d) for d in case.topology.devices if d.kind == "gpu"), key=_place))
-    adapters = tuple(Row(f"NIC{n}", nic.device.id, nic.name) for n, nic in enumerate(nics(case.topology)))
+    gpus = tuple(sorted((_gpu(snapshot, d) for d in snapshot.topology.devices if d.kind == "gpu"), key=_place))
+    adapters = tuple(Row(f"NIC{n}", nic.device.id, nic.name) for n, nic in enumerate(nics(snapshot.topology)))
     found: dict[tuple[str, str], Way] = {}
     columns = {row.device for row in (*gpus, *adapters)}
     for row in (*gpus, *adapters):
-        reached = ways(case.topology, row.device, columns)
+        reached = ways(snapshot.topology, row.device, columns)
         for column in (*gpus, *adapters):
-            way = reached.get(column.device) or _as_nvml_says(case, row, column)
+            way = reached.get(column.device) or _as_nvml_says(snapshot, row, column)
             if row is not column and way:
                 found[row.label, column.label] = way
     return Matrix(gpus, adapters, found)
 
 
-def copies(case: Case) -> Matrix:
+def copies(snapshot: Snapshot) -> Matrix:
     """The same with what a long copy typically reaches, alone in the node and over links as they should be."""
-    whole, reached = matrix(case), pairs(case.topology)
+    whole, reached = matrix(snapshot), pairs(snapshot.topology)
     at = {row.label: row.device for row in (*whole.gpus, *whole.nics)}
     found: dict[tuple[str, str], Way] = {}
     for (row, column), way in whole.ways.items():
@@ -60,15 +60,20 @@ def copies(case: Case) -> Matrix:
     return Matrix(whole.gpus, whole.nics, found)
 
 
-def _gpu(case: Case, device: Device) -> Row:
-    names = [name for name in (device.id, *device.aliases) if name in case.of(Gpu)]
-    fact = case.of(Gpu)[names[0]] if names else None
+def _gpu(snapshot: Snapshot, device: Device) -> Row:
+    names = [name for name in (device.id, *device.aliases) if name in snapshot.of(Gpu)]
+    fact = snapshot.of(Gpu)[names[0]] if names else None
     label = names[0].upper() if names else device.id.removeprefix("0000:")
     number = device.numa_node if device.numa_node is not None else fact.numa if fact else None
-    near = case.of(Numa).get(f"numa{number}")
+    near = snapshot.of(Numa).get(f"numa{number}")
     cpus = fact.cpus if fact and fact.cpus else near.cpus if near else None
     return Row(
-        label, device.id, device.name, cpus, number, tuple((n.name, w) for n, w in nearest(case.topology, device.id))
+        label,
+        device.id,
+        device.name,
+        cpus,
+        number,
+        tuple((n.name, w) for n, w in nearest(snapshot.topology, device.id)),
     )
 
 
@@ -77,9 +82,9 @@ def _place(row: Row) -> tuple[bool, list[tuple[int, str]]]:
     return not row.label.startswith(("GPU", "AMD")), natural(row.label)
 
 
-def _as_nvml_says(case: Case, row: Row, column: Row) -> Way | None:
+def _as_nvml_says(snapshot: Snapshot, row: Row, column: Row) -> Way | None:
     names = sorted((row.label.lower(), column.label.lower()), key=natural)
-    pair = case.of(GpuPair).get("-".join(names))
+    pair = snapshot.of(GpuPair).get("-".join(names))
     if pair is None or pair.path is None:
         return None
     return Way("PIX" if pair.path == "INTERNAL" else pair.path, None)  # two GPUs of one board are behind its switch

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from ..facts.records import Flow
 from ..graph.flow_paths import hops_of
 from ..graph.routes import rated
-from ..inventory.snapshot import Case, once_per_case
+from ..inventory.snapshot import Snapshot, once_per_snapshot
 from ..report import Expectation
 from .best_rates import best_observations
 
@@ -25,36 +25,36 @@ _CLOSEST = 0.26  # of a standard deviation, how far the closest half of 8 to 56 
 _FEWEST_FOR_NOISE = 8  # flows; fewer say little of how they scatter
 
 
-def by_kin(case: Case, flow: Flow) -> Iterator[Expectation]:
+def by_kin(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     """What most of the others of its kin reach."""
-    best = best_observations(case)
-    others = [best[other].value for other in kin_of(case).get(kinship(case, flow), ()) if other != flow]
+    best = best_observations(snapshot)
+    others = [best[other].value for other in kin_of(snapshot).get(kinship(snapshot, flow), ()) if other != flow]
     if len(others) < _FEWEST_KIN:
         return
     typical = statistics.median(others)
-    scatter, count = _scatter(case).get(_manner(flow), (0.0, 1))
+    scatter, count = _scatter(snapshot).get(_manner(flow), (0.0, 1))
     error = (1 + _MEDIAN / len(others)) ** 0.5  # the median of few others is off as well
     apart = max(KIN_MEMORY if len(flow.ends) == 1 else KIN_LINK, scatter * _apart(count) * error)
     slower = sum(1 for other in others if other < (1 - apart) * typical)
-    if not hops_of(case.topology, flow) and slower > _ODD * len(others):
+    if not hops_of(snapshot.topology, flow) and slower > _ODD * len(others):
         return
     source = f"median of {len(others)} equal flows of this node"
     low, high = max(0.0, 1 - apart) * typical, (1 + apart) * typical
     yield Expectation(basis="kin", low=low, typical=typical, high=high, source=source)
 
 
-def noise(case: Case, flow: Flow) -> float:
+def noise(snapshot: Snapshot, flow: Flow) -> float:
     """The standard deviation of measurements like this one as a share of them; 0 where there are too few to say."""
-    scatter, count = _scatter(case).get(_manner(flow), (0.0, 0))
+    scatter, count = _scatter(snapshot).get(_manner(flow), (0.0, 0))
     return scatter / _CLOSEST if count >= _FEWEST_FOR_NOISE else 0.0
 
 
-@once_per_case
-def _scatter(case: Case) -> Mapping[Hashable, tuple[float, int]]:
+@once_per_snapshot
+def _scatter(snapshot: Snapshot) -> Mapping[Hashable, tuple[float, int]]:
     """By manner, how flows lie apart that are most alike, as a share of them; and of how many flows that is known."""
-    best = best_observations(case)
+    best = best_observations(snapshot)
     apart, counts = defaultdict[Hashable, list[float]](list), Counter[Hashable]()
-    for kin in kin_of(case).values():
+    for kin in kin_of(snapshot).values():
         if len(kin) > _FEWEST_KIN:
             apart[_manner(kin[0])] += _deviations([best[flow].value for flow in kin])
             counts[_manner(kin[0])] += len(kin)
@@ -84,18 +84,18 @@ def _manner(flow: Flow) -> Hashable:
     return flow.op, flow.size, flow.via, len(flow.beside)
 
 
-@once_per_case
-def kin_of(case: Case) -> Mapping[Hashable, Sequence[Flow]]:
+@once_per_snapshot
+def kin_of(snapshot: Snapshot) -> Mapping[Hashable, Sequence[Flow]]:
     """The flows that moved anything, by kinship."""
     kin = defaultdict[Hashable, list[Flow]](list)
-    for flow, one in best_observations(case).items():
+    for flow, one in best_observations(snapshot).items():
         if one.value:
-            kin[kinship(case, flow)].append(flow)
+            kin[kinship(snapshot, flow)].append(flow)
     return kin
 
 
-def kinship(case: Case, flow: Flow) -> Hashable:
+def kinship(snapshot: Snapshot, flow: Flow) -> Hashable:
     """Flows of one kinship should be equally fast: same operation and size, like ends, like hops."""
-    devices = [case.topology.find(end) for end in flow.ends]
+    devices = [snapshot.topology.find(end) for end in flow.ends]
     kinds = tuple(device.kind if device else end for device, end in zip(devices, flow.ends, strict=True))
-    return _manner(flow), kinds, tuple(rated(hop) for hop in hops_of(case.topology, flow))
+    return _manner(flow), kinds, tuple(rated(hop) for hop in hops_of(snapshot.topology, flow))

@@ -19,7 +19,7 @@ from ..graph.fair_share import Share, fill
 from ..graph.flow_paths import hops_of, legs
 from ..graph.routes import rated
 from ..graph.topology import Hop
-from ..inventory.snapshot import Case, once_per_case
+from ..inventory.snapshot import Snapshot, once_per_snapshot
 from ..report import Finding
 
 # The best that was published stays below what its link is rated at: 0.88 of PCIe, 0.94 of NVLink, 0.98 of ports, 0.92
@@ -42,21 +42,26 @@ class Impossible:
     hollow: Observation | None = None
 
 
-@once_per_case
-def impossible(case: Case) -> Sequence[Impossible]:
+@once_per_snapshot
+def impossible(snapshot: Snapshot) -> Sequence[Impossible]:
     """All rates that cannot be."""
-    return tuple(_impossible(case))
+    return tuple(_impossible(snapshot))
 
 
-def _impossible(case: Case) -> Iterator[Impossible]:
-    for flow, several in case.observed.items():
+def _impossible(snapshot: Snapshot) -> Iterator[Impossible]:
+    for flow, several in snapshot.observed.items():
         rates = [one for one in several if one.quantity == "rate"]
         if isinstance(flow, Flow):
             empty = {one.at: one for one in several if one.quantity == "zeros" and one.value > _ZEROS}
             yield from (Impossible(one, flow, hollow=empty[one.at]) for one in rates if one.at in empty)
-        if not rates or not isinstance(flow, Flow) or flow.op in (*COLLECTIVES, EGRESS) or not _is_known(case, flow):
+        if (
+            not rates
+            or not isinstance(flow, Flow)
+            or flow.op in (*COLLECTIVES, EGRESS)
+            or not _is_known(snapshot, flow)
+        ):
             continue
-        most = fill({flow: legs(case.topology, flow)}, _sure).get(flow)
+        most = fill({flow: legs(snapshot.topology, flow)}, _sure).get(flow)
         yield from (Impossible(one, flow, most) for one in rates if most and one.value > _ABOVE * most.rate)
 
 
@@ -65,30 +70,30 @@ def _sure(hop: Hop) -> float:
     return float("inf") if hop.links[0].kind == "interconnect" else rated(hop)
 
 
-def _is_known(case: Case, flow: Flow) -> bool:
+def _is_known(snapshot: Snapshot, flow: Flow) -> bool:
     """Whether the way is surely the one that the bytes took, and all its links were told."""
-    kinds = {link.kind for hop in hops_of(case.topology, flow) for link in hop.links}
-    node = case.of(Node).get("node")
+    kinds = {link.kind for hop in hops_of(snapshot.topology, flow) for link in hop.links}
+    node = snapshot.of(Node).get("node")
     if "pcie" in kinds and node and node.virtual:
         return False  # its tree is the hypervisor's
-    ends = {device.id for end in flow.ends if (device := case.topology.find(end)) and device.kind == "gpu"}
-    gpus = [gpu for end in ends if (gpu := _gpus(case).get(end))]
-    return len(gpus) == len(ends) and all(_is_whole(case, gpu, flow, kinds, len(ends) > 1) for gpu in gpus)
+    ends = {device.id for end in flow.ends if (device := snapshot.topology.find(end)) and device.kind == "gpu"}
+    gpus = [gpu for end in ends if (gpu := _gpus(snapshot).get(end))]
+    return len(gpus) == len(ends) and all(_is_whole(snapshot, gpu, flow, kinds, len(ends) > 1) for gpu in gpus)
 
 
-@once_per_case
-def _gpus(case: Case) -> Mapping[str, Gpu]:
+@once_per_snapshot
+def _gpus(snapshot: Snapshot) -> Mapping[str, Gpu]:
     """The GPUs that drivers told of, by their names in the topology."""
-    return {name: gpu for gpu in case.of(Gpu).values() for name in (gpu.key, gpu.address) if name}
+    return {name: gpu for gpu in snapshot.of(Gpu).values() for name in (gpu.key, gpu.address) if name}
 
 
-def _is_whole(case: Case, gpu: Gpu, flow: Flow, kinds: set[str], pair: bool) -> bool:
+def _is_whole(snapshot: Snapshot, gpu: Gpu, flow: Flow, kinds: set[str], pair: bool) -> bool:
     """Whether nothing faster may join the GPU to the other end than what the topology has."""
-    product = product_of(gpu, case.of(Pci))
+    product = product_of(gpu, snapshot.of(Pci))
     if product is None:
         return len(flow.ends) == 1
     if kinds & _BETWEEN:
-        return _joining(case)[gpu.key] + _joining(case)[gpu.address or ""] >= product.links
+        return _joining(snapshot)[gpu.key] + _joining(snapshot)[gpu.address or ""] >= product.links
     if "pcie" not in kinds:
         return True
     if pair:
@@ -96,17 +101,17 @@ def _is_whole(case: Case, gpu: Gpu, flow: Flow, kinds: set[str], pair: bool) -> 
     return not product.c2c_rate and product.link_kind == "nvlink"  # others may be joined to processors by theirs
 
 
-@once_per_case
-def _joining(case: Case) -> Counter[str]:
+@once_per_snapshot
+def _joining(snapshot: Snapshot) -> Counter[str]:
     """How many links between GPUs end at each device."""
-    links = [link for link in case.topology.links if link.kind in _BETWEEN]
+    links = [link for link in snapshot.topology.links if link.kind in _BETWEEN]
     return Counter(end for link in links for end in (link.a, link.b))
 
 
-def invalid(case: Case) -> Iterator[Finding]:
+def invalid(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for all such numbers of one kind."""
     kinds: Mapping[object, list[tuple[Impossible, Share]]] = defaultdict(list)
-    for one in impossible(case):
+    for one in impossible(snapshot):
         if one.hollow:
             yield _hollow(one.flow, one.said, one.hollow)
         elif one.most:

@@ -14,7 +14,7 @@ from ..facts.gpu import Gpu
 from ..facts.machine import Mount, Node, Numa, Nvme, Package, Pci, Port, Rdma
 from ..facts.records import COLLECTIVES, Flow, Observation
 from ..facts.units import as_utc
-from ..inventory.snapshot import Case
+from ..inventory.snapshot import Snapshot
 from ..site.schema import Machine, Op, Rate, Via
 from .best_rates import best_observations
 from .message_size import full
@@ -39,51 +39,52 @@ class Unrecognisable(Exception):
     """Nothing about the node tells it from others: a sentence."""
 
 
-def machine_of(case: Case, name: str) -> Machine:
+def machine_of(snapshot: Snapshot, name: str) -> Machine:
     """An entry for a site file: recognised as the node itself was, else by its DMI names or GPUs; with what it has.
 
     What could not be read, or differs between equal devices, is left out. What the type that the node was recognised as
     says besides stays: links that a hypervisor hides, the rate of the fabric's ports where others have another, rates
     of flows that nobody measured here. Raises Unrecognisable.
     """
-    node, gpus = case.of(Node)["node"], list(case.of(Gpu).values())
-    base = _recognised_by(case, node, gpus)
+    node, gpus = snapshot.of(Node)["node"], list(snapshot.of(Gpu).values())
+    base = _recognised_by(snapshot, node, gpus)
     had = {
         "gpus": len(gpus) or None,
         "links": _same(gpu.nvlinks for gpu in gpus),
-        "rdma": len(case.of(Rdma)) or None,
-        "rdma_rate": _same(port.rate for port in case.of(Port).values() if port.state == "ACTIVE") or base.rdma_rate,
-        "nvme": len(_data_disks(case)) or None,
-        "sockets": len(case.of(Package)) or None,
-        "numa": sum(1 for numa in case.of(Numa).values() if numa.cpus) or None,
-        **_places(case, node, gpus),
+        "rdma": len(snapshot.of(Rdma)) or None,
+        "rdma_rate": _same(port.rate for port in snapshot.of(Port).values() if port.state == "ACTIVE")
+        or base.rdma_rate,
+        "nvme": len(_data_disks(snapshot)) or None,
+        "sockets": len(snapshot.of(Package)) or None,
+        "numa": sum(1 for numa in snapshot.of(Numa).values() if numa.cpus) or None,
+        **_places(snapshot, node, gpus),
         "mig": _same(gpu.mig for gpu in gpus),
         "ecc": _same(gpu.ecc for gpu in gpus),
         "persistence": _same(gpu.persistence for gpu in gpus),
         "compute_mode": _same(gpu.compute_mode for gpu in gpus),
-        "rates": tuple(_rates(case)) or base.rates,
-        "bus_bandwidth": {**base.bus_bandwidth, **_bus_bandwidth(case, len(gpus))},
+        "rates": tuple(_rates(snapshot)) or base.rates,
+        "bus_bandwidth": {**base.bus_bandwidth, **_bus_bandwidth(snapshot, len(gpus))},
     }
-    source = f"{node.hostname or 'a node'} as it was accepted on {as_utc(case.now)[:10]}"
-    if case.machine:
-        source += f"; else as {case.machine.name}"
+    source = f"{node.hostname or 'a node'} as it was accepted on {as_utc(snapshot.now)[:10]}"
+    if snapshot.machine:
+        source += f"; else as {snapshot.machine.name}"
     return msgspec.structs.replace(base, name=name, source=source, **had)
 
 
-def _places(case: Case, node: Node, gpus: list[Gpu]) -> dict[str, Any]:
+def _places(snapshot: Snapshot, node: Node, gpus: list[Gpu]) -> dict[str, Any]:
     """Where GPUs on a baseboard and NICs are. A hypervisor gives each guest addresses as it likes."""
     if node.virtual is not False:
         return {}
     modules = {str(gpu.module_id): gpu.address for gpu in gpus if gpu.module_id is not None and gpu.address}
-    functions = case.of(Pci)
-    nics = (functions.get(one.address or "") for one in case.of(Rdma).values())
+    functions = snapshot.of(Pci)
+    nics = (functions.get(one.address or "") for one in snapshot.of(Rdma).values())
     own = sorted(function.key for function in nics if function and function.physfn is None)
     return {"gpu_places": modules if 1 < len(gpus) == len(modules) else {}, "nic_places": tuple(own)}
 
 
-def _recognised_by(case: Case, node: Node, gpus: list[Gpu]) -> Machine:
+def _recognised_by(snapshot: Snapshot, node: Node, gpus: list[Gpu]) -> Machine:
     """As the node was recognised; by its DMI names besides where its GPUs alone told, which come in many machines."""
-    machine = case.machine
+    machine = snapshot.machine
     if machine and machine.sure:
         return machine
     product = node.product if node.product not in _NO_TYPE else None
@@ -99,10 +100,10 @@ def _exactly(text: str | None) -> str | None:
     return re.sub(r"([*?[])", r"[\1]", text) if text else None
 
 
-def _data_disks(case: Case) -> list[Nvme]:
+def _data_disks(snapshot: Snapshot) -> list[Nvme]:
     """NVMe controllers of this machine without the file systems that it starts from."""
-    system = [mount.device or "" for at in ("/", "/boot", "/boot/efi") if (mount := case.of(Mount).get(at))]
-    local = [nvme for nvme in case.of(Nvme).values() if nvme.transport == "pcie"]
+    system = [mount.device or "" for at in ("/", "/boot", "/boot/efi") if (mount := snapshot.of(Mount).get(at))]
+    local = [nvme for nvme in snapshot.of(Nvme).values() if nvme.transport == "pcie"]
     return [nvme for nvme in local if not any(device.startswith(f"/dev/{nvme.key}n") for device in system)]
 
 
@@ -112,10 +113,10 @@ def _same(values: Iterable[T | None]) -> T | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _rates(case: Case) -> Iterator[Rate]:
+def _rates(snapshot: Snapshot) -> Iterator[Rate]:
     """For each kind of flow that was measured alone: numbers in names become "*"."""
     kinds = defaultdict[tuple[str, tuple[str, ...], str], list[Observation]](list)
-    for flow, best in _measured(case):
+    for flow, best in _measured(snapshot):
         if flow.op in _OPS and flow.via in _VIAS:
             kinds[flow.op, tuple(re.sub(r"\d+", "*", end) for end in flow.ends), flow.via].append(best)
     for (op, ends, via), several in kinds.items():
@@ -127,18 +128,18 @@ def _rates(case: Case) -> Iterator[Rate]:
         )
 
 
-def _bus_bandwidth(case: Case, gpus: int) -> dict[str, tuple[float, float, float]]:
+def _bus_bandwidth(snapshot: Snapshot, gpus: int) -> dict[str, tuple[float, float, float]]:
     """Of the collectives over all GPUs that were measured; not of a program that did not say which one it ran."""
     kinds = defaultdict[str, list[Observation]](list)
-    for flow, best in _measured(case):
+    for flow, best in _measured(snapshot):
         if flow.op in COLLECTIVES - {"collective"} and len(flow.ends) == gpus:
             kinds[flow.op].append(best)
     return {op: _levels(several, _APART) for op, several in kinds.items()}
 
 
-def _measured(case: Case) -> Iterator[tuple[Flow, Observation]]:
+def _measured(snapshot: Snapshot) -> Iterator[tuple[Flow, Observation]]:
     """What moved bytes alone, in messages that reach the rate: no others are compared with what is written."""
-    for flow, best in best_observations(case).items():
+    for flow, best in best_observations(snapshot).items():
         if not flow.beside and best.value and (flow.size is None or flow.size >= full(flow.op)):
             yield flow, best
 

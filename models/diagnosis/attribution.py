@@ -14,7 +14,7 @@ from ..facts.units import as_gigabytes
 from ..graph.fair_share import shares
 from ..graph.flow_paths import hops_of
 from ..graph.routes import limited
-from ..inventory.snapshot import Case
+from ..inventory.snapshot import Snapshot
 from ..report import ABSOLUTE, Expectation, Finding, Level
 from .bandwidth_findings import Slow, alone, crowds, shared
 from .cohort_shift import slow_together
@@ -31,29 +31,29 @@ _ERRORS = 3  # standard deviations that measurements scatter by themselves
 _MOST_EVIDENCE = 6  # lines of measurements below a state; the names of all flows stand beside them
 
 
-def attribute(case: Case, levels: Sequence[Level], states: Iterable[Finding]) -> list[Finding]:
+def attribute(snapshot: Snapshot, levels: Sequence[Level], states: Iterable[Finding]) -> list[Finding]:
     """The states, with the slow flows that they explain; then what none explains, a finding for each cause.
 
     Numbers that cannot be are told beside them, and explain nothing.
     """
-    found = [*states, *invalid(case), *crowds(case, levels), *uneven(case)]
-    best = best_observations(case)
-    row = slow_together(case)
+    found = [*states, *invalid(snapshot), *crowds(snapshot, levels), *uneven(snapshot)]
+    best = best_observations(snapshot)
+    row = slow_together(snapshot)
     left: dict[Flow, Slow] = {}
     for level in levels:
         of_row = [row[level.flow]] if level.flow in row else []
-        for missed in (*missed_by(level, noise(case, level.flow)), *of_row):
-            index, share = _explained(case, found, level, missed)
+        for missed in (*missed_by(level, noise(snapshot, level.flow)), *of_row):
+            index, share = _explained(snapshot, found, level, missed)
             slow = Slow(level, missed, share, best[level.flow].evidence)
             if index is None:
                 left[level.flow] = slow
                 break
             found[index] = _with(found[index], [slow])
-    for blamed in list(blame(case, levels, left)):
+    for blamed in list(blame(snapshot, levels, left)):
         slows = [left.pop(flow) for flow in blamed.flows]
-        _take(found, case, slows, blamed.suspect, shared(case, blamed, slows, levels))
+        _take(found, snapshot, slows, blamed.suspect, shared(snapshot, blamed, slows, levels))
     for slow in left.values():
-        _take(found, case, [slow], None, alone(case, slow))
+        _take(found, snapshot, [slow], None, alone(snapshot, slow))
     return found
 
 
@@ -71,10 +71,12 @@ def missed_by(level: Level, error: float = 0.0) -> list[Expectation]:
     return [*below, *(one for one in relative if observed < one.low)]
 
 
-def _take(found: list[Finding], case: Case, slow: Sequence[Slow], suspect: Suspect | None, new: Finding) -> None:
+def _take(
+    found: list[Finding], snapshot: Snapshot, slow: Sequence[Slow], suspect: Suspect | None, new: Finding
+) -> None:
     """Put slow flows under a state that may slow them by what it is, though nobody says by how much; else a finding."""
     for index, state in enumerate(found):
-        if may_slow(case, state, [one.level.flow for one in slow], suspect):
+        if may_slow(snapshot, state, [one.level.flow for one in slow], suspect):
             found[index] = _with(state, slow)
             return
     found.append(new)
@@ -99,24 +101,26 @@ def _accounted(slow: Slow) -> list[Evidence]:
     return [Evidence(f"{slow.level.op} {slow.level.flow.subject}", text)]
 
 
-def _explained(case: Case, found: Sequence[Finding], level: Level, missed: Expectation) -> tuple[int | None, float]:
+def _explained(
+    snapshot: Snapshot, found: Sequence[Finding], level: Level, missed: Expectation
+) -> tuple[int | None, float]:
     """Which state leaves least, where what all leave of their links is what the flow got; what share of it that is."""
-    on_the_way = {link.id for hop in hops_of(case.topology, level.flow) for link in hop.links}
+    on_the_way = {link.id for hop in hops_of(snapshot.topology, level.flow) for link in hop.links}
     holders = [index for index, state in enumerate(found) if on_the_way & state.limits.keys()]
     if not holders or level.rated is None or level.observed is None:
         return None, 1.0
     every = [(link, rate) for index in holders for link, rate in found[index].limits.items()]
     lowest = {link: min(rate for other, rate in every if other == link) for link, _ in every}
-    share = _share(case, level.flow, lowest)
+    share = _share(snapshot, level.flow, lowest)
     slack = _SLACK_BESIDE_KIN if missed.basis not in ABSOLUTE else _SLACK_ELSEWHERE if share != 1 else _SLACK
     if share is None or level.observed < slack * missed.low * share:
         return None, share or 1.0
-    return min(holders, key=lambda index: _share(case, level.flow, found[index].limits) or 1.0), share
+    return min(holders, key=lambda index: _share(snapshot, level.flow, found[index].limits) or 1.0), share
 
 
-def _share(case: Case, flow: Flow, limits: Mapping[str, float]) -> float | None:
+def _share(snapshot: Snapshot, flow: Flow, limits: Mapping[str, float]) -> float | None:
     """What limits leave of what the flow would get."""
     flows: Collection[Flow] = together(flow)
-    left = shares(case.topology, flows, limited(limits)).get(flow)
-    whole = shares(case.topology, flows, limited({})).get(flow)
+    left = shares(snapshot.topology, flows, limited(limits)).get(flow)
+    whole = shares(snapshot.topology, flows, limited({})).get(flow)
     return left / whole if left and whole else None

@@ -12,7 +12,7 @@ from ..facts.records import Evidence, Flow
 from ..facts.units import as_gigabytes
 from ..graph.flow_paths import hops_of, legs
 from ..graph.topology import Hop, Link
-from ..inventory.snapshot import Case
+from ..inventory.snapshot import Snapshot
 from ..report import ABSOLUTE, Expectation, Finding, Level, Severity
 from .localization import Blame, Suspect
 
@@ -44,13 +44,13 @@ class Slow:
         return self.missed.typical * self.share
 
 
-def alone(case: Case, slow: Slow) -> Finding:
+def alone(snapshot: Snapshot, slow: Slow) -> Finding:
     """A flow that shares nothing with other slow ones that fast ones would not clear."""
     level, missed = slow.level, slow.missed
     known = f"; what limits that are known leave is {as_gigabytes(slow.expected)}" if slow.share < 1 else ""
     tightest = f"; the tightest hop is {missed.bottleneck}" if missed.bottleneck else ""
     return Finding(
-        code="storage-slow" if _is_read(case, level.flow) else "bandwidth-low",
+        code="storage-slow" if _is_read(snapshot, level.flow) else "bandwidth-low",
         kind="measurement",
         severity=_severity([slow]),
         confidence="likely",
@@ -67,10 +67,10 @@ def alone(case: Case, slow: Slow) -> Finding:
     )
 
 
-def shared(case: Case, blamed: Blame, slow: Sequence[Slow], levels: Sequence[Level]) -> Finding:
+def shared(snapshot: Snapshot, blamed: Blame, slow: Sequence[Slow], levels: Sequence[Level]) -> Finding:
     """Several flows that one thing explains. By the way in which they are slow, what kind of fault it is."""
     suspect = blamed.suspect
-    code, cause = _kind(case, blamed, levels)
+    code, cause = _kind(snapshot, blamed, levels)
     expected, observed = (
         statistics.median(rates) for rates in ([s.expected for s in slow], [s.observed for s in slow])
     )
@@ -79,15 +79,15 @@ def shared(case: Case, blamed: Blame, slow: Sequence[Slow], levels: Sequence[Lev
     ends = {one.level.flow.subject for one in slow}
     # Of one collective over several sizes each rank is suspected as much as the others: then it is about all of them.
     whole = ends.pop() if blamed.others and len(ends) == 1 and len(slow[0].level.ends) > 2 else None
-    links = () if whole else _links(case, suspect)
-    fit = " or ".join(_named(case, other) for other in blamed.others[:3] if not whole)
-    what = whole or _named(case, suspect)
+    links = () if whole else _links(snapshot, suspect)
+    fit = " or ".join(_named(snapshot, other) for other in blamed.others[:3] if not whole)
+    what = whole or _named(snapshot, suspect)
     return Finding(
         code=code,
         kind="measurement",
         severity=_severity(slow) if code == "bandwidth-low" else "warning",
         confidence="possible" if blamed.others else "likely",
-        subject=whole or _subject(case, suspect, links),
+        subject=whole or _subject(snapshot, suspect, links),
         message=f"{len(slow)} flows that have {what} in common reach {as_gigabytes(observed)} "
         f"where {as_gigabytes(expected)} is expected; nothing {_where(suspect)} was faster",
         expected=expected,
@@ -102,28 +102,28 @@ def shared(case: Case, blamed: Blame, slow: Sequence[Slow], levels: Sequence[Lev
     )
 
 
-def crowds(case: Case, levels: Sequence[Level]) -> Iterator[Finding]:
+def crowds(snapshot: Snapshot, levels: Sequence[Level]) -> Iterator[Finding]:
     """Copies at the same time that a chipset is known to pass on far more slowly than their links could."""
     runs: dict[frozenset[tuple[str, ...]], list[Level]] = {}
     for level in levels:
         if level.beside and level.observed is not None:
             runs.setdefault(frozenset((level.ends, *level.beside)), []).append(level)
     for several in runs.values():
-        taken = {level.flow: legs(case.topology, level.flow) for level in several}
-        for uplink, limit in crowded(case.topology, taken).items():
-            over = [level for level in several if uplink in hops_of(case.topology, level.flow)]
+        taken = {level.flow: legs(snapshot.topology, level.flow) for level in several}
+        for uplink, limit in crowded(snapshot.topology, taken).items():
+            over = [level for level in several if uplink in hops_of(snapshot.topology, level.flow)]
             together = sum(level.observed or 0.0 for level in over)
             if together < _COLLAPSED * limit.otherwise:
-                yield _crowd(case, uplink, limit, over, together)
+                yield _crowd(snapshot, uplink, limit, over, together)
 
 
-def _crowd(case: Case, uplink: Hop, limit: Limit, over: Sequence[Level], together: float) -> Finding:
+def _crowd(snapshot: Snapshot, uplink: Hop, limit: Limit, over: Sequence[Level], together: float) -> Finding:
     return Finding(
         code="pcie-concurrent-collapse",
         kind="measurement",
         severity="warning",
         subject=uplink.sender,
-        message=f"{len(over)} copies at the same time from GPUs below {_called(case, uplink.sender)} reach "
+        message=f"{len(over)} copies at the same time from GPUs below {_called(snapshot, uplink.sender)} reach "
         f"{as_gigabytes(together)} together; a single one over the same links reaches {as_gigabytes(limit.otherwise)}",
         expected=limit.otherwise,
         observed=together,
@@ -136,19 +136,19 @@ def _crowd(case: Case, uplink: Hop, limit: Limit, over: Sequence[Level], togethe
     )
 
 
-def _kind(case: Case, blamed: Blame, levels: Sequence[Level]) -> tuple[str, str]:
+def _kind(snapshot: Snapshot, blamed: Blame, levels: Sequence[Level]) -> tuple[str, str]:
     """The code, and the cause in words."""
     suspect, flows = blamed.suspect, blamed.flows
-    kind = case.topology.kind(suspect.names[0])
-    if all(_is_read(case, flow) for flow in flows):
+    kind = snapshot.topology.kind(suspect.names[0])
+    if all(_is_read(snapshot, flow) for flow in flows):
         return "storage-slow", _UNEXPLAINED
-    if suspect.kind == "turn" and all(_are_gpus(case, flow) for flow in flows):
+    if suspect.kind == "turn" and all(_are_gpus(snapshot, flow) for flow in flows):
         if kind in _ROOTS:
             return "pcie-peer-slow", "the processor passes writes between its roots on more slowly than its links could"
         return "pcie-acs-redirect", "as access control (ACS) does, which sends them up to the processor and back"
     fast_alone = {(level.op, level.ends, level.via) for level in levels if not level.beside and not _missed(level)}
     crowded = all(flow.beside and (flow.op, flow.ends, flow.via) in fast_alone for flow in flows)
-    if crowded and any(link.kind == "pcie" for link in _links(case, suspect)):
+    if crowded and any(link.kind == "pcie" for link in _links(snapshot, suspect)):
         return "pcie-concurrent-collapse", "each of them alone is as fast as expected: what they share collapses"
     return "bandwidth-low", _UNEXPLAINED
 
@@ -171,35 +171,35 @@ def _grade(slow: Slow) -> Severity:
     return "critical" if slow.observed < _CRITICAL * slow.missed.low else "warning"
 
 
-def _is_read(case: Case, flow: Flow) -> bool:
+def _is_read(snapshot: Snapshot, flow: Flow) -> bool:
     """Bytes of a disk or an array."""
-    return any(case.topology.kind(end) in ("disk", "partition", "array", "nvme") for end in flow.ends)
+    return any(snapshot.topology.kind(end) in ("disk", "partition", "array", "nvme") for end in flow.ends)
 
 
-def _are_gpus(case: Case, flow: Flow) -> bool:
-    return len(flow.ends) == 2 and all(case.topology.kind(end) == "gpu" for end in flow.ends)
+def _are_gpus(snapshot: Snapshot, flow: Flow) -> bool:
+    return len(flow.ends) == 2 and all(snapshot.topology.kind(end) == "gpu" for end in flow.ends)
 
 
-def _links(case: Case, suspect: Suspect) -> tuple[Link, ...]:
+def _links(snapshot: Snapshot, suspect: Suspect) -> tuple[Link, ...]:
     """The parallel links of a suspect that is one of links; those to any NVSwitch are links to their fabric."""
     if suspect.kind not in ("way", "link"):
         return ()
     first, last = suspect.names
-    hops = (case.topology.memory.get(first),) if first == last else case.topology.hops.get(first, ())
+    hops = (snapshot.topology.memory.get(first),) if first == last else snapshot.topology.hops.get(first, ())
     return next((hop.links for hop in hops if hop and hop.receiver == last), ())
 
 
-def _subject(case: Case, suspect: Suspect, links: Sequence[Link]) -> str:
+def _subject(snapshot: Snapshot, suspect: Suspect, links: Sequence[Link]) -> str:
     """Of a link the device at its end, else what is below: that is where a technician begins."""
     if suspect.kind == "pair":
         return "-".join(suspect.names)
-    ends = [name for name in suspect.names if case.topology.kind(name) in _ENDS]
+    ends = [name for name in suspect.names if snapshot.topology.kind(name) in _ENDS]
     return ends[0] if ends else links[0].b if links else suspect.names[0]
 
 
-def _named(case: Case, suspect: Suspect) -> str:
+def _named(snapshot: Snapshot, suspect: Suspect) -> str:
     """The suspect in words."""
-    first, last = (_called(case, name) for name in (suspect.names[0], suspect.names[-1]))
+    first, last = (_called(snapshot, name) for name in (suspect.names[0], suspect.names[-1]))
     if suspect.kind in ("way", "link") and first == last:
         return f"the memory of {first}"
     if suspect.kind == "way":
@@ -215,6 +215,6 @@ def _where(suspect: Suspect) -> str:
     return "between them" if suspect.kind == "pair" else "over it"
 
 
-def _called(case: Case, name: str) -> str:
-    device = case.topology.find(name)
+def _called(snapshot: Snapshot, name: str) -> str:
+    device = snapshot.topology.find(name)
     return " ".join(dict.fromkeys((*device.aliases, device.id))) if device else name

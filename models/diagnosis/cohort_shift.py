@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from ..bandwidth.best_rates import best_observations
 from ..bandwidth.peer_flows import KIN_LINK, kin_of, noise
 from ..facts.records import Flow
-from ..inventory.snapshot import Case
+from ..inventory.snapshot import Snapshot
 from ..report import Expectation
 from .localization import Suspect, suspects_of
 
@@ -21,27 +21,27 @@ _ERRORS = 5  # standard errors apart; of a hundred things that are looked at, ch
 _QUARTILE = 1.36  # standard errors of a quartile in those of a mean (normal distribution)
 
 
-def slow_together(case: Case) -> Mapping[Flow, Expectation]:
+def slow_together(snapshot: Snapshot) -> Mapping[Flow, Expectation]:
     """Of the flows over each such thing, what their kin reach that do not go over it."""
-    best = best_observations(case)
+    best = best_observations(snapshot)
     found: dict[Flow, Expectation] = {}
-    for kin in kin_of(case).values():
+    for kin in kin_of(snapshot).values():
         over = defaultdict[Suspect, list[Flow]](list)
         for flow in kin if len(kin) >= 2 * _FEWEST else ():
-            for suspect in dict.fromkeys(suspects_of(case, flow)):
+            for suspect in dict.fromkeys(suspects_of(snapshot, flow)):
                 over[suspect].append(flow)
         for flows in over.values():
             others = [best[flow].value for flow in kin if flow not in flows]
             if len(flows) >= _FEWEST <= len(others):
-                found |= _apart(case, flows, others)
+                found |= _apart(snapshot, flows, others)
     return found
 
 
-def _apart(case: Case, flows: list[Flow], others: list[float]) -> Mapping[Flow, Expectation]:
-    best = best_observations(case)
+def _apart(snapshot: Snapshot, flows: list[Flow], others: list[float]) -> Mapping[Flow, Expectation]:
+    best = best_observations(snapshot)
     typical = statistics.median(others)
     reached = sorted(best[flow].value for flow in flows)[len(flows) * 3 // 4]  # nearly all, not some that are very slow
-    error = noise(case, flows[0]) * _QUARTILE * (1 / len(flows) + 1 / len(others)) ** 0.5
+    error = noise(snapshot, flows[0]) * _QUARTILE * (1 / len(flows) + 1 / len(others)) ** 0.5
     apart = max(KIN_LINK, _ERRORS * error)
     if reached >= (1 - apart) * typical:
         return {}

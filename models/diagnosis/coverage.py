@@ -8,24 +8,24 @@ from ..facts.gpu import Driver, Gpu
 from ..facts.pci_classes import NVIDIA
 from ..facts.reason import Reason
 from ..facts.records import NotChecked
-from ..inventory.snapshot import Case
+from ..inventory.snapshot import Snapshot
 from ..rules.gpu.missing import whole
 
 
-def unasked(case: Case) -> Iterator[NotChecked]:
+def unasked(snapshot: Snapshot) -> Iterator[NotChecked]:
     """Drivers of GPUs that no source asks, and counts that nobody knows. Dumps are judged on what they show."""
-    gpus = case.functions("gpu")
-    if case.origin == "dumps" or not gpus:
+    gpus = snapshot.functions("gpu")
+    if snapshot.origin == "dumps" or not gpus:
         return
     bound = [gpu for gpu in gpus if gpu.vendor == NVIDIA and gpu.driver == "nvidia"]
-    refused = any(lost.what in ("Gpu", "Driver") for lost in case.not_checked)
-    if bound and not (case.of(Gpu) or "nvidia" in case.of(Driver) or refused):
+    refused = any(lost.what in ("Gpu", "Driver") for lost in snapshot.not_checked)
+    if bound and not (snapshot.of(Gpu) or "nvidia" in snapshot.of(Driver) or refused):
         why = "no source asks the GPUs' driver: NVLink, memory errors, clocks and processes were not looked at"
         yield NotChecked(
             what="Gpu", subject="node", reason=Reason.DRIVER, detail=why, how="nvidia-smi -q; nvidia-smi nvlink -s"
         )
-    unread = any(lost.what in ("Node.product", "Node.vendor") for lost in case.not_checked)
-    if len(gpus) > 1 and whole(case) is None and not unread:
+    unread = any(lost.what in ("Node.product", "Node.vendor") for lost in snapshot.not_checked)
+    if len(gpus) > 1 and whole(snapshot) is None and not unread:
         why = f"{len(gpus)} were seen, and no machine type says how many there should be"
         yield NotChecked(
             what="number of GPUs",

@@ -16,7 +16,7 @@ from ..graph.fair_share import shares
 from ..graph.flow_paths import nearest_ports
 from ..graph.routes import RateOf, limited, rated
 from ..graph.topology import Hop
-from ..inventory.snapshot import Case
+from ..inventory.snapshot import Snapshot
 from ..report import Finding
 
 FABRIC = "all_reduce@fabric"
@@ -24,12 +24,12 @@ _UNLIMITED = float("inf")
 _MOST_PAIRS = 16  # GPUs; of more, all pairs at once take longer to share out than a report should
 
 
-def weigh(case: Case, finding: Finding) -> Finding:
+def weigh(snapshot: Snapshot, finding: Finding) -> Finding:
     """The finding with how many times as long each collective takes, if only this finding's limits held."""
-    return replace(finding, impact={**finding.impact, **slowdowns(case, [finding])})
+    return replace(finding, impact={**finding.impact, **slowdowns(snapshot, [finding])})
 
 
-def slowdowns(case: Case, findings: Iterable[Finding]) -> Mapping[str, float]:
+def slowdowns(snapshot: Snapshot, findings: Iterable[Finding]) -> Mapping[str, float]:
     """How many times as long each collective takes with the limits of all these findings together.
 
     A collective is as slow as the slowest of its GPUs. All-reduce is a ring in the order of the names (bandwidth term
@@ -38,42 +38,42 @@ def slowdowns(case: Case, findings: Iterable[Finding]) -> Mapping[str, float]:
     or where nobody asked the GPUs for their links: what goes over those costs nothing here.
     """
     known = [one for one in findings if one.limits]
-    gpus = sorted(device.id for device in case.topology.devices if device.kind == "gpu")
-    joined = {link.gpu for link in case.of(GpuLink).values()}
-    asked = [gpu.nvlinks is not None or gpu.key in joined for gpu in case.of(Gpu).values()]
+    gpus = sorted(device.id for device in snapshot.topology.devices if device.kind == "gpu")
+    joined = {link.gpu for link in snapshot.of(GpuLink).values()}
+    asked = [gpu.nvlinks is not None or gpu.key in joined for gpu in snapshot.of(Gpu).values()]
     if not known or len(gpus) < 2 or len(asked) < len(gpus) or not all(asked):
         return {}
     limits: dict[str, float] = {}
     for link, rate in (pair for one in known for pair in one.limits.items()):
         limits[link] = min(rate, limits.get(link, rate))
     whole = _whole(known)
-    found = {name: _slower(case, flows, whole, limits) for name, flows in _flows(case, gpus).items()}
+    found = {name: _slower(snapshot, flows, whole, limits) for name, flows in _flows(snapshot, gpus).items()}
     return {name: round(factor, 3) for name, factor in found.items() if factor is not None}
 
 
-def _flows(case: Case, gpus: Sequence[str]) -> Mapping[str, list[Flow]]:
+def _flows(snapshot: Snapshot, gpus: Sequence[str]) -> Mapping[str, list[Flow]]:
     """What runs at the same time in each collective."""
     ring = [Flow("copy", ends) for ends in zip(gpus, [*gpus[1:], gpus[0]], strict=True)]
     pairs = [Flow("copy", (a, b)) for a in gpus for b in gpus if a != b]
     few = {"alltoall": pairs} if len(gpus) <= _MOST_PAIRS else {}
-    return {"all_reduce": ring, **few, FABRIC: list(_outwards(case, gpus))}
+    return {"all_reduce": ring, **few, FABRIC: list(_outwards(snapshot, gpus))}
 
 
-def _outwards(case: Case, gpus: Sequence[str]) -> Iterator[Flow]:
+def _outwards(snapshot: Snapshot, gpus: Sequence[str]) -> Iterator[Flow]:
     """From each GPU to a port of its own, of those that are nearest to it; where there are fewer, they are shared."""
     taken: Counter[str] = Counter()
     for gpu in gpus:
-        near = nearest_ports(case.topology, gpu)
+        near = nearest_ports(snapshot.topology, gpu)
         if near:
             port = min(near, key=lambda one: taken[one])
             taken[port] += 1
             yield Flow("write", (gpu, port))
 
 
-def _slower(case: Case, flows: Sequence[Flow], whole: RateOf, limits: Mapping[str, float]) -> float | None:
+def _slower(snapshot: Snapshot, flows: Sequence[Flow], whole: RateOf, limits: Mapping[str, float]) -> float | None:
     """How many times; None where a flow has no way or its way carries nothing, or nothing is known to limit it."""
-    before = shares(case.topology, flows, whole)
-    after = shares(case.topology, flows, limited(limits, whole))
+    before = shares(snapshot.topology, flows, whole)
+    after = shares(snapshot.topology, flows, limited(limits, whole))
     if not flows or len(before) < len(flows) or len(after) < len(flows) or not min(after.values()):
         return None
     return min(before.values()) / min(after.values())

@@ -15,7 +15,7 @@ from ..facts.records import Flow
 from ..graph.flow_paths import hops_of
 from ..graph.routes import Route
 from ..graph.topology import Topology
-from ..inventory.snapshot import Case
+from ..inventory.snapshot import Snapshot
 from ..report import Level
 
 # A link in one direction; a link; the place where a way over PCIe goes down again; a device; two ends, both directions.
@@ -45,13 +45,13 @@ class Blame:
     flows: tuple[Flow, ...]
 
 
-def blame(case: Case, levels: Collection[Level], slow: Collection[Flow]) -> Iterator[Blame]:
+def blame(snapshot: Snapshot, levels: Collection[Level], slow: Collection[Flow]) -> Iterator[Blame]:
     """The suspect that covers most of the slow flows first, then that of those that are left. A flow alone has none."""
-    seen = _seen(case, levels)
+    seen = _seen(snapshot, levels)
     left = [flow for flow in dict.fromkeys(slow) if flow in seen.rate]
     over = defaultdict[Suspect, list[Flow]](list)
     for flow in seen.rate if left else ():  # of a healthy node nothing need be worked out
-        for suspect in dict.fromkeys(suspects_of(case, flow)):
+        for suspect in dict.fromkeys(suspects_of(snapshot, flow)):
             over[suspect].append(flow)
     guilty = {one: flows for one, flows in over.items() if not _is_cleared(flows, left, seen)}
     while True:
@@ -60,7 +60,7 @@ def blame(case: Case, levels: Collection[Level], slow: Collection[Flow]) -> Iter
         if most < _FEWEST:
             return
         best = [one for one, flows in covered.items() if len(flows) == most]
-        ends = {end for flow in left for end in _ends(case.topology, flow)}
+        ends = {end for flow in left for end in _ends(snapshot.topology, flow)}
         first = min(
             best, key=lambda one: (len(guilty[one]), _PREFERRED.index(one.kind), ends.isdisjoint(one.names), one)
         )
@@ -78,10 +78,10 @@ class _Seen:
     clears: Mapping[Flow, float]
 
 
-def _seen(case: Case, levels: Collection[Level]) -> _Seen:
+def _seen(snapshot: Snapshot, levels: Collection[Level]) -> _Seen:
     clears = {}
     for level in levels:
-        error = noise(case, level.flow)
+        error = noise(snapshot, level.flow)
         clears[level.flow] = min(_CLEARS, max(_CLEARS_LEAST, 1 + _ERRORS * error)) if error else _CLEARS
     rate = {level.flow: level.observed for level in levels if level.observed}
     expected = {level.flow: level.expected[0].typical for level in levels if level.expected}
@@ -110,16 +110,16 @@ def _run(flow: Flow) -> Hashable:
     return flow.op, flow.size, flow.via, frozenset((flow.ends, *flow.beside))
 
 
-def suspects_of(case: Case, flow: Flow) -> Iterator[Suspect]:
+def suspects_of(snapshot: Snapshot, flow: Flow) -> Iterator[Suspect]:
     """All that could slow a flow."""
-    way = hops_of(case.topology, flow)
+    way = hops_of(snapshot.topology, flow)
     for hop in way:
         memory = hop.sender == hop.receiver
         if hop.links[0].kind not in _FREE and not (memory and len(flow.ends) > 1):  # far faster than what leads to it
             yield Suspect("way", (hop.sender, hop.receiver))
             yield Suspect("link", tuple(sorted((hop.sender, hop.receiver))))
-    yield from _turn(case.topology, flow, way)
-    for end in _ends(case.topology, flow):
+    yield from _turn(snapshot.topology, flow, way)
+    for end in _ends(snapshot.topology, flow):
         yield Suspect("device", (end,))
     if len(flow.ends) == 2:
         yield Suspect("pair", tuple(sorted(flow.ends)))

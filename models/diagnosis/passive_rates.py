@@ -16,7 +16,7 @@ from ..bandwidth.efficiency import attainable
 from ..facts.records import Observation
 from ..facts.units import as_gigabytes
 from ..graph.topology import FABRIC, Device, Link
-from ..inventory.snapshot import Case, once_per_case
+from ..inventory.snapshot import Snapshot, once_per_snapshot
 from ..report import Expectation, Finding, Level
 
 SUFFIX = "_traffic"
@@ -44,27 +44,27 @@ class Carried:
     source: str
 
 
-@once_per_case
-def carried(case: Case) -> Sequence[Carried]:
+@once_per_snapshot
+def carried(snapshot: Snapshot) -> Sequence[Carried]:
     """Of each link whose traffic was seen and of whose grade it is known what good ones reach."""
     most: dict[str, Carried] = {}
-    for one in case.observations:
-        found = _carried(case, one)
+    for one in snapshot.observations:
+        found = _carried(snapshot, one)
         if found and (found.link.id not in most or most[found.link.id].said.value < one.value):
             most[found.link.id] = found
     return tuple(most.values())
 
 
-def _carried(case: Case, one: Observation) -> Carried | None:
+def _carried(snapshot: Snapshot, one: Observation) -> Carried | None:
     if not isinstance(one.about, str) or not one.quantity.endswith(SUFFIX):
         return None
     kind = one.quantity.removesuffix(SUFFIX)
-    device = case.topology.find(one.about)
+    device = snapshot.topology.find(one.about)
     names = {one.about, device.id if device else one.about}
     if kind == "nvlink" and device and device.kind == "gpu":
-        link = _bundle(case, device)
+        link = _bundle(snapshot, device)
     else:
-        link = next((link for link in case.topology.links if link.kind == kind and names & {link.id, link.b}), None)
+        link = next((link for link in snapshot.topology.links if link.kind == kind and names & {link.id, link.b}), None)
     reach = attainable(link.grade, _OPS[kind]) if link and kind in _OPS else None
     rate = (link.rated or link.trained) if link else None  # InfiniBand ports tell what they run at alone
     if link is None or reach is None or not rate or one.value > _MOST * rate:
@@ -73,23 +73,23 @@ def _carried(case: Case, one: Observation) -> Carried | None:
     return Carried(one, link, low, typical, high, reach.source)
 
 
-def _bundle(case: Case, gpu: Device) -> Link | None:
+def _bundle(snapshot: Snapshot, gpu: Device) -> Link | None:
     """All NVLinks of a GPU that lead to switches, which are used evenly, as if they were one."""
-    own = [link for link in case.topology.links if link.kind == "nvlink" and link.a == gpu.id]
-    ends = {case.topology.find(link.b) for link in own}
+    own = [link for link in snapshot.topology.links if link.kind == "nvlink" and link.a == gpu.id]
+    ends = {snapshot.topology.find(link.b) for link in own}
     rates = [link.rated for link in own if link.rated and link.trained != 0]  # one that is down is another finding
     if not own or len(rates) < len(own) or not all(end and end.kind in ("nvswitch", "fabric") for end in ends):
         return None
     return Link(gpu.id + _BUNDLE, gpu.id, FABRIC, "nvlink", sum(rates), grade=own[0].grade)
 
 
-def proven(case: Case) -> Iterator[Level]:
+def proven(snapshot: Snapshot) -> Iterator[Level]:
     """A level for each link that a job has filled: it is as good as it should be, and need not be measured."""
-    for one in carried(case):
+    for one in carried(snapshot):
         if one.said.value >= _FULL * one.typical:
             link = one.link
-            switch = case.topology.find(link.b)
-            far = FABRIC if switch and switch.kind == "nvswitch" and case.topology.find(FABRIC) else link.b
+            switch = snapshot.topology.find(link.b)
+            far = FABRIC if switch and switch.kind == "nvswitch" and snapshot.topology.find(FABRIC) else link.b
             expected = Expectation(
                 basis="capability",
                 low=_FULL * one.typical,
@@ -109,10 +109,10 @@ def proven(case: Case) -> Iterator[Level]:
             )
 
 
-def uneven(case: Case) -> Iterator[Finding]:
+def uneven(snapshot: Snapshot) -> Iterator[Finding]:
     """A link that carried less than all of its kin, which agree."""
     kin: dict[tuple[str, str, float | None], list[Carried]] = defaultdict(list)
-    for one in carried(case):
+    for one in carried(snapshot):
         if not one.link.id.endswith(_BUNDLE):  # GPUs send less than others for reasons of their own: stages, parts
             kin[one.link.kind, one.link.grade, one.link.rated or one.link.trained].append(one)
     for alike in kin.values():

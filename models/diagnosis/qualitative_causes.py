@@ -7,61 +7,63 @@ from typing import TypeAlias
 
 from ..facts.records import COLLECTIVES, Flow
 from ..graph.flow_paths import hops_of
-from ..inventory.snapshot import Case
+from ..inventory.snapshot import Snapshot
 from ..report import Finding
 from .localization import Suspect
 
-Test: TypeAlias = Callable[[Case, Finding, Sequence[Flow], "Suspect | None"], bool]
+Test: TypeAlias = Callable[[Snapshot, Finding, Sequence[Flow], "Suspect | None"], bool]
 
 
-def may_slow(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def may_slow(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
     """Whether the state may be why these flows are slow; `suspect` is what they have in common, if several have."""
     test = _TESTS.get(state.code)
-    return test is not None and test(case, state, flows, suspect)
+    return test is not None and test(snapshot, state, flows, suspect)
 
 
-def _peers(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def _peers(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
     """Copies between GPUs, or to NICs, over PCIe that have a turn in common: what goes to the host is not slower."""
     if suspect and suspect.kind not in ("turn", "pair"):
         return False
-    ways = [{hop.sender for hop in hops_of(case.topology, flow)} for flow in flows]
-    if case.topology.find(state.subject) and any(way and state.subject not in way for way in ways):
+    ways = [{hop.sender for hop in hops_of(snapshot.topology, flow)} for flow in flows]
+    if snapshot.topology.find(state.subject) and any(way and state.subject not in way for way in ways):
         return False  # of one switch, and these copies go elsewhere
-    return all(_kinds(case, flow) in (["gpu", "gpu"], ["gpu", "nic"]) and flow.via in ("", "pcie") for flow in flows)
+    return all(
+        _kinds(snapshot, flow) in (["gpu", "gpu"], ["gpu", "nic"]) and flow.via in ("", "pcie") for flow in flows
+    )
 
 
-def _gpus(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def _gpus(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
     """What one GPU does by itself, or takes part in: copies by its engines are not slower for its clocks."""
     by_itself = all(len(flow.ends) == 1 or flow.op in COLLECTIVES or flow.op == "copy-sm" for flow in flows)
-    return by_itself and all(_is_end(case, state, flow) for flow in flows)
+    return by_itself and all(_is_end(snapshot, state, flow) for flow in flows)
 
 
-def _memory(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def _memory(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
     """What processors copy themselves."""
-    return all(len(flow.ends) == 1 and _kinds(case, flow) in (["numa"], ["host"], ["package"]) for flow in flows)
+    return all(len(flow.ends) == 1 and _kinds(snapshot, flow) in (["numa"], ["host"], ["package"]) for flow in flows)
 
 
-def _ends(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def _ends(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
     """What goes to or from the very thing."""
-    return all(_is_end(case, state, flow) for flow in flows)
+    return all(_is_end(snapshot, state, flow) for flow in flows)
 
 
-def _collectives(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def _collectives(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
     return all(flow.op in COLLECTIVES for flow in flows)
 
 
-def _access(case: Case, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def _access(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
     """Copies between GPUs by whatever way, and what is made of them."""
-    return all(flow.op in COLLECTIVES or _kinds(case, flow) == ["gpu", "gpu"] for flow in flows)
+    return all(flow.op in COLLECTIVES or _kinds(snapshot, flow) == ["gpu", "gpu"] for flow in flows)
 
 
-def _kinds(case: Case, flow: Flow) -> list[str]:
-    return sorted(map(case.topology.kind, flow.ends))
+def _kinds(snapshot: Snapshot, flow: Flow) -> list[str]:
+    return sorted(map(snapshot.topology.kind, flow.ends))
 
 
-def _is_end(case: Case, state: Finding, flow: Flow) -> bool:
+def _is_end(snapshot: Snapshot, state: Finding, flow: Flow) -> bool:
     """Whether the state's subject is one of the ends, by any of its names."""
-    device = case.topology.find(state.subject)
+    device = snapshot.topology.find(state.subject)
     names = {state.subject, *((device.id, *device.aliases) if device else ())}
     return not names.isdisjoint(flow.ends)
 

@@ -12,7 +12,7 @@ from ..report import Context, Origin
 from ..site.schema import Site
 from .build import build_topology
 from .machine_type import recognise
-from .snapshot import Case
+from .snapshot import Snapshot
 
 
 def assemble(
@@ -24,12 +24,12 @@ def assemble(
     origin: Origin = "live",
     context: Context = "host",
     accepted: float | None = None,
-) -> Case:
+) -> Snapshot:
     """Merge the facts, build the topology, recognise the machine. `now` and `accepted` are in seconds since 1970."""
     everything = numbered(said)
     facts, conflicts = merge((Node(key="node"), *(one for one in everything if isinstance(one, Fact))))
     machine, matched_by = recognise(facts, site)
-    return Case(
+    return Snapshot(
         facts=facts,
         conflicts=conflicts,
         topology=build_topology(facts, site, machine),

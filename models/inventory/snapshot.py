@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Case:
+class Snapshot:
     """Merged facts, what they make (topology, machine), and what they are judged beside (site, past, baseline)."""
 
     facts: Facts
@@ -41,7 +41,7 @@ class Case:
     accepted: float | None = None  # when somebody said that the node is good, in seconds since 1970
 
     @cached_property
-    def _computed(self) -> dict[Callable[[Case], Any], Any]:
+    def _computed(self) -> dict[Callable[[Snapshot], Any], Any]:
         """The results of functions that `once_per_case` wraps."""
         return {}
 
@@ -91,14 +91,14 @@ class Case:
         return cast("Mapping[str, F]", self.facts.get(kind, {}))
 
 
-def once_per_case(compute: Callable[[Case], T]) -> Callable[[Case], T]:
+def once_per_snapshot(compute: Callable[[Snapshot], T]) -> Callable[[Snapshot], T]:
     """Decorator: a case keeps the result of `compute`, and further calls return it."""
 
     @wraps(compute)
-    def kept(case: Case) -> T:
-        computed = case._computed
+    def kept(snapshot: Snapshot) -> T:
+        computed = snapshot._computed
         if compute not in computed:
-            computed[compute] = compute(case)
+            computed[compute] = compute(snapshot)
         result: T = computed[compute]
         return result
 

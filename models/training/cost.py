@@ -9,7 +9,7 @@ from ..catalog.gpus import product_of
 from ..diagnosis.impact import FABRIC
 from ..facts.gpu import Gpu
 from ..facts.machine import Pci
-from ..inventory.snapshot import Case
+from ..inventory.snapshot import Snapshot
 from ..report import Level, Range, Training
 from .cluster import Cluster, cluster_of
 from .job_spec import Described
@@ -26,20 +26,20 @@ class Uncertain(ValueError):
     """What is not known that the cost hangs on, in a sentence."""
 
 
-def cost_of(case: Case, described: Described, slower: Mapping[str, float], levels: Iterable[Level]) -> Training:
+def cost_of(snapshot: Snapshot, described: Described, slower: Mapping[str, float], levels: Iterable[Level]) -> Training:
     """Of a job over nodes like this one, of which this one is as slow as its findings say.
 
     Every GPU waits for the slowest, so that one node holds up all. How much of the messages is hidden behind computing
     the program decides: the least is where all that can be hidden is, the most where nothing is. Raises Uncertain.
     """
-    layout, cluster = _cluster(case, described)
+    layout, cluster = _cluster(snapshot, described)
     try:
         well = plan_of(described.job, layout, cluster)
         ill = plan_of(described.job, layout, _slowed(cluster, slower))
     except ValueError as wrong:
         raise Uncertain(str(wrong)) from None
     step = _range(well.step, ill.step)
-    before, now = _loading(described, cluster, case, levels)
+    before, now = _loading(described, cluster, snapshot, levels)
     return Training(
         job=described.text,
         gpus=cluster.gpus,
@@ -58,7 +58,7 @@ def _rounded(tokens: float | None) -> float | None:
 
 
 def _loading(
-    described: Described, cluster: Cluster, case: Case, levels: Iterable[Level]
+    described: Described, cluster: Cluster, snapshot: Snapshot, levels: Iterable[Level]
 ) -> tuple[float | None, float | None]:
     """Seconds in which each node reads its part of a checkpoint from its disks: as expected, and as measured."""
     disks = [
@@ -68,24 +68,24 @@ def _loading(
         and level.observed
         and level.expected
         and not level.beside
-        and any(case.topology.kind(end) in ("disk", "array", "nvme") for end in level.ends)
+        and any(snapshot.topology.kind(end) in ("disk", "array", "nvme") for end in level.ends)
     ]
-    if described.checkpoint is None or not disks or case.machine is None or not case.machine.gpus:
+    if described.checkpoint is None or not disks or snapshot.machine is None or not snapshot.machine.gpus:
         return None, None
-    part = described.checkpoint / (cluster.gpus / case.machine.gpus)
+    part = described.checkpoint / (cluster.gpus / snapshot.machine.gpus)
     expected = sum(level.expected[0].typical for level in disks)
     return round(part / expected, 1), round(part / sum(level.observed or 0.0 for level in disks), 1)
 
 
-def _cluster(case: Case, described: Described) -> tuple[Layout, Cluster]:
-    machine = case.machine
+def _cluster(snapshot: Snapshot, described: Described) -> tuple[Layout, Cluster]:
+    machine = snapshot.machine
     if machine is None or not machine.gpus:
         raise Uncertain("this node is of no machine type that is known: describe it in the site file")
     ways = described.ways
     gpus = ways.get("tensor", 1) * ways.get("pipeline", 1) * ways["data"] if "data" in ways else machine.gpus
     try:
         layout = described.layout(gpus)
-        products = {product_of(gpu, case.of(Pci)) for gpu in case.of(Gpu).values()}
+        products = {product_of(gpu, snapshot.of(Pci)) for gpu in snapshot.of(Gpu).values()}
         product = products.pop() if len(products) == 1 else None
         cluster = cluster_of(machine, max(1, -(-layout.gpus // machine.gpus)), gpu=product)
     except ValueError as wrong:

@@ -39,7 +39,7 @@ _READERS = (read_node, read_cpu, read_numa, read_pci, read_gpus, read_gpu_wiring
 
 def probes_of(host: Host) -> Iterator[Probe]:
     """All that would be measured on this machine, at any effort."""
-    case = assemble([said for read in _READERS for said in read(host)], Site(), host.now(), origin="capture")
+    snapshot = assemble([said for read in _READERS for said in read(host)], Site(), host.now(), origin="capture")
     report = Report(
         node=None,
         taken_at=None,
@@ -47,9 +47,9 @@ def probes_of(host: Host) -> Iterator[Probe]:
         context="host",
         profile=None,
         verdict="unknown",
-        topology=case.topology,
+        topology=snapshot.topology,
     )
-    ends = frozenset(device.id for device in case.topology.devices)
+    ends = frozenset(device.id for device in snapshot.topology.devices)
     for effort in ("quick", "full"):
         wanted = Wanted(effort="full" if effort == "full" else "quick", ends=ends)
         yield from (probe for plan in PLANS.values() for probe in plan(report, wanted))

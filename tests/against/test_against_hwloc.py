@@ -108,15 +108,15 @@ def test_a_bridge_of_which_a_copy_has_only_the_folder() -> None:
 def by_us(root: Path, name: str) -> Machine:
     """Without what lstopo hides, which we must have."""
     host = Live(str(root))
-    case = assemble((said for reader in READERS for said in ask(reader, host)), Site(), host.now())
-    functions = dict(case.of(Pci))
-    shown = {device.id for device in case.topology.devices}
-    assert {*functions, *case.of(Numa), *case.of(Package)} <= shown
+    snapshot = assemble((said for reader in READERS for said in ask(reader, host)), Site(), host.now())
+    functions = dict(snapshot.of(Pci))
+    shown = {device.id for device in snapshot.topology.devices}
+    assert {*functions, *snapshot.of(Numa), *snapshot.of(Package)} <= shown
     for address in HIDDEN.get(name, ()):
         del functions[address]
     return Machine(
-        packages=set(case.of(Package)),
-        memory={key: numa.memory or 0 for key, numa in case.of(Numa).items()},
+        packages=set(snapshot.of(Package)),
+        memory={key: numa.memory or 0 for key, numa in snapshot.of(Numa).items()},
         functions={key: ((f.pci_class or 0) >> 8, f.vendor or 0, f.device or 0) for key, f in functions.items()},
         parents={key: f.parent or "" for key, f in functions.items()},
         rates=dict(rates(functions)),

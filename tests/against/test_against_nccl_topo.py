@@ -21,7 +21,7 @@ from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.core.split import split
 from linkgauge.probes.dumps.registry import FAMILIES
 from tests.support.nccl_paths import paths
-from tests.support.topo_xml import case_of, path_types
+from tests.support.topo_xml import path_types, snapshot_of
 
 FILES = Path(__file__).parents[3] / "shared/data/nccl_topo"
 # GPUs, NICs, and the pairs of each type, both directions; with all functions where the file has no classes.
@@ -50,11 +50,11 @@ def test_all_files_are_compared() -> None:
 def test_paths_are_those_of_nccl(name: str) -> None:
     """Without detours through other GPUs: with us GPUs do not forward; NCCL takes the detour as a path of its own."""
     text = (FILES / name).read_text()
-    case, system = case_of(text), ElementTree.fromstring(text)
+    snapshot, system = snapshot_of(text), ElementTree.fromstring(text)
     theirs = paths(system, bridged=False)
-    ours = path_types(case, sorted({end for pair in theirs for end in pair}))
+    ours = path_types(snapshot, sorted({end for pair in theirs for end in pair}))
     assert ours == theirs
-    kinds = Counter(kind_of(function) for function in case.of(Pci).values())
+    kinds = Counter(kind_of(function) for function in snapshot.of(Pci).values())
     assert (kinds["gpu"], kinds["nic"], Counter(ours.values())) == SHOWN[name]
     assert Counter(paths(system).values())["NVB"] == BRIDGED.get(name, 0)
 
@@ -73,10 +73,10 @@ def test_no_alarm(name: str) -> None:
 def test_written_again(name: str) -> None:
     """What we write of it means the same; and means the same to us once more, word for word."""
     text = (FILES / name).read_text()
-    case = case_of(text)
-    written = as_nccl_xml(case)
-    assert as_nccl_xml(case_of(written)) == written
-    ends = [address for address, function in case.of(Pci).items() if kind_of(function) in ("gpu", "nic")]
+    snapshot = snapshot_of(text)
+    written = as_nccl_xml(snapshot)
+    assert as_nccl_xml(snapshot_of(written)) == written
+    ends = [address for address, function in snapshot.of(Pci).items() if kind_of(function) in ("gpu", "nic")]
     theirs = {pair: path for pair, path in paths(ElementTree.fromstring(text)).items() if set(pair) <= set(ends)}
     assert paths(ElementTree.fromstring(written)) == theirs
 

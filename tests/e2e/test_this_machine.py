@@ -29,8 +29,8 @@ PATHS = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)}
 def devices() -> set[str]:
     """The ids of all devices in the topology."""
     host = Live()
-    case = assemble((said for reader in READERS for said in ask(reader, host)), Site(), host.now())
-    return {device.id for device in case.topology.devices}
+    snapshot = assemble((said for reader in READERS for said in ask(reader, host)), Site(), host.now())
+    return {device.id for device in snapshot.topology.devices}
 
 
 def shown_by(*command: str) -> str:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from linkgauge.models.catalog.sxids import sxids
 from linkgauge.models.catalog.xids import xids
+from linkgauge.models.evaluate import apply_rules
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
 from linkgauge.models.facts.machine import Event, Net, Node, Nvme, Package, Pci, Port, Rdma
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import apply_rules
 from linkgauge.models.report import Finding, Origin
 from linkgauge.models.rules.core.log_history import logged
 from linkgauge.models.site.schema import Site
@@ -187,13 +187,13 @@ def test_a_gpu_that_is_gone_is_one_finding() -> None:
     line = XID.format(79)
     aer = "pcieport 0000:00:01.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)"
     gone = [*log(f"pcieport {PORT}: pciehp: Slot(1): Link Down", aer, line, RECOVERY.format(0, 2))]
-    case = assemble([BRIDGE, replace(FUNCTION, lost=True), *gone], Site(), NOW)
-    (finding,) = [one for one in apply_rules(case)[0] if one.severity != "info"]
+    snapshot = assemble([BRIDGE, replace(FUNCTION, lost=True), *gone], Site(), NOW)
+    (finding,) = [one for one in apply_rules(snapshot)[0] if one.severity != "info"]
     assert (finding.code, finding.subject) == ("gpu-missing", ADDRESS)
     assert Evidence("log", line) in finding.evidence
     assert Evidence("log", aer) in finding.evidence
     assert told(BRIDGE, *gone) == [("gpu-missing", ADDRESS, "critical")]
-    assert len(logged(case, ADDRESS)) == 3
+    assert len(logged(snapshot, ADDRESS)) == 3
     dumps = told(*gone, origin="dumps")
     assert dumps == [("gpu-xid", ADDRESS, "critical"), ("pcie-errors", PORT, "critical")]
 

@@ -9,10 +9,10 @@ import pytest
 from linkgauge.models.bandwidth.expectations import levels
 from linkgauge.models.catalog import codes
 from linkgauge.models.diagnosis.attribution import attribute
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.inventory.snapshot import Case
-from linkgauge.models.judge import judge
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Finding
 from linkgauge.models.rules import RULES
 from linkgauge.models.site.schema import Site
@@ -30,7 +30,7 @@ MADE = {
 }
 
 
-def case_of(facts: Facts, said: Sequence[Record]) -> Case:
+def snapshot_of(facts: Facts, said: Sequence[Record]) -> Snapshot:
     site = facts.site or Site()
     return assemble(said, site, NOW, past=facts.past, origin=facts.origin, context=facts.context)
 
@@ -48,14 +48,14 @@ def test_no_rule_has_a_code_of_its_own() -> None:
 def test_a_code_without_a_rule_is_said_of_flows(code: str) -> None:
     """In the very case that stands for it."""
     facts = FACTS[code]
-    case = case_of(facts, [*facts.well, *facts.further])
-    assert code in {one.code for one in attribute(case, levels(case), ())}
+    snapshot = snapshot_of(facts, [*facts.well, *facts.further])
+    assert code in {one.code for one in attribute(snapshot, levels(snapshot), ())}
 
 
 @pytest.mark.parametrize("code", FACTS)
 def test_facts_that_are_broken_are_one_finding(code: str) -> None:
     facts = FACTS[code]
-    well, ill = (judge(case_of(facts, said)) for said in (facts.well, [*facts.well, *facts.further]))
+    well, ill = (judge(snapshot_of(facts, said)) for said in (facts.well, [*facts.well, *facts.further]))
     assert code not in {one.code for one in well.findings}
     assert [said_of(one) for one in ill.findings if said_of(one) not in map(said_of, well.findings)] == [
         (code, facts.subject, facts.severity)

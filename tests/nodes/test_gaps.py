@@ -10,11 +10,11 @@ import pytest
 from linkgauge.agent.pipeline.coverage_map import gaps
 from linkgauge.agent.pipeline.registry import READERS
 from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Fact, Record, Run
 from linkgauge.models.facts.registry import kind_name
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
 from tests.support.nodes import ALL, node

@@ -127,11 +127,11 @@ def test_a_site_file_knows_machines_of_accelerators_without_a_driver(
     machine = Machine(name="ours", source="the order", gpu=pattern, gpus=8)
     vendor, device = numbers
     function = Pci(key="0000:01:00.0", pci_class=0x120000, vendor=vendor, device=device)
-    case = assemble([function], Site(machine=(machine,)), 1.0)
-    assert case.machine == machine
-    assert (case.matched_by or "").startswith("PCI numbers of ")
+    snapshot = assemble([function], Site(machine=(machine,)), 1.0)
+    assert snapshot.machine == machine
+    assert (snapshot.matched_by or "").startswith("PCI numbers of ")
     gpu = Gpu(key="gpu0", name="something else", address="0000:01:00.0")
-    assert product_of(gpu, case.of(Pci)) is product(name)
+    assert product_of(gpu, snapshot.of(Pci)) is product(name)
     assert assemble([function, gpu], Site(machine=(machine,)), 1.0).machine is None
 
 

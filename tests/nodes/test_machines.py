@@ -14,7 +14,7 @@ from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Node, Pci, Port, Rdma
 from linkgauge.models.facts.records import Fact
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.inventory.snapshot import Case
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Machine, Site
 from tests.support.gpu_facts import but, findings
@@ -197,12 +197,12 @@ SLICES = [
 ]
 
 
-def case_of(said: list[Fact], *own: Machine) -> Case:
+def snapshot_of(said: list[Fact], *own: Machine) -> Snapshot:
     return assemble(said, Site(machine=own), 1.0)
 
 
 def name_of(said: list[Fact], *own: Machine) -> str | None:
-    machine = case_of(said, *own).machine
+    machine = snapshot_of(said, *own).machine
     return machine.name if machine else None
 
 
@@ -227,7 +227,7 @@ def test_without_its_vendor_it_belongs_to_nobody(name: str) -> None:
     """What a maker or a cloud alone has is not taken from a product's name or from its GPUs."""
     (machine,) = (machine for machine in machines() if machine.name == name)
     stripped = but(WHOLE[name], "node", vendor="Acme", asset_tag="Acme")
-    found = case_of([one for one in stripped if isinstance(one, Fact)]).machine
+    found = snapshot_of([one for one in stripped if isinstance(one, Fact)]).machine
     assert (found == machine) == (machine.vendor is None and machine.asset_tag is None)
     assert found is None or not found.vendor
 
@@ -243,15 +243,15 @@ def test_without_its_vendor_it_belongs_to_nobody(name: str) -> None:
     ],
 )
 def test_it_says_by_what(name: str, by: str) -> None:
-    assert case_of(WHOLE[name]).matched_by == by
+    assert snapshot_of(WHOLE[name]).matched_by == by
 
 
 def test_where_nobody_wrote_the_type_down() -> None:
     """In containers and dumps: GPUs that a cloud has in one size alone still tell, others do not."""
-    case = case_of(shows(AZURE, "H100", 8))
-    assert case.machine
-    assert case.machine.name == "azure-nd96isr-h100-v5"
-    assert case.matched_by == f"GPU name NVIDIA H100 80GB HBM3 and DMI chassis asset tag {AZURE['asset_tag']}"
+    snapshot = snapshot_of(shows(AZURE, "H100", 8))
+    assert snapshot.machine
+    assert snapshot.machine.name == "azure-nd96isr-h100-v5"
+    assert snapshot.matched_by == f"GPU name NVIDIA H100 80GB HBM3 and DMI chassis asset tag {AZURE['asset_tag']}"
     assert name_of(shows(ORACLE, "GB200", 4, {CX8: 8})) == "oci-bm.gpu.gb200-v3.4"
     assert name_of(shows(ORACLE, "GB200", 4, {CX7: 4})) == "oci-bm.gpu.gb200.4"
     assert name_of(shows(AZURE, "H100 NVL", 1)) is None
@@ -271,7 +271,7 @@ def test_virtual_functions_of_a_host_are_no_further_nics() -> None:
 
 def test_gpus_without_a_driver_are_known_by_their_numbers() -> None:
     bare = [one for one in WHOLE["gcp-a4-highgpu-8g"] if not isinstance(one, Gpu)]
-    assert case_of(bare).matched_by == "PCI numbers of NVIDIA B200 and DMI vendor Google"
+    assert snapshot_of(bare).matched_by == "PCI numbers of NVIDIA B200 and DMI vendor Google"
 
 
 @pytest.mark.parametrize("said", SLICES)
@@ -405,6 +405,6 @@ gpus = st.builds(Gpu, key=st.sampled_from([f"gpu{n}" for n in range(16)]), name=
 
 @given(nodes, st.lists(functions, max_size=20), st.lists(gpus, max_size=8))
 def test_anything_is_one_machine_type_or_none(node: Node, pci: list[Pci], named: list[Gpu]) -> None:
-    case = case_of([node, *pci, *named])
-    assert (case.machine is None) == (case.matched_by is None)
-    assert case.machine is None or case.machine in machines()
+    snapshot = snapshot_of([node, *pci, *named])
+    assert (snapshot.machine is None) == (snapshot.matched_by is None)
+    assert snapshot.machine is None or snapshot.machine in machines()

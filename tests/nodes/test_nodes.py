@@ -14,8 +14,8 @@ from linkgauge.agent.pipeline.run_source import ask
 from linkgauge.exporters.formats.json import as_json
 from linkgauge.exporters.text.report import as_text
 from linkgauge.exporters.text.tree import as_tree
+from linkgauge.models.evaluate import judge
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.capture.anonymize import scrub
 from linkgauge.probes.capture.recorder import Recording

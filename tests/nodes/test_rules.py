@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Array, Event, Net, Node, Nvme, Pci, Port, Rdma
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Machine, Site
 

@@ -38,11 +38,11 @@ def gpus_under_one_switch(switch: int, gpus: int) -> list[Record]:
 
 def mesh_without(bed: Bed, gpu: str, *numbers: int) -> list[Finding]:
     """What is said of a mesh of GPUs where links of one are down, and so the other ends of these."""
-    ends = gpu_links(bed.case.facts)
+    ends = gpu_links(bed.snapshot.facts)
     down = {ends[f"{gpu}/nvlink{number}"].id for number in numbers}
-    keys = [key for key, link in ends.items() if link.id in down and key in bed.case.of(GpuLink)]
+    keys = [key for key, link in ends.items() if link.id in down and key in bed.snapshot.of(GpuLink)]
     gpus = sorted({key.partition("/")[0] for key in keys})
-    edit = together(*(inactive(bed.case, one, [key for key in keys if key.startswith(f"{one}/")]) for one in gpus))
+    edit = together(*(inactive(bed.snapshot, one, [key for key in keys if key.startswith(f"{one}/")]) for one in gpus))
     return [one for one in report_on(edit(list(bed.said)), bed.now).findings if one.severity != "info"]
 
 

@@ -25,7 +25,6 @@ from linkgauge.models.site.schema import Machine, Site
 from tests.support.small_nodes import (
     Clock,
     but,
-    case_of,
     copy,
     function,
     gpu_address,
@@ -33,6 +32,7 @@ from tests.support.small_nodes import (
     observation,
     report_of,
     said_by,
+    snapshot_of,
 )
 
 H100S = Site(machine=(Machine(name="hgx-h100", source="its data sheet", gpu="H100*", gpus=8),))
@@ -43,7 +43,7 @@ def found(report: Report) -> list[tuple[str, str]]:
 
 
 def test_a_narrow_gpu_is_not_hidden_by_a_wider_way() -> None:
-    topology = case_of(gpus_under_switches(2, nvlinks=18)).topology
+    topology = snapshot_of(gpus_under_switches(2, nvlinks=18)).topology
     way = route(topology, "gpu0", "pci0000:00")
     assert way
     direct = Flow("copy", ("gpu0", "gpu1"))
@@ -182,9 +182,9 @@ def test_concurrent_flows_are_judged_by_their_share() -> None:
 def test_sources_that_disagree() -> None:
     one = Gpu(key="gpu0", name="H100", address=gpu_address(0))
     other = Gpu(key="gpu0", name="H200", nvlinks=18)
-    case = case_of([one, other])
-    assert [conflict.field for conflict in case.conflicts] == ["name"]
-    assert case.of(Gpu)["gpu0"] == replace(one, nvlinks=18)
+    snapshot = snapshot_of([one, other])
+    assert [conflict.field for conflict in snapshot.conflicts] == ["name"]
+    assert snapshot.of(Gpu)["gpu0"] == replace(one, nvlinks=18)
 
 
 def test_a_report_reads_back() -> None:
@@ -219,7 +219,7 @@ def test_a_slow_copy_is_measured_again_before_it_is_said() -> None:
 
 def test_a_gpu_does_not_forward() -> None:
     cut = but(gpus_under_switches(2, nvlinks=18), gpu_address(0), parent=None)  # its own way to the host is gone
-    topology = case_of(cut).topology
+    topology = snapshot_of(cut).topology
     assert route(topology, "gpu0", "gpu1")
     assert route(topology, "gpu0", "pci0000:00") is None
 

@@ -16,7 +16,7 @@ from linkgauge.exporters.text.conflicts import as_conflicts
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.records import Fact, NotChecked, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.inventory.snapshot import Case
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.site.schema import Site
 from linkgauge.probes import live_tools as tools
 from linkgauge.probes.gpu.gpus import read_gpus
@@ -88,18 +88,18 @@ def log(*cards: str) -> str:
 MATRIX = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNODE\t0-3\t0\nGPU1\tNODE\t X \t0-3\t0\n"
 
 
-def case_of(said: Iterable[Record]) -> Case:
+def snapshot_of(said: Iterable[Record]) -> Snapshot:
     return assemble(said, Site(), 1000.0)
 
 
 def test_where_the_driver_and_its_tool_disagree(install: Install) -> None:
     """A width that differs is a conflict; a clock and a speed that fell at rest are not."""
     install("nvidia-smi", **{"-q_-x": log(card("1b", 16, 345), card("43", 8, 1980))})
-    case = case_of(ask_all([*named("gpus"), SMI], machine(bound(A, B), STUB)))
-    assert [(one.kept.key, one.field, one.other.cites[one.field].source) for one in case.conflicts] == [
+    snapshot = snapshot_of(ask_all([*named("gpus"), SMI], machine(bound(A, B), STUB)))
+    assert [(one.kept.key, one.field, one.other.cites[one.field].source) for one in snapshot.conflicts] == [
         ("gpu1", "pcie_width", "nvidia-smi -q -x:36")
     ]
-    shown = as_conflicts(case, tools.NAMES)
+    shown = as_conflicts(snapshot, tools.NAMES)
     assert shown == (
         "1 point on which sources disagree; what came first is used.\n"
         "\n"
@@ -122,8 +122,8 @@ def test_a_machine_without_the_tools(install: Install) -> None:
         ("lstopo", "not installed", "install hwloc (Debian: hwloc-nox)"),
         ("ibstat", "not installed", "install infiniband-diags"),
     ]
-    assert "agree" in as_conflicts(case_of(said), tools.NAMES)
-    assert "With --with-tools" in as_conflicts(case_of([]), tools.NAMES)
+    assert "agree" in as_conflicts(snapshot_of(said), tools.NAMES)
+    assert "With --with-tools" in as_conflicts(snapshot_of([]), tools.NAMES)
 
 
 def test_ports_and_the_tree(install: Install) -> None:

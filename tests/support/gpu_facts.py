@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.machine import Node, Pci
 from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.inventory.snapshot import Case
-from linkgauge.models.judge import judge
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Context, Finding, Origin, Report
 from linkgauge.models.site.schema import Site
 
@@ -125,8 +125,8 @@ def report_of(
     context: Context | None = None,
 ) -> Report:
     """What is said of the machine."""
-    case: Case = assemble(said, site or Site(), NOW, past=past, origin=origin)
-    return judge(replace(case, context=context) if context else case)
+    snapshot: Snapshot = assemble(said, site or Site(), NOW, past=past, origin=origin)
+    return judge(replace(snapshot, context=context) if context else snapshot)
 
 
 def findings(said: Iterable[Record], *past: Observation, **more: Any) -> tuple[Finding, ...]:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from linkgauge.models.catalog.gpus import products
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import Gpu, GpuLink, GpuPair
 from linkgauge.models.facts.machine import Node, Pci, Service
 from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.report import Context, Finding, Report
 from linkgauge.models.site.schema import Site
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from linkgauge.agent.pipeline.source import Source
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Pci
 from linkgauge.models.facts.records import Evidence, Flow, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.inventory.snapshot import Case
-from linkgauge.models.judge import judge
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Origin, Report
 from linkgauge.models.site.schema import Site
 
@@ -70,12 +70,12 @@ def observation(about: Flow | str, quantity: str, value: float, at: float = 1.0,
     return Observation(about=about, quantity=quantity, unit="1", value=value, at=at, busy=busy, evidence=HERE)
 
 
-def case_of(said: Iterable[Record], site: Site | None = None, origin: Origin = "live", **more: object) -> Case:
+def snapshot_of(said: Iterable[Record], site: Site | None = None, origin: Origin = "live", **more: object) -> Snapshot:
     return assemble(said, site or Site(), 100.0, origin=origin, **more)  # type: ignore[arg-type]
 
 
 def report_of(said: Iterable[Record], site: Site | None = None, origin: Origin = "live", **more: object) -> Report:
-    return judge(case_of(said, site, origin, **more))
+    return judge(snapshot_of(said, site, origin, **more))
 
 
 class Clock:

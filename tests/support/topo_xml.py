@@ -15,13 +15,13 @@ from linkgauge.models.graph.path_types import ways
 from linkgauge.models.graph.routes import route
 from linkgauge.models.graph.topology import FABRIC
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.inventory.snapshot import Case
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host import nccl_topo
 
 
-def case_of(text: str) -> Case:
+def snapshot_of(text: str) -> Snapshot:
     """The node that a topology file describes."""
     return assemble(nccl_topo.read(Part("topo.xml", 1, text, 1000.0)), Site(), 1000.0, origin="dumps")
 
@@ -37,8 +37,8 @@ class Seen:
     ports: Mapping[str, float | None]  # of RDMA devices, in bytes per second
 
 
-def seen(case: Case) -> Seen:
-    topology, functions = case.topology, case.of(Pci)
+def seen(snapshot: Snapshot) -> Seen:
+    topology, functions = snapshot.topology, snapshot.of(Pci)
     ends = sorted(a for a, f in functions.items() if kind_of(f) in ("gpu", "nic") and not f.physfn)
     homes = {link.b: link.a for link in topology.links if link.a.startswith("numa")}
     numa, uplinks = dict[str, int | None](), dict[str, tuple[str, ...]]()
@@ -51,39 +51,39 @@ def seen(case: Case) -> Seen:
         hops = route(topology, end, root, via="pcie") or ()
         grades = [link.grade for hop in hops for link in hop.links if link.kind == "pcie" and link.grade]
         own = topology.link_below.get(end)
-        uplinks[end] = tuple(grades) if own and own.grade else (*_as_its_driver_says(case, end), *grades)
+        uplinks[end] = tuple(grades) if own and own.grade else (*_as_its_driver_says(snapshot, end), *grades)
     return Seen(
         numa,
         uplinks,
-        path_types(case, ends),
-        Counter(_links(case)),
-        {key: port.rate if port.state in (None, "ACTIVE") else None for key, port in case.of(Port).items()},
+        path_types(snapshot, ends),
+        Counter(_links(snapshot)),
+        {key: port.rate if port.state in (None, "ACTIVE") else None for key, port in snapshot.of(Port).items()},
     )
 
 
-def _as_its_driver_says(case: Case, address: str) -> list[str]:
+def _as_its_driver_says(snapshot: Snapshot, address: str) -> list[str]:
     """Where a hypervisor hides a GPU's link, the driver knows it all the same."""
-    told = [gpu for gpu in case.of(Gpu).values() if gpu.address == address and gpu.pcie_max_speed]
+    told = [gpu for gpu in snapshot.of(Gpu).values() if gpu.address == address and gpu.pcie_max_speed]
     return [f"pcie{generation(gpu.pcie_max_speed or 0)}x{gpu.pcie_max_width}" for gpu in told]
 
 
-def _links(case: Case) -> list[tuple[str, str, str]]:
+def _links(snapshot: Snapshot) -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = []
-    for link in case.topology.links:
+    for link in snapshot.topology.links:
         if link.kind in ("nvlink", "xgmi", "c2c") and link.trained != 0:
-            other = case.topology.find(link.b)
+            other = snapshot.topology.find(link.b)
             switched = other is not None and other.kind == "nvswitch"
             one, other_end = sorted((link.a, FABRIC if switched else link.b))
             found.append((link.kind, one, other_end))
     return found
 
 
-def path_types(case: Case, ends: list[str]) -> dict[tuple[str, str], str]:
+def path_types(snapshot: Snapshot, ends: list[str]) -> dict[tuple[str, str], str]:
     """Between all ends, in NCCL's words: it knows NUMA nodes, not host bridges, and so no NODE.
 
     Not between functions of one card, which to NCCL are cards of their own.
     """
-    reached = {end: ways(case.topology, end, ends) for end in ends}
+    reached = {end: ways(snapshot.topology, end, ends) for end in ends}
     pairs = ((a, b) for a in ends for b in ends if card_of(a) != card_of(b))
     return {(a, b): in_nccls_words(reached[a][b].type) for a, b in pairs if b in reached[a]}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from ....models.inventory.snapshot import Case
+from ....models.inventory.snapshot import Snapshot
 from ....models.report import Context, Report
 from ...inputs import resolve as inputs
 from ...measuring.session import Course, Wish
@@ -37,18 +37,18 @@ def report_of(
     return report, course.interrupted
 
 
-def case_of(root: str, source: Sequence[str], site: str | None, with_tools: bool = False) -> Case:
+def snapshot_of(root: str, source: Sequence[str], site: str | None, with_tools: bool = False) -> Snapshot:
     """What is known of it, not judged. Raises BadInput."""
     given = inputs.of(root, source, with_tools)
     with watched(given.readers, measure_nothing) as (readers, _):
-        case = look(given.host, readers, inputs.site(site))
-    tell_lost(case)
-    return case
+        snapshot = look(given.host, readers, inputs.site(site))
+    tell_lost(snapshot)
+    return snapshot
 
 
-def tell_lost(case: Case) -> None:
+def tell_lost(snapshot: Snapshot) -> None:
     """What could not be read of dumps, on standard error: a report says so too, other commands show what was read."""
-    for lost in case.not_checked:
+    for lost in snapshot.not_checked:
         if lost.what == "dump":
             print(f"{lost.subject}: {lost.why}", file=sys.stderr)
 
@@ -70,33 +70,33 @@ def told(report: Report, form: str, colour: bool) -> str:
     return as_text(report, colour)
 
 
-def shown(case: Case, form: str) -> str:
+def shown(snapshot: Snapshot, form: str) -> str:
     """The topology as "text", "json", "nccl-xml", or as a matrix of types of path ("matrix"), of "rates" or of
     what "copies" reach; or the "conflicts" of sources.
     """
     if form == "json":
         import msgspec
 
-        return msgspec.json.format(msgspec.json.encode(case.topology), indent=2).decode()
+        return msgspec.json.format(msgspec.json.encode(snapshot.topology), indent=2).decode()
     if form == "nccl-xml":
         from ....exporters.formats.nccl_xml import as_nccl_xml
 
-        return as_nccl_xml(case)
+        return as_nccl_xml(snapshot)
     if form in ("matrix", "rates"):
         from ....exporters.text.matrix import as_matrix
         from ....models.bandwidth.path_matrix import matrix
 
-        return as_matrix(matrix(case), rates=form == "rates")
+        return as_matrix(matrix(snapshot), rates=form == "rates")
     if form == "copies":
         from ....exporters.text.matrix import as_matrix
         from ....models.bandwidth.path_matrix import copies
 
-        return as_matrix(copies(case), rates=True, copies=True)
+        return as_matrix(copies(snapshot), rates=True, copies=True)
     if form == "conflicts":
         from ....exporters.text.conflicts import as_conflicts
         from ....probes import live_tools
 
-        return as_conflicts(case, live_tools.NAMES)
+        return as_conflicts(snapshot, live_tools.NAMES)
     from ....exporters.text.tree import as_tree
 
-    return as_tree(case.topology)
+    return as_tree(snapshot.topology)

@@ -9,7 +9,7 @@ from ...facts.gpu import Driver, Gpu
 from ...facts.machine import Pci
 from ...facts.pci_classes import NVIDIA, kind_of
 from ...facts.records import Evidence, Observation
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from .wording import location, missed, named
 
 V = TypeVar("V", bound=Hashable)
@@ -17,9 +17,9 @@ _FEWEST = 3  # of two that differ nobody knows which is the odd one
 _HOUR = 3600.0
 
 
-def function_of(case: Case, gpu: Gpu) -> Pci | None:
+def function_of(snapshot: Snapshot, gpu: Gpu) -> Pci | None:
     """The PCI function of a GPU, where both are known."""
-    return case.of(Pci).get(gpu.address or "")
+    return snapshot.of(Pci).get(gpu.address or "")
 
 
 def subject_of(gpu: Gpu) -> str:
@@ -27,18 +27,18 @@ def subject_of(gpu: Gpu) -> str:
     return gpu.address or gpu.key
 
 
-def called(case: Case, gpu: Gpu) -> str:
+def called(snapshot: Snapshot, gpu: Gpu) -> str:
     """A GPU as people speak of it: "GPU gpu3 (NVIDIA H100 80GB HBM3)"."""
-    function = function_of(case, gpu)
+    function = function_of(snapshot, gpu)
     if function and kind_of(function) == "gpu":
-        return named(case, function)
+        return named(snapshot, function)
     return f"GPU {gpu.key} ({gpu.name})" if gpu.name else f"GPU {gpu.key}"
 
 
-def place_of(case: Case, gpu: Gpu) -> dict[str, str | int | None]:
+def place_of(snapshot: Snapshot, gpu: Gpu) -> dict[str, str | int | None]:
     """What a technician looks for: slot and label, and its place on the baseboard (PCIe cards call theirs 0 or 1)."""
-    function = function_of(case, gpu)
-    found = location(function, case) if function else {}
+    function = function_of(snapshot, gpu)
+    found = location(function, snapshot) if function else {}
     return {**found, "module_id": gpu.module_id} if gpu.module_id else found
 
 
@@ -54,18 +54,18 @@ def _plain(value: object) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
-def says(*fields: str) -> Callable[[Case, Gpu], bool]:
+def says(*fields: str) -> Callable[[Snapshot, Gpu], bool]:
     """GPUs of which at least one of the fields was said, or should have been."""
 
-    def where(case: Case, gpu: Gpu) -> bool:
-        return any(getattr(gpu, name) is not None or missed(case, f"Gpu.{name}", gpu.key) for name in fields)
+    def where(snapshot: Snapshot, gpu: Gpu) -> bool:
+        return any(getattr(gpu, name) is not None or missed(snapshot, f"Gpu.{name}", gpu.key) for name in fields)
 
     return where
 
 
-def equals(case: Case, gpu: Gpu) -> list[Gpu]:
+def equals(snapshot: Snapshot, gpu: Gpu) -> list[Gpu]:
     """The GPUs of this node that are the same product as this one, which is among them; none where it has no name."""
-    return [other for other in case.of(Gpu).values() if other.name == gpu.name and gpu.name]
+    return [other for other in snapshot.of(Gpu).values() if other.name == gpu.name and gpu.name]
 
 
 def usual(values: Iterable[V | None]) -> V | None:
@@ -75,21 +75,21 @@ def usual(values: Iterable[V | None]) -> V | None:
     return best if best is not None and len(known) >= _FEWEST and 2 * known.count(best) > len(known) else None
 
 
-def last(case: Case, gpu: Gpu, quantity: str) -> Observation | None:
+def last(snapshot: Snapshot, gpu: Gpu, quantity: str) -> Observation | None:
     """The newest observation of a quantity of the GPU."""
-    seen = [one for one in case.observed.get(gpu.key, ()) if one.quantity == quantity]
+    seen = [one for one in snapshot.observed.get(gpu.key, ()) if one.quantity == quantity]
     return max(seen, key=lambda one: one.at, default=None)
 
 
-def hour_before(case: Case, now: Observation) -> Observation | None:
+def hour_before(snapshot: Snapshot, now: Observation) -> Observation | None:
     """The oldest reading of the same within the hour before."""
-    series = case.earlier.get((now.about, now.quantity), ())
+    series = snapshot.earlier.get((now.about, now.quantity), ())
     return next((one for one in series if now.at - _HOUR <= one.at < now.at), None)
 
 
-def asked(case: Case, gpu: Gpu) -> bool:
+def asked(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether its driver was asked: a benchmark's output knows the GPU's name and nothing of how it is."""
-    return gpu.failure is not None or any(driver.gpus is not None for driver in case.of(Driver).values())
+    return gpu.failure is not None or any(driver.gpus is not None for driver in snapshot.of(Driver).values())
 
 
 def is_lost(gpu: Gpu) -> bool:
@@ -97,6 +97,6 @@ def is_lost(gpu: Gpu) -> bool:
     return gpu.failure is not None and "lost" in gpu.failure.lower()
 
 
-def held(case: Case) -> list[Pci]:
+def held(snapshot: Snapshot) -> list[Pci]:
     """The NVIDIA GPUs that the driver is bound to. Virtual functions are for guests of this machine."""
-    return [f for f in case.functions("gpu") if f.vendor == NVIDIA and f.driver == "nvidia" and not f.physfn]
+    return [f for f in snapshot.functions("gpu") if f.vendor == NVIDIA and f.driver == "nvidia" and not f.physfn]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Basis
 from ...site.schema import Machine
 
@@ -18,11 +18,11 @@ class Profile:
     source: str
 
 
-def profile(case: Case) -> Profile | None:
+def profile(snapshot: Snapshot) -> Profile | None:
     """The operator's machine type, or the catalog's if more than the name of its GPUs was known by it."""
-    machine = case.machine
+    machine = snapshot.machine
     if machine is None:
         return None
-    if machine in case.site.machine:
+    if machine in snapshot.site.machine:
         return Profile(machine, "site", machine.source)
     return Profile(machine, "profile", machine.source) if machine.sure else None

@@ -9,18 +9,18 @@ from typing import Any, TypeAlias
 
 from ...facts.records import Fact, NotChecked
 from ...facts.registry import kind_name
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 
-Judge: TypeAlias = Callable[[Case, Any], Iterable[Finding | NotChecked]]
+Judge: TypeAlias = Callable[[Snapshot, Any], Iterable[Finding | NotChecked]]
 
 
-def anything(case: Case, fact: Any) -> bool:
+def anything(snapshot: Snapshot, fact: Any) -> bool:
     """Every thing of the kind is judged."""
     return True
 
 
-def anywhere(case: Case) -> bool:
+def anywhere(snapshot: Snapshot) -> bool:
     """Every machine may have it."""
     return True
 
@@ -40,8 +40,8 @@ class Rule:
     over: type[Fact]
     needs: tuple[str, ...]
     judge: Judge
-    where: Callable[[Case, Any], bool] = anything
-    machines: Callable[[Case], bool] = anywhere
+    where: Callable[[Snapshot, Any], bool] = anything
+    machines: Callable[[Snapshot], bool] = anywhere
 
     @cached_property
     def required(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from ...facts.machine import Pci
 from ...facts.pci_classes import kind_of
 from ...facts.reason import Reason
 from ...facts.records import Evidence, Fact, NotChecked
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 
 _KINDS = {
     "gpu": "GPU",
@@ -21,9 +21,9 @@ _KINDS = {
 }
 
 
-def named(case: Case, function: Pci) -> str:
+def named(snapshot: Snapshot, function: Pci) -> str:
     """A function as people speak of it: "GPU gpu3 (NVIDIA Corporation GH100 [H100 SXM5 80GB])"."""
-    device = case.topology.find(function.key)
+    device = snapshot.topology.find(function.key)
     aliases = " ".join(device.aliases) if device else ""
     kind = _KINDS.get(kind_of(function), "device")
     if device and device.kind.endswith("-port"):
@@ -32,7 +32,7 @@ def named(case: Case, function: Pci) -> str:
     return f"{kind} {aliases or function.key}{name}"
 
 
-def location(function: Pci, case: Case | None = None) -> dict[str, str | int | None]:
+def location(function: Pci, snapshot: Snapshot | None = None) -> dict[str, str | int | None]:
     """What a technician looks for; empty where nobody says. With `case`, of a GPU its place on the baseboard too.
 
     PCIe cards call theirs 0 or 1, which says nothing.
@@ -40,7 +40,7 @@ def location(function: Pci, case: Case | None = None) -> dict[str, str | int | N
     found: dict[str, str | int | None] = {}
     if function.slot or function.label:
         found = {"slot": function.slot, "label": function.label}
-    gpus = case.of(Gpu).values() if case else ()
+    gpus = snapshot.of(Gpu).values() if snapshot else ()
     places = [gpu.module_id for gpu in gpus if gpu.address == function.key and gpu.module_id]
     return {**found, "module_id": places[0]} if places else found
 
@@ -50,14 +50,14 @@ def cited(fact: Fact, *fields: str) -> tuple[Evidence, ...]:
     return tuple(fact.cites[name] for name in fields if name in fact.cites)
 
 
-def missed(case: Case, what: str, subject: str) -> bool:
+def missed(snapshot: Snapshot, what: str, subject: str) -> bool:
     """Whether a source has said that it could not read that."""
-    return any((known.what, known.subject) == (what, subject) for known in case.not_checked)
+    return any((known.what, known.subject) == (what, subject) for known in snapshot.not_checked)
 
 
 def gap(
-    case: Case, what: str, subject: str, reason: Reason, detail: str, how: str | None = None
+    snapshot: Snapshot, what: str, subject: str, reason: Reason, detail: str, how: str | None = None
 ) -> Iterator[NotChecked]:
     """A NotChecked, unless a source has said already that it could not read that."""
-    if not missed(case, what, subject):
+    if not missed(snapshot, what, subject):
         yield NotChecked(what=what, subject=subject, reason=reason, detail=detail, how=how)

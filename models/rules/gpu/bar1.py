@@ -11,7 +11,7 @@ from ...facts.machine import Node, Pci
 from ...facts.pci_classes import NVIDIA, kind_of
 from ...facts.records import Evidence
 from ...facts.units import MIB
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding
 from ..core.like_gpus import called, equals, function_of, place_of, proof, subject_of, usual
 from ..core.rule import Rule
@@ -36,26 +36,28 @@ class Window:
     evidence: tuple[Evidence, ...]
 
 
-def shows(case: Case, function: Pci) -> bool:
+def shows(snapshot: Snapshot, function: Pci) -> bool:
     """An NVIDIA GPU of which the bus shows how large its window is."""
     return function.vendor == NVIDIA and kind_of(function) == "gpu" and not function.physfn
 
 
-def of_function(case: Case, function: Pci) -> Iterator[Finding]:
+def of_function(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     """The window as the bus shows it."""
-    gpu = next((gpu for gpu in case.of(Gpu).values() if gpu.address == function.key), None)
+    gpu = next((gpu for gpu in snapshot.of(Gpu).values() if gpu.address == function.key), None)
     alike = products_of(function)
-    product = product_of(gpu, case.of(Pci)) if gpu else alike[0] if alike else None
+    product = product_of(gpu, snapshot.of(Pci)) if gpu else alike[0] if alike else None
     number = (function.vendor, function.device)
-    others = [f for f in case.of(Pci).values() if (f.vendor, f.device) == number and f is not function and not f.physfn]
+    others = [
+        f for f in snapshot.of(Pci).values() if (f.vendor, f.device) == number and f is not function and not f.physfn
+    ]
     memory = (gpu.memory if gpu else None) or (product.memory if product else None)
-    if function.bar1 and memory and _wanted(case, gpu, len(others)):
+    if function.bar1 and memory and _wanted(snapshot, gpu, len(others)):
         cites = cited(function, "bar1", "bar1_max")
-        place = place_of(case, gpu) if gpu else location(function)
+        place = place_of(snapshot, gpu) if gpu else location(function)
         yield from _small(
             Window(
                 function.key,
-                named(case, function),
+                named(snapshot, function),
                 function.bar1,
                 function.bar1_max,
                 memory,
@@ -67,31 +69,31 @@ def of_function(case: Case, function: Pci) -> Iterator[Finding]:
         )
 
 
-def of_driver(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def of_driver(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The window of a GPU whose driver alone shows it."""
-    function, others = function_of(case, gpu), [other for other in equals(case, gpu) if other.key != gpu.key]
-    if gpu.bar1 and gpu.memory and not (function and function.bar1) and _wanted(case, gpu, len(others)):
+    function, others = function_of(snapshot, gpu), [other for other in equals(snapshot, gpu) if other.key != gpu.key]
+    if gpu.bar1 and gpu.memory and not (function and function.bar1) and _wanted(snapshot, gpu, len(others)):
         yield from _small(
             Window(
                 subject_of(gpu),
-                called(case, gpu),
+                called(snapshot, gpu),
                 gpu.bar1,
                 None,
                 gpu.memory,
                 tuple(other.bar1 for other in others),
-                product_of(gpu, case.of(Pci)),
-                place_of(case, gpu),
+                product_of(gpu, snapshot.of(Pci)),
+                place_of(snapshot, gpu),
                 proof(gpu, "bar1", "memory"),
             )
         )
 
 
-def _wanted(case: Case, gpu: Gpu | None, others: int) -> bool:
+def _wanted(snapshot: Snapshot, gpu: Gpu | None, others: int) -> bool:
     """Whether peers would use it: on bare metal, between equal GPUs that reach each other no other way."""
-    node = case.of(Node).get("node")
-    pairs = [pair for pair in case.of(GpuPair).values() if gpu and gpu.key in (pair.a, pair.b)]
+    node = snapshot.of(Node).get("node")
+    pairs = [pair for pair in snapshot.of(GpuPair).values() if gpu and gpu.key in (pair.a, pair.b)]
     reached = bool(gpu and gpu.nvlinks) or (bool(pairs) and all(pair.read == "ok" for pair in pairs))
-    return not (node and node.virtual) and not reached and (others > 0 or case.origin == "dumps")
+    return not (node and node.virtual) and not reached and (others > 0 or snapshot.origin == "dumps")
 
 
 def _small(window: Window) -> Iterator[Finding]:

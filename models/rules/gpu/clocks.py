@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...facts.gpu import Gpu
 from ...facts.machine import Node
 from ...facts.records import Evidence, Observation
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.like_gpus import called, equals, hour_before, last, place_of, proof, subject_of, usual
 from ..core.rule import Rule
@@ -33,7 +33,7 @@ _HEAT = (
 _BRAKE = "Check the power supplies, and the power limits of the rack and of the management controller."
 
 
-def throttled(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """Heat or the power supply makes the GPU slower: now, or for a share of the time that counts.
 
     Without a reading of the last hour the share is since boot, and tells of what may be over: likely.
@@ -41,7 +41,7 @@ def throttled(case: Case, gpu: Gpu) -> Iterator[Finding]:
     reasons = gpu.clock_reasons or ()
     now = [reason for reason in _HARDWARE if reason in reasons]
     bare = [_BARE] if not now and _BARE in reasons and "idle" not in reasons else []
-    spent = [told for row in _TIMES if (told := _share(case, gpu, *row))]
+    spent = [told for row in _TIMES if (told := _share(snapshot, gpu, *row))]
     if not (now or bare or spent):
         return
     what = now or bare or [spent[0][0]]
@@ -53,13 +53,13 @@ def throttled(case: Case, gpu: Gpu) -> Iterator[Finding]:
         severity="warning",
         confidence="certain" if now else "likely",
         subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)} is slowed down: " + "; ".join([*texts, *(text for _, text, _ in spent)]),
+        subject_name=called(snapshot, gpu),
+        message=f"{called(snapshot, gpu)} is slowed down: " + "; ".join([*texts, *(text for _, text, _ in spent)]),
         expected="none",
         observed=", ".join(what),
         cause=cause,
         remedy=remedy,
-        location=place_of(case, gpu),
+        location=place_of(snapshot, gpu),
         evidence=(*proof(gpu, "clock_reasons"), *(evidence for _, _, evidence in spent)),
     )
 
@@ -79,19 +79,19 @@ def _clock(gpu: Gpu) -> str:
     return f", {gpu.clock / 1e6:.0f} of {gpu.clock_max / 1e6:.0f} MHz"
 
 
-def _share(case: Case, gpu: Gpu, quantity: str, reason: str, most: float) -> tuple[str, str, Evidence] | None:
+def _share(snapshot: Snapshot, gpu: Gpu, quantity: str, reason: str, most: float) -> tuple[str, str, Evidence] | None:
     """The reason, what it took and where that stood, if it took more than `most` of the time."""
-    now = last(case, gpu, quantity)
-    since = _since(case, now) if now else None
+    now = last(snapshot, gpu, quantity)
+    since = _since(snapshot, now) if now else None
     if now is None or since is None or since[1] < _SHORTEST or since[0] / since[1] <= most:
         return None
     seconds, span, words = since
     return reason, f"{reason} for {seconds:.0f} of {span:.0f} s{words}", now.evidence
 
 
-def _since(case: Case, now: Observation) -> tuple[float, float, str] | None:
+def _since(snapshot: Snapshot, now: Observation) -> tuple[float, float, str] | None:
     """Seconds spent and seconds passed: since the oldest reading of the last hour; without one, since boot."""
-    before, node = hour_before(case, now), case.of(Node).get("node")
+    before, node = hour_before(snapshot, now), snapshot.of(Node).get("node")
     if before and before.value <= now.value:
         return now.value - before.value, now.at - before.at, ""
     if before or node is None or node.booted is None:  # it began anew in between: the next reading will tell
@@ -99,28 +99,28 @@ def _since(case: Case, now: Observation) -> tuple[float, float, str] | None:
     return now.value, now.at - node.booted, " since boot"
 
 
-def limited(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The power limit below the board's own, or an application clock below its default or that of equal GPUs.
 
     Clocks that were locked cannot be read. Limits that somebody lowered on purpose belong into the site file. What is
     the same for all GPUs of the node was set at once, and is said once.
     """
-    told = _told(case, gpu)
+    told = _told(snapshot, gpu)
     if told is None:
         return
     text, expected, observed, unit, fields = told
-    gpus = list(case.of(Gpu).values())
-    everyone = len(gpus) > 1 and all(_told(case, other) == told for other in gpus)
+    gpus = list(snapshot.of(Gpu).values())
+    everyone = len(gpus) > 1 and all(_told(snapshot, other) == told for other in gpus)
     if everyone and gpu is not gpus[0]:
         return
     kin = "below that of its equals" in text
-    whom = f"each of the {len(gpus)} GPUs" if everyone else called(case, gpu)
+    whom = f"each of the {len(gpus)} GPUs" if everyone else called(snapshot, gpu)
     yield Finding(
         code="gpu-clocks-limited",
         severity="warning",
         confidence="likely" if kin else "certain",
         subject="node" if everyone else subject_of(gpu),
-        subject_name=None if everyone else called(case, gpu),
+        subject_name=None if everyone else called(snapshot, gpu),
         message=f"{whom}: {text}",
         expected=expected,
         observed=observed,
@@ -130,7 +130,7 @@ def limited(case: Case, gpu: Gpu) -> Iterator[Finding]:
         cause="somebody or the management controller set it, or it was not set again after a reset",
         remedy="If it is meant so, silence it in the site file. Else: sudo nvidia-smi "
         f"{'' if everyone else '-i GPU '}{_undo(unit, expected)}",
-        location={} if everyone else place_of(case, gpu),
+        location={} if everyone else place_of(snapshot, gpu),
         evidence=proof(gpu, *fields),
     )
 
@@ -143,8 +143,8 @@ def _undo(unit: str, usual_: float) -> str:
 _Told = tuple[str, float, float, str, tuple[str, ...]]
 
 
-def _told(case: Case, gpu: Gpu) -> _Told | None:
-    return _power(gpu) or _application_clock(case, gpu)
+def _told(snapshot: Snapshot, gpu: Gpu) -> _Told | None:
+    return _power(gpu) or _application_clock(snapshot, gpu)
 
 
 def _power(gpu: Gpu) -> _Told | None:
@@ -157,10 +157,10 @@ def _power(gpu: Gpu) -> _Told | None:
     return text, default, limit, "watts", ("power_limit", "power_limit_default")
 
 
-def _application_clock(case: Case, gpu: Gpu) -> _Told | None:
+def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Told | None:
     """Some set the clock of all GPUs above the default, and one that was reset falls back to it."""
     clock, default = gpu.application_clock, gpu.application_clock_default
-    most = usual(other.application_clock for other in equals(case, gpu))
+    most = usual(other.application_clock for other in equals(snapshot, gpu))
     if not clock:
         return None
     if default and clock < _LOWERED * default:

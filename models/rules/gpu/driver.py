@@ -10,7 +10,7 @@ from ...facts.machine import Event, Node, Numa, Pci, Setting
 from ...facts.pci_classes import NVIDIA, kind_of
 from ...facts.reason import Reason
 from ...facts.records import Evidence, NotChecked
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.like_gpus import asked, called, held, is_lost, place_of, proof, subject_of
 from ..core.log_history import events, gpu_at, logged, old, since
@@ -51,14 +51,14 @@ _GIVEN = (
 )
 
 
-def is_nvidia(case: Case, function: Pci) -> bool:
+def is_nvidia(snapshot: Snapshot, function: Pci) -> bool:
     """An NVIDIA GPU, or something of which was not read what it is."""
-    return (function.vendor in (None, NVIDIA) and is_gpu(case, function)) and not function.lost
+    return (function.vendor in (None, NVIDIA) and is_gpu(snapshot, function)) and not function.lost
 
 
-def without_driver(case: Case, function: Pci) -> Iterator[Finding]:
+def without_driver(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     """No NVIDIA driver is bound to the GPU: no job can use it, whatever its link says."""
-    unsaid = function.driver is None and (case.origin == "dumps" or missed(case, "Pci.driver", function.key))
+    unsaid = function.driver is None and (snapshot.origin == "dumps" or missed(snapshot, "Pci.driver", function.key))
     if function.driver == "nvidia" or unsaid:
         return
     lent = "vfio" in (function.driver or "")  # of Grace machines: nvgrace-gpu-vfio-pci (dra-driver-nvidia-gpu#1268)
@@ -67,30 +67,30 @@ def without_driver(case: Case, function: Pci) -> Iterator[Finding]:
         code="gpu-driver-failed",
         severity="info" if lent else "warning" if function.driver else "critical",
         subject=function.key,
-        subject_name=named(case, function),
-        message=f"{named(case, function)} {bound}" + (": lent to a virtual machine" if lent else ""),
+        subject_name=named(snapshot, function),
+        message=f"{named(snapshot, function)} {bound}" + (": lent to a virtual machine" if lent else ""),
         expected="nvidia",
         observed=function.driver or "none",
         cause="handed through to a guest" if lent else "the driver is not loaded, failed to start, or another holds it",
         remedy="Nothing, if a virtual machine is meant to have it."
         if lent
         else _ONE_GPU
-        if held(case) and not function.driver
+        if held(snapshot) and not function.driver
         else None,
         location=location(function),
         evidence=(function.cites.get("vendor", Evidence("driver", bound)),),
     )
 
 
-def spoke(case: Case, driver: Driver) -> bool:
+def spoke(snapshot: Snapshot, driver: Driver) -> bool:
     """One that was asked: of a driver that is only listed as loaded nobody knows whether it works."""
     return driver.failure is not None or driver.gpus is not None
 
 
-def broken(case: Case, driver: Driver) -> Iterator[Finding]:
+def broken(snapshot: Snapshot, driver: Driver) -> Iterator[Finding]:
     """The driver is bound, and nobody can use it."""
-    bound = held(case)
-    if driver.failure is None or (case.of(Pci) and not bound):
+    bound = held(snapshot)
+    if driver.failure is None or (snapshot.of(Pci) and not bound):
         return
     number = f"the {len(bound)} GPUs" if len(bound) > 1 else "the GPU"
     yield Finding(
@@ -119,102 +119,102 @@ def _remedy(broken: Driver | Gpu) -> str | None:
     return next((remedy for word, _, remedy in _CAUSES if word in str(broken.failure).lower()), None)
 
 
-def mute(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def mute(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The driver works and one of its GPUs does not. One that is lost is missing: gpu_missing.py."""
-    if gpu.failure is None or is_lost(gpu) or gpu.address in gone(case):
+    if gpu.failure is None or is_lost(gpu) or gpu.address in gone(snapshot):
         return
     yield Finding(
         code="gpu-driver-failed",
         severity="critical",
         subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)} cannot be used: {gpu.failure}",
+        subject_name=called(snapshot, gpu),
+        message=f"{called(snapshot, gpu)} cannot be used: {gpu.failure}",
         expected="an answer",
         observed=gpu.failure,
         cause=_cause(gpu),
         remedy=_remedy(gpu) or _ONE_GPU,
-        location=place_of(case, gpu),
-        evidence=(*proof(gpu, "failure"), *logged(case, gpu.address or "")),
+        location=place_of(snapshot, gpu),
+        evidence=(*proof(gpu, "failure"), *logged(snapshot, gpu.address or "")),
     )
 
 
-def is_held(case: Case, function: Pci) -> bool:
+def is_held(snapshot: Snapshot, function: Pci) -> bool:
     """An NVIDIA GPU that is bound to a driver which answered."""
-    driver = case.of(Driver).get("nvidia")
+    driver = snapshot.of(Driver).get("nvidia")
     answered = driver is not None and driver.failure is None and driver.gpus is not None
-    return answered and not function.lost and kind_of(function) == "gpu" and function in held(case)
+    return answered and not function.lost and kind_of(function) == "gpu" and function in held(snapshot)
 
 
-def unlisted(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+def unlisted(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
     """The driver is bound to the GPU and does not list it: it failed to start.
 
     It also lists none that this process may not open: in containers and jobs those of others are no fault.
     """
-    alone = not _confined(case)
-    if function not in _absent(case) or (not alone and case.of(Gpu)):
+    alone = not _confined(snapshot)
+    if function not in _absent(snapshot) or (not alone and snapshot.of(Gpu)):
         return
-    node = case.of(Node).get("node")
-    if not alone or node is None or node.container is None or _bound(case):
+    node = snapshot.of(Node).get("node")
+    if not alone or node is None or node.container is None or _bound(snapshot):
         unsure = "the driver holds it and does not list it to this process, which may be kept from it"
         yield from gap(
-            case, "Gpu", function.key, Reason.HIDDEN, unsure, "look from the host itself, outside of containers"
+            snapshot, "Gpu", function.key, Reason.HIDDEN, unsure, "look from the host itself, outside of containers"
         )
         return
-    named_by_log = any(event.subject == function.key for event in events(case, "xid", "gpu init failed"))
+    named_by_log = any(event.subject == function.key for event in events(snapshot, "xid", "gpu init failed"))
     yield Finding(
         code="gpu-driver-failed",
         severity="critical",
         confidence="certain" if named_by_log else "likely",
         subject=function.key,
-        subject_name=named(case, function),
-        message=f"{named(case, function)} is bound to the driver, which does not list it: "
-        f"{len(held(case)) - len(_absent(case))} of {len(held(case))} GPUs can be used",
+        subject_name=named(snapshot, function),
+        message=f"{named(snapshot, function)} is bound to the driver, which does not list it: "
+        f"{len(held(snapshot)) - len(_absent(snapshot))} of {len(held(snapshot))} GPUs can be used",
         expected="listed",
         observed="not listed",
         cause="the GPU failed to start; the kernel log says why (NVRM, RmInitAdapter)",
         remedy=_ONE_GPU,
         location=location(function),
-        evidence=(function.cites.get("driver", Evidence("driver", "nvidia")), *logged(case, function.key)),
+        evidence=(function.cites.get("driver", Evidence("driver", "nvidia")), *logged(snapshot, function.key)),
     )
 
 
-def _absent(case: Case) -> list[Pci]:
+def _absent(snapshot: Snapshot) -> list[Pci]:
     """The functions that the driver holds and does not list; none while it lists a GPU that may be any of them.
 
     That is one that is refused to us, or that it says no address of.
     """
-    gpus = case.of(Gpu).values()
+    gpus = snapshot.of(Gpu).values()
     known = {gpu.address for gpu in gpus}
-    absent = [f for f in held(case) if f.key not in known and not missed(case, "Gpu", f.key)]
-    refused = {one.subject for one in case.not_checked if one.what == "Gpu"} - {f.key for f in held(case)}
+    absent = [f for f in held(snapshot) if f.key not in known and not missed(snapshot, "Gpu", f.key)]
+    refused = {one.subject for one in snapshot.not_checked if one.what == "Gpu"} - {f.key for f in held(snapshot)}
     unplaced = None in known or refused - {gpu.key for gpu in gpus}
     return [] if unplaced else absent
 
 
-def _confined(case: Case) -> bool:
+def _confined(snapshot: Snapshot) -> bool:
     """Whether this process may be kept from some of the devices: in a container, or in a job's control group."""
-    node = case.of(Node).get("node")
-    return case.context == "job" or bool(node and node.container)
+    node = snapshot.of(Node).get("node")
+    return snapshot.context == "job" or bool(node and node.container)
 
 
-def _bound(case: Case) -> bool:
+def _bound(snapshot: Snapshot) -> bool:
     """Whether this process may not run on all CPUs: a scheduler that binds to CPUs keeps its jobs from GPUs as well."""
-    allowed = case.of(Setting).get("cpus_allowed")
+    allowed = snapshot.of(Setting).get("cpus_allowed")
     parts = [part.split("-") for part in (allowed.value or "").split(",")] if allowed else []
-    cpus = {cpu for numa in case.of(Numa).values() for cpu in numa.cpus or ()}
+    cpus = {cpu for numa in snapshot.of(Numa).values() for cpu in numa.cpus or ()}
     if not parts or not cpus or not all(end.isdecimal() and len(end) < 7 for part in parts for end in part):
         return False
     return sum(int(part[-1]) - int(part[0]) + 1 for part in parts) < len(cpus)
 
 
-def shared(case: Case, node: Node) -> bool:
+def shared(snapshot: Snapshot, node: Node) -> bool:
     """A container or a job that was given some of the machine's GPUs."""
-    return _confined(case) and bool(case.of(Gpu) and _absent(case))
+    return _confined(snapshot) and bool(snapshot.of(Gpu) and _absent(snapshot))
 
 
-def given(case: Case, node: Node) -> Iterator[Finding]:
+def given(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """How many GPUs of the machine we were given: those of others are not judged, and no fault."""
-    absent, number = _absent(case), len(held(case))
+    absent, number = _absent(snapshot), len(held(snapshot))
     yield Finding(
         code="gpu-driver-failed",
         severity="info",
@@ -230,7 +230,7 @@ def given(case: Case, node: Node) -> Iterator[Finding]:
     )
 
 
-def differs(case: Case, driver: Driver) -> Iterator[Finding]:
+def differs(snapshot: Snapshot, driver: Driver) -> Iterator[Finding]:
     """Module and library of two versions that work together all the same: what the next update breaks."""
     if driver.version == driver.library or driver.failure:
         return
@@ -246,23 +246,23 @@ def differs(case: Case, driver: Driver) -> Iterator[Finding]:
     )
 
 
-def in_dumps(case: Case) -> bool:
+def in_dumps(snapshot: Snapshot) -> bool:
     """Where the kernel's log may be all that there is; on a machine its driver tells, and a hidden log is no gap."""
-    return case.origin == "dumps"
+    return snapshot.origin == "dumps"
 
 
-def failed(case: Case, event: Event) -> bool:
+def failed(snapshot: Snapshot, event: Event) -> bool:
     """A GPU of which the kernel's log alone tells, in dumps; of others their driver and the bus do."""
-    unseen = case.origin == "dumps" and not gpu_at(case, event.subject) and event.subject not in gone(case)
+    unseen = snapshot.origin == "dumps" and not gpu_at(snapshot, event.subject) and event.subject not in gone(snapshot)
     return unseen and event.kind == "gpu init failed" and ":" in (event.subject or "")
 
 
-def unstarted(case: Case, event: Event) -> Iterator[Finding]:
+def unstarted(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
     """The driver did not start on the GPU; or found that it is off the bus, without an Xid (NVIDIA/NVSentinel#155)."""
-    off = (event.text or "").startswith("NVRM: The NVIDIA GPU") and bool(events(case, "gpu fell off"))
+    off = (event.text or "").startswith("NVRM: The NVIDIA GPU") and bool(events(snapshot, "gpu fell off"))
     yield Finding(
         code="gpu-missing" if off else "gpu-driver-failed",
-        severity="info" if old(case, event) else "critical",
+        severity="info" if old(snapshot, event) else "critical",
         confidence="likely",
         subject=event.subject or "node",
         message=f"the GPU at {event.subject} "
@@ -274,17 +274,17 @@ def unstarted(case: Case, event: Event) -> Iterator[Finding]:
         cause="power, seating, firmware, or a driver that does not know the product; the log's next lines say more",
         remedy=_ONE_GPU,
         since=since(event),
-        evidence=logged(case, event.subject or ""),
+        evidence=logged(snapshot, event.subject or ""),
     )
 
 
-def refused(case: Case, event: Event) -> Iterator[Finding]:
+def refused(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
     """A program with another version of the library than the module's was turned away."""
     found = _CLIENT.search(event.text or "")
-    if found and not any(driver.failure for driver in case.of(Driver).values()):
+    if found and not any(driver.failure for driver in snapshot.of(Driver).values()):
         yield Finding(
             code="driver-mismatch",
-            severity="info" if old(case, event) else "warning",
+            severity="info" if old(snapshot, event) else "warning",
             subject="node",
             message=f"the NVIDIA module refused a program whose library is version {found[1]}: versions differ",
             observed=found[1],
@@ -296,7 +296,9 @@ def refused(case: Case, event: Event) -> Iterator[Finding]:
 
 RULES = (
     Rule("gpu-driver-failed", Event, ("kind",), unstarted, failed, in_dumps),
-    Rule("driver-mismatch", Event, ("kind",), refused, lambda case, event: event.kind == "gpu init failed", in_dumps),
+    Rule(
+        "driver-mismatch", Event, ("kind",), refused, lambda snapshot, event: event.kind == "gpu init failed", in_dumps
+    ),
     Rule("gpu-driver-failed", Pci, ("pci_class", "vendor", "driver?"), without_driver, is_nvidia),
     Rule("gpu-driver-failed", Driver, (), broken, spoke),
     Rule("gpu-driver-failed", Gpu, (), mute, asked),

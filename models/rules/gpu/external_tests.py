@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...facts.machine import Event
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.log_history import proof
 from ..core.rule import Rule
 
 
-def of_a_test(case: Case, event: Event) -> bool:
+def of_a_test(snapshot: Snapshot, event: Event) -> bool:
     """A test that failed."""
     return event.kind == "test failed"
 
 
-def failed(case: Case, event: Event) -> Iterator[Finding]:
+def failed(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
     """A node is not well because nothing else was found: the tool has seen something."""
     yield Finding(
         code="not-enough-evidence",

@@ -8,7 +8,7 @@ from ...catalog.gpus import product_of
 from ...facts.gpu import Gpu
 from ...facts.machine import Node, Pci
 from ...facts.units import as_transfers
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.like_gpus import called, equals, function_of, last, place_of, proof, subject_of, usual
 from ..core.rule import Rule
@@ -22,10 +22,10 @@ _GUEST = (
 )
 
 
-def _hidden(case: Case, gpu: Gpu) -> bool:
+def _hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the bus says nothing of the GPU's link: its driver does."""
-    function = function_of(case, gpu)
-    return function is None or function.key not in case.topology.link_below or made_up(case, function)
+    function = function_of(snapshot, gpu)
+    return function is None or function.key not in snapshot.topology.link_below or made_up(snapshot, function)
 
 
 def _busy(gpu: Gpu) -> bool:
@@ -33,15 +33,15 @@ def _busy(gpu: Gpu) -> bool:
     return gpu.performance_state == 0 and gpu.clock_reasons is not None and "idle" not in gpu.clock_reasons
 
 
-def narrower(case: Case, gpu: Gpu) -> float | None:
+def narrower(snapshot: Snapshot, gpu: Gpu) -> float | None:
     """The width of most equal GPUs of the node, where this one has less."""
-    most = usual(other.pcie_width for other in equals(case, gpu))
+    most = usual(other.pcie_width for other in equals(snapshot, gpu))
     return most if most and gpu.pcie_width and gpu.pcie_width < most else None
 
 
-def slower(case: Case, gpu: Gpu) -> float | None:
+def slower(snapshot: Snapshot, gpu: Gpu) -> float | None:
     """The speed of most equal GPUs of the node that are at work, where this one is at work and has less."""
-    most = usual(other.pcie_speed for other in equals(case, gpu) if _busy(other))
+    most = usual(other.pcie_speed for other in equals(snapshot, gpu) if _busy(other))
     return most if _busy(gpu) and most and gpu.pcie_speed and gpu.pcie_speed < most else None
 
 
@@ -53,7 +53,7 @@ _BELOW = (  # code, field, unit, how it is found, how it is written
     ("pcie-link-narrow", "pcie_width", "lanes", narrower, _lanes),
     ("pcie-link-slow", "pcie_speed", "transfers_per_second", slower, as_transfers),
 )
-_Found = tuple[str, str, str, Callable[[Case, Gpu], "float | None"], Callable[[float], str]]
+_Found = tuple[str, str, str, Callable[[Snapshot, Gpu], "float | None"], Callable[[float], str]]
 
 
 def _below(row: _Found) -> Rule:
@@ -64,15 +64,15 @@ def _below(row: _Found) -> Rule:
     """
     code, field, unit, find, word = row
 
-    def some(case: Case, node: Node) -> bool:
-        return any(getattr(gpu, field) is not None and _hidden(case, gpu) for gpu in case.of(Gpu).values())
+    def some(snapshot: Snapshot, node: Node) -> bool:
+        return any(getattr(gpu, field) is not None and _hidden(snapshot, gpu) for gpu in snapshot.of(Gpu).values())
 
-    def judge(case: Case, node: Node) -> Iterator[Finding]:
-        for gpu in case.of(Gpu).values():
-            most = find(case, gpu) if _hidden(case, gpu) else None
+    def judge(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+        for gpu in snapshot.of(Gpu).values():
+            most = find(snapshot, gpu) if _hidden(snapshot, gpu) else None
             if most is None:
                 continue
-            product = product_of(gpu, case.of(Pci))
+            product = product_of(gpu, snapshot.of(Pci))
             alike = bool(node.virtual) or bool(product and product.fabric)
             is_ = getattr(gpu, field)
             yield Finding(
@@ -80,8 +80,8 @@ def _below(row: _Found) -> Rule:
                 severity="critical" if alike else "warning",
                 confidence="likely",
                 subject=subject_of(gpu),
-                subject_name=called(case, gpu),
-                message=f"{called(case, gpu)} runs at {word(is_)}, most equal GPUs of this node at {word(most)}",
+                subject_name=called(snapshot, gpu),
+                message=f"{called(snapshot, gpu)} runs at {word(is_)}, most equal GPUs of this node at {word(most)}",
                 expected=most,
                 observed=is_,
                 unit=unit,
@@ -89,25 +89,25 @@ def _below(row: _Found) -> Rule:
                 expected_source="most equal GPUs of this node, as their driver says",
                 cause="its link did not train as theirs: seating, slot, riser or cable",
                 remedy=_GUEST if node.virtual else None,
-                location=place_of(case, gpu),
+                location=place_of(snapshot, gpu),
                 evidence=proof(gpu, field),
             )
 
     return Rule(code, Node, (), judge, some)
 
 
-def counts_replays(case: Case, gpu: Gpu) -> bool:
+def counts_replays(snapshot: Snapshot, gpu: Gpu) -> bool:
     """GPUs whose driver counts them."""
-    return last(case, gpu, "pcie_replay") is not None
+    return last(snapshot, gpu, "pcie_replay") is not None
 
 
-def replays(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def replays(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The link repeats packets more often than a good one. Where the bus or the log tells of errors, that is said."""
-    now, function = last(case, gpu, "pcie_replay"), function_of(case, gpu)
-    if now is None or (function and (any(errors(case, function)) or _logged(case, function))):
+    now, function = last(snapshot, gpu, "pcie_replay"), function_of(snapshot, gpu)
+    if now is None or (function and (any(errors(snapshot, function)) or _logged(snapshot, function))):
         return
-    earlier = [one for one in case.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
-    told = correctable(case, gpu.pcie_width or (function and function.width) or _LANES, now, earlier, "replays")
+    earlier = [one for one in snapshot.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
+    told = correctable(snapshot, gpu.pcie_width or (function and function.width) or _LANES, now, earlier, "replays")
     if told is None:
         return
     text, before = told
@@ -115,19 +115,19 @@ def replays(case: Case, gpu: Gpu) -> Iterator[Finding]:
         code="pcie-errors",
         severity="warning",
         subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)}: {text}",
+        subject_name=called(snapshot, gpu),
+        message=f"{called(snapshot, gpu)}: {text}",
         observed=now.value - (before.value if before else 0),
         unit="count",
         cause="the link's signal: seating, riser, retimer or cable; then the device",
-        location=place_of(case, gpu),
+        location=place_of(snapshot, gpu),
         evidence=(before.evidence, now.evidence) if before else (now.evidence,),
     )
 
 
-def _logged(case: Case, function: Pci) -> bool:
-    node = case.of(Node)["node"]
-    return any(finding.subject == function.key for finding in logged_errors(case, node))
+def _logged(snapshot: Snapshot, function: Pci) -> bool:
+    node = snapshot.of(Node)["node"]
+    return any(finding.subject == function.key for finding in logged_errors(snapshot, node))
 
 
 RULES = (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...facts.gpu import Gpu
 from ...facts.machine import Node
 from ...facts.records import Observation
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.like_gpus import called, equals, hour_before, last, place_of, proof, says, subject_of
 from ..core.rule import Rule
@@ -26,12 +26,12 @@ _STORMS = (
 )
 
 
-def memory_errors(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """Uncorrected errors since the driver was loaded that no replaced row explains, worn-out SRAM, or a storm.
 
     Counts of a lifetime never go back, and are not looked at. While a row waits to be replaced, that is said.
     """
-    told = _worn(case, gpu) or _uncorrected(gpu) or _storm(case, gpu)
+    told = _worn(snapshot, gpu) or _uncorrected(gpu) or _storm(snapshot, gpu)
     if told is None:
         return
     text, observed, unit, fields, seen = told
@@ -40,17 +40,17 @@ def memory_errors(case: Case, gpu: Gpu) -> Iterator[Finding]:
         severity="critical",
         confidence="likely" if seen else "certain",
         subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)}: {text}",
+        subject_name=called(snapshot, gpu),
+        message=f"{called(snapshot, gpu)}: {text}",
         expected=0,
         observed=observed,
         unit=unit,
-        basis="kin" if seen and len(equals(case, gpu)) > 1 else None,
+        basis="kin" if seen and len(equals(snapshot, gpu)) > 1 else None,
         cause="the SRAM of the GPU (its caches and registers) wears out"
         if gpu.sram_threshold
         else "memory of the GPU that goes bad, or is too hot",
         remedy=_WORN if gpu.sram_threshold else _STORMS if seen else None,
-        location=place_of(case, gpu),
+        location=place_of(snapshot, gpu),
         evidence=(seen.evidence,) if seen else proof(gpu, *fields),
     )
 
@@ -58,7 +58,7 @@ def memory_errors(case: Case, gpu: Gpu) -> Iterator[Finding]:
 _Told = tuple[str, float, str, tuple[str, ...], "Observation | None"]
 
 
-def _worn(case: Case, gpu: Gpu) -> _Told | None:
+def _worn(snapshot: Snapshot, gpu: Gpu) -> _Told | None:
     if not gpu.sram_threshold:
         return None
     text = "its SRAM had more uncorrected errors than it may have, and it is to be replaced"
@@ -86,23 +86,23 @@ def _uncorrected(gpu: Gpu) -> _Told | None:
     return text, count, "count", ("ecc_uncorrected", "remapped_uncorrectable"), None
 
 
-def _storm(case: Case, gpu: Gpu) -> _Told | None:
+def _storm(snapshot: Snapshot, gpu: Gpu) -> _Told | None:
     """Corrected errors at a rate that is far above chance, and far above that of equal GPUs."""
-    now = last(case, gpu, "ecc_corrected")
-    rate = _rate(case, now) if now else None
+    now = last(snapshot, gpu, "ecc_corrected")
+    rate = _rate(snapshot, now) if now else None
     if now is None or rate is None or rate[0] < _STORM:
         return None
-    others = [last(case, other, "ecc_corrected") for other in equals(case, gpu) if other.key != gpu.key]
-    rates = [known[0] for other in others if other and (known := _rate(case, other))]
+    others = [last(snapshot, other, "ecc_corrected") for other in equals(snapshot, gpu) if other.key != gpu.key]
+    rates = [known[0] for other in others if other and (known := _rate(snapshot, other))]
     if rates and rate[0] < _ABOVE_KIN * statistics.median(rates):
         return None
     beside = f"; its equals have {statistics.median(rates):.3g}" if rates else ""
     return f"{rate[0]:,.0f} corrected memory errors a second {rate[1]}{beside}", rate[0], "per_second", (), now
 
 
-def _rate(case: Case, now: Observation) -> tuple[float, str] | None:
+def _rate(snapshot: Snapshot, now: Observation) -> tuple[float, str] | None:
     """Against the oldest reading of the last hour; without one, since boot, which is at most the true rate."""
-    before, node = hour_before(case, now), case.of(Node).get("node")
+    before, node = hour_before(snapshot, now), snapshot.of(Node).get("node")
     start = before.at if before else node.booted if node else None
     if start is None or now.at - start < _SHORTEST:
         return None
@@ -111,7 +111,7 @@ def _rate(case: Case, now: Observation) -> tuple[float, str] | None:
     return new / (now.at - start), span
 
 
-def rows(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def rows(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """A row of memory that waits for a reset to be replaced, or could not be. Rows that were replaced are repaired.
 
     GPUs before Ampere retire pages, and say nothing of rows.
@@ -130,8 +130,8 @@ def rows(case: Case, gpu: Gpu) -> Iterator[Finding]:
         code="gpu-row-remap",
         severity="critical",
         subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)}: {meaning[state]}{errors}",
+        subject_name=called(snapshot, gpu),
+        message=f"{called(snapshot, gpu)}: {meaning[state]}{errors}",
         expected="none",
         observed=state,
         cause="no spare rows are left in that bank, or the memory is worn out"
@@ -140,7 +140,7 @@ def rows(case: Case, gpu: Gpu) -> Iterator[Finding]:
         remedy="Run the vendor's field diagnostics and replace the GPU."
         if gpu.remap_failed
         else "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU.",
-        location=place_of(case, gpu),
+        location=place_of(snapshot, gpu),
         evidence=proof(gpu, "remap_failed" if gpu.remap_failed else "remap_pending", "ecc_uncorrected"),
     )
 

@@ -11,7 +11,7 @@ from ...facts.gpu import Gpu
 from ...facts.machine import Event, Node, Pci
 from ...facts.pci_classes import NVIDIA
 from ...facts.records import Evidence
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding
 from ..core.like_gpus import (
     asked,
@@ -42,25 +42,25 @@ class Whole:
     source: str
 
 
-def whole(case: Case) -> Whole | None:
+def whole(snapshot: Snapshot) -> Whole | None:
     """By the machine type; else by the baseboard, which shows by its NVSwitches or by the numbers of its modules."""
-    known = profile(case)
+    known = profile(snapshot)
     if known and known.machine.gpus is not None:
         return Whole(known.machine.gpus, known.machine.name, known.basis, known.source)
-    if not _bare(case):
+    if not _bare(snapshot):
         return None
-    return _by_switches(case) or _by_modules(case)
+    return _by_switches(snapshot) or _by_modules(snapshot)
 
 
-def _bare(case: Case) -> bool:
+def _bare(snapshot: Snapshot) -> bool:
     """Where the whole machine is seen: guests and containers are given parts of it, dumps show parts."""
-    node = case.of(Node).get("node")
-    return case.origin != "dumps" and node is not None and node.virtual is False and not node.container
+    node = snapshot.of(Node).get("node")
+    return snapshot.origin != "dumps" and node is not None and node.virtual is False and not node.container
 
 
-def _by_switches(case: Case) -> Whole | None:
+def _by_switches(snapshot: Snapshot) -> Whole | None:
     """By the NVSwitches, rounded up: one of them may be missing too."""
-    ids = [f"{f.vendor:04x}:{f.device:04x}" for f in case.functions("nvswitch") if f.device]
+    ids = [f"{f.vendor:04x}:{f.device:04x}" for f in snapshot.functions("nvswitch") if f.device]
     for board in baseboards():
         if number := -(-ids.count(board.switch) // board.switches):
             name = board.name if number == 1 else f"{board.name} of {number} boards"
@@ -68,41 +68,41 @@ def _by_switches(case: Case) -> Whole | None:
     return None
 
 
-def _by_modules(case: Case) -> Whole | None:
+def _by_modules(snapshot: Snapshot) -> Whole | None:
     """By the highest module number, on a board of eight of which more than half are seen.
 
     Only where nothing is hidden: every GPU is bound to the driver, which lists it and says its number. A gap is then
     one that is gone. Boards of four number theirs in other ways.
     """
-    gpus = [gpu for gpu in case.of(Gpu).values() if gpu.module_id in _MODULES]
+    gpus = [gpu for gpu in snapshot.of(Gpu).values() if gpu.module_id in _MODULES]
     places = {gpu.module_id for gpu in gpus if gpu.module_id}
-    products = [product_of(gpu, case.of(Pci)) for gpu in gpus]
-    alone = len(gpus) == len(places) == len(case.of(Gpu)) == len(held(case)) == len(_listed(case))
+    products = [product_of(gpu, snapshot.of(Pci)) for gpu in gpus]
+    alone = len(gpus) == len(places) == len(snapshot.of(Gpu)) == len(held(snapshot)) == len(_listed(snapshot))
     if not alone or len(places) <= _HALF or not all(product and product.fabric for product in products):
         return None
     return Whole(max(places), "this board", "profile", "modules of a baseboard are numbered from 1")
 
 
-def _listed(case: Case) -> list[Pci]:
+def _listed(snapshot: Snapshot) -> list[Pci]:
     """The NVIDIA GPUs on the bus."""
-    return [f for f in case.functions("gpu") if f.vendor == NVIDIA and not f.physfn]
+    return [f for f in snapshot.functions("gpu") if f.vendor == NVIDIA and not f.physfn]
 
 
-def counted(case: Case, node: Node) -> bool:
+def counted(snapshot: Snapshot, node: Node) -> bool:
     """Where somebody says how many there should be."""
-    return whole(case) is not None
+    return whole(snapshot) is not None
 
 
-def too_few(case: Case, node: Node) -> Iterator[Finding]:
+def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """Fewer GPUs than the whole machine has, those aside that are missed by name."""
-    full = whole(case)
+    full = whole(snapshot)
     assert full
-    listed = [f for f in case.functions("gpu") if not f.physfn]
-    seen = len(listed) if listed else len(case.of(Gpu))
-    by_name = {*_lost_and_unlisted(case), *fallen(case)} if listed else set()
+    listed = [f for f in snapshot.functions("gpu") if not f.physfn]
+    seen = len(listed) if listed else len(snapshot.of(Gpu))
+    by_name = {*_lost_and_unlisted(snapshot), *fallen(snapshot)} if listed else set()
     if seen + len(by_name) >= full.count:
         return
-    gap = _gap(case, full.count, full.count - seen)
+    gap = _gap(snapshot, full.count, full.count - seen)
     yield Finding(
         code="gpu-missing",
         severity="critical",
@@ -120,59 +120,59 @@ def too_few(case: Case, node: Node) -> Iterator[Finding]:
     )
 
 
-def _gap(case: Case, count: int, absent: int) -> list[int]:
+def _gap(snapshot: Snapshot, count: int, absent: int) -> list[int]:
     """The places of the baseboard that nobody has, where they are as many as are absent."""
-    taken = [gpu.module_id for gpu in case.of(Gpu).values()]
+    taken = [gpu.module_id for gpu in snapshot.of(Gpu).values()]
     free = [number for number in range(1, count + 1) if number not in taken]
     clear = None not in taken and len(set(taken)) == len(taken) and count == len(_MODULES)
     return free if clear and len(free) == absent else []
 
 
-def lost(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def lost(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The driver says that the GPU is lost. Where the bus says it too, that is said under the function (lost.py)."""
-    if not is_lost(gpu) or _said_of_function(case, gpu):
+    if not is_lost(gpu) or _said_of_function(snapshot, gpu):
         return
     yield Finding(
         code="gpu-missing",
         severity="critical",
         subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)} is lost: its driver gets no answer from it ({gpu.failure})",
+        subject_name=called(snapshot, gpu),
+        message=f"{called(snapshot, gpu)} is lost: its driver gets no answer from it ({gpu.failure})",
         expected="an answer",
         observed=gpu.failure,
         cause="it fell off the bus: power, overheating, firmware, or a dead link; the kernel log says which came first",
-        location=place_of(case, gpu),
-        evidence=(*proof(gpu, "failure"), *logged(case, gpu.address or "")),
+        location=place_of(snapshot, gpu),
+        evidence=(*proof(gpu, "failure"), *logged(snapshot, gpu.address or "")),
     )
 
 
-def _said_of_function(case: Case, gpu: Gpu) -> bool:
+def _said_of_function(snapshot: Snapshot, gpu: Gpu) -> bool:
     if gpu.address:
-        function = function_of(case, gpu)
+        function = function_of(snapshot, gpu)
         return bool(function and function.lost)
-    return any(function.lost for function in _listed(case))
+    return any(function.lost for function in _listed(snapshot))
 
 
-def _lost_and_unlisted(case: Case) -> set[str]:
-    return {subject_of(gpu) for gpu in case.of(Gpu).values() if is_lost(gpu) and function_of(case, gpu) is None}
+def _lost_and_unlisted(snapshot: Snapshot) -> set[str]:
+    return {subject_of(gpu) for gpu in snapshot.of(Gpu).values() if is_lost(gpu) and function_of(snapshot, gpu) is None}
 
 
-def fallen(case: Case) -> dict[str, Event]:
+def fallen(snapshot: Snapshot) -> dict[str, Event]:
     """The addresses of which the kernel's log says that the GPU fell off the bus, and that are listed no more."""
-    listed = case.of(Pci) if case.origin != "dumps" else {}  # a dump of lspci may show one function of many
-    told = {event.subject: event for event in events(case, "xid") if event.code == _FELL_OFF and event.subject}
+    listed = snapshot.of(Pci) if snapshot.origin != "dumps" else {}  # a dump of lspci may show one function of many
+    told = {event.subject: event for event in events(snapshot, "xid") if event.code == _FELL_OFF and event.subject}
     return {address: event for address, event in told.items() if listed and address not in listed}
 
 
-def some_fell(case: Case, node: Node) -> bool:
+def some_fell(snapshot: Snapshot, node: Node) -> bool:
     """Where the kernel's log names one."""
-    return bool(fallen(case))
+    return bool(fallen(snapshot))
 
 
-def fell_off(case: Case, node: Node) -> Iterator[Finding]:
+def fell_off(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """The kernel's log says that a GPU fell off the bus, and the bus does not list it any more."""
-    known = _lost_and_unlisted(case)
-    for address, event in fallen(case).items():
+    known = _lost_and_unlisted(snapshot)
+    for address, event in fallen(snapshot).items():
         if address in known:
             continue
         yield Finding(
@@ -184,14 +184,14 @@ def fell_off(case: Case, node: Node) -> Iterator[Finding]:
             observed="none",
             cause="power, overheating, firmware, or a dead link; what the kernel logged before says more",
             since=since(event),
-            evidence=logged(case, address),
+            evidence=logged(snapshot, address),
         )
 
 
-def gone(case: Case) -> frozenset[str]:
+def gone(snapshot: Snapshot) -> frozenset[str]:
     """The addresses of GPUs that are said to be missing: what the log says of how they went adds nothing."""
-    functions = {function.key for function in _listed(case) if function.lost}
-    return frozenset({*functions, *fallen(case), *(subject_of(g) for g in case.of(Gpu).values() if is_lost(g))})
+    functions = {function.key for function in _listed(snapshot) if function.lost}
+    return frozenset({*functions, *fallen(snapshot), *(subject_of(g) for g in snapshot.of(Gpu).values() if is_lost(g))})
 
 
 RULES = (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ...facts.machine import Event, Node, Pci
 from ...facts.units import as_gigabytes
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, Finding, Severity
 from ..core.log_history import events, number, often, old, proof, since
 from ..core.rule import Rule
@@ -22,50 +22,50 @@ _HOUR = 3600.0
 _SOON = 60.0  # seconds between a link that goes down and the driver that notices
 
 
-def some(*kinds: str) -> Callable[[Case, Node], bool]:
+def some(*kinds: str) -> Callable[[Snapshot, Node], bool]:
     """Where the log has something of these kinds."""
 
-    def where(case: Case, node: Node) -> bool:
-        return bool(events(case, *kinds))
+    def where(snapshot: Snapshot, node: Node) -> bool:
+        return bool(events(snapshot, *kinds))
 
     return where
 
 
-def errors(case: Case, node: Node) -> Iterator[Finding]:
+def errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """Bus errors in the log, of functions whose counters cannot be read: those count the same errors."""
-    for subject, found in _by_subject(case).items():
-        counted = any(one.quantity.startswith("aer_") for one in case.observed.get(subject, ()))
-        if counted or _explained(case, subject, found):
+    for subject, found in _by_subject(snapshot).items():
+        counted = any(one.quantity.startswith("aer_") for one in snapshot.observed.get(subject, ()))
+        if counted or _explained(snapshot, subject, found):
             continue
-        graded = [(severity, one) for one in found if (severity := _severity(case, one))]
+        graded = [(severity, one) for one in found if (severity := _severity(snapshot, one))]
         graded.sort(key=lambda pair: (SEVERITIES.index(pair[0]), -(pair[1].at or 0.0)))
         if graded:
-            yield _error(case, subject, *graded[0], [one for _, one in graded])
+            yield _error(snapshot, subject, *graded[0], [one for _, one in graded])
 
 
-def _by_subject(case: Case) -> Mapping[str, list[Event]]:
+def _by_subject(snapshot: Snapshot) -> Mapping[str, list[Event]]:
     subjects: dict[str, list[Event]] = defaultdict(list)
-    for event in events(case, *_KINDS):
+    for event in events(snapshot, *_KINDS):
         if event.subject:
             subjects[event.subject].append(event)
     return subjects
 
 
-def _severity(case: Case, event: Event) -> Severity | None:
+def _severity(snapshot: Snapshot, event: Event) -> Severity | None:
     """How grave; None where it is nothing: a link that came up again, correctable errors that are few."""
     severity: Severity = "warning"
     if event.kind == "aer":
         severity = "critical" if event.fatal else "warning"
     elif event.kind == "aer corrected":
-        function = case.of(Pci).get(event.subject or "")
-        rate = _rate(event) if case.origin == "dumps" else event.recent or 1
+        function = snapshot.of(Pci).get(event.subject or "")
+        rate = _rate(event) if snapshot.origin == "dumps" else event.recent or 1
         if rate <= _CORRECTABLE * (function and function.width or 16):
-            return "info" if case.origin == "dumps" else None  # who pastes a few lines has cut the others away
-    elif not _empty(case, event.subject):
+            return "info" if snapshot.origin == "dumps" else None  # who pastes a few lines has cut the others away
+    elif not _empty(snapshot, event.subject):
         return None
     elif event.fatal is None:
         severity = "info"  # a disk that somebody pulls out looks the same
-    return "info" if old(case, event) else severity
+    return "info" if old(snapshot, event) else severity
 
 
 def _rate(event: Event) -> float:
@@ -75,26 +75,26 @@ def _rate(event: Event) -> float:
     return recent * _HOUR / min(span, _HOUR) if many else recent
 
 
-def _empty(case: Case, port: str | None) -> bool:
+def _empty(snapshot: Snapshot, port: str | None) -> bool:
     """Whether nothing is below the port any more."""
-    functions = case.of(Pci)
+    functions = snapshot.of(Pci)
     return port in functions and not any(function.parent == port for function in functions.values())
 
 
-def _explained(case: Case, port: str, found: list[Event]) -> bool:
+def _explained(snapshot: Snapshot, port: str, found: list[Event]) -> bool:
     """Whether what went is missed by name: a function below the port that answers no more, or a GPU that fell off."""
-    if any(function.lost and port in (function.key, function.parent) for function in case.of(Pci).values()):
+    if any(function.lost and port in (function.key, function.parent) for function in snapshot.of(Pci).values()):
         return True
-    ends = [xid.first if xid.first is not None else xid.at for xid in fallen(case).values()]
+    ends = [xid.first if xid.first is not None else xid.at for xid in fallen(snapshot).values()]
     moments = [one.at for one in found if one.at is not None]
-    return _empty(case, port) and any(
+    return _empty(snapshot, port) and any(
         end is not None and abs(end - moment) <= _SOON for end in ends for moment in moments
     )
 
 
-def _error(case: Case, subject: str, severity: Severity, event: Event, found: list[Event]) -> Finding:
-    function = case.of(Pci).get(subject)
-    name = named(case, function) if function else subject
+def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, found: list[Event]) -> Finding:
+    function = snapshot.of(Pci).get(subject)
+    name = named(snapshot, function) if function else subject
     kind = {"aer corrected": "correctable bus errors", "surprise down": "the link below it went down by surprise"}.get(
         event.kind or "", "fatal bus errors" if event.fatal else "uncorrected bus errors"
     )
@@ -110,29 +110,29 @@ def _error(case: Case, subject: str, severity: Severity, event: Event, found: li
         observed=event.count or 1,
         unit="count",
         cause="the link's signal: seating, riser, retimer or cable; then the device, or what hangs below it",
-        location=location(function, case) if function else {},
+        location=location(function, snapshot) if function else {},
         evidence=tuple(proof(one) for one in found),
     )
 
 
-def limited(case: Case, node: Node) -> Iterator[Finding]:
+def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """The kernel named a link that leaves a device less than it could use, and sysfs does not show the device's link.
 
     Most machines are built so. That equal devices have more tells a fault from a design.
     """
     ports: dict[str, list[Event]] = defaultdict(list)
-    for event in events(case, "pcie limited"):
-        if event.port and event.rate and event.able and not _seen(case, node, event):
+    for event in events(snapshot, "pcie limited"):
+        if event.port and event.rate and event.able and not _seen(snapshot, node, event):
             ports[event.port].append(event)
     for port, found in ports.items():
         worst = min(found, key=lambda one: (one.rate or 0.0) / (one.able or 1.0))
-        better = _better(case, worst)
+        better = _better(snapshot, worst)
         yield Finding(
             code="pcie-path-bottleneck",
             severity="critical" if better else "info",
             confidence="likely" if better else "possible",
             subject=port,
-            subject_name=named(case, case.of(Pci)[port]) if port in case.of(Pci) else None,
+            subject_name=named(snapshot, snapshot.of(Pci)[port]) if port in snapshot.of(Pci) else None,
             message=f"the link at {port} left {', '.join(str(one.subject) for one in found)} "
             f"{as_gigabytes(worst.rate or 0)} of {as_gigabytes(worst.able or 0)} when the kernel found it"
             + (f"; {better} equal devices have more" if better else "; many machines are built that way"),
@@ -146,27 +146,27 @@ def limited(case: Case, node: Node) -> Iterator[Finding]:
         )
 
 
-def _seen(case: Case, node: Node, event: Event) -> bool:
+def _seen(snapshot: Snapshot, node: Node, event: Event) -> bool:
     """Whether the links are judged as they are now; or there is no such device here, or its links are made up."""
-    function = case.of(Pci).get(event.subject or "")
-    if node.virtual and not case.site.trust_virtual_links:
+    function = snapshot.of(Pci).get(event.subject or "")
+    if node.virtual and not snapshot.site.trust_virtual_links:
         return True
     if function is None:
-        return case.origin != "dumps" and bool(case.of(Pci))
+        return snapshot.origin != "dumps" and bool(snapshot.of(Pci))
     return None not in (function.width, function.max_width, function.max_speed)
 
 
-def _better(case: Case, event: Event) -> int:
+def _better(snapshot: Snapshot, event: Event) -> int:
     """How many equal devices got more than this one; 0 where it is not most of them."""
-    function = case.of(Pci).get(event.subject or "")
+    function = snapshot.of(Pci).get(event.subject or "")
     if function is None or function.device is None:
         return 0
     kin = [
         other.key
-        for other in case.of(Pci).values()
+        for other in snapshot.of(Pci).values()
         if (other.vendor, other.device) == (function.vendor, function.device) and other.key != function.key
     ]
-    rates = {one.subject: one.rate for one in events(case, "pcie limited")}
+    rates = {one.subject: one.rate for one in events(snapshot, "pcie limited")}
     better = [key for key in kin if (rates.get(key) or float("inf")) > (event.rate or 0.0)]
     return len(better) if 2 * len(better) > len(kin) else 0
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...facts.gpu import Gpu
 from ...facts.machine import Node
 from ...facts.units import as_bytes
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
 from ..core.like_gpus import called, equals, function_of, place_of, proof, says, subject_of, usual
 from ..core.log_history import events
@@ -33,12 +33,12 @@ _REMEDIES = {
 _TAKES_EFFECT = "Drain the node and reset the GPU, so that it takes effect: sudo nvidia-smi --gpu-reset -i GPU."
 
 
-def mode(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def mode(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """A mode that is not what the site says, or what most equal GPUs of the node have; or one that no job can use.
 
     MIG on some GPUs of a node may be meant so: the site file cannot say it by GPU, but can silence it.
     """
-    wrong = [told for field in _MODES if (told := _wrong(case, gpu, field))]
+    wrong = [told for field in _MODES if (told := _wrong(snapshot, gpu, field))]
     useless = gpu.compute_mode == "prohibited"
     pending = gpu.ecc is not None and gpu.ecc_pending is not None and gpu.ecc != gpu.ecc_pending
     if not (wrong or useless or pending):
@@ -55,26 +55,26 @@ def mode(case: Case, gpu: Gpu) -> Iterator[Finding]:
         severity=severity,
         confidence="likely" if basis == "kin" and not useless else "certain",
         subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)}: {'; '.join(texts)}",
+        subject_name=called(snapshot, gpu),
+        message=f"{called(snapshot, gpu)}: {'; '.join(texts)}",
         basis=basis,
         expected_source=wrong[0][2] if wrong else None,
         cause="it was set so, or the GPU was reset or replaced and not set again",
         remedy=" ".join(remedies),
-        location=place_of(case, gpu),
+        location=place_of(snapshot, gpu),
         evidence=proof(gpu, *(field for field in _MODES if any(_MODES[field] in text for text in texts))),
     )
 
 
-def _wrong(case: Case, gpu: Gpu, field: str) -> tuple[str, Basis, str, str] | None:
+def _wrong(snapshot: Snapshot, gpu: Gpu, field: str) -> tuple[str, Basis, str, str] | None:
     """What is wrong with one mode, by whom, his words, and what to do."""
     is_ = getattr(gpu, field)
-    machine = case.machine
+    machine = snapshot.machine
     wanted = getattr(machine, field) if machine else None
-    basis: Basis = "site" if machine in case.site.machine else "profile"
+    basis: Basis = "site" if machine in snapshot.site.machine else "profile"
     source = machine.name if machine else ""
     if wanted is None:
-        wanted = usual(getattr(other, field) for other in equals(case, gpu))
+        wanted = usual(getattr(other, field) for other in equals(snapshot, gpu))
         basis, source = "kin", "most equal GPUs of this node"
     if is_ is None or wanted is None or is_ == wanted:
         return None
@@ -96,7 +96,7 @@ def _word(value: bool | str | None) -> str:
     return value if isinstance(value, str) else "on" if value else "off"
 
 
-def in_use(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def in_use(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """Processes before a job begins, or memory that no process holds.
 
     On a host with a running job processes are as they should be. Of memory without one nothing is said below what
@@ -104,10 +104,10 @@ def in_use(case: Case, gpu: Gpu) -> Iterator[Finding]:
     """
     used, kept = gpu.memory_used or 0, max(_RESERVED, _RESERVED_SHARE * (gpu.memory or 0))
     idle = gpu.clock_reasons is None or "idle" in gpu.clock_reasons
-    if case.context == "job" and gpu.processes:
+    if snapshot.context == "job" and gpu.processes:
         count = "1 process uses" if gpu.processes == 1 else f"{gpu.processes} processes use"
         text = f"{count} it, with {as_bytes(used)} of its memory, before the job begins"
-    elif gpu.processes == 0 and used > kept and idle and _seen_whole(case, gpu):
+    elif gpu.processes == 0 and used > kept and idle and _seen_whole(snapshot, gpu):
         text = f"{as_bytes(used)} of its {as_bytes(gpu.memory or 0)} are in use, and no process uses it"
     else:
         return
@@ -116,55 +116,55 @@ def in_use(case: Case, gpu: Gpu) -> Iterator[Finding]:
         severity="warning",
         confidence="likely",
         subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)}: {text}",
+        subject_name=called(snapshot, gpu),
+        message=f"{called(snapshot, gpu)}: {text}",
         expected=0,
         observed=gpu.processes or used,
         unit="processes" if gpu.processes else "bytes",
         cause="a job before this one that did not end whole",
-        location=place_of(case, gpu),
+        location=place_of(snapshot, gpu),
         evidence=proof(gpu, "processes", "memory_used"),
     )
 
 
-def _seen_whole(case: Case, gpu: Gpu) -> bool:
+def _seen_whole(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether all that holds memory of the GPU is a process that computes on it, and is seen.
 
     In containers others' processes are not. Parts of a GPU may belong to guests. Displays (a VGA controller drives
     them) hold memory for graphics. Of a GPU that is a NUMA node the kernel keeps pages.
     """
-    node, function = case.of(Node).get("node"), function_of(case, gpu)
-    alone = node is not None and node.container == "" and case.context != "job"
+    node, function = snapshot.of(Node).get("node"), function_of(snapshot, gpu)
+    alone = node is not None and node.container == "" and snapshot.context != "job"
     divided = gpu.mig or gpu.virtualization not in (None, "none", "passthrough") or gpu.c2c_links
     computes = function is not None and function.pci_class is not None and function.pci_class >> 8 == _COMPUTES
     return alone and computes and not divided
 
 
-def recovery(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def recovery(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The driver asks for a reset or a reboot, and nothing that is said of the GPU already asks for it."""
     asked = gpu.recovery
     repaired = "reset" in (asked or "") and (gpu.remap_pending or gpu.remap_failed or unrepaired(gpu))
-    if asked in (None, "none") or repaired or subject_of(gpu) in gone(case) or _logged(case, gpu):
+    if asked in (None, "none") or repaired or subject_of(gpu) in gone(snapshot) or _logged(snapshot, gpu):
         return
     yield Finding(
         code="gpu-xid",
         severity="warning" if "IMEX" in str(asked) else "critical",
         subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)} had an error, and its driver asks for: {asked}",
+        subject_name=called(snapshot, gpu),
+        message=f"{called(snapshot, gpu)} had an error, and its driver asks for: {asked}",
         expected="none",
         observed=asked,
         cause="an error that the driver logged (Xid), and cannot mend by itself",
         remedy=_REMEDIES.get(str(asked)),
-        location=place_of(case, gpu),
+        location=place_of(snapshot, gpu),
         evidence=proof(gpu, "recovery"),
     )
 
 
-def _logged(case: Case, gpu: Gpu) -> bool:
+def _logged(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the kernel's log names the error: then that is said, under the same code."""
-    logged = [event for event in events(case, "xid", "recovery") if event.subject == gpu.address and gpu.address]
-    return any(True for event in logged for _ in xid(case, event))
+    logged = [event for event in events(snapshot, "xid", "recovery") if event.subject == gpu.address and gpu.address]
+    return any(True for event in logged for _ in xid(snapshot, event))
 
 
 RULES = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...facts.machine import Node, Package
 from ...facts.records import Observation
 from ...facts.units import as_utc
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import missed
@@ -28,15 +28,17 @@ _CORRECTS = (
 )
 
 
-def counts_time(case: Case, package: Package) -> bool:
+def counts_time(snapshot: Snapshot, package: Package) -> bool:
     """Packages whose kernel counts the time: Intel's."""
-    return bool(_latest(case, package.key, "throttle_time")) or missed(case, "Package.throttle_time", package.key)
+    return bool(_latest(snapshot, package.key, "throttle_time")) or missed(
+        snapshot, "Package.throttle_time", package.key
+    )
 
 
-def throttled(case: Case, package: Package) -> Iterator[Finding]:
+def throttled(snapshot: Snapshot, package: Package) -> Iterator[Finding]:
     """Held back for more than a hundredth of the time, since the last reading or else since boot."""
-    now = _latest(case, package.key, "throttle_time")
-    span = _since(case, now) if now else None
+    now = _latest(snapshot, package.key, "throttle_time")
+    span = _since(snapshot, now) if now else None
     if now is None or span is None:
         return
     before, seconds = span
@@ -58,22 +60,22 @@ def throttled(case: Case, package: Package) -> Iterator[Finding]:
     )
 
 
-def counted(case: Case, node: Node) -> bool:
+def counted(snapshot: Snapshot, node: Node) -> bool:
     """Where the kernel counts errors of memory."""
-    return any(_controllers(case)) or any(lost.what == "Node.edac" for lost in case.not_checked)
+    return any(_controllers(snapshot)) or any(lost.what == "Node.edac" for lost in snapshot.not_checked)
 
 
-def erring(case: Case, node: Node) -> Iterator[Finding]:
+def erring(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """Uncorrected errors at once; corrected ones where they come day by day."""
-    for name in _controllers(case):
-        uncorrected, corrected = _latest(case, name, "ue_count"), _latest(case, name, "ce_count")
-        accepted = case.when_accepted.get((name, "ue_count"))
+    for name in _controllers(snapshot):
+        uncorrected, corrected = _latest(snapshot, name, "ue_count"), _latest(snapshot, name, "ce_count")
+        accepted = snapshot.when_accepted.get((name, "ue_count"))
         bad = uncorrected.value - (accepted.value if accepted else 0) if uncorrected else 0
         if uncorrected and bad > 0:
             errors = "1 uncorrected error" if bad == 1 else f"{bad:.0f} uncorrected errors"
             when = f"the node was accepted {as_utc(accepted.at)}" if accepted else "boot"
             yield _finding(name, uncorrected, f"{errors} of memory since {when}")
-        elif corrected and (span := _since(case, corrected, oldest=True)):
+        elif corrected and (span := _since(snapshot, corrected, oldest=True)):
             before, seconds = span
             new = corrected.value - (before.value if before else 0)
             if new >= _CORRECTED and new / seconds > _CORRECTED / _DAY:
@@ -98,21 +100,21 @@ def _finding(name: str, counted: Observation, text: str) -> Finding:
     )
 
 
-def _controllers(case: Case) -> list[str]:
-    about = (one.about for one in case.observations if one.quantity in ("ce_count", "ue_count"))
+def _controllers(snapshot: Snapshot) -> list[str]:
+    about = (one.about for one in snapshot.observations if one.quantity in ("ce_count", "ue_count"))
     return list(dict.fromkeys(name for name in about if isinstance(name, str)))
 
 
-def _latest(case: Case, about: str, quantity: str) -> Observation | None:
-    seen = [one for one in case.observed.get(about, ()) if one.quantity == quantity]
+def _latest(snapshot: Snapshot, about: str, quantity: str) -> Observation | None:
+    seen = [one for one in snapshot.observed.get(about, ()) if one.quantity == quantity]
     return max(seen, key=lambda one: one.at, default=None)
 
 
-def _since(case: Case, now: Observation, oldest: bool = False) -> tuple[Observation | None, float] | None:
+def _since(snapshot: Snapshot, now: Observation, oldest: bool = False) -> tuple[Observation | None, float] | None:
     """An earlier reading (of the same boot) and the seconds since; without one, since boot. None: nobody knows."""
-    earlier = [one for one in case.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
+    earlier = [one for one in snapshot.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
     before = earlier[0 if oldest else -1] if earlier else None
-    node = case.of(Node).get("node")
+    node = snapshot.of(Node).get("node")
     start = before.at if before else node.booted if node else None
     if start is None or start >= now.at or (before and before.value > now.value):
         return None

@@ -9,7 +9,7 @@ from ...facts.machine import Mount, Numa, Pci, Setting
 from ...facts.reason import Reason
 from ...facts.records import Evidence, NotChecked
 from ...facts.units import GIB, as_bytes
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
@@ -27,14 +27,14 @@ NOT_A_JOB = NotChecked(
 )
 
 
-def shares(case: Case, mount: Mount) -> bool:
+def shares(snapshot: Snapshot, mount: Mount) -> bool:
     """Where the processes of several GPUs share memory."""
-    return mount.key == SHARED_MEMORY and len(gpus(case)) > 1
+    return mount.key == SHARED_MEMORY and len(gpus(snapshot)) > 1
 
 
-def shared_memory(case: Case, mount: Mount) -> Iterator[Finding | NotChecked]:
+def shared_memory(snapshot: Snapshot, mount: Mount) -> Iterator[Finding | NotChecked]:
     """Less than what the collective library asks of a container."""
-    if case.context == "host":
+    if snapshot.context == "host":
         yield NOT_A_JOB
     elif mount.size is not None and mount.size < _SHARED:
         yield Finding(
@@ -51,18 +51,18 @@ def shared_memory(case: Case, mount: Mount) -> Iterator[Finding | NotChecked]:
         )
 
 
-def near_gpus(case: Case, numa: Numa) -> bool:
+def near_gpus(snapshot: Snapshot, numa: Numa) -> bool:
     """In a job, a NUMA node with CPUs that is the nearest of a GPU which the job may use."""
-    return case.context != "host" and bool(numa.cpus) and bool(_gpus_near(case, numa))
+    return snapshot.context != "host" and bool(numa.cpus) and bool(_gpus_near(snapshot, numa))
 
 
-def hidden(case: Case, numa: Numa) -> Iterator[Finding]:
+def hidden(snapshot: Snapshot, numa: Numa) -> Iterator[Finding]:
     """A NUMA node whose memory the job may not use, though it may use the GPUs there."""
-    allowed = case.of(Setting).get("mems_allowed")
+    allowed = snapshot.of(Setting).get("mems_allowed")
     numbers = _numbers(allowed.value or "") if allowed else set()
     if not allowed or not numbers or numa.key in {f"numa{number}" for number in numbers}:
         return
-    near = _gpus_near(case, numa)
+    near = _gpus_near(snapshot, numa)
     yield Finding(
         code="numa-memory-missing",
         severity="warning",
@@ -78,10 +78,10 @@ def hidden(case: Case, numa: Numa) -> Iterator[Finding]:
     )
 
 
-def _gpus_near(case: Case, numa: Numa) -> list[str]:
+def _gpus_near(snapshot: Snapshot, numa: Numa) -> list[str]:
     """By their drivers' names: a driver shows a job no GPU that it may not use, sysfs shows all."""
-    functions = case.of(Pci)
-    places = {gpu.key: functions.get(gpu.address or "") for gpu in case.of(Gpu).values()}
+    functions = snapshot.of(Pci)
+    places = {gpu.key: functions.get(gpu.address or "") for gpu in snapshot.of(Gpu).values()}
     return [key for key, function in places.items() if function and f"numa{function.numa}" == numa.key]
 
 

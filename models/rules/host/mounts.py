@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...facts.machine import Mount
 from ...facts.records import Evidence
 from ...facts.units import as_bytes
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
@@ -23,17 +23,17 @@ _IMAGE_DEVICES = re.compile(r"/dev/(loop|sr)\d+")
 _SYSTEM = re.compile(r"/(boot|efi|recovery|snap|snapd)(/|$)|^/usr(/|$)")
 
 
-def writable(case: Case, mount: Mount) -> bool:
+def writable(snapshot: Snapshot, mount: Mount) -> bool:
     """Where jobs may leave files."""
     kind, device = mount.fstype or "", mount.device or ""
     own = _SYSTEM.search(mount.key) or kind in _IMAGES | _MEMORY or _IMAGE_DEVICES.fullmatch(device)
     return not (mount.read_only or own or device in _MEMORY)
 
 
-def full(case: Case, mount: Mount) -> Iterator[Finding]:
+def full(snapshot: Snapshot, mount: Mount) -> Iterator[Finding]:
     """Nearly nothing left; said once for all places where one file system is mounted."""
     size, free = mount.size or 0, mount.free or 0
-    if free >= _LEAST * size or mount.key != min(_same(case, mount), key=lambda key: (len(key), key)):
+    if free >= _LEAST * size or mount.key != min(_same(snapshot, mount), key=lambda key: (len(key), key)):
         return
     yield Finding(
         code="storage-full",
@@ -51,12 +51,12 @@ def full(case: Case, mount: Mount) -> Iterator[Finding]:
     )
 
 
-def _same(case: Case, mount: Mount) -> Iterator[str]:
+def _same(snapshot: Snapshot, mount: Mount) -> Iterator[str]:
     """Where the same file system is mounted. A container's overlay has the numbers of the disk below it."""
-    for key, other in case.of(Mount).items():
+    for key, other in snapshot.of(Mount).items():
         alike = (other.size, other.free) == (mount.size, mount.free)
         layered = "overlay" in (mount.fstype, other.fstype)
-        if writable(case, other) and alike and (layered or other.device == mount.device):
+        if writable(snapshot, other) and alike and (layered or other.device == mount.device):
             yield key
 
 

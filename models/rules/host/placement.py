@@ -8,7 +8,7 @@ from ...facts.gpu import Gpu
 from ...facts.machine import Node, Pci, Rdma
 from ...facts.reason import Reason
 from ...facts.records import Evidence, NotChecked
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
@@ -18,24 +18,24 @@ _SAME = 0.5  # of the addresses; where fewer are there, the firmware numbers bus
 _MOST_TOLD = 4
 
 
-def known(case: Case, node: Node) -> bool:
+def known(snapshot: Snapshot, node: Node) -> bool:
     """Where somebody says where they are."""
-    mine = profile(case)
+    mine = profile(snapshot)
     return mine is not None and bool(mine.machine.gpu_places or mine.machine.nic_places)
 
 
-def misplaced(case: Case, node: Node) -> Iterator[Finding | NotChecked]:
+def misplaced(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
     """All that are somewhere else, as one finding: what is in a wrong place has another one's."""
-    mine = profile(case)
+    mine = profile(snapshot)
     assert mine
-    here = {str(gpu.module_id): gpu.address for gpu in case.of(Gpu).values() if gpu.module_id is not None}
-    nics = [one.address for one in case.of(Rdma).values() if one.address and not _is_virtual(case, one.address)]
+    here = {str(gpu.module_id): gpu.address for gpu in snapshot.of(Gpu).values() if gpu.module_id is not None}
+    nics = [one.address for one in snapshot.of(Rdma).values() if one.address and not _is_virtual(snapshot, one.address)]
     wanted = [*mine.machine.gpu_places.values(), *mine.machine.nic_places]
     found = {address for address in (*here.values(), *nics) if address}
     if len(found & set(wanted)) < _SAME * min(len(wanted), len(found)):
         why = f"hardly any PCI address is one that {mine.machine.name} has: the firmware numbers buses otherwise"
         yield from gap(
-            case, "places of devices", "node", Reason.OTHER, why, "write the machine type anew: linkgauge profile"
+            snapshot, "places of devices", "node", Reason.OTHER, why, "write the machine type anew: linkgauge profile"
         )
         return
     moved = [*_gpus(mine.machine.gpu_places, here), *_nics(mine.machine.nic_places, nics)]
@@ -76,8 +76,8 @@ def _nics(places: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str, str
         yield "a NIC", at, due
 
 
-def _is_virtual(case: Case, address: str) -> bool:
-    function = case.of(Pci).get(address)
+def _is_virtual(snapshot: Snapshot, address: str) -> bool:
+    function = snapshot.of(Pci).get(address)
     return function is not None and function.physfn is not None
 
 

@@ -10,7 +10,7 @@ from ...facts.gpu import Gpu, GpuPair
 from ...facts.machine import NcclFailure, Node, Nvme, Package, Setting
 from ...facts.pci_classes import AMD, NVIDIA
 from ...facts.records import NotChecked
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..pcie.direct_paths import (
@@ -28,69 +28,75 @@ _X86 = ("GenuineIntel", "AuthenticAMD", "HygonGenuine")
 _UNLIMITED = "unlimited"
 
 
-def _on_metal(case: Case) -> bool:
+def _on_metal(snapshot: Snapshot) -> bool:
     """Whether nothing runs below the system. Of dumps, few of which tell: unless one says otherwise."""
-    node = case.of(Node).get("node")
-    unsaid = case.origin == "dumps" and (node is None or node.virtual is None)
+    node = snapshot.of(Node).get("node")
+    unsaid = snapshot.origin == "dumps" and (node is None or node.virtual is None)
     return unsaid or (node is not None and node.virtual is False)
 
 
-def _x86(case: Case) -> bool:
+def _x86(snapshot: Snapshot) -> bool:
     """Whether the processors are; of dumps, unless one tells of others."""
-    vendors = [package.vendor for package in case.of(Package).values() if package.vendor]
-    return any(vendor in _X86 for vendor in vendors) or (case.origin == "dumps" and not vendors)
+    vendors = [package.vendor for package in snapshot.of(Package).values() if package.vendor]
+    return any(vendor in _X86 for vendor in vendors) or (snapshot.origin == "dumps" and not vendors)
 
 
-def _gpus(case: Case) -> object:
+def _gpus(snapshot: Snapshot) -> object:
     """GPUs on the bus; of dumps, those of a driver do as well."""
-    return gpus(case) or (case.origin == "dumps" and case.of(Gpu))
+    return gpus(snapshot) or (snapshot.origin == "dumps" and snapshot.of(Gpu))
 
 
-def _peer_traffic(case: Case) -> object:
+def _peer_traffic(snapshot: Snapshot) -> object:
     """Whether devices talk to each other over PCIe: by the tree; without it, several GPUs that nothing else joins."""
-    known = case.of(Gpu).values()
-    joined = any(gpu.nvlinks for gpu in known) or any("NV" in (pair.path or "") for pair in case.of(GpuPair).values())
-    shown = case.origin == "dumps" and not gpus(case) and len(known) > 1 and not joined and may_be_reached(case)
-    return shown or peers(case) or (direct_gpus(case) and fabric_nics(case))
+    known = snapshot.of(Gpu).values()
+    joined = any(gpu.nvlinks for gpu in known) or any(
+        "NV" in (pair.path or "") for pair in snapshot.of(GpuPair).values()
+    )
+    shown = (
+        snapshot.origin == "dumps" and not gpus(snapshot) and len(known) > 1 and not joined and may_be_reached(snapshot)
+    )
+    return shown or peers(snapshot) or (direct_gpus(snapshot) and fabric_nics(snapshot))
 
 
 # What `where` of a row may name.
-CONDITIONS: Mapping[str, Callable[[Case], object]] = {
+CONDITIONS: Mapping[str, Callable[[Snapshot], object]] = {
     "gpu": _gpus,
-    "nvidia gpu": lambda case: [f for f in gpus(case) if f.vendor == NVIDIA],
-    "amd gpu": lambda case: [f for f in gpus(case) if f.vendor == AMD],
+    "nvidia gpu": lambda snapshot: [f for f in gpus(snapshot) if f.vendor == NVIDIA],
+    "amd gpu": lambda snapshot: [f for f in gpus(snapshot) if f.vendor == AMD],
     "direct gpu": direct_gpus,
     "gpu peers": may_peer,
-    "rdma": lambda case: adapters(case) or "memory registration" in case.of(NcclFailure),
+    "rdma": lambda snapshot: adapters(snapshot) or "memory registration" in snapshot.of(NcclFailure),
     "adapter": adapters,
-    "verbs": lambda case: [one for one in adapters(case) if one.driver != "efa"],
-    "efa": lambda case: [one for one in adapters(case) if one.driver == "efa"],
-    "nvme": lambda case: case.of(Nvme),
+    "verbs": lambda snapshot: [one for one in adapters(snapshot) if one.driver != "efa"],
+    "efa": lambda snapshot: [one for one in adapters(snapshot) if one.driver == "efa"],
+    "nvme": lambda snapshot: snapshot.of(Nvme),
     "x86": _x86,
-    "arm": lambda case: case.of(Package) and not _x86(case),
+    "arm": lambda snapshot: snapshot.of(Package) and not _x86(snapshot),
     "bare metal": _on_metal,
     "peer traffic": _peer_traffic,
-    "gpudirect": lambda case: [f for f in direct_gpus(case) if f.vendor == NVIDIA] and fabric_nics(case, "mlx5_core"),
+    "gpudirect": lambda snapshot: (
+        [f for f in direct_gpus(snapshot) if f.vendor == NVIDIA] and fabric_nics(snapshot, "mlx5_core")
+    ),
 }
 
 
-def under(code: str) -> Callable[[Case, Setting], bool]:
+def under(code: str) -> Callable[[Snapshot, Setting], bool]:
     """Settings whose rows give this code, and concern this machine."""
 
-    def where(case: Case, setting: Setting) -> bool:
+    def where(snapshot: Snapshot, setting: Setting) -> bool:
         row = settings().get(setting.key)
-        return row is not None and row.code == code and _concerns(case, row)
+        return row is not None and row.code == code and _concerns(snapshot, row)
 
     return where
 
 
-def judge(case: Case, setting: Setting) -> Iterator[Finding | NotChecked]:
+def judge(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChecked]:
     """One finding for all settings of one code that are not as they are wanted: the first of them says it."""
     row = settings()[setting.key]
-    if row.context == "job" and case.context == "host":
+    if row.context == "job" and snapshot.context == "host":
         yield NOT_A_JOB
         return
-    wrong = [(other, its) for other, its in _rows(case, row.code or "") if _wrong(its, other)]
+    wrong = [(other, its) for other, its in _rows(snapshot, row.code or "") if _wrong(its, other)]
     if not wrong or wrong[0][0].key != setting.key:
         return
     texts = [its.says.format(value=" and ".join(_wrong(its, other))) for other, its in wrong]
@@ -109,25 +115,25 @@ def judge(case: Case, setting: Setting) -> Iterator[Finding | NotChecked]:
     )
 
 
-def _rows(case: Case, code: str) -> Iterator[tuple[Setting, Row]]:
+def _rows(snapshot: Snapshot, code: str) -> Iterator[tuple[Setting, Row]]:
     """The settings of a code that are judged here, in the order of the catalog."""
     for name, row in settings().items():
-        setting = case.of(Setting).get(name)
-        outside = row.context == "job" and case.context == "host"
-        if setting and row.code == code and not outside and _concerns(case, row):
+        setting = snapshot.of(Setting).get(name)
+        outside = row.context == "job" and snapshot.context == "host"
+        if setting and row.code == code and not outside and _concerns(snapshot, row):
             yield setting, row
 
 
-def _concerns(case: Case, row: Row) -> bool:
-    if not all(any(CONDITIONS[name](case) for name in condition.split("|")) for condition in row.where):
+def _concerns(snapshot: Snapshot, row: Row) -> bool:
+    if not all(any(CONDITIONS[name](snapshot) for name in condition.split("|")) for condition in row.where):
         return False
-    return all(_is(case, name, patterns) for name, patterns in row.only.items()) and not any(
-        _is(case, name, patterns) for name, patterns in row.unless.items()
+    return all(_is(snapshot, name, patterns) for name, patterns in row.only.items()) and not any(
+        _is(snapshot, name, patterns) for name, patterns in row.unless.items()
     )
 
 
-def _is(case: Case, name: str, patterns: tuple[str, ...]) -> bool:
-    setting = case.of(Setting).get(name)
+def _is(snapshot: Snapshot, name: str, patterns: tuple[str, ...]) -> bool:
+    setting = snapshot.of(Setting).get(name)
     return setting is not None and setting.value is not None and _matches(setting.value, patterns)
 
 

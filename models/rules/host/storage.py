@@ -7,26 +7,26 @@ from collections.abc import Iterator
 from ...facts.machine import Array, Nvme, Pci
 from ...facts.pci_classes import kind_of
 from ...facts.records import NotChecked
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
 from ..pcie.pcie import speed_below, width_below
 
 
-def on_link(case: Case, function: Pci) -> bool:
+def on_link(snapshot: Snapshot, function: Pci) -> bool:
     """An NVMe controller at the lower end of a PCIe link, or something on a link whose class was not read."""
     disk = function.pci_class is None or kind_of(function) == "nvme"
-    return disk and not function.lost and function.key in case.topology.link_below
+    return disk and not function.lost and function.key in snapshot.topology.link_below
 
 
-def link(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+def link(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
     """An NVMe link below what the controller and its slot can do, in width or (under load) in speed."""
-    yield from width_below(case, function, "storage-link-slow")
-    yield from speed_below(case, function, "storage-link-slow")
+    yield from width_below(snapshot, function, "storage-link-slow")
+    yield from speed_below(snapshot, function, "storage-link-slow")
 
 
-def dead(case: Case, controller: Nvme) -> Iterator[Finding]:
+def dead(snapshot: Snapshot, controller: Nvme) -> Iterator[Finding]:
     """The driver gave the controller up."""
     if controller.state in ("dead", "deleting", "deleting (no IO)"):
         yield Finding(
@@ -42,12 +42,12 @@ def dead(case: Case, controller: Nvme) -> Iterator[Finding]:
         )
 
 
-def assembled(case: Case, array: Array) -> bool:
+def assembled(snapshot: Snapshot, array: Array) -> bool:
     """An array of disks; without a level it is being assembled, or a container of other arrays."""
     return array.level is not None
 
 
-def degraded(case: Case, array: Array) -> Iterator[Finding]:
+def degraded(snapshot: Snapshot, array: Array) -> Iterator[Finding]:
     """An array that runs without all its members, or does not run."""
     present = set(array.members or ()) - set(array.faulty or ())
     missing = max(array.missing or 0, (array.wanted or 0) - len(present))

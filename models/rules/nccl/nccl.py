@@ -8,7 +8,7 @@ from ...catalog.settings import settings
 from ...facts.gpu import Gpu
 from ...facts.machine import Mount, NcclFailure, Rdma, Setting, Transport
 from ...facts.units import as_bytes
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
@@ -22,14 +22,14 @@ _LEVELS = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")  # variables with which the job
 _DEFAULT = settings()["memlock"].more_than or 0  # bytes: up to there the setting's own rule says it
 
 
-def may_be_direct(case: Case, device: Rdma) -> bool:
+def may_be_direct(snapshot: Snapshot, device: Rdma) -> bool:
     """Where a GPU's driver lets NICs reach its memory, as far as that is known."""
-    return may_be_reached(case)
+    return may_be_reached(snapshot)
 
 
-def direct(case: Case, device: Rdma) -> Iterator[Finding]:
+def direct(snapshot: Snapshot, device: Rdma) -> Iterator[Finding]:
     """NICs that may not reach GPU memory: one finding for all, on the first."""
-    without = [one for one in case.of(Rdma).values() if one.gpu_direct is False]
+    without = [one for one in snapshot.of(Rdma).values() if one.gpu_direct is False]
     if not without or without[0].key != device.key:
         return
     names = ", ".join(one.key for one in without)
@@ -48,17 +48,17 @@ def direct(case: Case, device: Rdma) -> Iterator[Finding]:
     )
 
 
-def joined(case: Case, pair: Transport) -> bool:
+def joined(snapshot: Snapshot, pair: Transport) -> bool:
     """Two GPUs of the node that NVSwitches join."""
-    ends = [case.of(Gpu).get(name) for name in pair.key.split("-")]
-    return len(ends) == 2 and all(gpu is not None and gpu.nvlinks != 0 and switched(case, gpu) for gpu in ends)
+    ends = [snapshot.of(Gpu).get(name) for name in pair.key.split("-")]
+    return len(ends) == 2 and all(gpu is not None and gpu.nvlinks != 0 and switched(snapshot, gpu) for gpu in ends)
 
 
-def apart(case: Case, pair: Transport) -> Iterator[Finding]:
+def apart(snapshot: Snapshot, pair: Transport) -> Iterator[Finding]:
     """GPUs with NVLink between them that talk through host memory, and no variable that asks for it: one for all."""
-    if any(case.of(Setting).get(name) for name in _LEVELS):
+    if any(snapshot.of(Setting).get(name) for name in _LEVELS):
         return
-    pairs = [one for one in case.of(Transport).values() if _through_host(one) and joined(case, one)]
+    pairs = [one for one in snapshot.of(Transport).values() if _through_host(one) and joined(snapshot, one)]
     if not pairs or pairs[0].key != pair.key:
         return
     more = f" and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
@@ -81,9 +81,9 @@ def _through_host(pair: Transport) -> bool:
     return bool(pair.via) and all(way.startswith("SHM") for way in pair.via or ())
 
 
-def registration(case: Case, failure: NcclFailure) -> Iterator[Finding]:
+def registration(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     """RDMA could not register memory. Where the limit is known and low, its setting says so."""
-    setting = case.of(Setting).get("memlock")
+    setting = snapshot.of(Setting).get("memlock")
     limit = setting.value if setting else None
     if failure.key != "memory registration" or (limit and limit.isdecimal() and int(limit) <= _DEFAULT):
         return
@@ -106,11 +106,11 @@ def registration(case: Case, failure: NcclFailure) -> Iterator[Finding]:
     )
 
 
-def shared_memory(case: Case, failure: NcclFailure) -> Iterator[Finding]:
+def shared_memory(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     """No space in the memory that processes share."""
     if failure.key != "shared memory":
         return
-    mount = case.of(Mount).get(SHARED_MEMORY)
+    mount = snapshot.of(Mount).get(SHARED_MEMORY)
     wanted = f" of {failure.size} bytes ({as_bytes(failure.size)})" if failure.size else ""
     has = f"; {SHARED_MEMORY} has {as_bytes(mount.size)}" if mount and mount.size is not None else ""
     yield Finding(
@@ -141,9 +141,9 @@ _SYMPTOMS = {
 }
 
 
-def symptom(case: Case, failure: NcclFailure) -> Iterator[Finding]:
+def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     """A failure that any of several faults has, here or elsewhere."""
-    if failure.key == "queue pair" and (unrouted(case) or link_local(failure)):
+    if failure.key == "queue pair" and (unrouted(snapshot) or link_local(failure)):
         return  # the address that no peer can reach is why
     if unready(failure):
         return  # cuda.py
@@ -164,6 +164,6 @@ RULES = (
     Rule("gdr-disabled", Rdma, ("gpu_direct",), direct, may_be_direct),
     Rule("p2p-disabled", Transport, ("via",), apart, joined),
     Rule("memlock-low", NcclFailure, ("text",), registration),
-    Rule("not-enough-evidence", NcclFailure, ("text",), symptom, lambda case, failure: failure.key in _SYMPTOMS),
+    Rule("not-enough-evidence", NcclFailure, ("text",), symptom, lambda snapshot, failure: failure.key in _SYMPTOMS),
     Rule("shm-small", NcclFailure, ("text",), shared_memory),
 )

@@ -8,16 +8,16 @@ from fnmatch import fnmatchcase
 from ...catalog.nccl import Fault, faults
 from ...facts.gpu import Gpu
 from ...facts.machine import Nccl, Setting
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
 from ..nvlink.interconnect_kind import product
 
 
-def faulty(case: Case, library: Nccl) -> Iterator[Finding]:
+def faulty(snapshot: Snapshot, library: Nccl) -> Iterator[Finding]:
     """All that is known of the version in use on this machine, as one finding."""
-    known = [one for one in faults() if one.has(library.version or "") and _shows(case, library, one)]
+    known = [one for one in faults() if one.has(library.version or "") and _shows(snapshot, library, one)]
     if not known:
         return
     better = [one.fixed for one in known if one.fixed]
@@ -39,21 +39,21 @@ def faulty(case: Case, library: Nccl) -> Iterator[Finding]:
     )
 
 
-def _shows(case: Case, library: Nccl, fault: Fault) -> bool:
+def _shows(snapshot: Snapshot, library: Nccl, fault: Fault) -> bool:
     """Whether this machine and this job are such as the fault shows on; what is not known does not speak for it."""
-    gpus = case.of(Gpu).values()
+    gpus = snapshot.of(Gpu).values()
     several = library.ranks is not None and library.ranks > len(gpus) > 0
     over = fault.network is None or fnmatchcase(library.network or "", fault.network)
-    variables = {name: case.of(Setting).get(name) for name in fault.unless}
+    variables = {name: snapshot.of(Setting).get(name) for name in fault.unless}
     avoided = any(one and fnmatchcase(one.value or "", fault.unless[name]) for name, one in variables.items())
-    names = {name for gpu in gpus for name in _names(case, gpu)}
+    names = {name for gpu in gpus for name in _names(snapshot, gpu)}
     here = any(fnmatchcase(name, pattern) for name in names for pattern in fault.gpus)
     return here and over and not avoided and (several or not fault.across)
 
 
-def _names(case: Case, gpu: Gpu) -> Iterator[str]:
+def _names(snapshot: Snapshot, gpu: Gpu) -> Iterator[str]:
     """As its driver calls it, and as the catalog knows that drivers do; of one that nobody names, its key."""
-    known = product(case, gpu)
+    known = product(snapshot, gpu)
     yield gpu.name or gpu.key
     yield from known.called if known else ()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...facts.machine import Port
 from ...facts.records import Observation
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from .ports import adapter_name
@@ -21,36 +21,36 @@ _NOTICES = 1 / 50e-6
 _SHORTEST = 5.0  # seconds between two readings
 
 
-def counted(case: Case, port: Port) -> bool:
+def counted(snapshot: Snapshot, port: Port) -> bool:
     """Where a counter of this kind was read before."""
-    return any((port.key, quantity) in case.earlier for quantity in ("port_xmit_wait", "rp_cnp_handled"))
+    return any((port.key, quantity) in snapshot.earlier for quantity in ("port_xmit_wait", "rp_cnp_handled"))
 
 
-def busy(case: Case, port: Port) -> Iterator[Finding]:
+def busy(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
     """A port that waited, or was told to send less, for much of the time since the last reading."""
-    waits, notices = (_rise(case, port, quantity) for quantity in ("port_xmit_wait", "rp_cnp_handled"))
+    waits, notices = (_rise(snapshot, port, quantity) for quantity in ("port_xmit_wait", "rp_cnp_handled"))
     if waits and port.rate:
         before, now, ticks = waits
         share = min(1.0, ticks * _lanes(port) / port.rate)
         if share > _WAITED:
             text = f"had data and could not send it for at least {share:.0%} of the last {now.at - before.at:.0f} s"
-            yield _finding(case, port, text, (_WAITED, share, "ratio"), (before, now))
+            yield _finding(snapshot, port, text, (_WAITED, share, "ratio"), (before, now))
             return
     if notices and notices[2] > _NOTICES:
         before, now, rate = notices
         text = f"was told {rate:.0f} times a second of congestion (CNP) in the last {now.at - before.at:.0f} s"
-        yield _finding(case, port, text, (_NOTICES, rate, "per_second"), (before, now))
+        yield _finding(snapshot, port, text, (_NOTICES, rate, "per_second"), (before, now))
 
 
 def _finding(
-    case: Case, port: Port, text: str, numbers: tuple[float, float, str], seen: tuple[Observation, Observation]
+    snapshot: Snapshot, port: Port, text: str, numbers: tuple[float, float, str], seen: tuple[Observation, Observation]
 ) -> Finding:
     expected, observed, unit = numbers
     return Finding(
         code="nic-congestion",
         severity="info",
         subject=port.key,
-        subject_name=adapter_name(case, port),
+        subject_name=adapter_name(snapshot, port),
         message=f"port {port.key} {text}",
         expected=expected,
         observed=observed,
@@ -60,11 +60,11 @@ def _finding(
     )
 
 
-def _rise(case: Case, port: Port, quantity: str) -> tuple[Observation, Observation, float] | None:
+def _rise(snapshot: Snapshot, port: Port, quantity: str) -> tuple[Observation, Observation, float] | None:
     """The last reading before, the one now, and by how much it rose in a second; None where it was counted anew."""
-    seen = [one for one in case.observed.get(port.key, ()) if one.quantity == quantity]
+    seen = [one for one in snapshot.observed.get(port.key, ()) if one.quantity == quantity]
     now = max(seen, key=lambda one: one.at, default=None)
-    earlier = [one for one in case.earlier.get((port.key, quantity), ()) if now and one.at <= now.at - _SHORTEST]
+    earlier = [one for one in snapshot.earlier.get((port.key, quantity), ()) if now and one.at <= now.at - _SHORTEST]
     if now is None or not earlier or earlier[-1].value > now.value:
         return None
     return earlier[-1], now, (now.value - earlier[-1].value) / (now.at - earlier[-1].at)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ...facts.machine import Gid, NcclFailure, Setting
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
@@ -17,16 +17,16 @@ _VARIABLE = "NCCL_IB_GID_INDEX"
 _USED = re.compile(r"on dev ([\w.-]+):(\d{1,3}),.{0,100} local GID index (\d{1,5}), local GID fe80:", re.IGNORECASE)
 
 
-def chosen(case: Case, setting: Setting) -> bool:
+def chosen(snapshot: Snapshot, setting: Setting) -> bool:
     """Where somebody chose an index. InfiniBand has no versions: there the first entry is right."""
-    return setting.key == _VARIABLE and any(_is_roce(gid) for gid in case.of(Gid).values())
+    return setting.key == _VARIABLE and any(_is_roce(gid) for gid in snapshot.of(Gid).values())
 
 
-def unrouted(case: Case) -> list[tuple[Gid, Gid]]:
+def unrouted(snapshot: Snapshot) -> list[tuple[Gid, Gid]]:
     """Of each port, the entry that was chosen, where no router forwards it, and a better one of the same port."""
-    setting = case.of(Setting).get(_VARIABLE)
+    setting = snapshot.of(Setting).get(_VARIABLE)
     found: list[tuple[Gid, Gid]] = []
-    for table in _tables(case).values() if setting else ():
+    for table in _tables(snapshot).values() if setting else ():
         entry = next((gid for gid in table if setting and str(gid.index) == setting.value), None)
         better = [gid for gid in table if not _fault(gid)]
         if entry and better and _fault(entry):
@@ -34,9 +34,9 @@ def unrouted(case: Case) -> list[tuple[Gid, Gid]]:
     return found
 
 
-def index(case: Case, setting: Setting) -> Iterator[Finding]:
+def index(snapshot: Snapshot, setting: Setting) -> Iterator[Finding]:
     """An index whose entry is of one link alone, or of RoCE v1, on a port that has a better one."""
-    wrong = unrouted(case)
+    wrong = unrouted(snapshot)
     if not wrong:
         return
     entry, better = wrong[0]
@@ -62,10 +62,10 @@ def link_local(failure: NcclFailure) -> re.Match[str] | None:
     return _USED.search(failure.error or "") if failure.key == "queue pair" else None
 
 
-def used(case: Case, failure: NcclFailure) -> Iterator[Finding]:
+def used(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     """A connection failed whose own address is link-local. Where the tables show a better one, that is said."""
     found = link_local(failure)
-    if found and not unrouted(case):
+    if found and not unrouted(snapshot):
         yield Finding(
             code="nic-gid-index",
             severity="warning",
@@ -80,10 +80,10 @@ def used(case: Case, failure: NcclFailure) -> Iterator[Finding]:
         )
 
 
-def _tables(case: Case) -> Mapping[str | None, list[Gid]]:
+def _tables(snapshot: Snapshot) -> Mapping[str | None, list[Gid]]:
     """The entries of RoCE of each port."""
     tables: dict[str | None, list[Gid]] = defaultdict(list)
-    for gid in case.of(Gid).values():
+    for gid in snapshot.of(Gid).values():
         if _is_roce(gid) and gid.index is not None:
             tables[gid.port].append(gid)
     return tables
@@ -102,5 +102,5 @@ def _fault(gid: Gid) -> str:
 
 RULES = (
     Rule("nic-gid-index", Setting, ("value", "Gid"), index, chosen),
-    Rule("nic-gid-index", NcclFailure, ("text",), used, lambda case, failure: link_local(failure) is not None),
+    Rule("nic-gid-index", NcclFailure, ("text",), used, lambda snapshot, failure: link_local(failure) is not None),
 )

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ...facts.machine import Event, Net, Node, Nvme, Package, Pci, Port
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.log_history import events, number, often, old, proof, since
 from ..core.rule import Rule
@@ -27,20 +27,20 @@ def _grouped(found: list[Event]) -> Mapping[str, list[Event]]:
     return groups
 
 
-def nics(case: Case, node: Node) -> Iterator[Finding]:
+def nics(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """A NIC whose driver or firmware said that something is wrong with it, or with the module in its cage."""
-    for address, found in _grouped([one for one in events(case, "nic", "module") if not _is_hot(one)]).items():
-        function = case.of(Pci).get(address)
+    for address, found in _grouped([one for one in events(snapshot, "nic", "module") if not _is_hot(one)]).items():
+        function = snapshot.of(Pci).get(address)
         # A function 0 of device 0 is no virtual one, which come and go.
-        gone = function is None and address.endswith(":00.0") and case.origin != "dumps" and bool(case.of(Pci))
+        gone = function is None and address.endswith(":00.0") and snapshot.origin != "dumps" and bool(snapshot.of(Pci))
         sick = [one for one in found if one.kind == "nic"]
         last = (sick or found)[-1]
         severity: Severity = "critical" if gone and sick else "warning" if sick else "info"
-        name = named(case, function) if function else f"NIC {address}"
+        name = named(snapshot, function) if function else f"NIC {address}"
         yield Finding(
             code="nic-missing" if gone and sick else "nic-errors",
             kind="state" if gone and sick else "event",
-            severity="info" if old(case, last) and not (gone and sick) else severity,
+            severity="info" if old(snapshot, last) and not (gone and sick) else severity,
             subject=address,
             subject_name=name if function else None,
             message=f"the kernel logged of {name}{often(number(sick or found))}: {_said(last)}"
@@ -49,19 +49,19 @@ def nics(case: Case, node: Node) -> Iterator[Finding]:
             observed=number(sick or found),
             unit="count",
             cause="the NIC's firmware or hardware" if sick else "the transceiver or cable, or the heat around it",
-            location=location(function, case) if function else {},
+            location=location(function, snapshot) if function else {},
             evidence=tuple(proof(one) for one in found),
         )
 
 
-def modules(case: Case, node: Node) -> Iterator[Finding]:
+def modules(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """A module in the cage of a NIC that is hotter than it says that it may be."""
-    for address, found in _grouped([one for one in events(case, "module") if _is_hot(one)]).items():
-        function = case.of(Pci).get(address)
-        name = named(case, function) if function else f"NIC {address}"
+    for address, found in _grouped([one for one in events(snapshot, "module") if _is_hot(one)]).items():
+        function = snapshot.of(Pci).get(address)
+        name = named(snapshot, function) if function else f"NIC {address}"
         yield Finding(
             code="nic-optics",
-            severity="info" if old(case, found[-1]) else "warning",
+            severity="info" if old(snapshot, found[-1]) else "warning",
             subject=address,
             subject_name=name if function else None,
             message=f"the module in the cage of {name} is too hot{often(number(found))}: {_said(found[-1])}",
@@ -69,7 +69,7 @@ def modules(case: Case, node: Node) -> Iterator[Finding]:
             observed=number(found),
             unit="count",
             cause="airflow at the cage, the room's temperature, or the module itself",
-            location=location(function, case) if function else {},
+            location=location(function, snapshot) if function else {},
             evidence=tuple(proof(one) for one in found),
         )
 
@@ -85,11 +85,11 @@ def _said(event: Event) -> str:
     return text.partition(": ")[2].strip() or text
 
 
-def flaps(case: Case, node: Node) -> Iterator[Finding]:
+def flaps(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """A port that went down several times within an hour. Of one that is down now that is said (nic.py)."""
-    for port, found in downs_of(case).items():
-        known = case.of(Port).get(port) or case.of(Net).get(port)
-        if known and real(case, known) and any(one.severity != "info" for one in down(case, known)):
+    for port, found in downs_of(snapshot).items():
+        known = snapshot.of(Port).get(port) or snapshot.of(Net).get(port)
+        if known and real(snapshot, known) and any(one.severity != "info" for one in down(snapshot, known)):
             continue
         most = max(found, key=lambda one: one.recent or 1)
         downs = most.recent or 1
@@ -98,7 +98,7 @@ def flaps(case: Case, node: Node) -> Iterator[Finding]:
         yield Finding(
             code="nic-port-flapping",
             kind="event",
-            severity="info" if old(case, most) else "warning",
+            severity="info" if old(snapshot, most) else "warning",
             subject=port,
             message=f"port {port} went down {downs} times within an hour, {most.count or downs} times since boot",
             since=since(most),
@@ -110,15 +110,15 @@ def flaps(case: Case, node: Node) -> Iterator[Finding]:
         )
 
 
-def disks(case: Case, node: Node) -> Iterator[Finding]:
+def disks(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """An NVMe controller that does not answer in time, or that the kernel gave up. One that is listed dead says so."""
-    for key, found in _grouped(events(case, "nvme", "nvme gone")).items():
-        controller = case.of(Nvme).get(key)
+    for key, found in _grouped(events(snapshot, "nvme", "nvme gone")).items():
+        controller = snapshot.of(Nvme).get(key)
         if controller and controller.state in ("dead", "deleting", "deleting (no IO)"):
             continue
         last, lost = found[-1], [one for one in found if one.kind == "nvme gone"]
         gone = bool(lost) and controller is None
-        few: Severity = "info" if number(found) < 2 or old(case, last) else "warning"
+        few: Severity = "info" if number(found) < 2 or old(snapshot, last) else "warning"
         yield Finding(
             code="storage-degraded",
             kind="state" if gone else "event",
@@ -136,16 +136,16 @@ def disks(case: Case, node: Node) -> Iterator[Finding]:
         )
 
 
-def memory(case: Case, node: Node) -> Iterator[Finding]:
+def memory(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """Errors of the host's memory, where their counters were not read (host_counters.py)."""
-    if any(one.quantity in ("ce_count", "ue_count") for one in case.observations):
+    if any(one.quantity in ("ce_count", "ue_count") for one in snapshot.observations):
         return
-    for key, found in _grouped(events(case, "edac")).items():
+    for key, found in _grouped(events(snapshot, "edac")).items():
         bad = [one for one in found if one.fatal]
         last = (bad or found)[-1]
         if not bad and (last.recent or 1) < _CORRECTED:
             continue
-        severity: Severity = "info" if old(case, last) else "critical" if bad else "warning"
+        severity: Severity = "info" if old(snapshot, last) else "critical" if bad else "warning"
         kind = "uncorrected" if bad else "corrected"
         yield Finding(
             code="host-memory-errors",
@@ -162,18 +162,18 @@ def memory(case: Case, node: Node) -> Iterator[Finding]:
         )
 
 
-def heat(case: Case, node: Node) -> Iterator[Finding]:
+def heat(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """Processors that slowed down because of heat, where their counters were not read (host_counters.py)."""
-    if any(one.quantity == "throttle_time" for one in case.observations):
+    if any(one.quantity == "throttle_time" for one in snapshot.observations):
         return
     packages: dict[str, list[Event]] = defaultdict(list)
-    for event in events(case, "throttle"):
-        packages[_package_of(case, event)].append(event)
+    for event in events(snapshot, "throttle"):
+        packages[_package_of(snapshot, event)].append(event)
     for key, found in packages.items():
         most = max(found, key=lambda one: one.recent or 1)
         yield Finding(
             code="cpu-throttled",
-            severity="info" if old(case, most) or (most.recent or 1) < _HOT else "warning",
+            severity="info" if old(snapshot, most) or (most.recent or 1) < _HOT else "warning",
             subject=key,
             message=f"the processors of {key} slowed down because of heat{often(most.count or 1)}",
             since=since(most),
@@ -184,8 +184,8 @@ def heat(case: Case, node: Node) -> Iterator[Finding]:
         )
 
 
-def _package_of(case: Case, event: Event) -> str:
-    packages = case.of(Package).values()
+def _package_of(snapshot: Snapshot, event: Event) -> str:
+    packages = snapshot.of(Package).values()
     return next((p.key for p in packages if event.subject in {f"cpu{number}" for number in p.cpus or ()}), "node")
 
 

@@ -8,7 +8,7 @@ from ...facts.machine import Port
 from ...facts.reason import Reason
 from ...facts.records import Evidence, NotChecked
 from ...facts.units import from_gigabits
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import gap, missed
@@ -21,32 +21,32 @@ _FAST = from_gigabits(100)
 _OTHERS = 2  # that are alike: of two ports nobody knows which is the odd one
 
 
-def payload(case: Case, port: Port) -> int | None:
+def payload(snapshot: Snapshot, port: Port) -> int | None:
     """Bytes of a packet over RDMA; of RoCE what the network device's MTU leaves, where the port does not say."""
-    network = network_of(case, port)
+    network = network_of(snapshot, port)
     if port.mtu is not None or port.link_layer != "Ethernet" or network is None or network.mtu is None:
         return port.mtu
     return next((size for size in _SIZES if size + _HEADERS <= network.mtu), None)
 
 
-def working(case: Case, port: Port) -> bool:
+def working(snapshot: Snapshot, port: Port) -> bool:
     """A port that carries traffic, and says how large its packets are."""
-    return real(case, port) and up(port) is True and payload(case, port) is not None
+    return real(snapshot, port) and up(port) is True and payload(snapshot, port) is not None
 
 
-def mute(case: Case, port: Port) -> bool:
+def mute(snapshot: Snapshot, port: Port) -> bool:
     """A RoCE port that carries traffic, of which a machine does not say how large its packets are; dumps need not."""
-    network = network_of(case, port)
-    told = missed(case, "Port.link_layer", port.key) or (network and missed(case, "Net.mtu", network.key))
+    network = network_of(snapshot, port)
+    told = missed(snapshot, "Port.link_layer", port.key) or (network and missed(snapshot, "Net.mtu", network.key))
     roce = port.link_layer is None or (port.link_layer == "Ethernet" and network is not None)
-    working = real(case, port) and up(port) is True
-    return case.origin != "dumps" and roce and working and not told and payload(case, port) is None
+    working = real(snapshot, port) and up(port) is True
+    return snapshot.origin != "dumps" and roce and working and not told and payload(snapshot, port) is None
 
 
-def unsaid(case: Case, port: Port) -> Iterator[NotChecked]:
+def unsaid(snapshot: Snapshot, port: Port) -> Iterator[NotChecked]:
     """Said once, on the port."""
     yield from gap(
-        case,
+        snapshot,
         "Port.mtu",
         port.key,
         Reason.OTHER,
@@ -54,12 +54,12 @@ def unsaid(case: Case, port: Port) -> Iterator[NotChecked]:
     )
 
 
-def odd(case: Case, port: Port) -> Iterator[Finding]:
+def odd(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
     """One port whose packets are of another size than those of all its kin at the same rate. Two may be of another
     network.
     """
-    mine, rate = payload(case, port), rate_of(case, port)
-    others = [payload(case, other) for other in _kin(case, port) if rate_of(case, other) == rate]
+    mine, rate = payload(snapshot, port), rate_of(snapshot, port)
+    others = [payload(snapshot, other) for other in _kin(snapshot, port) if rate_of(snapshot, other) == rate]
     count = len(others)
     if rate is None or count < _OTHERS or len(set(others)) != 1 or mine in others:
         return
@@ -69,8 +69,8 @@ def odd(case: Case, port: Port) -> Iterator[Finding]:
         severity="warning",
         confidence="likely",
         subject=port.key,
-        subject_name=adapter_name(case, port),
-        message=f"port {port.key} sends packets of {mine} bytes{_of(case, port)}, {count} equal ports of this node "
+        subject_name=adapter_name(snapshot, port),
+        message=f"port {port.key} sends packets of {mine} bytes{_of(snapshot, port)}, {count} equal ports of this node "
         f"{usual}",
         expected=usual,
         observed=mine,
@@ -78,46 +78,46 @@ def odd(case: Case, port: Port) -> Iterator[Finding]:
         basis="kin",
         expected_source=f"{count} equal ports of this node",
         cause="the network's configuration of this device; larger packets than its peers take are lost",
-        evidence=_evidence(case, port),
+        evidence=_evidence(snapshot, port),
     )
 
 
-def small(case: Case, port: Port) -> Iterator[Finding]:
+def small(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
     """All ports of a fast RoCE fabric send the small packets of the Internet: one finding, on the first."""
-    alike = [port, *_kin(case, port)]
-    if port.link_layer != "Ethernet" or port.key != min(one.key for one in alike) or role_of(case, port) is None:
+    alike = [port, *_kin(snapshot, port)]
+    if port.link_layer != "Ethernet" or port.key != min(one.key for one in alike) or role_of(snapshot, port) is None:
         return
-    if not all((payload(case, one) or 0) <= _SMALL and (rate_of(case, one) or 0) >= _FAST for one in alike):
+    if not all((payload(snapshot, one) or 0) <= _SMALL and (rate_of(snapshot, one) or 0) >= _FAST for one in alike):
         return
     yield Finding(
         code="nic-mtu",
         severity="info",
         subject=port.key,
-        subject_name=adapter_name(case, port),
-        message=f"{len(alike)} RoCE ports send packets of {payload(case, port)} bytes{_of(case, port)}; their NICs can "
+        subject_name=adapter_name(snapshot, port),
+        message=f"{len(alike)} RoCE ports send packets of {payload(snapshot, port)} bytes{_of(snapshot, port)}; their NICs can "
         f"send {_SIZES[0]}",
         expected=_SIZES[0],
-        observed=payload(case, port),
+        observed=payload(snapshot, port),
         unit="bytes",
         basis="capability",
         expected_source="Linux include/rdma/ib_addr.h: an MTU of 4192 and more leaves 4096 bytes for RDMA",
         cause="nobody raised the MTU of the network devices: more packets for the same bytes",
-        evidence=_evidence(case, port),
+        evidence=_evidence(snapshot, port),
     )
 
 
-def _kin(case: Case, port: Port) -> list[Port]:
+def _kin(snapshot: Snapshot, port: Port) -> list[Port]:
     """Equal ports that work."""
-    return [other for other in kin(case, port) if isinstance(other, Port) and working(case, other)]
+    return [other for other in kin(snapshot, port) if isinstance(other, Port) and working(snapshot, other)]
 
 
-def _of(case: Case, port: Port) -> str:
-    network = network_of(case, port)
+def _of(snapshot: Snapshot, port: Port) -> str:
+    network = network_of(snapshot, port)
     return f" (MTU {network.mtu} of {network.key})" if network and network.mtu else ""
 
 
-def _evidence(case: Case, port: Port) -> tuple[Evidence, ...]:
-    facts = (port, network_of(case, port))
+def _evidence(snapshot: Snapshot, port: Port) -> tuple[Evidence, ...]:
+    facts = (port, network_of(snapshot, port))
     return tuple(fact.cites["mtu"] for fact in facts if fact and "mtu" in fact.cites)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from ...facts.machine import Net, Node, Port, Rdma
 from ...facts.records import Evidence
 from ...facts.units import as_gigabits
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
 from ..core.log_history import old, proof
 from ..core.machine_expectations import profile
@@ -32,23 +32,23 @@ from .ports import (
 _FEWEST_KIN = 2
 
 
-def down(case: Case, port: AnyPort) -> Iterator[Finding]:
+def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     """A port that should be up and is not."""
-    network = network_of(case, port)
+    network = network_of(snapshot, port)
     wanted = isinstance(port, Port) and port.link_layer == "InfiniBand" or (network is not None and network.enabled)
-    role = role_of(case, port)
+    role = role_of(snapshot, port)
     if up(port) is not False or not (role or wanted):
         return
     state, fields = _state(port)
-    severity, why = _without_role(case, port) if role is None else (role.severity, role.why)
-    logged = [event for event in downs_of(case).get(port.key, ()) if not old(case, event)]
+    severity, why = _without_role(snapshot, port) if role is None else (role.severity, role.why)
+    logged = [event for event in downs_of(snapshot).get(port.key, ()) if not old(snapshot, event)]
     recent = max((event.recent or 1 for event in logged), default=0)
     yield Finding(
         code="nic-port-down",
         severity=severity,
         confidence=_confidence(role),
         subject=port.key,
-        subject_name=adapter_name(case, port),
+        subject_name=adapter_name(snapshot, port),
         message=f"port {port.key} is down ({state}); {why}"
         + (f"; it went down {recent} times within an hour" if recent > 1 else ""),
         expected="up",
@@ -56,15 +56,15 @@ def down(case: Case, port: AnyPort) -> Iterator[Finding]:
         basis=role.basis if role else None,
         expected_source=role.why if role else None,
         cause="cable, transceiver, the port at the other end, or no subnet manager",
-        location=_location(case, port),
+        location=_location(snapshot, port),
         evidence=(*_evidence(port, fields), *map(proof, logged)),
     )
 
 
-def _without_role(case: Case, port: AnyPort) -> tuple[Severity, str]:
+def _without_role(snapshot: Snapshot, port: AnyPort) -> tuple[Severity, str]:
     """Of a port of which nothing says that it belongs to the fabric: worth knowing, and more if none of many is up."""
-    alike = kin(case, port)
-    gpus = sum(1 for device in case.topology.devices if device.kind == "gpu")
+    alike = kin(snapshot, port)
+    gpus = sum(1 for device in snapshot.topology.devices if device.kind == "gpu")
     if isinstance(port, Port) and alike and gpus > 1 and not any(up(other) for other in alike):
         return "warning", f"none of {len(alike) + 1} equal ports of this GPU node is up"
     return "info", "nothing says that a cable belongs there"
@@ -77,23 +77,23 @@ def _state(port: AnyPort) -> tuple[str, tuple[str, ...]]:
     return ("no carrier", ("carrier",)) if port.enabled else ("switched off", ("enabled",))
 
 
-def slow(case: Case, port: AnyPort) -> Iterator[Finding]:
+def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     """A port that runs below what both its ends can do, or below its kin."""
-    rate = rate_of(case, port)
+    rate = rate_of(snapshot, port)
     if rate is None or up(port) is not True:
         return
-    able = _both_ends(network_of(case, port)) or _of_machine(case, port) or _of_kin(case, port)
+    able = _both_ends(network_of(snapshot, port)) or _of_machine(snapshot, port) or _of_kin(snapshot, port)
     if able is None or rate >= able[1]:
         return
     basis, best, source = able
-    role = role_of(case, port)
-    function = function_of(case, port)
+    role = role_of(snapshot, port)
+    function = function_of(snapshot, port)
     yield Finding(
         code="nic-rate-low",
         severity=role.severity if role else "info",
         confidence=_confidence(role),
         subject=port.key,
-        subject_name=adapter_name(case, port),
+        subject_name=adapter_name(snapshot, port),
         message=f"port {port.key} runs at {as_gigabits(rate)} of {as_gigabits(best)}",
         expected=best,
         observed=rate,
@@ -102,7 +102,7 @@ def slow(case: Case, port: AnyPort) -> Iterator[Finding]:
         expected_source=source,
         cause="a cable, transceiver or port at the other end that is of a lower rate, or lanes that did not train",
         limits={f"{function.key}>{port.key}": rate} if function else {},
-        location=_location(case, port),
+        location=_location(snapshot, port),
         evidence=_evidence(port, ("rate", "speed")),
     )
 
@@ -121,19 +121,19 @@ def _both_ends(port: Net | None) -> tuple[Basis, float, str] | None:
     return "capability", both, source
 
 
-def _of_machine(case: Case, port: AnyPort) -> tuple[Basis, float, str] | None:
+def _of_machine(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] | None:
     """What the machine type has, of ports that surely belong to its fabric: others are slower by design."""
-    known = profile(case)
-    role = role_of(case, port)
+    known = profile(snapshot)
+    role = role_of(snapshot, port)
     if not (isinstance(port, Port) and known and known.machine.rdma_rate and role and role.severity == "critical"):
         return None
     return known.basis, known.machine.rdma_rate, f"{known.machine.name}: {known.source}"
 
 
-def _of_kin(case: Case, port: AnyPort) -> tuple[Basis, float, str] | None:
+def _of_kin(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] | None:
     """What most equal ports of this node run at."""
-    adapter = case.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
-    known = [rate for other in kin(case, port) if up(other) and (rate := rate_of(case, other)) is not None]
+    adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
+    known = [rate for other in kin(snapshot, port) if up(other) and (rate := rate_of(snapshot, other)) is not None]
     if len(known) < _FEWEST_KIN:
         return None
     usual = statistics.mode(known)
@@ -143,16 +143,16 @@ def _of_kin(case: Case, port: AnyPort) -> tuple[Basis, float, str] | None:
     return "kin", usual, f"{known.count(usual)} of {len(known)} equal ports of this node run at it"
 
 
-def counted(case: Case, node: Node) -> bool:
+def counted(snapshot: Snapshot, node: Node) -> bool:
     """Where somebody says how many there should be."""
-    known = profile(case)
+    known = profile(snapshot)
     return known is not None and known.machine.rdma is not None
 
 
-def too_few(case: Case, node: Node) -> Iterator[Finding]:
+def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """Fewer RDMA devices than the machine type has."""
-    known = profile(case)
-    seen = sorted(key for key, adapter in case.of(Rdma).items() if adapter.address)
+    known = profile(snapshot)
+    seen = sorted(key for key, adapter in snapshot.of(Rdma).items() if adapter.address)
     assert known
     machine = known.machine
     assert machine.rdma is not None
@@ -175,8 +175,8 @@ def too_few(case: Case, node: Node) -> Iterator[Finding]:
     )
 
 
-def _location(case: Case, port: AnyPort) -> dict[str, str | int | None]:
-    function = function_of(case, port)
+def _location(snapshot: Snapshot, port: AnyPort) -> dict[str, str | int | None]:
+    function = function_of(snapshot, port)
     return location(function) if function else {}
 
 

@@ -8,36 +8,42 @@ from collections.abc import Iterator
 from ...facts.machine import Node, Package, Pci, Port, Rdma
 from ...facts.pci_classes import card_of
 from ...facts.records import Evidence
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import named
 from .ports import function_of, role_of
 
 
-def several(case: Case, node: Node) -> bool:
+def several(snapshot: Snapshot, node: Node) -> bool:
     """RDMA devices and more than one processor. Guests are told of processors that they do not have."""
-    return node.virtual is not True and len(case.of(Package)) > 1 and any(a.address for a in case.of(Rdma).values())
+    return (
+        node.virtual is not True
+        and len(snapshot.of(Package)) > 1
+        and any(a.address for a in snapshot.of(Rdma).values())
+    )
 
 
-def remote(case: Case, node: Node) -> Iterator[Finding]:
+def remote(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """A processor with GPUs and without a fabric NIC, where there are NICs enough, and they are all at others.
 
     A machine with fewer NICs than processors was built that way. Only NICs that surely belong to the fabric count:
     those for storage and management are where it suited.
     """
-    below = case.topology.link_below
-    gpus = _by_package(case, [f for f in case.functions("gpu") if f.key in below])
-    ports = [port for port in case.of(Port).values() if (role := role_of(case, port)) and role.severity == "critical"]
-    functions = {card_of(f.key): f for port in ports if (f := function_of(case, port))}
-    cards = _by_package(case, list(functions.values()))
+    below = snapshot.topology.link_below
+    gpus = _by_package(snapshot, [f for f in snapshot.functions("gpu") if f.key in below])
+    ports = [
+        port for port in snapshot.of(Port).values() if (role := role_of(snapshot, port)) and role.severity == "critical"
+    ]
+    functions = {card_of(f.key): f for port in ports if (f := function_of(snapshot, port))}
+    cards = _by_package(snapshot, list(functions.values()))
     known = None not in gpus and None not in cards
     without = [package for package in gpus if package not in cards]
     if not known or len(gpus) < 2 or len(functions) < len(gpus) or len(without) == len(gpus):
         return
     for package in without:
         near = max(len(cards[other]) for other in gpus if other in cards)
-        names = ", ".join(_short(case, gpu) for gpu in gpus[package])
+        names = ", ".join(_short(snapshot, gpu) for gpu in gpus[package])
         yield Finding(
             code="nic-numa-remote",
             severity="warning",
@@ -51,21 +57,21 @@ def remote(case: Case, node: Node) -> Iterator[Finding]:
             basis="kin",
             expected_source=f"{len(functions)} fabric NICs, {len(gpus)} processors with GPUs",
             cause="the NICs are all in slots of the other processor",
-            evidence=tuple(Evidence("numa", f"{named(case, f)}: NUMA node {f.numa}") for f in functions.values()),
+            evidence=tuple(Evidence("numa", f"{named(snapshot, f)}: NUMA node {f.numa}") for f in functions.values()),
         )
 
 
-def _by_package(case: Case, functions: list[Pci]) -> dict[str | None, list[Pci]]:
+def _by_package(snapshot: Snapshot, functions: list[Pci]) -> dict[str | None, list[Pci]]:
     """Functions by the processor whose NUMA node they are at; None: not known."""
-    homes = {link.b: link.a for link in case.topology.links if link.id.startswith("package")}
+    homes = {link.b: link.a for link in snapshot.topology.links if link.id.startswith("package")}
     found: dict[str | None, list[Pci]] = defaultdict(list)
     for function in functions:
         found[homes.get(f"numa{function.numa}")].append(function)
     return dict(found)
 
 
-def _short(case: Case, gpu: Pci) -> str:
-    device = case.topology.find(gpu.key)
+def _short(snapshot: Snapshot, gpu: Pci) -> str:
+    device = snapshot.topology.find(gpu.key)
     return device.aliases[0] if device and device.aliases else gpu.key
 
 

@@ -10,7 +10,7 @@ from ...facts.machine import NodePair
 from ...facts.reason import Reason
 from ...facts.records import NotChecked
 from ...facts.units import as_gigabytes
-from ...inventory.snapshot import Case, once_per_case
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
@@ -19,11 +19,11 @@ _SLOW = 0.8  # of what the partner reaches with others: equal nodes of one fabri
 _FEWEST = 2  # pairs of a node that tell that it is not the partner, nor the way between the two
 
 
-@once_per_case
-def slow_nodes(case: Case) -> Mapping[str, list[NodePair]]:
+@once_per_snapshot
+def slow_nodes(snapshot: Snapshot) -> Mapping[str, list[NodePair]]:
     """The nodes that are slow with at least two partners, each of which is fast with another; and their pairs."""
     pairs: dict[str, list[NodePair]] = defaultdict(list)
-    for pair in case.of(NodePair).values():
+    for pair in snapshot.of(NodePair).values():
         for end in (pair.a, pair.b):
             if end and pair.rate is not None:
                 pairs[end].append(pair)
@@ -34,9 +34,9 @@ def slow_nodes(case: Case) -> Mapping[str, list[NodePair]]:
     }
 
 
-@once_per_case
-def _best_rate(case: Case) -> float:
-    return max(other.rate or 0 for other in case.of(NodePair).values())
+@once_per_snapshot
+def _best_rate(snapshot: Snapshot) -> float:
+    return max(other.rate or 0 for other in snapshot.of(NodePair).values())
 
 
 def _partner(pair: NodePair, node: str) -> str:
@@ -49,13 +49,13 @@ def _slow_for(node: str, pair: NodePair, pairs: Mapping[str, list[NodePair]]) ->
     return bool(others) and (pair.rate or 0) < _SLOW * max(others)
 
 
-def judge(case: Case, pair: NodePair) -> Iterator[Finding | NotChecked]:
+def judge(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecked]:
     """A finding for each slow node, on its first pair; a pair that is as slow and of which nobody can tell the node."""
-    slow = slow_nodes(case)
+    slow = slow_nodes(snapshot)
     for node, own in slow.items():
         if own[0].key == pair.key:
-            yield _finding(case, node, own)
-    best = _best_rate(case)
+            yield _finding(snapshot, node, own)
+    best = _best_rate(snapshot)
     blamed = pair.a in slow or pair.b in slow
     if not blamed and (pair.rate or 0) < _SLOW * best:
         reached = f"{as_gigabytes(pair.rate or 0)}, other pairs reach up to {as_gigabytes(best)}"
@@ -69,11 +69,11 @@ def judge(case: Case, pair: NodePair) -> Iterator[Finding | NotChecked]:
         )
 
 
-def _finding(case: Case, node: str, own: list[NodePair]) -> Finding:
+def _finding(snapshot: Snapshot, node: str, own: list[NodePair]) -> Finding:
     partners = {_partner(pair, node) for pair in own}
     others = [
         other.rate
-        for other in case.of(NodePair).values()
+        for other in snapshot.of(NodePair).values()
         if other.rate is not None and node not in (other.a, other.b) and {other.a, other.b} & partners
     ]
     usual, best = statistics.median(others), max(pair.rate or 0 for pair in own)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ...facts.machine import Event, Net, Pci, Port, Rdma
 from ...facts.pci_classes import function_number
-from ...inventory.snapshot import Case, once_per_case
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Severity
 from ..core.log_history import events
 from ..core.wording import named
@@ -31,22 +31,22 @@ class Role:
     severity: Severity
 
 
-def real(case: Case, port: AnyPort) -> bool:
+def real(snapshot: Snapshot, port: AnyPort) -> bool:
     """A port of hardware whose state means something, judged once: not through its network device as well.
 
     The efa driver hard-codes ACTIVE and LinkUp (drivers/infiniband/hw/efa/efa_verbs.c, efa_query_port); software
     devices (rxe, siw) have no port of their own; virtual functions and their representors are up when they are used.
     Of a NIC that answers no more (lost.py) no port is judged as well.
     """
-    function = function_of(case, port)
-    if (function is None and not _of_an_adapter(case, port)) or (function and (function.physfn or function.lost)):
+    function = function_of(snapshot, port)
+    if (function is None and not _of_an_adapter(snapshot, port)) or (function and (function.physfn or function.lost)):
         return False
     if isinstance(port, Port):
-        adapter = case.of(Rdma).get(port.device or "")
+        adapter = snapshot.of(Rdma).get(port.device or "")
         return adapter is not None and adapter.driver != "efa"
     if port.link_type != "ethernet" or _REPRESENTOR.fullmatch(port.port_name or ""):
         return False
-    return port.key not in _shared(case)
+    return port.key not in _shared(snapshot)
 
 
 def up(port: AnyPort) -> bool | None:
@@ -56,79 +56,81 @@ def up(port: AnyPort) -> bool | None:
     return None if port.state is None else port.state == "ACTIVE"
 
 
-def rate_of(case: Case, port: AnyPort) -> float | None:
+def rate_of(snapshot: Snapshot, port: AnyPort) -> float | None:
     """Bytes per second. Of RoCE what the network device says: some kernels give RDMA no more than 100 Gb/s."""
     if isinstance(port, Net):
         return port.speed
-    network = network_of(case, port) if port.link_layer == "Ethernet" else None
+    network = network_of(snapshot, port) if port.link_layer == "Ethernet" else None
     return network.speed if network and network.speed else port.rate
 
 
-def role_of(case: Case, port: AnyPort) -> Role | None:
+def role_of(snapshot: Snapshot, port: AnyPort) -> Role | None:
     """Why the port belongs to the fabric; None where nothing says so: spare ports are no faults."""
     names = [port.key, *([port.device or ""] if isinstance(port, Port) else [])]
-    if any(fnmatchcase(name, pattern) for name in names for pattern in case.site.fabric):
+    if any(fnmatchcase(name, pattern) for name in names for pattern in snapshot.site.fabric):
         return Role("site", "the site file names it as fabric", "critical")
     if isinstance(port, Port) and port.link_layer == "InfiniBand" and _waits(port):
         return Role("capability", "its cable is in and its link up: no subnet manager has configured it", "critical")
-    alike = kin(case, port)
+    alike = kin(snapshot, port)
     working = [other for other in alike if up(other)]
     if len(working) < _FEWEST_KIN or 2 * len(working) <= len(alike):
         return None
     # A port for each GPU, or two GPUs a port, or two ports a GPU: then none of them is spare.
-    gpus = len(case.functions("gpu"))
+    gpus = len(snapshot.functions("gpu"))
     railed = gpus > 1 and len(alike) + 1 in (gpus // 2, gpus, 2 * gpus)
     why = f"{len(working)} of {len(alike)} equal ports of this node are up"
     return Role("kin", why + (f", beside {gpus} GPUs" if railed else ""), "critical" if railed else "warning")
 
 
-def kin(case: Case, port: AnyPort) -> list[AnyPort]:
+def kin(snapshot: Snapshot, port: AnyPort) -> list[AnyPort]:
     """The same port of the same product elsewhere in the node: port 2 of every card is not kin of port 1."""
-    return [other for other in _by_product(case).get(_product(case, port), ()) if other.key != port.key]
+    return [other for other in _by_product(snapshot).get(_product(snapshot, port), ()) if other.key != port.key]
 
 
-def network_of(case: Case, port: AnyPort) -> Net | None:
+def network_of(snapshot: Snapshot, port: AnyPort) -> Net | None:
     """The network device of the port."""
-    return case.of(Net).get(port.netdev or "") if isinstance(port, Port) else port
+    return snapshot.of(Net).get(port.netdev or "") if isinstance(port, Port) else port
 
 
-def function_of(case: Case, port: AnyPort) -> Pci | None:
+def function_of(snapshot: Snapshot, port: AnyPort) -> Pci | None:
     """The PCI function that the port is of."""
     if isinstance(port, Net):
-        return case.of(Pci).get(port.address or "")
-    adapter = case.of(Rdma).get(port.device or "")
-    return case.of(Pci).get(adapter.address or "") if adapter else None
+        return snapshot.of(Pci).get(port.address or "")
+    adapter = snapshot.of(Rdma).get(port.device or "")
+    return snapshot.of(Pci).get(adapter.address or "") if adapter else None
 
 
-def adapter_name(case: Case, port: AnyPort) -> str | None:
+def adapter_name(snapshot: Snapshot, port: AnyPort) -> str | None:
     """The NIC of the port, as people speak of it."""
-    function = function_of(case, port)
-    return named(case, function) if function else None
+    function = function_of(snapshot, port)
+    return named(snapshot, function) if function else None
 
 
-def downs_of(case: Case) -> Mapping[str, list[Event]]:
+def downs_of(snapshot: Snapshot) -> Mapping[str, list[Event]]:
     """What the kernel logged of ports that went down, by the port; those of virtual functions aside."""
     ports: dict[str, list[Event]] = defaultdict(list)
-    for event in events(case, "link down"):
-        function = case.of(Pci).get(event.subject or "")
+    for event in events(snapshot, "link down"):
+        function = snapshot.of(Pci).get(event.subject or "")
         if not (function and function.physfn):
-            ports[_named_by(case, event)].append(event)
+            ports[_named_by(snapshot, event)].append(event)
     return ports
 
 
-def _named_by(case: Case, event: Event) -> str:
+def _named_by(snapshot: Snapshot, event: Event) -> str:
     """The port as other findings call it: a network device that shares an RDMA port is called as that."""
     if event.link is not None:
         return f"{event.name}/{event.link}"
     name = event.name or ""
-    if name not in case.of(Net):
-        name = next((net.key for net in case.of(Net).values() if net.address == event.subject), name)
-    return next((port.key for port in case.of(Port).values() if port.netdev == name), name or str(event.subject))
+    if name not in snapshot.of(Net):
+        name = next((net.key for net in snapshot.of(Net).values() if net.address == event.subject), name)
+    return next((port.key for port in snapshot.of(Port).values() if port.netdev == name), name or str(event.subject))
 
 
-def _of_an_adapter(case: Case, port: AnyPort) -> bool:
+def _of_an_adapter(snapshot: Snapshot, port: AnyPort) -> bool:
     """Dumps tell of RDMA devices without their function: hardware has a type, a board's number, or InfiniBand."""
-    adapter = case.of(Rdma).get(port.device or "") if isinstance(port, Port) and case.origin == "dumps" else None
+    adapter = (
+        snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) and snapshot.origin == "dumps" else None
+    )
     wired = port.link_layer == "InfiniBand" if isinstance(port, Port) else False  # no software device speaks it
     return adapter is not None and adapter.address is None and bool(adapter.hca_type or adapter.board_id or wired)
 
@@ -138,31 +140,31 @@ def _waits(port: Port) -> bool:
     return port.physical_state == "LinkUp" and port.state in ("INIT", "ARMED", "DOWN")
 
 
-def _product(case: Case, port: AnyPort) -> tuple[object, ...] | None:
-    function = function_of(case, port)
+def _product(snapshot: Snapshot, port: AnyPort) -> tuple[object, ...] | None:
+    function = function_of(snapshot, port)
     if function is None:
-        adapter = case.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
+        adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
         number = port.key.rpartition("/")[2]
         return ("adapter", adapter.hca_type, adapter.board_id, adapter.place, number) if adapter else None
     ids = (function.vendor, function.device, function.subdevice, function.physfn is None, function_number(function.key))
     if isinstance(port, Net):
         return *ids, "net", port.port
-    adapter = case.of(Rdma).get(port.device or "")
+    adapter = snapshot.of(Rdma).get(port.device or "")
     return *ids, adapter.board_id if adapter else None, port.key.rpartition("/")[2]
 
 
-@once_per_case
-def _by_product(case: Case) -> Mapping[object, list[AnyPort]]:
+@once_per_snapshot
+def _by_product(snapshot: Snapshot) -> Mapping[object, list[AnyPort]]:
     """The ports of each product."""
     products: dict[object, list[AnyPort]] = defaultdict(list)
-    everything: list[AnyPort] = [*case.of(Port).values(), *case.of(Net).values()]
+    everything: list[AnyPort] = [*snapshot.of(Port).values(), *snapshot.of(Net).values()]
     for port in everything:
-        if real(case, port):
-            products[_product(case, port)].append(port)
+        if real(snapshot, port):
+            products[_product(snapshot, port)].append(port)
     return products
 
 
-@once_per_case
-def _shared(case: Case) -> frozenset[str | None]:
+@once_per_snapshot
+def _shared(snapshot: Snapshot) -> frozenset[str | None]:
     """The network devices that are judged as RDMA ports."""
-    return frozenset(port.netdev for port in case.of(Port).values() if real(case, port))
+    return frozenset(port.netdev for port in snapshot.of(Port).values() if real(snapshot, port))

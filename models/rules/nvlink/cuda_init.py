@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...facts.gpu import Gpu
 from ...facts.machine import NcclFailure, Service
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
@@ -21,18 +21,18 @@ def unready(failure: NcclFailure) -> bool:
     return failure.key == "CUDA" and _UNREADY in (failure.error or "")
 
 
-def waits(case: Case, failure: NcclFailure) -> bool:
+def waits(snapshot: Snapshot, failure: NcclFailure) -> bool:
     """Where GPUs may be of a board with NVSwitches, or nobody says which GPUs there are."""
-    products = [product(case, gpu) for gpu in case.of(Gpu).values()]
+    products = [product(snapshot, gpu) for gpu in snapshot.of(Gpu).values()]
     on_boards = any(it is None or (it.link_kind == "nvlink" and it.links and not it.bridged) for it in products)
     return unready(failure) and (on_boards or not products)
 
 
-def system(case: Case, failure: NcclFailure) -> Iterator[Finding]:
+def system(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     """Error 802: the GPUs of a machine with NVSwitches have not joined their fabric."""
-    if explained(case):
+    if explained(snapshot):
         return  # said of the fabric manager itself
-    service = case.of(Service).get(MANAGER)
+    service = snapshot.of(Service).get(MANAGER)
     runs = service is not None and service.running is True
     yield Finding(
         code="fabric-manager-down",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ...facts.gpu import Gpu
 from ...facts.machine import Node
 from ...facts.records import Evidence, Observation
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.like_gpus import called, last, place_of, subject_of
 from ..core.rule import Rule
@@ -45,16 +45,16 @@ class _Rise:
     evidence: tuple[Evidence, ...]
 
 
-def counts(case: Case, gpu: Gpu) -> bool:
+def counts(snapshot: Snapshot, gpu: Gpu) -> bool:
     """GPUs whose links were asked for their counters, also where they would not say them."""
-    counted = any(one.quantity in _NAMES for one in case.observed.get(gpu.key, ())) or bool(_ratios(case, gpu))
-    return counted or missed(case, "Gpu.nvlink_errors", gpu.key)
+    counted = any(one.quantity in _NAMES for one in snapshot.observed.get(gpu.key, ())) or bool(_ratios(snapshot, gpu))
+    return counted or missed(snapshot, "Gpu.nvlink_errors", gpu.key)
 
 
-def errors(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """Counters that rise, and bit error rates that error correction no longer mends."""
-    rises = [rise for quantity in _NAMES if (rise := _rise(case, gpu, quantity))]
-    bad = {number: one for number, one in _ratios(case, gpu).items() if one.value > _BIT_ERRORS}
+    rises = [rise for quantity in _NAMES if (rise := _rise(snapshot, gpu, quantity))]
+    bad = {number: one for number, one in _ratios(snapshot, gpu).items() if one.value > _BIT_ERRORS}
     if not rises and not bad:
         return
     told = [f"{rise.new:.0f} {rise.name} {rise.since}{_on(rise.links)}" for rise in rises]
@@ -65,12 +65,12 @@ def errors(case: Case, gpu: Gpu) -> Iterator[Finding]:
         code="nvlink-errors",
         severity="warning",
         subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)}: {'; '.join(told)}",
+        subject_name=called(snapshot, gpu),
+        message=f"{called(snapshot, gpu)}: {'; '.join(told)}",
         observed=rises[0].new if rises else max(one.value for one in bad.values()),
         unit="count" if rises else "ratio",
         cause="the signal of these links: the seating of the GPU, a bridge or cable, or the other end",
-        location=place_of(case, gpu),
+        location=place_of(snapshot, gpu),
         evidence=(*(one for rise in rises for one in rise.evidence), *(one.evidence for one in bad.values())),
     )
 
@@ -79,14 +79,14 @@ def _on(links: tuple[str, ...]) -> str:
     return f" on link{'s' if len(links) > 1 else ''} {', '.join(links)}" if links else ""
 
 
-def _rise(case: Case, gpu: Gpu, quantity: str) -> _Rise | None:
+def _rise(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
     """Against the last reading; without one, since boot."""
-    now = last(case, gpu, quantity)
+    now = last(snapshot, gpu, quantity)
     if now is None:
         return None
-    earlier = [one for one in case.earlier.get((now.about, quantity), ()) if one.at < now.at]
+    earlier = [one for one in snapshot.earlier.get((now.about, quantity), ()) if one.at < now.at]
     before = earlier[-1] if earlier and earlier[-1].value <= now.value else None  # a reset clears them
-    node = case.of(Node).get("node")
+    node = snapshot.of(Node).get("node")
     start = before.at if before else node.booted if node else None
     new = now.value - (before.value if before else 0)
     if start is None or start >= now.at or not new:
@@ -97,25 +97,25 @@ def _rise(case: Case, gpu: Gpu, quantity: str) -> _Rise | None:
         return None
     since = f"in {now.at - start:.0f} s" if before else f"in the {(now.at - start) / 3600:.0f} hours since boot"
     evidence = (before.evidence, now.evidence) if before else (now.evidence,)
-    return _Rise(_NAMES[quantity], new, since, tuple(_risen(case, gpu, quantity, before)), evidence)
+    return _Rise(_NAMES[quantity], new, since, tuple(_risen(snapshot, gpu, quantity, before)), evidence)
 
 
-def _risen(case: Case, gpu: Gpu, quantity: str, before: Observation | None) -> Iterator[str]:
+def _risen(snapshot: Snapshot, gpu: Gpu, quantity: str, before: Observation | None) -> Iterator[str]:
     """The numbers of the links whose own counter rose, or is not zero; zeros are not said of links."""
-    for about, series in case.observed.items():
+    for about, series in snapshot.observed.items():
         owner, _, number = about.partition("/nvlink") if isinstance(about, str) else ("", "", "")
         if owner != gpu.key or not number:
             continue
         for now in series:
-            then = [one.value for one in case.earlier.get((about, quantity), ()) if before and one.at <= before.at]
+            then = [one.value for one in snapshot.earlier.get((about, quantity), ()) if before and one.at <= before.at]
             if now.quantity == quantity and now.value > (then[-1] if then else 0):
                 yield number
 
 
-def _ratios(case: Case, gpu: Gpu) -> dict[str, Observation]:
+def _ratios(snapshot: Snapshot, gpu: Gpu) -> dict[str, Observation]:
     """The effective bit error rate of each link, by its number: what is left behind error correction (NVLink 5)."""
     found = {}
-    for about, series in case.observed.items():
+    for about, series in snapshot.observed.items():
         owner, _, number = about.partition("/nvlink") if isinstance(about, str) else ("", "", "")
         rates = [one for one in series if one.quantity == "nvlink_effective_ber"]
         if owner == gpu.key and number and rates:

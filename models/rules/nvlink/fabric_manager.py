@@ -13,7 +13,7 @@ from typing import Literal
 from ...facts.gpu import Driver, Gpu
 from ...facts.machine import Node, Service
 from ...facts.records import Evidence
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.like_gpus import called, equals, place_of, proof, subject_of
 from ..core.rule import Rule
@@ -43,38 +43,38 @@ _LOOK_AROUND = (
 )
 
 
-def joins(case: Case, gpu: Gpu) -> bool:
+def joins(snapshot: Snapshot, gpu: Gpu) -> bool:
     """GPUs that belong to a fabric, by their product or because their driver says how far they are."""
-    known = product(case, gpu)
+    known = product(snapshot, gpu)
     return not is_part(gpu) and (
         (known is not None and known.fabric) or gpu.fabric_state not in (None, "not supported")
     )
 
 
-def outside(case: Case, gpu: Gpu) -> bool:
+def outside(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the GPU has not joined the fabric that it belongs to."""
     if gpu.fabric_state in ("not started", "in progress"):
         return not is_part(gpu)
-    known = product(case, gpu)
-    if gpu.fabric_state != "not supported" or not known or not known.fabric or is_part(gpu) or is_alone(case):
+    known = product(snapshot, gpu)
+    if gpu.fabric_state != "not supported" or not known or not known.fabric or is_part(gpu) or is_alone(snapshot):
         return False
-    found = switched(case, gpu)
-    return bool(known.c2c_rate and len(equals(case, gpu)) > 1) if found is None else found
+    found = switched(snapshot, gpu)
+    return bool(known.c2c_rate and len(equals(snapshot, gpu)) > 1) if found is None else found
 
 
-def cut_off(case: Case, gpu: Gpu) -> bool:
+def cut_off(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the GPU has not joined because it has no link left to join by."""
-    known = product(case, gpu)
-    return gpu.nvlinks == 0 and known is not None and known.fabric and not is_alone(case) and outside(case, gpu)
+    known = product(snapshot, gpu)
+    return gpu.nvlinks == 0 and known is not None and known.fabric and not is_alone(snapshot) and outside(snapshot, gpu)
 
 
-def incomplete(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def incomplete(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The GPU has not joined, it joined with an error, or its fabric says that something is bad."""
     status, faults, joined = gpu.fabric_status or "Success", gpu.fabric_faults or (), False
-    if outside(case, gpu):
-        if cut_off(case, gpu) or f"nvlink-fabric-incomplete:{subject_of(gpu)}" in explained(case):
+    if outside(snapshot, gpu):
+        if cut_off(snapshot, gpu) or f"nvlink-fabric-incomplete:{subject_of(gpu)}" in explained(snapshot):
             return
-        severity, confidence = _young(case)
+        severity, confidence = _young(snapshot)
         seen, fields = str(gpu.fabric_state), _STATE
         text = f"has not joined its NVLink fabric: state {seen}, {_MEANS[seen]}"
     elif gpu.fabric_state == "completed" and status != "Success":
@@ -92,49 +92,49 @@ def incomplete(case: Case, gpu: Gpu) -> Iterator[Finding]:
         severity=severity,
         confidence=confidence,
         subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)} {text}",
+        subject_name=called(snapshot, gpu),
+        message=f"{called(snapshot, gpu)} {text}",
         expected="completed, Success",
         observed=seen,
-        cause=_FAULTY if joined else _cause(case, gpu),
-        remedy=_LOOK_AROUND if joined else _remedy(case, gpu),
-        location=place_of(case, gpu),
+        cause=_FAULTY if joined else _cause(snapshot, gpu),
+        remedy=_LOOK_AROUND if joined else _remedy(snapshot, gpu),
+        location=place_of(snapshot, gpu),
         evidence=proof(gpu, *fields),
     )
 
 
-def _young(case: Case) -> tuple[Severity, Literal["certain", "likely"]]:
+def _young(snapshot: Snapshot) -> tuple[Severity, Literal["certain", "likely"]]:
     """A fabric takes its time after boot."""
-    node = case.of(Node).get("node")
-    early = node is not None and node.booted is not None and case.now - node.booted < _SETTLES
+    node = snapshot.of(Node).get("node")
+    early = node is not None and node.booted is not None and snapshot.now - node.booted < _SETTLES
     return ("warning", "likely") if early else ("critical", "certain")
 
 
-def _cause(case: Case, gpu: Gpu) -> str:
-    known = product(case, gpu)
+def _cause(snapshot: Snapshot, gpu: Gpu) -> str:
+    known = product(snapshot, gpu)
     if known and known.c2c_rate:
         return "its partition, or the fabric manager and the switches of the rack, which are not in this node"
-    if is_guest(case) and not switches(case):
+    if is_guest(snapshot) and not switches(snapshot):
         return "the host's fabric manager has not given this virtual machine its partition"
     return "the fabric manager does not work, does not fit the driver, or left this GPU out after an error"
 
 
-def _remedy(case: Case, gpu: Gpu) -> str | None:
-    known = product(case, gpu)
+def _remedy(snapshot: Snapshot, gpu: Gpu) -> str | None:
+    known = product(snapshot, gpu)
     if known and known.c2c_rate:
         return _RACK
-    return _HOST if is_guest(case) and not switches(case) else None
+    return _HOST if is_guest(snapshot) and not switches(snapshot) else None
 
 
-def local(case: Case) -> list[Gpu]:
+def local(snapshot: Snapshot) -> list[Gpu]:
     """The GPUs whose fabric a manager on this very node has to set up.
 
     That of a rack (GB200) runs on its switch trays; of a virtual machine that was given no switches, on the host.
     """
-    seen = switches(case)
-    if is_guest(case) and not seen:
+    seen = switches(snapshot)
+    if is_guest(snapshot) and not seen:
         return []
-    known = [(gpu, product(case, gpu)) for gpu in case.of(Gpu).values() if not is_part(gpu)]
+    known = [(gpu, product(snapshot, gpu)) for gpu in snapshot.of(Gpu).values() if not is_part(gpu)]
     rack = any(it and it.c2c_rate for _, it in known)
     return [
         gpu
@@ -146,41 +146,45 @@ def local(case: Case) -> list[Gpu]:
     ]
 
 
-def explained(case: Case) -> tuple[str, ...]:
+def explained(snapshot: Snapshot) -> tuple[str, ...]:
     """What a fabric manager that does not run explains: GPUs that have not joined; links that it did not bring up.
 
     A100 and older, of whose fabric their driver says nothing, have no active link then.
     """
-    service = case.of(Service).get(MANAGER)
+    service = snapshot.of(Service).get(MANAGER)
     if service is None or service.running is not False:
         return ()
-    names = [f"nvlink-fabric-incomplete:{subject_of(gpu)}" for gpu in local(case) if outside(case, gpu)]
-    cut = [gpu for gpu in local(case) if gpu.nvlinks == 0 and gpu.fabric_state != "completed" and not is_alone(case)]
+    names = [f"nvlink-fabric-incomplete:{subject_of(gpu)}" for gpu in local(snapshot) if outside(snapshot, gpu)]
+    cut = [
+        gpu
+        for gpu in local(snapshot)
+        if gpu.nvlinks == 0 and gpu.fabric_state != "completed" and not is_alone(snapshot)
+    ]
     return (*names, *(f"nvlink-inactive:{subject_of(gpu)}" for gpu in cut))
 
 
-def is_manager(case: Case, service: Service) -> bool:
+def is_manager(snapshot: Snapshot, service: Service) -> bool:
     """The fabric manager, where GPUs of this node need it."""
-    return service.key == MANAGER and bool(local(case))
+    return service.key == MANAGER and bool(local(snapshot))
 
 
-def refuses(case: Case, service: Service) -> bool:
+def refuses(snapshot: Snapshot, service: Service) -> bool:
     """The fabric manager, also where nobody says which GPUs there are: its log names both versions."""
-    return service.key == MANAGER and (bool(local(case)) or not case.of(Gpu))
+    return service.key == MANAGER and (bool(local(snapshot)) or not snapshot.of(Gpu))
 
 
-def manager_down(case: Case, service: Service) -> Iterator[Finding]:
+def manager_down(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
     """The manager does not run, and the fabric shows it. One that is complete needs no manager to carry bytes."""
     if service.running:
         return
-    gpus, names = local(case), explained(case)
-    out, cut = [gpu for gpu in gpus if outside(case, gpu)], [gpu for gpu in gpus if gpu.nvlinks == 0]
+    gpus, names = local(snapshot), explained(snapshot)
+    out, cut = [gpu for gpu in gpus if outside(snapshot, gpu)], [gpu for gpu in gpus if gpu.nvlinks == 0]
     mute = (gpu for gpu in gpus if gpu.fabric_state in (None, "not supported"))
-    seen = len(switches(case))
-    boards = bool(seen) or (case.origin == "dumps" and any(switched(case, gpu) for gpu in gpus))
+    seen = len(switches(snapshot))
+    boards = bool(seen) or (snapshot.origin == "dumps" and any(switched(snapshot, gpu) for gpu in gpus))
     silent = [gpu for gpu in mute if gpu.failure is None] if boards else []
     if out:
-        total = f" of {len(gpus)}" if all(product(case, gpu) for gpu in gpus) else ""
+        total = f" of {len(gpus)}" if all(product(snapshot, gpu) for gpu in gpus) else ""
         text = f"{len(out)}{total} GPUs have not joined their NVLink fabric ({out[0].fabric_state})"
     elif names:
         text = f"no NVLink of {len(cut)} of {len(gpus)} GPUs is up"
@@ -199,54 +203,54 @@ def manager_down(case: Case, service: Service) -> Iterator[Finding]:
         message=f"the service {service.key} does not run, and {text}",
         expected="running",
         observed="not running",
-        cause=_mismatch(case, service) or "it was not started, or it failed: its journal says why",
+        cause=_mismatch(snapshot, service) or "it was not started, or it failed: its journal says why",
         explains=names,
         evidence=(running, *proofs),
     )
 
 
-def _mismatch(case: Case, service: Service) -> str | None:
+def _mismatch(snapshot: Snapshot, service: Service) -> str | None:
     """Its version beside the driver's, where they differ: it refuses to work with another."""
-    driver = case.of(Driver).get("nvidia")
+    driver = snapshot.of(Driver).get("nvidia")
     if not driver or not driver.version or not service.version or driver.version == service.version:
         return None
     return f"the fabric manager is version {service.version}, the driver {driver.version}: they must be the same"
 
 
-def version(case: Case, service: Service) -> Iterator[Finding]:
+def version(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
     """A fabric manager that does not fit the driver. Where that has cut the fabric off, it is the cause of that."""
-    text = _mismatch(case, service)
-    if text and not (service.running is False and (explained(case) or any(manager_down(case, service)))):
+    text = _mismatch(snapshot, service)
+    if text and not (service.running is False and (explained(snapshot) or any(manager_down(snapshot, service)))):
         yield Finding(
             code="driver-mismatch",
             severity="warning",
             subject=service.key,
             message=text,
-            expected=case.of(Driver)["nvidia"].version,
+            expected=snapshot.of(Driver)["nvidia"].version,
             observed=service.version,
             unit="version",
             cause="one of the two was updated without the other",
-            remedy=f"Install the fabric manager of version {case.of(Driver)['nvidia'].version}, then restart it: "
+            remedy=f"Install the fabric manager of version {snapshot.of(Driver)['nvidia'].version}, then restart it: "
             "sudo systemctl restart nvidia-fabricmanager.",
             evidence=cited(service, "version"),
         )
 
 
-def exchanges(case: Case, service: Service) -> bool:
+def exchanges(snapshot: Snapshot, service: Service) -> bool:
     """The memory-exchange service, on a node of a multi-node NVLink domain."""
     return service.key == EXCHANGE and any(
-        gpu.fabric_cluster and (known := product(case, gpu)) and known.c2c_rate for gpu in case.of(Gpu).values()
+        gpu.fabric_cluster and (known := product(snapshot, gpu)) and known.c2c_rate for gpu in snapshot.of(Gpu).values()
     )
 
 
-def exchange(case: Case, service: Service) -> Iterator[Finding]:
+def exchange(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
     """Memory cannot be shared with other nodes. A scheduler may start the service with each job."""
     if service.running:
         return
-    clusters = sorted({gpu.fabric_cluster for gpu in case.of(Gpu).values() if gpu.fabric_cluster})
+    clusters = sorted({gpu.fabric_cluster for gpu in snapshot.of(Gpu).values() if gpu.fabric_cluster})
     yield Finding(
         code="imex-not-ready",
-        severity="critical" if case.context == "job" else "info",
+        severity="critical" if snapshot.context == "job" else "info",
         subject=service.key,
         message=f"the service {service.key} does not run on this node of NVLink domain {', '.join(clusters)}: "
         "it shares no memory with the other nodes",

@@ -12,7 +12,7 @@ from ...facts.records import Evidence
 from ...facts.units import as_gigabytes
 from ...graph.topology import Link
 from ...inventory.gpu_links import gpu_links
-from ...inventory.snapshot import Case, once_per_case
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding, Severity
 from ..core.like_gpus import called, equals, place_of, proof, subject_of, usual
 from ..core.machine_expectations import profile
@@ -36,19 +36,19 @@ class Normal:
     bridged: bool = False
 
 
-def may_have(case: Case, gpu: Gpu) -> bool:
+def may_have(snapshot: Snapshot, gpu: Gpu) -> bool:
     """GPUs with NVLinks, and those of which nobody knows."""
-    known = product(case, gpu)
+    known = product(snapshot, gpu)
     return not is_part(gpu) and (known is None or (known.link_kind == "nvlink" and known.links > 0))
 
 
-def normal(case: Case, gpu: Gpu) -> Normal | None:
+def normal(snapshot: Snapshot, gpu: Gpu) -> Normal | None:
     """By the machine type, the product, or its equals. None: nobody can say, or it needs none.
 
     A card without a bridge has no active link, and is as good as its neighbours that have one.
     """
-    known = product(case, gpu)
-    said = profile(case)
+    known = product(snapshot, gpu)
+    said = profile(snapshot)
     if said and said.machine.links is not None:
         rate = (known.link_rate if known else None) or gpu.nvlink_rate
         source = f"{said.machine.name}: {said.source}"
@@ -58,29 +58,29 @@ def normal(case: Case, gpu: Gpu) -> Normal | None:
             return None
         source = f"{known.name} has {known.links} NVLinks ({known.source})"
         return Normal(known.links, known.link_rate or gpu.nvlink_rate, "capability", source, known.bridged)
-    nameless = [other for other in case.of(Gpu).values() if other.name is None]  # as in a matrix alone
-    counts = [other.nvlinks for other in equals(case, gpu) or nameless]
+    nameless = [other for other in snapshot.of(Gpu).values() if other.name is None]  # as in a matrix alone
+    counts = [other.nvlinks for other in equals(snapshot, gpu) or nameless]
     most = usual(counts)
     if most is None or (not gpu.nvlinks and (counts.count(0) > 1 or len(counts) % 2)):  # bridges join two: one is left
         return None
     return Normal(most, gpu.nvlink_rate, "kin", f"{counts.count(most)} of {len(counts)} equal GPUs have {most}")
 
 
-def inactive(case: Case, gpu: Gpu) -> Iterator[Finding]:
+def inactive(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """Fewer NVLinks are active than should be."""
     active = gpu.nvlinks or 0
-    wanted = None if active == 0 and is_alone(case) else normal(case, gpu)
-    if wanted is None or active >= wanted.count or f"nvlink-inactive:{subject_of(gpu)}" in explained(case):
+    wanted = None if active == 0 and is_alone(snapshot) else normal(snapshot, gpu)
+    if wanted is None or active >= wanted.count or f"nvlink-inactive:{subject_of(gpu)}" in explained(snapshot):
         return
     lost = wanted.count - active
-    down = _down(case, gpu, lost)
-    holders = _holders(case, gpu, down)
+    down = _down(snapshot, gpu, lost)
+    holders = _holders(snapshot, gpu, down)
     if len(down) == lost and down and gpu.key not in holders and None not in holders:
         return  # each is one link, and is told of at its other end
-    severity, confidence = _grade(case, gpu, wanted)
+    severity, confidence = _grade(snapshot, gpu, wanted)
     numbers = f": link{'s' if len(down) > 1 else ''} {', '.join(map(str, down))}" if down and active else ""
     rate = wanted.rate or 0.0
-    ends = _other_ends(case, gpu, down)
+    ends = _other_ends(snapshot, gpu, down)
     numbers += f"; their other ends are at {', '.join(ends)}" if ends else ""
     carried = f"; {as_gigabytes(lost * rate)} of {as_gigabytes(wanted.count * rate)} each way are lost" if rate else ""
     yield Finding(
@@ -88,69 +88,69 @@ def inactive(case: Case, gpu: Gpu) -> Iterator[Finding]:
         severity=severity,
         confidence=confidence,
         subject=subject_of(gpu),
-        subject_name=called(case, gpu),
-        message=f"{called(case, gpu)} has {lost} of {wanted.count} NVLinks inactive{numbers}{carried}",
+        subject_name=called(snapshot, gpu),
+        message=f"{called(snapshot, gpu)} has {lost} of {wanted.count} NVLinks inactive{numbers}{carried}",
         expected=wanted.count,
         observed=active,
         unit="links",
         basis=wanted.basis,
         expected_source=wanted.source,
-        cause=_cause(case, gpu, wanted),
+        cause=_cause(snapshot, gpu, wanted),
         remedy=_BRIDGE if wanted.bridged else _PART if severity == "info" else None,
-        limits={_link_id(case, f"{gpu.key}/nvlink{number}"): 0.0 for number in down},
-        explains=(f"nvlink-fabric-incomplete:{subject_of(gpu)}",) if cut_off(case, gpu) else (),
-        location=place_of(case, gpu),
-        evidence=(*proof(gpu, "nvlinks"), *_evidence(case, gpu, down)),
+        limits={_link_id(snapshot, f"{gpu.key}/nvlink{number}"): 0.0 for number in down},
+        explains=(f"nvlink-fabric-incomplete:{subject_of(gpu)}",) if cut_off(snapshot, gpu) else (),
+        location=place_of(snapshot, gpu),
+        evidence=(*proof(gpu, "nvlinks"), *_evidence(snapshot, gpu, down)),
     )
 
 
-def _grade(case: Case, gpu: Gpu, wanted: Normal) -> tuple[Severity, Literal["certain", "likely", "possible"]]:
+def _grade(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> tuple[Severity, Literal["certain", "likely", "possible"]]:
     """How grave, and how sure: where all equal GPUs have as many, the machine may have been built or cut that way."""
     others = [
-        other.nvlinks for other in equals(case, gpu) if other is not gpu and (other.nvlinks or not wanted.bridged)
+        other.nvlinks for other in equals(snapshot, gpu) if other is not gpu and (other.nvlinks or not wanted.bridged)
     ]
     alike = bool(others) and all(count == gpu.nvlinks for count in others)
     if wanted.basis in ("profile", "site"):
         return "critical", "certain"
     if wanted.basis == "kin" or (wanted.bridged and alike):
         return "warning", "likely"
-    if is_guest(case) and len(others) + 1 < _BOARD:
-        if _part_of_mesh(case, gpu, wanted):
+    if is_guest(snapshot) and len(others) + 1 < _BOARD:
+        if _part_of_mesh(snapshot, gpu, wanted):
             return "info", "possible"
         if alike:
             return "warning", "possible"
     return "critical", "certain"
 
 
-def _part_of_mesh(case: Case, gpu: Gpu, wanted: Normal) -> bool:
+def _part_of_mesh(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> bool:
     """Whether a guest was given some GPUs of a board without switches, whose other links lead to those of other guests.
 
     Of half a cube mesh of eight V100 two GPUs keep four links and two keep five (nvidia-smi topo -m of a DGX-1).
     """
-    known = product(case, gpu)
-    joined = [other.nvlinks for other in equals(case, gpu) or [gpu]]
+    known = product(snapshot, gpu)
+    joined = [other.nvlinks for other in equals(snapshot, gpu) or [gpu]]
     cut = all(count is not None and 0 < count < wanted.count for count in joined)
-    return len(joined) > 1 and cut and not (known and known.fabric) and not switched(case, gpu)
+    return len(joined) > 1 and cut and not (known and known.fabric) and not switched(snapshot, gpu)
 
 
-def _down(case: Case, gpu: Gpu, missing: int) -> list[int]:
+def _down(snapshot: Snapshot, gpu: Gpu, missing: int) -> list[int]:
     """The numbers of the inactive links; of more than are missing (ports that a card never uses), those of its kin."""
-    down = {number for number, link in nvlinks(case, gpu).items() if link.active is False}
-    used = {n for other in equals(case, gpu) for n, link in nvlinks(case, other).items() if link.active}
+    down = {number for number, link in nvlinks(snapshot, gpu).items() if link.active is False}
+    used = {n for other in equals(snapshot, gpu) for n, link in nvlinks(snapshot, other).items() if link.active}
     return sorted(down & used if len(down) > missing and len(down & used) == missing else down)
 
 
-def _holders(case: Case, gpu: Gpu, down: list[int]) -> list[str | None]:
+def _holders(snapshot: Snapshot, gpu: Gpu, down: list[int]) -> list[str | None]:
     """By which GPU each of its inactive links is told of; None for those that do not lead to another GPU."""
-    holders = _holders_of_links(case)
-    return [holders.get(_link_id(case, f"{gpu.key}/nvlink{number}")) for number in down]
+    holders = _holders_of_links(snapshot)
+    return [holders.get(_link_id(snapshot, f"{gpu.key}/nvlink{number}")) for number in down]
 
 
-@once_per_case
-def _holders_of_links(case: Case) -> Mapping[str, str]:
+@once_per_snapshot
+def _holders_of_links(snapshot: Snapshot) -> Mapping[str, str]:
     """The fewest GPUs at which all inactive links between GPUs end, by link: the GPU that lost all links, no peer."""
     found: dict[str, str] = {}
-    left = {key: link for key, link in _between(case).items() if case.of(GpuLink)[key].active is False}
+    left = {key: link for key, link in _between(snapshot).items() if snapshot.of(GpuLink)[key].active is False}
     while left:
         most = Counter(key.partition("/")[0] for key in left)
         first = max(sorted(most), key=lambda one: most[one])
@@ -160,62 +160,66 @@ def _holders_of_links(case: Case) -> Mapping[str, str]:
     return found
 
 
-def _between(case: Case) -> dict[str, Link]:
+def _between(snapshot: Snapshot) -> dict[str, Link]:
     """The NVLinks of which both ends are known and are GPUs, by either end."""
-    links = {key: _link(case, key) for key, end in case.of(GpuLink).items() if end.kind == "nvlink"}
+    links = {key: _link(snapshot, key) for key, end in snapshot.of(GpuLink).items() if end.kind == "nvlink"}
     ends = Counter(link.id for link in links.values() if link)
     return {key: link for key, link in links.items() if link and ends[link.id] > 1}
 
 
-def _other_ends(case: Case, gpu: Gpu, down: list[int]) -> list[str]:
+def _other_ends(snapshot: Snapshot, gpu: Gpu, down: list[int]) -> list[str]:
     """The GPUs that its inactive links lead to."""
-    own = {_link_id(case, f"{gpu.key}/nvlink{number}") for number in down}
-    owners = {key.partition("/")[0] for key, link in _between(case).items() if link.id in own}
+    own = {_link_id(snapshot, f"{gpu.key}/nvlink{number}") for number in down}
+    owners = {key.partition("/")[0] for key, link in _between(snapshot).items() if link.id in own}
     return sorted(owners - {gpu.key})
 
 
-def _cause(case: Case, gpu: Gpu, wanted: Normal) -> str:
+def _cause(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> str:
     if wanted.bridged:
         return "the bridge between two cards: its seating, one bridge of several that is missing, or the card"
-    for switch in lost_switches(case, gpu):
-        others = [other.key for other in equals(case, gpu) if other is not gpu and switch in lost_switches(case, other)]
+    for switch in lost_switches(snapshot, gpu):
+        others = [
+            other.key
+            for other in equals(snapshot, gpu)
+            if other is not gpu and switch in lost_switches(snapshot, other)
+        ]
         also = f", as are those of {', '.join(others)}: the switch itself" if others else ""
         return f"all its links to NVSwitch {switch} are gone{also}"
-    if not gpu.nvlinks and switched(case, gpu):
+    if not gpu.nvlinks and switched(snapshot, gpu):
         return "it is cut off from its switches: not trained since a reset, a failed GPU, or its place on the board"
-    if is_guest(case):
+    if is_guest(snapshot):
         return "the link failed, or it leads to a GPU that was given to another virtual machine"
     return "the link did not train, or was shut down after errors: the GPU, the board, or the other end"
 
 
-def lost_switches(case: Case, gpu: Gpu) -> list[str]:
+def lost_switches(snapshot: Snapshot, gpu: Gpu) -> list[str]:
     """NVSwitches that its kin reach, or that are in the machine, and to which none of its own links is active."""
-    mine, others = _reached(case, gpu), (_reached(case, other) for other in equals(case, gpu))
-    return sorted(set(switches(case)).union(*others) - mine) if mine else []
+    mine, others = _reached(snapshot, gpu), (_reached(snapshot, other) for other in equals(snapshot, gpu))
+    return sorted(set(switches(snapshot)).union(*others) - mine) if mine else []
 
 
-def _reached(case: Case, gpu: Gpu) -> set[str]:
-    ends = nvlinks(case, gpu).values()
+def _reached(snapshot: Snapshot, gpu: Gpu) -> set[str]:
+    ends = nvlinks(snapshot, gpu).values()
     return {link.remote for link in ends if link.active and link.remote and link.remote_kind == "switch"}
 
 
-def _link_id(case: Case, key: str) -> str:
+def _link_id(snapshot: Snapshot, key: str) -> str:
     """What the topology calls the link: both ends of one between two GPUs have one name."""
-    link = _link(case, key)
+    link = _link(snapshot, key)
     return link.id if link else key
 
 
-def _link(case: Case, key: str) -> Link | None:
-    return _gpu_links(case).get(key)
+def _link(snapshot: Snapshot, key: str) -> Link | None:
+    return _gpu_links(snapshot).get(key)
 
 
-@once_per_case
-def _gpu_links(case: Case) -> Mapping[str, Link]:
-    return gpu_links(case.facts)
+@once_per_snapshot
+def _gpu_links(snapshot: Snapshot) -> Mapping[str, Link]:
+    return gpu_links(snapshot.facts)
 
 
-def _evidence(case: Case, gpu: Gpu, numbers: list[int]) -> list[Evidence]:
-    links = nvlinks(case, gpu)
+def _evidence(snapshot: Snapshot, gpu: Gpu, numbers: list[int]) -> list[Evidence]:
+    links = nvlinks(snapshot, gpu)
     return [links[number].cites["active"] for number in numbers if "active" in links[number].cites]
 
 

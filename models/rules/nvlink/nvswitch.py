@@ -10,7 +10,7 @@ from ...facts.gpu import GpuLink
 from ...facts.machine import Node, Pci
 from ...facts.pci_classes import kind_of
 from ...facts.records import Evidence
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
@@ -23,15 +23,15 @@ _REMEDY = (
 )
 
 
-def whole(case: Case, node: Node) -> bool:
+def whole(snapshot: Snapshot, node: Node) -> bool:
     """The machine itself, where some are seen: guests get parts of boards, and those of NVLink 5 are no functions."""
-    return bool(switches(case)) and not node.virtual and not node.container
+    return bool(switches(snapshot)) and not node.virtual and not node.container
 
 
-def too_few(case: Case, node: Node) -> Iterator[Finding]:
+def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """A switch that is not on the bus though a link leads to it, or though a board like this one has it."""
-    seen = switches(case)
-    gone = _led_to(case)
+    seen = switches(snapshot)
+    gone = _led_to(snapshot)
     for address, (count, evidence) in gone.items():
         yield Finding(
             code="nvswitch-error",
@@ -45,7 +45,7 @@ def too_few(case: Case, node: Node) -> Iterator[Finding]:
             evidence=evidence,
         )
     ids = Counter(
-        f"{f.vendor:04x}:{f.device:04x}" for f in map(case.of(Pci).__getitem__, seen) if f.vendor and f.device
+        f"{f.vendor:04x}:{f.device:04x}" for f in map(snapshot.of(Pci).__getitem__, seen) if f.vendor and f.device
     )
     for board in baseboards():
         wanted = -(-ids[board.switch] // board.switches) * board.switches
@@ -66,11 +66,11 @@ def too_few(case: Case, node: Node) -> Iterator[Finding]:
             )
 
 
-def _led_to(case: Case) -> dict[str, tuple[int, tuple[Evidence, ...]]]:
+def _led_to(snapshot: Snapshot) -> dict[str, tuple[int, tuple[Evidence, ...]]]:
     """Switches at the other end of links that are no functions of this machine: how many links, and what says so."""
     links: dict[str, list[GpuLink]] = {}
-    for link in case.of(GpuLink).values():
-        if link.remote_kind == "switch" and link.remote and link.remote not in case.of(Pci):
+    for link in snapshot.of(GpuLink).values():
+        if link.remote_kind == "switch" and link.remote and link.remote not in snapshot.of(Pci):
             links.setdefault(link.remote, []).append(link)
     return {
         address: (len(several), tuple(seen for link in several[:1] for seen in cited(link, "remote")))
@@ -78,7 +78,7 @@ def _led_to(case: Case) -> dict[str, tuple[int, tuple[Evidence, ...]]]:
     }
 
 
-def is_switch(case: Case, function: Pci) -> bool:
+def is_switch(snapshot: Snapshot, function: Pci) -> bool:
     """An NVSwitch."""
     return kind_of(function) == "nvswitch"
 

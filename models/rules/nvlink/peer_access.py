@@ -8,7 +8,7 @@ from typing import Literal
 
 from ...facts.gpu import Gpu, GpuPair
 from ...facts.records import Evidence
-from ...inventory.snapshot import Case, once_per_case
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding, Severity
 from ..core.like_gpus import equals
 from ..core.rule import Rule
@@ -38,21 +38,21 @@ class _Reason:
     remedy: str | None = None
 
 
-def ends(case: Case, pair: GpuPair) -> tuple[Gpu, Gpu] | None:
+def ends(snapshot: Snapshot, pair: GpuPair) -> tuple[Gpu, Gpu] | None:
     """The two GPUs, where both are known and whole."""
     names = (pair.a or pair.key.partition("-")[0], pair.b or pair.key.partition("-")[2])
-    one, two = (case.of(Gpu).get(name) for name in names)
+    one, two = (snapshot.of(Gpu).get(name) for name in names)
     return (one, two) if one and two and not (is_part(one) or is_part(two) or one.failure or two.failure) else None
 
 
-def judged(case: Case, pair: GpuPair) -> bool:
+def judged(snapshot: Snapshot, pair: GpuPair) -> bool:
     """Pairs of whole GPUs."""
-    return ends(case, pair) is not None
+    return ends(snapshot, pair) is not None
 
 
-def disabled(case: Case, pair: GpuPair) -> Iterator[Finding]:
+def disabled(snapshot: Snapshot, pair: GpuPair) -> Iterator[Finding]:
     """What one GPU may not do with another though it could; said once for all pairs of one reason."""
-    reasons = _reasons(case)
+    reasons = _reasons(snapshot)
     reason = reasons.get(pair.key)
     several = [key for key, other in reasons.items() if other == reason]
     if reason is None or pair.key != several[0]:
@@ -60,13 +60,13 @@ def disabled(case: Case, pair: GpuPair) -> Iterator[Finding]:
     named = ", ".join(several[:_MOST_NAMED]) + (
         f" and {len(several) - _MOST_NAMED} more" * (len(several) > _MOST_NAMED)
     )
-    total = len(case.of(GpuPair))
+    total = len(snapshot.of(GpuPair))
     seen = pair.cites.get(reason.field)
     yield Finding(
         code="p2p-disabled",
         severity=reason.severity,
         confidence=reason.confidence,
-        subject=_subject(case, several),
+        subject=_subject(snapshot, several),
         subject_name=named,
         message=f"{reason.text}: {len(several)} of {total} pairs of GPUs ({named})",
         expected="ok",
@@ -78,7 +78,7 @@ def disabled(case: Case, pair: GpuPair) -> Iterator[Finding]:
     )
 
 
-def _subject(case: Case, keys: list[str]) -> str:
+def _subject(snapshot: Snapshot, keys: list[str]) -> str:
     """The pair; the GPU that all of several pairs have in common; else the node."""
     if len(keys) == 1:
         return keys[0]
@@ -86,14 +86,14 @@ def _subject(case: Case, keys: list[str]) -> str:
     return shared.pop() if len(shared) == 1 else "node"
 
 
-@once_per_case
-def _reasons(case: Case) -> Mapping[str, _Reason]:
+@once_per_snapshot
+def _reasons(snapshot: Snapshot) -> Mapping[str, _Reason]:
     """Why a pair may not copy directly, for each pair that may not."""
-    return {pair.key: reason for pair in case.of(GpuPair).values() if (reason := _reason(case, pair))}
+    return {pair.key: reason for pair in snapshot.of(GpuPair).values() if (reason := _reason(snapshot, pair))}
 
 
-def _reason(case: Case, pair: GpuPair) -> _Reason | None:
-    both = ends(case, pair)
+def _reason(snapshot: Snapshot, pair: GpuPair) -> _Reason | None:
+    both = ends(snapshot, pair)
     if both is None:
         return None
     for field in ("read", "write", "nvlink"):
@@ -101,34 +101,36 @@ def _reason(case: Case, pair: GpuPair) -> _Reason | None:
             text = "peer access is disabled by a setting of the driver (registry key)"
             cause = "NVreg_RegistryDwords or another option of the nvidia module, in /etc/modprobe.d"
             return _Reason(text, "disabled by registry", field, cause, remedy=_REGISTRY)
-    if pair.nvlink not in (None, "ok", "unknown") and _joined(case, *both):
+    if pair.nvlink not in (None, "ok", "unknown") and _joined(snapshot, *both):
         cause = "the driver could not set the links up: the fabric's partition, or an error that its log tells"
         return _Reason(f"NVLink joins them and cannot be used ({pair.nvlink})", pair.nvlink, "nvlink", cause)
-    return _over_pcie(case, pair, *both)
+    return _over_pcie(snapshot, pair, *both)
 
 
-def _joined(case: Case, one: Gpu, two: Gpu) -> bool:
+def _joined(snapshot: Snapshot, one: Gpu, two: Gpu) -> bool:
     """Whether active NVLinks lead from one to the other. What another finding says of them explains enough."""
-    if not one.nvlinks or not two.nvlinks or explained(case) or outside(case, one) or outside(case, two):
+    if not one.nvlinks or not two.nvlinks or explained(snapshot) or outside(snapshot, one) or outside(snapshot, two):
         return False
-    direct = any(link.active and link.remote == two.address for link in nvlinks(case, one).values() if two.address)
-    return direct or bool(switched(case, one) and switched(case, two))
+    direct = any(link.active and link.remote == two.address for link in nvlinks(snapshot, one).values() if two.address)
+    return direct or bool(switched(snapshot, one) and switched(snapshot, two))
 
 
-def _over_pcie(case: Case, pair: GpuPair, one: Gpu, two: Gpu) -> _Reason | None:
+def _over_pcie(snapshot: Snapshot, pair: GpuPair, one: Gpu, two: Gpu) -> _Reason | None:
     """Of equal GPUs that the driver lets reach their peers. Chipsets that it does not know it refuses, all guests among
     them; below one switch the chipset does not matter (p2p_caps.c, chipset_pcie.c of open-gpu-kernel-modules).
     """
     status = pair.read if pair.read not in (None, "ok", "unknown") else pair.write
-    known = product(case, one)
-    if status in (None, "ok", "unknown") or not known or not known.peers or two not in equals(case, one):
+    known = product(snapshot, one)
+    if status in (None, "ok", "unknown") or not known or not known.peers or two not in equals(snapshot, one):
         return None
     field = "read" if status == pair.read else "write"
-    if status == "chipset not supported" and pair.path in _SWITCH and not is_guest(case):
+    if status == "chipset not supported" and pair.path in _SWITCH and not is_guest(snapshot):
         text = "GPUs below one PCIe switch cannot reach each other (chipset not supported)"
         cause = "the switch, or a setting that hides it from the driver"
         return _Reason(text, status, field, cause, "warning", "likely", "capability")
-    alike = [other for other in case.of(GpuPair).values() if other.path == pair.path and _equal(case, other, one)]
+    alike = [
+        other for other in snapshot.of(GpuPair).values() if other.path == pair.path and _equal(snapshot, other, one)
+    ]
     able = [other for other in alike if getattr(other, field) == "ok"]
     if pair.path and len(able) >= _FEWEST and 2 * len(able) > len(alike):
         text = f"peer access fails ({status}) where equal pairs on equal paths ({pair.path}) have it"
@@ -136,9 +138,9 @@ def _over_pcie(case: Case, pair: GpuPair, one: Gpu, two: Gpu) -> _Reason | None:
     return None
 
 
-def _equal(case: Case, pair: GpuPair, gpu: Gpu) -> bool:
-    both = ends(case, pair)
-    return both is not None and all(one in equals(case, gpu) for one in both)
+def _equal(snapshot: Snapshot, pair: GpuPair, gpu: Gpu) -> bool:
+    both = ends(snapshot, pair)
+    return both is not None and all(one in equals(snapshot, gpu) for one in both)
 
 
 RULES = (Rule("p2p-disabled", GpuPair, ("read?", "write?", "nvlink?"), disabled, judged),)

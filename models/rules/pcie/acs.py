@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from ...facts.machine import Node, Pci
 from ...facts.pci_classes import function_number, kind_of
-from ...inventory.snapshot import Case, once_per_case
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited, location, named
@@ -18,19 +18,19 @@ _SHOWN = 6  # ports that a message names
 _FEWEST_KIN = 2
 
 
-def on_metal(case: Case, node: Node) -> bool:
+def on_metal(snapshot: Snapshot, node: Node) -> bool:
     """Where nobody but this system uses the devices, and ports between peers say what they do.
 
     A hypervisor wants what its guests send to be redirected.
     """
-    functions = case.of(Pci)
-    return not node.virtual and any(functions[port].acs is not None for pair in peers(case) for port in pair.ports)
+    functions = snapshot.of(Pci)
+    return not node.virtual and any(functions[port].acs is not None for pair in peers(snapshot) for port in pair.ports)
 
 
-def redirected(case: Case, node: Node) -> Iterator[Finding]:
+def redirected(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """One finding for all ports between peers that send their traffic up to the root complex."""
-    functions = case.of(Pci)
-    hit = [pair for pair in peers(case) if any(_redirects(functions[port]) for port in pair.ports)]
+    functions = snapshot.of(Pci)
+    hit = [pair for pair in peers(snapshot) if any(_redirects(functions[port]) for port in pair.ports)]
     ports = list(dict.fromkeys(port for pair in hit for port in pair.ports if _redirects(functions[port])))
     if not ports:
         return
@@ -44,8 +44,8 @@ def redirected(case: Case, node: Node) -> Iterator[Finding]:
         code="pcie-acs-redirect",
         severity="warning",
         subject=subject,
-        subject_name=named(case, functions[subject]) if subject in functions else None,
-        message=f"what {named(case, first.a)} and {named(case, first.b)}{more} send each other goes up to the root "
+        subject_name=named(snapshot, functions[subject]) if subject in functions else None,
+        message=f"what {named(snapshot, first.a)} and {named(snapshot, first.b)}{more} send each other goes up to the root "
         f"complex: {' and '.join(on)} {'is' if len(on) == 1 else 'are'} on at {', '.join(ports[:_SHOWN])}{further}",
         expected="off",
         observed=" ".join(on),
@@ -67,14 +67,14 @@ def _redirects(port: Pci) -> bool:
     return not REDIRECTS.isdisjoint(port.acs or ())
 
 
-def has_kin(case: Case, function: Pci) -> bool:
+def has_kin(snapshot: Snapshot, function: Pci) -> bool:
     """A device of which there are more in this node."""
     return kind_of(function) in ("gpu", "nic", "nvme") and function.physfn is None
 
 
-def odd(case: Case, function: Pci) -> Iterator[Finding]:
+def odd(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     """The one of at least three equal functions that asks for less at a time than all others do."""
-    kin = _kin(case, function)
+    kin = _kin(snapshot, function)
     differs = []
     for field, words in (("max_payload", "payload"), ("max_read_request", "read requests")):
         usual = {getattr(other, field) for other in kin}
@@ -89,8 +89,8 @@ def odd(case: Case, function: Pci) -> Iterator[Finding]:
         code="pcie-path-bottleneck",
         severity="info",
         subject=function.key,
-        subject_name=named(case, function),
-        message=f"{named(case, function)} is set to {'; '.join(texts)}",
+        subject_name=named(snapshot, function),
+        message=f"{named(snapshot, function)} is set to {'; '.join(texts)}",
         expected=other,
         observed=own,
         unit="bytes",
@@ -99,21 +99,21 @@ def odd(case: Case, function: Pci) -> Iterator[Finding]:
         cause="its slot's settings in the firmware, or a driver or script that set it",
         remedy="Compare the slot's settings in the firmware setup with those of its neighbours, and look for a script "
         "that sets it (setpci). Large transfers to this device may be slower; nothing is broken.",
-        location=location(function, case),
+        location=location(function, snapshot),
         evidence=cited(function, "max_payload"),
     )
 
 
-def _kin(case: Case, function: Pci) -> list[Pci]:
+def _kin(snapshot: Snapshot, function: Pci) -> list[Pci]:
     """The other functions of the same product that told what they are set to."""
-    return [one for one in _by_product(case).get(_product(function), ()) if one.key != function.key]
+    return [one for one in _by_product(snapshot).get(_product(function), ()) if one.key != function.key]
 
 
-@once_per_case
-def _by_product(case: Case) -> Mapping[Hashable, Sequence[Pci]]:
+@once_per_snapshot
+def _by_product(snapshot: Snapshot) -> Mapping[Hashable, Sequence[Pci]]:
     """The functions of each product whose transfer sizes are known."""
     groups = defaultdict[Hashable, list[Pci]](list)
-    for one in case.of(Pci).values():
+    for one in snapshot.of(Pci).values():
         if None not in (one.max_payload, one.max_read_request):
             groups[_product(one)].append(one)
     return groups

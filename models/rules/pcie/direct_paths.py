@@ -10,7 +10,7 @@ from ...catalog.gpus import Product, product_of
 from ...facts.gpu import Gpu, GpuLink
 from ...facts.machine import Pci, Port, Rdma
 from ...inventory.pci_tree import functions_above
-from ...inventory.snapshot import Case, once_per_case
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 
 _FABRIC = 12.5e9  # bytes per second: slower Ethernet ports are for management
 
@@ -24,76 +24,78 @@ class Peers:
     ports: tuple[str, ...]
 
 
-def gpus(case: Case) -> list[Pci]:
+def gpus(snapshot: Snapshot) -> list[Pci]:
     """GPUs that this system uses: virtual functions and what a guest has do not count."""
-    return [f for f in case.functions("gpu") if not f.physfn and not f.lost and "vfio" not in (f.driver or "")]
+    return [f for f in snapshot.functions("gpu") if not f.physfn and not f.lost and "vfio" not in (f.driver or "")]
 
 
-def direct_gpus(case: Case) -> list[Pci]:
+def direct_gpus(snapshot: Snapshot) -> list[Pci]:
     """GPUs whose driver lets others reach their memory over PCIe: those for desktops it keeps to themselves."""
-    return [function for function in gpus(case) if _direct(function, _products(case).get(function.key))]
+    return [function for function in gpus(snapshot) if _direct(function, _products(snapshot).get(function.key))]
 
 
-def may_peer(case: Case) -> bool:
+def may_peer(snapshot: Snapshot) -> bool:
     """Whether the GPUs may reach each other's memory: over NVLink, or because no driver is known to forbid it."""
-    linked = any(link.active for link in case.of(GpuLink).values()) or any(gpu.nvlinks for gpu in case.of(Gpu).values())
-    return linked or may_be_reached(case)
+    linked = any(link.active for link in snapshot.of(GpuLink).values()) or any(
+        gpu.nvlinks for gpu in snapshot.of(Gpu).values()
+    )
+    return linked or may_be_reached(snapshot)
 
 
-def may_be_reached(case: Case) -> bool:
+def may_be_reached(snapshot: Snapshot) -> bool:
     """Whether others may reach the memory of GPUs over PCIe: no driver is known to keep it to itself."""
-    if gpus(case):
-        return bool(direct_gpus(case))
-    drivers = case.of(Gpu).values()
+    if gpus(snapshot):
+        return bool(direct_gpus(snapshot))
+    drivers = snapshot.of(Gpu).values()
     return not drivers or any(_allowed(gpu.name, product_of(gpu, {})) for gpu in drivers)
 
 
-def adapters(case: Case) -> list[Rdma]:
+def adapters(snapshot: Snapshot) -> list[Rdma]:
     """RDMA devices that may be hardware: what printed a dump seldom tells their functions."""
-    devices = case.of(Rdma).values()
-    dumped = case.origin == "dumps"
+    devices = snapshot.of(Rdma).values()
+    dumped = snapshot.origin == "dumps"
     return [one for one in devices if one.address or (dumped and not one.key.startswith(("rxe", "siw")))]
 
 
-def rdma_devices(case: Case) -> list[Rdma]:
+def rdma_devices(snapshot: Snapshot) -> list[Rdma]:
     """RDMA devices of hardware."""
-    return [one for one in case.of(Rdma).values() if one.address]
+    return [one for one in snapshot.of(Rdma).values() if one.address]
 
 
-def fabric_nics(case: Case, driver: str | None = None) -> list[Pci]:
+def fabric_nics(snapshot: Snapshot, driver: str | None = None) -> list[Pci]:
     """The functions of RDMA devices with a port that is made for jobs: InfiniBand, or Ethernet of 100 Gb/s and more."""
-    ports = case.of(Port).values()
+    ports = snapshot.of(Port).values()
     wide = {port.device for port in ports if port.link_layer == "InfiniBand" or (port.rate or 0) >= _FABRIC}
-    adapters = [one for one in rdma_devices(case) if one.key in wide and driver in (None, one.driver)]
-    functions = (case.of(Pci).get(one.address or "") for one in adapters)
+    adapters = [one for one in rdma_devices(snapshot) if one.key in wide and driver in (None, one.driver)]
+    functions = (snapshot.of(Pci).get(one.address or "") for one in adapters)
     return list({function.key: function for function in functions if function and not function.physfn}.values())
 
 
-@once_per_case
-def peers(case: Case) -> tuple[Peers, ...]:
+@once_per_snapshot
+def peers(snapshot: Snapshot) -> tuple[Peers, ...]:
     """Pairs of GPUs without NVLink between them, and pairs of a GPU and a NIC that have a switch in common.
 
     A GPU and a NIC without one go through the root complex in any case, and libraries do not let them (NCCL
     src/graph/paths.cc: GPUDirect RDMA up to PXB).
     """
-    return tuple(_peers(case))
+    return tuple(_peers(snapshot))
 
 
-def _peers(case: Case) -> Iterator[Peers]:
-    able = direct_gpus(case)
+def _peers(snapshot: Snapshot) -> Iterator[Peers]:
+    able = direct_gpus(snapshot)
     for a, b in combinations(able, 2):
-        if not _joined(case, a, b):
-            yield Peers(a, b, _between(case, a, b)[0])
+        if not _joined(snapshot, a, b):
+            yield Peers(a, b, _between(snapshot, a, b)[0])
     for gpu in able:
-        for nic in fabric_nics(case):
-            ports, common = _between(case, gpu, nic)
+        for nic in fabric_nics(snapshot):
+            ports, common = _between(snapshot, gpu, nic)
             if common:
                 yield Peers(gpu, nic, ports)
 
 
-def _between(case: Case, a: Pci, b: Pci) -> tuple[tuple[str, ...], str | None]:
+def _between(snapshot: Snapshot, a: Pci, b: Pci) -> tuple[tuple[str, ...], str | None]:
     """The ports above both up to what they have in common, and that; None: nothing below the root complex."""
-    above_a, above_b = functions_above(a.key, case.of(Pci)), functions_above(b.key, case.of(Pci))
+    above_a, above_b = functions_above(a.key, snapshot.of(Pci)), functions_above(b.key, snapshot.of(Pci))
     common = next((port for port in above_a if port in above_b), None)
     ways = (above[: above.index(common)] if common else above for above in (above_a, above_b))
     return tuple(port for way in ways for port in way), common
@@ -107,17 +109,19 @@ def _allowed(name: str | None, product: Product | None) -> bool:
     return product.peers if product else "GeForce" not in (name or "")
 
 
-def _joined(case: Case, a: Pci, b: Pci) -> bool:
+def _joined(snapshot: Snapshot, a: Pci, b: Pci) -> bool:
     """Whether they have NVLink or its like between them: by their products, or by where a link of one ends."""
-    one, other = _products(case).get(a.key), _products(case).get(b.key)
+    one, other = _products(snapshot).get(a.key), _products(snapshot).get(b.key)
     if one and other and one.links and other.links and not one.bridged:
         return True
-    names = {gpu.key for gpu in case.of(Gpu).values() if gpu.address == a.key}
-    return any(link.active and link.gpu in names and link.remote == b.key for link in case.of(GpuLink).values())
+    names = {gpu.key for gpu in snapshot.of(Gpu).values() if gpu.address == a.key}
+    return any(link.active and link.gpu in names and link.remote == b.key for link in snapshot.of(GpuLink).values())
 
 
-@once_per_case
-def _products(case: Case) -> Mapping[str, Product | None]:
+@once_per_snapshot
+def _products(snapshot: Snapshot) -> Mapping[str, Product | None]:
     """The product of each GPU, by the address of its function."""
-    drivers = {gpu.address: gpu for gpu in case.of(Gpu).values()}
-    return {f.key: product_of(drivers.get(f.key) or Gpu(key="", address=f.key), case.of(Pci)) for f in gpus(case)}
+    drivers = {gpu.address: gpu for gpu in snapshot.of(Gpu).values()}
+    return {
+        f.key: product_of(drivers.get(f.key) or Gpu(key="", address=f.key), snapshot.of(Pci)) for f in gpus(snapshot)
+    }

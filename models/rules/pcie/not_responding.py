@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...facts.machine import Pci
 from ...facts.pci_classes import kind_of
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.log_history import logged
 from ..core.rule import Judge, Rule
@@ -16,38 +16,38 @@ from ..core.wording import location, named
 def off_the_bus(code: str) -> Judge:
     """The rule under the code of what such a function is missed as."""
 
-    def judge(case: Case, function: Pci) -> Iterator[Finding]:
+    def judge(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         if function.lost:
             yield Finding(
                 code=code,
                 severity="critical",
                 subject=function.key,
-                subject_name=named(case, function),
-                message=f"{named(case, function)} fell off the bus: it is listed and does not answer",
+                subject_name=named(snapshot, function),
+                message=f"{named(snapshot, function)} fell off the bus: it is listed and does not answer",
                 expected="a link",
                 observed="none",
                 cause="power, overheating, firmware, or a dead link; the kernel log says which came first",
-                location=location(function, case),
+                location=location(function, snapshot),
                 evidence=(
                     *(function.cites[name] for name in ("speed", "width") if name in function.cites),
-                    *logged(case, function.key),
+                    *logged(snapshot, function.key),
                 ),
             )
 
     return judge
 
 
-def is_gpu(case: Case, function: Pci) -> bool:
+def is_gpu(snapshot: Snapshot, function: Pci) -> bool:
     """A GPU, or something of which was not read what it is."""
     return function.pci_class is None or function.vendor is None or kind_of(function) == "gpu"
 
 
-def is_nic(case: Case, function: Pci) -> bool:
+def is_nic(snapshot: Snapshot, function: Pci) -> bool:
     """A NIC, or something of which was not read what it is."""
     return function.pci_class is None or kind_of(function) == "nic"
 
 
-def is_disk(case: Case, function: Pci) -> bool:
+def is_disk(snapshot: Snapshot, function: Pci) -> bool:
     """An NVMe controller, or something of which was not read what it is."""
     return function.pci_class is None or kind_of(function) == "nvme"
 

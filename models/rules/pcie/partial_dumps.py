@@ -14,7 +14,7 @@ from ...facts.pci_classes import function_number, kind_of
 from ...facts.reason import Reason
 from ...facts.records import NotChecked
 from ...facts.units import as_transfers
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Judge, Rule
 from ..core.wording import cited, gap, location, named
@@ -32,8 +32,13 @@ def is_unnamed(function: Pci) -> bool:
 def alone(code: str) -> Rule:
     """The rule for widths of links whose upper end is not shown, under the code of what hangs on them."""
 
-    def some(case: Case, function: Pci) -> bool:
-        if case.origin != "dumps" or function.lost or function.key in case.topology.link_below or _is_guest(case):
+    def some(snapshot: Snapshot, function: Pci) -> bool:
+        if (
+            snapshot.origin != "dumps"
+            or function.lost
+            or function.key in snapshot.topology.link_below
+            or _is_guest(snapshot)
+        ):
             return False
         if is_unnamed(function):
             return code == "pcie-link-narrow"
@@ -45,30 +50,30 @@ def alone(code: str) -> Rule:
 def _narrow(code: str) -> Judge:
     """A link on fewer lanes than this end of it has; one on lower speed may be at rest."""
 
-    def judge(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+    def judge(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
         below = function.downgraded or ()
         able = function.max_width
-        if is_unnamed(function) and _one_of_many(case):
+        if is_unnamed(function) and _one_of_many(snapshot):
             if below:
                 why = f"{' and '.join(below)} below its own, and the text does not say whose link that is"
-                yield from gap(case, "Pci.width", function.key, Reason.OTHER, why, _WHOLE)
+                yield from gap(snapshot, "Pci.width", function.key, Reason.OTHER, why, _WHOLE)
             return
         if "width" in below or (able and (function.width or 0) < able):
-            yield _finding(case, function, code)
+            yield _finding(snapshot, function, code)
         if "speed" in below or (function.max_speed and (function.speed or function.max_speed) < function.max_speed):
             own = f" of {as_transfers(function.max_speed)}" if function.max_speed else ""
             why = f"at {as_transfers(function.speed or 0)}{own}; at rest, or where the slot has no more, it is meant so"
             yield from gap(
-                case, "Pci.speed", function.key, Reason.AT_REST, why, "look again while bytes move over the link"
+                snapshot, "Pci.speed", function.key, Reason.AT_REST, why, "look again while bytes move over the link"
             )
 
     return judge
 
 
-def _finding(case: Case, function: Pci, code: str) -> Finding:
-    name = "a device" if is_unnamed(function) else named(case, function)
+def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
+    name = "a device" if is_unnamed(function) else named(snapshot, function)
     able = f"its own x{function.max_width}" if function.max_width else "its own width"
-    kin = _kin(case, function)
+    kin = _kin(snapshot, function)
     alike = len(kin) > 1 and all(other.width == function.width for other in kin)
     return Finding(
         code=code,
@@ -84,36 +89,36 @@ def _finding(case: Case, function: Pci, code: str) -> Finding:
         basis="capability",
         expected_source="what the device says of itself; the port above it is not shown",
         cause="a slot or riser with fewer lanes; else seating, cable, or a slot split by firmware",
-        location=location(function, case),
+        location=location(function, snapshot),
         evidence=cited(function, "width", "max_width"),
     )
 
 
-def _kin(case: Case, function: Pci) -> list[Pci]:
+def _kin(snapshot: Snapshot, function: Pci) -> list[Pci]:
     """Equal functions of the node, itself among them; none of what nobody says what it is."""
     if function.device is None:
         return []
     number = (function.vendor, function.device)
-    return [other for other in case.of(Pci).values() if (other.vendor, other.device) == number and other.width]
+    return [other for other in snapshot.of(Pci).values() if (other.vendor, other.device) == number and other.width]
 
 
-def _one_of_many(case: Case) -> bool:
+def _one_of_many(snapshot: Snapshot) -> bool:
     """Whether links of several nameless functions are shown: ports with nothing as wide below them are among them."""
-    return sum(is_unnamed(function) and function.width is not None for function in case.of(Pci).values()) > 1
+    return sum(is_unnamed(function) and function.width is not None for function in snapshot.of(Pci).values()) > 1
 
 
-def shows_switches(case: Case, node: Node) -> bool:
+def shows_switches(snapshot: Snapshot, node: Node) -> bool:
     """Access control of ports of nobody knows whom, where GPUs may talk to each other over PCIe."""
-    unnamed = any(is_unnamed(function) and function.acs is not None for function in case.of(Pci).values())
-    joined = any((gpu.nvlinks or 0) > 0 for gpu in case.of(Gpu).values()) or any(
-        (pair.path or "").startswith("NV") or pair.nvlink == "ok" for pair in case.of(GpuPair).values()
+    unnamed = any(is_unnamed(function) and function.acs is not None for function in snapshot.of(Pci).values())
+    joined = any((gpu.nvlinks or 0) > 0 for gpu in snapshot.of(Gpu).values()) or any(
+        (pair.path or "").startswith("NV") or pair.nvlink == "ok" for pair in snapshot.of(GpuPair).values()
     )
-    return case.origin == "dumps" and unnamed and not joined and not _is_guest(case)
+    return snapshot.origin == "dumps" and unnamed and not joined and not _is_guest(snapshot)
 
 
-def redirected(case: Case, node: Node) -> Iterator[Finding]:
+def redirected(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """Ports that send peer traffic up to the root complex, though nobody says which ports they are."""
-    ports = [function for function in case.of(Pci).values() if is_unnamed(function) and function.acs is not None]
+    ports = [function for function in snapshot.of(Pci).values() if is_unnamed(function) and function.acs is not None]
     hit = [port for port in ports if not REDIRECTS.isdisjoint(port.acs or ())]
     if hit:
         on = sorted({name for port in hit for name in port.acs or ()} & REDIRECTS, reverse=True)
@@ -132,8 +137,8 @@ def redirected(case: Case, node: Node) -> Iterator[Finding]:
         )
 
 
-def _is_guest(case: Case) -> bool:
-    node = case.of(Node).get("node")
+def _is_guest(snapshot: Snapshot) -> bool:
+    node = snapshot.of(Node).get("node")
     return bool(node and node.virtual)
 
 

@@ -13,7 +13,7 @@ from ...facts.reason import Reason
 from ...facts.records import NotChecked, Observation
 from ...facts.units import as_gigabytes, as_transfers
 from ...inventory.pci_tree import emulated, functions_above
-from ...inventory.snapshot import Case
+from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.like_gpus import equals, usual
 from ..core.machine_expectations import profile
@@ -34,44 +34,46 @@ _KNOWN = (
 _LOOK_ON_HOST = "look on the host, or set trust_virtual_links in the site file"
 
 
-def on_link(case: Case, function: Pci) -> bool:
+def on_link(snapshot: Snapshot, function: Pci) -> bool:
     """Function 0 at the lower end of a PCIe link, and it answers. NVMe controllers aside: storage has its own code."""
-    return function.key in case.topology.link_below and kind_of(function) != "nvme" and not function.lost
+    return function.key in snapshot.topology.link_below and kind_of(function) != "nvme" and not function.lost
 
 
-def narrow(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+def narrow(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
     """Trained on fewer lanes than both ends support. Width does not change at rest, so it is judged at once."""
-    yield from width_below(case, function, "pcie-link-narrow")
+    yield from width_below(snapshot, function, "pcie-link-narrow")
 
 
-def width_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotChecked]:
+def width_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Finding | NotChecked]:
     """The width rule under the code of whatever hangs on the link."""
-    link = case.topology.link_below[function.key]
-    port = case.of(Pci)[link.a]
+    link = snapshot.topology.link_below[function.key]
+    port = snapshot.of(Pci)[link.a]
     if function.max_width is None or (function.width or 0) >= function.max_width:
         return
     if function.width is None:
-        if not made_up(case, function):
-            yield from gap(case, "Pci.width", function.key, Reason.OTHER, "its link says x0: not trained, or not shown")
-    elif made_up(case, function):
-        if _whole_by_driver(case, function):
+        if not made_up(snapshot, function):
+            yield from gap(
+                snapshot, "Pci.width", function.key, Reason.OTHER, "its link says x0: not trained, or not shown"
+            )
+    elif made_up(snapshot, function):
+        if _whole_by_driver(snapshot, function):
             return
         seen = f"x{function.width} of x{function.max_width}"
-        yield from gap(case, "Pci.width", function.key, Reason.HIDDEN, _EMULATED.format(seen), _LOOK_ON_HOST)
+        yield from gap(snapshot, "Pci.width", function.key, Reason.HIDDEN, _EMULATED.format(seen), _LOOK_ON_HOST)
     elif port.max_width is None:
         why = f"at x{function.width} of its x{function.max_width}, and {port.key} above does not say what it can do"
         yield from gap(
-            case, "Pci.max_width", port.key, Reason.OTHER, why, "read the slot's width in the board's manual"
+            snapshot, "Pci.max_width", port.key, Reason.OTHER, why, "read the slot's width in the board's manual"
         )
     elif function.width < (both := min(function.max_width, port.max_width)):
-        split = _split(case, function, port)
+        split = _split(snapshot, function, port)
         speed = function.max_speed if port.max_speed is None else min(function.max_speed or 0, port.max_speed)
         yield Finding(
             code=code,
             severity="info" if split else "warning" if code.startswith("storage") else "critical",
             subject=function.key,
-            subject_name=named(case, function),
-            message=f"{named(case, function)} runs on x{function.width}, both ends support x{both}"
+            subject_name=named(snapshot, function),
+            message=f"{named(snapshot, function)} runs on x{function.width}, both ends support x{both}"
             + (
                 f": {as_gigabytes(rated(speed, function.width))} of {as_gigabytes(rated(speed, both))}" if speed else ""
             ),
@@ -82,25 +84,25 @@ def width_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
             expected_source=f"{function.key} supports x{function.max_width}, {port.key} above it x{port.max_width}",
             cause=split or f"trained at x{function.width}: seating, slot, riser, cable, or a slot split by firmware",
             limits={link.id: rated(speed, function.width)} if speed else {},
-            location=location(function, case),
+            location=location(function, snapshot),
             evidence=cited(function, "width", "max_width"),
         )
 
 
-def _whole_by_driver(case: Case, function: Pci) -> bool:
+def _whole_by_driver(snapshot: Snapshot, function: Pci) -> bool:
     """Whether the driver of a GPU, which asks the GPU itself, says enough of its link: as wide as this product can be,
     or one of several alike, which are compared with each other (gpu_pcie.py).
     """
-    for gpu in case.of(Gpu).values():
+    for gpu in snapshot.of(Gpu).values():
         if gpu.address == function.key and gpu.pcie_width is not None:
-            product = product_of(gpu, case.of(Pci))
+            product = product_of(gpu, snapshot.of(Pci))
             most = min((width for width in (gpu.pcie_max_width, product and product.width) if width), default=None)
-            alike = usual(other.pcie_width for other in equals(case, gpu)) is not None
+            alike = usual(other.pcie_width for other in equals(snapshot, gpu)) is not None
             return alike or (most is not None and gpu.pcie_width >= most)
     return False
 
 
-def _split(case: Case, function: Pci, port: Pci) -> str | None:
+def _split(snapshot: Snapshot, function: Pci, port: Pci) -> str | None:
     """By design narrower than the port says: its lanes are shared with its sister ports, or it is a Grace machine's.
 
     Ports of Intel's desktop processors keep their full width in the capability when the slot is split. On Grace the
@@ -110,36 +112,36 @@ def _split(case: Case, function: Pci, port: Pci) -> str | None:
         return "a Grace processor needs no more: its GPUs hang on NVLink-C2C"
     sisters = [
         link
-        for link in case.topology.link_below.values()
-        if link.a != port.key and card_of(link.a) == card_of(port.key) and case.of(Pci)[link.b].width
+        for link in snapshot.topology.link_below.values()
+        if link.a != port.key and card_of(link.a) == card_of(port.key) and snapshot.of(Pci)[link.b].width
     ]
-    lanes = (function.width or 0) + sum(case.of(Pci)[link.b].width or 0 for link in sisters)
+    lanes = (function.width or 0) + sum(snapshot.of(Pci)[link.b].width or 0 for link in sisters)
     if port.vendor == INTEL and sisters and lanes <= (port.max_width or 0):
         return f"the slot is split: {', '.join(link.b for link in sisters)} has the other lanes"
     return None
 
 
-def slow(case: Case, function: Pci) -> Iterator[Finding | NotChecked]:
+def slow(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
     """Trained at a lower generation than both ends support, seen while bytes moved: links slow down at rest."""
-    yield from speed_below(case, function, "pcie-link-slow")
+    yield from speed_below(snapshot, function, "pcie-link-slow")
 
 
-def speed_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotChecked]:
+def speed_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Finding | NotChecked]:
     """The speed rule under the code of whatever hangs on the link."""
-    link = case.topology.link_below[function.key]
-    port = case.of(Pci)[link.a]
+    link = snapshot.topology.link_below[function.key]
+    port = snapshot.of(Pci)[link.a]
     if function.max_speed is None or port.max_speed is None:
         return
     both = min(function.max_speed, port.max_speed)
-    busy = busy_speed(case, function.key)
-    if made_up(case, function):
+    busy = busy_speed(snapshot, function.key)
+    if made_up(snapshot, function):
         if busy and busy.value < function.max_speed:
             seen = f"{as_transfers(busy.value)} of {as_transfers(function.max_speed)}"
-            yield from gap(case, "Pci.speed", function.key, Reason.HIDDEN, _EMULATED.format(seen), _LOOK_ON_HOST)
+            yield from gap(snapshot, "Pci.speed", function.key, Reason.HIDDEN, _EMULATED.format(seen), _LOOK_ON_HOST)
     elif busy is None and function.speed is not None and function.speed < both:
         why = f"at {as_transfers(function.speed)} of {as_transfers(both)} at rest; speed is judged while bytes move"
         yield from gap(
-            case,
+            snapshot,
             "Pci.speed",
             function.key,
             Reason.AT_REST,
@@ -153,8 +155,8 @@ def speed_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
             code=code,
             severity="warning" if code.startswith("storage") else "critical",
             subject=function.key,
-            subject_name=named(case, function),
-            message=f"{named(case, function)} runs at {as_transfers(busy.value)} while bytes move, both ends support "
+            subject_name=named(snapshot, function),
+            message=f"{named(snapshot, function)} runs at {as_transfers(busy.value)} while bytes move, both ends support "
             f"{as_transfers(both)}"
             + (f": {as_gigabytes(rated(busy.value, width))} of {as_gigabytes(rated(both, width))}" if width else ""),
             expected=both,
@@ -165,40 +167,40 @@ def speed_below(case: Case, function: Pci, code: str) -> Iterator[Finding | NotC
             f"{port.key} above it {as_transfers(port.max_speed)}",
             cause="the link's signal made it fall back: seating, riser, retimer or cable; or a BIOS limit on the slot",
             limits=limits,
-            location=location(function, case),
+            location=location(function, snapshot),
             evidence=(busy.evidence,),
         )
 
 
-def busy_speed(case: Case, address: str) -> Observation | None:
+def busy_speed(snapshot: Snapshot, address: str) -> Observation | None:
     """The last trained speed that was seen while bytes moved over the link."""
-    seen = [one for one in case.observed.get(address, ()) if one.quantity == "link_speed" and one.busy]
+    seen = [one for one in snapshot.observed.get(address, ()) if one.quantity == "link_speed" and one.busy]
     return max(seen, key=lambda one: one.at, default=None)
 
 
-def made_up(case: Case, function: Pci) -> bool:
+def made_up(snapshot: Snapshot, function: Pci) -> bool:
     """Whether a hypervisor made up the ports above the function."""
-    node = case.of(Node).get("node")
-    virtual = bool(node and node.virtual) and not case.site.trust_virtual_links
-    return virtual and emulated(function, case.of(Pci))
+    node = snapshot.of(Node).get("node")
+    virtual = bool(node and node.virtual) and not snapshot.site.trust_virtual_links
+    return virtual and emulated(function, snapshot.of(Pci))
 
 
-def is_switch(case: Case, function: Pci) -> bool:
+def is_switch(snapshot: Snapshot, function: Pci) -> bool:
     """The upstream port of a switch."""
-    device = case.topology.find(function.key)
+    device = snapshot.topology.find(function.key)
     return device is not None and device.kind == "upstream-port"
 
 
-def bottleneck(case: Case, port: Pci) -> Iterator[Finding]:
+def bottleneck(snapshot: Snapshot, port: Pci) -> Iterator[Finding]:
     """A switch whose uplink was built slower than the link of a device below it: true, and not a fault."""
-    links = case.topology.link_below
+    links = snapshot.topology.link_below
     uplink = links.get(port.key)
-    if uplink is None or uplink.rated is None or made_up(case, port):
+    if uplink is None or uplink.rated is None or made_up(snapshot, port):
         return
     below = [
         links[f.key]
-        for f in case.of(Pci).values()
-        if f.key in links and port.key in functions_above(f.key, case.of(Pci))
+        for f in snapshot.of(Pci).values()
+        if f.key in links and port.key in functions_above(f.key, snapshot.of(Pci))
     ]
     widest = max((link for link in below if link.rated), key=lambda link: link.rated or 0, default=None)
     if widest is None or not widest.rated or widest.rated <= uplink.rated:
@@ -207,7 +209,7 @@ def bottleneck(case: Case, port: Pci) -> Iterator[Finding]:
         code="pcie-path-bottleneck",
         severity="info",
         subject=port.key,
-        subject_name=named(case, port),
+        subject_name=named(snapshot, port),
         message=f"the switch's uplink {uplink.id} carries {as_gigabytes(uplink.rated)}, less than the "
         f"{as_gigabytes(widest.rated)} of {widest.b} below it; built that way",
         expected=widest.rated,
@@ -220,15 +222,15 @@ def bottleneck(case: Case, port: Pci) -> Iterator[Finding]:
     )
 
 
-def errors(case: Case, function: Pci) -> Iterator[Finding]:
+def errors(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     """AER: uncorrected errors of the last hour (or since boot) at once, correctable ones by their rate per lane."""
-    for now in case.observed.get(function.key, ()):
+    for now in snapshot.observed.get(function.key, ()):
         if not now.value or not now.quantity.startswith("aer_"):
             continue
-        earlier = [one for one in case.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
+        earlier = [one for one in snapshot.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
         kind = now.quantity.removeprefix("aer_")
         lanes = function.width or 1
-        told = _uncorrected(now, earlier) if kind != "correctable" else correctable(case, lanes, now, earlier)
+        told = _uncorrected(now, earlier) if kind != "correctable" else correctable(snapshot, lanes, now, earlier)
         if told is None:
             continue
         text, before = told
@@ -237,22 +239,22 @@ def errors(case: Case, function: Pci) -> Iterator[Finding]:
             kind="state" if kind == "correctable" else "event",
             severity="critical" if kind == "fatal" else "warning",
             subject=function.key,
-            subject_name=named(case, function),
-            message=f"{named(case, function)}: {text}",
+            subject_name=named(snapshot, function),
+            message=f"{named(snapshot, function)}: {text}",
             observed=now.value - (before.value if before else 0),
             unit="count",
             cause="the link's signal: seating, riser, retimer or cable; then the device",
-            location=location(function, case),
+            location=location(function, snapshot),
             evidence=(before.evidence, now.evidence) if before else (now.evidence,),
         )
 
 
 def correctable(
-    case: Case, lanes: int, now: Observation, earlier: list[Observation], what: str = "correctable errors"
+    snapshot: Snapshot, lanes: int, now: Observation, earlier: list[Observation], what: str = "correctable errors"
 ) -> tuple[str, Observation | None] | None:
     """Against the last reading, or since boot: these errors are retried, and cost bandwidth only when many."""
     before = earlier[-1] if earlier and earlier[-1].value <= now.value else None  # a reset clears them
-    start = before.at if before else case.of(Node)["node"].booted
+    start = before.at if before else snapshot.of(Node)["node"].booted
     limit = _CORRECTABLE * lanes
     new = now.value - (before.value if before else 0)
     if start is None or start >= now.at or new < _FEWEST or new / (now.at - start) <= limit:
@@ -274,18 +276,20 @@ def _uncorrected(now: Observation, earlier: list[Observation]) -> tuple[str, Obs
     return f"{new:.0f} {kind} errors {since} ({now.evidence.text})", before
 
 
-def hidden(case: Case, node: Node) -> Iterator[Finding]:
+def hidden(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """A virtual machine whose devices hang in a tree that the hypervisor made up."""
-    if not node.virtual or case.site.trust_virtual_links:
+    if not node.virtual or snapshot.site.trust_virtual_links:
         return
     kinds = ("gpu", "nic", "nvswitch")
-    real = [f for f in case.of(Pci).values() if kind_of(f) in kinds and f.vendor not in _VIRTUAL_VENDORS]
-    seen = [f for f in real if f.parent or case.origin != "dumps"]  # lspci | grep NVIDIA shows nothing that it hangs on
-    lost = [f for f in seen if emulated(f, case.of(Pci))]
+    real = [f for f in snapshot.of(Pci).values() if kind_of(f) in kinds and f.vendor not in _VIRTUAL_VENDORS]
+    seen = [
+        f for f in real if f.parent or snapshot.origin != "dumps"
+    ]  # lspci | grep NVIDIA shows nothing that it hangs on
+    lost = [f for f in seen if emulated(f, snapshot.of(Pci))]
     gpus = [f for f in lost if kind_of(f) == "gpu"]  # one alone has no peers; its driver says what its link gives
     if not gpus:
         return  # what a virtual NIC alone hangs on costs nobody anything
-    harmless = profile(case) is not None or len(gpus) == 1
+    harmless = profile(snapshot) is not None or len(gpus) == 1
     yield Finding(
         code="pcie-topology-hidden",
         severity="info" if harmless else "warning",

@@ -29,7 +29,7 @@ from linkgauge.models.bandwidth.link_levels import hierarchy
 from linkgauge.models.facts.records import COLLECTIVES, EGRESS, Evidence, Flow, Observation
 from linkgauge.models.graph.topology import Device, Link, Topology
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.inventory.snapshot import Case
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.recorded import dump
 from tests.support.nodes import node
@@ -53,11 +53,11 @@ ASKED = {
 
 
 @cache
-def case_of(name: str, further: str = "") -> Case:
+def snapshot_of(name: str, further: str = "") -> Snapshot:
     return look(node(name, further), READERS, Site())
 
 
-def asked(case: Case, command: str, form: str = "text") -> str:
+def asked(snapshot: Snapshot, command: str, form: str = "text") -> str:
     """What the command prints; its words as in a shell."""
     words, options = [], {"--op": "", "--via": "", "--size": ""}
     given = iter(command.split())
@@ -67,25 +67,25 @@ def asked(case: Case, command: str, form: str = "text") -> str:
         elif word != "--concurrent":
             words.append(word)
     op, via, size = (options[name] for name in ("--op", "--via", "--size"))
-    return expect(case, words, op or None, via, size or None, "--concurrent" in command, form)
+    return expect(snapshot, words, op or None, via, size or None, "--concurrent" in command, form)
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_whole_outputs(name: str, golden: Callable[[Path, str], None]) -> None:
     outputs = (
-        f"$ linkgauge expect {command}".rstrip() + f"\n{asked(case_of(name), command)}" for command in ASKED[name]
+        f"$ linkgauge expect {command}".rstrip() + f"\n{asked(snapshot_of(name), command)}" for command in ASKED[name]
     )
     golden(GOLDEN / f"{name}.txt", "\n".join(outputs))
 
 
 def test_a_broken_node_has_its_odd_ones_in_rows_of_their_own(golden: Callable[[Path, str], None]) -> None:
-    case = case_of("hgx-h100", "[device.gpu1]\nwidth = 8\n[device.gpu3]\ninactive = [7]\n")
-    golden(GOLDEN / "hgx-h100_broken.txt", asked(case, "") + "\n" + asked(case, "gpu1 numa0"))
+    snapshot = snapshot_of("hgx-h100", "[device.gpu1]\nwidth = 8\n[device.gpu3]\ninactive = [7]\n")
+    golden(GOLDEN / "hgx-h100_broken.txt", asked(snapshot, "") + "\n" + asked(snapshot, "gpu1 numa0"))
 
 
 def one(name: str, command: str) -> tuple[float | None, float, str | None]:
     """Of the one flow in GB/s: rated, typical; and the id of what holds it."""
-    (flow,) = json.loads(asked(case_of(name), command, "json"))
+    (flow,) = json.loads(asked(snapshot_of(name), command, "json"))
     best = flow["level"]["expected"][0]
     return round(flow["level"]["rated"] / 1e9, 2), round(best["typical"] / 1e9, 1), best["bottleneck"]
 
@@ -102,20 +102,20 @@ def test_what_was_measured_on_a_p5() -> None:
 
 
 def test_what_hangs_on_one_switch_shares_its_uplink() -> None:
-    flows = json.loads(asked(case_of("p5-tree"), "efa_[0-3]->numa0 gpu0->numa0 --concurrent", "json"))
+    flows = json.loads(asked(snapshot_of("p5-tree"), "efa_[0-3]->numa0 gpu0->numa0 --concurrent", "json"))
     got = [flow["level"]["expected"][0]["typical"] for flow in flows]
     assert len(got) == 5
     assert sum(got) == pytest.approx(14.2e9, rel=0.01)
     uplinks = [step for flow in flows for step in flow["ways"][0] if step["bottleneck"]]
     assert {(*step["links"], step["flows"]) for step in uplinks} == {("0000:44:00.0>0000:45:00.0", 5)}
-    alone = json.loads(asked(case_of("p5-tree"), "efa_[0-3]->numa0", "json"))
+    alone = json.loads(asked(snapshot_of("p5-tree"), "efa_[0-3]->numa0", "json"))
     assert sum(flow["level"]["expected"][0]["typical"] for flow in alone) > 30e9
 
 
 def test_json_has_levels_and_hops() -> None:
-    levels = json.loads(asked(case_of("desktop"), "", "json"))
+    levels = json.loads(asked(snapshot_of("desktop"), "", "json"))
     assert [(one["op"], one["ends"]) for one in levels][:2] == [("triad", ["gpu0"]), ("copy", ["numa0", "gpu0"])]
-    (flow,) = json.loads(asked(case_of("p5-tree"), "gpu0 nic3", "json"))
+    (flow,) = json.loads(asked(snapshot_of("p5-tree"), "gpu0 nic3", "json"))
     assert list(flow) == ["level", "path_type", "seconds", "sized", "unknown", "ways"]
     assert flow["level"]["ends"] == ["gpu0", "efa_3/1"]
     assert [(step["sender"], step["receiver"], step["kind"]) for step in flow["ways"][0]] == [
@@ -129,7 +129,7 @@ def test_json_has_levels_and_hops() -> None:
 
 
 def test_what_was_measured_stands_beside_it() -> None:
-    case = case_of("gh200")
+    snapshot = snapshot_of("gh200")
     seen = Observation(
         about=Flow("copy", ("numa0", "gpu0")),
         quantity="rate",
@@ -138,7 +138,7 @@ def test_what_was_measured_stands_beside_it() -> None:
         at=0.0,
         evidence=Evidence("a.txt:1", "123.4"),
     )
-    measured = replace(case, observations=(seen,))
+    measured = replace(snapshot, observations=(seen,))
     header, *rows = asked(measured, "").splitlines()[2:]
     assert "measured" in header
     assert [line.split()[-2] for line in rows if line.startswith("host to GPU")] == ["123.4"]
@@ -161,7 +161,7 @@ NAMES = {
 
 @pytest.mark.parametrize("text", NAMES)
 def test_names(text: str) -> None:
-    assert named(case_of("p5-tree").topology, text) == (NAMES[text],)
+    assert named(snapshot_of("p5-tree").topology, text) == (NAMES[text],)
 
 
 @pytest.mark.parametrize(
@@ -175,11 +175,11 @@ def test_names(text: str) -> None:
     ],
 )
 def test_patterns(text: str, ends: tuple[str, ...]) -> None:
-    assert named(case_of("p5-tree").topology, text) == ends
+    assert named(snapshot_of("p5-tree").topology, text) == ends
 
 
 def test_patterns_of_numa_nodes_leave_out_those_without_memory() -> None:
-    assert named(case_of("gh200").topology, "numa*") == ("numa0",)
+    assert named(snapshot_of("gh200").topology, "numa*") == ("numa0",)
 
 
 MISTAKES = {
@@ -227,7 +227,7 @@ def test_a_mistake_is_one_sentence(capture: str, command: str) -> None:
 def test_the_command_prints_the_same(capture: str) -> None:
     for command in ("", "gpu0 gpu1 --via host", "gpu*->numa* --concurrent", "gpu* --op all_reduce --size 1G"):
         done = CliRunner().invoke(main, ["expect", "--from", capture, *command.split()])
-        assert (done.exit_code, done.stdout) == (0, asked(case_of("p5-tree"), command))
+        assert (done.exit_code, done.stdout) == (0, asked(snapshot_of("p5-tree"), command))
 
 
 def test_examples_of_the_documentation() -> None:
@@ -236,7 +236,7 @@ def test_examples_of_the_documentation() -> None:
     examples = re.findall(r"^\$ linkgauge expect(.*) --from p5\.capture\n((?s:.*?))^```$", text, re.MULTILINE)
     assert examples
     for command, shown in examples:
-        printed = asked(case_of("p5-tree"), command.replace("'", ""))
+        printed = asked(snapshot_of("p5-tree"), command.replace("'", ""))
         assert printed == shown or (shown.endswith("\n...\n") and printed.startswith(shown.removesuffix("...\n")))
 
 
@@ -249,7 +249,7 @@ def test_choices_of_the_command_are_those_of_the_model() -> None:
     ("text", "size"), [("4096", 4096), ("64MiB", 64 << 20), ("64M", 64 << 20), ("64MB", 64_000_000), ("1.5k", 1536)]
 )
 def test_sizes(text: str, size: int) -> None:
-    (flow,) = json.loads(asked(case_of("p5-tree"), f"numa0 gpu0 --size {text}", "json"))
+    (flow,) = json.loads(asked(snapshot_of("p5-tree"), f"numa0 gpu0 --size {text}", "json"))
     assert flow["level"]["size"] == size
     assert 0 < flow["sized"] <= 1
 
@@ -258,12 +258,12 @@ def test_sizes(text: str, size: int) -> None:
     ("text", "told"), [("64M", "64 MiB"), ("64MB", "64 MB"), ("1.5M", "1536 KiB"), ("999", "999 B"), ("2T", "2048 GiB")]
 )
 def test_a_size_is_told_as_it_was_asked(text: str, told: str) -> None:
-    assert f"\nsize        messages of {told}: " in asked(case_of("p5-tree"), f"numa0 gpu0 --size {text}")
+    assert f"\nsize        messages of {told}: " in asked(snapshot_of("p5-tree"), f"numa0 gpu0 --size {text}")
 
 
 def test_flows_without_a_way_say_why(capture: str) -> None:
     lost = "no rate is known of the memory of numa0"
-    assert asked(case_of("p5-tree"), "gpu0->numa0").endswith("a few bytes\n")
+    assert asked(snapshot_of("p5-tree"), "gpu0->numa0").endswith("a few bytes\n")
     done = CliRunner().invoke(main, ["expect", "--from", capture, "*"])
     assert f"\n{lost}\n" in done.stdout
     assert "\nnvme0 alone moves nothing: name two ends\n" in done.stdout
@@ -273,25 +273,25 @@ def test_flows_without_a_way_say_why(capture: str) -> None:
 
 
 def test_small_messages_get_less_and_the_share_is_shown() -> None:
-    whole, small = (asked(case_of("p5-tree"), f"numa0 gpu0 --size {size}") for size in ("1GiB", "64KiB"))
+    whole, small = (asked(snapshot_of("p5-tree"), f"numa0 gpu0 --size {size}") for size in ("1GiB", "64KiB"))
     assert "messages of 1 GiB: they reach 100% of what long ones do" in whole
     assert "messages of 64 KiB: they reach " in small
-    assert "nothing is published" in asked(case_of("p5-tree"), "nvme1 numa0 --size 64KiB")
+    assert "nothing is published" in asked(snapshot_of("p5-tree"), "nvme1 numa0 --size 64KiB")
 
 
 def test_the_ends_of_a_collective_are_ranks() -> None:
-    assert asked(case_of("p5-tree"), "gpu0 gpu1 --op all_reduce").startswith("gpu0, gpu1: all_reduce, NVL; ")
+    assert asked(snapshot_of("p5-tree"), "gpu0 gpu1 --op all_reduce").startswith("gpu0, gpu1: all_reduce, NVL; ")
 
 
 def test_a_machine_of_which_nothing_is_known() -> None:
-    case = assemble([], Site(), 0.0)
-    assert asked(case, "") == (
+    snapshot = assemble([], Site(), 0.0)
+    assert asked(snapshot, "") == (
         "this node: of no machine type that is known here\n\n"
         "No GPU, RDMA device or NVMe disk, and no memory whose rate is known.\n"
     )
-    assert asked(case, "", "json") == "[]\n"
+    assert asked(snapshot, "", "json") == "[]\n"
     with pytest.raises(BadInput, match="nothing in this node is called 'gpu0'"):
-        asked(case, "gpu0 numa0")
+        asked(snapshot, "gpu0 numa0")
 
 
 LETTERS = st.text(st.sampled_from("ab:/ \x1b\u202e\u4e2d9"), min_size=1, max_size=40)
@@ -304,7 +304,7 @@ RATES = st.none() | st.floats(1e6, 1e13)
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn) -> Snapshot:
     """Devices of any kind and name, joined in any way."""
     names = draw(st.lists(LETTERS, min_size=2, max_size=9, unique=True))
     aliases = st.lists(LETTERS, max_size=1).map(tuple)
@@ -326,20 +326,20 @@ def shown(text: str) -> None:
 
 
 @given(cases())
-def test_any_node_is_shown_in_less_than_100_columns(case: Case) -> None:
-    rungs = hierarchy(case)
-    shown(as_hierarchy(case, rungs))
+def test_any_node_is_shown_in_less_than_100_columns(snapshot: Snapshot) -> None:
+    rungs = hierarchy(snapshot)
+    shown(as_hierarchy(snapshot, rungs))
     levels = json.loads(as_json([level for rung in rungs for level in rung.levels]))
     assert [tuple(level["ends"]) for level in levels] == [level.ends for rung in rungs for level in rung.levels]
 
 
 @given(cases(), st.sampled_from(OPS), st.sampled_from(("", *VIA)), st.none() | st.integers(1, 1 << 40), st.booleans())
 def test_any_flows_are_shown_in_less_than_100_columns(
-    case: Case, op: str, via: str, size: int | None, concurrent: bool
+    snapshot: Snapshot, op: str, via: str, size: int | None, concurrent: bool
 ) -> None:
-    names = [device.id for device in case.topology.devices]
+    names = [device.id for device in snapshot.topology.devices]
     flows = [Flow(op, (a, b), size, via) for a in names for b in names if a != b] + [Flow(op, (names[0],), size, via)]
-    found = explained(case, flows, concurrent)
+    found = explained(snapshot, flows, concurrent)
     as_json(found)
     if found:
         shown(as_flows(found[:1]))
@@ -359,11 +359,11 @@ def holds(flow: Explained) -> None:
 
 
 @given(cases(), LETTERS)
-def test_any_name_means_devices_or_is_a_sentence(case: Case, text: str) -> None:
+def test_any_name_means_devices_or_is_a_sentence(snapshot: Snapshot, text: str) -> None:
     try:
-        ends = named(case.topology, text)
+        ends = named(snapshot.topology, text)
     except LookupError:
-        assert case.topology.find(text) is None
+        assert snapshot.topology.find(text) is None
     else:
         assert ends
-        assert all(case.topology.find(end) for end in ends)
+        assert all(snapshot.topology.find(end) for end in ends)

@@ -23,14 +23,14 @@ from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Node
 from linkgauge.models.facts.records import Evidence, Flow, Observation
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.inventory.snapshot import Case
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.site.schema import Machine, Rate, Site, read_site
 from linkgauge.probes.host.recorded import dump
 from linkgauge.probes.synthetic.build import build
 from tests.support.nodes import ALL, FOLDER, node, report_of
 
 
-def case_of(name: str) -> Case:
+def snapshot_of(name: str) -> Snapshot:
     return look(node(name), READERS, Site())
 
 
@@ -50,9 +50,9 @@ def observed(
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_node_is_whole_by_the_type_that_is_written_from_it(name: str) -> None:
-    case = case_of(name)
+    snapshot = snapshot_of(name)
     try:
-        text = as_toml(machine_of(case, "ours"))
+        text = as_toml(machine_of(snapshot, "ours"))
     except Unrecognisable:
         assert name in ("container", "server-raid")
         return
@@ -64,7 +64,7 @@ def test_a_node_is_whole_by_the_type_that_is_written_from_it(name: str) -> None:
 
 
 def test_what_is_written() -> None:
-    case = case_of("hgx-h100")
+    snapshot = snapshot_of("hgx-h100")
     copies = [observed((f"numa{gpu // 4}", f"gpu{gpu}"), 55 + gpu / 100) for gpu in range(8)]
     beside = observed(("numa0", "gpu0"), 30, beside=(("numa0", "gpu1"),))
     small = observed(("numa0", "gpu0"), 3, size=1 << 20)
@@ -75,7 +75,7 @@ def test_what_is_written() -> None:
     ]
     collectives.append(observed(tuple(f"rank{n}" for n in range(8)), 350, size=8 << 30, op="collective"))
     seen = (*copies, beside, small, *memory, *collectives)
-    assert as_toml(machine_of(replace(case, observations=seen), "rack 7")) == WRITTEN
+    assert as_toml(machine_of(replace(snapshot, observations=seen), "rack 7")) == WRITTEN
 
 
 WRITTEN = """\
@@ -150,32 +150,32 @@ source = "2 measured when the node was accepted (host_copy)"
     ],
 )
 def test_a_broken_node_of_the_kind_is_told_by_the_site(name: str, broken: str, code: str) -> None:
-    ours = machine_of(case_of(name), "ours")
+    ours = machine_of(snapshot_of(name), "ours")
     report = report_of(node(name, broken), Site(machine=(ours,)))
     (finding,) = [one for one in report.findings if one.severity != "info"]
     assert (finding.code, finding.basis) == (code, "site")
 
 
 def test_what_differs_between_equal_devices_is_left_out() -> None:
-    case = case_of("hgx-h100")
-    gpus = dict(case.of(Gpu))
+    snapshot = snapshot_of("hgx-h100")
+    gpus = dict(snapshot.of(Gpu))
     gpus["gpu3"] = replace(gpus["gpu3"], mig=True, nvlinks=17)
-    machine = machine_of(replace(case, facts={**case.facts, Gpu: gpus}), "ours")
+    machine = machine_of(replace(snapshot, facts={**snapshot.facts, Gpu: gpus}), "ours")
     assert (machine.mig, machine.links, machine.ecc, machine.gpus) == (None, None, True, 8)
 
 
 def test_what_the_node_did_not_show_stays_as_its_type_says() -> None:
     """Ports of two rates: which of them are of the fabric the type knows; what flows reach it says unless measured."""
-    ours = machine_of(case_of("oci-h100"), "ours")
+    ours = machine_of(snapshot_of("oci-h100"), "ours")
     assert (ours.rdma, ours.rdma_rate, ours.source) == (
         18,
         25e9,
         "oci as it was accepted on 2026-11-21; else as oci-bm.gpu.h100.8",
     )
     (rate,) = read_site(RATED).rates
-    case = case_of("p5-tree")
-    assert case.machine
-    told = replace(case, machine=msgspec.structs.replace(case.machine, rates=(rate,)))
+    snapshot = snapshot_of("p5-tree")
+    assert snapshot.machine
+    told = replace(snapshot, machine=msgspec.structs.replace(snapshot.machine, rates=(rate,)))
     assert machine_of(told, "ours").rates == (rate,)
     measured = replace(told, observations=(observed(("numa0", "gpu0"), 14),))
     assert [one.typical for one in machine_of(measured, "ours").rates] == [14e9]
@@ -193,14 +193,14 @@ source = "rack 7"
 
 @pytest.mark.parametrize("product", ["Virtual Machine", None])
 def test_a_node_that_nothing_tells_from_others(product: str | None) -> None:
-    case = assemble([Node(key="node", product=product, vendor="Microsoft Corporation")], Site(), 0.0)
+    snapshot = assemble([Node(key="node", product=product, vendor="Microsoft Corporation")], Site(), 0.0)
     with pytest.raises(Unrecognisable):
-        machine_of(case, "ours")
+        machine_of(snapshot, "ours")
 
 
 def test_names_with_the_letters_of_patterns_are_taken_as_they_are() -> None:
-    case = assemble([Node(key="node", product="X[1]*", vendor="A?")], Site(), 0.0)
-    machine = machine_of(case, "ours")
+    snapshot = assemble([Node(key="node", product="X[1]*", vendor="A?")], Site(), 0.0)
+    machine = machine_of(snapshot, "ours")
     again = assemble([Node(key="node", product="X[1]*", vendor="A?")], Site(machine=(machine,)), 0.0)
     assert again.machine == machine
     other = assemble([Node(key="node", product="X1y", vendor="AB")], Site(machine=(machine,)), 0.0)
@@ -208,7 +208,7 @@ def test_names_with_the_letters_of_patterns_are_taken_as_they_are() -> None:
 
 
 def test_it_is_read_again_as_it_was() -> None:
-    machine = machine_of(case_of("vm-p5"), "ours")
+    machine = machine_of(snapshot_of("vm-p5"), "ours")
     assert read_site(as_toml(machine)).machine == (machine,)
     assert msgspec.structs.asdict(machine)["gpu_path"] == "pcie4x8"
 
@@ -241,7 +241,7 @@ def test_every_type_of_the_catalog_is_read_again() -> None:
 
 def test_a_dump_that_was_cut_is_told(tmp_path: Path) -> None:
     path = tmp_path / "cut.xml"
-    path.write_text(as_nccl_xml(case_of("p5-tree"))[:4000])
+    path.write_text(as_nccl_xml(snapshot_of("p5-tree"))[:4000])
     done = CliRunner().invoke(main, ["profile", "--from-node", "--from", str(path)])
     assert done.exit_code == 0
     assert re.fullmatch(r"cut\.xml: line \d+: .*; what stands before that was read\n", done.stderr)

@@ -10,13 +10,13 @@ from linkgauge.agent.cli.ticket import ticket
 from linkgauge.agent.inputs.resolve import BadInput
 from linkgauge.agent.measuring.session import NOTHING
 from linkgauge.exporters.text.ticket import as_ticket, names_of
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.machine import Serial
 from linkgauge.models.facts.records import Record
-from linkgauge.models.judge import judge
 from linkgauge.probes.host.recorded import dump
 from linkgauge.probes.serials import read_serials
 from linkgauge.probes.synthetic.build import build
-from tests.support.small_nodes import but, case_of, gpu_address, gpus_under_switches
+from tests.support.small_nodes import but, gpu_address, gpus_under_switches, snapshot_of
 from tests.support.trees import tree
 
 BROKEN = Path(__file__).parents[2] / "nodes/hgx-h100.toml"
@@ -72,17 +72,17 @@ def test_a_thing_without_fault_and_one_that_is_not_there(capture: str) -> None:
 
 def test_a_link_is_found_by_either_end() -> None:
     said: list[Record] = but(gpus_under_switches(2), gpu_address(0), width=8)
-    case = case_of(said)
-    report = judge(case)
-    assert names_of(case, "gpu0") == {"gpu0", gpu_address(0)}
+    snapshot = snapshot_of(said)
+    report = judge(snapshot)
+    assert names_of(snapshot, "gpu0") == {"gpu0", gpu_address(0)}
     for subject in ("gpu0", gpu_address(0), "0000:02:00.0"):
-        assert "pcie-link-narrow" in as_ticket(case, report, subject, None), subject
-    assert "pcie-link-narrow" not in as_ticket(case, report, "gpu1", None)
+        assert "pcie-link-narrow" in as_ticket(snapshot, report, subject, None), subject
+    assert "pcie-link-narrow" not in as_ticket(snapshot, report, "gpu1", None)
 
 
 def test_serial_numbers_are_read_by_name_alone() -> None:
     files = {"sys/class/dmi/id/product_serial": "S-1", "sys/class/nvme/nvme0/serial": "N-2", "sys/class/nvme/nvme1": ""}
     assert list(read_serials(tree(files))) == [Serial(key="node", number="S-1"), Serial(key="nvme0", number="N-2")]
-    case = case_of(gpus_under_switches(1))
-    text = as_ticket(case, judge(case), "gpu0", {"node": "S-1", "gpu0": "G-3"})
+    snapshot = snapshot_of(gpus_under_switches(1))
+    text = as_ticket(snapshot, judge(snapshot), "gpu0", {"node": "S-1", "gpu0": "G-3"})
     assert [line.split()[-1] for line in text.split("\n") if "serial number" in line] == ["S-1", "G-3"]

@@ -33,8 +33,8 @@ def packed(files: dict[str, str]) -> bytes:
 
 def facts(*paths: Path | str) -> dict[type, list[str]]:
     source = given([str(path) for path in paths])
-    case = look(source.host, source.readers, Site())
-    return {kind: sorted(case.of(kind)) for kind in (Event, Setting) if case.of(kind)}
+    snapshot = look(source.host, source.readers, Site())
+    return {kind: sorted(snapshot.of(kind)) for kind in (Event, Setting) if snapshot.of(kind)}
 
 
 def test_a_file_a_folder_an_archive_and_several_say_the_same(tmp_path: Path) -> None:
@@ -65,9 +65,9 @@ def test_a_tree_of_a_machine_is_read_as_one(tmp_path: Path) -> None:
     }
     (tmp_path / "node7.tar.gz").write_bytes(packed(files))
     source = given([str(tmp_path / "node7.tar.gz")])
-    case = look(source.host, source.readers, Site())
-    node = case.of(Node)["node"]
-    assert (node.hostname, node.product, len(case.of(Event)), case.origin) == ("node7", "X1", 1, "dumps")
+    snapshot = look(source.host, source.readers, Site())
+    node = snapshot.of(Node)["node"]
+    assert (node.hostname, node.product, len(snapshot.of(Event)), snapshot.origin) == ("node7", "X1", 1, "dumps")
 
 
 def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
@@ -130,12 +130,12 @@ def test_a_sosreport(tmp_path: Path, packing: str) -> None:
     if packing == "archive":
         path.write_bytes(packed({f"{head}/{name}": text for name, text in SOS.items()}))
     source = given([str(path)])
-    case = look(source.host, source.readers, Site())
-    assert sorted(event.code for event in case.of(Event).values() if event.code) == [48, 79]
-    assert case.of(Net)["eth0"].speed == 25e9 / 8
-    assert case.of(Driver)["nvidia"].version == "550.54.15"
-    assert list(case.of(Pci)) == ["0000:53:00.0"]
-    assert [one for one in case.not_checked if one.what == "dump"] == []
+    snapshot = look(source.host, source.readers, Site())
+    assert sorted(event.code for event in snapshot.of(Event).values() if event.code) == [48, 79]
+    assert snapshot.of(Net)["eth0"].speed == 25e9 / 8
+    assert snapshot.of(Driver)["nvidia"].version == "550.54.15"
+    assert list(snapshot.of(Pci)) == ["0000:53:00.0"]
+    assert [one for one in snapshot.not_checked if one.what == "dump"] == []
 
 
 def test_files_beside_a_tree_and_a_second_machine(tmp_path: Path) -> None:
@@ -143,8 +143,8 @@ def test_files_beside_a_tree_and_a_second_machine(tmp_path: Path) -> None:
     (tmp_path / "a.tar.gz").write_bytes(packed({"a/sys/x": "1", "a/proc/y": "1", "a/dmesg": XID}))
     (tmp_path / "b.tar.gz").write_bytes(packed({"b/sys/x": "1", "b/proc/y": "1", "b/dmesg": XID}))
     source = given([str(tmp_path)])
-    case = look(source.host, source.readers, Site())
-    assert (len(case.of(Event)), list(case.of(Setting))) == (1, ["memlock"])
-    assert [(one.subject, one.why) for one in case.not_checked if one.what == "dump"] == [
+    snapshot = look(source.host, source.readers, Site())
+    assert (len(snapshot.of(Event)), list(snapshot.of(Setting))) == (1, ["memlock"])
+    assert [(one.subject, one.why) for one in snapshot.not_checked if one.what == "dump"] == [
         ("b.tar.gz/b/", "the files of another machine than those below a.tar.gz/a/; one is judged at a time")
     ]

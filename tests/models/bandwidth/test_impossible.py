@@ -12,7 +12,7 @@ from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Node
 from linkgauge.models.facts.records import Flow, Observation, Record
 from linkgauge.models.report import Finding
-from tests.support.small_nodes import ROOT, case_of, copy, gpu_address, gpus_under_switches, observation, report_of
+from tests.support.small_nodes import ROOT, copy, gpu_address, gpus_under_switches, observation, report_of, snapshot_of
 
 PLAIN = gpus_under_switches(4)
 TO_HOST = copy(("gpu0", ROOT), 110.0)
@@ -124,7 +124,7 @@ def test_a_number_is_judged_or_told_to_be_none(rate: float) -> None:
 
 def test_the_same_object_twice_is_one_number() -> None:
     twice: list[Observation] = [TO_HOST, TO_HOST]
-    assert len(case_of([*PLAIN, *twice]).observed[TO_HOST.about]) == 2
+    assert len(snapshot_of([*PLAIN, *twice]).observed[TO_HOST.about]) == 2
     assert invalid([*PLAIN, *twice]) == ["gpu0-pci0000:00"]
 
 

@@ -363,10 +363,10 @@ def test_any_matrix_fits_and_has_every_row_and_column(made: Matrix, rates: bool)
 
 def test_what_copies_reach() -> None:
     """Four A100 joined by four NVLinks each (Perlmutter): 94 GB/s a pair; the last line tells how to ask why."""
-    case = look(node("perlmutter"), READERS, Site())
-    reached = copies(case)
+    snapshot = look(node("perlmutter"), READERS, Site())
+    reached = copies(snapshot)
     assert {pair: way.type for pair, way in reached.ways.items()} == {
-        pair: way.type for pair, way in matrix(case).ways.items()
+        pair: way.type for pair, way in matrix(snapshot).ways.items()
     }
     assert {round((way.rate or 0) / 1e9, 1) for way in reached.ways.values()} == {93.3}
     text = as_matrix(reached, rates=True, copies=True)

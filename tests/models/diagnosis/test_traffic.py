@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from linkgauge.agent.pipeline.hang_guard import ask_all
 from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import GpuLink
 from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.site.schema import Site
 from tests.support.nodes import node

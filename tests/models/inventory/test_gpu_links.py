@@ -22,7 +22,7 @@ from linkgauge.models.graph.routes import active, path_type, rated, route
 from linkgauge.models.graph.topology import FABRIC
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.gpu_links import gpu_links
-from linkgauge.models.inventory.snapshot import Case
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Site
 
@@ -79,22 +79,22 @@ def board(gpus: int = 4, down: Iterable[tuple[int, int]] = (), visible: bool = T
     return said
 
 
-def case_of(said: Iterable[Fact | Observation]) -> Case:
+def snapshot_of(said: Iterable[Fact | Observation]) -> Snapshot:
     return assemble(said, Site(), 100.0)
 
 
 def links(said: Iterable[Fact], *keys: str) -> list[tuple[str, str, str, float | None, float | None]]:
-    known = gpu_links(case_of(said).facts)
+    known = gpu_links(snapshot_of(said).facts)
     return [(known[k].id, known[k].a, known[k].b, known[k].rated, known[k].trained) for k in keys or known]
 
 
-def share(case: Case, *ends: str) -> float:
+def share(snapshot: Snapshot, *ends: str) -> float:
     flow = Flow("copy", ends)
-    return shares(case.topology, [flow], rated)[flow]
+    return shares(snapshot.topology, [flow], rated)[flow]
 
 
-def cost(case: Case, limits: Iterable[str]) -> float | None:
-    return weigh(case, cut(limits)).impact.get("all_reduce")
+def cost(snapshot: Snapshot, limits: Iterable[str]) -> float | None:
+    return weigh(snapshot, cut(limits)).impact.get("all_reduce")
 
 
 def cut(ids: Iterable[str]) -> Finding:
@@ -102,33 +102,33 @@ def cut(ids: Iterable[str]) -> Finding:
 
 
 def test_each_link_ends_at_its_switch_and_all_together_are_one_hop() -> None:
-    case = case_of(board(down=[(2, 7)]))
+    snapshot = snapshot_of(board(down=[(2, 7)]))
     assert links(board(down=[(2, 7)]), "gpu1/nvlink5", "gpu2/nvlink7") == [
         ("gpu1/nvlink5", address(1), SWITCHES[1], 25e9, 25e9),
         ("gpu2/nvlink7", address(2), FABRIC, 25e9, 0.0),
     ]
-    way = route(case.topology, "gpu2", "gpu3")
+    way = route(snapshot.topology, "gpu2", "gpu3")
     assert way
     assert [(hop.receiver, len(hop.links), rated(hop), active(hop)) for hop in way] == [
         (FABRIC, 18, 450e9, 425e9),
         (address(3), 18, 450e9, 450e9),
     ]
-    assert path_type(case.topology, way) == "NVL"
-    assert share(case, "gpu2", "gpu3") == 450e9  # what it should be, whatever is down
-    assert cost(case, ["gpu2/nvlink7"]) == 1.059
-    assert cost(case, (f"gpu0/nvlink{n}" for n in range(3, 18, 4))) == round(18 / 14, 3)  # all links to one switch
+    assert path_type(snapshot.topology, way) == "NVL"
+    assert share(snapshot, "gpu2", "gpu3") == 450e9  # what it should be, whatever is down
+    assert cost(snapshot, ["gpu2/nvlink7"]) == 1.059
+    assert cost(snapshot, (f"gpu0/nvlink{n}" for n in range(3, 18, 4))) == round(18 / 14, 3)  # all links to one switch
 
 
 @pytest.mark.parametrize("visible", [True, False])
 def test_a_gpu_without_any_link_goes_over_pcie(visible: bool) -> None:
     down = [(2, number) for number in range(18)]
-    case = case_of(board(down=down, visible=visible))
+    snapshot = snapshot_of(board(down=down, visible=visible))
     ids = [f"gpu2/nvlink{number}" for number in range(18)]
     assert links(board(down=down, visible=visible), *ids) == [(one, address(2), FABRIC, 25e9, 0.0) for one in ids]
-    over_pcie = route(case.topology, "gpu2", "gpu3", rate=active)
+    over_pcie = route(snapshot.topology, "gpu2", "gpu3", rate=active)
     assert over_pcie
-    assert path_type(case.topology, over_pcie) == "NODE"
-    assert cost(case, ids) == pytest.approx(450e9 / 63.015e9, rel=1e-3)
+    assert path_type(snapshot.topology, over_pcie) == "NODE"
+    assert cost(snapshot, ids) == pytest.approx(450e9 / 63.015e9, rel=1e-3)
 
 
 def test_a_copy_over_pcie_goes_under_the_finding_that_forced_it_there() -> None:
@@ -147,27 +147,29 @@ def test_a_copy_over_pcie_goes_under_the_finding_that_forced_it_there() -> None:
         for b in range(4)
         if a != b
     ]
-    case = case_of([*board(down=down), *copies])
+    snapshot = snapshot_of([*board(down=down), *copies])
     state = cut([f"gpu2/nvlink{number}" for number in range(18)])
     slow = {f"bandwidth-low:gpu{a}-gpu{b}" for a in range(4) for b in range(4) if a != b and 2 in (a, b)}
-    assert [(one.code, set(one.explains)) for one in attribute(case, levels(case), [state])] == [(state.code, slow)]
-    assert {level.trained for level in levels(case) if "gpu2" in level.ends} == {0.0}
+    assert [(one.code, set(one.explains)) for one in attribute(snapshot, levels(snapshot), [state])] == [
+        (state.code, slow)
+    ]
+    assert {level.trained for level in levels(snapshot) if "gpu2" in level.ends} == {0.0}
 
 
 def test_both_ends_of_a_bridge_are_one_link() -> None:
     said = machine(4, A100_PCIE, nvlinks=12, name="NVIDIA A100-PCIE-40GB")
     said += [link(a, n, address(b), "gpu", (a, n) != (1, 5)) for a, b in ((0, 1), (1, 0)) for n in range(12)]
     said += [link(n, 0, None, None, up=False) for n in (2, 3)]  # a card without a bridge
-    known = gpu_links(case_of(said).facts)
+    known = gpu_links(snapshot_of(said).facts)
     assert {key: one.id for key, one in known.items() if key.endswith("nvlink5")} == {
         "gpu0/nvlink5": "gpu0/nvlink5",
         "gpu1/nvlink5": "gpu0/nvlink5",
     }
     assert len(set(known.values())) == 12
     assert [one.id for one in set(known.values()) if one.trained == 0.0] == ["gpu0/nvlink5"]
-    topology = case_of(said).topology
+    topology = snapshot_of(said).topology
     assert topology.find(FABRIC) is None
-    assert share(case_of(said), "gpu0", "gpu1") == 12 * 25e9
+    assert share(snapshot_of(said), "gpu0", "gpu1") == 12 * 25e9
     other = route(topology, "gpu0", "gpu2")
     assert other
     assert path_type(topology, other) == "NODE"
@@ -180,7 +182,7 @@ def test_a_link_that_is_down_in_a_mesh_belongs_to_the_pair_that_misses_one() -> 
             lost = {a, b} == {1, 3}
             said += [link(a, 4 * place + n, address(b), "gpu") for n in range(3 if lost else 4)]
             said += [link(a, 4 * place + 3, None, None, up=False)] if lost else []
-    topology = case_of(said).topology
+    topology = snapshot_of(said).topology
     ways = {ends: route(topology, *ends) for ends in (("gpu1", "gpu3"), ("gpu0", "gpu3"))}
     assert {ends: [(rated(hop), active(hop)) for hop in way or ()] for ends, way in ways.items()} == {
         ("gpu1", "gpu3"): [(100e9, 75e9)],
@@ -229,11 +231,11 @@ def test_c2c_leads_to_the_processor() -> None:
         ("gpu0/c2c1", "gpu0", "numa1", 40e9, 40e9),
         ("gpu1/c2c0", "gpu1", "numa0", None, 0.0),
     ]
-    topology = case_of(said).topology
+    topology = snapshot_of(said).topology
     way = route(topology, "gpu0", "numa1")
     assert way
     assert path_type(topology, way) == "C2C"
-    assert share(case_of(said), "numa1", "gpu0") == 80e9
+    assert share(snapshot_of(said), "numa1", "gpu0") == 80e9
 
 
 def test_c2c_without_a_rate_of_one_link() -> None:
@@ -243,7 +245,7 @@ def test_c2c_without_a_rate_of_one_link() -> None:
 
 
 def shown(said: Iterable[Fact], gpu: str) -> str:
-    tree = " ".join(as_tree(case_of(said).topology).split())
+    tree = " ".join(as_tree(snapshot_of(said).topology).split())
     return tree.partition(f"GPU {gpu}, 63.0 GB/s, ")[2].partition(" pci0000")[0]
 
 
@@ -281,13 +283,13 @@ def told(draw: st.DrawFn) -> list[Fact]:
 
 @given(told())
 def test_whatever_drivers_tell(said: list[Fact]) -> None:
-    case = case_of(said)
-    known = gpu_links(case.facts)
-    devices = {device.id for device in case.topology.devices}
+    snapshot = snapshot_of(said)
+    known = gpu_links(snapshot.facts)
+    devices = {device.id for device in snapshot.topology.devices}
     for key, one in known.items():
         assert one.a != one.b
         assert {one.a, one.b} <= devices
         assert key == one.id or known[one.id] is one  # the far end of a link that has the near one's name
-        assert one in case.topology.links
-    ids = [one.id for one in case.topology.links]
+        assert one in snapshot.topology.links
+    ids = [one.id for one in snapshot.topology.links]
     assert len(ids) == len(set(ids))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import (
     Array,
@@ -39,7 +40,6 @@ from linkgauge.models.inventory.pci_tree import (
     pci_links,
     port_kinds,
 )
-from linkgauge.models.judge import judge
 from linkgauge.models.site.schema import Site
 
 BRIDGE, GPU, NIC, DISK = 0x060400, 0x030200, 0x020000, 0x010802

@@ -12,7 +12,7 @@ from linkgauge.models.graph.flow_paths import hops_of
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Rate, Site
 from tests.support.loopback_node import NIC, PORT, ROOT, node
-from tests.support.small_nodes import bridge, but, case_of, function, observation, report_of
+from tests.support.small_nodes import bridge, but, function, observation, report_of, snapshot_of
 
 ITSELF, WIRE = Flow("loopback", ("pci0000:00", "mlx5_0")), Flow("write", ("mlx5_0", "mlx5_0/1"), 1 << 20)
 
@@ -28,7 +28,7 @@ def test_what_a_healthy_adapter_reaches() -> None:
     assert report(48e9).findings == ()
     assert expected.bottleneck == f"{NIC}>itself"
     assert expected.typical == pytest.approx(0.95 * 50e9, rel=0.01)
-    kinds = [hop.links[0].kind for hop in hops_of(case_of(node()).topology, ITSELF)]
+    kinds = [hop.links[0].kind for hop in hops_of(snapshot_of(node()).topology, ITSELF)]
     assert "port" not in kinds
     assert kinds.count("pcie") == 2 or kinds.count("pcie") == 1
     assert kinds[-1] == "loopback"

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.catalog.settings import settings
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Mount, Node, Numa, Nvme, Package, Pci, Port, Rdma, Setting
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.report import Context, Finding, Report
 from linkgauge.models.rules.core.wording import location
 from linkgauge.models.rules.host.job_limits import NOT_A_JOB
@@ -382,9 +382,9 @@ def test_counters_that_were_refused_are_gaps() -> None:
 
 def test_the_place_of_a_gpu() -> None:
     card = gpu(GPU_1, "pci0000:00", slot="5")
-    case = assemble((card, Gpu(key="gpu0", address=GPU_1, module_id=3)), Site(), NOW)
-    assert location(card, case) == {"slot": "5", "label": None, "module_id": 3}
-    assert location(replace(card, key=GPU_2, slot=None), case) == {}
+    snapshot = assemble((card, Gpu(key="gpu0", address=GPU_1, module_id=3)), Site(), NOW)
+    assert location(card, snapshot) == {"slot": "5", "label": None, "module_id": 3}
+    assert location(replace(card, key=GPU_2, slot=None), snapshot) == {}
     assert location(card) == {"slot": "5", "label": None}
 
 

@@ -11,9 +11,9 @@ from linkgauge.agent.pipeline.registry import READERS
 from linkgauge.exporters.text.cost import cost, slower
 from linkgauge.exporters.text.terminal import painter
 from linkgauge.models.diagnosis.impact import FABRIC, slowdowns
+from linkgauge.models.evaluate import judge
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.inventory.snapshot import Case
-from linkgauge.models.judge import judge
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Expectation, Finding, Level, Range, Report, Training
 from linkgauge.models.site.schema import Site
 from linkgauge.models.training.cost import Uncertain, cost_of
@@ -25,13 +25,13 @@ NARROW = "\n[device.gpu1]\nwidth = 8\n"
 INACTIVE = "\n[device.gpu3]\ninactive = [7]\n"
 
 
-def case_of(further: str = "", job: str | None = None) -> Case:
+def snapshot_of(further: str = "", job: str | None = None) -> Snapshot:
     return assemble(ask_all(READERS, node("hgx-h100", further)), Site(job=job), 1000, origin="capture")
 
 
 @pytest.fixture(scope="module")
-def healthy() -> Case:
-    return case_of()
+def healthy() -> Snapshot:
+    return snapshot_of()
 
 
 def limited(**limits: float) -> Finding:
@@ -46,14 +46,14 @@ def limited(**limits: float) -> Finding:
     )
 
 
-def link(case: Case, end: str, kind: str) -> str:
-    device = case.topology.find(end)
+def link(snapshot: Snapshot, end: str, kind: str) -> str:
+    device = snapshot.topology.find(end)
     assert device
-    return next(one.id for one in case.topology.links if one.kind == kind and one.b == device.id)
+    return next(one.id for one in snapshot.topology.links if one.kind == kind and one.b == device.id)
 
 
 def test_a_narrow_gpu_slows_what_leaves_the_node_and_an_nvlink_what_stays() -> None:
-    report = judge(case_of(NARROW + INACTIVE))
+    report = judge(snapshot_of(NARROW + INACTIVE))
     assert {one.code: dict(one.impact) for one in report.findings if one.limits} == {
         "pcie-link-narrow": {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.587},
         "nvlink-inactive": {"all_reduce": 1.059, "alltoall": 1.059, FABRIC: 1.0},
@@ -62,30 +62,30 @@ def test_a_narrow_gpu_slows_what_leaves_the_node_and_an_nvlink_what_stays() -> N
     assert report.training is None
 
 
-def test_a_port_that_is_slower_than_its_finding_expects(healthy: Case) -> None:
+def test_a_port_that_is_slower_than_its_finding_expects(healthy: Snapshot) -> None:
     found = slowdowns(healthy, [limited(**{link(healthy, "mlx5_2/1", "port"): 25e9})])
     assert found == {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 2.0}
 
 
-def test_of_a_way_that_carries_nothing_no_number_is_said(healthy: Case) -> None:
+def test_of_a_way_that_carries_nothing_no_number_is_said(healthy: Snapshot) -> None:
     """Ways round the dead link there are none: it is the memory of a GPU."""
     assert slowdowns(healthy, [limited(**{"0000:1b:00.0/memory": 0.0})]) == {}
 
 
-def test_without_limits_nothing_is_said(healthy: Case) -> None:
+def test_without_limits_nothing_is_said(healthy: Snapshot) -> None:
     assert slowdowns(healthy, []) == {}
     assert slowdowns(healthy, [limited()]) == {}
     assert slowdowns(healthy, [limited(nothing=1.0)]) == {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.0}
 
 
-def test_observed_as_expected_costs_nothing(healthy: Case) -> None:
+def test_observed_as_expected_costs_nothing(healthy: Snapshot) -> None:
     training = cost_of(healthy, read_job(JOB), {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.0}, ())
     assert training.slower == Range(1.0, 1.0, 1.0)
     assert training.gpu_hours_a_day == 0
     assert training.critical_tokens == training.critical_tokens_now
 
 
-def test_a_range_from_all_hidden_to_nothing_hidden(healthy: Case) -> None:
+def test_a_range_from_all_hidden_to_nothing_hidden(healthy: Snapshot) -> None:
     training = cost_of(healthy, read_job(JOB), {"all_reduce": 1.059, "alltoall": 1.059, FABRIC: 1.9}, ())
     least, usual, most = (getattr(training.slower, name) for name in ("least", "usual", "most"))
     assert 1 <= least <= usual <= most
@@ -97,7 +97,7 @@ def test_a_range_from_all_hidden_to_nothing_hidden(healthy: Case) -> None:
     assert training.critical_tokens_now > training.critical_tokens
 
 
-def test_worse_links_never_make_a_job_faster(healthy: Case) -> None:
+def test_worse_links_never_make_a_job_faster(healthy: Snapshot) -> None:
     factors = [
         cost_of(healthy, read_job(JOB), {"all_reduce": factor, FABRIC: factor}, ()).slower
         for factor in (1.0, 1.01, 1.5, 3.0, 30.0)
@@ -106,7 +106,7 @@ def test_worse_links_never_make_a_job_faster(healthy: Case) -> None:
         assert [getattr(one, name) for one in factors] == sorted(getattr(one, name) for one in factors)
 
 
-def test_a_checkpoint_by_the_rates_of_disks(healthy: Case) -> None:
+def test_a_checkpoint_by_the_rates_of_disks(healthy: Snapshot) -> None:
     wanted = Expectation(basis="profile", low=6e9, typical=7e9, high=7.2e9, source="data sheet")
     levels = [
         Level(op="read", ends=(disk, "host"), observed=rate, expected=(wanted,))
@@ -127,13 +127,13 @@ def test_a_checkpoint_by_the_rates_of_disks(healthy: Case) -> None:
     ],
 )
 def test_what_cannot_be_told_is_not_checked(job: str, why: str) -> None:
-    report = judge(case_of(NARROW, job))
+    report = judge(snapshot_of(NARROW, job))
     (gap,) = (one for one in report.not_checked if one.what == "impact")
     assert gap.why.startswith(f"{job}: {why}")
     assert report.training is None
 
 
-def test_a_node_of_no_known_type(healthy: Case) -> None:
+def test_a_node_of_no_known_type(healthy: Snapshot) -> None:
     with pytest.raises(Uncertain, match="no machine type"):
         cost_of(replace(healthy, machine=None), read_job(JOB), {}, ())
 

@@ -128,19 +128,19 @@ def test_what_a_whole_report_says(tmp_path: Path, packed: bool) -> None:
     path = tmp_path / ("nvidia-bug-report.log.gz" if packed else "nvidia-bug-report.log")
     path.write_bytes(gzip.compress(TEXT.encode()) if packed else TEXT.encode())
     source = input_of([str(path)])
-    case = look(source.host, source.readers, Site())
-    node, gpu = case.of(Node)["node"], case.of(Gpu)["gpu0"]
+    snapshot = look(source.host, source.readers, Site())
+    node, gpu = snapshot.of(Node)["node"], snapshot.of(Gpu)["gpu0"]
     assert (node.hostname, node.kernel, node.vendor) == ("gpu01", "6.8.0-45-generic", "A.")
     assert (gpu.address, gpu.uuid, gpu.vbios) == ("0000:1b:00.0", UUID, "96.00.89.00.01")
-    assert case.of(Pci)["0000:1b:00.0"].driver == "nvidia"
-    assert case.of(Pci)["0000:1b:00.0"].parent == "0000:1a:01.0"
-    assert [event.code for event in case.of(Event).values() if event.kind == "xid"] == [79]
-    assert {key: fact.value for key, fact in case.of(Setting).items()} == {
+    assert snapshot.of(Pci)["0000:1b:00.0"].driver == "nvidia"
+    assert snapshot.of(Pci)["0000:1b:00.0"].parent == "0000:1a:01.0"
+    assert [event.code for event in snapshot.of(Event).values() if event.kind == "xid"] == [79]
+    assert {key: fact.value for key, fact in snapshot.of(Setting).items()} == {
         "iommu": "identity",
         "peer_memory": "nvidia_peermem",
     }
-    assert case.of(Service)["nvidia-fabricmanager"].running
-    assert not case.not_checked
+    assert snapshot.of(Service)["nvidia-fabricmanager"].running
+    assert not snapshot.not_checked
 
 
 def test_what_the_driver_says_of_itself_and_of_gpus() -> None:

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.machine import Event, Service
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
@@ -68,8 +68,8 @@ def test_its_refusal_is_said_where_no_gpu_is_known() -> None:
     """A log alone names both versions. Of GPUs that need no manager nothing is said."""
 
     def found(*facts: Fact) -> list[tuple[str, str]]:
-        case = assemble([*said(MISMATCH), *facts], Site(), AT, origin="dumps")
-        return [(finding.code, finding.subject) for finding in judge(case).findings]
+        snapshot = assemble([*said(MISMATCH), *facts], Site(), AT, origin="dumps")
+        return [(finding.code, finding.subject) for finding in judge(snapshot).findings]
 
     assert found() == [("driver-mismatch", MANAGER)]
     assert found(Gpu(key="gpu0", name="NVIDIA GeForce RTX 4090")) == []

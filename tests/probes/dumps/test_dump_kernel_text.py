@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import Driver
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Event, Node
 from linkgauge.models.facts.records import Evidence, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Node, Pci
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Fact, NotChecked, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.core.part import Part

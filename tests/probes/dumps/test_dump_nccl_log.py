@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Mount, Nccl, NcclFailure, Port, Rdma, Service, Setting, Transport
 from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps import recognise

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import NodePair
 from linkgauge.models.facts.records import Evidence, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps import recognise

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.machine import Gid, NcclFailure, Pci, Port, Rdma, Setting
 from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.report import Origin
 from linkgauge.models.site.schema import Site
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part

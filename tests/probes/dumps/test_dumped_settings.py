@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from linkgauge.models.evaluate import judge
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.machine import Node, Package, Rdma
 from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.judge import judge
 from linkgauge.models.report import Origin
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.core.part import Part

@@ -22,24 +22,24 @@ from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import HostBridge, Net, Node, Numa, Package, Pci, Port, Rdma
 from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.inventory.snapshot import Case
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host import nccl_topo
 from tests.support.nccl_paths import paths
 from tests.support.nodes import ALL, FOLDER, node
-from tests.support.topo_xml import case_of, path_types, seen
+from tests.support.topo_xml import path_types, seen, snapshot_of
 
 # What NCCL's parser takes (xmlGetNode, xmlGetToken): no prolog, no tabs, one space before each attribute.
 LINE = re.compile(r'(  )*<(/[a-z0-9]+|[a-z0-9]+( [a-z_]+="[^"&<>\n]{0,254}"){0,16}/?)>')
 
 
-def of_facts(*facts: Fact) -> Case:
+def of_facts(*facts: Fact) -> Snapshot:
     return assemble(facts, Site(), 1000.0)
 
 
-def of_node(name: str) -> Case:
+def of_node(name: str) -> Snapshot:
     return look(node(name), READERS, Site())
 
 
@@ -171,12 +171,12 @@ def test_what_is_read_of_it() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_each_node_written_and_read(name: str) -> None:
     """All that such a file can say is the same, and so is the file; NCCL can read it, and sees the same paths."""
-    case = of_node(name)
-    text = as_nccl_xml(case)
-    again = case_of(text)
+    snapshot = of_node(name)
+    text = as_nccl_xml(snapshot)
+    again = snapshot_of(text)
     assert again.not_checked == ()
     assert as_nccl_xml(again) == text
-    assert seen(again) == seen(case)
+    assert seen(again) == seen(snapshot)
     assert [line for line in text.splitlines() if not LINE.fullmatch(line)] == []
     system = ElementTree.fromstring(text)
     assert sum(1 for _ in system.iter()) <= MOST
@@ -411,7 +411,7 @@ def test_any_text(inside: str) -> None:
     assert recognise(text)
     for one in read(text):
         assert decode(encode(one)) == one
-    assert recognise(as_nccl_xml(case_of(text)))
+    assert recognise(as_nccl_xml(snapshot_of(text)))
 
 
 @given(st.text())
@@ -473,12 +473,12 @@ def joined(draw: st.DrawFn, gpus: list[str]) -> list[Fact]:
 
 @given(machines())
 def test_any_machine_written_and_read(facts: list[Fact]) -> None:
-    case = of_facts(*facts)
-    text = as_nccl_xml(case)
-    again = case_of(text)
+    snapshot = of_facts(*facts)
+    text = as_nccl_xml(snapshot)
+    again = snapshot_of(text)
     assert as_nccl_xml(again) == text
-    assert seen(again) == seen(case)
-    assert seen(case).paths == paths(ElementTree.fromstring(text), bridged=False)
+    assert seen(again) == seen(snapshot)
+    assert seen(snapshot).paths == paths(ElementTree.fromstring(text), bridged=False)
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:

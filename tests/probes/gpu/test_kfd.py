@@ -151,18 +151,18 @@ def test_eight_mi300x() -> None:
 
 
 def test_their_links_in_the_topology() -> None:
-    case = assemble([one for reader in READERS for one in reader.read(mi300x())], Site(), 1000.0)
-    assert sum(link.kind == "xgmi" for link in case.topology.links) == 28  # both ends see each
-    way = route(case.topology, "gpu0", "gpu7")
+    snapshot = assemble([one for reader in READERS for one in reader.read(mi300x())], Site(), 1000.0)
+    assert sum(link.kind == "xgmi" for link in snapshot.topology.links) == 28  # both ends see each
+    way = route(snapshot.topology, "gpu0", "gpu7")
     assert way
-    assert path_type(case.topology, way) == "NVL"
+    assert path_type(snapshot.topology, way) == "NVL"
     assert [(rated(hop), len(hop.links)) for hop in way] == [(64e9, 1)]
-    shown = as_matrix(matrix(case)).splitlines()
+    shown = as_matrix(matrix(snapshot)).splitlines()
     assert shown[1].split()[:3] == ["GPU0", "X", "XGMI"]
     assert "  XGMI = over xGMI" in shown
     others = ", ".join(f"gpu{n}" for n in range(7))
     assert f"GPU gpu7, 31.5 GB/s, memory 5300.0 GB/s, xGMI 64.0 GB/s each to {others}" in " ".join(
-        as_tree(case.topology).split()
+        as_tree(snapshot.topology).split()
     )
 
 

@@ -57,8 +57,8 @@ def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answer:
         (tmp_path / "lines").write_text("".join(f"{line}\n" for line in lines))
         program = tmp_path / "journalctl"
         arguments = "-k -b --reverse --no-pager --output=json"
-        case = f'case "$*" in "{arguments} "*) cat {tmp_path}/lines;; *) echo "$*" >&2; exit 9;; esac'
-        program.write_text(f"#!/bin/sh\n{case}\n{script}\n")
+        snapshot = f'case "$*" in "{arguments} "*) cat {tmp_path}/lines;; *) echo "$*" >&2; exit 9;; esac'
+        program.write_text(f"#!/bin/sh\n{snapshot}\n{script}\n")
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
         return list(read(before))

@@ -16,50 +16,50 @@ from .facts.machine import Node
 from .facts.reason import Reason
 from .facts.records import Fact, Flow, NotChecked, Observation
 from .facts.units import as_utc
-from .inventory.snapshot import Case
+from .inventory.snapshot import Snapshot
 from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training
 from .rules import RULES, Rule
 from .rules.core.rule import anything
 from .site.schema import Site
 
 
-def judge(case: Case) -> Report:
+def judge(snapshot: Snapshot) -> Report:
     """Everything that is said about the node."""
-    states, gaps, checks = apply_rules(case)
-    measured = (*levels(case), *proven(case))
-    found = [_finish(case, finding) for finding in attribute(case, measured, states)]
+    states, gaps, checks = apply_rules(snapshot)
+    measured = (*levels(snapshot), *proven(snapshot))
+    found = [_finish(snapshot, finding) for finding in attribute(snapshot, measured, states)]
     found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
-    not_checked = (*case.not_checked, *gaps, *_without_expectation(measured), *unasked(case))
+    not_checked = (*snapshot.not_checked, *gaps, *_without_expectation(measured), *unasked(snapshot))
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}
-    impact = slowdowns(case, [one for one in found if one.severity != "info"])
-    training, unsure = _training(case, impact, measured)
+    impact = slowdowns(snapshot, [one for one in found if one.severity != "info"])
+    training, unsure = _training(snapshot, impact, measured)
     return Report(
-        node=_hostname(case),
-        taken_at=as_utc(case.now),
-        source=case.origin,
-        context=case.context,
-        profile=Profile(case.machine.name, case.matched_by or "") if case.machine else None,
-        verdict=verdict(found, checks, case.origin, case.runs),
+        node=_hostname(snapshot),
+        taken_at=as_utc(snapshot.now),
+        source=snapshot.origin,
+        context=snapshot.context,
+        profile=Profile(snapshot.machine.name, snapshot.matched_by or "") if snapshot.machine else None,
+        verdict=verdict(found, checks, snapshot.origin, snapshot.runs),
         findings=tuple(found),
         not_checked=(*not_checked, *unsure),
         checks=checks,
         impact=impact,
         training=training,
         levels=measured,
-        observations=tuple(_seen(one) for one in case.observations),
-        topology=case.topology,
-        runs=case.runs,
+        observations=tuple(_seen(one) for one in snapshot.observations),
+        topology=snapshot.topology,
+        runs=snapshot.runs,
     )
 
 
-def apply_rules(case: Case) -> tuple[list[Finding], list[NotChecked], dict[str, bool]]:
+def apply_rules(snapshot: Snapshot) -> tuple[list[Finding], list[NotChecked], dict[str, bool]]:
     """What the rules find, what they could not tell, and by code whether it was judged wherever it was wanted."""
     found: list[Finding] = []
     gaps: list[NotChecked] = []
     checks: dict[str, bool] = {}
     for rule in RULES:
-        told, wanted = _apply(case, rule)
+        told, wanted = _apply(snapshot, rule)
         found += [one for one in told if isinstance(one, Finding)]
         could_not = [one for one in told if isinstance(one, NotChecked)]
         gaps += could_not
@@ -68,27 +68,27 @@ def apply_rules(case: Case) -> tuple[list[Finding], list[NotChecked], dict[str, 
     return found, list(dict.fromkeys(gaps)), checks
 
 
-def _apply(case: Case, rule: Rule) -> tuple[list[Finding | NotChecked], bool | None]:
+def _apply(snapshot: Snapshot, rule: Rule) -> tuple[list[Finding | NotChecked], bool | None]:
     """What the rule tells; and whether it could be judged, None where there was nothing to judge."""
-    foreign = [lost for lost in case.not_checked if lost.what in rule.foreign]
+    foreign = [lost for lost in snapshot.not_checked if lost.what in rule.foreign]
     if any(lost.subject == "node" or rule.over is Node for lost in foreign):
         return [], False  # a rule over the node looks at everything, and one that is hidden may change its mind
-    every: Mapping[str, Fact] = case.of(rule.over)
-    things = every if rule.where is anything else {key: one for key, one in every.items() if rule.where(case, one)}
+    every: Mapping[str, Fact] = snapshot.of(rule.over)
+    things = every if rule.where is anything else {key: one for key, one in every.items() if rule.where(snapshot, one)}
     lost = any(
-        one.what in rule.wanted and (one.subject in things or one.subject not in every) for one in case.not_checked
+        one.what in rule.wanted and (one.subject in things or one.subject not in every) for one in snapshot.not_checked
     )
     judged = [thing for thing in things.values() if all(getattr(thing, name) is not None for name in rule.required)]
-    told = [one for thing in judged for one in rule.judge(case, thing)]
-    missed = bool(lost or foreign) and rule.machines(case)
+    told = [one for thing in judged for one in rule.judge(snapshot, thing)]
+    missed = bool(lost or foreign) and rule.machines(snapshot)
     return told, False if missed else True if judged else None
 
 
-def _finish(case: Case, finding: Finding) -> Finding:
+def _finish(snapshot: Snapshot, finding: Finding) -> Finding:
     """The finding with its price, its remedy, and the operator's word on it."""
     code = codes()[finding.code]
     remedy = finding.remedy or " ".join(code.fix) or None
-    return replace(weigh(case, finding), remedy=remedy, silenced=silenced(case.site, finding))
+    return replace(weigh(snapshot, finding), remedy=remedy, silenced=silenced(snapshot.site, finding))
 
 
 def silenced(site: Site, finding: Finding) -> str | None:
@@ -97,16 +97,16 @@ def silenced(site: Site, finding: Finding) -> str | None:
 
 
 def _training(
-    case: Case, impact: Mapping[str, float], measured: Iterable[Level]
+    snapshot: Snapshot, impact: Mapping[str, float], measured: Iterable[Level]
 ) -> tuple[Training | None, tuple[NotChecked, ...]]:
     """What the findings cost the job that the site has described, or why nobody can say."""
-    if case.site.job is None:
+    if snapshot.site.job is None:
         return None, ()
     from .training.cost import Uncertain, cost_of  # models of trainings, which most reports do without
     from .training.job_spec import read_job
 
     try:
-        return cost_of(case, read_job(case.site.job), impact, measured), ()
+        return cost_of(snapshot, read_job(snapshot.site.job), impact, measured), ()
     except Uncertain as why:
         how = "linkgauge plan says what it needs to know"
         return None, (
@@ -114,7 +114,7 @@ def _training(
                 what="impact",
                 subject="node",
                 reason=Reason.NO_EXPECTATION,
-                path=case.site.job,
+                path=snapshot.site.job,
                 detail=str(why),
                 how=how,
             ),
@@ -138,6 +138,6 @@ def _seen(one: Observation) -> Seen:
     return Seen(about=about, quantity=one.quantity, unit=one.unit, value=one.value, at=as_utc(one.at), busy=one.busy)
 
 
-def _hostname(case: Case) -> str | None:
-    node = case.of(Node).get("node")
+def _hostname(snapshot: Snapshot) -> str | None:
+    node = snapshot.of(Node).get("node")
     return node.hostname if node else None
