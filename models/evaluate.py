@@ -23,7 +23,7 @@ from .rules.core.rule import anything
 from .site.schema import Site
 
 
-def judge(snapshot: Snapshot) -> Report:
+def evaluate(snapshot: Snapshot) -> Report:
     """Everything that is said about the node."""
     states, gaps, checks = apply_rules(snapshot)
     measured = (*levels(snapshot), *proven(snapshot))
@@ -78,10 +78,10 @@ def _apply(snapshot: Snapshot, rule: Rule) -> tuple[list[Finding | NotChecked], 
     lost = any(
         one.what in rule.wanted and (one.subject in things or one.subject not in every) for one in snapshot.not_checked
     )
-    judged = [thing for thing in things.values() if all(getattr(thing, name) is not None for name in rule.required)]
-    told = [one for thing in judged for one in rule.judge(snapshot, thing)]
+    evaluated = [thing for thing in things.values() if all(getattr(thing, name) is not None for name in rule.required)]
+    told = [one for thing in evaluated for one in rule.evaluate(snapshot, thing)]
     missed = bool(lost or foreign) and rule.machines(snapshot)
-    return told, False if missed else True if judged else None
+    return told, False if missed else True if evaluated else None
 
 
 def _finish(snapshot: Snapshot, finding: Finding) -> Finding:

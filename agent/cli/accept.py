@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...exporters.text.accepted import as_accepted, as_refused
 from ...models.bandwidth.best_rates import RATES, best_observations
-from ...models.evaluate import judge
+from ...models.evaluate import evaluate
 from ...models.facts.records import Flow, Observation
 from ...models.inventory.snapshot import Snapshot
 from ...models.report import Report, Verdict
@@ -39,7 +39,7 @@ def accept(
     counts = tuple(_counts(snapshot, at))
     rates = best_observations(snapshot)
     earlier = tuple(one for one in known.baseline if isinstance(one.about, Flow) and one.quantity in RATES)
-    after = judge(replace(snapshot, accepted=at, baseline=(*earlier, *counts)))
+    after = evaluate(replace(snapshot, accepted=at, baseline=(*earlier, *counts)))
     if after.verdict != "ok" and not anyway:
         return as_refused(after), after.verdict
     kept = tuple(one for one in earlier if one.about not in rates)

@@ -131,12 +131,12 @@ def _dumps(names: Iterable[str]) -> tuple[Source, ...]:
     return tuple(Source("dump", partial(read_dump, name)) for name in names)
 
 
-def _other_machine(head: str, judged: str) -> Source:
-    return Source("_other_machine", partial(_not_judged, head, judged))
+def _other_machine(head: str, evaluated: str) -> Source:
+    return Source("_other_machine", partial(_not_judged, head, evaluated))
 
 
-def _not_judged(head: str, judged: str, host: Host) -> Iterator[Record]:
-    why = f"the files of another machine than those below {judged}; one is judged at a time"
+def _not_judged(head: str, evaluated: str, host: Host) -> Iterator[Record]:
+    why = f"the files of another machine than those below {evaluated}; one is judged at a time"
     yield NotChecked(
         what="dump", subject=head, reason=Reason.OTHER_CONTEXT, detail=why, how="give the files of this machine alone"
     )

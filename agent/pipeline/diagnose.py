@@ -8,15 +8,15 @@ from itertools import chain
 from typing import TypeAlias
 
 from ...models.diagnosis.hysteresis import Standing, settle
-from ...models.evaluate import judge
+from ...models.evaluate import evaluate
 from ...models.facts.records import Flow, Observation, Record
 from ...models.inventory.assemble import assemble
 from ...models.inventory.snapshot import Snapshot
 from ...models.report import Context, Report
 from ...models.site.schema import Site
 from ...probes.host.host import Host
-from .hang_guard import ask_all
-from .run_source import ask, ask_each
+from .hang_guard import collect_all
+from .run_source import ask, collect_each
 from .source import Source
 
 Probes: TypeAlias = Callable[[Report], Iterable[Source]]
@@ -29,7 +29,7 @@ _LONGEST = 48 * _HOUR  # a daemon must not grow with its age
 class Memory:
     """All that a daemon remembers: what each source said last, which findings stand, and earlier observations."""
 
-    heard: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)
+    collected: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)
     measured: tuple[Record, ...] = ()  # by probes, when they ran last
     standing: Standing = field(default_factory=dict)
     past: tuple[Observation, ...] = ()
@@ -39,7 +39,7 @@ class Memory:
 
 def look(host: Host, readers: Iterable[Source], site: Site) -> Snapshot:
     """What the readers make known of a node, not judged."""
-    return assemble(ask_all(readers, host), site, host.now(), origin=host.origin)
+    return assemble(collect_all(readers, host), site, host.now(), origin=host.origin)
 
 
 def diagnose(
@@ -69,31 +69,31 @@ def examine(
     accepted: float | None = None,
 ) -> tuple[Snapshot, Report]:
     """As `diagnose`, with the case that was judged."""
-    read = ask_all(readers, host)
+    read = collect_all(readers, host)
     known = tuple(baseline)
 
-    def judged(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
+    def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
         snapshot = assemble(
             [*read, *measured], site, host.now(), baseline=known, origin=host.origin, context=context, accepted=accepted
         )
-        return snapshot, judge(snapshot)
+        return snapshot, evaluate(snapshot)
 
-    _, snapshot, report = _confirmed(host, probes, judged)
+    _, snapshot, report = _confirmed(host, probes, evaluated)
     return snapshot, report
 
 
 def _confirmed(
-    host: Host, probes: Probes, judged: Callable[[Sequence[Record]], tuple[Snapshot, Report]]
+    host: Host, probes: Probes, evaluated: Callable[[Sequence[Record]], tuple[Snapshot, Report]]
 ) -> tuple[list[Record], Snapshot, Report]:
     """What probes measured: at first what a report without it makes worth measuring, then once more what was slow."""
     measured: list[Record] = []
-    snapshot, report = judged(measured)
+    snapshot, report = evaluated(measured)
     for _ in range(2):
         further = [one for probe in probes(report) for one in ask(probe, host)]
         if not further:
             break
         measured += further
-        snapshot, report = judged(measured)
+        snapshot, report = evaluated(measured)
     return measured, snapshot, report
 
 
@@ -104,27 +104,27 @@ def cycle(
     memory: Memory,
     probes: Probes | None = None,
     pause: Callable[[], None] = lambda: None,
-    ask_them: Callable[[Iterable[Source], Host], Mapping[str, tuple[Record, ...]]] = ask_each,
+    ask_them: Callable[[Iterable[Source], Host], Mapping[str, tuple[Record, ...]]] = collect_each,
 ) -> tuple[Memory, Report]:
     """One round of the daemon: what is not due is remembered, and ages. `pause` divides its work into short bursts.
 
     `probes` as in `diagnose`, where it is time to measure: what was measured before is forgotten then.
     """
     fresh = ask_them(due, host)
-    heard = {**memory.heard, **fresh}
+    collected = {**memory.collected, **fresh}
     kept = () if probes else memory.measured
 
-    def judged(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
-        said = chain(*heard.values(), kept, measured)
+    def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
+        said = chain(*collected.values(), kept, measured)
         snapshot = assemble(said, site, host.now(), memory.past, memory.baseline, host.origin, accepted=memory.accepted)
         pause()
-        return snapshot, judge(snapshot)
+        return snapshot, evaluate(snapshot)
 
-    measured, _, report = _confirmed(host, probes or (lambda report: ()), judged)
+    measured, _, report = _confirmed(host, probes or (lambda report: ()), evaluated)
     pause()
     standing, shown = settle(memory.standing, report, memory.accepted)
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
-    return replace(memory, heard=heard, measured=(*kept, *measured), standing=standing, past=past), shown
+    return replace(memory, collected=collected, measured=(*kept, *measured), standing=standing, past=past), shown
 
 
 def thin(said: Iterable[Record], now: float) -> tuple[Observation, ...]:

@@ -30,7 +30,7 @@ class _Asker:
     """
 
     def __init__(self) -> None:
-        self.heard: dict[str, tuple[Record, ...]] = {}
+        self.collected: dict[str, tuple[Record, ...]] = {}
         self.name = ""  # of the source that is being asked
         self.said: list[Record] = []  # by that one, so far
         self.path = ""  # that hangs
@@ -47,7 +47,7 @@ class _Asker:
 
     def ask(self, sources: Sequence[Source], watched: Watched, patience: float) -> str | None:
         """Ask them all, and wait: `heard` is what they said. If one hangs, its name; `path` is that of its file."""
-        self.heard = {}
+        self.collected = {}
         self.idle.clear()
         self._work.put((sources, watched))
         before: Waiting | None = None
@@ -79,7 +79,7 @@ class _Asker:
             if self._ended:
                 return
             self.name, self.said = source.name, []
-            self.heard[source.name] = ask(source, watched, self.said)
+            self.collected[source.name] = ask(source, watched, self.said)
 
 
 @dataclass
@@ -99,25 +99,25 @@ class Aside:
         """What each of them says, as far as it comes, by name and in their order."""
         named = {source.name: source for source in sources}
         self._hanging = {name: asker for name, asker in self._hanging.items() if not asker.idle.is_set()}
-        heard = {
+        collected = {
             name: _missed(source, host, stuck(name), None, 0.0)
             for name, source in named.items()
             if name in self._hanging
         }
-        while todo := [source for name, source in named.items() if name not in heard]:
+        while todo := [source for name, source in named.items() if name not in collected]:
             if self._asker is None or not self._asker.lives:
                 self._asker = _Asker()
             asker = self._asker
             watched = Watched(host, [one.path for one in self._hanging.values()])
             hangs = asker.ask(todo, watched, self.patience)
-            heard.update(asker.heard)
+            collected.update(asker.collected)
             if hangs is None:
                 break
             self.close()
             self._hanging[hangs] = asker
             missed = _missed(named[hangs], host, no_answer(self.patience), asker.path, self.patience)
-            heard[hangs] = (*asker.said, *missed)
-        return {name: heard[name] for name in named}
+            collected[hangs] = (*asker.said, *missed)
+        return {name: collected[name] for name in named}
 
     def close(self) -> None:
         """End the thread, once it is done."""
@@ -131,7 +131,7 @@ def _missed(source: Source, host: Host, detail: str, path: str | None, seconds: 
     return *gaps(source, Reason.NO_ANSWER, detail, HOW, path), run
 
 
-def ask_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) -> list[Record]:
+def collect_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) -> list[Record]:
     """What all of them say, in their order. On a live machine they are asked at once: most of the time is waiting.
 
     Readers only: probes would measure each other.

@@ -35,6 +35,6 @@ def ask(source: Source, host: Host, said: list[Record] | None = None) -> tuple[R
     return (*said, run)
 
 
-def ask_each(sources: Iterable[Source], host: Host) -> dict[str, tuple[Record, ...]]:
+def collect_each(sources: Iterable[Source], host: Host) -> dict[str, tuple[Record, ...]]:
     """What each of them says, one after the other, by name."""
     return {source.name: ask(source, host) for source in sources}

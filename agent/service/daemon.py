@@ -85,7 +85,7 @@ class Daemon:
         self.memory, report = cycle(
             self.host, sources, self.site, self.memory, self._probes(course), self.pause, self.aside.ask
         )
-        fresh = {source.name: self.memory.heard[source.name] for source in asked}
+        fresh = {source.name: self.memory.collected[source.name] for source in asked}
         self.turns = turned(self.turns, fresh, began)
         self._count(*fresh.values(), self.memory.measured if course else ())
         self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
@@ -125,7 +125,7 @@ class Daemon:
     def _write_last(self, report: Report) -> None:
         """For gates, and for what the time of a job saw."""
         path = os.path.join(self.folder, last.FILE)
-        self.peaks = followed(self.folder, self.peaks, self.memory.heard["traffic"])
+        self.peaks = followed(self.folder, self.peaks, self.memory.collected["traffic"])
         try:
             last.write(self.folder, report, self.host.now(), self.every, self.peaks)
         except OSError as refused:
@@ -223,8 +223,10 @@ class Daemon:
             would_drain=tuple((one.code, one.subject) for one in causes(report.findings, self.site.gate)),
         )
 
-    def _count(self, *heard: Iterable[Record]) -> None:
-        self.moved.update({one.name: one.bytes for said in heard for one in said if isinstance(one, Run) and one.bytes})
+    def _count(self, *collected: Iterable[Record]) -> None:
+        self.moved.update(
+            {one.name: one.bytes for said in collected for one in said if isinstance(one, Run) and one.bytes}
+        )
 
     def _tell(self, report: Report) -> None:
         """What is new, and what is gone, in the log."""

@@ -20,7 +20,7 @@ from ...models.facts.records import NotChecked, Observation, Record
 from ...models.facts.units import as_utc
 from ...probes.host.host import Host
 from ..inputs.resolve import BadInput
-from ..pipeline.hang_guard import ask_all
+from ..pipeline.hang_guard import collect_all
 from ..pipeline.registry import named
 from ..state import status_file as last
 from ..state.atomic_write import put
@@ -120,7 +120,7 @@ def followed(
 
 
 def _look(host: Host) -> _Look:
-    return _Look(host.now(), tuple(ask_all(_READERS, host)))
+    return _Look(host.now(), tuple(collect_all(_READERS, host)))
 
 
 def _path(folder: str, job: str) -> str:

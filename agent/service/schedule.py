@@ -50,10 +50,10 @@ def _is_due(turn: Turn | None, interval: float, now: float, changed: bool) -> bo
     return changed or now >= turn.at + interval - _EARLY
 
 
-def turned(turns: Mapping[str, Turn], heard: Mapping[str, Iterable[Record]], now: float) -> dict[str, Turn]:
+def turned(turns: Mapping[str, Turn], collected: Mapping[str, Iterable[Record]], now: float) -> dict[str, Turn]:
     """The turns after these sources were asked."""
     after = dict(turns)
-    for name, said in heard.items():
+    for name, said in collected.items():
         before = turns.get(name, Turn(now))
         after[name] = replace(before, at=now, hung=before.hung + 1 if any(map(hung, said)) else 0)
     return after

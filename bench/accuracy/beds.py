@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from bench.accuracy.measured import Measured, healthy, single
 from linkgauge.agent.inputs.resolve import given
-from linkgauge.agent.pipeline.hang_guard import ask_all
+from linkgauge.agent.pipeline.hang_guard import collect_all
 from linkgauge.agent.pipeline.registry import READERS
 from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
@@ -102,7 +102,7 @@ def real() -> Iterator[Bed]:
     for name in _DUMPS:
         if (SHARED / name).exists():
             source = given([str(SHARED / name)])
-            said = ask_all(source.readers, source.host)
+            said = collect_all(source.readers, source.host)
             yield Bed(Path(name).parent.name if name.endswith("dumps") else Path(name).name, tuple(said), 2e9, "dumps")
 
 
@@ -113,7 +113,7 @@ def bed_of(name: str) -> Bed:
 
 def _built(name: str, text: str) -> Bed:
     node = build(text)
-    return Bed(name, tuple(ask_all(READERS, node)), node.now(), "capture")
+    return Bed(name, tuple(collect_all(READERS, node)), node.now(), "capture")
 
 
 def _recorded(archive: Path) -> Iterator[Bed]:
@@ -122,4 +122,4 @@ def _recorded(archive: Path) -> Iterator[Bed]:
         packed.extractall(folder, **trusted)  # type: ignore[arg-type]
         (root,) = Path(folder).iterdir()
         host = Live(str(root))
-        yield Bed(archive.name, tuple(ask_all(READERS, host)), host.now(), "capture")
+        yield Bed(archive.name, tuple(collect_all(READERS, host)), host.now(), "capture")

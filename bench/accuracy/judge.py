@@ -90,7 +90,7 @@ def _can_be_seen(bed: Bed, faults: Sequence[Fault]) -> bool:
     return slow_links.visible(bed, frozenset(flow for flow, rate in rates.items() if rate < 0.99 * bed.rates[flow]))
 
 
-def judged(trial: Trial) -> Report:
+def evaluated(trial: Trial) -> Report:
     """The report on the broken node."""
     said = trial.odd(list(trial.bed.said))
     for _, fault in trial.faults:
@@ -110,7 +110,7 @@ def judged(trial: Trial) -> Report:
 
 def outcome(trial: Trial) -> Outcome:
     """What the report says of the faults, and what else."""
-    findings = [one for one in judged(trial).findings if not one.silenced]
+    findings = [one for one in evaluated(trial).findings if not one.silenced]
     wanted = [fault for _, fault in trial.faults]
     found = [any(_is(one, fault, fault.subjects, fault.info) for one in findings) for fault in wanted]
     grave = [one for one in findings if one.severity != "info"]

@@ -10,7 +10,7 @@ from random import Random
 from typing import TypeAlias
 
 from linkgauge.models.bandwidth.predict import predict
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.records import Evidence, Flow, Observation, Record
 from linkgauge.models.graph.fair_share import shares
 from linkgauge.models.graph.routes import rated
@@ -88,4 +88,4 @@ def seen(measured: Measured, chance: Random, scatter: float, at: float = 1.0) ->
 
 def report_on(said: Iterable[Record], now: float = NOW, origin: Origin = "capture") -> Report:
     """The report on all that was said."""
-    return judge(assemble(list(said), Site(), now, origin=origin))
+    return evaluate(assemble(list(said), Site(), now, origin=origin))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
@@ -42,7 +42,7 @@ def _ring(*_: object) -> None:
     raise TooSlow("too slow")
 
 
-def check(family: Reader, text: str, through: bool, judged: bool) -> float:
+def check(family: Reader, text: str, through: bool, evaluated: bool) -> float:
     """Read a text; what is said is well formed and cites the text. The seconds that reading took.
 
     `through`: also cut into parts, as a file is; `judged`: also made a report of. AssertionError says what is wrong.
@@ -54,8 +54,8 @@ def check(family: Reader, text: str, through: bool, judged: bool) -> float:
     well_formed(said, plain)
     if through:
         said = _whole(text, plain)
-    if judged:
-        judge(assemble(said, Site(), AT, origin="dumps"))
+    if evaluated:
+        evaluate(assemble(said, Site(), AT, origin="dumps"))
     return took
 
 

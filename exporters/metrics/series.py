@@ -33,7 +33,7 @@ def samples(report: Report, round: Round | None, labels: Mapping[str, str], deta
 
 def _samples(report: Report, round: Round | None, labels: Mapping[str, str], detail: str) -> Iterator[Sample]:
     yield from _node(report, labels)
-    yield from _judged(report)
+    yield from _evaluated(report)
     yield from devices(report, detail)
     yield from links(report, round, detail)
     yield from counters(report, round, detail)
@@ -60,7 +60,7 @@ def _impact(report: Report) -> Iterator[Sample]:
         yield Sample("linkgauge_impact_slowdown_ratio", labels, report.training.slower.usual)
 
 
-def _judged(report: Report) -> Iterator[Sample]:
+def _evaluated(report: Report) -> Iterator[Sample]:
     """Findings, of several of one code and subject the gravest; what was looked for; what could not be."""
     told: dict[tuple[str, str], int] = {}
     silenced: dict[tuple[str, str], None] = {}
@@ -76,10 +76,10 @@ def _judged(report: Report) -> Iterator[Sample]:
         yield Sample("linkgauge_finding_severity", labels, severity)
     for code, subject in silenced:
         yield Sample("linkgauge_finding_silenced", {"code": code, "subject": subject}, 1.0)
-    for code, judged in report.checks.items():
-        if code in _OF_JOBS and not judged and report.context == "host":
+    for code, evaluated in report.checks.items():
+        if code in _OF_JOBS and not evaluated and report.context == "host":
             continue
-        yield Sample("linkgauge_check", {"code": code}, float(judged))
+        yield Sample("linkgauge_check", {"code": code}, float(evaluated))
     missed = Counter((one.what, one.reason.value) for one in report.not_checked)
     for (check, reason), number in missed.items():
         yield Sample("linkgauge_not_checked", {"check": check, "reason": reason}, number)

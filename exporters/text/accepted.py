@@ -40,9 +40,9 @@ def as_refused(report: Report) -> str:
     lines = [f"NOT ACCEPTED  {safe(report.node or 'unnamed node')}  {report.verdict}"]
     for text in _wrong(report):
         lines += hanging("  ", text, WIDTH, indent=4)
-    unjudged = [code for code, judged in report.checks.items() if not judged and codes()[code].vital]
-    if unjudged:
-        lines += hanging("  ", f"could not be judged: {', '.join(unjudged)}", WIDTH, indent=4)
+    not_evaluated = [code for code, evaluated in report.checks.items() if not evaluated and codes()[code].vital]
+    if not_evaluated:
+        lines += hanging("  ", f"could not be judged: {', '.join(not_evaluated)}", WIDTH, indent=4)
     if report.verdict == "unknown" and not any(report.checks.values()):
         lines.append("  nothing could be judged")
     lines += hanging("", "linkgauge diagnose says more. Mend it first, or give --anyway.", WIDTH)

@@ -61,7 +61,9 @@ def _head(report: Report, paint: Paint) -> Iterator[str]:
 
 
 def _why_unknown(report: Report) -> str:
-    vital = [code for code, judged in report.checks.items() if not judged and code in codes() and codes()[code].vital]
+    vital = [
+        code for code, evaluated in report.checks.items() if not evaluated and code in codes() and codes()[code].vital
+    ]
     if vital:
         return f"Do not take this node for healthy: {', '.join(vital)} could not be judged. See NOT CHECKED."
     if broken := [safe(run.name) for run in report.runs if not run.ok]:
@@ -229,8 +231,8 @@ _ROWS: tuple[tuple[str, Say], ...] = (
 
 
 def _gaps(report: Report, paint: Paint) -> Iterator[str]:
-    unjudged = [safe(code) for code, judged in report.checks.items() if not judged]
-    if not report.not_checked and not unjudged:
+    not_evaluated = [safe(code) for code, evaluated in report.checks.items() if not evaluated]
+    if not report.not_checked and not not_evaluated:
         return
     yield paint("NOT CHECKED", "bold")
     for gap in gaps(report.not_checked):
@@ -240,15 +242,15 @@ def _gaps(report: Report, paint: Paint) -> Iterator[str]:
                 first, *others = hanging(f"    {label}  ", text, WIDTH)
                 yield first.replace(label, paint(label, "dim"), 1)
                 yield from others
-    if unjudged:
-        yield from hanging("  ", f"so these could not be judged: {', '.join(unjudged)}", WIDTH, indent=4)
+    if not_evaluated:
+        yield from hanging("  ", f"so these could not be judged: {', '.join(not_evaluated)}", WIDTH, indent=4)
 
 
 def _looked_at(report: Report) -> Iterator[str]:
     """How much stands behind the verdict."""
     kinds = [device.kind for device in report.topology.devices]
-    judged = sum(report.checks.values())
-    parts = [f"Judged {judged} of {counted(len(report.checks), 'check')}" if report.checks else "Judged nothing"]
+    evaluated = sum(report.checks.values())
+    parts = [f"Judged {evaluated} of {counted(len(report.checks), 'check')}" if report.checks else "Judged nothing"]
     parts += [f"over {', '.join(device_counts(kinds))}"] if device_counts(kinds) else []
     yield from wrap(" ".join(parts) + "." + _asked(report), WIDTH)
     if any(not finding.silenced for finding in report.findings):

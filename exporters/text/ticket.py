@@ -143,8 +143,8 @@ def _tests(report: Report, names: frozenset[str] | None) -> Iterator[str]:
     for level in _measured(report.levels, names):
         best = f", typically {as_gigabytes(level.expected[0].typical)}" if level.expected else ""
         yield from _row("measured", f"{level.op} {level.flow.subject}: {as_gigabytes(level.observed or 0.0)}{best}")
-    judged = sum(report.checks.values())
-    yield from _row("judged", f"{judged} of {len(report.checks)} checks")
+    evaluated = sum(report.checks.values())
+    yield from _row("judged", f"{evaluated} of {len(report.checks)} checks")
 
 
 def _measured(levels: Sequence[Level], names: frozenset[str] | None) -> list[Level]:

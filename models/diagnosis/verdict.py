@@ -20,7 +20,7 @@ def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin
     grave = {one.severity for one in counted}
     if "critical" in grave:
         return "failed"
-    vital = any(not judged and codes()[code].vital for code, judged in checks.items())
+    vital = any(not evaluated and codes()[code].vital for code, evaluated in checks.items())
     blind = origin != "dumps" and (vital or not all(run.ok for run in runs))
     symptom = any(one.code == "not-enough-evidence" for one in counted)
     if blind or symptom or not (any(checks.values()) or grave):

@@ -28,7 +28,7 @@ def scripts(tmp_path: Path) -> Scripts:
     return Scripts(tmp_path / "scripts")
 
 
-def judged(scripts: Scripts, site: str = WRONG + ENFORCED) -> str:
+def evaluated(scripts: Scripts, site: str = WRONG + ENFORCED) -> str:
     """A service that found what the site file says; the folder of its state."""
     folder = str(scripts.folder / "state")
     last.write(folder, report_of(node("hgx-h100"), read_site(site)), time.time(), 15.0, {})
@@ -78,7 +78,7 @@ def test_without_linkgauge_jobs_run(scripts: Scripts, name: str) -> None:
 
 
 def test_a_prolog_that_found_something_waits_for_the_health_check_and_asks_slurm_nothing(scripts: Scripts) -> None:
-    folder = judged(scripts)
+    folder = evaluated(scripts)
     assert scripts.run("prolog", SLURM_JOB_ID="1").returncode == 0
     keep(folder, Record(drained="linkgauge: gpu-missing node"))
     assert scripts.run("prolog", SLURM_JOB_ID="2").returncode == 1
@@ -89,7 +89,7 @@ def test_a_prolog_that_found_something_waits_for_the_health_check_and_asks_slurm
 
 
 def test_what_a_job_saw_is_in_the_log(scripts: Scripts) -> None:
-    judged(scripts, "[gate]\n")
+    evaluated(scripts, "[gate]\n")
     scripts.run("prolog", SLURM_JOB_ID="4711")
     assert scripts.run("epilog", SLURM_JOB_ID="4711").returncode == 0
     assert [line.partition(":")[0] for line in scripts.log if line.startswith("job")] == ["job 4711"]
@@ -99,7 +99,7 @@ def test_what_a_job_saw_is_in_the_log(scripts: Scripts) -> None:
 
 def test_the_health_check_drains_through_scontrol(scripts: Scripts, tmp_path: Path) -> None:
     cluster = Cluster(tmp_path / "cluster", [f"gpu-{number}" for number in range(100)])
-    judged(scripts)
+    evaluated(scripts)
     shutil.copy(cluster.program, scripts.bin / "scontrol")
     done = scripts.run("health_check", SLURMD_NODENAME="gpu-7")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

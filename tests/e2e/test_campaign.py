@@ -114,10 +114,10 @@ def broken_promises(base: Report, report: Report, exactly: bool) -> list[str]:
     if exactly and len(gaps) > 1:
         problems.append(f"more than one gap: {gaps}")
     unwanted = {code for code in OPTIONAL if code not in report.checks and not exactly}
-    lost = {code for code, judged in base.checks.items() if judged and not report.checks.get(code)} - unwanted
+    lost = {code for code, evaluated in base.checks.items() if evaluated and not report.checks.get(code)} - unwanted
     if (lost or gone) and not gaps:
         problems.append(f"not judged without a word: {lost | gone}")
-    blind = any(codes()[code].vital for code, judged in report.checks.items() if not judged)
+    blind = any(codes()[code].vital for code, evaluated in report.checks.items() if not evaluated)
     if report.verdict != ("unknown" if blind else base.verdict):
         problems.append(f"verdict {report.verdict}, blind: {blind}")
     return problems

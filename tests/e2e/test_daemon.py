@@ -290,7 +290,7 @@ def test_a_restart_forgets_nothing(service: Callable[..., Node], hgx: Node) -> N
     again = service(Path(hgx.daemon.folder), config=Config(probes=Probing(every="1h")))
     again.host.recorded, again.host.wall = broken, hgx.host.wall + 60
     again.daemon.memory = kept.load(again.daemon.folder, Memory(), again.host.now())
-    assert again.daemon.memory == replace(hgx.daemon.memory, heard={})
+    assert again.daemon.memory == replace(hgx.daemon.memory, collected={})
     report = again.cycle()
     assert [(one.code, one.since) for one in report.findings] == since  # at once
     assert [level.flow for level in report.levels] == [RATE.about]

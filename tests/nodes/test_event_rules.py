@@ -52,11 +52,11 @@ def log(*lines: str, last: float = NOW - 60) -> list[Record]:
 def findings(*said: Record, origin: Origin = "live") -> list[Finding]:
     """Of those that this log makes; what the machine itself is worth is the business of others."""
 
-    def judged(what: list[Record]) -> list[Finding]:
+    def evaluated(what: list[Record]) -> list[Finding]:
         return apply_rules(assemble(what, Site(), NOW, origin=origin))[0]
 
-    quiet = {(one.code, one.subject) for one in judged([one for one in said if not isinstance(one, Event)])}
-    return [one for one in judged(list(said)) if (one.code, one.subject) not in quiet]
+    quiet = {(one.code, one.subject) for one in evaluated([one for one in said if not isinstance(one, Event)])}
+    return [one for one in evaluated(list(said)) if (one.code, one.subject) not in quiet]
 
 
 def told(*said: Record, origin: Origin = "live") -> list[Told]:

@@ -9,7 +9,7 @@ import pytest
 from linkgauge.models.bandwidth.expectations import levels
 from linkgauge.models.catalog import codes
 from linkgauge.models.diagnosis.attribution import attribute
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Snapshot
@@ -55,7 +55,7 @@ def test_a_code_without_a_rule_is_said_of_flows(code: str) -> None:
 @pytest.mark.parametrize("code", FACTS)
 def test_facts_that_are_broken_are_one_finding(code: str) -> None:
     facts = FACTS[code]
-    well, ill = (judge(snapshot_of(facts, said)) for said in (facts.well, [*facts.well, *facts.further]))
+    well, ill = (evaluate(snapshot_of(facts, said)) for said in (facts.well, [*facts.well, *facts.further]))
     assert code not in {one.code for one in well.findings}
     assert [said_of(one) for one in ill.findings if said_of(one) not in map(said_of, well.findings)] == [
         (code, facts.subject, facts.severity)

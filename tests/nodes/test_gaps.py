@@ -10,7 +10,7 @@ import pytest
 from linkgauge.agent.pipeline.coverage_map import gaps
 from linkgauge.agent.pipeline.registry import READERS
 from linkgauge.agent.pipeline.run_source import ask
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Fact, Record, Run
 from linkgauge.models.facts.registry import kind_name
@@ -20,8 +20,8 @@ from linkgauge.models.site.schema import Site
 from tests.support.nodes import ALL, node
 
 
-def judged(said: Iterable[Record], now: float) -> Report:
-    return judge(assemble(said, Site(), now, origin="live"))
+def evaluated(said: Iterable[Record], now: float) -> Report:
+    return evaluate(assemble(said, Site(), now, origin="live"))
 
 
 def told(report: Report) -> set[tuple[str, str]]:
@@ -33,14 +33,14 @@ def told(report: Report) -> set[tuple[str, str]]:
 def test_what_was_cut_off_is_not_known_and_nothing_is_missed(name: str) -> None:
     """Each source, before its first word, in the middle and before its last: no GPU is missing because of it."""
     host = node(name)
-    heard = {reader.name: ask(reader, host) for reader in READERS}
-    known = told(judged(chain(*heard.values()), host.now()))
+    collected = {reader.name: ask(reader, host) for reader in READERS}
+    known = told(evaluated(chain(*collected.values()), host.now()))
     for source in READERS:
-        said = heard[source.name]
+        said = collected[source.name]
         for length in {0, 1, 2, len(said) // 2, len(said) - 2} & set(range(len(said) - 1)):
             run = Run(name=source.name, ok=False, seconds=10, at=host.now())
             cut = (*said[:length], *gaps(source, Reason.NO_ANSWER, "no answer within 10 s", path="a file"), run)
-            report = judged(chain(*{**heard, source.name: cut}.values()), host.now())
+            report = evaluated(chain(*{**collected, source.name: cut}.values()), host.now())
             assert told(report) <= known, (source.name, length)
             assert report.verdict in ("unknown", "failed"), (source.name, length)
 

@@ -14,7 +14,7 @@ from linkgauge.agent.pipeline.run_source import ask
 from linkgauge.exporters.formats.json import as_json
 from linkgauge.exporters.text.report import as_text
 from linkgauge.exporters.text.tree import as_tree
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.capture.anonymize import scrub
@@ -63,6 +63,6 @@ def test_the_order_of_sources_does_not_matter(name: str) -> None:
     reports = []
     for readers in (READERS, READERS[::-1]):
         said = [one for reader in readers for one in ask(reader, host)]
-        report = judge(assemble(said, Site(), host.now(), origin="capture"))
+        report = evaluate(assemble(said, Site(), host.now(), origin="capture"))
         reports.append((report.verdict, report.findings, dict(sorted(report.checks.items())), set(report.not_checked)))
     assert reports[0] == reports[1]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Array, Event, Net, Node, Nvme, Pci, Port, Rdma
 from linkgauge.models.facts.reason import Reason
@@ -35,7 +35,7 @@ GPU = Pci(
 
 
 def findings(*said: Record, site: Site | None = None, past: tuple[Observation, ...] = ()) -> tuple[Finding, ...]:
-    return judge(assemble(said, site or Site(), NOW, past=past)).findings
+    return evaluate(assemble(said, site or Site(), NOW, past=past)).findings
 
 
 def told(*said: Record, site: Site | None = None, past: tuple[Observation, ...] = ()) -> list[tuple[str, str, str]]:
@@ -150,7 +150,7 @@ def test_virtual_machines() -> None:
     assert told(guest, lone, other) == [("pcie-topology-hidden", "node", "warning")]
     assert told(guest, lone, ena, site=Site(trust_virtual_links=True)) == []
     unplaced = [replace(one, parent=None) for one in (lone, other)]  # of a list without the ports above them
-    assert judge(assemble((guest, *unplaced), Site(), NOW, origin="dumps")).findings == ()
+    assert evaluate(assemble((guest, *unplaced), Site(), NOW, origin="dumps")).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -184,10 +184,10 @@ def test_a_storm_of_correctable_errors() -> None:
 
 def test_one_function_that_would_not_say_hides_no_other() -> None:
     lost = NotChecked(what="Pci", subject="0000:09:00.0", reason=Reason.UNREADABLE, detail="Input/output error")
-    report = judge(assemble([BRIDGE, replace(GPU, width=8), lost], Site(), NOW))
+    report = evaluate(assemble([BRIDGE, replace(GPU, width=8), lost], Site(), NOW))
     assert [(one.code, one.subject) for one in report.findings] == [("pcie-link-narrow", GPU_0)]
     assert report.checks["pcie-link-narrow"] is False
-    assert judge(assemble([BRIDGE, GPU, lost], Site(), NOW)).verdict == "unknown"
+    assert evaluate(assemble([BRIDGE, GPU, lost], Site(), NOW)).verdict == "unknown"
 
 
 def test_an_xid_of_long_ago_is_history() -> None:

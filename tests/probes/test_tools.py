@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from linkgauge.agent.pipeline.diagnose import diagnose
-from linkgauge.agent.pipeline.hang_guard import ask_all
+from linkgauge.agent.pipeline.hang_guard import collect_all
 from linkgauge.agent.pipeline.registry import TOOLS, measure_nothing, named
 from linkgauge.agent.pipeline.run_source import ask
 from linkgauge.exporters.text.conflicts import as_conflicts
@@ -95,7 +95,7 @@ def snapshot_of(said: Iterable[Record]) -> Snapshot:
 def test_where_the_driver_and_its_tool_disagree(install: Install) -> None:
     """A width that differs is a conflict; a clock and a speed that fell at rest are not."""
     install("nvidia-smi", **{"-q_-x": log(card("1b", 16, 345), card("43", 8, 1980))})
-    snapshot = snapshot_of(ask_all([*named("gpus"), SMI], machine(bound(A, B), STUB)))
+    snapshot = snapshot_of(collect_all([*named("gpus"), SMI], machine(bound(A, B), STUB)))
     assert [(one.kept.key, one.field, one.other.cites[one.field].source) for one in snapshot.conflicts] == [
         ("gpu1", "pcie_width", "nvidia-smi -q -x:36")
     ]
@@ -116,7 +116,7 @@ def test_where_the_driver_and_its_tool_disagree(install: Install) -> None:
 
 def test_a_machine_without_the_tools(install: Install) -> None:
     host = machine({})
-    said = ask_all(TOOLS, host)
+    said = collect_all(TOOLS, host)
     assert [(one.what, one.why, one.how) for one in said if isinstance(one, NotChecked)] == [
         ("nvidia-smi", "not installed", "it comes with NVIDIA's driver"),
         ("lstopo", "not installed", "install hwloc (Debian: hwloc-nox)"),
@@ -130,7 +130,7 @@ def test_ports_and_the_tree(install: Install) -> None:
     install("ibstat", **{"": "CA 'mlx5_0'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Active\n\t\tRate: 400\n"})
     xml = '<topology version="2.0">\n  <object type="Machine">\n    <info name="HostName" value="n1"/>\n  </object>\n'
     install("lstopo", **{"--of_xml_--filter_io:all_--disallowed": f"{xml}</topology>\n"})
-    facts = [one for one in ask_all([LSTOPO, IBSTAT], machine({})) if isinstance(one, Fact)]
+    facts = [one for one in collect_all([LSTOPO, IBSTAT], machine({})) if isinstance(one, Fact)]
     assert [(one.key, {cite.source for cite in one.cites.values()}) for one in facts] == [
         ("node", {"lstopo --of xml --filter io:all --disallowed:3"}),
         ("mlx5_0", {"ibstat:2"}),

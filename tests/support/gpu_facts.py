@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.machine import Node, Pci
 from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
@@ -126,7 +126,7 @@ def report_of(
 ) -> Report:
     """What is said of the machine."""
     snapshot: Snapshot = assemble(said, site or Site(), NOW, past=past, origin=origin)
-    return judge(replace(snapshot, context=context) if context else snapshot)
+    return evaluate(replace(snapshot, context=context) if context else snapshot)
 
 
 def findings(said: Iterable[Record], *past: Observation, **more: Any) -> tuple[Finding, ...]:

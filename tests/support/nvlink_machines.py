@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from linkgauge.models.catalog.gpus import products
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu, GpuLink, GpuPair
 from linkgauge.models.facts.machine import Node, Pci, Service
 from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
@@ -36,7 +36,7 @@ MANAGER = "nvidia-fabricmanager"
 
 
 def report_of(said: Iterable[Record], past: Iterable[Observation] = (), context: Context = "host") -> Report:
-    return judge(replace(assemble(said, Site(), NOW, past=past), context=context))
+    return evaluate(replace(assemble(said, Site(), NOW, past=past), context=context))
 
 
 def findings(said: Iterable[Record], past: Iterable[Observation] = (), context: Context = "host") -> list[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from linkgauge.agent.pipeline.source import Source
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Pci
 from linkgauge.models.facts.records import Evidence, Flow, Observation, Record
@@ -75,7 +75,7 @@ def snapshot_of(said: Iterable[Record], site: Site | None = None, origin: Origin
 
 
 def report_of(said: Iterable[Record], site: Site | None = None, origin: Origin = "live", **more: object) -> Report:
-    return judge(snapshot_of(said, site, origin, **more))
+    return evaluate(snapshot_of(said, site, origin, **more))
 
 
 class Clock:

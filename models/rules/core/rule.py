@@ -12,7 +12,7 @@ from ...facts.registry import kind_name
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 
-Judge: TypeAlias = Callable[[Snapshot, Any], Iterable[Finding | NotChecked]]
+Evaluate: TypeAlias = Callable[[Snapshot, Any], Iterable[Finding | NotChecked]]
 
 
 def anything(snapshot: Snapshot, fact: Any) -> bool:
@@ -39,7 +39,7 @@ class Rule:
     code: str
     over: type[Fact]
     needs: tuple[str, ...]
-    judge: Judge
+    evaluate: Evaluate
     where: Callable[[Snapshot, Any], bool] = anything
     machines: Callable[[Snapshot], bool] = anywhere
 

@@ -67,7 +67,7 @@ def _below(row: _Found) -> Rule:
     def some(snapshot: Snapshot, node: Node) -> bool:
         return any(getattr(gpu, field) is not None and _hidden(snapshot, gpu) for gpu in snapshot.of(Gpu).values())
 
-    def judge(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+    def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         for gpu in snapshot.of(Gpu).values():
             most = find(snapshot, gpu) if _hidden(snapshot, gpu) else None
             if most is None:
@@ -93,7 +93,7 @@ def _below(row: _Found) -> Rule:
                 evidence=proof(gpu, field),
             )
 
-    return Rule(code, Node, (), judge, some)
+    return Rule(code, Node, (), evaluate, some)
 
 
 def counts_replays(snapshot: Snapshot, gpu: Gpu) -> bool:

@@ -90,7 +90,7 @@ def under(code: str) -> Callable[[Snapshot, Setting], bool]:
     return where
 
 
-def judge(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChecked]:
+def evaluate(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChecked]:
     """One finding for all settings of one code that are not as they are wanted: the first of them says it."""
     row = settings()[setting.key]
     if row.context == "job" and snapshot.context == "host":
@@ -163,6 +163,6 @@ def _wanted(row: Row) -> int | str:
 
 
 RULES = tuple(
-    Rule(code, Setting, ("value",), judge, under(code))
+    Rule(code, Setting, ("value",), evaluate, under(code))
     for code in dict.fromkeys(row.code for row in settings().values() if row.code)
 )

@@ -49,7 +49,7 @@ def _slow_for(node: str, pair: NodePair, pairs: Mapping[str, list[NodePair]]) ->
     return bool(others) and (pair.rate or 0) < _SLOW * max(others)
 
 
-def judge(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecked]:
+def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecked]:
     """A finding for each slow node, on its first pair; a pair that is as slow and of which nobody can tell the node."""
     slow = slow_nodes(snapshot)
     for node, own in slow.items():
@@ -94,4 +94,4 @@ def _finding(snapshot: Snapshot, node: str, own: list[NodePair]) -> Finding:
     )
 
 
-RULES = (Rule("node-slow", NodePair, ("rate",), judge),)
+RULES = (Rule("node-slow", NodePair, ("rate",), evaluate),)

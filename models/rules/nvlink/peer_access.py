@@ -45,7 +45,7 @@ def ends(snapshot: Snapshot, pair: GpuPair) -> tuple[Gpu, Gpu] | None:
     return (one, two) if one and two and not (is_part(one) or is_part(two) or one.failure or two.failure) else None
 
 
-def judged(snapshot: Snapshot, pair: GpuPair) -> bool:
+def evaluated(snapshot: Snapshot, pair: GpuPair) -> bool:
     """Pairs of whole GPUs."""
     return ends(snapshot, pair) is not None
 
@@ -143,4 +143,4 @@ def _equal(snapshot: Snapshot, pair: GpuPair, gpu: Gpu) -> bool:
     return both is not None and all(one in equals(snapshot, gpu) for one in both)
 
 
-RULES = (Rule("p2p-disabled", GpuPair, ("read?", "write?", "nvlink?"), disabled, judged),)
+RULES = (Rule("p2p-disabled", GpuPair, ("read?", "write?", "nvlink?"), disabled, evaluated),)

@@ -9,14 +9,14 @@ from ...facts.pci_classes import kind_of
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.log_history import logged
-from ..core.rule import Judge, Rule
+from ..core.rule import Evaluate, Rule
 from ..core.wording import location, named
 
 
-def off_the_bus(code: str) -> Judge:
+def off_the_bus(code: str) -> Evaluate:
     """The rule under the code of what such a function is missed as."""
 
-    def judge(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
+    def evaluate(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         if function.lost:
             yield Finding(
                 code=code,
@@ -34,7 +34,7 @@ def off_the_bus(code: str) -> Judge:
                 ),
             )
 
-    return judge
+    return evaluate
 
 
 def is_gpu(snapshot: Snapshot, function: Pci) -> bool:

@@ -16,7 +16,7 @@ from ...facts.records import NotChecked
 from ...facts.units import as_transfers
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
-from ..core.rule import Judge, Rule
+from ..core.rule import Evaluate, Rule
 from ..core.wording import cited, gap, location, named
 from .acs import REDIRECTS
 
@@ -47,10 +47,10 @@ def alone(code: str) -> Rule:
     return Rule(code, Pci, ("width",), _narrow(code), some)
 
 
-def _narrow(code: str) -> Judge:
+def _narrow(code: str) -> Evaluate:
     """A link on fewer lanes than this end of it has; one on lower speed may be at rest."""
 
-    def judge(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
+    def evaluate(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
         below = function.downgraded or ()
         able = function.max_width
         if is_unnamed(function) and _one_of_many(snapshot):
@@ -67,7 +67,7 @@ def _narrow(code: str) -> Judge:
                 snapshot, "Pci.speed", function.key, Reason.AT_REST, why, "look again while bytes move over the link"
             )
 
-    return judge
+    return evaluate
 
 
 def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:

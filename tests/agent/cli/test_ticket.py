@@ -10,7 +10,7 @@ from linkgauge.agent.cli.ticket import ticket
 from linkgauge.agent.inputs.resolve import BadInput
 from linkgauge.agent.measuring.session import NOTHING
 from linkgauge.exporters.text.ticket import as_ticket, names_of
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Serial
 from linkgauge.models.facts.records import Record
 from linkgauge.probes.host.recorded import dump
@@ -73,7 +73,7 @@ def test_a_thing_without_fault_and_one_that_is_not_there(capture: str) -> None:
 def test_a_link_is_found_by_either_end() -> None:
     said: list[Record] = but(gpus_under_switches(2), gpu_address(0), width=8)
     snapshot = snapshot_of(said)
-    report = judge(snapshot)
+    report = evaluate(snapshot)
     assert names_of(snapshot, "gpu0") == {"gpu0", gpu_address(0)}
     for subject in ("gpu0", gpu_address(0), "0000:02:00.0"):
         assert "pcie-link-narrow" in as_ticket(snapshot, report, subject, None), subject
@@ -84,5 +84,5 @@ def test_serial_numbers_are_read_by_name_alone() -> None:
     files = {"sys/class/dmi/id/product_serial": "S-1", "sys/class/nvme/nvme0/serial": "N-2", "sys/class/nvme/nvme1": ""}
     assert list(read_serials(tree(files))) == [Serial(key="node", number="S-1"), Serial(key="nvme0", number="N-2")]
     snapshot = snapshot_of(gpus_under_switches(1))
-    text = as_ticket(snapshot, judge(snapshot), "gpu0", {"node": "S-1", "gpu0": "G-3"})
+    text = as_ticket(snapshot, evaluate(snapshot), "gpu0", {"node": "S-1", "gpu0": "G-3"})
     assert [line.split()[-1] for line in text.split("\n") if "serial number" in line] == ["S-1", "G-3"]

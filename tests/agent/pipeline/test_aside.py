@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 import psutil
 import pytest
 
-from linkgauge.agent.pipeline.hang_guard import Aside, ask_all
+from linkgauge.agent.pipeline.hang_guard import Aside, collect_all
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.models.facts.machine import Mount, Node
 from linkgauge.models.facts.records import NotChecked, Record, Run
@@ -86,15 +86,15 @@ def gaps(said: tuple[Record, ...]) -> list[NotChecked]:
 
 def test_a_file_that_never_answers_keeps_nobody_waiting(aside: Aside, host: Hanging) -> None:
     """What was said before it is kept, and who comes after it is asked."""
-    heard = aside.ask(SOURCES, host)
-    assert list(heard) == ["first", "ports", "broken"]
-    assert facts(heard["first"]) == [(None, "Linux")]
-    assert facts(heard["ports"]) == facts(heard["broken"]) == [("n1", None)]
-    (gap,) = gaps(heard["ports"])
+    collected = aside.ask(SOURCES, host)
+    assert list(collected) == ["first", "ports", "broken"]
+    assert facts(collected["first"]) == [(None, "Linux")]
+    assert facts(collected["ports"]) == facts(collected["broken"]) == [("n1", None)]
+    (gap,) = gaps(collected["ports"])
     assert (gap.what, gap.subject, gap.why) == ("ports", "node", f"{SLOW}: no answer within 0.5 s")
     assert hung(gap)
     assert gap.how
-    assert [one.ok for said in heard.values() for one in said if isinstance(one, Run)] == [True, False, False]
+    assert [one.ok for said in collected.values() for one in said if isinstance(one, Run)] == [True, False, False]
 
 
 def test_it_is_asked_again_once_it_has_answered(aside: Aside, host: Hanging) -> None:
@@ -122,9 +122,9 @@ def read_others(host: Host) -> Iterator[Record]:
 
 def test_nobody_else_hangs_on_the_same_file(aside: Aside, host: Hanging) -> None:
     """Nor on what is below it; its neighbours are read."""
-    heard = aside.ask((PORTS, Source("others", read_others)), host)
+    collected = aside.ask((PORTS, Source("others", read_others)), host)
     why = f"{SLOW}, asked before, still hangs in the kernel"
-    assert facts(heard["others"]) == [(None, why), (None, why), (None, None)]
+    assert facts(collected["others"]) == [(None, why), (None, why), (None, None)]
     assert (aside.stuck, host.asked.count(SLOW)) == (1, 1)
 
 
@@ -180,6 +180,6 @@ def test_children_outlive_the_asking() -> None:
 
 
 def test_all_at_once(host: Hanging) -> None:
-    said = tuple(ask_all([PORTS, FIRST], host, PATIENCE))
+    said = tuple(collect_all([PORTS, FIRST], host, PATIENCE))
     assert facts(said) == [("n1", None), (None, "Linux")]
     assert [one.why for one in gaps(said)] == [f"{SLOW}: no answer within 0.5 s"]

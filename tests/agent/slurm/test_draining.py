@@ -31,7 +31,7 @@ ENFORCED = '[gate]\nenforce = true\ncodes = ["gpu-missing"]\n'
 DRAINED = "linkgauge: gpu-missing node"
 
 
-def judged(text: str) -> Report:
+def evaluated(text: str) -> Report:
     return report_of(node("hgx-h100"), read_site(text))
 
 
@@ -64,7 +64,7 @@ class One:
 
 def all_at_once(cluster: Cluster, site: str) -> list[str | None]:
     """The health checks of all nodes; when all have asked for it, all count."""
-    report = judged(WRONG)
+    report = evaluated(WRONG)
     nodes = [One(cluster, name, WRONG + site, report) for name in NAMES]
     together = Barrier(len(nodes))
 
@@ -96,7 +96,7 @@ def test_enforced_a_wrong_row_drains_two_of_a_hundred_that_all_check_at_once(clu
 def test_a_further_node_finds_no_room_and_does_not_ask_again_at_once(cluster: Cluster) -> None:
     for name in NAMES[50:52]:
         cluster.put(name, State="IDLE+DRAIN", Reason="linkgauge: nic-missing node [root@1000000000]")
-    one = One(cluster, NAMES[0], WRONG + ENFORCED, judged(WRONG))
+    one = One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG))
     assert one.check() == "gpu-missing node: not drained: 2.0% of all nodes are"
     calls = len(cluster.calls)
     one.at += 60
@@ -104,14 +104,14 @@ def test_a_further_node_finds_no_room_and_does_not_ask_again_at_once(cluster: Cl
     assert len(cluster.calls) == calls
     one.at += 3600
     cluster.put(NAMES[50], State="IDLE", Reason="")
-    assert one.check() == f"drained for gpu-missing node: {judged(WRONG).findings[0].message}"
+    assert one.check() == f"drained for gpu-missing node: {evaluated(WRONG).findings[0].message}"
 
 
 def test_what_others_have_drained_is_left_alone(cluster: Cluster) -> None:
     cluster.put(NAMES[0], State="IDLE+DRAIN", Reason="a fan [root@1000000000]")
-    one = One(cluster, NAMES[0], WRONG + ENFORCED, judged(WRONG))
+    one = One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG))
     assert one.check() == "gpu-missing node: not drained by us: it is IDLE+DRAIN (a fan)"
-    one.finds(judged(""))
+    one.finds(evaluated(""))
     state.write(one.folder, state.Acceptance(at=one.at + 10))
     assert one.check() is None
     assert cluster.get(NAMES[0], "State") == "IDLE+DRAIN"
@@ -120,25 +120,25 @@ def test_what_others_have_drained_is_left_alone(cluster: Cluster) -> None:
 
 def test_notes_of_others_are_left_alone(cluster: Cluster) -> None:
     cluster.put(NAMES[0], Comment="spare")
-    one = One(cluster, NAMES[0], WRONG + ENFORCED, judged(WRONG))
+    one = One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG))
     assert str(one.check()).startswith("drained for")
     assert (cluster.get(NAMES[0], "Comment"), cluster.get(NAMES[0], "Extra")) == ("spare", "")
     cluster.put(NAMES[1], Comment="spare", Extra="{}")
-    told = One(cluster, NAMES[1], WRONG + ENFORCED, judged(WRONG)).check()
+    told = One(cluster, NAMES[1], WRONG + ENFORCED, evaluated(WRONG)).check()
     assert told == "gpu-missing node: not drained: Comment and Extra of the node are in use, and one is needed to count"
 
 
 def test_a_node_comes_back_only_when_it_is_good_and_accepted(cluster: Cluster) -> None:
-    one = One(cluster, NAMES[0], WRONG + ENFORCED, judged(WRONG), at=time.time() - 30)
+    one = One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG), at=time.time() - 30)
     one.check()
     assert one.check() == f"{DRAINED}: drained, until it is repaired and accepted"
-    one.finds(judged(""))
+    one.finds(evaluated(""))
     assert one.check() == f"{DRAINED}: waits for 'linkgauge accept'"
     accepted = time.time() + 5
     state.write(one.folder, state.Acceptance(at=accepted))
     assert one.check() == f"{DRAINED}: not given back before the service finds it good"
     assert cluster.drained == [NAMES[0]]
-    last.write(one.folder, judged(""), accepted + 1, 15.0, {})
+    last.write(one.folder, evaluated(""), accepted + 1, 15.0, {})
     one.at = accepted + 2
     assert str(one.check()).startswith("given back, accepted at ")
     assert cluster.drained == []
@@ -150,7 +150,7 @@ def test_a_node_comes_back_only_when_it_is_good_and_accepted(cluster: Cluster) -
 
 def test_a_node_whose_state_folder_was_lost_comes_back_too(cluster: Cluster) -> None:
     cluster.put(NAMES[3], State="IDLE+DRAIN", Reason=f"{DRAINED} [root@1000000000]")
-    one = One(cluster, NAMES[3], ENFORCED, judged(""), at=time.time())
+    one = One(cluster, NAMES[3], ENFORCED, evaluated(""), at=time.time())
     state.write(one.folder, state.Acceptance(at=time.time() - 60))
     assert str(one.check()).startswith("given back")
     assert cluster.drained == []
@@ -158,7 +158,7 @@ def test_a_node_whose_state_folder_was_lost_comes_back_too(cluster: Cluster) -> 
 
 def test_a_note_that_a_run_left_when_it_was_ended_is_taken_away(cluster: Cluster) -> None:
     cluster.put(NAMES[0], Comment=DRAINED)
-    one = One(cluster, NAMES[0], ENFORCED, judged(""))
+    one = One(cluster, NAMES[0], ENFORCED, evaluated(""))
     keep(one.folder, CheckRecord(asked=True))
     assert one.check() is None
     assert cluster.get(NAMES[0], "Comment") == ""
@@ -170,7 +170,7 @@ def test_slurm_that_does_not_answer_changes_nothing(cluster: Cluster) -> None:
         "#!/bin/sh\necho 'slurm_load_node error: Unable to contact slurm controller' >&2; exit 1\n"
     )
     with pytest.raises(Refused, match="Unable to contact slurm controller"):
-        One(cluster, NAMES[0], WRONG + ENFORCED, judged(WRONG)).check()
+        One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG)).check()
     cluster.program.write_text("#!/bin/sh\nexec sleep 60\n")
     with pytest.raises(Refused, match="no answer within 0.2 s"):
         Slurm(program=str(cluster.program), until=0.2, monotonic=lambda: 0.0).nodes()
@@ -181,7 +181,7 @@ def test_slurm_that_does_not_answer_changes_nothing(cluster: Cluster) -> None:
 
 
 def test_who_runs_out_of_time_takes_its_note_away(cluster: Cluster) -> None:
-    one = One(cluster, NAMES[0], WRONG + ENFORCED, judged(WRONG))
+    one = One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG))
     passed = [0.0]
 
     def sleep(seconds: float) -> None:
@@ -196,7 +196,7 @@ def test_who_runs_out_of_time_takes_its_note_away(cluster: Cluster) -> None:
 
 
 def test_who_counted_too_long_ago_drains_nothing(cluster: Cluster) -> None:
-    one = One(cluster, NAMES[0], WRONG + ENFORCED, judged(WRONG))
+    one = One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG))
     times = iter([0.0, 0.0, 0.0, 0.0, 2.0, *[2.0] * 9])
     slurm = Slurm(program=str(cluster.program), until=60.0, monotonic=lambda: next(times))
     check = Check(

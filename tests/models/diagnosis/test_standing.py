@@ -208,8 +208,8 @@ def test_what_flapped_is_gone_an_hour_after() -> None:
 def test_what_could_not_be_looked_for_did_not_go() -> None:
     down = Finding(code="nic-port-down", severity="critical", subject="mlx5_0/1", message="down")
     standing: Standing = {}
-    for minute, (seen, judged) in enumerate([(True, True), (False, False)] * 6):
-        standing, report = settle(standing, at_minute(minute, [down] if seen else [], {"nic-port-down": judged}))
+    for minute, (seen, evaluated) in enumerate([(True, True), (False, False)] * 6):
+        standing, report = settle(standing, at_minute(minute, [down] if seen else [], {"nic-port-down": evaluated}))
     assert [one.message for one in report.findings] == ["down"]
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.agent.pipeline.hang_guard import ask_all
+from linkgauge.agent.pipeline.hang_guard import collect_all
 from linkgauge.agent.pipeline.registry import READERS
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import GpuLink
 from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
@@ -26,10 +26,10 @@ EVEN = dict.fromkeys(RAILS, 31e9)
 
 @pytest.fixture(scope="module")
 def said() -> list[Record]:
-    return ask_all(READERS, node("hgx-h100"))
+    return collect_all(READERS, node("hgx-h100"))
 
 
-def judged(said: list[Record], peaks: Mapping[str, float], kind: str = "port") -> Report:
+def evaluated(said: list[Record], peaks: Mapping[str, float], kind: str = "port") -> Report:
     seen = [
         Observation(
             about=about,
@@ -42,7 +42,7 @@ def judged(said: list[Record], peaks: Mapping[str, float], kind: str = "port") -
         )
         for about, value in peaks.items()
     ]
-    return judge(assemble([*said, *seen], Site(), 1000, origin="live"))
+    return evaluate(assemble([*said, *seen], Site(), 1000, origin="live"))
 
 
 def slow(report: Report) -> list[Finding]:
@@ -50,7 +50,7 @@ def slow(report: Report) -> list[Finding]:
 
 
 def test_a_rail_that_lags_behind(said: list[Record]) -> None:
-    (finding,) = slow(judged(said, {**EVEN, "mlx5_4/1": 18e9}))
+    (finding,) = slow(evaluated(said, {**EVEN, "mlx5_4/1": 18e9}))
     assert replace(finding, impact={}, evidence=()) == Finding(
         code="bandwidth-low",
         severity="warning",
@@ -68,7 +68,7 @@ def test_a_rail_that_lags_behind(said: list[Record]) -> None:
 
 
 def test_an_nvlink_that_lags_behind(said: list[Record]) -> None:
-    report = judged(said, {**dict.fromkeys(NVLINKS, 14e9), "gpu0/nvlink7": 9e9}, "nvlink")
+    report = evaluated(said, {**dict.fromkeys(NVLINKS, 14e9), "gpu0/nvlink7": 9e9}, "nvlink")
     assert [one.subject for one in slow(report)] == ["gpu0/nvlink7"]
 
 
@@ -85,11 +85,11 @@ def test_an_nvlink_that_lags_behind(said: list[Record]) -> None:
     ],
 )
 def test_no_alarm(said: list[Record], peaks: Mapping[str, float]) -> None:
-    assert slow(judged(said, peaks)) == []
+    assert slow(evaluated(said, peaks)) == []
 
 
 def test_a_link_that_was_full_is_proven_good(said: list[Record]) -> None:
-    report = judged(said, {"mlx5_2/1": 47.5e9, "mlx5_3/1": 30e9})
+    report = evaluated(said, {"mlx5_2/1": 47.5e9, "mlx5_3/1": 30e9})
     (level,) = report.levels
     assert (level.op, level.ends, level.link_class, level.observed) == (
         "traffic",
@@ -105,13 +105,15 @@ def test_a_link_that_was_full_is_proven_good(said: list[Record]) -> None:
 
 
 def test_a_link_to_a_switch_is_one_to_the_fabric(said: list[Record]) -> None:
-    (level,) = judged(said, {"gpu0/nvlink7": 22e9}, "nvlink").levels
+    (level,) = evaluated(said, {"gpu0/nvlink7": 22e9}, "nvlink").levels
     assert level.ends == ("0000:1b:00.0", "nvfabric")
 
 
 def test_all_nvlinks_of_a_gpu_at_once(said: list[Record]) -> None:
     """Nearly full together, so each is; one GPU that sends less than others may have less to send."""
-    report = judged(said, {"gpu0": 400e9, **{f"gpu{number}": 250e9 for number in range(1, 7)}, "gpu7": 90e9}, "nvlink")
+    report = evaluated(
+        said, {"gpu0": 400e9, **{f"gpu{number}": 250e9 for number in range(1, 7)}, "gpu7": 90e9}, "nvlink"
+    )
     (level,) = report.levels
     assert (level.op, level.ends, level.link_class, level.rated, level.observed) == (
         "traffic",
@@ -125,26 +127,26 @@ def test_all_nvlinks_of_a_gpu_at_once(said: list[Record]) -> None:
 
 def test_a_sum_is_not_that_of_a_link_to_a_peer() -> None:
     """Where NVLinks lead from GPU to GPU, the sum says nothing of any of them."""
-    peers = ask_all(READERS, node("a100-pcie"))
-    report = judged(peers, {"gpu0": 90e9, "gpu1": 90e9, "gpu2": 90e9, "gpu3": 20e9}, "nvlink")
+    peers = collect_all(READERS, node("a100-pcie"))
+    report = evaluated(peers, {"gpu0": 90e9, "gpu1": 90e9, "gpu2": 90e9, "gpu3": 20e9}, "nvlink")
     assert (slow(report), report.levels) == ([], ())
 
 
 def test_a_sum_of_links_of_which_one_is_down_proves_nothing(said: list[Record]) -> None:
     cut = [replace(one, active=False) if one.key == "gpu0/nvlink7" else one for one in said if isinstance(one, GpuLink)]
     rest = [one for one in said if not isinstance(one, GpuLink)]
-    assert judged([*rest, *cut], {"gpu0": 370e9}, "nvlink").levels == ()
+    assert evaluated([*rest, *cut], {"gpu0": 370e9}, "nvlink").levels == ()
 
 
 def test_more_than_passes_is_no_traffic(said: list[Record]) -> None:
     """A counter that was reset, or misread."""
-    report = judged(said, {**EVEN, "mlx5_4/1": 1e13})
+    report = evaluated(said, {**EVEN, "mlx5_4/1": 1e13})
     assert (slow(report), report.levels) == ([], ())
 
 
 @given(st.dictionaries(st.sampled_from([*RAILS, *NVLINKS, "eth0", "gpu0"]), st.floats(0, 1e12)), st.text())
 def test_any_peaks_are_judged(said: list[Record], peaks: Mapping[str, float], kind: str) -> None:
     for quantity in ("port", "nvlink", kind):
-        report = judged(said, peaks, quantity)
+        report = evaluated(said, peaks, quantity)
         assert all(one.observed is not None and one.observed >= one.expected[0].low for one in report.levels)
         assert all(one.observed < 0.85 * one.expected for one in slow(report))  # type: ignore[operator]

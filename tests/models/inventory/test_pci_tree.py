@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import (
     Array,
@@ -353,7 +353,7 @@ def test_any_tree_however_odd(parts: list[Pci], roots: list[HostBridge], virtual
     assert len({link.id for link in built.links}) == len(built.links)
     for name in known:
         assert routes(built, name)[name] == ()
-    report = judge(assemble(facts, Site(), 0.0))
+    report = evaluate(assemble(facts, Site(), 0.0))
     assert report.topology == built
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.catalog.settings import settings
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Mount, Node, Numa, Nvme, Package, Pci, Port, Rdma, Setting
 from linkgauge.models.facts.reason import Reason
@@ -33,7 +33,7 @@ CITE = Evidence("config", "ACSCtl 0x001d")
 
 
 def report(*said: Record, context: Context = "host", past: tuple[Observation, ...] = ()) -> Report:
-    return judge(assemble(said, Site(), NOW, past=past, context=context))
+    return evaluate(assemble(said, Site(), NOW, past=past, context=context))
 
 
 CODES = frozenset(
@@ -393,5 +393,5 @@ def test_any_values(known: dict[str, str | None]) -> None:
     """Absent is neither a fault nor fine, and nobody may say anything that a rule cannot take."""
     for context in ("host", "job"):
         seen = report(*FULL, *values(**known), context=context)
-        judged = {settings()[name].code for name, value in known.items() if value is not None}
-        assert {one.code for one in seen.findings if one.code in CODES} <= judged
+        evaluated = {settings()[name].code for name, value in known.items() if value is not None}
+        assert {one.code for one in seen.findings if one.code in CODES} <= evaluated

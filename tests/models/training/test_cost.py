@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from linkgauge.agent.pipeline.hang_guard import ask_all
+from linkgauge.agent.pipeline.hang_guard import collect_all
 from linkgauge.agent.pipeline.registry import READERS
 from linkgauge.exporters.text.cost import cost, slower
 from linkgauge.exporters.text.terminal import painter
 from linkgauge.models.diagnosis.impact import FABRIC, slowdowns
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Expectation, Finding, Level, Range, Report, Training
@@ -26,7 +26,7 @@ INACTIVE = "\n[device.gpu3]\ninactive = [7]\n"
 
 
 def snapshot_of(further: str = "", job: str | None = None) -> Snapshot:
-    return assemble(ask_all(READERS, node("hgx-h100", further)), Site(job=job), 1000, origin="capture")
+    return assemble(collect_all(READERS, node("hgx-h100", further)), Site(job=job), 1000, origin="capture")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def link(snapshot: Snapshot, end: str, kind: str) -> str:
 
 
 def test_a_narrow_gpu_slows_what_leaves_the_node_and_an_nvlink_what_stays() -> None:
-    report = judge(snapshot_of(NARROW + INACTIVE))
+    report = evaluate(snapshot_of(NARROW + INACTIVE))
     assert {one.code: dict(one.impact) for one in report.findings if one.limits} == {
         "pcie-link-narrow": {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.587},
         "nvlink-inactive": {"all_reduce": 1.059, "alltoall": 1.059, FABRIC: 1.0},
@@ -127,7 +127,7 @@ def test_a_checkpoint_by_the_rates_of_disks(healthy: Snapshot) -> None:
     ],
 )
 def test_what_cannot_be_told_is_not_checked(job: str, why: str) -> None:
-    report = judge(snapshot_of(NARROW, job))
+    report = evaluate(snapshot_of(NARROW, job))
     (gap,) = (one for one in report.not_checked if one.what == "impact")
     assert gap.why.startswith(f"{job}: {why}")
     assert report.training is None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.machine import Event, Service
 from linkgauge.models.facts.reason import Reason
@@ -69,7 +69,7 @@ def test_its_refusal_is_said_where_no_gpu_is_known() -> None:
 
     def found(*facts: Fact) -> list[tuple[str, str]]:
         snapshot = assemble([*said(MISMATCH), *facts], Site(), AT, origin="dumps")
-        return [(finding.code, finding.subject) for finding in judge(snapshot).findings]
+        return [(finding.code, finding.subject) for finding in evaluate(snapshot).findings]
 
     assert found() == [("driver-mismatch", MANAGER)]
     assert found(Gpu(key="gpu0", name="NVIDIA GeForce RTX 4090")) == []

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Driver
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Event, Node
@@ -205,7 +205,7 @@ def test_a_day_before_the_log_ends_is_history(last: str, severity: str) -> None:
     """Whenever it is read."""
     text = f"Nov  2 03:04:05 node7 kernel: {XID.replace('79', '119')}\n{last} node7 kernel: usb"
     for now in (0.0, 1e9, 2e9):
-        report = judge(assemble(said(text), Site(), now, origin="dumps"))
+        report = evaluate(assemble(said(text), Site(), now, origin="dumps"))
         assert [(one.code, one.severity) for one in report.findings] == [("gpu-xid", severity)]
 
 
@@ -220,7 +220,7 @@ def test_a_driver_that_was_loaded_in_another_log_ends_nothing() -> None:
             "info",
         ),
     ):
-        report = judge(assemble(said(text), Site(), 0.0, origin="dumps"))
+        report = evaluate(assemble(said(text), Site(), 0.0, origin="dumps"))
         assert [(one.code, one.severity) for one in report.findings] == [("gpu-xid", severity)]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Node, Pci
@@ -324,7 +324,7 @@ def test_what_grep_left() -> None:
 
 
 def findings(text: str, *beside: Record) -> tuple[Finding, ...]:
-    return judge(assemble([*said(text), *beside], Site(), 2e9, origin="dumps")).findings
+    return evaluate(assemble([*said(text), *beside], Site(), 2e9, origin="dumps")).findings
 
 
 def told(text: str, *beside: Record) -> list[tuple[str, str, str, str]]:

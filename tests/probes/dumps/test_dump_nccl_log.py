@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Mount, Nccl, NcclFailure, Port, Rdma, Service, Setting, Transport
@@ -223,7 +223,7 @@ def test_any_text(text: str) -> None:
 
 
 def findings(*facts: Record) -> list[Finding]:
-    return list(judge(assemble(facts, Site(), 0.0, origin="dumps")).findings)
+    return list(evaluate(assemble(facts, Site(), 0.0, origin="dumps")).findings)
 
 
 def told(*facts: Record) -> list[tuple[str, str, str, str]]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import HostBridge, Numa, Pci
@@ -231,7 +231,7 @@ def test_any_text(text: str) -> None:
 
 
 def report(*more: Record) -> Report:
-    return judge(assemble([*said(TEXT), *more], Site(), AT, origin="dumps"))
+    return evaluate(assemble([*said(TEXT), *more], Site(), AT, origin="dumps"))
 
 
 def matrix(rows: list[list[float]]) -> str:
@@ -252,7 +252,7 @@ def matrix(rows: list[list[float]]) -> str:
 def test_peers_of_unknown_ways(slow: Any, expected: set[str]) -> None:
     """One slow GPU is the odd one; a third of all pairs are pairs of another kind."""
     rows = [[0.0 if i == j else 13.1 if slow(i, j) else 26.3 for j in range(8)] for i in range(8)]
-    found = judge(assemble(said(matrix(rows)), Site(), AT, origin="dumps")).findings
+    found = evaluate(assemble(said(matrix(rows)), Site(), AT, origin="dumps")).findings
     assert {one.code for one in found} <= {"bandwidth-low"}
     assert all(set(one.subject.split("-")) & expected for one in found)
     assert bool(found) == bool(expected)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import NodePair
 from linkgauge.models.facts.records import Evidence, Record
@@ -56,7 +56,7 @@ def test_the_best_of_several_runs() -> None:
 
 def report(*rows: tuple[str, str, float]) -> Report:
     facts = [NodePair(key=f"{a}-{b}", a=a, b=b, rate=rate * 1e9) for a, b, rate in rows]
-    return judge(assemble(facts, Site(), 0.0, origin="dumps"))
+    return evaluate(assemble(facts, Site(), 0.0, origin="dumps"))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Gid, NcclFailure, Pci, Port, Rdma, Setting
 from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
@@ -27,7 +27,7 @@ BROKEN = NcclFailure(key="queue pair", error="Connection timed out", text="Call 
 
 
 def found(*said: Record, origin: Origin = "dumps") -> list[tuple[str, str, str]]:
-    report = judge(assemble(said, Site(), 0.0, origin=origin))
+    report = evaluate(assemble(said, Site(), 0.0, origin=origin))
     return [(one.code, one.subject, one.severity) for one in report.findings]
 
 
@@ -133,7 +133,7 @@ def test_the_address_of_a_connection_that_failed(address: str, finding: tuple[st
 
 def test_several_ports_are_one_finding() -> None:
     other = [replace(gid, key=f"b/1/gid{gid.index}", port="b/1") for gid in ROCE]
-    (one,) = judge(assemble((*ROCE, *other, Setting(key="NCCL_IB_GID_INDEX", value="1")), Site(), 0.0)).findings
+    (one,) = evaluate(assemble((*ROCE, *other, Setting(key="NCCL_IB_GID_INDEX", value="1")), Site(), 0.0)).findings
     assert (one.subject, one.message) == (
         "a/1",
         "NCCL_IB_GID_INDEX=1 chooses a link-local address of ports a/1, b/1; index 3 has RoCE v2 with a routed address",

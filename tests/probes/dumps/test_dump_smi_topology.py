@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
@@ -113,7 +113,7 @@ def test_a_matrix_alone_shows_a_gpu_without_links() -> None:
     """Its neighbours have all of theirs; of a matrix without NVLinks, or a good one, nothing is said."""
 
     def found(text: str) -> list[tuple[str, str, object]]:
-        report = judge(assemble(said(text), Site(), 0.0, origin="dumps"))
+        report = evaluate(assemble(said(text), Site(), 0.0, origin="dumps"))
         return [(one.code, one.subject, one.expected) for one in report.findings]
 
     good = [["X" if n == m else "NV18" for m in range(8)] for n in range(8)]

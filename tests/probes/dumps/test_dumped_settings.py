@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linkgauge.models.evaluate import judge
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.machine import Node, Package, Rdma
 from linkgauge.models.facts.records import Record
@@ -22,7 +22,7 @@ LIMIT = "max locked memory           (kbytes, -l) 64"
 
 def codes(text: str, *beside: Record, origin: Origin = "dumps") -> list[str]:
     said = [*host_text.read(Part("host.txt", 1, text)), *beside]
-    return [one.code for one in judge(assemble(said, Site(), 2e9, origin=origin)).findings]
+    return [one.code for one in evaluate(assemble(said, Site(), 2e9, origin=origin)).findings]
 
 
 def pair(path: str) -> GpuPair:

@@ -91,13 +91,13 @@ def gpu(files: Files, **fields: Any) -> Pci:
 
 def read(host: Live) -> list[Record]:
     """What both readers say, what they say of one function together, where the first names it."""
-    heard = list(read_pci(host))
-    heard += [each for each in read_pci_links(host) if each not in heard]
-    merged, conflicts = merge(each for each in heard if isinstance(each, Pci))
+    collected = list(read_pci(host))
+    collected += [each for each in read_pci_links(host) if each not in collected]
+    merged, conflicts = merge(each for each in collected if isinstance(each, Pci))
     assert conflicts == ()
     functions = merged.get(Pci, {})
-    first = {each.key: index for index, each in reversed([*enumerate(heard)]) if isinstance(each, Pci)}
-    joined = ((index, functions[each.key] if isinstance(each, Pci) else each) for index, each in enumerate(heard))
+    first = {each.key: index for index, each in reversed([*enumerate(collected)]) if isinstance(each, Pci)}
+    joined = ((index, functions[each.key] if isinstance(each, Pci) else each) for index, each in enumerate(collected))
     return [each for index, each in joined if not isinstance(each, Pci) or first[each.key] == index]
 
 

@@ -190,7 +190,7 @@ def test_a_row_of_the_catalog_is_whole(name: str) -> None:
     assert bool(row.entry) == (row.read in ("entry", "bit", "match"))
     assert any("{process}" in path for path in row.paths[:1]) == bool(row.service)
     assert bool(row.paths) == (row.read != "variable")
-    ways = judged_by(row)
+    ways = evaluated_by(row)
     if row.code is None:
         assert (ways, row.says) == (0, "")
     else:
@@ -200,6 +200,6 @@ def test_a_row_of_the_catalog_is_whole(name: str) -> None:
         assert row.says.format(value="7")
 
 
-def judged_by(row: Row) -> int:
+def evaluated_by(row: Row) -> int:
     """In how many ways the row is judged: by patterns of good or bad values, or by numbers."""
     return sum((bool(row.wanted), bool(row.unwanted), row.more_than is not None or row.at_most is not None))

@@ -191,7 +191,7 @@ def test_plans_are_over_all_gpus_at_full_effort() -> None:
     assert sum(probe.seconds for probe in planned("rtx-pro-6000")) <= 60
 
 
-def judged(rate: float, op: str = "all_reduce-nvls", ends: str = "gpu") -> Report:
+def evaluated(rate: float, op: str = "all_reduce-nvls", ends: str = "gpu") -> Report:
     flows = [Flow(op, tuple(f"{ends}{number}" for number in range(8)), size) for size in SIZES]
     evidence = Evidence("all_reduce_perf", "busbw")
     said = [
@@ -211,14 +211,14 @@ def judged(rate: float, op: str = "all_reduce-nvls", ends: str = "gpu") -> Repor
 
 def test_bus_bandwidth_is_judged_on_the_curve_at_its_size() -> None:
     """Of 64 MiB two thirds of the peak are as good as nearly all of it of 1 GiB; NVLink SHARP is above the wire."""
-    good = judged(480e9)
+    good = evaluated(480e9)
     assert (good.verdict, found(good)) == ("ok", [])
     typical = [level.expected[0].typical for level in good.levels]
     assert typical == sorted(typical)
     assert typical[0] < 0.8 * typical[2]
-    slow = judged(200e9)
+    slow = evaluated(200e9)
     assert found(slow) == [("bandwidth-low", "gpu0-...-gpu7")]
     assert slow.findings[0].limits == {}
     assert "3 flows that have gpu0-...-gpu7 in common" in slow.findings[0].message
-    unknown = judged(200e9, "all_reduce", "rank")  # short ones of an algorithm that nobody said
+    unknown = evaluated(200e9, "all_reduce", "rank")  # short ones of an algorithm that nobody said
     assert [bool(level.expected) for level in unknown.levels] == [False, False, True]
