@@ -14,7 +14,7 @@ from linkgauge.models.facts.machine import Array, Numa, Package, Pci, Service, S
 from linkgauge.models.rules.pcie.direct_paths import peers
 
 _RECOVERIES = {48: "GPU reset", 79: "node reboot", 95: "GPU reset", 119: "GPU reset"}  # what drivers ask for after Xids
-_LEAST_KIN = 4  # flows of a kind: of fewer nobody knows which is slow
+_SMALLEST_COHORT = 4  # flows of a kind: of fewer nobody knows which is slow
 # What a GPU's driver says of it, and the code.
 _GPU_STATES: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "a row waits for a reset": ("gpu-row-remap", {"remap_pending": True, "recovery": "GPU reset"}),

@@ -16,9 +16,9 @@ from linkgauge.models.facts.pcie_rates import generation, speed_of
 from linkgauge.models.graph.topology import Link
 from linkgauge.models.inventory.gpu_links import gpu_links
 from linkgauge.models.rules.gpu.missing import counted
-from linkgauge.models.rules.network.ports import kin, real, role_of, up
+from linkgauge.models.rules.network.ports import cohort, real, role_of, up
 
-_LEAST_KIN = 2
+_SMALLEST_COHORT = 2
 _UPLINK, _DEVICES = ("upstream-port",), ("gpu", "nic", "nvme")
 _CODES = {"nvme": "storage-link-slow"}
 
@@ -171,7 +171,9 @@ def _fabric(bed: Bed) -> list[str]:
     """RDMA ports that work, of which most equal ones do and whose role is known."""
     snapshot = bed.snapshot
     ports = [port for port in snapshot.of(Port).values() if real(snapshot, port) and up(port)]
-    return [port.key for port in ports if role_of(snapshot, port) and len(kin(snapshot, port)) > _LEAST_KIN + 1]
+    return [
+        port.key for port in ports if role_of(snapshot, port) and len(cohort(snapshot, port)) > _SMALLEST_COHORT + 1
+    ]
 
 
 def _net(bed: Bed, port: str) -> list[str]:

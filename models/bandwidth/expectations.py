@@ -17,7 +17,7 @@ from ..site.schema import Rate
 from .best_rates import RATES, best_observations
 from .contention import able, counted
 from .message_size import full
-from .peer_flows import KIN_MEMORY, by_kin
+from .peer_flows import COHORT_MEMORY, by_cohort
 from .predict import Prediction, predict
 
 _BASELINE = 0.03
@@ -52,11 +52,11 @@ def expect(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     """In the order of trust: site or profile, capability; then kin and baseline, which are judged besides."""
     yield from _by_machine(snapshot, flow)
     yield from _by_capability(snapshot, flow)
-    yield from by_kin(snapshot, flow)
+    yield from by_cohort(snapshot, flow)
     for then in snapshot.baseline:
         if then.about == flow and then.quantity in RATES:
             source = f"this node when it was accepted, {as_utc(then.at)}"
-            apart = KIN_MEMORY if len(flow.ends) == 1 else _BASELINE  # copies of memory vary as much from day to day
+            apart = COHORT_MEMORY if len(flow.ends) == 1 else _BASELINE  # copies of memory vary as much from day to day
             low, high = (1 - apart) * then.value, (1 + apart) * then.value
             yield Expectation(basis="baseline", low=low, typical=then.value, high=high, source=source)
 

@@ -17,24 +17,24 @@ from .best_rates import best_observations
 # 0.04 % (stas00 ml-engineering; simllm); ten times that. Host memory has no published figure: copies of a few threads
 # vary with placement, so the bound is wide. Where a node's own flows scatter more (56 pairs of B200 with 16 MiB:
 # 5.8 %), what is beyond what chance would make of that is apart (_apart).
-KIN_LINK, KIN_MEMORY = 0.02, 0.15
+COHORT_LINK, COHORT_MEMORY = 0.02, 0.15
 _ODD = 0.25  # of flows whose ways are not known, more that are slower than the others are of another kind
-_FEWEST_KIN = 3  # others to compare with: among fewer, nobody knows who is the odd one
+_SMALLEST_COHORT = 3  # others to compare with: among fewer, nobody knows who is the odd one
 _MEDIAN = 1.571  # pi/2: the variance of a median in that of a mean (normal distribution)
 _CLOSEST = 0.26  # of a standard deviation, how far the closest half of 8 to 56 normal deviates lies from its middle
 _FEWEST_FOR_NOISE = 8  # flows; fewer say little of how they scatter
 
 
-def by_kin(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
+def by_cohort(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     """What most of the others of its kin reach."""
     best = best_observations(snapshot)
-    others = [best[other].value for other in kin_of(snapshot).get(kinship(snapshot, flow), ()) if other != flow]
-    if len(others) < _FEWEST_KIN:
+    others = [best[other].value for other in cohort_of(snapshot).get(cohort_key(snapshot, flow), ()) if other != flow]
+    if len(others) < _SMALLEST_COHORT:
         return
     typical = statistics.median(others)
     scatter, count = _scatter(snapshot).get(_manner(flow), (0.0, 1))
     error = (1 + _MEDIAN / len(others)) ** 0.5  # the median of few others is off as well
-    apart = max(KIN_MEMORY if len(flow.ends) == 1 else KIN_LINK, scatter * _apart(count) * error)
+    apart = max(COHORT_MEMORY if len(flow.ends) == 1 else COHORT_LINK, scatter * _apart(count) * error)
     slower = sum(1 for other in others if other < (1 - apart) * typical)
     if not hops_of(snapshot.topology, flow) and slower > _ODD * len(others):
         return
@@ -54,10 +54,10 @@ def _scatter(snapshot: Snapshot) -> Mapping[Hashable, tuple[float, int]]:
     """By manner, how flows lie apart that are most alike, as a share of them; and of how many flows that is known."""
     best = best_observations(snapshot)
     apart, counts = defaultdict[Hashable, list[float]](list), Counter[Hashable]()
-    for kin in kin_of(snapshot).values():
-        if len(kin) > _FEWEST_KIN:
-            apart[_manner(kin[0])] += _deviations([best[flow].value for flow in kin])
-            counts[_manner(kin[0])] += len(kin)
+    for cohort in cohort_of(snapshot).values():
+        if len(cohort) > _SMALLEST_COHORT:
+            apart[_manner(cohort[0])] += _deviations([best[flow].value for flow in cohort])
+            counts[_manner(cohort[0])] += len(cohort)
     return {manner: (statistics.median(several), counts[manner]) for manner, several in apart.items()}
 
 
@@ -85,16 +85,16 @@ def _manner(flow: Flow) -> Hashable:
 
 
 @once_per_snapshot
-def kin_of(snapshot: Snapshot) -> Mapping[Hashable, Sequence[Flow]]:
+def cohort_of(snapshot: Snapshot) -> Mapping[Hashable, Sequence[Flow]]:
     """The flows that moved anything, by kinship."""
-    kin = defaultdict[Hashable, list[Flow]](list)
+    cohort = defaultdict[Hashable, list[Flow]](list)
     for flow, one in best_observations(snapshot).items():
         if one.value:
-            kin[kinship(snapshot, flow)].append(flow)
-    return kin
+            cohort[cohort_key(snapshot, flow)].append(flow)
+    return cohort
 
 
-def kinship(snapshot: Snapshot, flow: Flow) -> Hashable:
+def cohort_key(snapshot: Snapshot, flow: Flow) -> Hashable:
     """Flows of one kinship should be equally fast: same operation and size, like ends, like hops."""
     devices = [snapshot.topology.find(end) for end in flow.ends]
     kinds = tuple(device.kind if device else end for device, end in zip(devices, flow.ends, strict=True))

@@ -26,7 +26,7 @@ from .qualitative_causes import may_slow
 _SLACK = 0.95
 # Where the limit is on another kind of link than what held the flow before, it reaches another share: 0.79 of PCIe 3,
 # 0.88 of PCIe 5, 0.98 of a port. What is expected by the links has room for part of that; kin lie close together.
-_SLACK_ELSEWHERE, _SLACK_BESIDE_KIN = 0.9, 0.85
+_SLACK_ELSEWHERE, _COHORT_SLACK = 0.9, 0.85
 _ERRORS = 3  # standard deviations that measurements scatter by themselves
 _MOST_EVIDENCE = 6  # lines of measurements below a state; the names of all flows stand beside them
 
@@ -112,7 +112,7 @@ def _explained(
     every = [(link, rate) for index in holders for link, rate in found[index].limits.items()]
     lowest = {link: min(rate for other, rate in every if other == link) for link, _ in every}
     share = _share(snapshot, level.flow, lowest)
-    slack = _SLACK_BESIDE_KIN if missed.basis not in ABSOLUTE else _SLACK_ELSEWHERE if share != 1 else _SLACK
+    slack = _COHORT_SLACK if missed.basis not in ABSOLUTE else _SLACK_ELSEWHERE if share != 1 else _SLACK
     if share is None or level.observed < slack * missed.low * share:
         return None, share or 1.0
     return min(holders, key=lambda index: _share(snapshot, level.flow, found[index].limits) or 1.0), share

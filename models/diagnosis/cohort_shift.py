@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from ..bandwidth.best_rates import best_observations
-from ..bandwidth.peer_flows import KIN_LINK, kin_of, noise
+from ..bandwidth.peer_flows import COHORT_LINK, cohort_of, noise
 from ..facts.records import Flow
 from ..inventory.snapshot import Snapshot
 from ..report import Expectation
@@ -25,13 +25,13 @@ def slow_together(snapshot: Snapshot) -> Mapping[Flow, Expectation]:
     """Of the flows over each such thing, what their kin reach that do not go over it."""
     best = best_observations(snapshot)
     found: dict[Flow, Expectation] = {}
-    for kin in kin_of(snapshot).values():
+    for cohort in cohort_of(snapshot).values():
         over = defaultdict[Suspect, list[Flow]](list)
-        for flow in kin if len(kin) >= 2 * _FEWEST else ():
+        for flow in cohort if len(cohort) >= 2 * _FEWEST else ():
             for suspect in dict.fromkeys(suspects_of(snapshot, flow)):
                 over[suspect].append(flow)
         for flows in over.values():
-            others = [best[flow].value for flow in kin if flow not in flows]
+            others = [best[flow].value for flow in cohort if flow not in flows]
             if len(flows) >= _FEWEST <= len(others):
                 found |= _apart(snapshot, flows, others)
     return found
@@ -42,7 +42,7 @@ def _apart(snapshot: Snapshot, flows: list[Flow], others: list[float]) -> Mappin
     typical = statistics.median(others)
     reached = sorted(best[flow].value for flow in flows)[len(flows) * 3 // 4]  # nearly all, not some that are very slow
     error = noise(snapshot, flows[0]) * _QUARTILE * (1 / len(flows) + 1 / len(others)) ** 0.5
-    apart = max(KIN_LINK, _ERRORS * error)
+    apart = max(COHORT_LINK, _ERRORS * error)
     if reached >= (1 - apart) * typical:
         return {}
     source = f"median of {len(others)} equal flows of this node that do not go there"

@@ -26,7 +26,7 @@ _MOST = 1.05  # of the rate at which bits pass: more is no traffic, but a counte
 _FULL = 0.9  # of what is attainable: no link that is slower than it should be carries that
 # A job sends as much over each rail, and collectives as much over each NVLink. That another one carries less by chance
 # is possible (it may be used for storage as well), so what is told is likely at most, and only where the others agree.
-_FEWEST_KIN = 3
+_SMALLEST_COHORT = 3
 _AGREE = 0.05  # of their median, in which all of the others lie
 _LESS = 0.85  # of that median
 _LEAST = 0.2  # of what is attainable, which the others carry: below, a job hardly uses the links
@@ -111,14 +111,14 @@ def proven(snapshot: Snapshot) -> Iterator[Level]:
 
 def uneven(snapshot: Snapshot) -> Iterator[Finding]:
     """A link that carried less than all of its kin, which agree."""
-    kin: dict[tuple[str, str, float | None], list[Carried]] = defaultdict(list)
+    cohort: dict[tuple[str, str, float | None], list[Carried]] = defaultdict(list)
     for one in carried(snapshot):
         if not one.link.id.endswith(_BUNDLE):  # GPUs send less than others for reasons of their own: stages, parts
-            kin[one.link.kind, one.link.grade, one.link.rated or one.link.trained].append(one)
-    for alike in kin.values():
+            cohort[one.link.kind, one.link.grade, one.link.rated or one.link.trained].append(one)
+    for alike in cohort.values():
         for one in alike:
             others = [other.said.value for other in alike if other is not one]
-            if len(others) >= _FEWEST_KIN and _behind(one, others):
+            if len(others) >= _SMALLEST_COHORT and _behind(one, others):
                 yield _finding(one, others)
 
 

@@ -290,17 +290,17 @@ def test_a_slow_hop_that_only_the_kernel_names() -> None:
     """By design on most machines; where most equal devices have more, a fault."""
     line = LIMITED.format(ADDRESS, PORT)
     blind = replace(FUNCTION, width=None, max_width=None, speed=None, max_speed=None)
-    kin = [replace(blind, key=f"0000:0{n}:00.0", parent="pci0000:80") for n in range(2, 6)]
+    cohort = [replace(blind, key=f"0000:0{n}:00.0", parent="pci0000:80") for n in range(2, 6)]
     assert told(BRIDGE, FUNCTION, *log(line)) == []
     assert told(*log(line), origin="dumps") == [("pcie-path-bottleneck", PORT, "info")]
     assert told(BRIDGE, blind, *log(line)) == [("pcie-path-bottleneck", PORT, "info")]
-    (finding,) = findings(BRIDGE, blind, *kin, *log(line))
+    (finding,) = findings(BRIDGE, blind, *cohort, *log(line))
     assert (finding.severity, finding.confidence, finding.basis) == ("critical", "likely", "kin")
     assert finding.message == (
         f"the link at {PORT} left {ADDRESS} 15.8 GB/s of 63.0 GB/s when the kernel found it; 4 equal devices have more"
     )
-    alike = [LIMITED.format(one.key, f"0000:8{n}:00.0") for n, one in enumerate(kin)]
-    assert {severity for _, _, severity in told(BRIDGE, blind, *kin, *log(line, *alike))} == {"info"}
+    alike = [LIMITED.format(one.key, f"0000:8{n}:00.0") for n, one in enumerate(cohort)]
+    assert {severity for _, _, severity in told(BRIDGE, blind, *cohort, *log(line, *alike))} == {"info"}
     virtual = Node(key="node", virtual=True, hypervisor="KVM")
     assert told(virtual, BRIDGE, blind, *log(line)) == []
 

@@ -30,7 +30,7 @@ class Window:
     size: int
     largest: int | None  # that it could have
     memory: int
-    kin: tuple[int | None, ...]  # the windows of equal GPUs of the node
+    cohort: tuple[int | None, ...]  # the windows of equal GPUs of the node
     product: Product | None
     place: dict[str, str | int | None]
     evidence: tuple[Evidence, ...]
@@ -130,7 +130,7 @@ def _small(window: Window) -> Iterator[Finding]:
 
 def _could(window: Window) -> tuple[int, Basis | None, str]:
     """What the window could have, by whom, and his words; the memory where nobody says it."""
-    most = usual((*window.kin, window.size))
+    most = usual((*window.cohort, window.size))
     if most and most > window.size:
         return most, "kin", "most equal GPUs of this node"
     if window.largest is not None:

@@ -113,20 +113,20 @@ def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     everyone = len(gpus) > 1 and all(_told(snapshot, other) == told for other in gpus)
     if everyone and gpu is not gpus[0]:
         return
-    kin = "below that of its equals" in text
+    cohort = "below that of its equals" in text
     whom = f"each of the {len(gpus)} GPUs" if everyone else called(snapshot, gpu)
     yield Finding(
         code="gpu-clocks-limited",
         severity="warning",
-        confidence="likely" if kin else "certain",
+        confidence="likely" if cohort else "certain",
         subject="node" if everyone else subject_of(gpu),
         subject_name=None if everyone else called(snapshot, gpu),
         message=f"{whom}: {text}",
         expected=expected,
         observed=observed,
         unit=unit,
-        basis="kin" if kin else "capability",
-        expected_source="equal GPUs of this node" if kin else "the board's default",
+        basis="kin" if cohort else "capability",
+        expected_source="equal GPUs of this node" if cohort else "the board's default",
         cause="somebody or the management controller set it, or it was not set again after a reset",
         remedy="If it is meant so, silence it in the site file. Else: sudo nvidia-smi "
         f"{'' if everyone else '-i GPU '}{_undo(unit, expected)}",

@@ -16,7 +16,7 @@ from ..core.rule import Rule
 # Corrected errors a second. One that is known gave 4,600 to 17,700 under load and its neighbours none
 # (https://github.com/NVIDIA/DCGM/issues/313); chance gives a few a day.
 _STORM = 10.0
-_ABOVE_KIN = 100.0
+_ABOVE_COHORT = 100.0
 _SHORTEST = 10.0  # seconds: a rate over less is chance
 
 _WORN = "Drain the node and replace the GPU. What jobs computed since the errors may be wrong."
@@ -94,7 +94,7 @@ def _storm(snapshot: Snapshot, gpu: Gpu) -> _Told | None:
         return None
     others = [last(snapshot, other, "ecc_corrected") for other in equals(snapshot, gpu) if other.key != gpu.key]
     rates = [known[0] for other in others if other and (known := _rate(snapshot, other))]
-    if rates and rate[0] < _ABOVE_KIN * statistics.median(rates):
+    if rates and rate[0] < _ABOVE_COHORT * statistics.median(rates):
         return None
     beside = f"; its equals have {statistics.median(rates):.3g}" if rates else ""
     return f"{rate[0]:,.0f} corrected memory errors a second {rate[1]}{beside}", rate[0], "per_second", (), now

@@ -161,14 +161,14 @@ def _better(snapshot: Snapshot, event: Event) -> int:
     function = snapshot.of(Pci).get(event.subject or "")
     if function is None or function.device is None:
         return 0
-    kin = [
+    cohort = [
         other.key
         for other in snapshot.of(Pci).values()
         if (other.vendor, other.device) == (function.vendor, function.device) and other.key != function.key
     ]
     rates = {one.subject: one.rate for one in events(snapshot, "pcie limited")}
-    better = [key for key in kin if (rates.get(key) or float("inf")) > (event.rate or 0.0)]
-    return len(better) if 2 * len(better) > len(kin) else 0
+    better = [key for key in cohort if (rates.get(key) or float("inf")) > (event.rate or 0.0)]
+    return len(better) if 2 * len(better) > len(cohort) else 0
 
 
 RULES = (

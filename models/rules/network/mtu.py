@@ -12,7 +12,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import gap, missed
-from .ports import adapter_name, kin, network_of, rate_of, real, role_of, up
+from .ports import adapter_name, cohort, network_of, rate_of, real, role_of, up
 
 # What RDMA may send in a packet, and what its headers take of an Ethernet one: include/rdma/ib_addr.h, iboe_get_mtu().
 _SIZES, _HEADERS = (4096, 2048, 1024, 512, 256), 96
@@ -59,7 +59,7 @@ def odd(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
     network.
     """
     mine, rate = payload(snapshot, port), rate_of(snapshot, port)
-    others = [payload(snapshot, other) for other in _kin(snapshot, port) if rate_of(snapshot, other) == rate]
+    others = [payload(snapshot, other) for other in _cohort(snapshot, port) if rate_of(snapshot, other) == rate]
     count = len(others)
     if rate is None or count < _OTHERS or len(set(others)) != 1 or mine in others:
         return
@@ -84,7 +84,7 @@ def odd(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
 
 def small(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
     """All ports of a fast RoCE fabric send the small packets of the Internet: one finding, on the first."""
-    alike = [port, *_kin(snapshot, port)]
+    alike = [port, *_cohort(snapshot, port)]
     if port.link_layer != "Ethernet" or port.key != min(one.key for one in alike) or role_of(snapshot, port) is None:
         return
     if not all((payload(snapshot, one) or 0) <= _SMALL and (rate_of(snapshot, one) or 0) >= _FAST for one in alike):
@@ -106,9 +106,9 @@ def small(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
     )
 
 
-def _kin(snapshot: Snapshot, port: Port) -> list[Port]:
+def _cohort(snapshot: Snapshot, port: Port) -> list[Port]:
     """Equal ports that work."""
-    return [other for other in kin(snapshot, port) if isinstance(other, Port) and working(snapshot, other)]
+    return [other for other in cohort(snapshot, port) if isinstance(other, Port) and working(snapshot, other)]
 
 
 def _of(snapshot: Snapshot, port: Port) -> str:

@@ -19,9 +19,9 @@ from .ports import (
     AnyPort,
     Role,
     adapter_name,
+    cohort,
     downs_of,
     function_of,
-    kin,
     network_of,
     rate_of,
     real,
@@ -29,7 +29,7 @@ from .ports import (
     up,
 )
 
-_FEWEST_KIN = 2
+_SMALLEST_COHORT = 2
 
 
 def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
@@ -63,7 +63,7 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
 
 def _without_role(snapshot: Snapshot, port: AnyPort) -> tuple[Severity, str]:
     """Of a port of which nothing says that it belongs to the fabric: worth knowing, and more if none of many is up."""
-    alike = kin(snapshot, port)
+    alike = cohort(snapshot, port)
     gpus = sum(1 for device in snapshot.topology.devices if device.kind == "gpu")
     if isinstance(port, Port) and alike and gpus > 1 and not any(up(other) for other in alike):
         return "warning", f"none of {len(alike) + 1} equal ports of this GPU node is up"
@@ -82,7 +82,7 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     rate = rate_of(snapshot, port)
     if rate is None or up(port) is not True:
         return
-    able = _both_ends(network_of(snapshot, port)) or _of_machine(snapshot, port) or _of_kin(snapshot, port)
+    able = _both_ends(network_of(snapshot, port)) or _of_machine(snapshot, port) or _of_cohort(snapshot, port)
     if able is None or rate >= able[1]:
         return
     basis, best, source = able
@@ -130,11 +130,11 @@ def _of_machine(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] |
     return known.basis, known.machine.rdma_rate, f"{known.machine.name}: {known.source}"
 
 
-def _of_kin(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] | None:
+def _of_cohort(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] | None:
     """What most equal ports of this node run at."""
     adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
-    known = [rate for other in kin(snapshot, port) if up(other) and (rate := rate_of(snapshot, other)) is not None]
-    if len(known) < _FEWEST_KIN:
+    known = [rate for other in cohort(snapshot, port) if up(other) and (rate := rate_of(snapshot, other)) is not None]
+    if len(known) < _SMALLEST_COHORT:
         return None
     usual = statistics.mode(known)
     nameless = adapter is not None and not (adapter.address or adapter.hca_type or adapter.board_id)

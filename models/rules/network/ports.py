@@ -17,7 +17,7 @@ from ..core.log_history import events
 from ..core.wording import named
 
 AnyPort: TypeAlias = "Port | Net"
-_FEWEST_KIN = 2
+_SMALLEST_COHORT = 2
 # How the kernel calls the host's end of a virtual function's cable (Documentation/networking/switchdev.rst).
 _REPRESENTOR = re.compile(r"(c\d+)?pf\d+(vf|sf)\d+")
 
@@ -71,9 +71,9 @@ def role_of(snapshot: Snapshot, port: AnyPort) -> Role | None:
         return Role("site", "the site file names it as fabric", "critical")
     if isinstance(port, Port) and port.link_layer == "InfiniBand" and _waits(port):
         return Role("capability", "its cable is in and its link up: no subnet manager has configured it", "critical")
-    alike = kin(snapshot, port)
+    alike = cohort(snapshot, port)
     working = [other for other in alike if up(other)]
-    if len(working) < _FEWEST_KIN or 2 * len(working) <= len(alike):
+    if len(working) < _SMALLEST_COHORT or 2 * len(working) <= len(alike):
         return None
     # A port for each GPU, or two GPUs a port, or two ports a GPU: then none of them is spare.
     gpus = len(snapshot.functions("gpu"))
@@ -82,7 +82,7 @@ def role_of(snapshot: Snapshot, port: AnyPort) -> Role | None:
     return Role("kin", why + (f", beside {gpus} GPUs" if railed else ""), "critical" if railed else "warning")
 
 
-def kin(snapshot: Snapshot, port: AnyPort) -> list[AnyPort]:
+def cohort(snapshot: Snapshot, port: AnyPort) -> list[AnyPort]:
     """The same port of the same product elsewhere in the node: port 2 of every card is not kin of port 1."""
     return [other for other in _by_product(snapshot).get(_product(snapshot, port), ()) if other.key != port.key]
 

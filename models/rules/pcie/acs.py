@@ -15,7 +15,7 @@ from .direct_paths import peers
 
 REDIRECTS = frozenset({"ReqRedir", "CmpltRedir"})
 _SHOWN = 6  # ports that a message names
-_FEWEST_KIN = 2
+_SMALLEST_COHORT = 2
 
 
 def on_metal(snapshot: Snapshot, node: Node) -> bool:
@@ -67,24 +67,24 @@ def _redirects(port: Pci) -> bool:
     return not REDIRECTS.isdisjoint(port.acs or ())
 
 
-def has_kin(snapshot: Snapshot, function: Pci) -> bool:
+def has_cohort(snapshot: Snapshot, function: Pci) -> bool:
     """A device of which there are more in this node."""
     return kind_of(function) in ("gpu", "nic", "nvme") and function.physfn is None
 
 
 def odd(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     """The one of at least three equal functions that asks for less at a time than all others do."""
-    kin = _kin(snapshot, function)
+    cohort = _cohort(snapshot, function)
     differs = []
     for field, words in (("max_payload", "payload"), ("max_read_request", "read requests")):
-        usual = {getattr(other, field) for other in kin}
+        usual = {getattr(other, field) for other in cohort}
         own, other = getattr(function, field), next(iter(usual), None)
-        if len(kin) >= _FEWEST_KIN and len(usual) == 1 and other and own < other:
+        if len(cohort) >= _SMALLEST_COHORT and len(usual) == 1 and other and own < other:
             differs.append((words, own, other))
     if not differs:
         return
     words, own, other = differs[0]
-    texts = [f"{words} of {own} bytes, the other {len(kin)} have {other}" for words, own, other in differs]
+    texts = [f"{words} of {own} bytes, the other {len(cohort)} have {other}" for words, own, other in differs]
     yield Finding(
         code="pcie-path-bottleneck",
         severity="info",
@@ -95,7 +95,7 @@ def odd(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         observed=own,
         unit="bytes",
         basis="kin",
-        expected_source=f"{len(kin)} equal functions of this node",
+        expected_source=f"{len(cohort)} equal functions of this node",
         cause="its slot's settings in the firmware, or a driver or script that set it",
         remedy="Compare the slot's settings in the firmware setup with those of its neighbours, and look for a script "
         "that sets it (setpci). Large transfers to this device may be slower; nothing is broken.",
@@ -104,7 +104,7 @@ def odd(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     )
 
 
-def _kin(snapshot: Snapshot, function: Pci) -> list[Pci]:
+def _cohort(snapshot: Snapshot, function: Pci) -> list[Pci]:
     """The other functions of the same product that told what they are set to."""
     return [one for one in _by_product(snapshot).get(_product(function), ()) if one.key != function.key]
 
@@ -125,5 +125,5 @@ def _product(one: Pci) -> Hashable:
 
 RULES = (
     Rule("pcie-acs-redirect", Node, ("Pci", "Pci.acs", "Pci.pci_class", "Pci.vendor"), redirected, on_metal),
-    Rule("pcie-path-bottleneck", Pci, ("max_payload", "max_read_request"), odd, has_kin),
+    Rule("pcie-path-bottleneck", Pci, ("max_payload", "max_read_request"), odd, has_cohort),
 )

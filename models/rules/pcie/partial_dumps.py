@@ -73,8 +73,8 @@ def _narrow(code: str) -> Evaluate:
 def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
     name = "a device" if is_unnamed(function) else named(snapshot, function)
     able = f"its own x{function.max_width}" if function.max_width else "its own width"
-    kin = _kin(snapshot, function)
-    alike = len(kin) > 1 and all(other.width == function.width for other in kin)
+    cohort = _cohort(snapshot, function)
+    alike = len(cohort) > 1 and all(other.width == function.width for other in cohort)
     return Finding(
         code=code,
         severity="info" if alike else "warning" if code.startswith("storage") else "critical",
@@ -82,7 +82,7 @@ def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
         subject=function.key,
         subject_name=None if is_unnamed(function) else name,
         message=f"{name} runs on x{function.width}, below {able}"
-        + (f", as the other {len(kin) - 1} of its kind do" if alike else ""),
+        + (f", as the other {len(cohort) - 1} of its kind do" if alike else ""),
         expected=function.max_width,
         observed=function.width,
         unit="lanes",
@@ -94,7 +94,7 @@ def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
     )
 
 
-def _kin(snapshot: Snapshot, function: Pci) -> list[Pci]:
+def _cohort(snapshot: Snapshot, function: Pci) -> list[Pci]:
     """Equal functions of the node, itself among them; none of what nobody says what it is."""
     if function.device is None:
         return []
