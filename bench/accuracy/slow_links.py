@@ -10,7 +10,7 @@ from random import Random
 from bench.accuracy.beds import Bed
 from bench.accuracy.faults import Fault, Kind, below, both_ways, drawn
 from bench.accuracy.measured import SIZE, Loss, slowed
-from linkgauge.models.diagnosis.localization import suspects_of
+from linkgauge.models.diagnosis.localization import candidates_of
 from linkgauge.models.facts.records import Flow
 from linkgauge.models.graph.flow_paths import hops_of
 from linkgauge.models.graph.topology import Hop
@@ -73,7 +73,7 @@ def pair(bed: Bed, chance: Random) -> Fault | None:
 @cache
 def _pairs(bed: Bed) -> list[tuple[str, ...]]:
     """Pairs of GPUs, of which several take their way over the same place: one alone there is the place's fault."""
-    turns = {flow: next((s for s in suspects_of(bed.snapshot, flow) if s.kind == "turn"), None) for flow in bed.rates}
+    turns = {flow: next((s for s in candidates_of(bed.snapshot, flow) if s.kind == "turn"), None) for flow in bed.rates}
     between = [flow for flow in bed.rates if "host" not in flow.ends]
     over = Counter(turns[flow] for flow in between)
     return sorted(flow.ends for flow in between if over[turns[flow]] >= 3 * _FEWEST)

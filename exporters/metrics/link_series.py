@@ -84,12 +84,12 @@ def _by_name(found: Iterable[Row]) -> Mapping[tuple[str, str], Row]:
 
 
 def _rows_of_links(report: Report, detail: str) -> Iterator[Row]:
-    blamed = {name for one in report.findings for name in (one.subject, *one.limits)}
+    localized = {name for one in report.findings for name in (one.subject, *one.limits)}
     for link in report.topology.links:
         if link.kind in _BUNDLED:
             if detail:
                 yield Row(subject=link.id, kind=link.kind, rated=link.rated, trained=link.trained)
-        elif detail or not _is_inside(report.topology, link) or {link.id, link.a, link.b} & blamed:
+        elif detail or not _is_inside(report.topology, link) or {link.id, link.a, link.b} & localized:
             yield Row(subject=_end(link), kind=link.kind, rated=link.rated, trained=link.trained)
     for (device, kind), bundle in bundles(report.topology).items():
         rated, trained = _sum(one.rated for one in bundle), _sum(one.trained for one in bundle)

@@ -11,7 +11,7 @@ import msgspec
 from ..facts.machine import Node
 from ..facts.records import Flow
 from ..facts.units import as_bytes
-from ..graph.flow_paths import Leg, legs
+from ..graph.flow_paths import SubFlow, sub_flows
 from ..graph.routes import Route, path_type
 from ..graph.topology import Hop, Topology
 from ..inventory.snapshot import Snapshot
@@ -61,7 +61,7 @@ def explained(snapshot: Snapshot, flows: Iterable[Flow], concurrent: bool = Fals
 
 def _together(snapshot: Snapshot, flows: tuple[Flow, ...]) -> Iterator[Explained]:
     topology = snapshot.topology
-    taken = {flow: legs(topology, flow) for flow in flows}
+    taken = {flow: sub_flows(topology, flow) for flow in flows}
     load = load_of(topology, taken)
     over = Counter(hop for several in taken.values() for hop in _hops(several))
     reached = predict(topology, flows)
@@ -79,17 +79,17 @@ def _together(snapshot: Snapshot, flows: tuple[Flow, ...]) -> Iterator[Explained
             unknown=None if level.expected else unknown(snapshot, level),
             ways=tuple(
                 tuple(_step(topology, load, hop, over[hop], hop == full) for hop in way)
-                for leg in several
-                for way in leg
+                for sub_flow in several
+                for way in sub_flow
             ),
         )
 
 
-def _hops(several: tuple[Leg, ...]) -> Iterable[Hop]:
-    return dict.fromkeys(hop for leg in several for way in leg for hop in way)
+def _hops(several: tuple[SubFlow, ...]) -> Iterable[Hop]:
+    return dict.fromkeys(hop for sub_flow in several for way in sub_flow for hop in way)
 
 
-def _tightest(several: tuple[Leg, ...]) -> Hop | None:
+def _tightest(several: tuple[SubFlow, ...]) -> Hop | None:
     """Of the hops; None where one of unknown rate may be tighter."""
     hop = min(_hops(several), key=able)
     return hop if told(several, hop) else None
@@ -128,7 +128,7 @@ def _level(snapshot: Snapshot, flow: Flow, flows: tuple[Flow, ...], found: Predi
     return msgspec.structs.replace(level, beside=beside, rated=rated, expected=capable, observed=None)
 
 
-def _path_type(topology: Topology, several: tuple[Leg, ...]) -> str | None:
+def _path_type(topology: Topology, several: tuple[SubFlow, ...]) -> str | None:
     """Of the first way; memories at its ends do not make it longer."""
     way: Route = tuple(hop for hop in several[0][0] if hop.links[0].kind != "memory")
     return path_type(topology, way) if way else None
@@ -143,7 +143,7 @@ def _sized(flow: Flow, found: Prediction | None) -> float | None:
 
 def unknown(snapshot: Snapshot, level: Level) -> str:
     """Why nothing is expected of a flow, in words."""
-    if level.rated is not None and not _tightest(legs(snapshot.topology, level.flow)):
+    if level.rated is not None and not _tightest(sub_flows(snapshot.topology, level.flow)):
         return "nobody says what one of the links on its way gives"
     if level.size and level.size < full(level.op) and curve(level.link_class, level.op).half is None:
         return (

@@ -8,12 +8,12 @@ from fnmatch import fnmatchcase
 
 from ..catalog.chipsets import Limit, limits
 from ..facts.records import Flow
-from ..graph.flow_paths import Leg
+from ..graph.flow_paths import SubFlow
 from ..graph.routes import Route
 from ..graph.topology import Hop, Topology
 
 
-def crowded(topology: Topology, taken: Mapping[Flow, tuple[Leg, ...]]) -> Mapping[Hop, Limit]:
+def crowded(topology: Topology, taken: Mapping[Flow, tuple[SubFlow, ...]]) -> Mapping[Hop, Limit]:
     """The uplinks of switches that a known limit holds under these flows. Names of switches are those of pci.ids."""
     over = defaultdict[Hop, list[tuple[str, str]]](list)
     for uplink, sender, root in _writes(topology, taken):
@@ -30,12 +30,12 @@ def crowded(topology: Topology, taken: Mapping[Flow, tuple[Leg, ...]]) -> Mappin
     return found
 
 
-def _writes(topology: Topology, taken: Mapping[Flow, tuple[Leg, ...]]) -> Iterator[tuple[Hop, str, str]]:
+def _writes(topology: Topology, taken: Mapping[Flow, tuple[SubFlow, ...]]) -> Iterator[tuple[Hop, str, str]]:
     """Of each copy from GPU to GPU through a processor: the sender's uplink, the sender, the receiver's root port."""
     for flow, several in taken.items():
         ends = [topology.find(end) for end in flow.ends]
         if len(ends) == 2 and all(end and end.kind == "gpu" for end in ends):
-            for way in (way for leg in several for way in leg):
+            for way in (way for sub_flow in several for way in sub_flow):
                 up = _last(topology, way, "upstream-port", "root-port")
                 down = _last(topology, way, "root-port", "upstream-port")
                 if up and down:

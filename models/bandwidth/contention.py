@@ -10,7 +10,7 @@ from ..catalog.chipsets import Limit
 from ..catalog.links import Links
 from ..facts.records import COLLECTIVES, EGRESS, SOCKETS, Flow
 from ..facts.units import as_gigabytes
-from ..graph.flow_paths import Leg
+from ..graph.flow_paths import SubFlow
 from ..graph.routes import RateOf, Route, rated
 from ..graph.topology import FORWARDS, Hop, Topology
 from .chipset_limits import crowded
@@ -56,11 +56,11 @@ class Load:
         return rate
 
 
-def load_of(topology: Topology, taken: Mapping[Flow, tuple[Leg, ...]], known: Links | None = None) -> Load:
+def load_of(topology: Topology, taken: Mapping[Flow, tuple[SubFlow, ...]], known: Links | None = None) -> Load:
     """The load that flows are, by the ways that they take."""
     found: dict[Hop, set[str]] = defaultdict(set)
     for flow, several in taken.items():
-        for way in (way for leg in several for way in leg):
+        for way in (way for sub_flow in several for way in sub_flow):
             for hop in way:
                 found[hop].add(operation(topology, flow, way, hop))
     return Load(found, known, crowded(topology, taken) if len(taken) > 1 else {})
@@ -73,14 +73,14 @@ def _of_chipset(limit: Limit, whole: float) -> Attainable:
     return Attainable(low=0.9 * typical, typical=typical, high=high, source=source)
 
 
-def told(several: tuple[Leg, ...], full: Hop) -> bool:
+def told(several: tuple[SubFlow, ...], full: Hop) -> bool:
     """Whether enough is known of all ways to say that `full` holds them: a hop without a rate may be slower.
 
     A port is seldom faster than the slots around it. What crosses sockets over PCIe has shares of its own; of what does
     over NVLink-C2C, and of copies between memories, nothing is published.
     """
     free = {"pcie"} if full.links[0].kind in ("port", "loopback") else set()
-    for way in (way for leg in several for way in leg):
+    for way in (way for sub_flow in several for way in sub_flow):
         kinds = {hop.links[0].kind for hop in way}
         if any(hop.links[0].kind in _CARRY - free and able(hop) == _UNLIMITED for hop in way):
             return False

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from ..facts.records import COLLECTIVES, Flow
 from ..facts.units import as_utc
 from ..graph.fair_share import fill
-from ..graph.flow_paths import Leg, legs
+from ..graph.flow_paths import SubFlow, sub_flows
 from ..graph.routes import RateOf
 from ..graph.topology import Hop
 from ..inventory.snapshot import Snapshot, once_per_snapshot
@@ -31,8 +31,8 @@ def levels(snapshot: Snapshot) -> tuple[Level, ...]:
 def level_of(snapshot: Snapshot, flow: Flow) -> Level:
     """What is expected of a flow beside what was observed of it, if it was."""
     seen = best_observations(snapshot).get(flow)
-    taken = legs(snapshot.topology, flow)
-    tightest = min((hop for leg in taken for way in leg for hop in way), key=able, default=None)
+    taken = sub_flows(snapshot.topology, flow)
+    tightest = min((hop for sub_flow in taken for way in sub_flow for hop in way), key=able, default=None)
     return Level(
         op=flow.op,
         ends=flow.ends,
@@ -142,7 +142,7 @@ def _class(flow: Flow, tightest: Hop | None) -> str:
     return (tightest.links[0].grade or tightest.links[0].kind) if tightest else flow.op
 
 
-def _share(flow: Flow, taken: tuple[Leg, ...], rate: RateOf) -> float | None:
+def _share(flow: Flow, taken: tuple[SubFlow, ...], rate: RateOf) -> float | None:
     """What the flow alone gets at those rates; None where none of them is known."""
     share = fill({flow: taken}, rate).get(flow)
     return share.rate if share else None

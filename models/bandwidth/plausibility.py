@@ -16,7 +16,7 @@ from ..facts.machine import Node, Pci
 from ..facts.records import COLLECTIVES, EGRESS, Flow, Observation
 from ..facts.units import as_gigabytes
 from ..graph.fair_share import Share, fill
-from ..graph.flow_paths import hops_of, legs
+from ..graph.flow_paths import hops_of, sub_flows
 from ..graph.routes import rated
 from ..graph.topology import Hop
 from ..inventory.snapshot import Snapshot, once_per_snapshot
@@ -33,7 +33,7 @@ _AWAY = ("pcie", "host", "net")  # ways on which a copy between GPUs takes no NV
 
 
 @dataclass(frozen=True, slots=True)
-class Impossible:
+class Implausible:
     """A rate that was said of a flow, and the hop that carries less, or what was read to no purpose."""
 
     said: Observation
@@ -43,17 +43,17 @@ class Impossible:
 
 
 @once_per_snapshot
-def impossible(snapshot: Snapshot) -> Sequence[Impossible]:
+def implausible(snapshot: Snapshot) -> Sequence[Implausible]:
     """All rates that cannot be."""
-    return tuple(_impossible(snapshot))
+    return tuple(_implausible(snapshot))
 
 
-def _impossible(snapshot: Snapshot) -> Iterator[Impossible]:
+def _implausible(snapshot: Snapshot) -> Iterator[Implausible]:
     for flow, several in snapshot.observed.items():
         rates = [one for one in several if one.quantity == "rate"]
         if isinstance(flow, Flow):
             empty = {one.at: one for one in several if one.quantity == "zeros" and one.value > _ZEROS}
-            yield from (Impossible(one, flow, hollow=empty[one.at]) for one in rates if one.at in empty)
+            yield from (Implausible(one, flow, hollow=empty[one.at]) for one in rates if one.at in empty)
         if (
             not rates
             or not isinstance(flow, Flow)
@@ -61,8 +61,8 @@ def _impossible(snapshot: Snapshot) -> Iterator[Impossible]:
             or not _is_known(snapshot, flow)
         ):
             continue
-        most = fill({flow: legs(snapshot.topology, flow)}, _sure).get(flow)
-        yield from (Impossible(one, flow, most) for one in rates if most and one.value > _ABOVE * most.rate)
+        most = fill({flow: sub_flows(snapshot.topology, flow)}, _sure).get(flow)
+        yield from (Implausible(one, flow, most) for one in rates if most and one.value > _ABOVE * most.rate)
 
 
 def _sure(hop: Hop) -> float:
@@ -110,8 +110,8 @@ def _joining(snapshot: Snapshot) -> Counter[str]:
 
 def invalid(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding for all such numbers of one kind."""
-    kinds: Mapping[object, list[tuple[Impossible, Share]]] = defaultdict(list)
-    for one in impossible(snapshot):
+    kinds: Mapping[object, list[tuple[Implausible, Share]]] = defaultdict(list)
+    for one in implausible(snapshot):
         if one.hollow:
             yield _hollow(one.flow, one.said, one.hollow)
         elif one.most:

@@ -9,7 +9,7 @@ from ..catalog.links import Links
 from ..facts.records import Flow
 from ..facts.units import BytesPerSecond, as_bytes, as_gigabytes
 from ..graph.fair_share import Share, fill
-from ..graph.flow_paths import legs
+from ..graph.flow_paths import sub_flows
 from ..graph.topology import Hop, Topology
 from .contention import able, counted, load_of, told
 from .efficiency import Attainable
@@ -35,7 +35,7 @@ def predict(topology: Topology, flows: Iterable[Flow], known: Links | None = Non
     Left out is what has no way, what goes over a link of unknown rate, what is held by a hop of which nothing is
     published, and messages that are short for a hop of which nobody published how its rate grows with the size.
     """
-    taken = {flow: legs(topology, flow) for flow in flows}
+    taken = {flow: sub_flows(topology, flow) for flow in flows}
     load = load_of(topology, taken, known)
     whole = fill(taken, counted)
     low, typical, high = (fill(taken, load.rates(bound)) for bound in ("low", "typical", "high"))

@@ -18,7 +18,7 @@ from ..inventory.snapshot import Snapshot
 from ..report import ABSOLUTE, Expectation, Finding, Level
 from .bandwidth_findings import Slow, alone, crowds, shared
 from .cohort_shift import slow_together
-from .localization import Suspect, blame
+from .localization import Candidate, localize
 from .passive_rates import uneven
 from .qualitative_causes import may_slow
 
@@ -49,9 +49,9 @@ def attribute(snapshot: Snapshot, levels: Sequence[Level], states: Iterable[Find
                 left[level.flow] = slow
                 break
             found[index] = _with(found[index], [slow])
-    for blamed in list(blame(snapshot, levels, left)):
-        slows = [left.pop(flow) for flow in blamed.flows]
-        _take(found, snapshot, slows, blamed.suspect, shared(snapshot, blamed, slows, levels))
+    for localized in list(localize(snapshot, levels, left)):
+        slows = [left.pop(flow) for flow in localized.flows]
+        _take(found, snapshot, slows, localized.candidate, shared(snapshot, localized, slows, levels))
     for slow in left.values():
         _take(found, snapshot, [slow], None, alone(snapshot, slow))
     return found
@@ -72,11 +72,11 @@ def missed_by(level: Level, error: float = 0.0) -> list[Expectation]:
 
 
 def _take(
-    found: list[Finding], snapshot: Snapshot, slow: Sequence[Slow], suspect: Suspect | None, new: Finding
+    found: list[Finding], snapshot: Snapshot, slow: Sequence[Slow], candidate: Candidate | None, new: Finding
 ) -> None:
     """Put slow flows under a state that may slow them by what it is, though nobody says by how much; else a finding."""
     for index, state in enumerate(found):
-        if may_slow(snapshot, state, [one.level.flow for one in slow], suspect):
+        if may_slow(snapshot, state, [one.level.flow for one in slow], candidate):
             found[index] = _with(state, slow)
             return
     found.append(new)

@@ -10,11 +10,11 @@ from ..bandwidth.chipset_limits import crowded
 from ..catalog.chipsets import Limit
 from ..facts.records import Evidence, Flow
 from ..facts.units import as_gigabytes
-from ..graph.flow_paths import hops_of, legs
+from ..graph.flow_paths import hops_of, sub_flows
 from ..graph.topology import Hop, Link
 from ..inventory.snapshot import Snapshot
 from ..report import ABSOLUTE, Expectation, Finding, Level, Severity
-from .localization import Blame, Suspect
+from .localization import Candidate, Localization
 
 _CRITICAL = 0.9  # less than that of what is expected at least: a job loses more than a tenth
 _MOST_EVIDENCE = 6
@@ -67,10 +67,10 @@ def alone(snapshot: Snapshot, slow: Slow) -> Finding:
     )
 
 
-def shared(snapshot: Snapshot, blamed: Blame, slow: Sequence[Slow], levels: Sequence[Level]) -> Finding:
+def shared(snapshot: Snapshot, localized: Localization, slow: Sequence[Slow], levels: Sequence[Level]) -> Finding:
     """Several flows that one thing explains. By the way in which they are slow, what kind of fault it is."""
-    suspect = blamed.suspect
-    code, cause = _kind(snapshot, blamed, levels)
+    candidate = localized.candidate
+    code, cause = _kind(snapshot, localized, levels)
     expected, observed = (
         statistics.median(rates) for rates in ([s.expected for s in slow], [s.observed for s in slow])
     )
@@ -78,25 +78,25 @@ def shared(snapshot: Snapshot, blamed: Blame, slow: Sequence[Slow], levels: Sequ
     share = min(1.0, observed / expected)  # a link that is slow reaches as much less of what it is rated at
     ends = {one.level.flow.subject for one in slow}
     # Of one collective over several sizes each rank is suspected as much as the others: then it is about all of them.
-    whole = ends.pop() if blamed.others and len(ends) == 1 and len(slow[0].level.ends) > 2 else None
-    links = () if whole else _links(snapshot, suspect)
-    fit = " or ".join(_named(snapshot, other) for other in blamed.others[:3] if not whole)
-    what = whole or _named(snapshot, suspect)
+    whole = ends.pop() if localized.others and len(ends) == 1 and len(slow[0].level.ends) > 2 else None
+    links = () if whole else _links(snapshot, candidate)
+    fit = " or ".join(_named(snapshot, other) for other in localized.others[:3] if not whole)
+    what = whole or _named(snapshot, candidate)
     return Finding(
         code=code,
         kind="measurement",
         severity=_severity(slow) if code == "bandwidth-low" else "warning",
-        confidence="possible" if blamed.others else "likely",
-        subject=whole or _subject(snapshot, suspect, links),
+        confidence="possible" if localized.others else "likely",
+        subject=whole or _subject(snapshot, candidate, links),
         message=f"{len(slow)} flows that have {what} in common reach {as_gigabytes(observed)} "
-        f"where {as_gigabytes(expected)} is expected; nothing {_where(suspect)} was faster",
+        f"where {as_gigabytes(expected)} is expected; nothing {_where(candidate)} was faster",
         expected=expected,
         observed=observed,
         unit="bytes_per_second",
         basis=worst.missed.basis,
         expected_source=worst.missed.source,
         cause=f"{cause}; {fit} would explain it as well" if fit else cause,
-        limits={link.id: link.rated * share for link in links if link.rated} if suspect.kind == "link" else {},
+        limits={link.id: link.rated * share for link in links if link.rated} if candidate.kind == "link" else {},
         explains=tuple(f"bandwidth-low:{one.level.flow.subject}" for one in slow),
         evidence=tuple(one.evidence for one in sorted(slow, key=lambda one: one.observed)[:_MOST_EVIDENCE]),
     )
@@ -109,7 +109,7 @@ def crowds(snapshot: Snapshot, levels: Sequence[Level]) -> Iterator[Finding]:
         if level.beside and level.observed is not None:
             runs.setdefault(frozenset((level.ends, *level.beside)), []).append(level)
     for several in runs.values():
-        taken = {level.flow: legs(snapshot.topology, level.flow) for level in several}
+        taken = {level.flow: sub_flows(snapshot.topology, level.flow) for level in several}
         for uplink, limit in crowded(snapshot.topology, taken).items():
             over = [level for level in several if uplink in hops_of(snapshot.topology, level.flow)]
             together = sum(level.observed or 0.0 for level in over)
@@ -136,19 +136,19 @@ def _crowd(snapshot: Snapshot, uplink: Hop, limit: Limit, over: Sequence[Level],
     )
 
 
-def _kind(snapshot: Snapshot, blamed: Blame, levels: Sequence[Level]) -> tuple[str, str]:
+def _kind(snapshot: Snapshot, localized: Localization, levels: Sequence[Level]) -> tuple[str, str]:
     """The code, and the cause in words."""
-    suspect, flows = blamed.suspect, blamed.flows
-    kind = snapshot.topology.kind(suspect.names[0])
+    candidate, flows = localized.candidate, localized.flows
+    kind = snapshot.topology.kind(candidate.names[0])
     if all(_is_read(snapshot, flow) for flow in flows):
         return "storage-slow", _UNEXPLAINED
-    if suspect.kind == "turn" and all(_are_gpus(snapshot, flow) for flow in flows):
+    if candidate.kind == "turn" and all(_are_gpus(snapshot, flow) for flow in flows):
         if kind in _ROOTS:
             return "pcie-peer-slow", "the processor passes writes between its roots on more slowly than its links could"
         return "pcie-acs-redirect", "as access control (ACS) does, which sends them up to the processor and back"
     fast_alone = {(level.op, level.ends, level.via) for level in levels if not level.beside and not _missed(level)}
     crowded = all(flow.beside and (flow.op, flow.ends, flow.via) in fast_alone for flow in flows)
-    if crowded and any(link.kind == "pcie" for link in _links(snapshot, suspect)):
+    if crowded and any(link.kind == "pcie" for link in _links(snapshot, candidate)):
         return "pcie-concurrent-collapse", "each of them alone is as fast as expected: what they share collapses"
     return "bandwidth-low", _UNEXPLAINED
 
@@ -180,39 +180,39 @@ def _are_gpus(snapshot: Snapshot, flow: Flow) -> bool:
     return len(flow.ends) == 2 and all(snapshot.topology.kind(end) == "gpu" for end in flow.ends)
 
 
-def _links(snapshot: Snapshot, suspect: Suspect) -> tuple[Link, ...]:
+def _links(snapshot: Snapshot, candidate: Candidate) -> tuple[Link, ...]:
     """The parallel links of a suspect that is one of links; those to any NVSwitch are links to their fabric."""
-    if suspect.kind not in ("way", "link"):
+    if candidate.kind not in ("way", "link"):
         return ()
-    first, last = suspect.names
+    first, last = candidate.names
     hops = (snapshot.topology.memory.get(first),) if first == last else snapshot.topology.hops.get(first, ())
     return next((hop.links for hop in hops if hop and hop.receiver == last), ())
 
 
-def _subject(snapshot: Snapshot, suspect: Suspect, links: Sequence[Link]) -> str:
+def _subject(snapshot: Snapshot, candidate: Candidate, links: Sequence[Link]) -> str:
     """Of a link the device at its end, else what is below: that is where a technician begins."""
-    if suspect.kind == "pair":
-        return "-".join(suspect.names)
-    ends = [name for name in suspect.names if snapshot.topology.kind(name) in _ENDS]
-    return ends[0] if ends else links[0].b if links else suspect.names[0]
+    if candidate.kind == "pair":
+        return "-".join(candidate.names)
+    ends = [name for name in candidate.names if snapshot.topology.kind(name) in _ENDS]
+    return ends[0] if ends else links[0].b if links else candidate.names[0]
 
 
-def _named(snapshot: Snapshot, suspect: Suspect) -> str:
+def _named(snapshot: Snapshot, candidate: Candidate) -> str:
     """The suspect in words."""
-    first, last = (_called(snapshot, name) for name in (suspect.names[0], suspect.names[-1]))
-    if suspect.kind in ("way", "link") and first == last:
+    first, last = (_called(snapshot, name) for name in (candidate.names[0], candidate.names[-1]))
+    if candidate.kind in ("way", "link") and first == last:
         return f"the memory of {first}"
-    if suspect.kind == "way":
+    if candidate.kind == "way":
         return f"the way from {first} to {last}"
-    if suspect.kind == "link":
+    if candidate.kind == "link":
         return f"the link of {first} and {last}"
-    if suspect.kind == "pair":
+    if candidate.kind == "pair":
         return f"both ends, {first} and {last},"
-    return f"the turn at {first}" if suspect.kind == "turn" else first
+    return f"the turn at {first}" if candidate.kind == "turn" else first
 
 
-def _where(suspect: Suspect) -> str:
-    return "between them" if suspect.kind == "pair" else "over it"
+def _where(candidate: Candidate) -> str:
+    return "between them" if candidate.kind == "pair" else "over it"
 
 
 def _called(snapshot: Snapshot, name: str) -> str:

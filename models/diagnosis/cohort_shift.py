@@ -14,7 +14,7 @@ from ..bandwidth.peer_flows import COHORT_LINK, cohort_of, noise
 from ..facts.records import Flow
 from ..inventory.snapshot import Snapshot
 from ..report import Expectation
-from .localization import Suspect, suspects_of
+from .localization import Candidate, candidates_of
 
 _FEWEST = 4  # flows on either side: over the thing, and not over it
 _ERRORS = 5  # standard errors apart; of a hundred things that are looked at, chance makes none so
@@ -26,10 +26,10 @@ def slow_together(snapshot: Snapshot) -> Mapping[Flow, Expectation]:
     best = best_observations(snapshot)
     found: dict[Flow, Expectation] = {}
     for cohort in cohort_of(snapshot).values():
-        over = defaultdict[Suspect, list[Flow]](list)
+        over = defaultdict[Candidate, list[Flow]](list)
         for flow in cohort if len(cohort) >= 2 * _FEWEST else ():
-            for suspect in dict.fromkeys(suspects_of(snapshot, flow)):
-                over[suspect].append(flow)
+            for candidate in dict.fromkeys(candidates_of(snapshot, flow)):
+                over[candidate].append(flow)
         for flows in over.values():
             others = [best[flow].value for flow in cohort if flow not in flows]
             if len(flows) >= _FEWEST <= len(others):

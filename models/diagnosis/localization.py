@@ -29,7 +29,7 @@ _FEWEST = 2  # flows; a single one is its own subject
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Suspect:
+class Candidate:
     """Something that flows have in common. A link is named by its two ends."""
 
     kind: Kind
@@ -37,22 +37,22 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class Localization:
     """Slow flows, and the one thing that explains them; `others` of its kind would explain the same as well."""
 
-    suspect: Suspect
-    others: tuple[Suspect, ...]
+    candidate: Candidate
+    others: tuple[Candidate, ...]
     flows: tuple[Flow, ...]
 
 
-def blame(snapshot: Snapshot, levels: Collection[Level], slow: Collection[Flow]) -> Iterator[Blame]:
+def localize(snapshot: Snapshot, levels: Collection[Level], slow: Collection[Flow]) -> Iterator[Localization]:
     """The suspect that covers most of the slow flows first, then that of those that are left. A flow alone has none."""
     seen = _seen(snapshot, levels)
     left = [flow for flow in dict.fromkeys(slow) if flow in seen.rate]
-    over = defaultdict[Suspect, list[Flow]](list)
+    over = defaultdict[Candidate, list[Flow]](list)
     for flow in seen.rate if left else ():  # of a healthy node nothing need be worked out
-        for suspect in dict.fromkeys(suspects_of(snapshot, flow)):
-            over[suspect].append(flow)
+        for candidate in dict.fromkeys(candidates_of(snapshot, flow)):
+            over[candidate].append(flow)
     guilty = {one: flows for one, flows in over.items() if not _is_cleared(flows, left, seen)}
     while True:
         covered = {one: frozenset(flow for flow in left if flow in flows) for one, flows in guilty.items()}
@@ -65,7 +65,7 @@ def blame(snapshot: Snapshot, levels: Collection[Level], slow: Collection[Flow])
             best, key=lambda one: (len(guilty[one]), _PREFERRED.index(one.kind), ends.isdisjoint(one.names), one)
         )
         others = (one for one in best if one != first and one.kind == first.kind and covered[one] == covered[first])
-        yield Blame(first, tuple(others), tuple(flow for flow in left if flow in covered[first]))
+        yield Localization(first, tuple(others), tuple(flow for flow in left if flow in covered[first]))
         left = [flow for flow in left if flow not in covered[first]]
 
 
@@ -110,19 +110,19 @@ def _run(flow: Flow) -> Hashable:
     return flow.op, flow.size, flow.via, frozenset((flow.ends, *flow.beside))
 
 
-def suspects_of(snapshot: Snapshot, flow: Flow) -> Iterator[Suspect]:
+def candidates_of(snapshot: Snapshot, flow: Flow) -> Iterator[Candidate]:
     """All that could slow a flow."""
     way = hops_of(snapshot.topology, flow)
     for hop in way:
         memory = hop.sender == hop.receiver
         if hop.links[0].kind not in _FREE and not (memory and len(flow.ends) > 1):  # far faster than what leads to it
-            yield Suspect("way", (hop.sender, hop.receiver))
-            yield Suspect("link", tuple(sorted((hop.sender, hop.receiver))))
+            yield Candidate("way", (hop.sender, hop.receiver))
+            yield Candidate("link", tuple(sorted((hop.sender, hop.receiver))))
     yield from _turn(snapshot.topology, flow, way)
     for end in _ends(snapshot.topology, flow):
-        yield Suspect("device", (end,))
+        yield Candidate("device", (end,))
     if len(flow.ends) == 2:
-        yield Suspect("pair", tuple(sorted(flow.ends)))
+        yield Candidate("pair", tuple(sorted(flow.ends)))
 
 
 def _ends(topology: Topology, flow: Flow) -> Iterator[str]:
@@ -131,7 +131,7 @@ def _ends(topology: Topology, flow: Flow) -> Iterator[str]:
         yield device.id if device else end
 
 
-def _turn(topology: Topology, flow: Flow, hops: Route) -> Iterator[Suspect]:
+def _turn(topology: Topology, flow: Flow, hops: Route) -> Iterator[Candidate]:
     """Of a copy over PCIe between two devices: the highest thing on its way, a switch or what belongs to processors."""
     way = [hop for hop in hops if hop.sender != hop.receiver]  # without the memories at its ends
     between = [hop.sender for hop in way[1:]]
@@ -139,4 +139,4 @@ def _turn(topology: Topology, flow: Flow, hops: Route) -> Iterator[Suspect]:
     if len(flow.ends) == 2 and over_pcie and not any(topology.kind(end) in _UP for end in flow.ends):
         heights = [(_UP.index(kind), name) for name in between if (kind := topology.kind(name)) in _UP]
         if heights:
-            yield Suspect("turn", (min(heights)[1],))
+            yield Candidate("turn", (min(heights)[1],))

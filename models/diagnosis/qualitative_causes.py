@@ -9,20 +9,20 @@ from ..facts.records import COLLECTIVES, Flow
 from ..graph.flow_paths import hops_of
 from ..inventory.snapshot import Snapshot
 from ..report import Finding
-from .localization import Suspect
+from .localization import Candidate
 
 Test: TypeAlias = Callable[[Snapshot, Finding, Sequence[Flow], "Suspect | None"], bool]
 
 
-def may_slow(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def may_slow(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
     """Whether the state may be why these flows are slow; `suspect` is what they have in common, if several have."""
     test = _TESTS.get(state.code)
-    return test is not None and test(snapshot, state, flows, suspect)
+    return test is not None and test(snapshot, state, flows, candidate)
 
 
-def _peers(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def _peers(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
     """Copies between GPUs, or to NICs, over PCIe that have a turn in common: what goes to the host is not slower."""
-    if suspect and suspect.kind not in ("turn", "pair"):
+    if candidate and candidate.kind not in ("turn", "pair"):
         return False
     ways = [{hop.sender for hop in hops_of(snapshot.topology, flow)} for flow in flows]
     if snapshot.topology.find(state.subject) and any(way and state.subject not in way for way in ways):
@@ -32,27 +32,27 @@ def _peers(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: S
     )
 
 
-def _gpus(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def _gpus(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
     """What one GPU does by itself, or takes part in: copies by its engines are not slower for its clocks."""
     by_itself = all(len(flow.ends) == 1 or flow.op in COLLECTIVES or flow.op == "copy-sm" for flow in flows)
     return by_itself and all(_is_end(snapshot, state, flow) for flow in flows)
 
 
-def _memory(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def _memory(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
     """What processors copy themselves."""
     return all(len(flow.ends) == 1 and _kinds(snapshot, flow) in (["numa"], ["host"], ["package"]) for flow in flows)
 
 
-def _ends(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def _ends(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
     """What goes to or from the very thing."""
     return all(_is_end(snapshot, state, flow) for flow in flows)
 
 
-def _collectives(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def _collectives(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
     return all(flow.op in COLLECTIVES for flow in flows)
 
 
-def _access(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], suspect: Suspect | None) -> bool:
+def _access(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
     """Copies between GPUs by whatever way, and what is made of them."""
     return all(flow.op in COLLECTIVES or _kinds(snapshot, flow) == ["gpu", "gpu"] for flow in flows)
 

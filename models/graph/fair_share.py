@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..facts.records import Flow
 from ..facts.units import BytesPerSecond
-from .flow_paths import Leg, legs
+from .flow_paths import SubFlow, sub_flows
 from .routes import RateOf, Route
 from .topology import Hop, Topology
 
@@ -23,11 +23,11 @@ class Share:
 
 def shares(topology: Topology, flows: Iterable[Flow], rate: RateOf) -> Mapping[Flow, BytesPerSecond]:
     """What each flow gets, as `fill` shares it out. Flows without a way, or that nothing limits, are left out."""
-    taken = {flow: legs(topology, flow, rate) for flow in flows}
+    taken = {flow: sub_flows(topology, flow, rate) for flow in flows}
     return {flow: share.rate for flow, share in fill(taken, rate).items()}
 
 
-def fill(taken: Mapping[Flow, tuple[Leg, ...]], rate: RateOf) -> Mapping[Flow, Share]:
+def fill(taken: Mapping[Flow, tuple[SubFlow, ...]], rate: RateOf) -> Mapping[Flow, Share]:
     """Max-min fair shares of the ways that flows take, the two directions of a hop apart.
 
     All ways are raised alike until a hop is full; those over it stay there and the others go on (water filling,
@@ -36,16 +36,16 @@ def fill(taken: Mapping[Flow, tuple[Leg, ...]], rate: RateOf) -> Mapping[Flow, S
     ways = {
         (flow, n, m): way
         for flow, several in taken.items()
-        for n, leg in enumerate(several)
-        for m, way in enumerate(leg)
+        for n, sub_flow in enumerate(several)
+        for m, way in enumerate(sub_flow)
     }
     got = _raise(ways, rate)
     found: dict[Flow, Share] = {}
     for flow, several in taken.items():
-        legs_of = [[got.get((flow, n, m)) for m in range(len(leg))] for n, leg in enumerate(several)]
-        limited = [[share for share in leg if share] for leg in legs_of if leg and all(leg)]
+        sub_flows_of = [[got.get((flow, n, m)) for m in range(len(sub_flow))] for n, sub_flow in enumerate(several)]
+        limited = [[share for share in sub_flow if share] for sub_flow in sub_flows_of if sub_flow and all(sub_flow)]
         if limited:
-            sums = [Share(BytesPerSecond(sum(one.rate for one in leg)), leg[0].full) for leg in limited]
+            sums = [Share(BytesPerSecond(sum(one.rate for one in sub_flow)), sub_flow[0].full) for sub_flow in limited]
             found[flow] = min(sums, key=lambda share: share.rate)
     return found
 

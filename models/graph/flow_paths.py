@@ -15,17 +15,17 @@ from .path_types import nearest
 from .routes import RateOf, Route, rated, route, routes
 from .topology import Hop, Link, Topology
 
-Leg: TypeAlias = tuple[Route, ...]
+SubFlow: TypeAlias = tuple[Route, ...]
 _PEERS = ("nvlink", "xgmi")
 
 
-def legs(topology: Topology, flow: Flow, rate: RateOf = rated) -> tuple[Leg, ...]:
+def sub_flows(topology: Topology, flow: Flow, rate: RateOf = rated) -> tuple[SubFlow, ...]:
     """The legs of a flow; none where there is no way. `rate` says what the hops have left, as in routes()."""
     if flow.op in COLLECTIVES:
         return _collective(topology, flow, rate)
     if flow.op == EGRESS:
-        leg = tuple(_egress_ways(topology, flow, rate))
-        return (leg,) if leg else ()
+        sub_flow = tuple(_egress_ways(topology, flow, rate))
+        return (sub_flow,) if sub_flow else ()
     if len(flow.ends) == 1:
         memory = _memory(topology, flow.ends[0])
         return ((memory,),) if memory else ()
@@ -35,13 +35,13 @@ def legs(topology: Topology, flow: Flow, rate: RateOf = rated) -> tuple[Leg, ...
         way = _loopback(topology, *flow.ends, rate)
         return ((way,),) if way else ()
     ways = _over_net(topology, *flow.ends, rate) if flow.via == "net" else _stripes(topology, flow, rate)
-    leg = tuple(ways)
-    return (leg,) if leg else ()
+    sub_flow = tuple(ways)
+    return (sub_flow,) if sub_flow else ()
 
 
 def hops_of(topology: Topology, flow: Flow) -> Route:
     """The hops that a flow goes over, those of all its ways; none where it has no way."""
-    return tuple(dict.fromkeys(hop for leg in legs(topology, flow) for way in leg for hop in way))
+    return tuple(dict.fromkeys(hop for sub_flow in sub_flows(topology, flow) for way in sub_flow for hop in way))
 
 
 def _stripes(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
@@ -127,7 +127,7 @@ def _egress_ways(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route
                 yield _joined(topology, end, way, port)
 
 
-def _collective(topology: Topology, flow: Flow, rate: RateOf) -> tuple[Leg, ...]:
+def _collective(topology: Topology, flow: Flow, rate: RateOf) -> tuple[SubFlow, ...]:
     """Over NVLink or xGMI each rank uses all its links to the others (NCCL lays as many rings); else one ring."""
     ranks = [device.id for end in flow.ends if (device := topology.find(end))]
     if len(ranks) < 2 or len(ranks) < len(flow.ends):
@@ -139,7 +139,7 @@ def _collective(topology: Topology, flow: Flow, rate: RateOf) -> tuple[Leg, ...]
     return tuple((way,) for way in ring if way) if all(ring) else ()
 
 
-def _peers_of(topology: Topology, rank: str, ranks: list[str], via: str, rate: RateOf) -> Leg:
+def _peers_of(topology: Topology, rank: str, ranks: list[str], via: str, rate: RateOf) -> SubFlow:
     """The hops by which a rank leaves to the others; none where one of them is not joined to it."""
     near = routes(topology, rank, via, rate)
     ways = [near.get(other) for other in ranks if other != rank]

@@ -17,7 +17,7 @@ from linkgauge.models.bandwidth.predict import predict
 from linkgauge.models.catalog.links import Links, links
 from linkgauge.models.facts.records import Flow
 from linkgauge.models.graph.fair_share import fill, shares
-from linkgauge.models.graph.flow_paths import legs
+from linkgauge.models.graph.flow_paths import sub_flows
 from linkgauge.models.graph.routes import RateOf, Route, limited
 from linkgauge.models.graph.routes import rated as rate_of
 from linkgauge.models.graph.topology import Hop, Topology
@@ -28,7 +28,7 @@ MORE = 1 + 1e-9  # rounding
 
 
 def ways_of(topology: Topology, together: Iterable[Flow]) -> list[Route]:
-    return [way for flow in together for leg in legs(topology, flow) for way in leg]
+    return [way for flow in together for sub_flow in sub_flows(topology, flow) for way in sub_flow]
 
 
 def filled(ways: list[Route], rate: RateOf) -> dict[int, float]:
@@ -77,13 +77,13 @@ def test_a_flow_is_as_fast_as_the_ways_of_its_slowest_leg(drawn: Loaded) -> None
     topology, together = drawn
     got = filled(ways_of(topology, together), able)
     number = 0
-    taken = {flow: legs(topology, flow) for flow in together}
+    taken = {flow: sub_flows(topology, flow) for flow in together}
     whole = fill(taken, able)
     for flow, several in taken.items():
         sums = []
-        for leg in several:
-            each = [got.get(number + n, float("inf")) for n in range(len(leg))]
-            number += len(leg)
+        for sub_flow in several:
+            each = [got.get(number + n, float("inf")) for n in range(len(sub_flow))]
+            number += len(sub_flow)
             sums.append(sum(each))
         slowest = min(sums, default=float("inf"))
         assert (whole[flow].rate if flow in whole else float("inf")) == pytest.approx(slowest)
@@ -111,7 +111,7 @@ def test_a_fault_is_never_routed_around(drawn: Loaded, data: st.DataObject) -> N
     topology, together = drawn
     rate = narrowed(topology, data)
     for flow in together:
-        assert legs(topology, flow, rate) == legs(topology, flow)
+        assert sub_flows(topology, flow, rate) == sub_flows(topology, flow)
 
 
 @given(loaded(), st.data())
@@ -120,10 +120,10 @@ def test_only_a_hop_without_any_link_left_is_left_out(drawn: Loaded, data: st.Da
     link = data.draw(st.sampled_from(topology.links))
     dead = limited({link.id: 0.0})
     for flow in together:
-        before, after = legs(topology, flow), legs(topology, flow, dead)
-        gone = any(link in hop.links and dead(hop) == 0 for leg in before for way in leg for hop in way)
+        before, after = sub_flows(topology, flow), sub_flows(topology, flow, dead)
+        gone = any(link in hop.links and dead(hop) == 0 for sub_flow in before for way in sub_flow for hop in way)
         assert gone or after == before
-        hops = {hop for leg in after for way in leg for hop in way if hop.sender != hop.receiver}
+        hops = {hop for sub_flow in after for way in sub_flow for hop in way if hop.sender != hop.receiver}
         assert all(dead(hop) > 0 for hop in hops)
 
 
@@ -150,7 +150,7 @@ def test_what_is_expected_lies_in_order_and_below_what_the_links_can_do(
 ) -> None:
     flow = data.draw(flows(topology))
     assume(flow.op not in ABOVE_THE_WIRE)
-    most = fill({flow: legs(topology, flow)}, carries)
+    most = fill({flow: sub_flows(topology, flow)}, carries)
     for one in predict(topology, [flow]).values():
         assert 0 < one.low <= one.typical * MORE
         assert one.typical <= one.high * MORE
@@ -160,9 +160,9 @@ def test_what_is_expected_lies_in_order_and_below_what_the_links_can_do(
 @given(loaded())
 def test_what_is_expected_of_flows_at_once_fits_into_every_hop(drawn: Loaded) -> None:
     topology, together = drawn
-    single = [flow for flow in together if [len(leg) for leg in legs(topology, flow)] == [1]]
+    single = [flow for flow in together if [len(sub_flow) for sub_flow in sub_flows(topology, flow)] == [1]]
     predicted = predict(topology, single)
-    ways = [legs(topology, flow)[0][0] for flow in predicted]
+    ways = [sub_flows(topology, flow)[0][0] for flow in predicted]
     for bound in ("low", "typical"):  # high is the most that each may get, not all of them
         rates = {number: getattr(one, bound) for number, one in enumerate(predicted.values())}
         assert all(rate > 0 for rate in rates.values())
@@ -173,7 +173,7 @@ def test_what_is_expected_of_flows_at_once_fits_into_every_hop(drawn: Loaded) ->
 @given(nodes(), st.data())
 def test_better_measurements_lower_no_copy(topology: Topology, data: st.DataObject) -> None:
     flow = data.draw(copies(topology, ("", "pcie", "nvlink", "host")))
-    assume(all(len(leg) == 1 for leg in legs(topology, flow)))
+    assume(all(len(sub_flow) == 1 for sub_flow in sub_flows(topology, flow)))
     better = data.draw(st.sets(st.integers(0, len(links().measured) - 1), max_size=20))
     rows = (
         msgspec.structs.replace(row, rate=row.rate * 1.1) if number in better else row

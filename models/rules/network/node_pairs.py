@@ -56,8 +56,8 @@ def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecke
         if own[0].key == pair.key:
             yield _finding(snapshot, node, own)
     best = _best_rate(snapshot)
-    blamed = pair.a in slow or pair.b in slow
-    if not blamed and (pair.rate or 0) < _SLOW * best:
+    localized = pair.a in slow or pair.b in slow
+    if not localized and (pair.rate or 0) < _SLOW * best:
         reached = f"{as_gigabytes(pair.rate or 0)}, other pairs reach up to {as_gigabytes(best)}"
         why = f"{reached}: which of the two is slow, no pair with a third node tells"
         yield NotChecked(

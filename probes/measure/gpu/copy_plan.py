@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ....models.facts.records import Flow
 from ....models.graph.fair_share import fill
-from ....models.graph.flow_paths import legs
+from ....models.graph.flow_paths import sub_flows
 from ....models.graph.routes import rated, routes
 from ....models.graph.topology import Topology
 from ....models.report import Report
@@ -79,7 +79,7 @@ def probe_of(
 
 def rate_of(topology: Topology, run: Iterable[Flow]) -> float:
     """Bytes per second of all flows of a run, together, at the rated speed of their links."""
-    taken = {flow: legs(topology, flow) for flow in run}
+    taken = {flow: sub_flows(topology, flow) for flow in run}
     found = fill(taken, rated)
     each = [found[flow].rate if flow in found else _UNKNOWN for flow in taken]
     return sum(rate if rate < float("inf") else _UNKNOWN for rate in each)

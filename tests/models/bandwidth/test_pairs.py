@@ -11,7 +11,7 @@ from linkgauge.models.bandwidth.all_pairs import ENDS, Pair, pairs
 from linkgauge.models.bandwidth.contention import counted
 from linkgauge.models.bandwidth.predict import predict
 from linkgauge.models.facts.records import Flow
-from linkgauge.models.graph.flow_paths import legs
+from linkgauge.models.graph.flow_paths import sub_flows
 from linkgauge.models.graph.routes import path_type, route
 from linkgauge.models.graph.symmetry import alike
 from linkgauge.models.graph.topology import Topology
@@ -31,7 +31,7 @@ def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:
             kind = path_type(topology, way)
             found[source][target] = Pair(kind, predicted.rated, predicted.typical, predicted.bottleneck)
         elif way:
-            able_to = min(counted(hop) for leg in legs(topology, flow) for over in leg for hop in over)
+            able_to = min(counted(hop) for sub_flow in sub_flows(topology, flow) for over in sub_flow for hop in over)
             rated = None if able_to == float("inf") else able_to
             found[source][target] = Pair(path_type(topology, way), rated, None, None)
     return found

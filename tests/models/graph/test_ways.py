@@ -6,7 +6,7 @@ import pytest
 
 from linkgauge.models.bandwidth.predict import predict
 from linkgauge.models.facts.records import Flow
-from linkgauge.models.graph.flow_paths import legs
+from linkgauge.models.graph.flow_paths import sub_flows
 from linkgauge.models.graph.topology import Device, Link, Topology
 
 GB = 1e9
@@ -112,8 +112,8 @@ def test_memory_alone() -> None:
 
 
 def test_memory_that_is_written_and_read_counts_twice() -> None:
-    (leg,) = legs(MACHINE, Flow("copy", ("gpu0", "gpu1"), via="host"))
-    assert [hop.links[0].id for hop in leg[0]].count("numa0/memory") == 2
+    (sub_flow,) = sub_flows(MACHINE, Flow("copy", ("gpu0", "gpu1"), via="host"))
+    assert [hop.links[0].id for hop in sub_flow[0]].count("numa0/memory") == 2
 
 
 def test_a_ring_over_nvlink_uses_all_links() -> None:
@@ -171,7 +171,7 @@ def joined(*links: Link) -> Topology:
 def test_memory_is_not_what_holds_a_link_that_a_hypervisor_hides(kind: str) -> None:
     guest = joined(Link("root>gpu0", "root", "gpu0", kind), inside("numa0", "root"))
     flow = Flow("copy", ("numa0", "gpu0"))
-    assert [hop.links[0].kind for hop in legs(guest, flow)[0][0]] == ["internal", kind]
+    assert [hop.links[0].kind for hop in sub_flows(guest, flow)[0][0]] == ["internal", kind]
     assert predict(guest, [flow]) == {}
 
 
