@@ -13,7 +13,7 @@ from ...models.inventory.snapshot import Snapshot
 from ...models.report import Report, Verdict
 from ..inputs import resolve as inputs
 from ..inputs.resolve import BadInput, Input
-from ..measuring.session import Wish
+from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import examine
 from ..state import acceptance as state
 from .output.progress import shown as watched
@@ -23,18 +23,18 @@ _CUMULATIVE = ("count", "seconds")  # units of what is counted since a machine o
 
 
 def accept(
-    root: str, source: Sequence[str], site: str | None, wish: Wish, anyway: bool, state_dir: str | None
+    root: str, source: Sequence[str], site: str | None, options: MeasurementOptions, anyway: bool, state_dir: str | None
 ) -> tuple[str, Verdict]:
     """What to tell, and "ok" where the node was accepted, else its verdict. Raises BadInput."""
     given = _machine(root, source, state_dir)
     at = given.host.now()  # what is logged while we look was not seen by who says that the node is good
     known = state.of(root, source, state_dir, at)
-    course = given.course(wish)
-    with watched(given.readers, course.probes) as (readers, measured):
+    session = given.session(options)
+    with watched(given.readers, session.probes) as (readers, measured):
         snapshot, before = examine(given.host, readers, measured, inputs.site(site), known.baseline, accepted=known.at)
     tell_lost(snapshot)
-    tell_forced(course)
-    if course.interrupted:
+    tell_forced(session)
+    if session.interrupted:
         raise BadInput("interrupted: the node was not accepted")
     counts = tuple(_counts(snapshot, at))
     rates = best_observations(snapshot)

@@ -10,7 +10,7 @@ from ...probes.capture.recorder import Recording
 from ...probes.host.recorded import dump
 from ...probes.measure.probe import Effort
 from ..inputs.resolve import BadInput, live, read_text
-from ..measuring.session import Wish
+from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import diagnose
 from .output.progress import shown as watched
 
@@ -22,11 +22,11 @@ def record_node(root: str, effort: Effort = "passive") -> str:
     """
     given = live(root)
     host = Recording(given.host)
-    course = given.course(Wish(effort=effort))
-    with watched(given.readers, course.probes) as (readers, probes):
+    session = given.session(MeasurementOptions(effort=effort))
+    with watched(given.readers, session.probes) as (readers, probes):
         diagnose(host, readers, probes, Site())
-    if course.stopped:
-        print(f"Warning: nothing more was measured: {course.stopped}", file=sys.stderr)
+    if session.stopped:
+        print(f"Warning: nothing more was measured: {session.stopped}", file=sys.stderr)
     return dump(scrub(host.recorded()))
 
 

@@ -28,7 +28,7 @@ from .window import window
 if TYPE_CHECKING:
     from ...models.report import Context
     from ...probes.measure.probe import Effort
-    from ..measuring.session import Wish
+    from ..measuring.session import MeasurementOptions
 
 
 class Commands(click.Group):
@@ -110,7 +110,7 @@ def diagnose(
     site: str | None,
     with_tools: bool,
     form: str,
-    wish: Wish,
+    options: MeasurementOptions,
     context: Context,
     state_dir: str | None,
     ignore: tuple[str, ...],
@@ -126,7 +126,9 @@ def diagnose(
     from .output import reports as looking
 
     with clear_errors():
-        report, interrupted = looking.report_of(root, source, site, wish, context, with_tools, ignore, state_dir, job)
+        report, interrupted = looking.report_of(
+            root, source, site, options, context, with_tools, ignore, state_dir, job
+        )
     if form != "prometheus":
         write(looking.told(report, form, colour=output is None and sys.stdout.isatty()), output)
     if form == "prometheus" or any(sinks):
@@ -143,7 +145,12 @@ def diagnose(
 @click.option("--anyway", is_flag=True, help="Also a node with findings, or one that could not be judged.")
 @state_dir
 def accept(
-    root: str, source: tuple[str, ...], site: str | None, wish: Wish, anyway: bool, state_dir: str | None
+    root: str,
+    source: tuple[str, ...],
+    site: str | None,
+    options: MeasurementOptions,
+    anyway: bool,
+    state_dir: str | None,
 ) -> None:
     """Mark this node as good, after a repair or when it is taken over.
 
@@ -153,7 +160,7 @@ def accept(
     with clear_errors():
         from .accept import accept as accepting
 
-        text, verdict = accepting(root, source, site, wish, anyway, state_dir)
+        text, verdict = accepting(root, source, site, options, anyway, state_dir)
     write(text, None)
     sys.exit(EXIT[verdict])
 
@@ -247,7 +254,13 @@ def explain(code: str | None) -> None:
 @click.option("--serial", is_flag=True, help="With serial numbers: root may read more of them.")
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
 def ticket(
-    subject: str, root: str, source: tuple[str, ...], site: str | None, wish: Wish, serial: bool, output: str | None
+    subject: str,
+    root: str,
+    source: tuple[str, ...],
+    site: str | None,
+    options: MeasurementOptions,
+    serial: bool,
+    output: str | None,
 ) -> None:
     """Print what a technician or vendor needs about SUBJECT: a PCI address, gpu3, mlx5_0/1, nvme2, or node for all.
 
@@ -257,7 +270,7 @@ def ticket(
     with clear_errors():
         from .ticket import ticket as ticketing
 
-        text = ticketing(root, source, site, subject, wish, serial)
+        text = ticketing(root, source, site, subject, options, serial)
     write(text, output)
 
 

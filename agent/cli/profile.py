@@ -11,7 +11,7 @@ from .options.measuring import measuring_options
 from .output.write import clear_errors, write
 
 if TYPE_CHECKING:
-    from ..measuring.session import Wish
+    from ..measuring.session import MeasurementOptions
 
 
 @click.command(short_help="Show or write what a type of machine should have.")
@@ -31,7 +31,7 @@ def profile(
     every: bool,
     from_node: bool,
     name: str | None,
-    wish: Wish,
+    options: MeasurementOptions,
     anyway: bool,
     output: str | None,
 ) -> None:
@@ -47,5 +47,5 @@ def profile(
     with clear_errors():
         from . import profile_logic as profiling
 
-        text = profiling.chosen(root, source, site, machine, every, from_node, name, wish, anyway)
+        text = profiling.chosen(root, source, site, machine, every, from_node, name, options, anyway)
     write(text, output)

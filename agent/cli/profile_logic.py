@@ -12,7 +12,7 @@ from ...models.inventory.snapshot import Snapshot
 from ...models.site.schema import Machine, Site
 from ..inputs import resolve as inputs
 from ..inputs.resolve import BadInput, Input
-from ..measuring.session import Wish
+from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import examine
 from .output.progress import shown as watched
 from .output.reports import snapshot_of, tell_lost
@@ -26,7 +26,7 @@ def chosen(
     every: bool,
     from_node: bool,
     name: str | None,
-    wish: Wish,
+    options: MeasurementOptions,
     anyway: bool,
 ) -> str:
     """What `linkgauge profile` prints. Raises BadInput."""
@@ -35,7 +35,7 @@ def chosen(
     if machine is not None:
         return shown(machine, inputs.site(site))
     if from_node:
-        return accepted(inputs.of(root, source), inputs.site(site), name, wish, anyway)
+        return accepted(inputs.of(root, source), inputs.site(site), name, options, anyway)
     return recognised(snapshot_of(root, source, site))
 
 
@@ -68,11 +68,11 @@ def recognised(snapshot: Snapshot) -> str:
     return f"# recognised by {snapshot.matched_by}\n\n{as_toml(snapshot.machine)}"
 
 
-def accepted(given: Input, site: Site, name: str | None, wish: Wish, anyway: bool) -> str:
+def accepted(given: Input, site: Site, name: str | None, options: MeasurementOptions, anyway: bool) -> str:
     """A machine type written from the node, as TOML: what it has, and what it reaches where idle. Raises BadInput."""
     if name == "":
         raise BadInput("--name: a machine type needs a name")
-    with watched(given.readers, given.course(wish).probes) as (readers, probes):
+    with watched(given.readers, given.session(options).probes) as (readers, probes):
         snapshot, report = examine(given.host, readers, probes, site)
     tell_lost(snapshot)
     wrong = [finding for finding in report.findings if finding.severity != "info" and not finding.silenced]

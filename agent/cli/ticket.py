@@ -10,18 +10,20 @@ from ...models.facts.machine import Serial
 from ...models.inventory.snapshot import Snapshot
 from ...probes.serials import read_serials
 from ..inputs import resolve as inputs
-from ..measuring.session import Wish
+from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import examine
 from ..pipeline.source import Source
 from .output.progress import shown as watched
 from .output.reports import tell_lost
 
 
-def ticket(root: str, source: Sequence[str], site: str | None, subject: str, wish: Wish, serial: bool) -> str:
+def ticket(
+    root: str, source: Sequence[str], site: str | None, subject: str, options: MeasurementOptions, serial: bool
+) -> str:
     """What a technician needs about one thing of the node. Raises BadInput."""
     given = inputs.of(root, source)
     readers = (*given.readers, Source("serials", read_serials)) if serial else given.readers
-    with watched(readers, given.course(wish).probes) as (asked, measured):
+    with watched(readers, given.session(options).probes) as (asked, measured):
         snapshot, report = examine(given.host, asked, measured, inputs.site(site))
     tell_lost(snapshot)
     found = [one.subject for one in report.findings]

@@ -20,7 +20,7 @@ from ...probes.host.entries import Entry, Folder, Refused
 from ...probes.host.host import Host
 from ...probes.host.live import Live
 from ...probes.host.recorded import Recorded, Replayed, parse
-from ..measuring.session import NOTHING, Course, Wish
+from ..measuring.session import NOTHING, MeasurementOptions, Session
 from ..pipeline.registry import READERS, TOOLS
 from ..pipeline.source import Source
 from . import dump_files as held
@@ -43,9 +43,9 @@ class Input:
     readers: tuple[Source, ...]
     here: bool = False  # the machine that we run on, which alone may be measured
 
-    def course(self, wish: Wish) -> Course:
+    def session(self, options: MeasurementOptions) -> Session:
         """The measuring that is wanted, as far as it may be: of a capture what was measured then, of others nothing."""
-        return Course(wish if self.here or isinstance(self.host, Recorded) else NOTHING, self.host)
+        return Session(options if self.here or isinstance(self.host, Recorded) else NOTHING, self.host)
 
 
 def of(root: str, source: Sequence[str], with_tools: bool = False) -> Input:

@@ -20,7 +20,7 @@ from .lock import locked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class MeasurementOptions:
     """What the caller wants measured, and what he vouches for."""
 
     effort: Effort = "quick"
@@ -35,15 +35,15 @@ class Wish:
 
 
 _LOOK = 5.0  # seconds from one look whether a process computes on a GPU to the next: jobs may come without a scheduler
-NOTHING = Wish(effort="passive")
+NOTHING = MeasurementOptions(effort="passive")
 RECORDED = "Probe"  # the name of all probes of a recorded machine in its runs
 
 
 @dataclass(slots=True)
-class Course:
+class Session:
     """How one measuring goes. Its `probes` are for the pipeline."""
 
-    wish: Wish
+    options: MeasurementOptions
     host: Host
     rounds: int = 0
     stopped: str | None = None  # why nothing more is measured
@@ -52,15 +52,15 @@ class Course:
 
     def probes(self, report: Report) -> Iterator[Source]:
         """What a report makes worth measuring: at first everything, then once more what was slow."""
-        if self.wish.effort == "passive" or self.stopped:
+        if self.options.effort == "passive" or self.stopped:
             return
         self.rounds += 1
         if isinstance(self.host, Recorded):  # it says what was measured then
             then = (probe for probe in self._planned(report) if (probe.name, *probe.args) in self.host.calls)
             yield from (Source(RECORDED, probe) for probe in then)
             return
-        if self.rounds == 1 and (why := busy_because(report, self.host, self.wish.owner)):
-            if not self.wish.force or held():
+        if self.rounds == 1 and (why := busy_because(report, self.host, self.options.owner)):
+            if not self.options.force or held():
                 yield self._stop(why)
                 return
             self.overridden = why
@@ -78,11 +78,11 @@ class Course:
 
     def _while_free(self, planned: list[Probe]) -> Iterator[Source]:
         """The probes, as long as budget and peace last; what is left out is said."""
-        budget = self.wish.budget or BUDGETS[self.wish.effort]
+        budget = self.options.budget or BUDGETS[self.options.effort]
         began, moved, late, ran = time.monotonic(), 0.0, dict[str, None](), set[str]()
         looked = began
         for place, probe in enumerate(planned):
-            why = self.stopped or given_away(self.host, self.wish.owner)
+            why = self.stopped or given_away(self.host, self.options.owner)
             if not why and time.monotonic() - looked >= _LOOK:
                 why, looked = computing(self.host), time.monotonic()
             if why and why != self.overridden:
@@ -101,14 +101,14 @@ class Course:
         slow = [] if self.rounds == 1 else slow_flows(report)
         found = (report.topology.find(end) for ends in slow for end in ends)
         ends = (device.id for device in (report.topology.devices if self.rounds == 1 else found) if device)
-        wish = self.wish
+        options = self.options
         wanted = Wanted(
-            effort=wish.effort,
+            effort=options.effort,
             ends=frozenset(ends),
-            mounts=wish.mounts,
-            write_to=wish.write_to,
-            owned=wish.owner is not None,
-            peers=wish.peers,
+            mounts=options.mounts,
+            write_to=options.write_to,
+            owned=options.owner is not None,
+            peers=options.peers,
         )
         probes = [probe for plan in self._plans() for probe in plan(report, wanted)]
         kinds = {tuple(map(report.topology.kind, ends)) for ends in slow}
@@ -116,7 +116,7 @@ class Course:
 
     def _plans(self) -> Iterator[Plan]:
         for name in PROBES:
-            if name not in self.wish.skip and (not self.wish.only or name in self.wish.only):
+            if name not in self.options.skip and (not self.options.only or name in self.options.only):
                 yield plan_of(name)
 
     def _stop(self, why: str) -> Source:

@@ -14,7 +14,7 @@ from ...models.facts.reason import Reason
 from ...models.facts.records import Record, Run
 from ...probes.calls.timeouts import HOW, no_answer, stuck
 from ...probes.host.host import Host
-from ...probes.host.stall_watch import GivenUp, Waiting, Watched
+from ...probes.host.stall_watch import StallWatch, TimedOut, Waiting
 from .coverage_map import gaps
 from .run_source import ask
 from .source import Source
@@ -36,7 +36,7 @@ class _Asker:
         self.path = ""  # that hangs
         self.idle = Event()
         self._ended = False
-        self._work: SimpleQueue[tuple[Sequence[Source], Watched] | None] = SimpleQueue()
+        self._work: SimpleQueue[tuple[Sequence[Source], StallWatch] | None] = SimpleQueue()
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -45,7 +45,7 @@ class _Asker:
         """Whether it can be asked for more."""
         return self._thread.is_alive()
 
-    def ask(self, sources: Sequence[Source], watched: Watched, patience: float) -> str | None:
+    def ask(self, sources: Sequence[Source], watched: StallWatch, patience: float) -> str | None:
         """Ask them all, and wait: `heard` is what they said. If one hangs, its name; `path` is that of its file."""
         self.collected = {}
         self.idle.clear()
@@ -69,12 +69,12 @@ class _Asker:
         while work := self._work.get():
             try:
                 self._ask(*work)
-            except GivenUp:
+            except TimedOut:
                 pass
             finally:
                 self.idle.set()
 
-    def _ask(self, sources: Sequence[Source], watched: Watched) -> None:
+    def _ask(self, sources: Sequence[Source], watched: StallWatch) -> None:
         for source in sources:
             if self._ended:
                 return
@@ -83,7 +83,7 @@ class _Asker:
 
 
 @dataclass
-class Aside:
+class HangGuard:
     """Asks, and remembers what hangs: that is never asked again while it does."""
 
     patience: float = _PATIENCE
@@ -108,7 +108,7 @@ class Aside:
             if self._asker is None or not self._asker.lives:
                 self._asker = _Asker()
             asker = self._asker
-            watched = Watched(host, [one.path for one in self._hanging.values()])
+            watched = StallWatch(host, [one.path for one in self._hanging.values()])
             hangs = asker.ask(todo, watched, self.patience)
             collected.update(asker.collected)
             if hangs is None:
@@ -141,8 +141,8 @@ def collect_all(readers: Iterable[Source], host: Host, patience: float = _PATIEN
         return [one for source in sources for one in ask(source, host)]
 
     def alone(source: Source) -> tuple[Record, ...]:
-        with closing(Aside(patience)) as aside:
-            return aside.ask((source,), host)[source.name]
+        with closing(HangGuard(patience)) as hang_guard:
+            return hang_guard.ask((source,), host)[source.name]
 
     with ThreadPoolExecutor(len(sources)) as pool:
         return [one for said in pool.map(alone, sources) for one in said]

@@ -19,9 +19,9 @@ from ...models.site.schema import Site
 from ...probes.host.guarded import SIGNS
 from ...probes.host.host import Host, Unreadable
 from ..measuring.budget import budget_of
-from ..measuring.session import Course, Wish
+from ..measuring.session import MeasurementOptions, Session
 from ..pipeline.diagnose import Memory, Probes, cycle
-from ..pipeline.hang_guard import Aside
+from ..pipeline.hang_guard import HangGuard
 from ..pipeline.registry import READERS
 from ..pipeline.source import Interval, Read, Source
 from ..state import acceptance as state
@@ -55,7 +55,7 @@ class Daemon:
     stuck: Callable[[], int] = lambda: 0
     traffic: Read = lambda host: ()  # what jobs sent through ports since it was asked last
     chance: random.Random = field(default_factory=random.Random)
-    aside: Aside = field(default_factory=Aside)
+    hang_guard: HangGuard = field(default_factory=HangGuard)
     turns: dict[str, Turn] = field(default_factory=dict)
     moved: Counter[str] = field(default_factory=Counter)
     report: Report | None = None
@@ -73,21 +73,21 @@ class Daemon:
         began, at = self.monotonic(), self.host.now()
         self.began = began
         before = self._signs
-        self.aside.ask((Source("signs", self._read_signs),), self.host)
+        self.hang_guard.ask((Source("signs", self._read_signs),), self.host)
         changed = bool(before) and before != self._signs
         asked = due(READERS, self.turns, self._intervals(), began, changed)
         if any(source.interval is Interval.DISCOVERY for source in asked):
             self.forget()
-        course = self._course(began)
+        session = self._session(began)
         sources = [*map(self._paced, asked), Source("traffic", self.read_traffic)]
         self._forget_rates(at)
         self._take_acceptance()
         self.memory, report = cycle(
-            self.host, sources, self.site, self.memory, self._probes(course), self.pause, self.aside.ask
+            self.host, sources, self.site, self.memory, self._probes(session), self.pause, self.hang_guard.ask
         )
         fresh = {source.name: self.memory.collected[source.name] for source in asked}
         self.turns = turned(self.turns, fresh, began)
-        self._count(*fresh.values(), self.memory.measured if course else ())
+        self._count(*fresh.values(), self.memory.measured if session else ())
         self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
         self._tell(report)
         self.pages.put(report, self._round(report, at, began))
@@ -173,7 +173,7 @@ class Daemon:
                 if isinstance(one, Observation):  # why there is none, the readers of GPUs say
                     yield one
 
-    def _course(self, now: float) -> Course | None:
+    def _session(self, now: float) -> Session | None:
         """The measuring that is due; none where the configuration wants none. The first comes within one schedule."""
         probing = self.config.probes
         if probing.every is None:
@@ -185,11 +185,13 @@ class Daemon:
             return None
         self._probe_at = now + seconds(probing.every) + self.chance.uniform(0, seconds(probing.jitter))
         budget = budget_of(probing.budget, probing.level) if probing.budget else None
-        wish = Wish(effort=probing.level, budget=budget, only=frozenset(probing.only), skip=frozenset(probing.skip))
-        return Course(wish, self.host)
+        options = MeasurementOptions(
+            effort=probing.level, budget=budget, only=frozenset(probing.only), skip=frozenset(probing.skip)
+        )
+        return Session(options, self.host)
 
-    def _probes(self, course: Course | None) -> Probes | None:
-        return (lambda report: map(self._paced, course.probes(report))) if course else None
+    def _probes(self, session: Session | None) -> Probes | None:
+        return (lambda report: map(self._paced, session.probes(report))) if session else None
 
     def _take_acceptance(self) -> None:
         """What `linkgauge accept` has written is in force with the next cycle."""
@@ -216,7 +218,7 @@ class Daemon:
             ended=self.host.now(),
             seconds=self.monotonic() - began,
             every=self.every,
-            stuck=self.stuck() + self.aside.stuck,
+            stuck=self.stuck() + self.hang_guard.stuck,
             moved=dict(self.moved),
             rates_last=self._rates_last(),
             counts_last=_STALE * seconds(self.config.slow),

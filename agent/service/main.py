@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 
 from ...probes.calls.worker import Workers
-from ...probes.host.guarded import Careful
+from ...probes.host.guarded import Guarded
 from ...probes.network.port_traffic import PortTraffic
 from ..inputs import resolve as inputs
 from ..inputs.resolve import BadInput
@@ -79,7 +79,7 @@ def _serve(told: Told, signals: _Signals) -> None:
     config = read_config(told.config)
     site = inputs.site(config.site)
     workers = Workers()
-    host = Careful(inputs.replayed(told.source) if told.source else inputs.live(told.root, workers).host)
+    host = Guarded(inputs.replayed(told.source) if told.source else inputs.live(told.root, workers).host)
     logs.begin(config.log, config.log_format)
     pages = Pages(site.labels, config.detail, seconds(config.cycle))
     folder = state.folder_of(told.root, told.state_dir)
@@ -109,7 +109,7 @@ def _serve(told: Told, signals: _Signals) -> None:
                     _reload(daemon, told, server)
         finally:
             notify("STOPPING=1")
-            daemon.aside.close()
+            daemon.hang_guard.close()
             workers.close()
             host.close()
             if daemon.report is not None:
@@ -127,7 +127,7 @@ def _rest() -> None:
     time.sleep(_REST)
 
 
-def _round(daemon: Daemon, host: Careful) -> None:
+def _round(daemon: Daemon, host: Guarded) -> None:
     """One cycle. A fault of our own ends no service: it is logged, and after some such cycles the pages say so too."""
     try:
         report = daemon.cycle()
@@ -148,7 +148,7 @@ def _wait(daemon: Daemon, workers: Workers, traffic: PortTraffic, signals: _Sign
         time.sleep(max(0.0, min(left, _GLANCE)))
         workers.release()
         if daemon.busy:
-            daemon.aside.ask((Source("traffic", traffic.look),), daemon.host)
+            daemon.hang_guard.ask((Source("traffic", traffic.look),), daemon.host)
         if signals.reload or signals.end or left <= _GLANCE:
             return
 

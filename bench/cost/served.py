@@ -21,7 +21,7 @@ from linkgauge.agent.web.pages import Pages
 from linkgauge.models.facts.records import Observation, Record
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.calls.worker import Workers
-from linkgauge.probes.host.guarded import Careful
+from linkgauge.probes.host.guarded import Guarded
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.host.recorded import Recorded, dump
 from linkgauge.probes.synthetic.build import build
@@ -99,16 +99,16 @@ class Served:
         look_less_for_garbage()
         self.bursts: list[float] = []
         self._since = 0.0
-        careful = Careful(self.host)
+        guarded = Guarded(self.host)
         self.daemon = Daemon(
-            careful,
+            guarded,
             Config(),
             Site(),
             self.pages,
             str(state),
             monotonic=lambda: time.monotonic() + self.ahead,
             pause=in_bursts(self._rest),
-            forget=careful.forget,
+            forget=guarded.forget,
             stuck=lambda: self.host.workers.stuck,
         )
 

@@ -12,7 +12,7 @@ from .device_info import subject_of
 from .link_series import bundles
 from .sample import Round, Sample
 
-_ASIDE = FORWARDS | {"display", "storage", "pci"}  # no traffic of jobs begins or ends there
+_HANG_GUARD = FORWARDS | {"display", "storage", "pci"}  # no traffic of jobs begins or ends there
 
 
 def counters(report: Report, round: Round | None, detail: str) -> Iterator[Sample]:
@@ -27,7 +27,7 @@ def counters(report: Report, round: Round | None, detail: str) -> Iterator[Sampl
     for (subject, _), one in last.items():
         if one.quantity not in TRAFFIC and one.quantity not in ERRORS:
             continue
-        if not detail and subject not in counted and report.topology.kind(subject) in _ASIDE:
+        if not detail and subject not in counted and report.topology.kind(subject) in _HANG_GUARD:
             continue
         if round is None or not round.is_over(from_utc(one.at), round.counts_last):
             yield from _sample(subject, one, detail)

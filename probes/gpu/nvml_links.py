@@ -63,7 +63,7 @@ _BLACKWELL = (
     _Counter("nvlink_effective_errors", (219,)),
 )
 # How many blocks there were of which error correction mended 0, 1 ... 15 symbols: near the end of it links fail.
-_MENDED = range(235, 251)
+_CORRECTED = range(235, 251)
 _BIT_ERROR_RATES: Mapping[str, int] = {"nvlink_effective_ber": 220, "nvlink_raw_ber": 293}
 
 
@@ -173,7 +173,7 @@ def _errors(asking: Asking, states: Mapping[int, bool], generation: int | None) 
     counters = _HOPPER if generation in (None, 4) else _AMPERE if generation < 4 else _BLACKWELL
     rates = _BIT_ERROR_RATES if counters is _BLACKWELL else {}
     wanted = [field for link in states for counter in counters for field in counter.fields(link)]
-    more = (*rates.values(), *_MENDED) if rates else ()
+    more = (*rates.values(), *_CORRECTED) if rates else ()
     said = asking.numbers([*wanted, *((number, link) for link in states for number in more)])
     for counter in counters:
         _sum(asking, counter, states, said)
@@ -183,10 +183,10 @@ def _errors(asking: Asking, states: Mapping[int, bool], generation: int | None) 
             if rate is not None:
                 about, ratio = f"{asking.key}/nvlink{link}", bit_error_rate(int(rate))
                 asking.observe(about, quantity, "ratio", ratio, f"NVML field {number}")
-        mended = [number for number in _MENDED if rates and active and _number(said[number, link])]
-        if mended:
-            about, most = f"{asking.key}/nvlink{link}", mended[-1] - _MENDED[0]
-            asking.observe(about, "nvlink_fec_mended", "symbols", most, f"NVML field {mended[-1]}")
+        corrected = [number for number in _CORRECTED if rates and active and _number(said[number, link])]
+        if corrected:
+            about, most = f"{asking.key}/nvlink{link}", corrected[-1] - _CORRECTED[0]
+            asking.observe(about, "nvlink_fec_mended", "symbols", most, f"NVML field {corrected[-1]}")
 
 
 def _sum(asking: Asking, counter: _Counter, states: Mapping[int, bool], said: Mapping[Field, float | Refused]) -> None:

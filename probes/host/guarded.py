@@ -24,7 +24,7 @@ _RECORD = 8192  # bytes; longer ones are not read (kernel documentation, ABI/tes
 _WHY = "the kernel's log complained when it was read: it is left out until the service is started again"
 
 
-class Careful:
+class Guarded:
     """A Host that passes everything on but what was refused for good, or complained of.
 
     Which file a complaint is about is not in it: after one, the log is looked at behind each read for one cycle.

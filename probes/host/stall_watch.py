@@ -25,17 +25,17 @@ class Waiting:
     since: float  # by a clock that does not jump
 
 
-class GivenUp(BaseException):
+class TimedOut(BaseException):
     """Nobody listens to who asks here any more. No Exception: no source may take it for something that it expected."""
 
 
-class Watched:
+class StallWatch:
     """A Host that passes everything on but what is in `hanging` or below it. Calls have deadlines, files have none."""
 
     def __init__(self, host: Host, hanging: Collection[str] = ()) -> None:
         self.origin: Origin = host.origin
         self.waiting: Waiting | None = None
-        self._given_up = False  # from then on it answers nobody
+        self._timed_out = False  # from then on it answers nobody
         self._deciding = Lock()
         self._host, self._hanging = host, hanging
 
@@ -49,7 +49,7 @@ class Watched:
         return self._watch(self._host.resolve, path)
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
-        self._stop_if_given_up()
+        self._stop_if_timed_out()
         yield from self._host.call(what, *args, deadline=deadline)
 
     def now(self) -> float:
@@ -58,12 +58,12 @@ class Watched:
     def give_up(self, waiting: Waiting) -> bool:
         """Answer nobody any more; unless that has just been answered."""
         with self._deciding:
-            self._given_up = self.waiting is waiting
-            return self._given_up
+            self._timed_out = self.waiting is waiting
+            return self._timed_out
 
-    def _stop_if_given_up(self) -> None:
-        if self._given_up:
-            raise GivenUp
+    def _stop_if_timed_out(self) -> None:
+        if self._timed_out:
+            raise TimedOut
 
     def _watch(self, ask: Callable[[str], T], path: str) -> T:
         for above in self._hanging:
@@ -75,4 +75,4 @@ class Watched:
         finally:
             with self._deciding:
                 self.waiting = None
-            self._stop_if_given_up()
+            self._stop_if_timed_out()

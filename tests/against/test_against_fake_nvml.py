@@ -133,15 +133,15 @@ def test_a_job_that_comes_between_two_probes_without_a_scheduler(
         verdict="unknown",
         topology=Topology((*memory, *sockets), tuple(links)),
     )
-    course = measuring.Course(measuring.Wish(force=True, only=frozenset({"host_memory"})), host)
-    probes = course.probes(report)
+    session = measuring.Session(measuring.MeasurementOptions(force=True, only=frozenset({"host_memory"})), host)
+    probes = session.probes(report)
     names = [next(one.name for one in probes if one.name != "idle")]
     with file.open("a") as job:
         job.write("gpu.2.procs=1\n")
     said = [one for source in probes for one in source.read(host)]
     assert names == ["host_memory"]
     assert [one.why for one in said if isinstance(one, NotChecked)] == ["not measured: processes use gpu2"]
-    assert course.stopped == "processes use gpu2"
+    assert session.stopped == "processes use gpu2"
 
 
 def test_what_jobs_send_is_seen_in_the_second_in_which_they_do(node: tuple[Machine, Path]) -> None:

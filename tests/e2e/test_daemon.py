@@ -12,7 +12,7 @@ from threading import Event, Thread
 import pytest
 
 from linkgauge.agent.pipeline.diagnose import Memory
-from linkgauge.agent.pipeline.hang_guard import Aside
+from linkgauge.agent.pipeline.hang_guard import HangGuard
 from linkgauge.agent.service import checkpoint as kept
 from linkgauge.agent.service.config import Config, Probing
 from linkgauge.agent.state import acceptance as state
@@ -166,7 +166,7 @@ def test_a_driver_that_hangs_is_asked_again_after_1_5_and_30_minutes(
 
 def test_a_file_that_hangs_stops_nothing_else(hgx: Node) -> None:
     """A driver that waits for its device, in the middle of a cycle; asked again after 1, 5 and 30 minutes."""
-    hgx.daemon.aside = Aside(patience=0.5)
+    hgx.daemon.hang_guard = HangGuard(patience=0.5)
     hgx.cycle(3)
     hgx.host.stuck, hgx.host.go = "mlx5_3/ports/1/state", Event()
     report = hgx.cycle(2)
@@ -179,7 +179,7 @@ def test_a_file_that_hangs_stops_nothing_else(hgx: Node) -> None:
     assert hgx.host.asked["link_load"] == 5  # those behind it were asked all the same
     hgx.host.stuck = None
     hgx.host.go.set()
-    until(lambda: not hgx.daemon.aside.stuck)
+    until(lambda: not hgx.daemon.hang_guard.stuck)
     report = hgx.cycle(5)
     assert report.verdict == "ok"
     assert number(hgx.pages.read("metrics"), "linkgauge_stuck_children") == 0
@@ -217,8 +217,8 @@ def test_a_source_that_breaks_takes_nothing_else_with_it(hgx: Node, caplog: pyte
     assert [run.name for run in report.runs if not run.ok] == ["rdma"]
     assert [record.getMessage() for record in caplog.records if record.exc_info] == ["source rdma broke off"]
     hgx.host.breaks = None
-    mended = hgx.cycle()
-    assert (mended.verdict, mended.not_checked) == (healthy.verdict, healthy.not_checked)
+    corrected = hgx.cycle()
+    assert (corrected.verdict, corrected.not_checked) == (healthy.verdict, healthy.not_checked)
 
 
 def test_the_tree_disappears_and_comes_back(hgx: Node) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from linkgauge.agent.measuring.budget import BUDGETS, PROBES, Budget, plan_of
 from linkgauge.agent.measuring.lock import is_locked, locked
-from linkgauge.agent.measuring.session import NOTHING, Course, Wish, slow_flows
+from linkgauge.agent.measuring.session import NOTHING, MeasurementOptions, Session, slow_flows
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.run_source import ask
 from linkgauge.agent.pipeline.source import Source
@@ -149,10 +149,12 @@ def test_a_second_run_does_not_measure() -> None:
         assert why is None
         with locked() as other:
             assert other == f"another run measures this machine (process {os.getpid()})"
-        report = diagnose(Live(), (), Course(Wish(force=True), Live()).probes, Site())
+        report = diagnose(Live(), (), Session(MeasurementOptions(force=True), Live()).probes, Site())
         assert [gap for gap in report.not_checked if gap.what != "idle"] == []  # of nothing that is known, nothing
-        course = Course(Wish(force=True), Live())
-        gap = [one for source in course.probes(REPORT) for one in source.read(Live())][-1]  # others: whether it is idle
+        session = Session(MeasurementOptions(force=True), Live())
+        gap = [one for source in session.probes(REPORT) for one in source.read(Live())][
+            -1
+        ]  # others: whether it is idle
         assert isinstance(gap, NotChecked)
         assert gap.why == f"not measured: another run measures this machine (process {os.getpid()})"
     assert is_locked() is None
@@ -213,9 +215,9 @@ def test_a_hold_that_makes_no_sense_holds_nobody(tmp_path: Path) -> None:
     assert hold.held() is None
 
 
-def names(course: Course, report: Report) -> list[tuple[str, ...]]:
+def names(session: Session, report: Report) -> list[tuple[str, ...]]:
     """What a course of a recorded machine would measure; on it probes are asked, and answer as they did then."""
-    return [(one.read.name, *one.read.args) for one in course.probes(report) if isinstance(one.read, Probe)]
+    return [(one.read.name, *one.read.args) for one in session.probes(report) if isinstance(one.read, Probe)]
 
 
 def recorded(*nodes: str) -> Recorded:
@@ -239,27 +241,27 @@ def copied(node: str, rate: float) -> Observation:
 
 def test_a_recorded_machine_says_what_was_measured_then() -> None:
     host = recorded("numa0")
-    assert names(Course(Wish(), host), REPORT) == [("host_memory", "numa0")]
-    assert names(Course(Wish(skip=frozenset({"host_memory"})), host), REPORT) == []
-    assert names(Course(Wish(only=frozenset({"host_copy"})), host), REPORT) == []
-    assert names(Course(NOTHING, host), REPORT) == []
+    assert names(Session(MeasurementOptions(), host), REPORT) == [("host_memory", "numa0")]
+    assert names(Session(MeasurementOptions(skip=frozenset({"host_memory"})), host), REPORT) == []
+    assert names(Session(MeasurementOptions(only=frozenset({"host_copy"})), host), REPORT) == []
+    assert names(Session(NOTHING, host), REPORT) == []
 
     def read_numa(host: object) -> Iterator[Any]:
         yield Numa(key="numa0", cpus=(0, 1), memory=1 << 34)
 
-    (level,) = diagnose(host, (Source("numa", read_numa),), Course(Wish(), host).probes, Site()).levels
+    (level,) = diagnose(host, (Source("numa", read_numa),), Session(MeasurementOptions(), host).probes, Site()).levels
     assert (level.ends, level.observed) == (("numa0",), 2e10)
 
 
 def test_what_was_slow_is_measured_once_more() -> None:
-    course = Course(Wish(), recorded("numa0", "numa1"))
-    assert names(course, REPORT) == [("host_memory", "numa0"), ("host_memory", "numa1")]
+    session = Session(MeasurementOptions(), recorded("numa0", "numa1"))
+    assert names(session, REPORT) == [("host_memory", "numa0"), ("host_memory", "numa1")]
     levels = tuple(Level(op="copy", ends=(node,), observed=1e10) for node in ("numa0", "numa1"))
     slow = Finding(code="bandwidth-low", kind="measurement", severity="warning", subject="numa1", message="slow")
-    assert names(course, Report(**{**fields(REPORT), "levels": levels, "findings": (slow,)})) == [
+    assert names(session, Report(**{**fields(REPORT), "levels": levels, "findings": (slow,)})) == [
         ("host_memory", "numa1")
     ]
-    assert names(course, Report(**{**fields(REPORT), "levels": levels})) == []
+    assert names(session, Report(**{**fields(REPORT), "levels": levels})) == []
 
 
 def fields(report: Report) -> dict[str, Any]:
@@ -291,8 +293,8 @@ def test_a_cause_of_several_slow_flows_is_measured_by_them() -> None:
 def test_what_the_budget_does_not_allow_is_left_out_and_said(share: float, left_out: str) -> None:
     one, _ = host_memory.plan(REPORT, Wanted(ends=frozenset({"numa0", "numa1"})))
     budget = Budget(30, share * one.bytes)
-    course = Course(Wish(force=True, budget=budget, only=frozenset({"host_memory"})), Live())
-    said = [one for source in course.probes(REPORT) for one in ask(source, Live())]
+    session = Session(MeasurementOptions(force=True, budget=budget, only=frozenset({"host_memory"})), Live())
+    said = [one for source in session.probes(REPORT) for one in ask(source, Live())]
     assert [(one.what, one.why, one.how) for one in said if isinstance(one, NotChecked) and one.what != "idle"] == [
         ("host_memory", f"left out: {left_out} into {budget}", "allow more with --budget, or --only host_memory")
     ]

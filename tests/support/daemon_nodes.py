@@ -85,7 +85,7 @@ class Node:
 
     def close(self) -> None:
         """End the thread in which sources are asked."""
-        self.daemon.aside.close()
+        self.daemon.hang_guard.close()
 
     def cycle(self, times: int = 1) -> Report:
         """So many cycles, each of which follows on the time until the next."""

@@ -5,7 +5,7 @@ Alone as published of 8 H200 and 8 H100 (models/catalog/links.toml); of two GPUs
 
 from __future__ import annotations
 
-from linkgauge.agent.measuring.session import Course, Wish
+from linkgauge.agent.measuring.session import MeasurementOptions, Session
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import READERS
 from linkgauge.models.report import Report
@@ -41,4 +41,4 @@ HEALTHY = "".join(
 
 def measured(recorded: Recorded, effort: Effort = "quick") -> Report:
     """The report with what was measured then."""
-    return diagnose(recorded, READERS, Course(Wish(effort=effort), recorded).probes, Site())
+    return diagnose(recorded, READERS, Session(MeasurementOptions(effort=effort), recorded).probes, Site())

@@ -11,7 +11,7 @@ import click
 from ...measuring.budget import PROBES, budget_of
 
 if TYPE_CHECKING:
-    from ...measuring.session import Wish
+    from ...measuring.session import MeasurementOptions
 
 _OWNER = ("slurm:", "kubernetes:")
 _OPTIONS = (
@@ -79,15 +79,15 @@ def measuring_options(command: Callable[..., Any]) -> Callable[..., Any]:
             raise click.UsageError("--passive and --level full exclude each other")
         if owner is not None and (not owner.startswith(_OWNER) or owner.endswith(":")):
             raise click.UsageError(f"--owner {owner}: name the job as slurm:4711 or kubernetes:POD-UID")
-        wish = _wish("passive" if passive else level, only, skip, budget, owner, force, mount, write_to, peer)
-        return command(*args, wish=wish, **others)
+        options = _options("passive" if passive else level, only, skip, budget, owner, force, mount, write_to, peer)
+        return command(*args, options=options, **others)
 
     for option in reversed(_OPTIONS):
         gathered = option(gathered)
     return gathered
 
 
-def _wish(
+def _options(
     level: Any,
     only: Iterable[str],
     skip: Iterable[str],
@@ -97,14 +97,14 @@ def _wish(
     mount: tuple[str, ...],
     write_to: str | None,
     peer: tuple[str, ...],
-) -> Wish:
-    from ...measuring.session import Wish
+) -> MeasurementOptions:
+    from ...measuring.session import MeasurementOptions
 
     try:
         allowed = None if budget is None else budget_of(budget, level)
     except ValueError as wrong:
         raise click.UsageError(f"--budget {wrong}") from None
-    return Wish(
+    return MeasurementOptions(
         effort=level,
         only=frozenset(only),
         skip=frozenset(skip),

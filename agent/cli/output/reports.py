@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ....models.inventory.snapshot import Snapshot
 from ....models.report import Context, Report
 from ...inputs import resolve as inputs
-from ...measuring.session import Course, Wish
+from ...measuring.session import MeasurementOptions, Session
 from ...pipeline.diagnose import diagnose, look
 from ...pipeline.registry import measure_nothing
 from ...state import acceptance as state
@@ -19,7 +19,7 @@ def report_of(
     root: str,
     source: Sequence[str],
     site: str | None,
-    wish: Wish,
+    options: MeasurementOptions,
     context: Context,
     with_tools: bool,
     ignore: Sequence[str] = (),
@@ -29,12 +29,12 @@ def report_of(
     """The report of this machine, or of what was given instead; and whether it was cut short. Raises BadInput."""
     given = inputs.of(root, source, with_tools)
     known = state.of(root, source, state_dir, given.host.now())
-    course = given.course(wish)
-    with watched(given.readers, course.probes) as (readers, probes):
+    session = given.session(options)
+    with watched(given.readers, session.probes) as (readers, probes):
         ours = inputs.site(site, ignore, job)
         report = diagnose(given.host, readers, probes, ours, known.baseline, context, known.at)
-    tell_forced(course)
-    return report, course.interrupted
+    tell_forced(session)
+    return report, session.interrupted
 
 
 def snapshot_of(root: str, source: Sequence[str], site: str | None, with_tools: bool = False) -> Snapshot:
@@ -53,10 +53,10 @@ def tell_lost(snapshot: Snapshot) -> None:
             print(f"{lost.subject}: {lost.why}", file=sys.stderr)
 
 
-def tell_forced(course: Course) -> None:
+def tell_forced(session: Session) -> None:
     """What --force has overridden, on standard error."""
-    if course.overridden:
-        print(f"Warning: measured by force, although {course.overridden}: rates may be too low", file=sys.stderr)
+    if session.overridden:
+        print(f"Warning: measured by force, although {session.overridden}: rates may be too low", file=sys.stderr)
 
 
 def told(report: Report, form: str, colour: bool) -> str:

@@ -46,7 +46,7 @@ _COUNTERS = {
     "Effective Errors": "nvlink_effective_errors",
 }
 _BER = "Effective BER"
-_MENDED = re.compile(r"FEC Errors - ([0-9]{1,2})")
+_CORRECTED = re.compile(r"FEC Errors - ([0-9]{1,2})")
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class _Listed:
     states: dict[int, tuple[float | None, Evidence]] = field(default_factory=dict)  # bytes per second; None: down
     remotes: dict[int, tuple[str, Evidence]] = field(default_factory=dict)
     counts: dict[str, dict[int, tuple[float, Evidence]]] = field(default_factory=dict)
-    mended: dict[int, tuple[int, Evidence]] = field(default_factory=dict)
+    corrected: dict[int, tuple[int, Evidence]] = field(default_factory=dict)
     instances: int = 0  # of MIG
     none_up: Evidence | None = None
     followed: bool = False  # by another GPU
@@ -125,9 +125,11 @@ def _line(gpu: _Listed, text: str, where: Evidence) -> None:
 
 
 def _count(gpu: _Listed, link: int, name: str, value: float, where: Evidence) -> None:
-    mended = _MENDED.fullmatch(name)
-    if mended and value:
-        gpu.mended[link] = max(gpu.mended.get(link, (0, where)), (int(mended[1]), where), key=lambda one: one[0])
+    corrected = _CORRECTED.fullmatch(name)
+    if corrected and value:
+        gpu.corrected[link] = max(
+            gpu.corrected.get(link, (0, where)), (int(corrected[1]), where), key=lambda one: one[0]
+        )
     quantity = "nvlink_effective_ber" if name == _BER else _COUNTERS.get(name)
     if quantity:
         gpu.counts.setdefault(quantity, {})[link] = (value, where)
@@ -186,7 +188,7 @@ def _counters(one: _Listed, at: float) -> Iterator[Record]:
         if not ratio:
             worst = max(links.values(), key=lambda link: link[0])
             yield _seen(one.key, quantity, "count", sum(value for value, _ in links.values()), at, worst[1])
-    for number, (symbols, where) in one.mended.items():
+    for number, (symbols, where) in one.corrected.items():
         if symbols:
             yield _seen(f"{one.key}/nvlink{number}", "nvlink_fec_mended", "symbols", symbols, at, where)
 

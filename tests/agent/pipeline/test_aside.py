@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 import psutil
 import pytest
 
-from linkgauge.agent.pipeline.hang_guard import Aside, collect_all
+from linkgauge.agent.pipeline.hang_guard import HangGuard, collect_all
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.models.facts.machine import Mount, Node
 from linkgauge.models.facts.records import NotChecked, Record, Run
@@ -53,8 +53,8 @@ def host() -> Iterator[Hanging]:
 
 
 @pytest.fixture
-def aside() -> Iterator[Aside]:
-    with closing(Aside(PATIENCE)) as one:
+def hang_guard() -> Iterator[HangGuard]:
+    with closing(HangGuard(PATIENCE)) as one:
         yield one
 
 
@@ -84,9 +84,9 @@ def gaps(said: tuple[Record, ...]) -> list[NotChecked]:
     return [one for one in said if isinstance(one, NotChecked)]
 
 
-def test_a_file_that_never_answers_keeps_nobody_waiting(aside: Aside, host: Hanging) -> None:
+def test_a_file_that_never_answers_keeps_nobody_waiting(hang_guard: HangGuard, host: Hanging) -> None:
     """What was said before it is kept, and who comes after it is asked."""
-    collected = aside.ask(SOURCES, host)
+    collected = hang_guard.ask(SOURCES, host)
     assert list(collected) == ["first", "ports", "broken"]
     assert facts(collected["first"]) == [(None, "Linux")]
     assert facts(collected["ports"]) == facts(collected["broken"]) == [("n1", None)]
@@ -97,18 +97,18 @@ def test_a_file_that_never_answers_keeps_nobody_waiting(aside: Aside, host: Hang
     assert [one.ok for said in collected.values() for one in said if isinstance(one, Run)] == [True, False, False]
 
 
-def test_it_is_asked_again_once_it_has_answered(aside: Aside, host: Hanging) -> None:
-    aside.ask(SOURCES, host)
-    assert aside.stuck == 1
-    again = aside.ask(SOURCES, host)
+def test_it_is_asked_again_once_it_has_answered(hang_guard: HangGuard, host: Hanging) -> None:
+    hang_guard.ask(SOURCES, host)
+    assert hang_guard.stuck == 1
+    again = hang_guard.ask(SOURCES, host)
     assert host.asked.count(SLOW) == 1  # it is never in flight twice
     assert [(one.why, hung(one)) for one in gaps(again["ports"])] == [
         ("ports, asked before, still hangs in the kernel", True)
     ]
     assert facts(again["first"]) == [(None, "Linux")]
     host.may.set()
-    until(lambda: not aside.stuck)
-    assert facts(aside.ask(SOURCES, host)["ports"]) == [("n1", None), (None, "100000")]
+    until(lambda: not hang_guard.stuck)
+    assert facts(hang_guard.ask(SOURCES, host)["ports"]) == [("n1", None), (None, "100000")]
 
 
 def read_others(host: Host) -> Iterator[Record]:
@@ -120,12 +120,12 @@ def read_others(host: Host) -> Iterator[Record]:
         yield Node(key="node", kernel=text)
 
 
-def test_nobody_else_hangs_on_the_same_file(aside: Aside, host: Hanging) -> None:
+def test_nobody_else_hangs_on_the_same_file(hang_guard: HangGuard, host: Hanging) -> None:
     """Nor on what is below it; its neighbours are read."""
-    collected = aside.ask((PORTS, Source("others", read_others)), host)
+    collected = hang_guard.ask((PORTS, Source("others", read_others)), host)
     why = f"{SLOW}, asked before, still hangs in the kernel"
     assert facts(collected["others"]) == [(None, why), (None, why), (None, None)]
-    assert (aside.stuck, host.asked.count(SLOW)) == (1, 1)
+    assert (hang_guard.stuck, host.asked.count(SLOW)) == (1, 1)
 
 
 def read_much(host: Host) -> Iterator[Record]:
@@ -137,12 +137,12 @@ def read_much(host: Host) -> Iterator[Record]:
 
 
 def test_a_thread_that_wakes_up_late_asks_nothing_more(
-    aside: Aside, host: Hanging, caplog: pytest.LogCaptureFixture
+    hang_guard: HangGuard, host: Hanging, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Another one asks by then: of the sources behind it, and the same children."""
-    aside.ask((Source("much", read_much), FIRST), host)
+    hang_guard.ask((Source("much", read_much), FIRST), host)
     host.may.set()
-    until(lambda: not aside.stuck)
+    until(lambda: not hang_guard.stuck)
     assert host.asked == [SLOW, "proc/version"]
     assert caplog.records == []
 
@@ -164,19 +164,19 @@ def read_space(host: Host) -> Iterator[Record]:
 
 def test_children_outlive_the_asking() -> None:
     """They are told to end with the thread that started them: it must stay."""
-    host, aside = Calling(), Aside()
+    host, hang_guard = Calling(), HangGuard()
     try:
         seen = []
         for _ in range(2):
             (space,) = (
-                one for one in aside.ask((Source("space", read_space),), host)["space"] if isinstance(one, Mount)
+                one for one in hang_guard.ask((Source("space", read_space),), host)["space"] if isinstance(one, Mount)
             )
             assert space.free
             seen.append([child.pid for child in psutil.Process().children() if child.is_running()])
         assert seen[0] == seen[1] != []
     finally:
         host.workers.close()
-        aside.close()
+        hang_guard.close()
 
 
 def test_all_at_once(host: Hanging) -> None:

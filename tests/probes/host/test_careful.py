@@ -14,7 +14,7 @@ import pytest
 from linkgauge.models.facts.records import Record
 from linkgauge.models.report import Origin
 from linkgauge.probes.host.entries import Link, Refused
-from linkgauge.probes.host.guarded import Careful
+from linkgauge.probes.host.guarded import Guarded
 from linkgauge.probes.host.host import Host, Unreadable
 from tests.support.trees import tree
 
@@ -54,15 +54,15 @@ class Complaining:
 
 
 @pytest.fixture
-def careful() -> Iterator[Callable[[Host, Path], Careful]]:
+def guarded() -> Iterator[Callable[[Host, Path], Guarded]]:
     """Hosts that read a log of the kernel, which they close."""
     with ExitStack() as stack:
-        yield lambda host, log: stack.enter_context(closing(Careful(host, str(log))))
+        yield lambda host, log: stack.enter_context(closing(Guarded(host, str(log))))
 
 
 def test_a_counter_that_is_refused_is_asked_once(tmp_path: Path) -> None:
     machine = Complaining(tree({COUNTER: REFUSED, SPEED: REFUSED}), tmp_path / "kmsg", frozenset())
-    host = Careful(machine, str(tmp_path / "none"))
+    host = Guarded(machine, str(tmp_path / "none"))
     for _ in range(3):
         for path in (COUNTER, SPEED):
             with pytest.raises(Unreadable, match="Invalid argument"):
@@ -70,11 +70,11 @@ def test_a_counter_that_is_refused_is_asked_once(tmp_path: Path) -> None:
     assert machine.reads == [COUNTER, SPEED, SPEED, SPEED]  # a port that is down may come up
 
 
-def test_a_file_of_which_the_kernel_complains(tmp_path: Path, careful: Callable[[Host, Path], Careful]) -> None:
+def test_a_file_of_which_the_kernel_complains(tmp_path: Path, guarded: Callable[[Host, Path], Guarded]) -> None:
     (tmp_path / "kmsg").touch()
     files = {f"sys/a{number}": f"{number}" for number in range(4)}
     machine = Complaining(tree(files), tmp_path / "kmsg", frozenset({"sys/a2"}))
-    host = careful(machine, tmp_path / "kmsg")
+    host = guarded(machine, tmp_path / "kmsg")
     assert [host.read(path) for path in files] == ["0", "1", "2", "3"]
     host.look()
     assert [host.read(path) for path in files] == ["0", "1", "2", "3"]  # by which it is found
@@ -85,11 +85,11 @@ def test_a_file_of_which_the_kernel_complains(tmp_path: Path, careful: Callable[
     assert machine.reads.count("sys/a2") == 2
 
 
-def test_complaints_about_others(tmp_path: Path, careful: Callable[[Host, Path], Careful]) -> None:
+def test_complaints_about_others(tmp_path: Path, guarded: Callable[[Host, Path], Guarded]) -> None:
     log = tmp_path / "kmsg"
     log.write_text(f"3,1,1,-;before (pid {os.getpid()})\n")  # by an earlier one of this number
     machine = Complaining(tree({"sys/a": "0"}), log, frozenset())
-    host = careful(machine, log)
+    host = guarded(machine, log)
     for _ in range(3):
         assert host.read("sys/a") == "0"
         with log.open("a") as more:
@@ -103,7 +103,7 @@ def test_where_links_lead_is_asked_until_devices_come_or_go(tmp_path: Path) -> N
     places = [f"sys/devices/pci0000:00/0000:00:0{port}.0/0000:01:00.0" for port in (1, 2)]
     first, second = (tree({link: Link(f"../../../{place[4:]}"), f"{place}/vendor": "0x10de"}) for place in places)
     machine = Complaining(tree({}), tmp_path / "kmsg", frozenset())
-    host = Careful(machine, str(tmp_path / "none"))
+    host = Guarded(machine, str(tmp_path / "none"))
     assert host.resolve(link) is None
     machine.host = first
     assert host.resolve(link) == places[0]  # what was not there is looked for again
@@ -117,7 +117,7 @@ def test_what_may_go_without_a_sign_is_asked_each_time(tmp_path: Path) -> None:
     """A module of the kernel: no device need come or go with it."""
     module = "sys/module/nvidia_peermem"
     machine = Complaining(tree({f"{module}/refcnt": "0"}), tmp_path / "kmsg", frozenset())
-    host = Careful(machine, str(tmp_path / "none"))
+    host = Guarded(machine, str(tmp_path / "none"))
     assert host.resolve(module) == module
     machine.host = tree({})
     assert host.resolve(module) is None
