@@ -21,7 +21,7 @@ from ...probes.host.host import Host
 from ...probes.host.live import Live
 from ...probes.host.recorded import Recorded, Replayed, parse
 from ..measuring.session import NOTHING, MeasurementOptions, Session
-from ..pipeline.registry import READERS, TOOLS
+from ..pipeline.registry import SOURCES, TOOLS
 from ..pipeline.source import Source
 from . import dump_files as held
 
@@ -64,7 +64,7 @@ def live(root: str, children: Children | None = None) -> Input:
         _check_folder(root, "--root")
         if not any(os.path.isdir(os.path.join(root, name)) for name in _ROOT_SIGNS):
             raise BadInput(f"--root {root}: holds neither sys nor proc: mount the host's root there, with both")
-    return Input(Live(root, children=children), READERS, here=root == "/")
+    return Input(Live(root, children=children), SOURCES, here=root == "/")
 
 
 def replayed(path: str) -> Host:
@@ -101,7 +101,7 @@ def given(paths: Sequence[str]) -> Input:
     texts = {name: entry for name, entry in machine.entries.items() if isinstance(entry, str)}
     others = [name for name, text in texts.items() if _is_dump(name) or _is_log(name) and dumps.recognise(text)]
     left = tuple(_other_machine(head, heads[0]) for head in heads[1:] if not head.startswith(heads[0]))
-    return Input(machine, (*READERS, *_dumps(sorted(others)), *left))
+    return Input(machine, (*SOURCES, *_dumps(sorted(others)), *left))
 
 
 def _alone(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
@@ -111,7 +111,7 @@ def _alone(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
         raise BadInput(f"--from {shown}: {entry.why}")
     if isinstance(entry, str) and entry.startswith(held.CAPTURE):
         try:
-            return Input(parse(f"{entry}\n"), READERS)
+            return Input(parse(f"{entry}\n"), SOURCES)
         except ValueError as wrong:
             raise BadInput(f"--from {shown}: {wrong}") from None
     from ...probes import dumps

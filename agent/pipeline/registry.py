@@ -32,7 +32,7 @@ _CYCLE, _SLOW, _DISCOVERY = Interval.CYCLE, Interval.SLOW, Interval.DISCOVERY
 _LINKS = ("Pci.speed", "Pci.width", "Pci.lost", "Pci.aer_correctable", "Pci.aer_nonfatal", "Pci.aer_fatal")
 
 # The order is that in which a service reads them; where two sources disagree, the first is used.
-READERS: tuple[Source, ...] = (
+SOURCES: tuple[Source, ...] = (
     Source("node", read_node, _DISCOVERY, ("Node",)),
     Source("cpu", read_cpu, _DISCOVERY, ("Package",)),
     Source("numa", read_numa, _DISCOVERY, ("Numa",)),
@@ -62,7 +62,7 @@ TOOLS: tuple[Source, ...] = tuple(Source(tool, tools.cross_check(tool)) for tool
 
 def named(*names: str) -> tuple[Source, ...]:
     """The sources of the registry with these names, in the order of the names."""
-    known = {source.name: source for source in READERS}
+    known = {source.name: source for source in SOURCES}
     return tuple(known[name] for name in names)
 
 

@@ -22,7 +22,7 @@ from ..measuring.budget import budget_of
 from ..measuring.session import MeasurementOptions, Session
 from ..pipeline.diagnose import Memory, Probes, cycle
 from ..pipeline.hang_guard import HangGuard
-from ..pipeline.registry import READERS
+from ..pipeline.registry import SOURCES
 from ..pipeline.source import Interval, Read, Source
 from ..state import acceptance as state
 from ..state import status_file as last
@@ -75,7 +75,7 @@ class Daemon:
         before = self._signs
         self.hang_guard.ask((Source("signs", self._read_signs),), self.host)
         changed = bool(before) and before != self._signs
-        asked = due(READERS, self.turns, self._intervals(), began, changed)
+        asked = due(SOURCES, self.turns, self._intervals(), began, changed)
         if any(source.interval is Interval.DISCOVERY for source in asked):
             self.forget()
         session = self._session(began)

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from bench.accuracy.measured import Measured, healthy, single
 from linkgauge.agent.inputs.resolve import given
 from linkgauge.agent.pipeline.hang_guard import collect_all
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Snapshot
@@ -113,7 +113,7 @@ def bed_of(name: str) -> Bed:
 
 def _built(name: str, text: str) -> Bed:
     node = build(text)
-    return Bed(name, tuple(collect_all(READERS, node)), node.now(), "capture")
+    return Bed(name, tuple(collect_all(SOURCES, node)), node.now(), "capture")
 
 
 def _recorded(archive: Path) -> Iterator[Bed]:
@@ -122,4 +122,4 @@ def _recorded(archive: Path) -> Iterator[Bed]:
         packed.extractall(folder, **trusted)  # type: ignore[arg-type]
         (root,) = Path(folder).iterdir()
         host = Live(str(root))
-        yield Bed(archive.name, tuple(collect_all(READERS, host)), host.now(), "capture")
+        yield Bed(archive.name, tuple(collect_all(SOURCES, host)), host.now(), "capture")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.accuracy.measured import NOW, SIZE, Measured, healthy, report_on, seen, single
 from linkgauge.agent.pipeline.hang_guard import collect_all
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.facts.records import Flow, Record
 from linkgauge.models.graph.fair_share import shares
 from linkgauge.models.graph.routes import limited
@@ -133,7 +133,7 @@ def said_of(node: str) -> list[Record]:
     name, _, change = node.partition(" ")
     before, _, after = change.partition(":")
     text = (NODES / f"{name}.toml").read_text()
-    return collect_all(READERS, build(text.replace(before, after) if before else text))
+    return collect_all(SOURCES, build(text.replace(before, after) if before else text))
 
 
 def report_of(said: Iterable[Record], measured: Measured, seed: int) -> Report:

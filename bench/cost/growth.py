@@ -24,7 +24,7 @@ from bench.fuzz.fuzz_checks import TooSlow, deadline
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.reader import Reader
 from linkgauge.probes.dumps.core.shapes import loosened
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 _parser: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")  # how re itself reads them
 WORST = 10.0  # times as long for four times the text; 4 is linear, 16 the square
@@ -129,7 +129,7 @@ def _name_of(module: ModuleType) -> str:
 
 def _shared() -> Iterator[ModuleType]:
     """What is no family and holds expressions that families use."""
-    families = set(map(_module, FAMILIES))
+    families = set(map(_module, READERS))
     for package in (linkgauge.probes.dumps, linkgauge.probes):
         for one in iter_modules(package.__path__, f"{package.__name__}."):
             if not one.ispkg and (module := import_module(one.name)) not in families:

@@ -32,7 +32,7 @@ from bench.cost.growth import WORST, grows
 from bench.fuzz.fuzz_archives import Archives
 from bench.fuzz.fuzz_checks import TooSlow, check, deadline
 from bench.fuzz.mutations import changed
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 from tests.support.samples import samples
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ MEMORY = 4 << 30  # bytes of a process
 THROUGH, JUDGED = 10, 50  # each so many-th input is cut into parts, and judged
 MOST_KEPT = 20  # failures of one reader, after which it is left
 ARCHIVES, SHARED = "archives", "shared"
-NAMES = (*(one.name for one in FAMILIES), ARCHIVES, SHARED)
+NAMES = (*(one.name for one in READERS), ARCHIVES, SHARED)
 Number = Callable[[int], tuple[bytes, Callable[[], float]]]  # an input by its number, and what checks it
 
 
@@ -62,7 +62,7 @@ def inputs_of(name: str, seed: int, recorded: bool = True) -> Number:
     """How the inputs of a reader are made and checked."""
     if name == ARCHIVES:
         return Archives(seed).number
-    family = next(one for one in FAMILIES if one.name == name)
+    family = next(one for one in READERS if one.name == name)
     every = samples(recorded)
     mine, others = every[name], [text for texts in every.values() for text in texts]
     assert mine, f"no test has a sample of {name}: see tests/support/samples.py"
@@ -103,7 +103,7 @@ def mutated(name: str, inputs: int, seed: int) -> Outcome:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     outcome = Outcome(name) if name == SHARED else fuzz(name, inputs_of(name, seed), inputs)
     if name != ARCHIVES:
-        family = next((one for one in FAMILIES if one.name == name), None)
+        family = next((one for one in READERS if one.name == name), None)
         outcome.growth, found = grows(family, samples()[name] if family else ())
         outcome.failures += [(one, b"") for one in found]
     return outcome

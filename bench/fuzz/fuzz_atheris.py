@@ -21,7 +21,7 @@ def main(name: str, seconds: str, seed: str, folder: str) -> None:
     atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=["linkgauge.probes"]):
         import_module("linkgauge.probes.dumps.core.archives")
-        families = import_module("linkgauge.probes.dumps.registry").FAMILIES
+        families = import_module("linkgauge.probes.dumps.registry").READERS
     samples, checks, archives = map(import_module, ("samples", "fuzz_checks", "fuzz_archives"))
     family = next((one for one in families if one.name == name), None)
     if family:

@@ -16,7 +16,7 @@ from linkgauge.probes.dumps.core.other_hosts import OTHER_HOSTS
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.reader import Reader
 from linkgauge.probes.dumps.core.split import clean, split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 AT = 1795230000.0
 _FILE = "fuzz.txt"
@@ -62,7 +62,7 @@ def check(family: Reader, text: str, through: bool, evaluated: bool) -> float:
 def _whole(text: str, plain: str) -> list[Record]:
     """What all readers say of the parts, which are the text; but for what stood around its lines (frames.py)."""
     lines, said, words, bared = plain.split("\n"), list[Record](), list[str](), False
-    for family, part in split(_FILE, text, AT, FAMILIES):
+    for family, part in split(_FILE, text, AT, READERS):
         mine = part.text.rstrip("\n").split("\n")
         theirs = lines[part.first - 1 : part.first - 1 + len(mine)]
         assert family is OTHER_HOSTS or len(theirs) == len(mine), "a part has lines behind the end of the text"

@@ -11,7 +11,7 @@ from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from .core.part import Part
 from .core.split import means_nothing, split
-from .registry import FAMILIES
+from .registry import READERS
 
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")  # what an XML file has before its root
 _HEAD = 1 << 16  # characters
@@ -24,7 +24,7 @@ def recognise(text: str) -> bool:
 
 
 def _is_known(text: str) -> bool:
-    return any(family for family, _ in split("", text, 0.0, FAMILIES))
+    return any(family for family, _ in split("", text, 0.0, READERS))
 
 
 def read_dump(name: str, host: Host) -> Iterator[Record]:
@@ -49,7 +49,7 @@ def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     """What stands in a text that has this name and was read at this time, in seconds since 1970."""
     unknown: list[Part] = []
     known = 0
-    for family, part in split(name, text, at, FAMILIES):
+    for family, part in split(name, text, at, READERS):
         if family:
             known += 1
             yield from family.read(part)
@@ -60,7 +60,7 @@ def read_text(name: str, text: str, at: float) -> Iterator[Record]:
 
 
 def _unknown(parts: list[Part], known: int) -> str:
-    tools = ", ".join(family.name for family in FAMILIES)
+    tools = ", ".join(family.name for family in READERS)
     if not known:
         return f"in no form that is known here (read are: {tools})"
     ranges = [f"{part.first}" if part.first == part.last else f"{part.first}-{part.last}" for part in parts]

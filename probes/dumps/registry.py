@@ -19,7 +19,7 @@ def _reader(name: str, target: str) -> Reader:
     return Reader(name, module.BEGIN, read, getattr(module, "LINES", False))
 
 
-FAMILIES: tuple[Reader, ...] = (
+READERS: tuple[Reader, ...] = (
     _reader("amd_smi", "dumps.amd.amd_smi:read"),
     _reader("bug_report", "dumps.nvidia.bug_report:read"),
     _reader("cpu_text", "dumps.host.cpu_text:read"),

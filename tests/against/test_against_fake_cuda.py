@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from linkgauge.agent.pipeline.diagnose import diagnose
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.models.facts.records import Flow, NotChecked, Observation, Record
 from linkgauge.models.report import Report
@@ -242,7 +242,7 @@ def test_from_the_driver_to_the_findings(conf: Path) -> None:
     """All in children with the real packages: NVML says what is there, CUDA is what is measured; sysfs is a tree."""
     fault(conf, *(f"gpu.{number}.bus_id=0000:{0x31 + 2 * number:02x}:00.0" for number in range(8)))
     fault(conf, "gpu.3.h2d=27", "gpu.3.d2h=27", "gpu.5.p2p.6=120", "gpu.7.d2d=2100")
-    report = diagnose(Machine(build(BOARD)), READERS, once, Site())
+    report = diagnose(Machine(build(BOARD)), SOURCES, once, Site())
     found = [(one.code, one.subject) for one in report.findings if one.code in ("bandwidth-low", "measurement-invalid")]
     assert found == [("bandwidth-low", "0000:37:00.0"), ("bandwidth-low", "gpu5-gpu6"), ("measurement-invalid", "gpu7")]
     assert len(report.levels) == 16 + 8 + 8 + 7

@@ -10,7 +10,7 @@ import pytest
 
 from linkgauge.agent.measuring import session as measuring
 from linkgauge.agent.pipeline.diagnose import diagnose
-from linkgauge.agent.pipeline.registry import READERS, measure_nothing
+from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink, GpuPair
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Observation, Record
@@ -92,7 +92,7 @@ def test_a_driver_that_fails_where_there_is_no_device(node: tuple[Machine, Path]
 
 def test_the_whole_report(node: tuple[Machine, Path]) -> None:
     host, _ = node
-    report = diagnose(host, READERS, measure_nothing, Site())
+    report = diagnose(host, SOURCES, measure_nothing, Site())
     assert [run.name for run in report.runs if not run.ok] == []
     assert sum(one.quantity == "processes" for one in report.observations) == 8
 

@@ -19,7 +19,7 @@ from linkgauge.models.facts.machine import Pci
 from linkgauge.models.facts.pci_classes import kind_of
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.core.split import split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 from tests.support.nccl_paths import paths
 from tests.support.topo_xml import path_types, snapshot_of
 
@@ -84,4 +84,4 @@ def test_written_again(name: str) -> None:
 @pytest.mark.parametrize("name", SHOWN)
 def test_no_other_family_takes_it(name: str) -> None:
     text = (FILES / name).read_text()
-    assert {family.name for family, _ in split("x", text, 0.0, FAMILIES) if family} == {"nccl_topo"}
+    assert {family.name for family, _ in split("x", text, 0.0, READERS) if family} == {"nccl_topo"}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from bench.cost.served import uncore
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.source import Interval
 from linkgauge.models.facts.records import Record
 from linkgauge.models.report import Origin
@@ -56,7 +56,7 @@ MOST = 1500  # reads of a cycle; calls of NVIDIA's driver are counted in test_nv
 def reads(name: str, further: str, seldom: bool) -> int:
     """How many files are read in a cycle, with the sources that are asked seldom or without."""
     host = Counting(node(name, further))
-    for reader in READERS:
+    for reader in SOURCES:
         if seldom or reader.interval is not Interval.DISCOVERY:
             list(reader.read(host))
     return host.asked["read"]

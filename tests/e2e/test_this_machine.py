@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.run_source import ask
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
@@ -29,7 +29,7 @@ PATHS = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)}
 def devices() -> set[str]:
     """The ids of all devices in the topology."""
     host = Live()
-    snapshot = assemble((said for reader in READERS for said in ask(reader, host)), Site(), host.now())
+    snapshot = assemble((said for reader in SOURCES for said in ask(reader, host)), Site(), host.now())
     return {device.id for device in snapshot.topology.devices}
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 import pytest
 
 from linkgauge.agent.pipeline.coverage_map import gaps
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.run_source import ask
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.reason import Reason
@@ -33,9 +33,9 @@ def told(report: Report) -> set[tuple[str, str]]:
 def test_what_was_cut_off_is_not_known_and_nothing_is_missed(name: str) -> None:
     """Each source, before its first word, in the middle and before its last: no GPU is missing because of it."""
     host = node(name)
-    collected = {reader.name: ask(reader, host) for reader in READERS}
+    collected = {reader.name: ask(reader, host) for reader in SOURCES}
     known = told(evaluated(chain(*collected.values()), host.now()))
-    for source in READERS:
+    for source in SOURCES:
         said = collected[source.name]
         for length in {0, 1, 2, len(said) // 2, len(said) - 2} & set(range(len(said) - 1)):
             run = Run(name=source.name, ok=False, seconds=10, at=host.now())
@@ -48,6 +48,6 @@ def test_what_was_cut_off_is_not_known_and_nothing_is_missed(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_sources_say_what_they_are_said_to(name: str) -> None:
     host = node(name)
-    for reader in READERS:
+    for reader in SOURCES:
         kinds = {kind_name(type(one)) for one in reader.read(host) if isinstance(one, Fact)}
         assert kinds <= {word.partition(".")[0] for word in reader.provides}

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from linkgauge.agent.measuring.budget import PROBES, plan_of
-from linkgauge.agent.pipeline.registry import READERS, TOOLS
+from linkgauge.agent.pipeline.registry import SOURCES, TOOLS
 from linkgauge.agent.pipeline.source import Interval
 from linkgauge.models.facts.registry import RECORDS, kind_name
 from linkgauge.probes.calls.registry import CALLS, Call
 from linkgauge.probes.calls.targets import load
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SOURCES = (
     "node cpu numa pci pci_links gpus gpu_wiring kfd net link_modes rdma nvme disks arrays mounts pci_windows "
@@ -42,15 +42,15 @@ KINDS = (
 @pytest.mark.parametrize(
     ("registry", "names"),
     [
-        ([one.name for one in READERS], SOURCES),
-        ([one.name for one in READERS if one.interval is Interval.SLOW], SLOW),
-        ([one.name for one in READERS if one.interval is Interval.DISCOVERY], DISCOVERY),
+        ([one.name for one in SOURCES], SOURCES),
+        ([one.name for one in SOURCES if one.interval is Interval.SLOW], SLOW),
+        ([one.name for one in SOURCES if one.interval is Interval.DISCOVERY], DISCOVERY),
         ([one.name for one in TOOLS], "nvidia-smi lstopo ibstat"),
         ([*CALLS], CALLED),
         ([name for name, call in CALLS.items() if call.measures], MEASURING),
         ([name for name, call in CALLS.items() if call.opens_driver], DRIVER),
         ([*PROBES], PROBED),
-        ([one.name for one in FAMILIES], DUMPS),
+        ([one.name for one in READERS], DUMPS),
         ([*RECORDS], KINDS),
     ],
     ids=["sources", "slow", "discovery", "tools", "calls", "measuring", "driver", "probes", "dumps", "kinds"],
@@ -76,7 +76,7 @@ def test_each_kind_has_its_own_name() -> None:
 
 
 def test_what_sources_and_calls_provide_is_of_a_known_kind() -> None:
-    provided = [word for one in READERS for word in one.provides]
+    provided = [word for one in SOURCES for word in one.provides]
     provided += [call.provides for name, call in CALLS.items() if call.provides != name]
     assert {word.partition(".")[0] for word in provided} <= set(RECORDS)
-    assert all(one.provides for one in READERS)
+    assert all(one.provides for one in SOURCES)

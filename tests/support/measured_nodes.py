@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from linkgauge.agent.measuring.session import MeasurementOptions, Session
 from linkgauge.agent.pipeline.diagnose import diagnose
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.recorded import Recorded
@@ -41,4 +41,4 @@ HEALTHY = "".join(
 
 def measured(recorded: Recorded, effort: Effort = "quick") -> Report:
     """The report with what was measured then."""
-    return diagnose(recorded, READERS, Session(MeasurementOptions(effort=effort), recorded).probes, Site())
+    return diagnose(recorded, SOURCES, Session(MeasurementOptions(effort=effort), recorded).probes, Site())

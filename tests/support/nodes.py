@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from linkgauge.agent.pipeline.diagnose import diagnose
-from linkgauge.agent.pipeline.registry import READERS, measure_nothing
+from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.capture.recorder import Recording
@@ -36,7 +36,7 @@ def with_entry(recorded: Recorded, path: str, entry: Entry | None) -> Recorded:
 
 
 def report_of(recorded: Recorded, site: Site | None = None) -> Report:
-    return diagnose(recorded, READERS, measure_nothing, site or Site())
+    return diagnose(recorded, SOURCES, measure_nothing, site or Site())
 
 
 def found(report: Report) -> list[tuple[str, str]]:
@@ -50,7 +50,7 @@ def missed(report: Report) -> set[tuple[str, str]]:
 def files(recorded: Recorded) -> Iterable[str]:
     """The files that are read: no other can change anything."""
     host = Recording(recorded)
-    for reader in READERS:
+    for reader in SOURCES:
         list(reader.read(host))
     return [path for path, entry in host.recorded().entries.items() if isinstance(entry, str)]
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from linkgauge.probes.dumps.core.split import split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 HERE = Path(__file__).parents[1]
 OUTPUTS = HERE.parents[1] / "shared/data/outputs"
@@ -19,9 +19,9 @@ OUTPUTS = HERE.parents[1] / "shared/data/outputs"
 
 def samples(recorded: bool = True) -> dict[str, list[str]]:
     """By the name of each family the texts that it reads, each once; with those that were recorded, where they are."""
-    found: dict[str, list[str]] = {family.name: [] for family in FAMILIES}
+    found: dict[str, list[str]] = {family.name: [] for family in READERS}
     for text in dict.fromkeys((*_of_tests(), *(_of_files() if recorded else ()))):
-        for family, part in split("", text, 0.0, FAMILIES):
+        for family, part in split("", text, 0.0, READERS):
             if family and part.text not in found[family.name]:
                 found[family.name].append(part.text)
     return found

@@ -19,7 +19,7 @@ from linkgauge.agent.cli.main import main
 from linkgauge.agent.cli.options.input import OPS, VIA
 from linkgauge.agent.inputs.resolve import BadInput
 from linkgauge.agent.pipeline.diagnose import look
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.exporters.text.expect import as_hierarchy, as_json
 from linkgauge.exporters.text.expect_flows import as_flows
 from linkgauge.exporters.text.terminal import cells
@@ -54,7 +54,7 @@ ASKED = {
 
 @cache
 def snapshot_of(name: str, further: str = "") -> Snapshot:
-    return look(node(name, further), READERS, Site())
+    return look(node(name, further), SOURCES, Site())
 
 
 def asked(snapshot: Snapshot, command: str, form: str = "text") -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.pipeline.diagnose import look
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.exporters.formats.nccl_xml import as_nccl_xml
 from linkgauge.exporters.formats.site_toml import FROM_NODE, as_toml
 from linkgauge.models.bandwidth.profile_from_node import Unrecognisable, machine_of
@@ -31,7 +31,7 @@ from tests.support.nodes import ALL, FOLDER, node, report_of
 
 
 def snapshot_of(name: str) -> Snapshot:
-    return look(node(name), READERS, Site())
+    return look(node(name), SOURCES, Site())
 
 
 def observed(

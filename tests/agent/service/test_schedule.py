@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.agent.pipeline.registry import READERS, named
+from linkgauge.agent.pipeline.registry import SOURCES, named
 from linkgauge.agent.pipeline.source import Interval
 from linkgauge.agent.service.schedule import Intervals, Turn, due, turned
 from linkgauge.models.facts.gpu import Driver, Gpu
@@ -19,16 +19,16 @@ LOST = NotChecked(what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail=no
 
 
 def test_everything_at_first_then_each_in_its_time() -> None:
-    assert due(READERS, {}, USUAL, 0) == list(READERS)
-    turns = turned({}, {one.name: () for one in READERS}, 100)
-    asked = {now: {one.interval for one in due(READERS, turns, USUAL, 100 + now)} for now in (14, 15, 600, 3600)}
+    assert due(SOURCES, {}, USUAL, 0) == list(SOURCES)
+    turns = turned({}, {one.name: () for one in SOURCES}, 100)
+    asked = {now: {one.interval for one in due(SOURCES, turns, USUAL, 100 + now)} for now in (14, 15, 600, 3600)}
     assert asked == {
         14: set(),
         15: {Interval.CYCLE},
         600: {Interval.CYCLE, Interval.SLOW},
         3600: {Interval.CYCLE, Interval.SLOW, Interval.DISCOVERY},
     }
-    assert due(READERS, turns, USUAL, 3700) == list(READERS)
+    assert due(SOURCES, turns, USUAL, 3700) == list(SOURCES)
 
 
 def test_a_cycle_that_comes_a_little_early_asks_all_the_same() -> None:

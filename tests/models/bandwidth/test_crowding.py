@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from linkgauge.agent.pipeline.diagnose import look
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.bandwidth.predict import predict
 from linkgauge.models.facts.records import Flow
 from linkgauge.models.graph.topology import Topology
@@ -15,7 +15,7 @@ from tests.support.nodes import node
 
 def topology() -> Topology:
     """Eight cards, two below each of four PEX890xx, on two EPYC Turin."""
-    return look(node("rtx-pro-6000"), READERS, Site()).topology
+    return look(node("rtx-pro-6000"), SOURCES, Site()).topology
 
 
 def copies(*pairs: tuple[int, int]) -> list[Flow]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.pipeline.diagnose import look
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.exporters.text.matrix import as_matrix
 from linkgauge.exporters.text.terminal import cells
 from linkgauge.models.bandwidth.path_matrix import Matrix, Row, copies, matrix
@@ -363,7 +363,7 @@ def test_any_matrix_fits_and_has_every_row_and_column(made: Matrix, rates: bool)
 
 def test_what_copies_reach() -> None:
     """Four A100 joined by four NVLinks each (Perlmutter): 94 GB/s a pair; the last line tells how to ask why."""
-    snapshot = look(node("perlmutter"), READERS, Site())
+    snapshot = look(node("perlmutter"), SOURCES, Site())
     reached = copies(snapshot)
     assert {pair: way.type for pair, way in reached.ways.items()} == {
         pair: way.type for pair, way in matrix(snapshot).ways.items()

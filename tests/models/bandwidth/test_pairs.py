@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from bench.accuracy.machines import nvlink_domain, pci_node
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.bandwidth.all_pairs import ENDS, Pair, pairs
 from linkgauge.models.bandwidth.contention import counted
 from linkgauge.models.bandwidth.predict import predict
@@ -40,7 +40,7 @@ def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:
 @pytest.mark.parametrize("name", ALL)
 def test_described_nodes(name: str) -> None:
     recorded = node(name)
-    topology = assemble((said for reader in READERS for said in reader.read(recorded)), Site(), 0).topology
+    topology = assemble((said for reader in SOURCES for said in reader.read(recorded)), Site(), 0).topology
     assert pairs(topology) == one_by_one(topology)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.agent.pipeline.hang_guard import collect_all
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import GpuLink
 from linkgauge.models.facts.records import Evidence, Observation, Record
@@ -26,7 +26,7 @@ EVEN = dict.fromkeys(RAILS, 31e9)
 
 @pytest.fixture(scope="module")
 def said() -> list[Record]:
-    return collect_all(READERS, node("hgx-h100"))
+    return collect_all(SOURCES, node("hgx-h100"))
 
 
 def evaluated(said: list[Record], peaks: Mapping[str, float], kind: str = "port") -> Report:
@@ -127,7 +127,7 @@ def test_all_nvlinks_of_a_gpu_at_once(said: list[Record]) -> None:
 
 def test_a_sum_is_not_that_of_a_link_to_a_peer() -> None:
     """Where NVLinks lead from GPU to GPU, the sum says nothing of any of them."""
-    peers = collect_all(READERS, node("a100-pcie"))
+    peers = collect_all(SOURCES, node("a100-pcie"))
     report = evaluated(peers, {"gpu0": 90e9, "gpu1": 90e9, "gpu2": 90e9, "gpu3": 20e9}, "nvlink")
     assert (slow(report), report.levels) == ([], ())
 

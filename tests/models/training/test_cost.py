@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from linkgauge.agent.pipeline.hang_guard import collect_all
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.exporters.text.cost import cost, slower
 from linkgauge.exporters.text.terminal import painter
 from linkgauge.models.diagnosis.impact import FABRIC, slowdowns
@@ -26,7 +26,7 @@ INACTIVE = "\n[device.gpu3]\ninactive = [7]\n"
 
 
 def snapshot_of(further: str = "", job: str | None = None) -> Snapshot:
-    return assemble(collect_all(READERS, node("hgx-h100", further)), Site(job=job), 1000, origin="capture")
+    return assemble(collect_all(SOURCES, node("hgx-h100", further)), Site(job=job), 1000, origin="capture")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.facts.machine import Net
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Observation, Record
@@ -134,10 +134,10 @@ def test_the_folder_of_a_process_is_everybody_s(tmp_path: Path) -> None:
 def test_all_sources_say_of_a_record_what_they_said_of_the_machine(tmp_path: Path) -> None:
     write_tree(tmp_path, build((Path(__file__).parents[2] / "nodes/server-raid.toml").read_text()).entries)
     recording = Recording(Live(str(tmp_path)))
-    said = [untimed(one) for reader in READERS for one in reader.read(recording)]
+    said = [untimed(one) for reader in SOURCES for one in reader.read(recording)]
     record = parse(dump(recording.recorded()))
-    assert [untimed(one) for reader in READERS for one in reader.read(record)] == said
-    assert [untimed(one) for reader in READERS for one in reader.read(Live(str(tmp_path)))] == said
+    assert [untimed(one) for reader in SOURCES for one in reader.read(record)] == said
+    assert [untimed(one) for reader in SOURCES for one in reader.read(Live(str(tmp_path)))] == said
     assert len(said) > 100
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from linkgauge.models.facts.records import Record, Run
 from linkgauge.probes.dumps.core.split import split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 FOLDER = Path(__file__).parents[3].parent / "shared/data/outputs"
 FILES = sorted(
@@ -26,7 +26,7 @@ OUT_OF_SCOPE = {
 
 def told(name: str) -> list[Record]:
     text = (FOLDER / name).read_text(encoding="utf-8", errors="replace")
-    return [one for family, part in split(name, text, 0.0, FAMILIES) if family for one in family.read(part)]
+    return [one for family, part in split(name, text, 0.0, READERS) if family for one in family.read(part)]
 
 
 @pytest.mark.skipif(not FILES, reason="no ../shared beside the project: the outputs are not here")

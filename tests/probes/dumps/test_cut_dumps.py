@@ -6,7 +6,7 @@ import pytest
 
 from linkgauge.models.facts.records import Fact, NotChecked, Observation, Record
 from linkgauge.probes.dumps.core.split import split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 from tests.probes.dumps.test_dump_cpus import NUMACTL
 from tests.probes.dumps.test_dump_nvbandwidth import TEXT as NVBANDWIDTH
 from tests.probes.dumps.test_dump_p2p_bandwidth import TEXT as P2P
@@ -28,7 +28,7 @@ XML = (
 
 
 def said(text: str) -> list[Record]:
-    return [one for family, part in split("log", text, 0.0, FAMILIES) if family for one in family.read(part)]
+    return [one for family, part in split("log", text, 0.0, READERS) if family for one in family.read(part)]
 
 
 def notes(text: str) -> list[str]:

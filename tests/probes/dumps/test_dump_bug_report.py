@@ -20,7 +20,7 @@ from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import means_nothing, split
 from linkgauge.probes.dumps.nvidia import bug_report
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 EDGE = "_" * 44 + "\n\n"
 UUID = "GPU-01234567-89ab-cdef-0123-456789abcdef"
@@ -118,7 +118,7 @@ TEXT = "".join(text for _, text in SECTIONS)
 
 def test_each_section_is_found() -> None:
     """And nothing is left over but lines between them."""
-    found = list(split("log", TEXT, 0.0, FAMILIES))
+    found = list(split("log", TEXT, 0.0, READERS))
     assert [family.name for family, _ in found if family] == " ".join(names for names, _ in SECTIONS).split()
     assert all(means_nothing(part) for family, part in found if family is None)
 
@@ -168,7 +168,7 @@ def test_a_version_is_on_its_own_line() -> None:
 
 def test_a_report_that_was_cut() -> None:
     for end in range(0, len(TEXT), 97):
-        for family, part in split("log", TEXT[:end], 0.0, FAMILIES):
+        for family, part in split("log", TEXT[:end], 0.0, READERS):
             for one in family.read(part) if family else ():
                 assert decode(encode(one)) == one
 

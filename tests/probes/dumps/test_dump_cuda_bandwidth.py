@@ -16,7 +16,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import cuda_bandwidth
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared/data/outputs"
 AT = 1795230000.0
@@ -83,7 +83,7 @@ WHOLE = [
 def test_a_whole_run() -> None:
     """Neither what one digit says, nor copies inside the GPU."""
     assert said(TEXT) == WHOLE
-    assert [family and family.name for family, _ in split("log", TEXT, AT, FAMILIES)] == ["cuda_bandwidth"]
+    assert [family and family.name for family, _ in split("log", TEXT, AT, READERS)] == ["cuda_bandwidth"]
 
 
 def test_lines_without_a_table() -> None:

@@ -22,7 +22,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
 from linkgauge.probes.dumps.nvidia import fabric_log
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared"
 AT = 1795230000.0
@@ -196,6 +196,6 @@ def test_lines_in_any_order(lines: list[str]) -> None:
 def test_outputs_of_real_tools() -> None:
     """Logs of the manager, and nothing else."""
     for path in sorted(SHARED.glob("data/outputs/*/*")) + sorted(SHARED.glob("cases/*/dumps/*")):
-        parts = split(path.name, path.read_text("utf-8", "replace"), 0.0, FAMILIES)
+        parts = split(path.name, path.read_text("utf-8", "replace"), 0.0, READERS)
         found = [family for family, _ in parts if family and family.name == "fabric_log"]
         assert bool(found) == bool(re.search("fabric.*(log|txt)$", path.name)), path

@@ -18,7 +18,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import means_nothing, split
 from linkgauge.probes.dumps.nvidia import gds
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared/data/outputs"
 AT = 1795230000.0
@@ -127,7 +127,7 @@ def test_a_whole_check() -> None:
 
 @pytest.mark.parametrize("text", [CHECK, BETA])
 def test_the_rules_around_headings_belong_to_it(text: str) -> None:
-    parts = [(family, part) for family, part in split("log", text, AT, FAMILIES) if not means_nothing(part)]
+    parts = [(family, part) for family, part in split("log", text, AT, READERS) if not means_nothing(part)]
     assert [family and family.name for family, _ in parts] == ["gds"]
     assert list(gds.read(parts[0][1])) == said(text)
 
@@ -166,7 +166,7 @@ def rate(text: str, number: int, flow: Flow, value: float = 6.5 * (1 << 30)) -> 
 def test_results_of_a_disk(old: str, new: str, flow: Flow) -> None:
     text = COMMAND + RESULT.replace(old, new)
     assert said(text) == [rate(text, 2, flow), Gpu(key="gpu2")]
-    assert [family and family.name for family, _ in split("log", text, AT, FAMILIES)] == ["gds"]
+    assert [family and family.name for family, _ in split("log", text, AT, READERS)] == ["gds"]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import nccl, nccl_log
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared/data/outputs"
 LOG = """\
@@ -344,7 +344,7 @@ def test_a_log_around_a_table() -> None:
     heading = "#       size    time   algbw   busbw"
     rows = "  1073741824   8159.5  131.59  230.29\n  2147483648   16215  132.44  231.76\n"
     text = f"# nThread 1 nGpus 8\n{LOG}{heading}\nn1:1:2 [0] NCCL INFO Launch mode Parallel\n{rows}"
-    ((family, part),) = split("log", text, 0.0, FAMILIES)
+    ((family, part),) = split("log", text, 0.0, READERS)
     assert (family and family.name) == "nccl"
     told = list(nccl.read(part))
     assert [one.value for one in told if isinstance(one, Observation)] == [230.29e9, 231.76e9]

@@ -23,7 +23,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import nvbandwidth
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared/data/outputs"
 AT = 1795230000.0
@@ -299,5 +299,5 @@ def test_recorded_outputs() -> None:
 def test_devices_below_the_version_of_the_driver() -> None:
     """The line of the driver may be of any text; what follows it is this tool's."""
     text = "Driver Version: 570.124.06\n\nhost1\nDevice 0: NVIDIA H100 80GB HBM3 (00000000:19:00)\n"
-    told = [one for family, part in split("f", text, 0.0, FAMILIES) if family for one in family.read(part)]
+    told = [one for family, part in split("f", text, 0.0, READERS) if family for one in family.read(part)]
     assert [one.key for one in told if isinstance(one, Driver | Gpu)] == ["nvidia", "gpu0"]

@@ -16,7 +16,7 @@ from linkgauge.probes.dumps import read_dump, recognise
 from linkgauge.probes.dumps.benchmarks import perftest
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 from linkgauge.probes.host.live import Live
 
 SHARED = Path(__file__).parents[4] / "shared"
@@ -253,7 +253,7 @@ def test_two_processes_that_write_into_one_file() -> None:
     text = (
         f"{head}{head}{rest}{rule}{rest}{rule}{rule}{RATES.format('MB/sec')}\n{RATES.format('MB/sec')}\n{ROW}\n{rule}"
     )
-    ((family, part),) = [(family, part) for family, part in split("f", text, AT, FAMILIES) if family]
+    ((family, part),) = [(family, part) for family, part in split("f", text, AT, READERS) if family]
     assert (family and family.name) == "perftest"
     told = [one for one in perftest.read(part) if isinstance(one, Observation)]
     assert [one.about for one in told] == [Flow("write", ("ib0", "ib0/1"), 65536)]

@@ -16,7 +16,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import rocm_copy
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared/data/outputs"
 AT = 1795230000.0
@@ -158,7 +158,7 @@ ALL = [(BUS, OF_BUS), (PEERS, OF_PEERS), (ROCM, OF_ROCM), (BENCH, OF_BENCH)]
 @pytest.mark.parametrize(("text", "whole"), ALL, ids=["bus", "peers", "rocm", "bench"])
 def test_a_whole_run(text: str, whole: list[Record]) -> None:
     assert said(text) == whole
-    assert {family and family.name for family, _ in split("log", text, AT, FAMILIES)} <= {"rocm_copy", None}
+    assert {family and family.name for family, _ in split("log", text, AT, READERS)} <= {"rocm_copy", None}
 
 
 @pytest.mark.parametrize(("text", "whole"), ALL, ids=["bus", "peers", "rocm", "bench"])

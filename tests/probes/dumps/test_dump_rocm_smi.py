@@ -17,7 +17,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.amd import rocm_smi
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared/data/outputs"
 AT = 1795230000.0
@@ -166,13 +166,13 @@ def test_without_hops_the_weight_tells() -> None:
 
 def families(text: str) -> list[str]:
     """Who reads what of a text."""
-    return [family.name for family, _ in split("log", text, AT, FAMILIES) if family]
+    return [family.name for family, _ in split("log", text, AT, READERS) if family]
 
 
 def test_the_text() -> None:
     """All of the matrices are one part, though those of another tool have the same headings."""
     assert families(TEXT) == ["rocm_smi", "rocm_smi"]
-    told = [one for family, part in split("log", TEXT, AT, FAMILIES) if family for one in family.read(part)]
+    told = [one for family, part in split("log", TEXT, AT, READERS) if family for one in family.read(part)]
     assert [(one.key, one.numa, one.address) for one in told if isinstance(one, Gpu)] == [
         ("gpu0", 0, None),
         ("gpu1", 1, None),
@@ -185,7 +185,7 @@ def test_the_text() -> None:
 
 def test_the_concise_table() -> None:
     assert set(families(CONCISE)) == {"rocm_smi"}
-    told = [one for family, part in split("log", CONCISE, AT, FAMILIES) if family for one in family.read(part)]
+    told = [one for family, part in split("log", CONCISE, AT, READERS) if family for one in family.read(part)]
     assert told == [Gpu(key="gpu0"), Gpu(key="gpu1"), Gpu(key="gpu2")]
 
 

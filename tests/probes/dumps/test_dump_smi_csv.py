@@ -17,7 +17,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
 from linkgauge.probes.dumps.nvidia import smi_csv
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared"
 AT = 1795230000.0
@@ -136,7 +136,7 @@ def test_any_text(text: str) -> None:
 def test_outputs_of_real_tools() -> None:
     """One GPU of each capture while it was at rest and under load, and none elsewhere."""
     for path in sorted(SHARED.glob("data/outputs/*/*")) + sorted(SHARED.glob("cases/*/dumps/*")):
-        parts = split(path.name, path.read_text("utf-8", "replace"), 0.0, FAMILIES)
+        parts = split(path.name, path.read_text("utf-8", "replace"), 0.0, READERS)
         found = [one for family, part in parts if family and family.name == "smi_csv" for one in family.read(part)]
         names = [one.name for one in found if isinstance(one, Gpu)]
         assert len(names) == (2 if path.name.startswith("linux-x86_64") else 0), path

@@ -16,7 +16,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
 from linkgauge.probes.dumps.nvidia import smi_nvlink
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared"
 AT = 1795230000.0
@@ -219,7 +219,7 @@ def test_any_text(text: str) -> None:
 def test_outputs_of_real_tools() -> None:
     """All links of good machines are up; no output of another tool holds a list of links."""
     for path in sorted(SHARED.glob("data/outputs/*/*")) + sorted(SHARED.glob("cases/*healthy*/dumps/*")):
-        parts = split(path.name, path.read_text("utf-8", "replace"), 0.0, FAMILIES)
+        parts = split(path.name, path.read_text("utf-8", "replace"), 0.0, READERS)
         found = [one for family, part in parts if family and family.name == "smi_nvlink" for one in family.read(part)]
         listed = "nvlink" in path.name or path.name.startswith("linux-x86_64")
         assert bool(found) == (listed and path.suffix != ".tsv"), path

@@ -19,7 +19,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
 from linkgauge.probes.dumps.nvidia import smi_query
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared"
 AT = 1795230000.0
@@ -458,7 +458,7 @@ def test_outputs_of_real_tools() -> None:
     seen = 0
     for path in sorted((SHARED / "data/outputs").rglob("*.*")):
         text = path.read_text("utf-8", "replace") if path.suffix in (".txt", ".xml", ".log", ".md", ".json") else ""
-        parts = [part for family, part in split(path.name, text, AT, FAMILIES) if family and family.name == "smi_query"]
+        parts = [part for family, part in split(path.name, text, AT, READERS) if family and family.name == "smi_query"]
         assert not parts or path.parent.name.startswith("nvidia-smi"), path
         found = [one for part in parts for one in smi_query.read(part)]
         assert not [one for one in found if isinstance(one, NotChecked)], path

@@ -18,7 +18,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
 from linkgauge.probes.dumps.nvidia import smi_table
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared"
 RULE = "+-------------------------------+----------------------+----------------------+"
@@ -193,7 +193,7 @@ def test_any_text(text: str) -> None:
 def test_outputs_of_real_tools() -> None:
     """A table of each capture while it was at rest and under load, and none elsewhere."""
     for path in sorted(SHARED.glob("data/outputs/*/*")) + sorted(SHARED.glob("cases/*/dumps/*")):
-        parts = split(path.name, path.read_text("utf-8", "replace"), 0.0, FAMILIES)
+        parts = split(path.name, path.read_text("utf-8", "replace"), 0.0, READERS)
         found = [one for family, part in parts if family and family.name == "smi_table" for one in family.read(part)]
         gpus = [one for one in found if isinstance(one, Gpu)]
         assert len(gpus) == (2 if path.name.startswith("linux-x86_64") else 0), path
@@ -202,5 +202,5 @@ def test_outputs_of_real_tools() -> None:
 
 def test_the_date_above_the_table_belongs_to_it() -> None:
     text = f"Sat Nov 21 10:11:12 2026       \n+{'-' * 77}+\n{TABLE}"
-    ((family, part),) = split("f", text, 0.0, FAMILIES)
+    ((family, part),) = split("f", text, 0.0, READERS)
     assert (family and family.name, part.first) == ("smi_table", 1)

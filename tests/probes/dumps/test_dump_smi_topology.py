@@ -20,7 +20,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
 from linkgauge.probes.dumps.nvidia import smi_topology
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared"
 LEGEND = "\nLegend:\n\n  X    = Self\n  NV#  = Connection traversing a bonded set of # NVLinks\n\nNIC0: mlx5_0\n"
@@ -212,7 +212,7 @@ def test_any_text(text: str) -> None:
 def test_outputs_of_real_tools() -> None:
     """Every matrix is whole, and no other output holds one."""
     for path in sorted(SHARED.glob("data/outputs/*/*")) + sorted(SHARED.glob("cases/*/dumps/*")):
-        parts = split(path.name, path.read_text("utf-8", "replace"), 0.0, FAMILIES)
+        parts = split(path.name, path.read_text("utf-8", "replace"), 0.0, READERS)
         found = [one for family, part in parts if family and family.name == "smi_topology" for one in family.read(part)]
         assert bool(found) == (
             "topo_m" in path.name or "topo-m" in path.name or "nvidia-smi-capture/linux" in str(path)

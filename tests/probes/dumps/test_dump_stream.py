@@ -15,7 +15,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import stream
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import means_nothing, split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 SHARED = Path(__file__).parents[3].parent / "shared/data/outputs"
 AT = 1795230000.0
@@ -118,7 +118,7 @@ def test_an_old_version() -> None:
 
 @pytest.mark.parametrize("text", [TEXT, OLD])
 def test_the_rules_between_the_blocks_belong_to_it(text: str) -> None:
-    parts = [(family, part) for family, part in split("log", text, AT, FAMILIES) if not means_nothing(part)]
+    parts = [(family, part) for family, part in split("log", text, AT, READERS) if not means_nothing(part)]
     assert [family and family.name for family, _ in parts] == ["stream"]
     assert list(stream.read(parts[0][1])) == said(text)
 

@@ -17,7 +17,7 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import superbench
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 AT = 1795230000.0
 RANKS = tuple(f"rank{rank}" for rank in range(8))
@@ -176,7 +176,7 @@ def test_what_is_no_result(text: str) -> None:
 
 def test_a_summary_is_one_part() -> None:
     text = json.dumps(NUMBERS, indent=2)
-    assert [family and family.name for family, _ in split("f", text, AT, FAMILIES)] == ["superbench"]
+    assert [family and family.name for family, _ in split("f", text, AT, READERS)] == ["superbench"]
 
 
 values = st.recursive(

@@ -15,7 +15,7 @@ from linkgauge.probes.dumps.core.frames import unframed
 from linkgauge.probes.dumps.core.other_hosts import OTHER_HOSTS
 from linkgauge.probes.dumps.core.split import means_nothing, split
 from linkgauge.probes.dumps.host import kernel_text
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 XID = "NVRM: Xid (PCI:0000:53:00): 79, pid='<unknown>', GPU has fallen off the bus."
 TIMED = f"[12345.678901] {XID}"
@@ -38,7 +38,7 @@ def export(one: dict[str, object], indent: str = "") -> str:
 
 
 def read(text: str) -> list[Record]:
-    parts = [(family, part) for family, part in split("f", text, STAMP, FAMILIES) if family or not means_nothing(part)]
+    parts = [(family, part) for family, part in split("f", text, STAMP, READERS) if family or not means_nothing(part)]
     assert [family and family.name for family, _ in parts] == ["kernel_text"]
     return [one for _, part in parts for one in kernel_text.read(part)]
 
@@ -76,7 +76,7 @@ def test_a_line_of_a_kernel_log(text: str, line: int, at: float) -> None:
 
 def test_of_several_hosts_one() -> None:
     text = "\n".join(f"{host}: {line}" for line in TOPO for host in ("n1", "n2", "n3"))
-    (family, part), (others, left) = split("f", text, 0.0, FAMILIES)
+    (family, part), (others, left) = split("f", text, 0.0, READERS)
     assert (family and family.name) == "smi_topology"
     assert part.text.split("\n")[::3] == TOPO
     assert others is OTHER_HOSTS
@@ -99,35 +99,35 @@ def test_of_blocks_with_hosts_above_them_the_first(heading: str) -> None:
     text = "".join(
         heading.format(name) + "\n".join(TOPO) + "\n" for name in ("n1", "gpu[2-3]" if "(" in heading else "n2")
     )
-    found = [(family, part) for family, part in split("f", text, 0.0, FAMILIES) if family]
+    found = [(family, part) for family, part in split("f", text, 0.0, READERS) if family]
     assert [family and family.name for family, _ in found] == ["smi_topology", "other_hosts"]
     assert [line for line in found[0][1].text.split("\n") if line] == TOPO
 
 
 def test_headlines_are_no_hosts() -> None:
     text = "".join(f"----------\n{name}\n----------\n{TIMED}\n" for name in ("Summary", "Details"))
-    assert [family and family.name for family, _ in split("f", text, 0.0, FAMILIES) if family] == ["kernel_text"]
+    assert [family and family.name for family, _ in split("f", text, 0.0, READERS) if family] == ["kernel_text"]
 
 
 def test_a_quote_in_a_letter() -> None:
     """What is no output is listed with its lines."""
     text = "\n".join(["Hello!", "", "> here it is", *(f"> {line}" for line in TOPO), "", "Any idea?"])
-    found = [(family and family.name, part.first, part.last) for family, part in split("f", text, 0.0, FAMILIES)]
+    found = [(family and family.name, part.first, part.last) for family, part in split("f", text, 0.0, READERS)]
     assert found == [(None, 1, 3), ("smi_topology", 4, 8)]
 
 
 def test_words_with_colons_are_no_hosts() -> None:
     """One line says nothing of a host, and prose stays as it was."""
     for text in ("Workaround: NCCL_P2P_DISABLE=1\n", "Q: why?\nA: no idea\nQ: so?\n", "note: x\nnote: y\n"):
-        ((family, part),) = split("f", text, 0.0, FAMILIES)
+        ((family, part),) = split("f", text, 0.0, READERS)
         assert (family, part.text) == (None, text)
 
 
 def test_web_pages() -> None:
-    ((family, part),) = split("f", "NCCL_IB_HCA=&quot;mlx5&quot;\u00a0\nNCCL_DEBUG=&lt;x&gt;", 0.0, FAMILIES)
+    ((family, part),) = split("f", "NCCL_IB_HCA=&quot;mlx5&quot;\u00a0\nNCCL_DEBUG=&lt;x&gt;", 0.0, READERS)
     assert (family and family.name, part.text) == ("environment", 'NCCL_IB_HCA="mlx5" \nNCCL_DEBUG=<x>')
     xml = '<info name="a" value="&lt;b&gt;"/>'
-    assert [part.text for _, part in split("f", xml, 0.0, FAMILIES)] == [xml]
+    assert [part.text for _, part in split("f", xml, 0.0, READERS)] == [xml]
 
 
 pieces = st.sampled_from(

@@ -16,7 +16,7 @@ from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observati
 from linkgauge.probes.dumps import read_dump, recognise
 from linkgauge.probes.dumps.benchmarks import nccl
 from linkgauge.probes.dumps.core.part import Part
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 from linkgauge.probes.host.live import Live
 
 SHARED = Path(__file__).parents[3].parent / "shared/data/outputs/nccl-tests"
@@ -278,7 +278,7 @@ def test_a_folder_of_dumps(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text(table(WIDE, wide))
     (tmp_path / "c.txt").mkdir()
     host = Live(str(tmp_path), "dumps")
-    read = ", ".join(family.name for family in FAMILIES)
+    read = ", ".join(family.name for family in READERS)
     unknown, *rows, refused = [one for name in ("a.txt", "b.txt", "c.txt") for one in read_dump(name, host)]
     assert unknown == NotChecked(
         what="dump",

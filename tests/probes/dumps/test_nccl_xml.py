@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.pipeline.diagnose import look
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.exporters.formats.nccl_xml import MOST, as_nccl_xml
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.jsonl import decode, encode
@@ -40,7 +40,7 @@ def of_facts(*facts: Fact) -> Snapshot:
 
 
 def of_node(name: str) -> Snapshot:
-    return look(node(name), READERS, Site())
+    return look(node(name), SOURCES, Site())
 
 
 def read(text: str) -> list[Record]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.probes.dumps.core.shapes import loosened, shape
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_shape() -> None:
     assert shape("[  12.345] GPU 7") == "[  00.000] GPU 0"
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", READERS, ids=lambda family: family.name)
 @given(data=st.data())
 def test_no_beginning_is_missed(family: object, data: st.DataObject) -> None:
     begin: str = family.begin  # type: ignore[attr-defined]
@@ -57,7 +57,7 @@ def test_no_beginning_is_missed(family: object, data: st.DataObject) -> None:
     assert re.compile(loosened(begin), re.MULTILINE).match(shape(rest))
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", READERS, ids=lambda family: family.name)
 def test_a_loosened_beginning_still_tells_lines_apart(family: object) -> None:
     begin: str = family.begin  # type: ignore[attr-defined]
     assert not re.compile(loosened(begin), re.MULTILINE).match("a line of 0 words")

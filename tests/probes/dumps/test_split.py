@@ -11,7 +11,7 @@ from linkgauge.models.facts.records import Record
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.reader import Reader
 from linkgauge.probes.dumps.core.split import clean, means_nothing, split
-from linkgauge.probes.dumps.registry import FAMILIES
+from linkgauge.probes.dumps.registry import READERS
 
 
 def nothing(part: Part) -> Iterator[Record]:
@@ -84,7 +84,7 @@ def test_prompts_and_fences_and_headlines_end_an_output() -> None:
 def test_a_brace_of_another_json_hides_no_beginning() -> None:
     """The next line tells what it is, and lines are remembered by themselves."""
     fio = '{\n  "fio version" : "fio-3.28"\n}\n'
-    told = [made.name if made else "" for made, _ in split("f", f'{{\n "a": 1\n}}\n{fio}', 0.0, FAMILIES)]
+    told = [made.name if made else "" for made, _ in split("f", f'{{\n "a": 1\n}}\n{fio}', 0.0, READERS)]
     assert told == ["", "fio"]
 
 
@@ -130,7 +130,7 @@ def test_no_line_is_lost_or_read_twice(some: list[str]) -> None:
 
 @given(st.text())
 def test_any_text_is_cut_by_the_real_families(text: str) -> None:
-    shown = "".join(part.text for _, part in split("f", text, 0.0, FAMILIES)).split()
+    shown = "".join(part.text for _, part in split("f", text, 0.0, READERS)).split()
     assert sorted(shown) == sorted(clean(text).split())  # logs that are woven into each other are read one by one
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from linkgauge.agent.pipeline.diagnose import diagnose
-from linkgauge.agent.pipeline.registry import READERS, measure_nothing
+from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuPair
 from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.reason import Reason
@@ -113,7 +113,7 @@ def test_a_whole_report_and_its_capture(tmp_path: Path, monkeypatch: pytest.Monk
     then = parse(text)
     again = list(read_gpus(then)) + list(read_gpu_wiring(then))
     assert [named(one) for one in again] == [named(one) for one in live]
-    report = diagnose(then, READERS, measure_nothing, Site())
+    report = diagnose(then, SOURCES, measure_nothing, Site())
     assert [run.name for run in report.runs if not run.ok] == []
     assert next(one.value for one in report.observations if one.quantity == "driver_calls") <= 100
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.agent.pipeline.diagnose import diagnose
-from linkgauge.agent.pipeline.registry import READERS, measure_nothing
+from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
 from linkgauge.exporters.text.matrix import as_matrix
 from linkgauge.exporters.text.tree import as_tree
 from linkgauge.models.bandwidth.path_matrix import matrix
@@ -151,7 +151,7 @@ def test_eight_mi300x() -> None:
 
 
 def test_their_links_in_the_topology() -> None:
-    snapshot = assemble([one for reader in READERS for one in reader.read(mi300x())], Site(), 1000.0)
+    snapshot = assemble([one for reader in SOURCES for one in reader.read(mi300x())], Site(), 1000.0)
     assert sum(link.kind == "xgmi" for link in snapshot.topology.links) == 28  # both ends see each
     way = route(snapshot.topology, "gpu0", "gpu7")
     assert way
@@ -167,7 +167,7 @@ def test_their_links_in_the_topology() -> None:
 
 
 def test_nothing_is_wrong_with_them() -> None:
-    report = diagnose(mi300x(), READERS, measure_nothing, Site())
+    report = diagnose(mi300x(), SOURCES, measure_nothing, Site())
     assert [(one.code, one.severity) for one in report.findings if one.severity != "info"] == []
     assert [one for one in report.not_checked if one.what.startswith("Gpu")] == []
 

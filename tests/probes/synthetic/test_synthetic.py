@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.agent.pipeline.registry import READERS
+from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.facts.machine import Array, Disk, Mount, Net, Nvme, Pci, Port, Rdma
 from linkgauge.models.facts.merge import merge
 from linkgauge.models.facts.records import Fact, NotChecked, Observation, Record
@@ -32,7 +32,7 @@ PORT = "0000:50:01.0"
 
 
 def said_of(machine: Recorded) -> list[Record]:
-    return [said for reader in READERS for said in reader.read(machine)]
+    return [said for reader in SOURCES for said in reader.read(machine)]
 
 
 def fact(machine: Recorded, kind: type[Fact], key: str) -> Fact | None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.agent.pipeline.diagnose import diagnose
-from linkgauge.agent.pipeline.registry import READERS, measure_nothing
+from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
@@ -206,7 +206,7 @@ def evaluated(rate: float, op: str = "all_reduce-nvls", ends: str = "gpu") -> Re
         )
         for flow, share in zip(flows, (0.68, 0.84, 0.95), strict=True)
     ]
-    return diagnose(node("hgx-h100"), [*READERS, Source("said", lambda _: said)], measure_nothing, Site())
+    return diagnose(node("hgx-h100"), [*SOURCES, Source("said", lambda _: said)], measure_nothing, Site())
 
 
 def test_bus_bandwidth_is_judged_on_the_curve_at_its_size() -> None:
