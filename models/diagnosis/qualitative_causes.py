@@ -11,7 +11,7 @@ from ..inventory.snapshot import Snapshot
 from ..report import Finding
 from .localization import Candidate
 
-Test: TypeAlias = Callable[[Snapshot, Finding, Sequence[Flow], "Suspect | None"], bool]
+Test: TypeAlias = Callable[[Snapshot, Finding, Sequence[Flow], "Candidate | None"], bool]
 
 
 def may_slow(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:

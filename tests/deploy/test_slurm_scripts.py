@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.agent.slurm.health_check import Record, keep
+from linkgauge.agent.slurm.health_check import CheckRecord, keep
 from linkgauge.agent.state import status_file as last
 from linkgauge.models.site.schema import read_site
 from tests.support.nodes import node, report_of
@@ -80,7 +80,7 @@ def test_without_linkgauge_jobs_run(scripts: Scripts, name: str) -> None:
 def test_a_prolog_that_found_something_waits_for_the_health_check_and_asks_slurm_nothing(scripts: Scripts) -> None:
     folder = evaluated(scripts)
     assert scripts.run("prolog", SLURM_JOB_ID="1").returncode == 0
-    keep(folder, Record(drained="linkgauge: gpu-missing node"))
+    keep(folder, CheckRecord(drained="linkgauge: gpu-missing node"))
     assert scripts.run("prolog", SLURM_JOB_ID="2").returncode == 1
     assert scripts.log[-1].startswith("job 2: closed for gpu-missing node: ")
     (scripts.folder / "disabled").touch()

@@ -14,7 +14,7 @@ from linkgauge.probes.calls.registry import CALLS, Call
 from linkgauge.probes.calls.targets import load
 from linkgauge.probes.dumps.registry import READERS
 
-SOURCES = (
+SOURCE_NAMES = (
     "node cpu numa pci pci_links gpus gpu_wiring kfd net link_modes rdma nvme disks arrays mounts pci_windows "
     "pci_config settings services host_counters kernel_log link_load"
 )
@@ -42,7 +42,7 @@ KINDS = (
 @pytest.mark.parametrize(
     ("registry", "names"),
     [
-        ([one.name for one in SOURCES], SOURCES),
+        ([one.name for one in SOURCES], SOURCE_NAMES),
         ([one.name for one in SOURCES if one.interval is Interval.SLOW], SLOW),
         ([one.name for one in SOURCES if one.interval is Interval.DISCOVERY], DISCOVERY),
         ([one.name for one in TOOLS], "nvidia-smi lstopo ibstat"),
