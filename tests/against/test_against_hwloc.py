@@ -72,6 +72,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("name", WITH_XML)
+@pytest.mark.slow
 def test_as_lstopo_showed_it_then(name: str, unpacked: Callable[[str], Path]) -> None:
     root = unpacked(name)
     assert by_us(root, name) == by_lstopo((RECORDS / f"{name}.xml").read_text())
@@ -79,6 +80,7 @@ def test_as_lstopo_showed_it_then(name: str, unpacked: Callable[[str], Path]) ->
 
 @pytest.mark.skipif(not shutil.which("lstopo"), reason="lstopo is not installed (package hwloc-nox)")
 @pytest.mark.parametrize("name", [*WITH_XML, *WITHOUT_XML])
+@pytest.mark.slow
 def test_as_lstopo_shows_it_now(name: str, unpacked: Callable[[str], Path]) -> None:
     root = unpacked(name)
     command = ["lstopo", "--filter", "io:all", "--of", "xml", "-"]

@@ -16,6 +16,8 @@ from linkgauge.exporters.metrics.catalog import METRICS
 from linkgauge.models.catalog import codes
 from tests.support.certificates import authority, certificate, needs_openssl
 
+pytestmark = pytest.mark.e2e
+
 yaml = pytest.importorskip("yaml", reason="the extra [web] is not installed")
 
 ROOT = Path(__file__).parents[2]

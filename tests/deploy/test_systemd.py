@@ -14,6 +14,8 @@ import pytest
 
 from linkgauge.agent.service.systemd import notify
 
+pytestmark = pytest.mark.e2e
+
 FOLDER = Path(__file__).parents[2] / "deploy/systemd"
 EXAMPLES = sorted((FOLDER / "examples").glob("*.conf"))
 MOST = 2.0  # of systemd-analyze security: 10 is what a service of root without any line has

@@ -17,6 +17,8 @@ from tests.support.command_line import linkgauge
 from tests.support.nodes import FOLDER
 from tests.support.small_nodes import copy, gpus_under_switches, report_of
 
+pytestmark = pytest.mark.e2e
+
 NODE = (FOLDER / "hgx-h100.toml").read_text()
 FATAL = "[[log]]\ntext = 'nvidia-nvswitch0: SXid (PCI:0000:d9:00.0): 20034, Fatal, Link 30 LTSSM Fault Up'\n"
 NARROW = "[device.gpu1]\nwidth = 8\n"
@@ -38,6 +40,7 @@ def verdict(captures: Path, name: str, *options: str) -> tuple[int, list[tuple[s
     return done.returncode, [(one["code"], one["severity"]) for one in json.loads(done.stdout)["findings"]]
 
 
+@pytest.mark.slow
 def test_it_clears_what_was_logged_before(captures: Path, tmp_path: Path) -> None:
     state = ("--state-dir", str(tmp_path / "state"))
     assert verdict(captures, "logged", *state) == (2, [("nvswitch-error", "critical")])
@@ -77,6 +80,7 @@ def test_a_node_of_which_nothing_is_known_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "var/lib/linkgauge/accepted.json").is_file()  # that machine's own
 
 
+@pytest.mark.slow
 def test_a_damaged_state_is_a_warning_and_no_end(captures: Path, tmp_path: Path) -> None:
     (tmp_path / "accepted.json").write_text("{")
     plain = linkgauge("diagnose", "--from", "logged", "--format", "json", cwd=captures)
@@ -151,6 +155,7 @@ def measured(captures: Path, name: str, *rates: float) -> None:
     (captures / name).write_text(dump(Recorded(machine.taken, machine.entries, {**machine.calls, **calls})))
 
 
+@pytest.mark.slow
 def test_rates_are_compared_with_those_of_that_day(captures: Path, tmp_path: Path) -> None:
     state = ("--state-dir", str(tmp_path / "state"))
     measured(captures, "fast", 60e9, 61e9)

@@ -19,6 +19,8 @@ from linkgauge.models.catalog import codes
 from tests.support.command_line import COMMAND, PATHS, linkgauge
 from tests.support.trees import write
 
+pytestmark = pytest.mark.e2e
+
 FULL = Path("/dev/full")
 NCCL = """\
 #  Rank  0 Group  0 Pid   6899 on   node-1 device  0 [0000:04:00] NVIDIA Größe \u2713
@@ -124,12 +126,23 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("command", MISTAKES)
-def test_a_mistake_is_one_sentence_and_no_report(inputs: Path, command: str) -> None:
+def test_a_mistake_is_one_sentence_and_no_report(inputs: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process: the interpreter's start would take most of the time."""
+    monkeypatch.chdir(inputs)
     arguments = ["" if argument == "''" else argument for argument in command.split()]
-    done = linkgauge(*arguments, cwd=inputs)
-    assert done.returncode == 64
-    assert done.stdout == ""
-    *usage, sentence = done.stderr.splitlines()
+    done = CliRunner().invoke(main, arguments, prog_name="linkgauge")
+    check_mistake(command, done.exit_code, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("command", ["diagnose --from half", "serve --from none --state-dir state", "--fast"])
+def test_a_mistake_in_a_process_of_its_own(inputs: Path, command: str) -> None:
+    done = linkgauge(*command.split(), cwd=inputs)
+    check_mistake(command, done.returncode, done.stdout, done.stderr)
+
+
+def check_mistake(command: str, code: int, output: str, errors: str) -> None:
+    assert (code, output) == (64, "")
+    *usage, sentence = errors.splitlines()
     assert sentence.startswith("Error: ")
     assert MISTAKES[command] in sentence
     assert sentence.isprintable()

@@ -68,6 +68,7 @@ def test_a_cycle_says_what_diagnose_says(hgx: Node) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_hour_of_cycles(service: Callable[..., Node], tmp_path: Path) -> None:
     """What is asked how often; and that nothing grows but what an hour has to keep."""
     at = service(tmp_path, config=Config(cycle="1m"))
@@ -142,6 +143,7 @@ def test_links_are_followed_anew_when_it_is_looked_what_is_there(hgx: Node) -> N
     assert forgotten == [1000.0, 1000.0 + 10 * 15, 1000.0 + 20 * 15 + 3600]
 
 
+@pytest.mark.slow
 def test_a_driver_that_hangs_is_asked_again_after_1_5_and_30_minutes(
     service: Callable[..., Node], tmp_path: Path
 ) -> None:
@@ -296,6 +298,7 @@ def test_a_restart_forgets_nothing(service: Callable[..., Node], hgx: Node) -> N
     assert [level.flow for level in report.levels] == [RATE.about]
 
 
+@pytest.mark.slow
 def test_measuring_comes_with_jitter_and_only_where_it_is_said(service: Callable[..., Node], tmp_path: Path) -> None:
     """And only where it is sure that nobody uses the machine: here one has a GPU."""
     at, machine = service(tmp_path), node("hgx-h100")

@@ -48,9 +48,12 @@ REPORT = Report(
     topology=Topology((Device("numa0", "numa"), Device("numa1", "numa"), Device("0000:17:00.0", "gpu"))),
 )
 COMMAND = [sys.executable, "-m", "linkgauge", "diagnose", "--force", "--only", "host_memory", "--format", "json"]
-pytestmark = pytest.mark.skipif(
-    not Path("/sys/devices/system/node/node0/cpulist").is_file(), reason="the kernel shows no NUMA nodes"
-)
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(
+        not Path("/sys/devices/system/node/node0/cpulist").is_file(), reason="the kernel shows no NUMA nodes"
+    ),
+]
 
 
 @pytest.fixture(autouse=True)

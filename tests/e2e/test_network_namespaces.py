@@ -15,6 +15,8 @@ import pytest
 from bench.accuracy.namespaces import PEER, Unavailable, cap, inside, joined
 from linkgauge.models.facts.units import as_gigabytes
 
+pytestmark = pytest.mark.e2e
+
 SITE = """
 [[rates]]
 op = "tcp"

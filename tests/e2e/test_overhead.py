@@ -16,6 +16,8 @@ from linkgauge.models.report import Origin
 from linkgauge.probes.host.host import Host
 from tests.support.nodes import node
 
+pytestmark = pytest.mark.e2e
+
 
 @dataclass
 class Counting:

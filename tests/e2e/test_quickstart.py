@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.prometheus_server import free_port
 
+pytestmark = pytest.mark.e2e
+
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(sh)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PORT = "9841"

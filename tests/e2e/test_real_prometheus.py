@@ -22,7 +22,7 @@ from tests.support.prometheus_server import Prometheus, free_port, prometheus, t
 from tests.support.trees import write
 from tests.support.web_clients import AT, Clock
 
-pytestmark = pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not installed")
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not installed")]
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 GPUS = ("1b", "1e", "3b", "3e", "9b", "9e", "bb", "be")

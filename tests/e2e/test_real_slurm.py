@@ -16,6 +16,8 @@ from tests.support import slurm_here
 from tests.support.nodes import node, report_of
 from tests.support.slurm_scripts import FOLDER, Scripts
 
+pytestmark = pytest.mark.e2e
+
 WRONG = '[[machine]]\nname = "ours"\nsource = "a mistake"\ngpu = "*"\nproduct = "*"\ngpus = 9\n'
 ENFORCED = '[gate]\nenforce = true\ncodes = ["gpu-missing"]\n'
 

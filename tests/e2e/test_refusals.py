@@ -14,6 +14,8 @@ import pytest
 
 from linkgauge.probes.calls import hold
 
+pytestmark = pytest.mark.e2e
+
 WORK = "a, b = bytearray(1 << 27), bytearray(1 << 27)\nwhile True: a[:] = b"
 
 

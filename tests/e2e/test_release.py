@@ -18,6 +18,8 @@ from linkgauge.probes.calls.hold import RELEASE, asked, hold
 from linkgauge.probes.calls.worker import Workers
 from tests.support.fake_nvml import BUSES
 
+pytestmark = pytest.mark.e2e
+
 LONG = 60.0  # seconds
 
 

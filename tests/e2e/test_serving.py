@@ -23,6 +23,8 @@ from tests.support.service import LONGEST, SERVE, Service, options, service
 from tests.support.trees import write
 from tests.support.web_clients import get
 
+pytestmark = pytest.mark.e2e
+
 FAST = 'cycle = "1s"\n'
 
 

@@ -19,6 +19,8 @@ from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.live import Live
 
+pytestmark = pytest.mark.e2e
+
 NOBODY = 65534
 EXIT_CODES = {"ok": 0, "degraded": 1, "failed": 2, "unknown": 3}
 COMMAND = ("-c", "from linkgauge.agent.cli.main import main; main()")

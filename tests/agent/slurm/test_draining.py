@@ -84,6 +84,7 @@ def test_by_default_a_wrong_row_drains_nothing_and_slurm_is_not_asked(cluster: C
     }
 
 
+@pytest.mark.slow
 def test_enforced_a_wrong_row_drains_two_of_a_hundred_that_all_check_at_once(cluster: Cluster) -> None:
     told = all_at_once(cluster, ENFORCED)
     assert cluster.drained == NAMES[:2]

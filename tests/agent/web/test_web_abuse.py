@@ -19,6 +19,8 @@ from linkgauge.agent.web.server import serving
 from tests.support.certificates import authority, certificate, needs_openssl
 from tests.support.web_clients import LONGEST, get, pages_of, server_of, talk
 
+pytestmark = pytest.mark.e2e
+
 _MEMORY = 100 << 20  # bytes that the server may have at most
 SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 

@@ -66,12 +66,14 @@ def test_what_is_broken_is_found_and_nothing_else(faults: int, seed: int, beds: 
 
 
 @pytest.mark.parametrize("faults", [1, 2])
+@pytest.mark.slow
 def test_most_faults_are_found(faults: int, beds: list[Bed]) -> None:
     outcomes = trials([beds], faults, 30, 100 * faults)
     assert list(failures([], outcomes, [])) == []
     assert len(list(shown(outcomes))) > 12
 
 
+@pytest.mark.slow
 def test_healthy_nodes_that_look_odd_have_no_warning() -> None:
     beds = [bed_of(name) for name in (*CLOUDS, "gb200-tray", "hgx-h100", "server-raid", "t4")]
     assert list(missed(trials([beds], 0, 30, 0))) == []

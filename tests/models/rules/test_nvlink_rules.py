@@ -171,6 +171,7 @@ def test_links_that_nobody_could_count_are_never_ok() -> None:
 
 
 @given(device=st.sampled_from([A100, H100, H200, V100, B200, GB200]), lost=st.integers(0, 17), gpu=st.integers(0, 3))
+@pytest.mark.slow
 def test_a_further_link_lost_never_makes_it_better(device: int, lost: int, gpu: int) -> None:
     grave = {None: 0, "info": 1, "warning": 2, "critical": 3}
     total = links_of(device)

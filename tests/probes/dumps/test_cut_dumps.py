@@ -78,6 +78,7 @@ def test_the_last_gpu_has_less_than_the_one_before_it() -> None:
 
 
 @pytest.mark.parametrize("name", samples(recorded=False))
+@pytest.mark.slow
 def test_of_a_whole_text_nothing_is_said_to_be_cut(name: str) -> None:
     assert [note for text in samples()[name] for note in notes(text) if len(text) > 300] == []
 
@@ -86,6 +87,6 @@ def test_of_a_whole_text_nothing_is_said_to_be_cut(name: str) -> None:
 def test_cut_at_any_place_it_gives_what_it_has(name: str) -> None:
     """Nothing is raised, and there is not more in a piece than in the whole, the two ends of a thing aside."""
     for text in samples(recorded=False)[name]:
-        ends = range(0, len(text), max(1, len(text) // 200))
+        ends = range(0, len(text), max(1, len(text) // 60))
         counts = [sum(isinstance(one, Fact | Observation) for one in said(text[:end])) for end in ends]
         assert max(counts, default=0) <= sum(isinstance(one, Fact | Observation) for one in said(text)) + 2

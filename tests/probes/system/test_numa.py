@@ -88,6 +88,7 @@ def test_a_list_that_nobody_can_read() -> None:
 
 @pytest.mark.skipif(not HWLOC.is_dir(), reason="needs hwloc's recorded machines in ../shared")
 @pytest.mark.parametrize("name", ["32em64t-2n8c+dax+nvme+mic+dimms", "40intel64-2g2n4c+pcilocality", "nvidia-dgx-gb10"])
+@pytest.mark.slow
 def test_as_hwloc_has_it(tmp_path: Path, name: str) -> None:
     with tarfile.open(HWLOC / f"{name}.tar.bz2") as recorded:
         recorded.extractall(tmp_path, filter="tar")

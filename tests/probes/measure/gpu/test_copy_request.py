@@ -61,6 +61,7 @@ def test_every_numa_node_with_cpus_is_copied_from(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.slow
 def test_all_plans_keep_their_time(name: str) -> None:
     """Of what the levels allow, they leave room for memory, disks and adapters."""
     assert sum(probe.seconds for probe in plans(name, "quick")) <= 10
