@@ -10,13 +10,13 @@ from linkgauge.probes.dumps.registry import READERS
 from tests.probes.dumps.test_dump_cpus import NUMACTL
 from tests.probes.dumps.test_dump_nvbandwidth import TEXT as NVBANDWIDTH
 from tests.probes.dumps.test_dump_p2p_bandwidth import TEXT as P2P
-from tests.probes.dumps.test_dump_perftest import RATES, ROW, output
 from tests.probes.dumps.test_dump_smi_csv import CELLS
 from tests.probes.dumps.test_dump_smi_csv import printed as csv
 from tests.probes.dumps.test_dump_smi_query import NEW
 from tests.probes.dumps.test_dump_smi_query import printed as query
 from tests.probes.dumps.test_dump_smi_topology import PCIE
 from tests.probes.dumps.test_nccl import FORMS, table
+from tests.support.perftest_outputs import RATES, ROW, output
 from tests.support.samples import samples
 
 PERFTEST = output("RDMA_Write BW Test", RATES.format("Gb/sec"), ROW)

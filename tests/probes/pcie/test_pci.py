@@ -20,6 +20,7 @@ from linkgauge.probes.host.entries import Entry, Link
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.pcie.links import DEVICES, read_pci_links
 from linkgauge.probes.pcie.pci import SLOTS, read_pci
+from tests.support.pci_machines import CARD, GPU, NO_NAMES, PORT, Files, identity, machine
 from tests.support.trees import write
 
 FIELDS = {
@@ -35,21 +36,6 @@ FIELDS = {
     "max_link_speed": "max_speed",
     "max_link_width": "max_width",
 }
-NO_NAMES = NotChecked(
-    what="Pci.name",
-    subject="node",
-    reason=Reason.NOT_INSTALLED,
-    detail="no pci.ids on this machine: devices have numbers for names",
-    how="install the package pci.ids (or hwdata)",
-)
-Files = dict[str, str]
-ROOT = "sys/devices/pci0000:16"
-PORT = f"{ROOT}/0000:16:01.0"
-CARD = f"{PORT}/0000:17:00.0"
-
-
-def identity(pci_class: str, vendor: str, device: str) -> Files:
-    return {"class": pci_class, "vendor": vendor, "device": device}
 
 
 def link(speed: str, width: str, max_speed: str, max_width: str) -> Files:
@@ -60,19 +46,8 @@ def link(speed: str, width: str, max_speed: str, max_width: str) -> Files:
 
 
 BRIDGE = identity("0x060400", "0x8086", "0x352a")
-GPU = identity("0x030200", "0x10de", "0x2330")
 GEN5 = {"speed": 32e9, "width": 16, "max_speed": 32e9, "max_width": 16, "lost": False}
 GEN5_FILES = link("32.0", "16", "32.0", "16")
-
-
-def machine(functions: Mapping[str, Mapping[str, str]], **others: Entry) -> dict[str, Entry]:
-    """Functions by their folders, as sysfs has them."""
-    entries: dict[str, Entry] = {}
-    for folder, files in functions.items():
-        target = "../../../" + folder.removeprefix("sys/")
-        entries[f"{DEVICES}/{folder.rpartition('/')[2]}"] = Link(target)
-        entries.update({f"{folder}/{name}": text for name, text in files.items()})
-    return {**entries, **others}
 
 
 def fact(folder: str, files: Mapping[str, str], parent: str, **fields: Any) -> Pci:

@@ -6,33 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.facts.machine import Array, Disk, Mount, Net, Nvme, Pci, Port, Rdma
 from linkgauge.models.facts.merge import merge
-from linkgauge.models.facts.records import Fact, NotChecked, Observation, Record
+from linkgauge.models.facts.records import Fact, NotChecked, Observation
 from linkgauge.probes.capture.anonymize import scrub
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 from linkgauge.probes.synthetic.build import build
+from tests.support.synthetic_machines import GPU, NAMES, NODES, SMALL, said_of
 
-NODES = Path(__file__).parents[2] / "nodes"
 GOLDEN = Path(__file__).parents[2] / "golden"
-NAMES = ("desktop", "server-raid", "hgx-h100", "vm-p5")
-SMALL = """
-[cpu]
-cores = 1
-threads = 1
-
-[[root]]
-bus = [0x50]
-numa = 0
-ports = ["h100"]
-"""
-GPU = "0000:51:00.0"
 PORT = "0000:50:01.0"
-
-
-def said_of(machine: Recorded) -> list[Record]:
-    return [said for reader in SOURCES for said in reader.read(machine)]
 
 
 def fact(machine: Recorded, kind: type[Fact], key: str) -> Fact | None:

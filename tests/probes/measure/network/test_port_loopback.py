@@ -20,11 +20,11 @@ from linkgauge.probes.measure.external_tools import found
 from linkgauge.probes.measure.network import efa as efa_run
 from linkgauge.probes.measure.network.port_loopback import plan
 from linkgauge.probes.measure.probe import Effort, Probe, Wanted
-from tests.probes.dumps.test_dump_perftest import LATENCIES, RATES, output
 from tests.support import fake_tools
 from tests.support.loopback_node import NIC, PORT, node
 from tests.support.nodes import node as recorded
 from tests.support.nodes import report_of as diagnosed
+from tests.support.perftest_outputs import LATENCIES, RATES, output
 from tests.support.small_nodes import function, report_of
 
 ROW = " 1048576    2000             390.10             388.00             0.046253"
