@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pynvml
 import pytest
@@ -19,6 +20,15 @@ from tests.support.daemon_nodes import Node
 settings.register_profile("unhurried", parent=settings(), deadline=None)
 settings.register_profile("ci", parent=settings(), deadline=None, derandomize=True, database=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "unhurried")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _locks() -> Iterator[None]:
+    """No test waits for another that measures, or says that it is held: each process of pytest has its own locks."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        Path(folder).chmod(0o1777)  # for tests that run as another user
+        patch.setenv("LINKGAUGE_LOCK_DIR", folder)
+        yield
 
 
 @pytest.fixture

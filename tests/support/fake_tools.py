@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+# Without site-packages, because a tool has 5 s, and a busy machine starts an interpreter slowly.
 # As perftest: a server takes one client, who prints. ARGS is what it was started with.
-PERFTEST = """#!{python}
+PERFTEST = """#!{python} -IS
 import socket, sys, time
 ARGS = sys.argv[1:]
 if "--version" in ARGS or "--help" in ARGS:

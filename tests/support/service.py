@@ -72,6 +72,7 @@ def service(*options: str, env: Mapping[str, str] | None = None, program: tuple[
             finally:
                 late.cancel()
                 process.kill()
+                late.join()
 
 
 def options(folder: Path, config: str = "") -> tuple[str, ...]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -12,3 +15,12 @@ def until(true: Callable[[], bool]) -> None:
     while not true():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def with_deadline(ask: Callable[[float], list[T]], answers: int) -> tuple[float, list[T]]:
+    """A deadline in which so many answers came, and the answers. A busy machine may need a longer one."""
+    for seconds in (1.0, 5.0, 25.0):
+        said = ask(seconds)
+        if len(said) >= answers:
+            break
+    return seconds, said

@@ -71,16 +71,16 @@ def test_both_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("server", "why"),
+    ("server", "deadline", "why"),
     [
-        ("raise SystemExit('no such device')", "no such device"),
-        ("pass", "its server ended before anybody came"),
-        ("import time; time.sleep(600)", "its server does not listen after 1 s"),
+        ("raise SystemExit('no such device')", 60, "no such device"),
+        ("pass", 60, "its server ended before anybody came"),
+        ("import time; time.sleep(600)", 1, "its server does not listen after 1 s"),
     ],
 )
-def test_a_server_that_does_not_come_up(server: str, why: str) -> None:
+def test_a_server_that_does_not_come_up(server: str, deadline: float, why: str) -> None:
     with pytest.raises(ToolFailed, match=why):
-        both_ends([PYTHON, "-c", server], [PYTHON, "-c", "pass"], free_port(), 1)
+        both_ends([PYTHON, "-c", server], [PYTHON, "-c", "pass"], free_port(), deadline)
 
 
 def test_nobody_measures_with_a_stranger() -> None:
