@@ -86,7 +86,6 @@ import sys
 from linkgauge.agent.pipeline.hang_guard import ask_all
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.probes.calls.child import Children
-from linkgauge.probes.calls.timeouts import no_answer
 
 class Host:
     origin = "live"
