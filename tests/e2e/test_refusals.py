@@ -58,6 +58,7 @@ def test_a_memory_bound_program_is_not_disturbed() -> None:
 
 
 @pytest.mark.usefixtures("_memory_bound")
+@pytest.mark.slow
 def test_force_says_what_it_overrides() -> None:
     done = diagnosed("--force", "--format", "json")
     assert done.stderr.startswith("Warning: measured by force, although the CPUs are ")

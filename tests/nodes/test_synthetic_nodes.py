@@ -220,6 +220,7 @@ def test_each_superchip_has_the_memory_of_its_gpu_nearest() -> None:
 
 
 @given(st.integers(1, 200))
+@pytest.mark.slow
 def test_a_large_node_has_as_many_functions_as_it_is_asked_for(number: int) -> None:
     assert len(build(large(number)).list("sys/bus/pci/devices")) == number
 

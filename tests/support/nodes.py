@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
 from linkgauge.models.report import Report
@@ -19,6 +21,8 @@ from linkgauge.probes.synthetic.build import build
 FOLDER = Path(__file__).parents[1] / "nodes"
 NAMES = ("desktop", "server-raid", "hgx-h100", "vm-p5")  # whose whole output is kept
 ALL = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+# For tests that diagnose each node many times: all nodes but a few are slow.
+EACH = tuple(name if name in NAMES else pytest.param(name, marks=pytest.mark.slow) for name in ALL)
 
 
 @cache

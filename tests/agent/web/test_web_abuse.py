@@ -67,6 +67,7 @@ def test_two_hundred_that_drip() -> None:
         assert get(server, "/healthz").body == b"ok\n"
 
 
+@pytest.mark.slow
 def test_two_hundred_that_never_read() -> None:
     """Each asks two hundred times, for 10 MB, through the smallest window that there is."""
     with process() as server, ExitStack() as stack:
@@ -186,6 +187,7 @@ def broken(chance: random.Random) -> bytes:
     return bytes(raw)
 
 
+@pytest.mark.slow
 def test_ten_thousand_malformed_requests(caplog: pytest.LogCaptureFixture) -> None:
     chance = random.Random(9841)
     with server_of(pages_of("desktop")) as server, caplog.at_level(logging.DEBUG):

@@ -23,7 +23,7 @@ from linkgauge.models.facts.records import NotChecked, Run
 from linkgauge.models.graph.topology import Topology
 from linkgauge.models.report import Finding, Level, Report, Seen
 from tests.support.measured_reports import flow, measured
-from tests.support.nodes import ALL, BROKEN, NAMES, node, report_of, steady
+from tests.support.nodes import BROKEN, EACH, NAMES, node, report_of, steady
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (Debian: prometheus) is not installed")
@@ -67,7 +67,7 @@ def test_promtool_has_nothing_to_say(name: str, detail: str) -> None:
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", EACH)
 def test_openmetrics_says_the_same(name: str) -> None:
     report = measured(report_of(node(name)))
     text = page(report, openmetrics=True).decode()

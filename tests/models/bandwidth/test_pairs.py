@@ -18,7 +18,7 @@ from linkgauge.models.graph.topology import Topology
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
 from tests.support.drawn_nodes import nodes as drawn
-from tests.support.nodes import ALL, node
+from tests.support.nodes import EACH, node
 
 
 def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:
@@ -37,7 +37,7 @@ def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:
     return found
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", EACH)
 def test_described_nodes(name: str) -> None:
     recorded = node(name)
     topology = assemble((said for reader in SOURCES for said in reader.read(recorded)), Site(), 0).topology

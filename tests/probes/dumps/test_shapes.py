@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linkgauge.probes.dumps.core.shapes import loosened, shape
@@ -47,6 +47,7 @@ def test_a_shape() -> None:
 
 
 @pytest.mark.parametrize("family", READERS, ids=lambda family: family.name)
+@settings(max_examples=30)  # of each of forty tools
 @given(data=st.data())
 def test_no_beginning_is_missed(family: object, data: st.DataObject) -> None:
     begin: str = family.begin  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ from linkgauge.probes.host.recorded import Recorded, dump, parse
 from linkgauge.probes.pcie.bars import read_pci_windows
 from linkgauge.probes.synthetic.build import build
 from linkgauge.probes.system.services import read_services
-from tests.support.nodes import ALL, node
+from tests.support.nodes import EACH, node
 
 SMALL = """
 [cpu]
@@ -354,7 +354,7 @@ def test_what_no_gpu_has_is_refused(text: str, message: str) -> None:
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", EACH)
 def test_answers_are_kept_and_identify_nobody(name: str) -> None:
     machine = node(name)
     assert parse(dump(machine)) == machine

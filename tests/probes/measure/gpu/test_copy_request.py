@@ -11,7 +11,7 @@ from linkgauge.probes.measure.gpu import device_memory, host_copy, peer_copy
 from linkgauge.probes.measure.gpu.copy_request import CopyRequest, flows, parsed
 from linkgauge.probes.measure.gpu.cuda_gpus import fitting
 from linkgauge.probes.measure.probe import Effort, Plan, Probe, Wanted
-from tests.support.nodes import ALL, node, report_of
+from tests.support.nodes import EACH, node, report_of
 
 NAMES = st.sampled_from(["gpu0", "gpu7", "numa0", "host", "0000:1b:00.0"])
 RUNS = st.lists(st.lists(st.lists(NAMES, min_size=1, max_size=2).map(tuple), min_size=1).map(tuple)).map(tuple)
@@ -60,8 +60,7 @@ def test_every_numa_node_with_cpus_is_copied_from(name: str) -> None:
     assert {(f"numa{node}", gpu) for node in (0, 1) for gpu in gpus} < alone
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.slow
+@pytest.mark.parametrize("name", EACH)
 def test_all_plans_keep_their_time(name: str) -> None:
     """Of what the levels allow, they leave room for memory, disks and adapters."""
     assert sum(probe.seconds for probe in plans(name, "quick")) <= 10
