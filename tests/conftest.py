@@ -22,13 +22,21 @@ settings.register_profile("ci", parent=settings(), deadline=None, derandomize=Tr
 settings.load_profile("ci" if os.environ.get("CI") else "unhurried")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _locks() -> Iterator[None]:
-    """No test waits for another that measures, or says that it is held: each process of pytest has its own locks."""
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        Path(folder).chmod(0o1777)  # for tests that run as another user
-        patch.setenv("LINKGAUGE_LOCK_DIR", folder)
-        yield
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the programs that tests start two folders of this run.
+
+    No test waits for another test that measures: each process of pytest has its own locks. And the interpreter compiles
+    each module once, also where it may not write beside the modules.
+    """
+    folder = TemporaryDirectory()
+    config.add_cleanup(folder.cleanup)
+    for name, mode in (("", 0o755), ("locks", 0o1777), ("compiled", 0o755)):  # some tests run as another user
+        path = Path(folder.name, name)
+        path.mkdir(exist_ok=True)
+        path.chmod(mode)
+    os.environ["LINKGAUGE_LOCK_DIR"] = f"{folder.name}/locks"
+    os.environ["PYTHONPYCACHEPREFIX"] = f"{folder.name}/compiled"
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture
