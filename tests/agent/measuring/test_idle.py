@@ -39,7 +39,7 @@ def test_a_busy_node_says_why_it_is_not_measured() -> None:
     assert lost == NotChecked(
         what="bandwidth",
         subject="node",
-        reason=Reason.OTHER,
+        reason=Reason.NOT_MEASURED,
         detail="not measured: the CPUs are 93 % busy",
         how="run it when the node is idle; --owner names a job of your own, --force measures all the same",
     )

@@ -45,7 +45,7 @@ def test_a_child_that_breaks_says_why(tmp_path: Path) -> None:
     script = f"{LINES}\nraise SystemExit('the driver is not loaded')"
     assert answers(tmp_path, script, 30) == [
         *GPUS,
-        NotChecked(what="Gpu", subject="node", reason=Reason.DRIVER, detail="the driver is not loaded"),
+        NotChecked(what="Gpu", subject="node", reason=Reason.FAULT, detail="the driver is not loaded"),
     ]
 
 

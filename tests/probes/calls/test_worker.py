@@ -172,7 +172,7 @@ def test_who_stops_listening_gets_no_old_answers(tmp_path: Path) -> None:
 def test_a_program_that_cannot_be_run(tmp_path: Path) -> None:
     some = Workers((str(tmp_path / "none"),))
     why = "its process ended: No such file or directory"
-    assert ask(some) == [NotChecked(what="Gpu", subject="node", reason=Reason.FAULT, detail=why)]
+    assert ask(some) == [NotChecked(what="Gpu", subject="node", reason=Reason.OTHER, detail=why)]
 
 
 def test_what_a_child_has_started_ends_with_it(tmp_path: Path) -> None:

@@ -134,19 +134,31 @@ def test_the_memory_of_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, he
 
 
 @pytest.mark.parametrize(
-    ("does", "why"),
+    ("does", "reason", "path", "why"),
     [
-        ("sys.exit('Unable to open file descriptor')", "ib_write_bw: Unable to open file descriptor"),
-        ("print('rubbish')", "ib_write_bw: nothing that it printed is a result"),
-        (f"print({TABLE[: TABLE.index('390.10')]!r})", "ib_write_bw: nothing that it printed is a result"),
-        ("time.sleep(600)", "ib_write_bw: no answer within 5 s"),
-        ("import os; os.kill(os.getpid(), 9)", "ib_write_bw: ended with -9"),
+        (
+            "sys.exit('Unable to open file descriptor')",
+            Reason.OTHER,
+            None,
+            "ib_write_bw: Unable to open file descriptor",
+        ),
+        ("print('rubbish')", Reason.UNREADABLE, "ib_write_bw", "nothing that it printed is a result"),
+        (
+            f"print({TABLE[: TABLE.index('390.10')]!r})",
+            Reason.UNREADABLE,
+            "ib_write_bw",
+            "nothing that it printed is a result",
+        ),
+        ("time.sleep(600)", Reason.NO_ANSWER, None, "ib_write_bw: no answer within 5 s"),
+        ("import os; os.kill(os.getpid(), 9)", Reason.OTHER, None, "ib_write_bw: ended with -9"),
     ],
 )
-def test_tools_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, why: str) -> None:
+def test_tools_that_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, reason: Reason, path: str | None, why: str
+) -> None:
     fake_tools.perftest(tmp_path, monkeypatch, "ib_write_bw", does)
     assert asked("itself", "quick", "mlx5_3/1") == [
-        NotChecked(what="port_loopback", subject="mlx5_3/1", reason=Reason.OTHER, detail=why)
+        NotChecked(what="port_loopback", subject="mlx5_3/1", reason=reason, path=path, detail=why)
     ]
 
 
