@@ -164,9 +164,9 @@ def test_who_stops_listening_gets_no_old_answers(tmp_path: Path) -> None:
         for said in some.ask("nvml", (), LONG):
             assert said == GPU
             break
-        seconds, said = with_deadline(lambda deadline: ask(some, "nvml_use", seconds=deadline), 2)
+        seconds, again = with_deadline(lambda deadline: ask(some, "nvml_use", seconds=deadline), 2)
     lost = NotChecked(what="nvml_use", subject="node", reason=Reason.NO_ANSWER, detail=no_answer(seconds))
-    assert said == [GPU, lost]
+    assert again == [GPU, lost]
 
 
 def test_a_program_that_cannot_be_run(tmp_path: Path) -> None:
