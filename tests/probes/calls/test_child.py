@@ -83,7 +83,7 @@ def test_a_folder_full_of_modules_is_no_place_to_look_for_them(tmp_path: Path, m
 BLOCKED = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
 WAITING = """
 import sys
-from linkgauge.agent.pipeline.hang_guard import ask_all
+from linkgauge.agent.pipeline.hang_guard import collect_all
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.probes.calls.child import Children
 
@@ -97,7 +97,7 @@ def read(host):
         print(said.key, flush=True)
         yield said
 
-ask_all([Source("gpus", read)], Host())
+collect_all([Source("gpus", read)], Host())
 """
 
 
