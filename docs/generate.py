@@ -26,6 +26,7 @@ from linkgauge.agent.cli.main import main as linkgauge
 from linkgauge.exporters.formats.json import schema
 from linkgauge.exporters.metrics.catalog import METRICS
 from linkgauge.models.catalog import Code, codes
+from linkgauge.models.reason import Reason
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -74,6 +75,11 @@ def metrics() -> str:
         labels = ", ".join("those of `[labels]`" if label == "*" else f"`{label}`" for label in one.labels)
         rows.append((f"`{one.name}`", one.kind, one.unit, labels, one.series, one.text))
     return _table(("metric", "type", "unit", "labels", "number of series", "meaning"), rows)
+
+
+def reasons() -> str:
+    """The values of the label `reason`."""
+    return ", ".join(f"`{reason.value}`" for reason in Reason)
 
 
 def commands() -> str:
@@ -151,6 +157,7 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "findings": findings,
     "metrics": metrics,
+    "reasons": reasons,
     "commands": commands,
     "report": report,
 }
