@@ -87,7 +87,8 @@ def test_pages_that_code_and_deployments_name_exist() -> None:
 
 def test_the_documentation_stays_short() -> None:
     texts = (GENERATED.sub("", page.read_text(encoding="utf-8")) for page in PAGES)
-    assert sum(len(text.split()) for text in texts) <= MOST_WORDS
+    words = [word for text in texts for word in text.split() if any(map(str.isalnum, word))]
+    assert len(words) <= MOST_WORDS
 
 
 def test_the_site_needs_no_network(tmp_path: Path) -> None:
