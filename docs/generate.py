@@ -26,7 +26,7 @@ from linkgauge.agent.cli.main import main as linkgauge
 from linkgauge.exporters.formats.json import schema
 from linkgauge.exporters.metrics.catalog import METRICS
 from linkgauge.models.catalog import Code, codes
-from linkgauge.models.reason import Reason
+from linkgauge.models.facts.reason import Reason
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -36,11 +36,11 @@ else:
 DOCS = Path(__file__).resolve().parent
 SCHEMA = DOCS / "report.schema.json"
 FIELDS = DOCS / "report-fields.toml"
-BENCHMARKS = {  # block of reference/accuracy.md: the program whose output it holds
-    "faults": ("bench/accuracy/judge.py",),
-    "links": ("bench/accuracy/model_accuracy.py",),
-    "collective-curves": ("bench/accuracy/collective_curves.py",),
-    "training-runs": ("bench/accuracy/plan.py", "--runs"),
+BENCHMARKS = {  # block of reference/accuracy.md: the module whose output it holds
+    "faults": ("bench.accuracy.judge",),
+    "links": ("bench.accuracy.model_accuracy",),
+    "collective-curves": ("bench.accuracy.collective_curves",),
+    "training-runs": ("bench.accuracy.plan", "--runs"),
 }
 
 
@@ -184,7 +184,7 @@ def written(texts: dict[str, str]) -> dict[Path, str]:
 def measured() -> dict[str, str]:
     """What the programs of bench/ print."""
     done = {
-        name: subprocess.run([sys.executable, *line], cwd=DOCS.parent, check=True, capture_output=True, text=True)
+        name: subprocess.run([sys.executable, "-m", *line], cwd=DOCS.parent, check=True, capture_output=True, text=True)
         for name, line in BENCHMARKS.items()
     }
     return {name: _as_block(one.stdout) for name, one in done.items()}
