@@ -40,6 +40,12 @@ def test_json(golden: Callable[[Path, str], None]) -> None:
     golden(GOLDEN / "node_desktop.json", as_json(steady(report_of(node("desktop")))))
 
 
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.capture")), ids=lambda path: path.stem)
+def test_a_recorded_node(path: Path, golden: Callable[[Path, str], None]) -> None:
+    report = steady(report_of(parse(path.read_text())))
+    golden(GOLDEN / f"node_{path.stem}.txt", as_text(report, colour=False) + "\n" + as_tree(report.topology))
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_every_node_says_where_it_is_known_from(name: str) -> None:
     origin = msgspec.toml.decode((FOLDER / f"{name}.toml").read_text()).get("origin", "")
