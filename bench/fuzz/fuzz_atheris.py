@@ -22,7 +22,9 @@ def main(name: str, seconds: str, seed: str, folder: str) -> None:
     with atheris.instrument_imports(include=["linkgauge.probes"]):
         import_module("linkgauge.probes.dumps.core.archives")
         families = import_module("linkgauge.probes.dumps.registry").READERS
-    samples, checks, archives = map(import_module, ("samples", "fuzz_checks", "fuzz_archives"))
+    samples, checks, archives = map(
+        import_module, ("tests.support.samples", "bench.fuzz.fuzz_checks", "bench.fuzz.fuzz_archives")
+    )
     family = next((one for one in families if one.name == name), None)
     if family:
         seeds = [text.encode()[:LONGEST] for text in samples.samples()[name]]
