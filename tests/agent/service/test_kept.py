@@ -92,7 +92,8 @@ def test_a_disk_that_fills_up_leaves_the_old_one(tmp_path: Path) -> None:
     """A file that may grow no further is the same: half of it was written."""
     assert kept.save(str(tmp_path), MEMORY, AT) is None
     script = (
-        "import resource, sys\nfrom kept_memory import AT, MEMORY\nfrom linkgauge.agent import kept\n"
+        "import resource, sys\nfrom tests.support.kept_memory import AT, MEMORY\n"
+        "from linkgauge.agent.service import checkpoint as kept\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\nprint(kept.save(sys.argv[1], MEMORY, AT + 1))"
     )
     done = subprocess.run([sys.executable, "-c", script, tmp_path], **child())
@@ -104,7 +105,7 @@ def test_a_disk_that_fills_up_leaves_the_old_one(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from tests.support.kept_memory import AT, MEMORY
-from linkgauge.agent import kept
+from linkgauge.agent.service import checkpoint as kept
 
 os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)  # written, and not yet in its place
 kept.save(sys.argv[1], MEMORY, AT + 1)

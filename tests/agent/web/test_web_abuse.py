@@ -17,6 +17,7 @@ import pytest
 
 from linkgauge.agent.web.server import serving
 from tests.support.certificates import authority, certificate, needs_openssl
+from tests.support.paths import ROOT
 from tests.support.web_clients import LONGEST, get, pages_of, server_of, talk
 
 pytestmark = pytest.mark.e2e
@@ -35,9 +36,8 @@ class Process:
 @contextmanager
 def process(*arguments: str) -> Iterator[Process]:
     """The server; when the block ends, what memory it had at most is checked."""
-    folder = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": f"{folder.parent / 'src'}:{folder}"}
-    command = [sys.executable, str(folder / "web_process.py"), *arguments]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    command = [sys.executable, "-m", "tests.support.web_process", *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as one:
         assert one.stdin
         assert one.stdout

@@ -85,7 +85,7 @@ def test_of_several_hosts_one() -> None:
             what="dump",
             subject="f",
             how="give the lines of one host",
-            reason=Reason.OTHER,
+            reason=Reason.OTHER_CONTEXT,
             detail="lines of n2, n3 from line 1 on: one host is judged at a time",
         )
     ]

@@ -284,7 +284,7 @@ def test_a_driver_that_fails_and_one_that_we_cannot_ask() -> None:
     ]
     unasked = build(f'{SMALL}[gpu]\nmissing = "no libnvidia-ml.so.1"')
     assert state(unasked) == [
-        NotChecked(what="Gpu", subject="node", reason=Reason.OTHER, detail="no libnvidia-ml.so.1")
+        NotChecked(what="Gpu", subject="node", reason=Reason.NOT_INSTALLED, detail="no libnvidia-ml.so.1")
     ]
 
 
