@@ -78,7 +78,7 @@ class Machine(Live):
         return super().read(path)
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
-        source = self.workers.ask(what, args, deadline) if what.startswith("nvml") else None
+        source = self.workers.call(what, args, deadline) if what.startswith("nvml") else None
         for said in source or self._recorded.call(what, *args, deadline=deadline):
             if isinstance(said, Observation) and said.quantity == "driver_calls":
                 self.asked["NVML calls"] += int(said.value)

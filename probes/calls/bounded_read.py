@@ -1,4 +1,4 @@
-"""Reads that neither block nor exceed a size, whatever is at the path: a pipe, a device or a huge file."""
+"""Reads that never block and never exceed a size, even if the path is a pipe, a device or a huge file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from contextlib import suppress
 
 
 def bounded_read(path: str, most: int, flags: int = 0) -> bytes:
-    """The content of a plain file. Raises OSError; ValueError, with a reason, for another or a larger file.
+    """The content of a plain file of at most `most` bytes.
 
-    `flags` are further flags of open(2): os.O_NOFOLLOW.
+    Raises OSError, and ValueError with a reason if the file is not plain or is larger. `flags` are additional flags
+    of open(2), for example os.O_NOFOLLOW.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     try:
@@ -25,9 +26,9 @@ def bounded_read(path: str, most: int, flags: int = 0) -> bytes:
 
 
 def read_up_to(descriptor: int, most: int) -> bytes:
-    """All that is in the open file; of a larger file somewhat more than `most` bytes."""
+    """The whole content of the open file. For a file above `most` bytes: its start, up to 64 KiB more than `most`."""
     parts, size = [], 0
-    with suppress(BlockingIOError):  # a pipe into which nobody has written yet
+    with suppress(BlockingIOError):  # an empty pipe
         while size <= most and (part := os.read(descriptor, 1 << 16)):
             parts.append(part)
             size += len(part)

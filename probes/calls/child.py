@@ -1,4 +1,4 @@
-"""Questions that can hang are asked in a child, whose answers come one by one until its deadline ends it."""
+"""Runs a call that can hang in a child process. The child streams records until it ends or its deadline passes."""
 
 from __future__ import annotations
 
@@ -17,33 +17,36 @@ from .registry import CALLS
 from .timeouts import no_answer, stuck
 
 MODULE = f"{__package__}.entrypoint"
-_GLANCE = 0.2  # seconds between two looks whether somebody holds the machine
-TO_END = 1.0  # seconds that a child has to end once it has closed what it writes to
-# Children that were killed and have not ended yet, of all hosts of this process. Python warns of a child that it
-# forgets before the child has ended, and a busy machine or a driver can take longer than TO_END to end one.
+_POLL = 0.2  # seconds between two checks whether a person holds the machine
+TO_END = 1.0  # seconds that a child has to exit after it has closed its output
+# Killed children of all hosts of this process that have not exited yet. Python warns if a Popen object is deleted
+# before its child has exited. On a busy machine, or in a driver, the exit can take longer than TO_END.
 _ENDING: set[subprocess.Popen[bytes]] = set()
 
 
 class Children:
-    """The children of one host. One that could not be killed is remembered, so that nothing hangs twice at once."""
+    """The children of one host. It remembers a child that could not be killed and does not repeat that call."""
 
     def __init__(self, command: Sequence[str] = (sys.executable, "-m", MODULE)) -> None:
         self._command = command
         self._stuck: dict[str, subprocess.Popen[bytes]] = {}
 
-    def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Record]:
-        """What a child that runs the call `what` says within `deadline` seconds; if it hangs, that too."""
+    def call(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Record]:
+        """Run the call `what` in a child and yield its records for at most `deadline` seconds.
+
+        A timeout or a failure is a NotChecked.
+        """
         before = self._stuck.get(what)
         if before and before.poll() is None:
             yield unanswered(what, Reason.NO_ANSWER, stuck(f"process {before.pid}"))
             return
         try:
             child = self.start([what, *args])
-        except OSError as error:  # no memory, no process left, the interpreter may not be run
+        except OSError as error:  # no memory, process limit reached, or the interpreter is not executable
             yield unanswered(what, reason_of(error.errno), str(error.strerror), path=self._command[0])
             return
         try:
-            yield from _said(child, what, deadline)
+            yield from _records(child, what, deadline)
         finally:
             self.end(child, what)
 
@@ -52,13 +55,13 @@ class Children:
         args: Sequence[str],
         stdin: int = subprocess.DEVNULL,
         stderr: int | None = subprocess.PIPE,
-        apart: bool = False,
+        own_group: bool = False,
     ) -> subprocess.Popen[bytes]:
-        """A child with a pipe for what it says. Raises OSError.
+        """Start a child with a pipe for its output. Raises OSError.
 
-        `python -m` takes modules from the current folder first, and that may be anybody's: the child stands in /. It
-        stays in the group of its parent, whose threads wait for it: Ctrl-C ends both. One that stands `apart` has a
-        group of its own, with the programs that it starts.
+        `python -m` imports modules from the working directory first, and any user may own that directory. Therefore
+        the child runs in /. It stays in the process group of its parent, so that Ctrl-C ends both. With `own_group`
+        the child and the programs that it starts have their own process group.
         """
         path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
         return subprocess.Popen(
@@ -68,16 +71,16 @@ class Children:
             stderr=stderr,
             cwd="/",
             env={**os.environ, "PYTHONPATH": path},
-            start_new_session=apart,
+            start_new_session=own_group,
         )
 
     @property
     def stuck(self) -> int:
-        """How many hang in the kernel, and cannot be ended."""
+        """The number of children that hang in the kernel and cannot be killed."""
         return sum(child.poll() is None for child in self._stuck.values())
 
     def end(self, child: subprocess.Popen[bytes], what: str) -> None:
-        """Kill what still runs. A process that hangs in the kernel does not die; it is left behind and remembered."""
+        """Kill the child if it still runs. If it hangs in the kernel, it does not exit: remember it under `what`."""
         _ENDING.difference_update([one for one in _ENDING.copy() if one.poll() is not None])
         if child.poll() is None:
             child.kill()
@@ -91,10 +94,10 @@ class Children:
                 pipe.close()
 
 
-def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterator[Record]:
+def _records(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterator[Record]:
     measures = what in CALLS and CALLS[what].measures
     end = time.monotonic() + deadline
-    waiting, errors = b"", b""
+    partial, errors = b"", b""
     with selectors.DefaultSelector() as ready:
         for pipe in (child.stdout, child.stderr):
             assert pipe
@@ -108,19 +111,19 @@ def _said(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterato
             if why:
                 yield unanswered(what, Reason.NOT_MEASURED, f"stopped: {why}", "run it again when the machine is free")
                 return
-            for key, _ in ready.select(min(left, _GLANCE)):
+            for key, _ in ready.select(min(left, _POLL)):
                 part = os.read(key.fd, 1 << 16)
                 if not part:
                     ready.unregister(key.fileobj)
                 elif key.fileobj is child.stderr:
                     errors = (errors + part)[-2000:]
                 else:
-                    *lines, waiting = (waiting + part).split(b"\n")
+                    *lines, partial = (partial + part).split(b"\n")
                     yield from (_decoded(line, what) for line in lines)
     try:
         code = child.wait(timeout=TO_END)
     except subprocess.TimeoutExpired:
-        return  # it has said all; a thread of it hangs in the kernel
+        return  # all records are here; one of its threads hangs in the kernel
     if code:
         last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
         yield unanswered(what, Reason.FAULT if last else Reason.OTHER, last or f"its process ended with {code}")
@@ -134,6 +137,6 @@ def _decoded(line: bytes, what: str) -> Record:
 
 
 def unanswered(what: str, reason: Reason, detail: str, how: str | None = None, path: str | None = None) -> NotChecked:
-    """What a call did not say, named after the facts that it gives."""
+    """The NotChecked of a call that gave no record. It is named after the facts that the call provides."""
     what = CALLS[what].provides if what in CALLS else what
     return NotChecked(what=what, subject="node", reason=reason, detail=detail, path=path, how=how)

@@ -1,4 +1,7 @@
-"""Whoever of us has NVIDIA's driver open holds a shared lock: `linkgauge release` waits until nobody does."""
+"""Each linkgauge process that has NVIDIA's driver open holds a shared lock.
+
+`linkgauge release` waits until no process holds it.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,32 @@ import os
 import time
 from contextlib import suppress
 
-from .hold import RELEASE, asked, folder
+from .hold import RELEASE, active_request, folder
 
 _NAME = "linkgauge.driver"
-_TRIES, _GLANCE = 20, 0.01  # seconds
-_held: list[int] = []  # the lock, where this process has it
+_TRIES, _PAUSE = 20, 0.01  # attempts; seconds between two
+_held: list[int] = []  # the descriptor of the lock, if this process holds it
 
 
 def keep() -> str | None:
-    """Hold the lock until this process ends, whatever ends it; or who wants the driver closed, in words.
+    """Hold the lock until this process ends. Returns a text if there is a release request: who made it.
 
-    First the lock, then the question: whoever wants it closed says so before he looks at the lock. Where it cannot be
-    had, nobody can wait for us.
+    This process takes the lock first and then looks for a request. `linkgauge release` makes the request first and
+    then looks at the lock. So one of the two always sees the other. If the lock cannot be taken (no permission), no
+    process can wait for this one.
     """
     open_before = bool(_held)
     if not open_before:
         with suppress(OSError):
             _held.append(_shared())
-    who = asked(RELEASE)
+    who = active_request(RELEASE)
     if who and not open_before:
         _let_go()
     return who
 
 
 def _shared() -> int:
-    """Raises OSError. Who only looks at the lock has it for a moment, in which it cannot be shared."""
+    """Take the shared lock. Raises OSError. is_open() holds it exclusively for a moment, therefore several attempts."""
     descriptor = _opened()
     for left in reversed(range(_TRIES)):
         try:
@@ -41,7 +45,7 @@ def _shared() -> int:
             if not left:
                 os.close(descriptor)
                 raise
-            time.sleep(_GLANCE)
+            time.sleep(_PAUSE)
     return descriptor
 
 
@@ -51,7 +55,7 @@ def _let_go() -> None:
 
 
 def is_open() -> bool:
-    """Whether a process of ours has the driver open."""
+    """Whether a linkgauge process has the driver open."""
     try:
         descriptor = _opened()
     except OSError:
@@ -66,11 +70,11 @@ def is_open() -> bool:
 
 
 def _opened() -> int:
-    """As every lock of everybody's: created only where nothing is (fs.protected_regular)."""
+    """Open the lock file, or create it if there is none. Only O_EXCL may create a file here (fs.protected_regular)."""
     path = os.path.join(folder(), _NAME)
     with suppress(FileExistsError):
         descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
         os.fchmod(descriptor, 0o444)
         return descriptor
-    # A pipe that somebody has put there must not block.
+    # The path can be a pipe of another user, which must not block.
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

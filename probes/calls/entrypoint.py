@@ -1,4 +1,4 @@
-"""What runs in a child: `python -m linkgauge.probes.calls.entrypoint NAME ARGS` answers in lines of said_lines.py."""
+"""The child process: `python -m linkgauge.probes.calls.entrypoint NAME ARGS` prints records (models/facts/jsonl.py)."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .targets import load
 from .worker import DONE, FAILED, SERVE
 
 _PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
-# A tenth of what others get where they want it, and 6 of 7 at disks: without a priority of its own a process has
-# (nice + 20) / 5 there (ionice(1)).
+# Nice 10 gives a tenth of the processor time of a normal process. The disk priority follows: (nice + 20) / 5, so 6 of
+# 7 (ionice(1)).
 _NICE = 10
 
 
 def main() -> None:
-    """Answer one call on standard output, and end: also where a thread of the call still waits for a driver.
+    """Run one call, print its records, and exit, even if a thread of the call still waits for a driver.
 
-    Or, with `--serve`, one call after the other, until nobody asks any more (worker.py).
+    With `--serve`, run one call after the other until standard input is closed (worker.py).
     """
     code = 0
     try:
@@ -39,8 +39,8 @@ def main() -> None:
     except (Exception, KeyboardInterrupt):
         traceback.print_exc()
         code = 1
-    # Leaving as usual would wait for that thread, or for locks that it holds; and while it is in the kernel, the
-    # process stays, and would keep open what its parent reads to the end.
+    # A normal exit waits for that thread or for its locks. While the thread is in the kernel, the process stays. So
+    # close the pipes here: the parent reads them to the end.
     sys.stderr.flush()
     os.close(1)
     os.close(2)
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def serve() -> None:
-    """Calls as JSON lines on standard input; behind the answer to each, a line that says so."""
+    """Read calls as JSON lines from standard input. The last line of each answer is DONE or FAILED."""
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the service, which ends its children
     for line in sys.stdin:
@@ -62,7 +62,7 @@ def serve() -> None:
 
 
 def answer(name: str, *args: str) -> None:
-    """Print what the call says, as it comes. The modules of the others, which take as long as an answer, stay out."""
+    """Print each record as soon as the call yields it. Import only the module of this call: imports are slow."""
     call = CALLS[name]
     if call.measures:
         end_with_parent()
@@ -71,18 +71,18 @@ def answer(name: str, *args: str) -> None:
         print(encode(unanswered(name, Reason.DRIVER, f"the driver is {who}")), flush=True)
         return
     answers: Callable[..., Iterator[Record]] = load(call.target)
-    for said in answers(*args):
-        print(encode(said), flush=True)
+    for record in answers(*args):
+        print(encode(record), flush=True)
 
 
 def end_with_parent() -> None:
-    """Nothing measures unwatched, and no service leaves somebody behind who has the driver open."""
+    """Kill this process when its parent ends: no probe measures alone, and no orphan keeps the driver open."""
     import ctypes
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     listener = select.poll()
     listener.register(1, 0)
-    if listener.poll(0):  # it ended before that could be asked for
+    if listener.poll(0):  # the parent ended before prctl
         os._exit(1)
 
 

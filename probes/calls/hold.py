@@ -1,9 +1,9 @@
-"""`linkgauge hold`: for a while nothing is measured on this machine, and what is being measured lets go at once.
+"""`linkgauge hold`: for a given time, no linkgauge process measures on this machine. A running measurement stops.
 
-`linkgauge release`: nor does anything of ours keep the GPUs' driver open.
+`linkgauge release`: in addition, no linkgauge process keeps the GPUs' driver open.
 
-A file, because who holds (a prolog, as root) and who measures (a service's own user) may not signal each other. In a
-container it reaches only those who share the folder.
+The request is a file, because the two processes run as different users and may not signal each other: a prolog (root)
+holds, a service measures. A request inside a container reaches only the processes that share the folder.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from contextlib import suppress
 
 from .bounded_read import bounded_read
 
-# Emptied when the machine starts, and meant for everybody: https://refspecs.linuxfoundation.org/FHS_3.0, /run, /tmp.
-# The first is what our packages make: a service in a /tmp of its own sees nothing of what lies there.
+# Writable by all users, and emptied at boot: https://refspecs.linuxfoundation.org/FHS_3.0, /run, /tmp. The linkgauge
+# packages create the first folder, because a service with a private /tmp does not see the shared /tmp.
 _FOLDERS = ("/run/linkgauge", "/run/lock", "/tmp")
 HOLD, RELEASE = "hold", "release"
 _MOST = 1000  # bytes
-LONGEST = 24 * 3600.0  # seconds: a clock that was wrong must not stop measuring for good
+LONGEST = 24 * 3600.0  # seconds: after a clock error, a hold must not last for ever
 
 
 def folder() -> str:
-    """Where the files lie by which runs on one machine know of each other."""
+    """The folder of the files through which linkgauge processes on one machine see each other."""
     named = os.environ.get("LINKGAUGE_LOCK_DIR")
-    return named or next((path for path in _FOLDERS if _is_everybodys(path)), _FOLDERS[-1])
+    return named or next((path for path in _FOLDERS if _is_shared(path)), _FOLDERS[-1])
 
 
-def _is_everybodys(path: str) -> bool:
-    """Not the /run/lock of Fedora and Arch, which is root's alone: root and others would not know of each other."""
+def _is_shared(path: str) -> bool:
+    """Whether all users may write here. On Fedora and Arch only root may write to /run/lock."""
     try:
         return bool(os.stat(path).st_mode & stat.S_IWOTH) and os.access(path, os.W_OK)
     except OSError:
@@ -38,12 +38,12 @@ def _is_everybodys(path: str) -> bool:
 
 
 def held() -> str | None:
-    """Why nothing may be measured now, in words; None where nobody holds the machine, or has released its driver."""
-    return asked(HOLD) or asked(RELEASE)
+    """Why no probe may measure now, as text. None: there is neither a hold nor a release."""
+    return active_request(HOLD) or active_request(RELEASE)
 
 
-def asked(what: str) -> str | None:
-    """Who asked for HOLD or RELEASE, and for how long yet, in words; None where nobody does."""
+def active_request(what: str) -> str | None:
+    """Who requested HOLD or RELEASE and how many seconds are left, as text. None: there is no request."""
     try:
         text = bounded_read(_path(what), _MOST, os.O_NOFOLLOW)
         until, _, who = text.decode("utf-8", "replace").partition(" ")
@@ -55,9 +55,9 @@ def asked(what: str) -> str | None:
 
 
 def hold(seconds: float, who: str, what: str = HOLD) -> None:
-    """Ask for it from now on, in the place of who asked earlier. Raises OSError."""
+    """Request HOLD or RELEASE from now on. This replaces an earlier request. Raises OSError."""
     end(what)
-    # Never through a link that somebody has put there, and never into another's file (fs.protected_regular).
+    # Never write through a link or into a file of another user (fs.protected_regular).
     descriptor = os.open(_path(what), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
     with os.fdopen(descriptor, "w") as file:
         os.fchmod(descriptor, 0o644)
@@ -65,7 +65,7 @@ def hold(seconds: float, who: str, what: str = HOLD) -> None:
 
 
 def end(what: str = HOLD) -> None:
-    """Ask for it no longer. Raises OSError where another user does."""
+    """Withdraw the request. Raises OSError if another user made it."""
     with suppress(FileNotFoundError):
         os.unlink(_path(what))
 

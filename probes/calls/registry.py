@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function that runs in a child process, with the name that captures show."""
+    """A function that runs in a child process. Captures show `name`."""
 
     name: str
     target: str  # "module:function", relative to linkgauge.probes; only the child imports it
-    provides: str  # what a NotChecked names where the call does not answer
+    provides: str  # the `what` of the NotChecked if the call gives no record
     measures: bool = False  # moves bytes: it has a low priority and stops when a person holds the machine
-    opens_driver: bool = False  # it asks NVIDIA's driver through NVML: `linkgauge release` closes the driver
+    opens_driver: bool = False  # uses NVIDIA's driver through NVML: `linkgauge release` ends it
 
 
 _CALLS = (

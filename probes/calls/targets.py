@@ -1,4 +1,4 @@
-"""Functions that registries name as text, so that a program imports only the modules that it runs."""
+"""Imports a function that a registry names as text. So a program imports only the modules that it runs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ _ROOT = "linkgauge.probes"
 
 
 def load(target: str) -> Any:
-    """The attribute that "module:attribute" names, with the module relative to linkgauge.probes."""
+    """The attribute of "module:attribute". The module is relative to linkgauge.probes."""
     module, _, attribute = target.partition(":")
     return getattr(import_module(f"{_ROOT}.{module}"), attribute)

@@ -1,4 +1,4 @@
-"""Sentences about a question without an answer, and whether a record has one."""
+"""Texts about calls and files that did not answer in time, and a test for such records."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from ...models.facts.gpu import Driver, Gpu
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 
-HOW = "the kernel's log may say which driver hangs; restart the machine if it stays so"  # of a file, to bring it back
+# The `how` of a file that does not answer.
+HOW = "the kernel's log may say which driver hangs; restart the machine if it stays so"
 
 
 def no_answer(seconds: float) -> str:
-    """Nothing came in time."""
+    """The text for a call that gave no answer within its deadline."""
     return f"no answer within {seconds:g} s"
 
 
 def stuck(who: str) -> str:
-    """Who asked last time, or what was asked for: that hangs yet, and cannot be ended."""
+    """The text for an earlier call or file that still hangs in the kernel. `who` is a process or a path."""
     return f"{who}, asked before, still hangs in the kernel"
 
 
-def hung(said: Record) -> bool:
-    """Whether something did not answer in time: a call, a file, the driver or a GPU."""
-    if isinstance(said, NotChecked):
-        return said.reason is Reason.NO_ANSWER
-    return isinstance(said, Driver | Gpu) and said.failure_reason is Reason.NO_ANSWER
+def hung(record: Record) -> bool:
+    """Whether the record shows a timeout of a call, a file, the driver or a GPU."""
+    if isinstance(record, NotChecked):
+        return record.reason is Reason.NO_ANSWER
+    return isinstance(record, Driver | Gpu) and record.failure_reason is Reason.NO_ANSWER

@@ -1,7 +1,7 @@
-"""A child that answers one call after the other: a service does not start an interpreter for every question.
+"""Worker processes that run one call after the other, so that a service starts no interpreter for each call.
 
-NVIDIA's driver has one of its own. So no process of a service has the driver open but that one, which `linkgauge
-release` ends, and a driver that hangs keeps nobody waiting but who asks for it.
+Calls to NVIDIA's driver have their own worker. It is the only process of a service that has the driver open, and
+`linkgauge release` ends it. If the driver hangs, other calls do not wait.
 """
 
 from __future__ import annotations
@@ -20,35 +20,38 @@ from ...models.facts.jsonl import decode
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from .child import MODULE, TO_END, Children, unanswered
-from .hold import RELEASE, asked
+from .hold import RELEASE, active_request
 from .registry import CALLS
 from .timeouts import hung, no_answer, stuck
 
 SERVE = "--serve"
-DONE, FAILED = b".", b"!"  # the last line of an answer; no line of said_lines.py begins so
+DONE, FAILED = b".", b"!"  # start of the last line of an answer; no encoded record starts so (models/facts/jsonl.py)
 _DRIVER, _OTHERS = "nvml", "others"
-_GLANCE = 0.2  # seconds between two looks whether somebody wants the driver closed
+_POLL = 0.2  # seconds between two checks for a release request
 
 
 class Workers(Children):
-    """The children of one host, of which two stay. What measures still has one of its own, which it ends with."""
+    """The children of one host: two permanent workers, and one child for each call that measures."""
 
     def __init__(self, command: Sequence[str] = (sys.executable, "-m", MODULE)) -> None:
         super().__init__(command)
         self._serving: dict[str, subprocess.Popen[bytes]] = {}
 
-    def ask(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Record]:
-        """What the worker says within `deadline` seconds; if it hangs, that too, and it is killed."""
+    def call(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Record]:
+        """Run the call `what` in a worker and yield its records for at most `deadline` seconds.
+
+        A timeout or a failure is a NotChecked. A worker that hangs is killed.
+        """
         call = CALLS.get(what)
         if call and call.measures:
-            yield from super().ask(what, args, deadline)
+            yield from super().call(what, args, deadline)
             return
         group = _DRIVER if call and call.opens_driver else _OTHERS
-        # All questions hang in the same driver; of others each may hang in something else.
+        # All calls to NVIDIA's driver hang together. Other calls can hang in different drivers.
         key = group if group == _DRIVER else what
-        barred = self._barred(group, key)
-        if barred:
-            yield unanswered(what, *barred)
+        refusal = self._refusal(group, key)
+        if refusal:
+            yield unanswered(what, *refusal)
             return
         try:
             worker = self._worker(group)
@@ -59,33 +62,34 @@ class Workers(Children):
             self._drop(group, key)
             yield unanswered(what, Reason.OTHER, f"its process ended: {error.strerror}")
             return
-        whole, hangs = False, False
+        complete, hangs = False, False
         try:
-            for said in self._answer(group, worker, what, deadline):
-                whole = said is None
-                if said is not None:
-                    hangs = hangs or hung(said)
-                    yield said
+            for record in self._answer(group, worker, what, deadline):
+                complete = record is None
+                if record is not None:
+                    hangs = hangs or hung(record)
+                    yield record
         finally:
-            # It hangs or has ended, or whoever asked does not listen any more; or a thread of it waits for a GPU.
-            if hangs or not whole:
+            # The worker hangs or has ended, the caller has stopped reading, or a thread of the worker waits for a GPU.
+            if hangs or not complete:
                 self._drop(group, key)
 
     def release(self) -> str | None:
-        """Close the driver where somebody asks for that; who, in words."""
-        who = asked(RELEASE)
+        """Close the driver if there is a release request. Returns who made it, as text."""
+        who = active_request(RELEASE)
         if who:
             self._drop(_DRIVER, _DRIVER)
         return who
 
     def close(self) -> None:
-        """End all of them, one waiting for no other."""
-        for worker in list(self._serving.values()):  # a thread may be asking yet
+        """Kill all workers, then wait for each."""
+        for worker in list(self._serving.values()):  # a copy: another thread may still run a call
             _kill(worker)
         for group in list(self._serving):
             self._drop(group, group)
 
-    def _barred(self, group: str, key: str) -> tuple[Reason, str] | None:
+    def _refusal(self, group: str, key: str) -> tuple[Reason, str] | None:
+        """Why the call cannot run now: a release request, or an earlier worker that still hangs."""
         if group == _DRIVER and (who := self.release()):
             return Reason.DRIVER, f"the driver is {who}"
         before = self._stuck.get(key)
@@ -97,13 +101,15 @@ class Workers(Children):
         worker = self._serving.get(group)
         if worker is None or worker.poll() is not None:
             self._drop(group, group)
-            self._serving[group] = worker = self.start([SERVE, group], stdin=subprocess.PIPE, stderr=None, apart=True)
+            self._serving[group] = worker = self.start(
+                [SERVE, group], stdin=subprocess.PIPE, stderr=None, own_group=True
+            )
         return worker
 
     def _drop(self, group: str, key: str) -> None:
-        """End it; should it hang in the kernel, it is remembered by what it was asked."""
+        """End the worker of the group. If it hangs in the kernel, remember it under `key`."""
         if worker := self._serving.pop(group, None):
-            with suppress(OSError):  # a pipe that nobody reads has still something to be written
+            with suppress(OSError):  # the worker has ended and buffered bytes cannot be written
                 assert worker.stdin
                 worker.stdin.close()
             _kill(worker)
@@ -112,20 +118,20 @@ class Workers(Children):
     def _answer(
         self, group: str, worker: subprocess.Popen[bytes], what: str, deadline: float
     ) -> Iterator[Record | None]:
-        """What it says; None at the end where the answer is whole."""
-        until, waiting = time.monotonic() + deadline, b""
+        """The records of one call, then None if the answer is complete."""
+        until, partial = time.monotonic() + deadline, b""
         assert worker.stdout
         with selectors.DefaultSelector() as ready:
             ready.register(worker.stdout, selectors.EVENT_READ)
             while (left := until - time.monotonic()) > 0:
-                if not ready.select(min(left, _GLANCE)):
-                    who = self.release()  # who waits for that need not wait for an answer first
+                if not ready.select(min(left, _POLL)):
+                    who = self.release()  # `linkgauge release` does not wait for this call
                     if who and group == _DRIVER:
                         yield unanswered(what, Reason.DRIVER, f"the driver is {who}")
                         return
                     continue
                 part = os.read(worker.stdout.fileno(), 1 << 16)
-                *lines, waiting = (waiting + part).split(b"\n")
+                *lines, partial = (partial + part).split(b"\n")
                 for line in lines:
                     if line[:1] == FAILED:
                         fault = line[1:].decode("utf-8", "replace").strip() or "it failed"
@@ -141,7 +147,7 @@ class Workers(Children):
 
 
 def _kill(worker: subprocess.Popen[bytes]) -> None:
-    """It, and the programs that it has started."""
+    """Kill the worker and the programs that it has started."""
     if worker.poll() is None:
         with suppress(OSError):
             os.killpg(worker.pid, signal.SIGKILL)
@@ -151,7 +157,7 @@ def _code(worker: subprocess.Popen[bytes]) -> int | str:
     try:
         return worker.wait(TO_END)
     except subprocess.TimeoutExpired:
-        return "nobody knows what"
+        return "an unknown code"
 
 
 def _decoded(line: bytes, what: str) -> Record | NotChecked:

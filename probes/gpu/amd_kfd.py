@@ -18,7 +18,7 @@ from ...models.facts.records import Evidence, NotChecked, Record
 from ...models.facts.units import BytesPerSecond, from_gigabytes
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count, known, word
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 
 _NODES = "sys/class/kfd/kfd/topology/nodes"
 _PROCESSES = "sys/class/kfd/kfd/proc"  # a folder each (kfd_process.c)
@@ -91,12 +91,12 @@ def _address(host: Host, number: int) -> Generator[NotChecked, None, str | None]
 
 
 def _gpu(host: Host, node: _Node) -> Iterator[Record]:
-    reading = Reading(host, Gpu, node.gpu, f"{_FUNCTIONS}/{node.address}")
+    reading = FactReader(host, Gpu, node.gpu, f"{_FUNCTIONS}/{node.address}")
     reading.set(address=node.address)
     reading.take("name", "product_name", word)
     reading.take("memory", "mem_info_vram_total", count)
     reading.take("numa", "numa_node", known)
-    yield from reading.said()
+    yield from reading.records()
 
 
 def _links(host: Host, node: _Node, nodes: Mapping[int, _Node]) -> Iterator[Record]:

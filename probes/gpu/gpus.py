@@ -12,7 +12,7 @@ from .. import live_tools as tools
 from ..calls.timeouts import hung
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS, word
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 from .nvml_threads import seconds
 
 BOUND = "sys/bus/pci/drivers/nvidia"
@@ -25,9 +25,9 @@ def read_gpus(host: Host) -> Iterator[Record]:
     bound = yield from _bound(host)
     if not bound:
         return
-    reading = Reading(host, Driver, "nvidia", _MODULE)
+    reading = FactReader(host, Driver, "nvidia", _MODULE)
     reading.take("version", "version", word, required=True)
-    yield from reading.said()
+    yield from reading.records()
     known: set[str] = set()
     without_address: list[str] = []
     for said in _state(host):

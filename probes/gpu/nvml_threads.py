@@ -13,7 +13,7 @@ from ...models.facts.gpu import Driver, Gpu, GpuLink
 from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from ...models.facts.registry import kind_name
-from ..calls.threaded_call import Question
+from ..calls.threaded_call import ThreadedCall
 from ..calls.timeouts import no_answer
 from ..parsing.parsers import word
 from .nvml_library import (
@@ -172,7 +172,7 @@ def stall() -> float:
     return _STALL * seconds()
 
 
-def waited(question: Question[T], library: Library, until: float) -> bool:
+def waited(question: ThreadedCall[T], library: Library, until: float) -> bool:
     """Whether there is an answer by the time `until`; given up before, once the driver answers nobody any more."""
     while not question.wait(end := min(until, library.answered + stall())):
         if min(until, library.answered + stall()) <= end:
@@ -192,7 +192,7 @@ def opened(until: float) -> tuple[Library, Asking] | Driver | NotChecked:
             detail=str(missing),
             how="install the package nvidia-ml-py",
         )
-    opening = Question(partial(_open, library))
+    opening = ThreadedCall(partial(_open, library))
     if not opening.wait(until):
         return Driver(key="nvidia", failure=no_answer(seconds()), failure_reason=Reason.NO_ANSWER)
     try:
@@ -252,7 +252,7 @@ def each_gpu(
 ) -> Iterator[tuple[Asking, Failure | None]]:
     """Each GPU, as far as it answered `ask`, and why it cannot be used; in their order."""
     askings = [Asking(library, Gpu, f"gpu{index}") for index in range(count)]
-    questions = [Question(partial(_one_gpu, asking, index, ask)) for index, asking in enumerate(askings)]
+    questions = [ThreadedCall(partial(_one_gpu, asking, index, ask)) for index, asking in enumerate(askings)]
     faults: list[Exception] = []
     for asking, question in zip(askings, questions, strict=True):
         failure: Failure | None = Failure(Reason.NO_ANSWER, no_answer(stall()))

@@ -15,7 +15,7 @@ from typing import Any
 from ...models.facts.gpu import Driver, Gpu, GpuLink, GpuPair
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
-from ..calls.threaded_call import Question
+from ..calls.threaded_call import ThreadedCall
 from ..calls.timeouts import no_answer
 from ..parsing.nvml_enums import (
     ENDS,
@@ -124,10 +124,10 @@ def _shown_address(info: Any) -> str | None:
 
 def _pairs(usable: list[Asking], until: float) -> Iterator[Record]:
     """Each pair; those of one first GPU in a thread."""
-    rows: list[tuple[Asking, list[Asking], list[list[Record]], Question[None]]] = []
+    rows: list[tuple[Asking, list[Asking], list[list[Record]], ThreadedCall[None]]] = []
     for place, a in enumerate(usable):
         others, done = usable[place + 1 :], list[list[Record]]()
-        rows.append((a, others, done, Question(partial(_row, a, others, done))))
+        rows.append((a, others, done, ThreadedCall(partial(_row, a, others, done))))
     for a, others, done, question in rows:
         if waited(question, a.library, until):
             question.answer()  # raises what is our own fault

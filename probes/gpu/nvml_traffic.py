@@ -53,7 +53,7 @@ class Looking:
                 for (number, _), value in said.items():
                     if not isinstance(value, Refused):
                         with self._lock:
-                            self._peaks.look(gpu, f"NVML field {number}", now, int(value) * 1024)
+                            self._peaks.sample(gpu, f"NVML field {number}", now, int(value) * 1024)
 
     def taken(self) -> Iterator[Observation]:
         """The highest rate of each GPU since this was asked last."""

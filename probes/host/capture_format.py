@@ -1,22 +1,22 @@
-"""The text of a recorded machine, made to be read, compared and kept: sorted, and without times but the one.
+"""The text format of a capture. It is sorted and holds one time, so that people can read and compare captures.
 
     linkgauge capture 1
     taken 2026-11-21T03:00:00Z
 
     [sys/devices/pci0000:50/0000:50:01.0]      a folder; `[...] ?`: not listed; `[...] ! 13 Permission denied`
-    class = 0x060400                           a file; in JSON where white space or control characters matter
+    class = 0x060400                           a file; a JSON string if white space or control characters matter
     resource:                                  a file of several lines
     | 0x00000000fb000000 0x00000000fb01ffff
-    driver -> ../../../bus/pci/drivers/nvidia  a symbolic link; without a target it leads nowhere
-    label ! 13 Permission denied               a file that would not say, and the error number; "-" for none
-    msi_irqs ?                                 was in the folder, and nothing more was asked of it
+    driver -> ../../../bus/pci/drivers/nvidia  a symbolic link; without a target it is broken
+    label ! 13 Permission denied               an unreadable file and the error number; "-" if there is none
+    msi_irqs ?                                 a name in the folder that no source read
 
-    @ ethtool eth0                             a call, and below it what it said (said_lines.py)
+    @ ethtool eth0                             a call, and below it its records (models/facts/jsonl.py)
     ["Net",{"key":"eth0","max_speed":3125000000.0}]
 
-    end 14                                     the number of lines above: a file that was cut is noticed
+    end 14                                     the number of lines above, which shows whether the file is complete
 
-Paths are those without symbolic links; the links that lead to them stand in their own folders.
+Paths contain no symbolic links. Each link is an entry in its own folder.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _target(target: str | Refused) -> str:
 
 
 def _text_line(line: str) -> str:
-    """One of several lines: as it stands, tabs too; in JSON where an editor would change it."""
+    """One line of a text of several lines: unchanged, with tabs; as JSON if an editor would change it."""
     plain = line.replace("\t", " ").isprintable() and line == line.rstrip()
     return (f"| {line}" if line else "|") if plain else f"|{json.dumps(line)}"
 
@@ -98,18 +98,18 @@ def _refused(refused: Refused) -> str:
 
 
 def _word(text: str, plain: bool = True) -> str:
-    """The rest of a line: as it stands, or in JSON."""
+    """The rest of a line: unchanged or as JSON."""
     plain = plain and text != "" and text[0] != '"' and text == text.strip() and text.isprintable()
     return text if plain else json.dumps(text)
 
 
 def _name(text: str) -> str:
-    """A word in a line: as it stands, or in JSON."""
+    """A word in a line: unchanged or as JSON."""
     return _word(text, plain=" " not in text and text[:1] not in ("[", "|", "@"))
 
 
 def parse(text: str) -> tuple[int, dict[str, Entry], dict[tuple[str, ...], tuple[str, ...]]]:
-    """When it was recorded, the entries, the calls. ValueError says which line is wrong, and how."""
+    """The time of the record (seconds since 1970), the entries, the calls. Raises ValueError with the line and why."""
     lines = text.removesuffix("\n").split("\n")
     head = re.fullmatch(r"linkgauge capture ([0-9]{1,9})", lines[0])
     if not head:
@@ -119,7 +119,7 @@ def parse(text: str) -> tuple[int, dict[str, Entry], dict[tuple[str, ...], tuple
     if not re.fullmatch(r"end [0-9]{1,9}", lines[-1]):
         raise ValueError(f"line {len(lines)}: the capture was cut: it stops at {shown(lines[-1])}, not at its 'end'")
     if int(lines[-1][4:]) != len(lines) - 1:
-        raise ValueError(f"line {len(lines)}: {shown(lines[-1])}, but {len(lines) - 1} lines stand above it")
+        raise ValueError(f"line {len(lines)}: {shown(lines[-1])}, but there are {len(lines) - 1} lines above it")
     machine = _Machine()
     for number, line in enumerate(lines[1:-1], 2):
         try:
@@ -129,14 +129,14 @@ def parse(text: str) -> tuple[int, dict[str, Entry], dict[tuple[str, ...], tuple
         except RecursionError:
             raise ValueError(f"line {number}: is nested too deeply") from None
     if machine.taken is None:
-        raise ValueError("line 2: 'taken' and a time are not there")
+        raise ValueError("line 2: 'taken' and a time are missing")
     texts = {path: "\n".join(several) for path, several in machine.texts.items()}
-    calls = {call: tuple(said) for call, said in machine.calls.items()}
+    calls = {call: tuple(records) for call, records in machine.calls.items()}
     return machine.taken, {**machine.entries, **texts}, calls
 
 
 class _Machine:
-    """What the lines said so far."""
+    """The parsed machine, built line by line."""
 
     def __init__(self) -> None:
         self.taken: int | None = None
@@ -145,23 +145,23 @@ class _Machine:
         self.calls: dict[tuple[str, ...], list[str]] = {}
         self._folder: str | None = None
         self._text: list[str] | None = None
-        self._said: list[str] | None = None
+        self._records: list[str] | None = None
 
     def take(self, line: str) -> None:
-        """One more line."""
+        """Parse the next line. Raises ValueError."""
         if self.taken is None:
             self.taken = _time(line)
         elif not line:
-            self._folder = self._text = self._said = None
-        elif self._said is not None:
+            self._folder = self._text = self._records = None
+        elif self._records is not None:
             decode(line)
-            self._said.append(line)
+            self._records.append(line)
         elif line[0] == "|":
             if self._text is None:
                 raise ValueError(f"{shown(line)} continues no file")
             self._text.append(_string(line[1:]) if line[1:2] == '"' else line[2:])
         elif line[0] == "@":
-            self._said = self._call(line)
+            self._records = self._call(line)
         elif line[0] == "[":
             self._open(line)
         else:
@@ -171,7 +171,7 @@ class _Machine:
         words = line[2:]
         call = tuple(map(_string, _WORD.findall(words)))
         if " ".join(map(_name, call)) != words or line[1:2] != " " or call in self.calls:
-            raise ValueError(f"{shown(line)} is not a call, or stands twice")
+            raise ValueError(f"{shown(line)} is not a call, or is there twice")
         return self.calls.setdefault(call, [])
 
     def _open(self, line: str) -> None:
@@ -184,9 +184,9 @@ class _Machine:
         self._put(self._folder, UNLISTED if mark == "?" else Folder(_refusal(why) if why else None))
 
     def _add(self, line: str) -> None:
-        """A file or a link in the folder that is open."""
+        """A file or a link in the current folder."""
         if self._folder is None:
-            raise ValueError(f"{shown(line)} stands in no folder")
+            raise ValueError(f"{shown(line)} is in no folder")
         if line[-1] == ":" and (name := _WORD.fullmatch(line[:-1])):
             self._text = self.texts[self._path(name[0])] = []
             self._put(self._path(name[0]), "")
@@ -205,7 +205,7 @@ class _Machine:
 
     def _put(self, path: str, entry: Entry) -> None:
         if path in self.entries:
-            raise ValueError(f"{shown(path)} stands there twice")
+            raise ValueError(f"{shown(path)} is there twice")
         self.entries[path] = entry
 
 
@@ -218,7 +218,7 @@ def _entry(mark: str, rest: str) -> Entry:
         return _refusal(rest)
     if mark == "=" and rest:
         return _string(rest)
-    raise ValueError(f"{shown(f'{mark} {rest}')} says nothing of a file")
+    raise ValueError(f"{shown(f'{mark} {rest}')} does not describe a file")
 
 
 def _refusal(text: str) -> Refused:
@@ -229,7 +229,7 @@ def _refusal(text: str) -> Refused:
 
 
 def _string(text: str) -> str:
-    """What _word() was given."""
+    """The inverse of _word()."""
     if not text.startswith('"'):
         return text
     try:

@@ -1,4 +1,4 @@
-"""What a path of a recorded machine can be: a file's text, a link, a folder, or something that would not say."""
+"""The types of a path in a capture: the text of a file, a link, a folder, or an unreadable file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A file that would not say, with the error number where there was one; or why something else would not."""
+    """Why a file, link or folder could not be read. `code` is the error number, or None."""
 
     code: int | None
     why: str
@@ -16,14 +16,14 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A symbolic link. "" leads nowhere; Refused: where it leads, and whether it is a link at all, is not known."""
+    """A symbolic link. "": the link is broken. Refused: the target is not known, and it may not be a link."""
 
     target: str | Refused
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder. Refused: it was not, or could not be, listed, and may hold more than was recorded."""
+    """A folder. Refused: it was not listed, so it may contain more names than the capture has."""
 
     refused: Refused | None = None
 
@@ -31,5 +31,5 @@ class Folder:
 Entry: TypeAlias = str | Refused | Link | Folder  # str: the text of a file
 
 NOT_RECORDED = Refused(None, "was not recorded")
-UNASKED = Link(NOT_RECORDED)  # a name in a folder of which nothing more was asked
+UNASKED = Link(NOT_RECORDED)  # a name in a folder that no source read
 UNLISTED = Folder(NOT_RECORDED)

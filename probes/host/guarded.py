@@ -1,7 +1,7 @@
-"""A machine of which files are left out that it does not like to be read, by a service that asks again and again.
+"""A Host that stops reading files that the kernel refuses or complains about. The service reads them in each cycle.
 
-Some functions of NICs are kept for the firmware: reading their counters is refused with EINVAL, and the driver writes a
-line into the kernel's log for each of them, with the number of the process that asked
+The firmware reserves some NIC functions for itself. A read of their counters fails with EINVAL, and for each read the
+driver writes a line with the process number into the kernel's log
 (https://github.com/leptonai/gpud/issues/1164, https://github.com/prometheus/node_exporter/issues/3434).
 """
 
@@ -16,41 +16,43 @@ from ...models.facts.records import Record
 from ...models.report import Origin
 from .host import Host, Unreadable
 
-_COUNTER = re.compile(r"/(?:hw_)?counters/[a-z0-9_]+$")  # elsewhere EINVAL passes: net/*/speed of a port that is down
-# Folders of links to devices. Who looks whether their names are the same calls `forget` where they are not.
+# Only for counters is EINVAL permanent. For example, net/*/speed gives it while a port is down.
+_COUNTER = re.compile(r"/(?:hw_)?counters/[a-z0-9_]+$")
+# Folders of links to devices. The caller compares their names and calls `forget` after a change.
 SIGNS = ("sys/bus/pci/devices", "sys/class/infiniband", "sys/class/net", "sys/class/nvme")
 _KMSG = "/dev/kmsg"
-_RECORD = 8192  # bytes; longer ones are not read (kernel documentation, ABI/testing/dev-kmsg)
-_WHY = "the kernel's log complained when it was read: it is left out until the service is started again"
+_RECORD = 8192  # bytes; longer records are not read (kernel documentation, ABI/testing/dev-kmsg)
+_WHY = "reading it caused a complaint in the kernel's log: the service does not read it until it is restarted"
 
 
 class Guarded:
-    """A Host that passes everything on but what was refused for good, or complained of.
+    """Passes all reads to `host`, except for files that were refused permanently or caused a complaint.
 
-    Which file a complaint is about is not in it: after one, the log is looked at behind each read for one cycle.
+    A complaint does not name the file. Therefore, after a complaint, this host checks the log after each read for one
+    cycle.
     """
 
     def __init__(self, host: Host, kmsg: str = _KMSG) -> None:
         self.origin: Origin = host.origin
         self._host = host
-        self._left: dict[str, Unreadable] = {}
-        self._places: dict[str, str] = {}  # where those of devices lead: five hundred, asked for again and again
+        self._excluded: dict[str, Unreadable] = {}
+        self._places: dict[str, str] = {}  # targets of device links: about five hundred, resolved in each cycle
         self._watching = False
         self._complaint = re.compile(rf"\(pid {os.getpid()}\)")
         self._log = _at_end(kmsg)
 
     def read(self, path: str) -> str | None:
-        if path in self._left:
-            raise self._left[path]
+        if path in self._excluded:
+            raise self._excluded[path]
         try:
             text = self._host.read(path)
         except Unreadable as refused:
             if refused.code == errno.EINVAL and _COUNTER.search(path):
-                self._left[path] = refused
+                self._excluded[path] = refused
             raise
         finally:
             if self._watching and self._complained():
-                self._left[path] = Unreadable(path, None, _WHY)
+                self._excluded[path] = Unreadable(path, None, _WHY)
         return text
 
     def list(self, path: str) -> list[str]:
@@ -63,7 +65,7 @@ class Guarded:
         return place
 
     def forget(self) -> None:
-        """Devices may have come or gone: links need no longer lead where they led."""
+        """Forget the targets of device links. Call this after devices have appeared or disappeared."""
         self._places.clear()
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
@@ -73,24 +75,24 @@ class Guarded:
         return self._host.now()
 
     def look(self) -> None:
-        """Between two cycles: was there a complaint in the one before?"""
+        """Call this between two cycles: check for complaints in the previous cycle."""
         self._watching = self._complained()
 
     def close(self) -> None:
-        """Read no more of the kernel's log."""
+        """Close the kernel's log."""
         if self._log is not None:
             os.close(self._log)
         self._log = None
 
     def _complained(self) -> bool:
-        """Whether the kernel has logged something about this process since this was asked last."""
+        """Whether the kernel has logged a line about this process since the previous call."""
         found = False
         while self._log is not None:
             try:
                 record = os.read(self._log, _RECORD)
             except BlockingIOError:
                 break
-            except OSError:  # EPIPE: records were overwritten before they were read; the next one can be
+            except OSError:  # EPIPE: records were overwritten before this read; the next record is readable
                 continue
             if not record:
                 break
@@ -99,7 +101,7 @@ class Guarded:
 
 
 def _at_end(kmsg: str) -> int | None:
-    """The kernel's log from now on; None where this process may not read it."""
+    """A descriptor at the end of the kernel's log. None: this process may not read it."""
     try:
         log = os.open(kmsg, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

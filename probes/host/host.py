@@ -1,4 +1,4 @@
-"""The seam between sources and a machine: this one, one mounted under a folder, or a recorded one."""
+"""The interface between sources and a machine: this machine, a mounted root, or a capture."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import NotChecked, Record
 from ...models.report import Origin
 
-BIGGEST_FILE = 16 << 20  # bytes; nothing that we read of a healthy machine comes near
+BIGGEST_FILE = 16 << 20  # bytes; files of a healthy machine are far smaller
 _MOST_LINKS = 40  # as the kernel's MAXSYMLINKS
 
 
 class Unreadable(Exception):
-    """A path that is there and would not say: no permission, an I/O error, a symlink loop, too large."""
+    """A path that exists and cannot be read: no permission, an I/O error, a symlink loop, too large."""
 
     def __init__(self, path: str, code: int | None, why: str) -> None:
         super().__init__(why)
@@ -25,44 +25,44 @@ class Unreadable(Exception):
 
     @property
     def reason(self) -> Reason:
-        """The reason, by the error number."""
+        """The reason for the error number."""
         return reason_of(self.code)
 
     @property
     def how(self) -> str | None:
-        """What would bring it back, where that is known."""
+        """The remedy, if it is known."""
         return "run as root" if self.code in (errno.EACCES, errno.EPERM) else None
 
     def missed(self, what: str, subject: str, path: str) -> NotChecked:
-        """The NotChecked for what the file would have given; `path` is the path that the caller read."""
+        """The NotChecked for the value `what` of the file. `path` is the path that the caller read."""
         return NotChecked(what=what, subject=subject, reason=self.reason, path=path, detail=self.why, how=self.how)
 
 
 class Host(Protocol):
-    """Paths are relative to the machine's root: "sys/class/net". Text comes without the white space at its end."""
+    """Reads one machine. Paths are relative to its root: "sys/class/net". Text has no white space at its end."""
 
     origin: Origin
 
     def read(self, path: str) -> str | None:
-        """The text of a file; None: not here. Raises Unreadable."""
+        """The text of a file. None: no such file. Raises Unreadable."""
 
     def list(self, path: str) -> list[str]:
-        """The names in a folder, sorted; none where it is not here. Raises Unreadable."""
+        """The sorted names in a folder. Empty: no such folder. Raises Unreadable."""
 
     def resolve(self, path: str) -> str | None:
-        """The path without symbolic links; None: not here. Raises Unreadable."""
+        """The path without symbolic links. None: no such path. Raises Unreadable."""
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
-        """Ask what is no file (a driver, a system call, a copy), in a child that is killed after `deadline` seconds."""
+        """Run a call (driver, system call, copy) in a child process that is killed after `deadline` seconds."""
 
     def now(self) -> float:
         """Seconds since 1970."""
 
 
 def follow(path: str, readlink: Callable[[str], str | None]) -> str:
-    """`path` without symbolic links, never leaving the root: an absolute target starts there again.
+    """`path` without symbolic links. It never leaves the root: an absolute target starts at the root.
 
-    `readlink` gives the target of a link, None for what is none. Raises Unreadable for a loop.
+    `readlink` returns the target of a link, and None if the path is no link. Raises Unreadable for a loop.
     """
     todo, done, links = deque(path.split("/")), list[str](), 0
     while todo:

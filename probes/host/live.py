@@ -1,4 +1,4 @@
-"""A machine whose files can be opened: this one, or one whose root is mounted under a folder (`--root`)."""
+"""Reads a machine through its file system: this machine, or one with its root mounted under a folder (`--root`)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ..calls.child import Children, unanswered
 from .host import BIGGEST_FILE, Unreadable, follow
 
 _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
-_BOOT = "proc/sys/kernel/random/boot_id"  # random(4): another one for each start of a kernel, in no namespace
-# What the kernel and NVIDIA's driver answer to whoever may ask them, in whatever namespaces: PCI has none.
+_BOOT = "proc/sys/kernel/random/boot_id"  # random(4): new for each boot of a kernel, the same in all namespaces
+# Calls with the same result in every namespace: PCI and NVIDIA's driver have no namespaces.
 _OF_THE_KERNEL = frozenset(
     {"link_load", "nvml", "nvml_serials", "nvml_traffic", "nvml_use", "nvml_wiring", "pci_config"}
 )
-_LINKS_LAST = 5.0  # seconds: a service looks again and again, and a device that comes back may hang elsewhere
+_LINKS_LAST = 5.0  # seconds; a service reads in cycles, and a device that comes back may have a new path
 
 
 class Live:
-    """The machine under `root`, or a folder of dumps. Symbolic links never lead out of it."""
+    """The machine under `root`, or a folder of dumps. Reads never follow a symbolic link out of `root`."""
 
     def __init__(self, root: str = "/", origin: Origin = "live", children: Children | None = None) -> None:
         self.root, self.origin = root, origin
         self._above = root.rstrip("/")
         self._children = children or Children()
         self._follow = lru_cache(maxsize=None)(self._follow_one)
-        self._followed = 0.0  # since when, by a clock that does not jump
+        self._followed = 0.0  # monotonic seconds: when the cache was cleared
 
     def read(self, path: str) -> str | None:
         try:
@@ -64,17 +64,17 @@ class Live:
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         if self.root != "/" and not (what in _OF_THE_KERNEL and self._is_here()):
-            # A call would be answered by the namespaces of this process, not by those of the machine under the root.
+            # A call sees the namespaces of this process, not those of the machine under the root.
             how = "run on the machine itself, without --root"
             yield unanswered(what, Reason.OTHER_CONTEXT, "only files are read under --root", how)
             return
-        yield from self._children.ask(what, args, deadline)
+        yield from self._children.call(what, args, deadline)
 
     def now(self) -> float:
         return time.time()
 
     def _is_here(self) -> bool:
-        """Whether the machine under the root is this one, seen from a container: both have the same kernel."""
+        """Whether the machine under the root has the kernel of this process. That is so in a container."""
         try:
             ours, theirs = Live().read(_BOOT), self.read(_BOOT)
         except Unreadable:
@@ -89,7 +89,7 @@ class Live:
             os.close(descriptor)
 
     def _open(self, path: str) -> int:
-        """A descriptor of the file. A pipe in the tree must not block; nor may a link lead out of it."""
+        """A descriptor of the file. A pipe must not block, and a link must not lead out of the root."""
         if self.root == "/":
             return os.open(f"/{path}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         folder, _, name = path.rpartition("/")
@@ -113,7 +113,7 @@ class Live:
             raise Unreadable(path, loop.code, loop.why) from None
 
     def _place(self, path: str) -> str:
-        """The path without symbolic links. The same folders are asked for hundreds of files."""
+        """The path without symbolic links. Cached, because a cycle reads hundreds of files in the same folders."""
         if time.monotonic() - self._followed > _LINKS_LAST:
             self._follow.cache_clear()
             self._followed = time.monotonic()
@@ -124,7 +124,7 @@ class Live:
         return self._end(self._follow(folder), name) if folder else self._end("", name)
 
     def _end(self, folder: str, name: str) -> str:
-        """The name in a folder without links, followed where it is one itself."""
+        """The path of `name` in a folder that contains no links. Follows `name` if it is a link."""
         path = f"{folder}/{name}" if folder else name
         return follow(path, self._readlink) if name in ("", ".", "..") or self._readlink(path) is not None else path
 
@@ -136,7 +136,7 @@ class Live:
 
 
 def _refused(path: str, error: OSError) -> None:
-    """None for what is not here; raises Unreadable for what would not say."""
+    """Return if the path does not exist. Raises Unreadable for every other error."""
     if error.errno in _NOT_HERE:
         return
     raise Unreadable(path, error.errno, error.strerror or str(error)) from None

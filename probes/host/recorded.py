@@ -1,4 +1,4 @@
-"""A machine as it was at one time: a tree in memory that answers as the machine did. Its text is in capture_text.py."""
+"""A recorded machine: a tree in memory that answers reads as the machine did. capture_format.py has its text format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...models.facts.reason import Reason
 from ...models.facts.records import Record
 from ...models.report import Origin
 from ..calls.child import unanswered
-from . import capture_format as capture_text
+from . import capture_format
 from .entries import NOT_RECORDED, UNLISTED, Entry, Folder, Link, Refused
 from .host import Unreadable, follow
 
@@ -22,18 +22,21 @@ Names = list[str]  # inside the class, `list` is a method
 
 
 def parse(text: str) -> Recorded:
-    """The machine that a text holds (capture_text.py). ValueError says which line is wrong, and how."""
-    return Recorded(*capture_text.parse(text))
+    """The machine in the text of a capture. Raises ValueError with the line and why it is wrong."""
+    return Recorded(*capture_format.parse(text))
 
 
 def dump(recorded: Recorded) -> str:
-    """The text of a machine; parse() gives the same machine again."""
-    return capture_text.dump(recorded.taken, recorded.entries, recorded.calls)
+    """The text of a machine. parse() returns the same machine."""
+    return capture_format.dump(recorded.taken, recorded.entries, recorded.calls)
 
 
 @dataclass
 class Recorded:
-    """A Host over what was recorded. Entries by their paths without symbolic links; calls as lines of said_lines.py."""
+    """A Host that reads a capture.
+
+    `entries`: by path without symbolic links. `calls`: name and arguments to encoded records (models/facts/jsonl.py).
+    """
 
     taken: int  # seconds since 1970
     entries: Mapping[str, Entry]
@@ -44,9 +47,9 @@ class Recorded:
 
     def __post_init__(self) -> None:
         self._names = _names(self.entries)
-        # A folder that was not listed and holds something stands in the paths below it: kept once, not twice.
-        said = (item for item in self.entries.items() if item[1] != UNLISTED or item[0] and item[0] not in self._names)
-        self.entries = dict(said)
+        # The paths below an unlisted folder already imply the folder. Its own entry is redundant.
+        needed = (one for one in self.entries.items() if one[1] != UNLISTED or one[0] and one[0] not in self._names)
+        self.entries = dict(needed)
 
     def read(self, path: str) -> str | None:
         entry = self._entry(self._real(path))
@@ -71,7 +74,7 @@ class Recorded:
         return None if self._entry(real) is None else real
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
-        """What was said then. A call that was not made then is not checked: it would have had an answer."""
+        """The recorded records of the call. A call that was not recorded gives a NotChecked."""
         lines = self.calls.get((what, *args))
         if lines is None:
             yield unanswered(what, Reason.OTHER, NOT_RECORDED.why)
@@ -82,7 +85,7 @@ class Recorded:
         return self.taken
 
     def _real(self, path: str) -> str:
-        """The path without symbolic links, there or not."""
+        """The path without symbolic links. The path need not exist."""
         folder, _, name = path.rpartition("/")
         if folder not in self._folders:
             self._folders[folder] = follow(folder, self._target)
@@ -90,7 +93,7 @@ class Recorded:
         return follow(real, self._target) if name in ("", ".", "..") or self._target(real) else real
 
     def _target(self, path: str) -> str | None:
-        """Where a link leads; None for what is none, and for one that leads nowhere."""
+        """The target of a link. None: not a link, or a broken link."""
         entry = self.entries.get(path)
         if not isinstance(entry, Link):
             return None
@@ -99,7 +102,7 @@ class Recorded:
         return entry.target or None
 
     def _entry(self, real: str) -> str | Refused | Folder | None:
-        """What is there; None: nothing."""
+        """The entry at a path. None: no entry, or a broken link."""
         entry = self.entries.get(real)
         if entry is None and (real in self._names or not real):
             return UNLISTED
@@ -107,7 +110,7 @@ class Recorded:
 
 
 def _names(paths: Iterable[str]) -> dict[str, Names]:
-    """The names in each folder, sorted. Folders that stand only in the paths of others are among the keys."""
+    """The sorted names in each folder. The keys include folders that exist only as part of longer paths."""
     names: dict[str, set[str]] = defaultdict(set)
     for path in paths:
         while path:
@@ -119,7 +122,7 @@ def _names(paths: Iterable[str]) -> dict[str, Names]:
 
 
 class Replayed(Recorded):
-    """What was recorded, as if it were so now: for services, which tell what is as old as that from what is new."""
+    """A recorded machine with the current time, for services: they compare the ages of records with the time."""
 
     def now(self) -> float:
         return time.time()

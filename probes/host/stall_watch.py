@@ -1,4 +1,4 @@
-"""A machine that knows which of its files has been keeping somebody waiting."""
+"""A Host that knows which file it is reading, and since when."""
 
 from __future__ import annotations
 
@@ -19,23 +19,26 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waiting:
-    """A file that was asked for and has not answered."""
+    """A file whose read has not returned yet."""
 
     path: str
-    since: float  # by a clock that does not jump
+    since: float  # monotonic seconds
 
 
 class TimedOut(BaseException):
-    """Nobody listens to who asks here any more. No Exception: no source may take it for something that it expected."""
+    """Raised in a thread whose caller has timed out. A BaseException, so that no source catches it by accident."""
 
 
 class StallWatch:
-    """A Host that passes everything on but what is in `hanging` or below it. Calls have deadlines, files have none."""
+    """Passes all reads to `host`, except for the paths in `hanging` and below them.
+
+    Calls have deadlines, files have none. Therefore only files are watched.
+    """
 
     def __init__(self, host: Host, hanging: Collection[str] = ()) -> None:
         self.origin: Origin = host.origin
         self.waiting: Waiting | None = None
-        self._timed_out = False  # from then on it answers nobody
+        self._timed_out = False  # if True, each further read raises TimedOut
         self._deciding = Lock()
         self._host, self._hanging = host, hanging
 
@@ -56,7 +59,7 @@ class StallWatch:
         return self._host.now()
 
     def give_up(self, waiting: Waiting) -> bool:
-        """Answer nobody any more; unless that has just been answered."""
+        """Refuse all further reads, unless the read `waiting` has just returned. Returns whether they are refused."""
         with self._deciding:
             self._timed_out = self.waiting is waiting
             return self._timed_out
@@ -65,13 +68,13 @@ class StallWatch:
         if self._timed_out:
             raise TimedOut
 
-    def _watch(self, ask: Callable[[str], T], path: str) -> T:
+    def _watch(self, read: Callable[[str], T], path: str) -> T:
         for above in self._hanging:
             if path == above or path.startswith(f"{above}/"):
                 raise Unreadable(path, errno.ETIMEDOUT, stuck(above))
         self.waiting = Waiting(path, time.monotonic())
         try:
-            return ask(path)
+            return read(path)
         finally:
             with self._deciding:
                 self.waiting = None

@@ -12,7 +12,7 @@ from ..host.host import Host, Unreadable
 from ..parsing.parsers import count, decimal, flag, hexadecimal, word
 from ..sysfs.class_devices import devices, is_virtual, pci_function
 from ..sysfs.counter_files import read_counters
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 
 DEVICES = "sys/class/net"
 _UP = 0x1  # IFF_UP, include/uapi/linux/if.h
@@ -47,7 +47,7 @@ def read_link_modes(host: Host) -> Iterator[Record]:
 
 
 def _device(host: Host, name: str, folder: str) -> Iterator[Record]:
-    reading = Reading(host, Net, name, folder)
+    reading = FactReader(host, Net, name, folder)
     reading.take("link_type", "type", _link_type, required=True)
     enabled = reading.take("enabled", "flags", _is_up, required=True)
     if {"link_type", "enabled"} <= reading.absent:
@@ -64,7 +64,7 @@ def _device(host: Host, name: str, folder: str) -> Iterator[Record]:
         address=pci_function(folder),
         driver=None if virtual else reading.target("driver", "device/driver"),
     )
-    yield from reading.said()
+    yield from reading.records()
     if not virtual:
         yield from read_counters(host, "Net.counters", name, folder, _COUNTERS, _IN_BYTES)
 

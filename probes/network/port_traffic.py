@@ -38,7 +38,7 @@ class PortTraffic:
             count = None
             with suppress(Unreadable, ValueError):
                 count = int(host.read(path) or "none") * unit
-            self._peaks.look(port, path, self._monotonic(), count)
+            self._peaks.sample(port, path, self._monotonic(), count)
         return ()
 
     def peaks(self, host: Host) -> Iterator[Observation]:

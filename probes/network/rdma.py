@@ -16,7 +16,7 @@ from ..host.host import Host, Unreadable
 from ..parsing.parsers import hexadecimal, shown, word
 from ..sysfs.class_devices import devices, is_virtual, pci_function
 from ..sysfs.counter_files import read_counters
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 
 DEVICES = "sys/class/infiniband"
 _NUMBERED = re.compile(r"[0-9]{1,3}: (.+)")
@@ -67,7 +67,7 @@ def read_rdma(host: Host) -> Iterator[Record]:
 
 
 def _device(host: Host, name: str, folder: str) -> Iterator[Record]:
-    reading = Reading(host, Rdma, name, folder)
+    reading = FactReader(host, Rdma, name, folder)
     reading.take("board_id", "board_id", word)
     reading.take("hca_type", "hca_type", word)
     reading.take("firmware", "fw_ver", word)
@@ -75,7 +75,7 @@ def _device(host: Host, name: str, folder: str) -> Iterator[Record]:
         address=pci_function(folder),
         driver=None if is_virtual(folder) else reading.target("driver", "device/driver"),
     )
-    yield from reading.said()
+    yield from reading.records()
     try:
         ports = [int(port) for port in host.list(f"{folder}/ports") if re.fullmatch("[0-9]{1,3}", port)]
     except Unreadable as refusal:
@@ -94,7 +94,7 @@ def _device(host: Host, name: str, folder: str) -> Iterator[Record]:
 
 def _port(host: Host, device: str, above: str, number: int, ports: Sequence[int]) -> Iterator[Record]:
     key, folder = f"{device}/{number}", f"{above}/ports/{number}"
-    reading = Reading(host, Port, key, folder)
+    reading = FactReader(host, Port, key, folder)
     reading.take("state", "state", _numbered, required=True)
     reading.take("physical_state", "phys_state", _numbered, required=True)
     reading.take("rate", "rate", _rate, required=True)
@@ -107,7 +107,7 @@ def _port(host: Host, device: str, above: str, number: int, ports: Sequence[int]
         reading.set(netdev=shared or _of_function(host, f"{above}/device/net", number, ports))
     except Unreadable as refusal:
         reading.refused("netdev", refusal.path, refusal)
-    yield from reading.said()
+    yield from reading.records()
     for counters in ("counters", "hw_counters"):
         yield from _counters(host, f"Port.{counters}", key, f"{folder}/{counters}")
 

@@ -1,4 +1,4 @@
-"""What NVML's numbers mean (nvml.h, as nvidia-ml-py has it), in the words of models/facts/gpu.py."""
+"""The meaning of NVML's numbers (nvml.h, nvidia-ml-py), in the words of models/facts/gpu.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...models.facts.pcie_rates import speed_of
 from .parsers import shown
 
 GRAPHICS, SM, MEMORY = range(3)  # nvmlClockType_t
-# nvmlClocksEventReasons, a bit each. The older names of the same bits go on with board limit and reliability.
+# nvmlClocksEventReasons, one bit each. The older names of the same bits continue with board limit and reliability.
 _REASONS = (
     "idle",
     "application clocks",
@@ -49,7 +49,7 @@ _BUS_ID = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0
 
 
 def meaning(words: Mapping[int, str], number: int) -> str:
-    """The word for a number. ValueError for one that is newer than the table."""
+    """The word for a number. Raises ValueError for a number that the table does not have."""
     if number not in words:
         raise ValueError(f"{number} is none of {', '.join(map(str, words))}")
     return words[number]
@@ -61,12 +61,12 @@ def hertz(megahertz: int) -> float:
 
 
 def clock_reasons(bits: int) -> tuple[str, ...]:
-    """Why the clocks are no higher, of nvmlDeviceGetCurrentClocksEventReasons."""
+    """The reasons that limit the clocks, from the bits of nvmlDeviceGetCurrentClocksEventReasons."""
     return tuple(word for place, word in enumerate(_REASONS) if bits >> place & 1)
 
 
 def pcie_speed(generation: int) -> float | None:
-    """Transfers per second and lane of a PCIe generation; None for 0, which a GPU without a link says."""
+    """Transfers per second and lane of a PCIe generation. None for 0, which means that there is no link."""
     try:
         return speed_of(generation) if generation else None
     except IndexError:
@@ -74,8 +74,8 @@ def pcie_speed(generation: int) -> float | None:
 
 
 def pci_address(bus_id: str | bytes) -> str | None:
-    """ "00000000:1B:00.0", whose domain has 8 digits, as sysfs writes it; None for the address of nothing."""
-    text = bus_id.decode("ascii", "replace") if isinstance(bus_id, bytes) else bus_id  # nvidia-ml-py has given both
+    """ "00000000:1B:00.0" (domain of 8 digits) in the form of sysfs: "0000:1b:00.0". None for a null address."""
+    text = bus_id.decode("ascii", "replace") if isinstance(bus_id, bytes) else bus_id  # depends on the nvidia-ml-py
     match = _BUS_ID.fullmatch(text)
     if not match:
         raise ValueError(f"{shown(text)} is no PCI address")
@@ -85,15 +85,16 @@ def pci_address(bus_id: str | bytes) -> str | None:
 
 
 def members(words: Iterable[int]) -> tuple[int, ...]:
-    """The numbers whose bits are set in an array of 64-bit words: CPUs, NUMA nodes."""
+    """The numbers of the bits that are set in an array of 64-bit words: CPUs, NUMA nodes."""
     return tuple(64 * at + bit for at, word in enumerate(words) for bit in range(64) if word >> bit & 1)
 
 
 def nvlink_generation(version: int, speed: float | None) -> int | None:
-    """NVLink's generation from nvmlNvlinkVersion_t, which counts 1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0, 6.0; None for 0.
+    """NVLink's generation from nvmlNvlinkVersion_t: 1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0, 6.0. None for 0.
 
-    Drivers say 5.0 of an H100, and the numbers were not documented for long (open-mpi/hwloc#658). So where links are
-    faster than the 25.8 GB/s of generation 2 and 3, their speed decides: 26.6, 53.1 and more are 4, 5 and 6.
+    Drivers report 5.0 for an H100, and the numbers were undocumented for years (open-mpi/hwloc#658). Therefore the
+    speed (bytes per second) decides if it is above the 25.8 GB/s of generations 2 and 3: 26.6, 53.1 and more are
+    generations 4, 5 and 6.
     """
     for generation, slowest in ((6, 80e9), (5, 40e9), (4, 26e9)):
         if speed and speed > slowest:
@@ -102,18 +103,19 @@ def nvlink_generation(version: int, speed: float | None) -> int | None:
 
 
 def nvlink_rate(speed: float, generation: int | None) -> float:
-    """Bytes per second that a link carries, of those that it signals: less 64b/66b, since NVLink 4 less its FEC.
+    """The data rate of a link from its signal rate, both in bytes per second.
 
-    26.5625 GB/s of an H100 are 25 (NVIDIA H100 architecture whitepaper), 53.125 of a B200 are 50. The driver cuts off
-    half a megabyte, and an A100's 25 are 25.
+    The encoding takes the rest: 64b/66b, and since NVLink 4 also forward error correction. 26.5625 GB/s of an H100
+    give 25 (NVIDIA H100 architecture whitepaper), 53.125 of a B200 give 50. An A100 reports its data rate of 25. The
+    driver rounds down by half a megabyte.
     """
     share = 1.0 if generation == 3 else 64 / 66 if (generation or 0) < 3 else 16 / 17
     return round(speed * share / 1e7) * 1e7
 
 
 def bit_error_rate(field: int) -> float:
-    """A mantissa in bits 8 to 11, and below it a negative exponent of ten (NVML_NVLINK_BER_* of nvml.h).
+    """A bit error rate: mantissa in bits 8 to 11, negative exponent of ten in bits 0 to 7 (NVML_NVLINK_BER_*, nvml.h).
 
-    15 x 10^-254 and 15 x 10^-255 are what firmware says where no error was seen.
+    Firmware reports 15 x 10^-254 or 15 x 10^-255 if it has seen no error.
     """
     return float(f"{field >> 8 & 0xF}e-{field & 0xFF}")

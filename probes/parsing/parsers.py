@@ -1,4 +1,4 @@
-"""The small texts of sysfs and procfs as values. Each raises ValueError with a sentence on what it does not know."""
+"""Parsers for single values of sysfs and procfs. Each raises ValueError with a sentence that says what is wrong."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def decimal(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """ "42", not negative"""
+    """ "42", not negative."""
     if (number := decimal(text)) < 0:
         raise ValueError(f"{shown(text)} is negative")
     return number
 
 
 def known(text: str) -> int | None:
-    """ "42"; "-1" says not known"""
+    """ "42". None for a negative number, which means unknown."""
     return None if (number := decimal(text)) < 0 else number
 
 
@@ -47,14 +47,14 @@ def flag(text: str) -> bool:
 
 
 def word(text: str) -> str | None:
-    """One printable line; None where it is empty."""
+    """One printable line. None if it is empty."""
     if not text.isprintable():
         raise ValueError(f"{shown(text)} is not a line of text")
     return text.strip() or None
 
 
 def cpu_list(text: str) -> tuple[int, ...]:
-    """ "0-3,8,10-11", which ascends; "" is none. Kernel documentation, admin-guide/cputopology."""
+    """ "0-3,8,10-11", ascending. "" gives no CPUs. Kernel documentation, admin-guide/cputopology."""
     cpus: list[int] = []
     for part in filter(None, text.split(",")):
         match = re.fullmatch(r"([0-9]{1,4})(?:-([0-9]{1,4}))?", part.strip())
@@ -66,7 +66,7 @@ def cpu_list(text: str) -> tuple[int, ...]:
 
 
 def pcie_speed(text: str) -> float | None:
-    """ "32.0 GT/s PCIe", "8 GT/s" as transfers per second and lane; None for "Unknown" (lost, or no link)."""
+    """ "32.0 GT/s PCIe" or "8 GT/s" as transfers per second and lane. None for "Unknown" (lost, or no link)."""
     if text.startswith("Unknown"):
         return None
     match = _SPEED.fullmatch(text)
@@ -77,7 +77,7 @@ def pcie_speed(text: str) -> float | None:
 
 
 def pcie_width(text: str) -> int | None:
-    """Lanes; None for 0 (no link) and for 63 and 255 (the device does not answer)."""
+    """The number of lanes. None for 0 (no link) and for 63 and 255 (the device does not answer)."""
     lanes = count(text)
     if lanes in (0, *_LOST_WIDTHS):
         return None
@@ -87,11 +87,11 @@ def pcie_width(text: str) -> int | None:
 
 
 def is_lost(speed: str | None, width: str | None) -> bool:
-    """Whether current_link_speed and current_link_width are those of a device that does not answer any more."""
+    """Whether current_link_speed and current_link_width show a device that does not answer any more."""
     return (speed or "").startswith("Unknown") and width in ("63", "255")
 
 
 def shown(text: str, most: int = 40) -> str:
-    """A text that came from outside, fit for a message: quoted, printable, short."""
+    """A text from outside for use in a message: quoted, printable, at most `most` characters and "..."."""
     cut = text if len(text) <= most else f"{text[:most]}..."
     return ascii(cut)

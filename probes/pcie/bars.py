@@ -9,7 +9,7 @@ from ...models.facts.machine import Pci
 from ...models.facts.records import Record
 from ..host.host import Host
 from ..parsing.parsers import hexadecimal, shown
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 from .bound_devices import NVIDIA, gpus
 
 _WIDE, _UNSET = 0x0010_0000, 0x2000_0000  # IORESOURCE_MEM_64, IORESOURCE_UNSET of include/linux/ioport.h
@@ -19,10 +19,10 @@ _SMALLEST = 20  # bit 0 of the sizes stands for 1 MiB
 def read_pci_windows(host: Host) -> Iterator[Record]:
     """The second memory window of each NVIDIA GPU, and the largest that it could be: registers are in the first."""
     for address in gpus(host, NVIDIA):
-        reading = Reading(host, Pci, address, f"sys/bus/pci/devices/{address}")
+        reading = FactReader(host, Pci, address, f"sys/bus/pci/devices/{address}")
         reading.take("bar1", "resource", second_window)
         reading.take("bar1_max", f"resource{_second(reading.text('bar1') or '')}_resize", largest)
-        yield from reading.said()
+        yield from reading.records()
 
 
 def second_window(text: str) -> int | None:

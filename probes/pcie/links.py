@@ -14,7 +14,7 @@ from ...models.facts.reason import Reason
 from ...models.facts.records import Evidence, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS, count, is_lost, pcie_speed, pcie_width
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 
 DEVICES = "sys/bus/pci/devices"
 ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
@@ -32,9 +32,9 @@ def read_pci_links(host: Host) -> Iterator[Record]:
     below = {address for address, parent in parents.items() if parent and PCI_ADDRESS.fullmatch(parent)}
     ends = below | {str(parents[address]) for address in below}
     for address in (each for each in placed if each in ends):
-        reading = Reading(host, Pci, address, placed[address])
+        reading = FactReader(host, Pci, address, placed[address])
         link_now(reading)
-        yield from reading.said()
+        yield from reading.records()
         if not reading.absent.issuperset(_NOW):  # conventional PCI has no AER either
             yield from _aer(host, address, placed[address])
 
@@ -62,7 +62,7 @@ def parent_of(folder: str, listed: Collection[str]) -> str | None:
     return next((name for name in reversed(above) if name in listed or ROOT.fullmatch(name)), None)
 
 
-def link_built(reading: Reading, required: bool) -> None:
+def link_built(reading: FactReader, required: bool) -> None:
     """What the function's end of its link can do.
 
     The kernel gives all link attributes or none, so one that is absent beside others is missed. All are absent of
@@ -81,7 +81,7 @@ def link_built(reading: Reading, required: bool) -> None:
         )
 
 
-def link_now(reading: Reading) -> None:
+def link_now(reading: FactReader) -> None:
     """What the link is trained at; or that the function answers no more.
 
     One that sleeps in D3cold has no power, and is not asked: since Linux 6.18 that wakes it (drivers/pci/pci-sysfs.c),
@@ -101,7 +101,7 @@ def link_now(reading: Reading) -> None:
         _beside(reading, _NOW)
 
 
-def _beside(reading: Reading, files: Mapping[str, str]) -> None:
+def _beside(reading: FactReader, files: Mapping[str, str]) -> None:
     """Miss those that are absent beside others."""
     for field, name in files.items():
         if field in reading.absent:

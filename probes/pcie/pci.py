@@ -11,7 +11,7 @@ from ...models.facts.pci_classes import kind_of
 from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS, count, hexadecimal, known, word
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 from .links import ROOT, link_built, link_now, parent_of, places
 from .pci_ids import read_names
 
@@ -46,7 +46,7 @@ def read_pci(host: Host) -> Iterator[Record]:
 
 
 def _function(host: Host, address: str, folder: str, parent: str | None, slot: str | None) -> Iterator[Record]:
-    reading = Reading(host, Pci, address, folder)
+    reading = FactReader(host, Pci, address, folder)
     _identity(reading)
     kind = kind_of(reading.fact())
     physfn = reading.target("physfn", "physfn")
@@ -68,10 +68,10 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
         physfn=physfn,
         slot=slot,
     )
-    yield from reading.said()
+    yield from reading.records()
 
 
-def _identity(reading: Reading) -> None:
+def _identity(reading: FactReader) -> None:
     """What the function is: from its uevent, one file for five numbers; where that does not have them, one by one."""
     if found := _UEVENT.search(reading.peek("uevent") or ""):
         numbers = {name: int(number, 16) for name, number in found.groupdict().items()}

@@ -9,7 +9,7 @@ from ...models.facts.machine import Array
 from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count, shown, word
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 
 _BLOCK = "sys/class/block"
 _MEMBER = "dev-"
@@ -34,7 +34,7 @@ def read_arrays(host: Host) -> Iterator[Record]:
 
 
 def _array(host: Host, name: str, folder: str, files: list[str]) -> Iterator[Record]:
-    reading = Reading(host, Array, name, folder)
+    reading = FactReader(host, Array, name, folder)
     members = [file for file in files if file.startswith(_MEMBER) and file.isprintable()]
     reading.take("level", "level", word)
     reading.take("state", "array_state", word)
@@ -49,10 +49,10 @@ def _array(host: Host, name: str, folder: str, files: list[str]) -> Iterator[Rec
         faulty.update({disks[member]: True for member, link in links.items() if link is None})
     if any(faulty.values()) or None not in faulty.values():
         reading.set(faulty=tuple(disk for disk, is_faulty in faulty.items() if is_faulty))
-    yield from reading.said()
+    yield from reading.records()
 
 
-def _is_faulty(host: Host, reading: Reading, path: str) -> bool | None:
+def _is_faulty(host: Host, reading: FactReader, path: str) -> bool | None:
     """Whether the kernel gave a member up; None: not known."""
     try:
         state = host.read(path)

@@ -10,7 +10,7 @@ from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count, flag, word
 from ..sysfs.class_devices import devices, pci_function
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 from .nvme import CONTROLLERS
 
 BLOCK = "sys/class/block"
@@ -30,7 +30,7 @@ def read_disks(host: Host) -> Iterator[Record]:
 
 
 def _disk(host: Host, name: str, folder: str, names: Collection[str]) -> Iterator[Record]:
-    reading = Reading(host, Disk, name, folder)
+    reading = FactReader(host, Disk, name, folder)
     size = reading.take("size", "size", _bytes)
     if "size" in reading.absent or (size == 0 and name.startswith("loop")):  # unplugged just now, or without a file
         return
@@ -47,7 +47,7 @@ def _disk(host: Host, name: str, folder: str, names: Collection[str]) -> Iterato
             reading.refused("controller", refusal.path, refusal)
     reading.take("model", "device/model", word)
     reading.take("rotational", "queue/rotational", flag)
-    yield from reading.said()
+    yield from reading.records()
 
 
 def _controller(host: Host, above: str, parent: str) -> str | None:

@@ -9,7 +9,7 @@ from ...models.facts.records import Record
 from ..host.host import Host
 from ..parsing.parsers import word
 from ..sysfs.class_devices import devices, pci_function
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 
 CONTROLLERS = "sys/class/nvme"
 
@@ -17,11 +17,11 @@ CONTROLLERS = "sys/class/nvme"
 def read_nvme(host: Host) -> Iterator[Record]:
     """An `Nvme` for each controller; one over fabrics has no address."""
     for name, folder in (yield from devices(host, CONTROLLERS, "Nvme")):
-        reading = Reading(host, Nvme, name, folder)
+        reading = FactReader(host, Nvme, name, folder)
         reading.take("model", "model", word)
         reading.take("firmware", "firmware_rev", word)
         reading.take("state", "state", word)
         reading.take("transport", "transport", word)
         # Not from the file `address`: over fabrics it holds that of a server, and kernels before 4.12 lack it.
         reading.set(address=pci_function(folder))
-        yield from reading.said()
+        yield from reading.records()

@@ -1,4 +1,4 @@
-"""The devices that a folder below sys/class lists, and where they sit."""
+"""The devices in a folder below sys/class, and the PCI functions above them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..parsing.parsers import PCI_ADDRESS, shown
 
 
 def devices(host: Host, folder: str, what: str) -> Generator[NotChecked, None, list[tuple[str, str]]]:
-    """Name and resolved folder of each device; yields `what` as not checked where a folder would not say.
+    """Name and resolved folder of each device. Yields a NotChecked of `what` for an unreadable folder or link.
 
-    Names are whatever their maker chose: one that cannot be printed is not passed on.
+    A driver chooses the names. Names that are not printable are skipped, with a NotChecked.
     """
     try:
         names = host.list(folder)
@@ -49,11 +49,11 @@ def devices(host: Host, folder: str, what: str) -> Generator[NotChecked, None, l
 
 
 def pci_function(folder: str) -> str | None:
-    """The nearest PCI function above a device's folder; None: virtual, or not on PCI."""
+    """The nearest PCI function above a device's folder. None: the device is virtual or not on PCI."""
     above = folder.split("/")[:-1]
     return next((part for part in reversed(above) if PCI_ADDRESS.fullmatch(part)), None)
 
 
 def is_virtual(folder: str) -> bool:
-    """Whether a device has no hardware: a bridge, a bond, a tunnel, a soft RDMA device."""
+    """Whether a device has no hardware: a network bridge, a bond, a tunnel, a software RDMA device."""
     return folder.startswith("sys/devices/virtual/")

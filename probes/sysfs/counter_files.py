@@ -1,4 +1,4 @@
-"""Counters of sysfs that stand in a file each: numbers that grow since the driver was loaded."""
+"""Counters of sysfs with one file each. They count from the load of the driver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...models.facts.records import Evidence, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count
 
-# What drivers/infiniband/core/sysfs.c answers for a device that does not count: this text, in newer kernels an error.
+# drivers/infiniband/core/sysfs.c returns this text for a device without counters. Newer kernels return an error.
 _NOT_COUNTED = "N/A (no PMA)"
 _NOT_COUNTED_CODES = (errno.ENOSYS, errno.EOPNOTSUPP)
 
@@ -18,9 +18,9 @@ _NOT_COUNTED_CODES = (errno.ENOSYS, errno.EOPNOTSUPP)
 def read_counters(
     host: Host, what: str, about: str, folder: str, names: Iterable[str], in_bytes: Mapping[str, int]
 ) -> Iterator[Record]:
-    """An observation for each file of `names` in `folder`; one NotChecked of `what` for all that would not say.
+    """An Observation for each file of `names` in `folder`, and one NotChecked of `what` for all unreadable files.
 
-    The quantity is the last part of the file's name. `in_bytes`: how many bytes one of a quantity stands for.
+    The quantity is the last part of the path. `in_bytes`: bytes per count, by quantity.
     """
     refused: list[tuple[Reason, str, str, str | None]] = []
     for name in names:

@@ -1,42 +1,42 @@
-"""The highest rate of counters that are looked at again and again."""
+"""The highest rate of byte counters that are sampled repeatedly."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-_LONGEST = 3.0  # seconds between two looks: over more, a second that was full is not seen
-_LEAST = 50e6  # bytes per second: more than management traffic, less than any job's
+_LONGEST = 3.0  # seconds between two samples: a longer interval hides a second of full rate
+_LEAST = 50e6  # bytes per second: above management traffic, below the traffic of any job
 
 
 class Peaks:
-    """Of each thing the highest rate of any of its counters, in bytes per second; `where` is which."""
+    """The highest rate (bytes per second) of each device over all its counters, and the counter's name."""
 
     def __init__(self) -> None:
         self._before: dict[tuple[str, str], tuple[float, int]] = {}
         self._highest: dict[str, tuple[float, str]] = {}
 
-    def look(self, thing: str, where: str, now: float, count: int | None) -> None:
-        """Bytes so far, and when that was, by a clock that does not jump: a moment later for one than for another.
+    def sample(self, device: str, counter: str, now: float, count: int | None) -> None:
+        """Add a sample: total bytes at the monotonic time `now` in seconds.
 
-        None: it does not count now, and may begin anew.
+        None: the counter is not available now and may restart from zero.
         """
         if count is None:
-            self._before.pop((thing, where), None)
+            self._before.pop((device, counter), None)
             return
-        then, before = self._before.get((thing, where), (now, count))
-        self._before[thing, where] = now, count
+        then, before = self._before.get((device, counter), (now, count))
+        self._before[device, counter] = now, count
         if not 0 < now - then <= _LONGEST:
             return
         rate = (count - before) / (now - then)
-        if rate > max(self._highest.get(thing, (0.0, ""))[0], _LEAST):
-            self._highest[thing] = rate, where
+        if rate > max(self._highest.get(device, (0.0, ""))[0], _LEAST):
+            self._highest[device] = rate, counter
 
     def taken(self) -> Mapping[str, tuple[float, str]]:
-        """Those since this was asked last."""
+        """Rate and counter of each device since the previous call of this method."""
         highest, self._highest = self._highest, {}
         return highest
 
 
 def words(rate: float) -> str:
-    """The evidence of one."""
+    """The evidence text of a peak rate in bytes per second."""
     return f"{rate / 1e9:.2f} GB/s in one second of a job's traffic"

@@ -1,4 +1,4 @@
-"""One CPU of each package: what a package has once is read there, not of hundreds of CPUs."""
+"""One CPU of each package. Values of a package are read from this CPU, not from all its CPUs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CPUS = "sys/devices/system/cpu"
 
 
 def first_cpus(host: Host) -> Mapping[str, int]:
-    """The first CPU of each package, by the package's name, as far as the kernel tells (cpu.py says where not)."""
+    """The first CPU of each package, by package name. The kernel may not name all packages (see cpu.py)."""
     first: dict[str, int] = {}
     placed: set[int] = set()
     try:

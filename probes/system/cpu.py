@@ -12,7 +12,7 @@ from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import cpu_list, decimal, word
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 
 T = TypeVar("T")
 
@@ -74,14 +74,14 @@ def _from_sysfs(host: Host, processors: _Processors) -> Iterator[Record]:
         key = f"package{max(number, 0)}"  # -1 where firmware does not say: then all CPUs are one package
         if key not in done:
             done.add(key)
-            reading = Reading(host, Package, key, f"{_CPUS}/cpu{cpu}/topology")
+            reading = FactReader(host, Package, key, f"{_CPUS}/cpu{cpu}/topology")
             placed |= _package(host, reading, processors)
-            yield from reading.said()
+            yield from reading.records()
     if refused:
         yield refused
 
 
-def _package(host: Host, reading: Reading, processors: _Processors) -> set[int]:
+def _package(host: Host, reading: FactReader, processors: _Processors) -> set[int]:
     """Fill in a package, and give its CPUs."""
     cpus: tuple[int, ...] = reading.take("cpus", "package_cpus_list", cpu_list) or ()
     if not cpus:  # Linux before 5.3 has the name that is deprecated now
@@ -91,7 +91,7 @@ def _package(host: Host, reading: Reading, processors: _Processors) -> set[int]:
     return set(cpus)
 
 
-def _cores(host: Host, cpus: tuple[int, ...], reading: Reading) -> int | None:
+def _cores(host: Host, cpus: tuple[int, ...], reading: FactReader) -> int | None:
     """Cores are sets of sibling CPUs, as in hwloc: numbers of cores repeat from die to die."""
     left, cores = set(cpus), 0
     for cpu in cpus:

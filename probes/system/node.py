@@ -11,7 +11,7 @@ from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..kernel_log.ring_buffer import STAT
 from ..parsing.parsers import word
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 from .cloud_init import INSTANCE_DATA, instance_type, instance_type_alone
 from .container import container
 
@@ -52,7 +52,7 @@ _MARKS = {"kvm": "KVM", "hyperv": "Microsoft Hyper-V", "xen": "Xen", "vmware": "
 
 def read_node(host: Host) -> Iterator[Record]:
     """One `Node`. `virtual` is None where nothing is certain: an Arm machine has no flag that says so."""
-    reading = Reading(host, Node, "node", "")
+    reading = FactReader(host, Node, "node", "")
     dmi = {field: reading.take(field, path, word) for field, path in _FIELDS.items()}
     reading.take("booted", STAT, _boot_time)
     reading.take("instance", INSTANCE_DATA, instance_type, cited=instance_type_alone)
@@ -68,7 +68,7 @@ def read_node(host: Host) -> Iterator[Record]:
         # Firmware of QEMU runs with and without KVM; the kernel knows which.
         reading.set(hypervisor=(marked or named) if named == "QEMU" else named or cloud or marked)
     reading.set(container=container(host))
-    yield from reading.said()
+    yield from reading.records()
 
 
 def _boot_time(stat: str) -> float:
@@ -85,7 +85,7 @@ def _named(vendor: str, product: str) -> str | None:
     return next((name for start, part, name in _VIRTUAL if vendor.startswith(start) and part in product), None)
 
 
-def _marked(host: Host, reading: Reading) -> str | None:
+def _marked(host: Host, reading: FactReader) -> str | None:
     """The hypervisor that the kernel found when it started."""
     for path in _MARKED:
         text = _text(host, reading, path)
@@ -94,7 +94,7 @@ def _marked(host: Host, reading: Reading) -> str | None:
     return None
 
 
-def _flagged(host: Host, reading: Reading) -> bool | None:
+def _flagged(host: Host, reading: FactReader) -> bool | None:
     """Whether the processor says that it is a guest's.
 
     x86 has a flag for it (arch/x86/include/asm/cpufeatures.h). On Arm the kernel registers KVM where it was started at
@@ -109,7 +109,7 @@ def _flagged(host: Host, reading: Reading) -> bool | None:
     return None
 
 
-def _text(host: Host, reading: Reading, path: str) -> str:
+def _text(host: Host, reading: FactReader, path: str) -> str:
     try:
         return host.read(path) or ""
     except Unreadable as refusal:
@@ -117,7 +117,7 @@ def _text(host: Host, reading: Reading, path: str) -> str:
         return ""
 
 
-def _names(host: Host, reading: Reading, path: str) -> list[str]:
+def _names(host: Host, reading: FactReader, path: str) -> list[str]:
     try:
         return host.list(path)
     except Unreadable as refusal:

@@ -11,7 +11,7 @@ from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import count, cpu_list, shown
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 
 _NODES = "sys/devices/system/node"
 
@@ -35,11 +35,11 @@ def read_numa(host: Host) -> Iterator[Record]:
         yield NotChecked(what="Numa", subject="node", reason=Reason.UNREADABLE, path=path, detail=str(wrong))
         return
     for number in online:
-        reading = Reading(host, Numa, f"numa{number}", f"{_NODES}/node{number}")
+        reading = FactReader(host, Numa, f"numa{number}", f"{_NODES}/node{number}")
         reading.take("cpus", "cpulist", cpu_list, required=True)
         reading.take("memory", "meminfo", _total, required=True)
         reading.take("distances", "distance", partial(_distances, online))
-        yield from reading.said()
+        yield from reading.records()
 
 
 def _total(text: str) -> int:

@@ -8,7 +8,7 @@ from ...models.facts.machine import Service
 from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..pcie.bound_devices import NVIDIA, gpus
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 
 FABRIC_MANAGER = "nvidia-fabricmanager"
 BINARY = "usr/bin/nv-fabricmanager"
@@ -26,10 +26,10 @@ def read_services(host: Host) -> Iterator[Record]:
     folder = _slice(host)
     if folder:
         for name in _SERVICES:
-            reading = Reading(host, Service, name, f"{folder}/{name}.service")
+            reading = FactReader(host, Service, name, f"{folder}/{name}.service")
             running = reading.take("running", "cgroup.procs", bool)
             reading.set(running=False if "running" in reading.absent else running)
-            yield from reading.said()
+            yield from reading.records()
     if _there(host, BINARY):
         yield from host.call("fabric_manager", deadline=DEADLINE)
 

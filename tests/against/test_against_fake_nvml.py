@@ -151,12 +151,12 @@ def test_what_jobs_send_is_seen_in_the_second_in_which_they_do(node: tuple[Machi
         steering.write(f"gpu.3.nvlink_tx_kib_rate={20 << 20}\ngpu.*.nvlink_rx_kib_rate=0\n")
     workers = Workers()
     try:
-        assert list(workers.ask("nvml_traffic", ("30",), 30)) == []
+        assert list(workers.call("nvml_traffic", ("30",), 30)) == []
         seen: list[Record] = []
         until = time.monotonic() + 30
         while not seen and time.monotonic() < until:
             time.sleep(0.2)
-            seen = list(workers.ask("nvml_traffic", ("30",), 30))
+            seen = list(workers.call("nvml_traffic", ("30",), 30))
     finally:
         workers.close()
     (one,) = seen

@@ -14,7 +14,7 @@ from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.records import NotChecked, Record
 from linkgauge.probes.calls.child import Children
 from linkgauge.probes.calls.driver_lock import is_open
-from linkgauge.probes.calls.hold import RELEASE, asked, hold
+from linkgauge.probes.calls.hold import RELEASE, active_request, hold
 from linkgauge.probes.calls.worker import Workers
 from tests.support.fake_nvml import BUSES
 
@@ -43,20 +43,20 @@ def release(*options: str) -> subprocess.Popen[str]:
 def test_it_closes_the_driver_and_keeps_it_closed(gpus: Path) -> None:
     workers = Workers()
     try:
-        assert len([one for one in workers.ask("nvml", (), LONG) if isinstance(one, Gpu)]) == 8
+        assert len([one for one in workers.call("nvml", (), LONG) if isinstance(one, Gpu)]) == 8
         assert is_open()  # also between two questions
         with release("--for", "1m") as asking:
             while asking.poll() is None:
                 workers.release()  # as the service does once a second
             assert asking.returncode == 0
         assert not is_open()
-        (lost,) = workers.ask("nvml", (), LONG)
+        (lost,) = workers.call("nvml", (), LONG)
         assert isinstance(lost, NotChecked)
         assert lost.why.startswith("the driver is released by ")
         assert not is_open()
         with release("--end") as asking:
             assert asking.wait(LONG) == 0
-        assert len([one for one in workers.ask("nvml", (), LONG) if isinstance(one, Gpu)]) == 8
+        assert len([one for one in workers.call("nvml", (), LONG) if isinstance(one, Gpu)]) == 8
     finally:
         workers.close()
     assert not is_open()
@@ -67,7 +67,7 @@ def test_it_does_not_wait_for_a_gpu_that_hangs(gpus: Path) -> None:
     with gpus.open("a") as faults:
         faults.write("gpu.3.delay_ms=60000\n")
     workers, said = Workers(), list[Record]()
-    asking = Thread(target=lambda: said.extend(workers.ask("nvml", (), LONG)))
+    asking = Thread(target=lambda: said.extend(workers.call("nvml", (), LONG)))
     asking.start()
     try:
         while not is_open():
@@ -85,7 +85,7 @@ def test_it_does_not_wait_for_a_gpu_that_hangs(gpus: Path) -> None:
 def test_who_was_asked_before_does_not_open_it_after(gpus: Path) -> None:
     """A child that was on its way when the release came."""
     hold(LONG, "somebody", RELEASE)
-    (said,) = Children().ask("nvml", (), LONG)
+    (said,) = Children().call("nvml", (), LONG)
     assert isinstance(said, NotChecked)
     assert said.why.startswith("the driver is released by somebody for another ")
     assert not is_open()
@@ -95,12 +95,12 @@ def test_it_says_who_does_not_let_go(gpus: Path) -> None:
     """A process that nobody ends: exit code 1, for a script that goes on only where the driver is closed."""
     workers = Workers()
     try:
-        assert len(list(workers.ask("nvml", (), LONG))) > 8
+        assert len(list(workers.call("nvml", (), LONG))) > 8
         with release() as asking:
             _, errors = asking.communicate(timeout=LONG)
         assert asking.returncode == 1
         assert errors == "a process of linkgauge has the driver open, and has not let go within 5 s\n"
-        assert asked("release")  # nor does it open it again
+        assert active_request("release")  # nor does it open it again
     finally:
         workers.close()
 

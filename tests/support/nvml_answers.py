@@ -106,7 +106,7 @@ def through_a_child(
     file: Path, monkeypatch: pytest.MonkeyPatch, call: str = "nvml", seconds: float = 60
 ) -> list[Record]:
     monkeypatch.setenv("NVML_STUB", str(file))
-    return list(Children((sys.executable, str(STUB))).ask(call, [], seconds))
+    return list(Children((sys.executable, str(STUB))).call(call, [], seconds))
 
 
 def called(file: Path) -> Counter[str]:

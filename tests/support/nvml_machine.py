@@ -35,7 +35,7 @@ class Machine:
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         del deadline
-        yield from self.children.ask(what, args, self.seconds)
+        yield from self.children.call(what, args, self.seconds)
 
     def now(self) -> float:
         return self.files.now()

@@ -10,7 +10,7 @@ from functools import partial
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import NotChecked
-from ...calls.threaded_call import Question
+from ...calls.threaded_call import ThreadedCall
 from ...calls.timeouts import no_answer
 from ...gpu.nvml_library import Library
 from ...gpu.nvml_library import Refused as NvmlRefused
@@ -34,7 +34,7 @@ def opened(cuda: Cuda, request: CopyRequest, what: str) -> tuple[dict[str, Devic
     All are asked at once, and none of them holds up the others.
     """
     asked = {
-        name: Question(partial(_open, cuda, name, address, request.owned)) for name, address in request.gpus.items()
+        name: ThreadedCall(partial(_open, cuda, name, address, request.owned)) for name, address in request.gpus.items()
     }
     until = time.monotonic() + OPENING
     ready: dict[str, Device] = {}

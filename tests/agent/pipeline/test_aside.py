@@ -155,7 +155,7 @@ class Calling(Hanging):
         self.workers = Workers()
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
-        return self.workers.ask(what, args, deadline)
+        return self.workers.call(what, args, deadline)
 
 
 def read_space(host: Host) -> Iterator[Record]:

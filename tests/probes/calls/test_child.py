@@ -27,7 +27,7 @@ LINES = "".join(f"print({encode(gpu)!r}, flush=True)\n" for gpu in GPUS)
 def answers(folder: Path, script: str, deadline: float) -> list[Record]:
     path = folder / "child.py"
     path.write_text(script)
-    return list(Children((sys.executable, str(path))).ask("nvml", ["--all"], deadline))
+    return list(Children((sys.executable, str(path))).call("nvml", ["--all"], deadline))
 
 
 def test_all_that_a_child_says(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_rubbish_from_a_child_loses_only_that_line(tmp_path: Path) -> None:
 
 
 def test_what_the_real_children_say_of_a_file_system(tmp_path: Path) -> None:
-    said = list(Children().ask("statvfs", [str(tmp_path), str(tmp_path / "none")], 30))
+    said = list(Children().call("statvfs", [str(tmp_path), str(tmp_path / "none")], 30))
     assert len(said) == 2
     assert getattr(said[0], "size", 0) > 0
     assert isinstance(said[1], NotChecked)
@@ -75,7 +75,7 @@ def test_a_folder_full_of_modules_is_no_place_to_look_for_them(tmp_path: Path, m
     for name in ("selectors", "msgspec", "pynvml"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('run by mistake')")
     monkeypatch.chdir(tmp_path)
-    (said,) = Children().ask("statvfs", [str(tmp_path)], 30)
+    (said,) = Children().call("statvfs", [str(tmp_path)], 30)
     assert getattr(said, "size", 0) > 0
 
 
@@ -93,7 +93,7 @@ class Host:
         return 0.0
 
 def read(host):
-    for said in Children((sys.executable, sys.argv[1])).ask("nvml", [], 300):
+    for said in Children((sys.executable, sys.argv[1])).call("nvml", [], 300):
         print(said.key, flush=True)
         yield said
 
@@ -130,7 +130,7 @@ def test_a_child_that_takes_long_to_end_is_not_forgotten(tmp_path: Path, monkeyp
     monkeypatch.setattr("linkgauge.probes.calls.child.TO_END", 0.0)
     before = psutil.Process().children()
     children = Children((sys.executable, "-c", "import signal; signal.pause()"))
-    assert len(list(children.ask("nvml", [], 0.0))) == 1
+    assert len(list(children.call("nvml", [], 0.0))) == 1
     del children
     gc.collect()
     monkeypatch.undo()
@@ -154,5 +154,5 @@ def test_a_call_ends_though_a_thread_of_it_never_does(tmp_path: Path) -> None:
     )
     path = tmp_path / "child.py"
     path.write_text(script)
-    (said,) = Children((sys.executable, str(path))).ask("statvfs", [str(tmp_path)], 30)
+    (said,) = Children((sys.executable, str(path))).call("statvfs", [str(tmp_path)], 30)
     assert getattr(said, "size", 0) > 0

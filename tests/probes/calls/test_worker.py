@@ -58,7 +58,7 @@ def workers(folder: Path | None = None, then: str = "pass") -> Iterator[Workers]
 
 
 def ask(some: Workers, what: str = "nvml", *args: str, seconds: float = LONG) -> list[Record]:
-    return list(some.ask(what, args, seconds))
+    return list(some.call(what, args, seconds))
 
 
 def children() -> set[int]:
@@ -161,7 +161,7 @@ def test_rubbish_loses_only_that_line(tmp_path: Path) -> None:
 
 def test_who_stops_listening_gets_no_old_answers(tmp_path: Path) -> None:
     with workers(tmp_path, "signal.pause()") as some:
-        for said in some.ask("nvml", (), LONG):
+        for said in some.call("nvml", (), LONG):
             assert said == GPU
             break
         seconds, again = with_deadline(lambda deadline: ask(some, "nvml_use", seconds=deadline), 2)
@@ -179,7 +179,7 @@ def test_what_a_child_has_started_ends_with_it(tmp_path: Path) -> None:
     script = "import subprocess; p = subprocess.Popen(['sleep', '1000']); print('[', p.pid, flush=True); p.wait()"
     with workers(tmp_path, script) as some:
         before = children()
-        answers = some.ask("ethtool", (), LONG)
+        answers = some.call("ethtool", (), LONG)
         assert next(answers) == GPU
         next(answers)
         started = children() - before
@@ -201,7 +201,7 @@ def test_no_child_outlives_a_service_that_was_killed() -> None:
     """Kill -9: it cannot end its children; the kernel does."""
     script = (
         "import sys\nfrom linkgauge.probes.calls.worker import Workers\nsome = Workers()\n"
-        "print(*some.ask('statvfs', ('/',), 60), flush=True)\nsys.stdin.read()"
+        "print(*some.call('statvfs', ('/',), 60), flush=True)\nsys.stdin.read()"
     )
     pipe, path = subprocess.PIPE, os.pathsep.join(sys.path)
     command = [sys.executable, "-c", script]
@@ -233,7 +233,7 @@ def test_release_ends_the_child_of_the_driver_alone(tmp_path: Path) -> None:
 def test_release_does_not_wait_for_a_driver_that_hangs(tmp_path: Path) -> None:
     with workers(tmp_path, "signal.pause()") as some:
         before = children()
-        answers = some.ask("nvml", (), LONG)
+        answers = some.call("nvml", (), LONG)
         assert next(answers) == GPU
         hold.hold(LONG, "somebody", hold.RELEASE)
         (lost,) = answers
@@ -247,7 +247,7 @@ def test_release_does_not_wait_for_others_either(tmp_path: Path) -> None:
         before = children()
         assert ask(some) == [GPU]
         driver = children() - before
-        answers = some.ask("statvfs", (), 5)
+        answers = some.call("statvfs", (), 5)
         assert next(answers) == GPU
         hold.hold(LONG, "somebody", hold.RELEASE)
         assert list(answers) == [

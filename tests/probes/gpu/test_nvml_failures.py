@@ -151,7 +151,7 @@ def test_without_the_package(tmp_path: Path) -> None:
     script = tmp_path / "child.py"
     script.write_text("from linkgauge.probes.calls.entrypoint import main\nmain()")
     why, how = "No module named 'pynvml'", "install the package nvidia-ml-py"
-    said = list(Children((sys.executable, str(script))).ask("nvml", [], 60))
+    said = list(Children((sys.executable, str(script))).call("nvml", [], 60))
     assert said == [NotChecked(what="Gpu", subject="node", reason=Reason.NOT_INSTALLED, detail=why, how=how)]
 
 

@@ -16,7 +16,7 @@ from linkgauge.models.facts.records import NotChecked
 from linkgauge.probes.calls.timeouts import hung
 from linkgauge.probes.host.entries import Folder, Refused
 from linkgauge.probes.host.recorded import Recorded, dump, parse
-from linkgauge.probes.sysfs.fact_reader import Reading
+from linkgauge.probes.sysfs.fact_reader import FactReader
 from tests.support.nodes import node, report_of
 
 FOLDER = "sys/class/net/eth0"
@@ -37,9 +37,9 @@ LINE = (
 def test_one_error_is_one_label(code: int, reason: Reason) -> None:
     why = os.strerror(code)
     host = parse(dump(Recorded(0, {FOLDER: Folder(), f"{FOLDER}/mtu": Refused(code, why)})))
-    reading = Reading(host, Net, "eth0", FOLDER)
+    reading = FactReader(host, Net, "eth0", FOLDER)
     reading.take("mtu", "mtu", int, required=True)
-    missed = next(iter(reading.said()))
+    missed = next(iter(reading.records()))
     assert isinstance(missed, NotChecked)
     assert (missed.reason, missed.path, missed.detail) == (reason, f"{FOLDER}/mtu", why)
     assert missed.why == f"{FOLDER}/mtu: {why}"

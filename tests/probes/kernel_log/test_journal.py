@@ -117,13 +117,13 @@ def test_one_that_has_no_end(answer: Answer, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_through_a_child(answer: Answer) -> None:
     answer(entry(XID, 5))  # puts it on the PATH
-    assert list(Children().ask("journal", [], 30)) == [event(5)]
-    assert list(Children().ask("journal", ["5000000"], 30)) == []
+    assert list(Children().call("journal", [], 30)) == [event(5)]
+    assert list(Children().call("journal", ["5000000"], 30)) == []
 
 
 @pytest.mark.skipif(shutil.which("journalctl") is None, reason="this machine has no journalctl")
 def test_the_journal_of_this_machine() -> None:
-    said = list(Children().ask("journal", [], 30))
+    said = list(Children().call("journal", [], 30))
     assert all(isinstance(one, Event) or one.what == "Event" for one in said if isinstance(one, Event | NotChecked))
     assert all(isinstance(one, Event | NotChecked) for one in said)
 

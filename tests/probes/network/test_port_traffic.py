@@ -115,6 +115,6 @@ def test_a_stall_between_two_ports_makes_no_rate() -> None:
     peaks = Peaks()
     for now in range(4):
         late = 0.25 if now == 2 else 0.0
-        peaks.look("first", "sent", now, 31 * now)
-        peaks.look("second", "sent", now + late, 31 * 10**9 * now + round(31e9 * late))
+        peaks.sample("first", "sent", now, 31 * now)
+        peaks.sample("second", "sent", now + late, 31 * 10**9 * now + round(31e9 * late))
     assert {thing: round(rate) for thing, (rate, _) in peaks.taken().items()} == {"second": 31 * 10**9}
