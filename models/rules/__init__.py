@@ -1,4 +1,4 @@
-"""The one table of rules: what is judged, over which things, from which fields."""
+"""The table of all rules. A rule names the facts that it evaluates and the fields that it needs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The rule type and what all rules share."""
+"""The rule type and functions that all rules share."""

@@ -1,4 +1,4 @@
-"""What rules over GPUs share: the function behind a GPU, its kin, and how findings speak of it."""
+"""Functions that GPU rules share: the PCI function of a GPU, its cohort, its name in findings."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ...inventory.snapshot import Snapshot
 from .wording import location, missed, named
 
 V = TypeVar("V", bound=Hashable)
-_FEWEST = 3  # of two that differ nobody knows which is the odd one
+_FEWEST = 3  # with two different values there is no majority
 _HOUR = 3600.0
 
 
 def function_of(snapshot: Snapshot, gpu: Gpu) -> Pci | None:
-    """The PCI function of a GPU, where both are known."""
+    """The PCI function of a GPU. None: the GPU's address or the function is not known."""
     return snapshot.of(Pci).get(gpu.address or "")
 
 
 def subject_of(gpu: Gpu) -> str:
-    """What findings are about: the address, which stays when another GPU goes; else the driver's name for it."""
+    """The subject of a finding: the PCI address, which does not change if another GPU disappears; else the key."""
     return gpu.address or gpu.key
 
 
 def called(snapshot: Snapshot, gpu: Gpu) -> str:
-    """A GPU as people speak of it: "GPU gpu3 (NVIDIA H100 80GB HBM3)"."""
+    """The name of a GPU in messages: "GPU gpu3 (NVIDIA H100 80GB HBM3)"."""
     function = function_of(snapshot, gpu)
     if function and kind_of(function) == "gpu":
         return named(snapshot, function)
@@ -36,14 +36,17 @@ def called(snapshot: Snapshot, gpu: Gpu) -> str:
 
 
 def place_of(snapshot: Snapshot, gpu: Gpu) -> dict[str, str | int | None]:
-    """What a technician looks for: slot and label, and its place on the baseboard (PCIe cards call theirs 0 or 1)."""
+    """Where a technician finds the GPU: slot, label, and module number on the baseboard, if known.
+
+    PCIe cards report module number 0 or 1. 0 is left out.
+    """
     function = function_of(snapshot, gpu)
     found = location(function, snapshot) if function else {}
     return {**found, "module_id": gpu.module_id} if gpu.module_id else found
 
 
 def proof(gpu: Gpu, *fields: str) -> tuple[Evidence, ...]:
-    """Where the fields stood, of those that were said."""
+    """The evidence of the fields of a GPU that have a value."""
     known = [(name, value) for name in fields if (value := getattr(gpu, name)) is not None]
     return tuple(gpu.cites.get(name, Evidence(f"{gpu.key} {name}", _plain(value))) for name, value in known)
 
@@ -55,7 +58,7 @@ def _plain(value: object) -> str:
 
 
 def says(*fields: str) -> Callable[[Snapshot, Gpu], bool]:
-    """GPUs of which at least one of the fields was said, or should have been."""
+    """A rule's `where`: at least one of the fields has a value or could not be read."""
 
     def where(snapshot: Snapshot, gpu: Gpu) -> bool:
         return any(getattr(gpu, name) is not None or missed(snapshot, f"Gpu.{name}", gpu.key) for name in fields)
@@ -64,39 +67,39 @@ def says(*fields: str) -> Callable[[Snapshot, Gpu], bool]:
 
 
 def equals(snapshot: Snapshot, gpu: Gpu) -> list[Gpu]:
-    """The GPUs of this node that are the same product as this one, which is among them; none where it has no name."""
+    """The GPUs of this node with the same product name, including this GPU. Empty if the GPU has no name."""
     return [other for other in snapshot.of(Gpu).values() if other.name == gpu.name and gpu.name]
 
 
 def usual(values: Iterable[V | None]) -> V | None:
-    """What more than half of at least three have."""
+    """The value of more than half of the known values, if at least three are known."""
     known = [value for value in values if value is not None]
     best = max(known, key=known.count, default=None)
     return best if best is not None and len(known) >= _FEWEST and 2 * known.count(best) > len(known) else None
 
 
 def last(snapshot: Snapshot, gpu: Gpu, quantity: str) -> Observation | None:
-    """The newest observation of a quantity of the GPU."""
+    """The latest observation of a quantity of the GPU."""
     seen = [one for one in snapshot.observed.get(gpu.key, ()) if one.quantity == quantity]
     return max(seen, key=lambda one: one.at, default=None)
 
 
 def hour_before(snapshot: Snapshot, now: Observation) -> Observation | None:
-    """The oldest reading of the same within the hour before."""
+    """The oldest observation of the same quantity in the hour before `now`."""
     series = snapshot.earlier.get((now.about, now.quantity), ())
     return next((one for one in series if now.at - _HOUR <= one.at < now.at), None)
 
 
 def asked(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """Whether its driver was asked: a benchmark's output knows the GPU's name and nothing of how it is."""
+    """Whether a driver reported the state of the GPU. A benchmark's output has only the name of the GPU."""
     return gpu.failure is not None or any(driver.gpus is not None for driver in snapshot.of(Driver).values())
 
 
 def is_lost(gpu: Gpu) -> bool:
-    """Whether its driver says that it answers no more (NVML_ERROR_GPU_IS_LOST: "GPU is lost")."""
+    """Whether the driver reports that the GPU does not answer (NVML_ERROR_GPU_IS_LOST: "GPU is lost")."""
     return gpu.failure is not None and "lost" in gpu.failure.lower()
 
 
 def held(snapshot: Snapshot) -> list[Pci]:
-    """The NVIDIA GPUs that the driver is bound to. Virtual functions are for guests of this machine."""
+    """The NVIDIA GPUs that the driver is bound to, without virtual functions, which belong to guests."""
     return [f for f in snapshot.functions("gpu") if f.vendor == NVIDIA and f.driver == "nvidia" and not f.physfn]

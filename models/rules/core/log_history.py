@@ -1,4 +1,4 @@
-"""What rules over the kernel log share: when something was, whether it still matters, what was logged of a thing."""
+"""Functions that rules over the kernel log share: time of an event, whether it is history, events of a device."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ...facts.records import Evidence
 from ...facts.units import as_utc
 from ...inventory.snapshot import Snapshot
 
-EPOCH = 1e9  # seconds: below, a time counts from boot
+EPOCH = 1e9  # seconds; a smaller time counts from boot
 DAY = 86400.0
-_TOLD = ("xid", "gpu init failed", "aer", "surprise down")
+_FAILURES = ("xid", "gpu init failed", "aer", "surprise down")
 
 
 def events(snapshot: Snapshot, *kinds: str) -> list[Event]:
@@ -19,42 +19,44 @@ def events(snapshot: Snapshot, *kinds: str) -> list[Event]:
 
 
 def logged(snapshot: Snapshot, address: str) -> tuple[Evidence, ...]:
-    """What the log says of how a function came to fail: of itself, and of the port above it."""
+    """The failures that the log has of a PCI function and of the port above it, oldest first."""
     function = snapshot.of(Pci).get(address)
     about = {address, function.parent if function else None} - {None}
-    found = [event for event in events(snapshot, *_TOLD) if event.subject in about]
+    found = [event for event in events(snapshot, *_FAILURES) if event.subject in about]
     return tuple(proof(event) for event in sorted(found, key=lambda one: one.at or 0.0))
 
 
 def proof(event: Event) -> Evidence:
-    """Where the event stood."""
+    """The log line of the event."""
     return event.cites.get("text", Evidence("kernel log", event.text or event.key))
 
 
 def since(event: Event) -> str | None:
-    """When it was logged first; None where nobody knows when the machine was started."""
+    """When the event was first logged, in UTC. None: the time counts from boot and the boot time is not known."""
     first = event.at if event.first is None else event.first
     return as_utc(first) if first is not None and EPOCH < first < 1e11 else None
 
 
 def number(events: list[Event]) -> int:
-    """How often they were logged."""
+    """How many times the events were logged in total."""
     return sum(event.count or 1 for event in events)
 
 
 def often(count: int) -> str:
-    """How often, for a message: ", 5 times"."""
+    """The count for a message: ", 5 times". Empty for 1."""
     return f", {count} times" if count > 1 else ""
 
 
 def old(snapshot: Snapshot, event: Event) -> bool:
-    """Whether it is history."""
+    """Whether the event is history."""
     return history(snapshot, event) is not None
 
 
 def history(snapshot: Snapshot, event: Event) -> str | None:
-    """Why it is history: a day later, what it left behind has checks of its own; or somebody said since that the node
-    is good. A log that was saved ends at its end.
+    """Why the event is history, as text. None: it is not.
+
+    An event is history after one day, because other rules check its effects; or if an operator has accepted the node
+    since. For a saved log, the day ends at the end of the log.
     """
     ours = event.until is None and (event.at or 0.0) > EPOCH
     if ours and event.at is not None and snapshot.accepted is not None and event.at <= snapshot.accepted:
@@ -64,7 +66,7 @@ def history(snapshot: Snapshot, event: Event) -> str | None:
 
 
 def later(snapshot: Snapshot, event: Event, kind: str, subject: str | None, code: int | None = None) -> bool:
-    """Whether such a thing was logged of the subject after the event, in the same log: another has another clock."""
+    """Whether the same log has a later event of this kind, subject and code. Other logs have other clocks."""
     return event.at is not None and any(
         one.at is not None and one.at > event.at and one.subject == subject and one.code == code
         for one in events(snapshot, kind)
@@ -73,5 +75,5 @@ def later(snapshot: Snapshot, event: Event, kind: str, subject: str | None, code
 
 
 def gpu_at(snapshot: Snapshot, address: str | None) -> Gpu | None:
-    """The GPU of a PCI address, as its driver knows it."""
+    """The GPU with a PCI address, as reported by its driver."""
     return next((gpu for gpu in snapshot.of(Gpu).values() if gpu.address == address and address), None)

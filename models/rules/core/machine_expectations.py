@@ -1,4 +1,4 @@
-"""The machine type, as far as its counts hold for this machine."""
+"""The machine type of this node, if its counts of devices apply to the node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...site.schema import Machine
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A machine type and who says what it has."""
+    """A machine type and the source of its counts."""
 
     machine: Machine
     basis: Basis
@@ -19,7 +19,7 @@ class Profile:
 
 
 def profile(snapshot: Snapshot) -> Profile | None:
-    """The operator's machine type, or the catalog's if more than the name of its GPUs was known by it."""
+    """The machine type of the site file, or of the catalog if the match is more than the name of the GPUs."""
     machine = snapshot.machine
     if machine is None:
         return None

@@ -1,4 +1,4 @@
-"""A rule: one row of the table. What its code means and how grave it is stands in catalog/codes.toml."""
+"""A rule: one row of the table. catalog/codes.toml has the meaning and the severity of each code."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ Evaluate: TypeAlias = Callable[[Snapshot, Any], Iterable[Finding | NotChecked]]
 
 
 def anything(snapshot: Snapshot, fact: Any) -> bool:
-    """Every thing of the kind is judged."""
+    """A `where` that accepts every fact."""
     return True
 
 
 def anywhere(snapshot: Snapshot) -> bool:
-    """Every machine may have it."""
+    """A `machines` that accepts every machine."""
     return True
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Judged for each thing whose needs were read; so what nobody could read is never ok, by construction.
+    """A check that runs for each fact of the type `over` whose needs were read. So an unread value is never "ok".
 
-    `needs` are fields of the thing ("width"); with a question mark ("carrier?") it is judged without them too, and
-    missing them is a gap all the same. Or they are other kinds or their fields ("Port", "Pci.pci_class"): where one
-    of those could not be read of anything, the rule is not judged at all. `where` narrows the things; of one that was
-    read in part it says whether the rule *might* concern it. `machines` narrows where what could not be read is missed.
-    What a judge yields as NotChecked it could not tell.
+    `needs` names fields of the fact ("width"). If a required field was not read, the check does not run for that fact.
+    With a question mark ("carrier?") it runs anyway, and the unread field still counts as a gap in coverage. `needs`
+    also names other kinds or their fields ("Port", "Pci.pci_class"). If one of these could not be read for any device,
+    the rule does not run at all.
+
+    `where` selects facts. For a fact that was read in part, it returns whether the rule *might* apply. `machines`
+    selects the machines on which an unread value counts as a gap. `evaluate` yields a NotChecked for what it cannot
+    decide.
     """
 
     code: str
@@ -45,16 +48,16 @@ class Rule:
 
     @cached_property
     def required(self) -> tuple[str, ...]:
-        """Fields of the thing without which it is not judged."""
+        """Fields of the fact that must have been read."""
         return tuple(need for need in self.needs if need[0].islower() and not need.endswith("?"))
 
     @cached_property
     def wanted(self) -> frozenset[str]:
-        """What a NotChecked on a thing is called that leaves a gap in judging it: "Pci", "Pci.width"."""
+        """The names of a NotChecked that is a gap in this rule: "Pci", "Pci.width"."""
         kind = kind_name(self.over)
         return frozenset({kind, *(f"{kind}.{need.rstrip('?')}" for need in self.needs if need[0].islower())})
 
     @cached_property
     def foreign(self) -> frozenset[str]:
-        """Kinds and fields of other things: "Port", "Pci.pci_class"."""
+        """Kinds and fields of other facts: "Port", "Pci.pci_class"."""
         return frozenset(need for need in self.needs if not need[0].islower())

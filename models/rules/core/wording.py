@@ -1,4 +1,4 @@
-"""How findings speak of things, and gaps that a rule found."""
+"""Names and locations of devices in findings, evidence of fields, and gaps that a rule reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS = {
 
 
 def named(snapshot: Snapshot, function: Pci) -> str:
-    """A function as people speak of it: "GPU gpu3 (NVIDIA Corporation GH100 [H100 SXM5 80GB])"."""
+    """The name of a PCI function in messages: "GPU gpu3 (NVIDIA Corporation GH100 [H100 SXM5 80GB])"."""
     device = snapshot.topology.find(function.key)
     aliases = " ".join(device.aliases) if device else ""
     kind = _KINDS.get(kind_of(function), "device")
@@ -33,9 +33,9 @@ def named(snapshot: Snapshot, function: Pci) -> str:
 
 
 def location(function: Pci, snapshot: Snapshot | None = None) -> dict[str, str | int | None]:
-    """What a technician looks for; empty where nobody says. With `case`, of a GPU its place on the baseboard too.
+    """Where a technician finds the device: slot and label. Empty if not known.
 
-    PCIe cards call theirs 0 or 1, which says nothing.
+    With `snapshot`, also the module number of a GPU on the baseboard. PCIe cards report 0 or 1. 0 is left out.
     """
     found: dict[str, str | int | None] = {}
     if function.slot or function.label:
@@ -46,18 +46,18 @@ def location(function: Pci, snapshot: Snapshot | None = None) -> dict[str, str |
 
 
 def cited(fact: Fact, *fields: str) -> tuple[Evidence, ...]:
-    """Where the fields stood, of those of which that is known."""
+    """The evidence of the fields, if the fact has it."""
     return tuple(fact.cites[name] for name in fields if name in fact.cites)
 
 
 def missed(snapshot: Snapshot, what: str, subject: str) -> bool:
-    """Whether a source has said that it could not read that."""
+    """Whether a source has reported that it could not read `what` of `subject`."""
     return any((known.what, known.subject) == (what, subject) for known in snapshot.not_checked)
 
 
 def gap(
     snapshot: Snapshot, what: str, subject: str, reason: Reason, detail: str, how: str | None = None
 ) -> Iterator[NotChecked]:
-    """A NotChecked, unless a source has said already that it could not read that."""
+    """A NotChecked, unless a source has already reported that it could not read `what` of `subject`."""
     if not missed(snapshot, what, subject):
         yield NotChecked(what=what, subject=subject, reason=reason, detail=detail, how=how)

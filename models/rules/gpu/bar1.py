@@ -17,8 +17,8 @@ from ..core.like_gpus import called, equals, function_of, place_of, proof, subje
 from ..core.rule import Rule
 from ..core.wording import cited, location, named
 
-_SMALL = 256 * MIB  # what there is without Resizable BAR, or below a firmware that assigns nothing above 4 GB
-_LARGE = 8 << 30  # bytes of memory: a GPU with less is for a display
+_SMALL = 256 * MIB  # the size without Resizable BAR, or if the firmware assigns no addresses above 4 GB
+_LARGE = 8 << 30  # bytes of memory: a GPU with less is a display adapter
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Window:
     subject: str
     name: str
     size: int
-    largest: int | None  # that it could have
+    largest: int | None  # the maximum of the device
     memory: int
     cohort: tuple[int | None, ...]  # the windows of equal GPUs of the node
     product: Product | None
@@ -37,12 +37,12 @@ class Window:
 
 
 def shows(snapshot: Snapshot, function: Pci) -> bool:
-    """An NVIDIA GPU of which the bus shows how large its window is."""
+    """Select NVIDIA GPUs on the PCI bus, without virtual functions."""
     return function.vendor == NVIDIA and kind_of(function) == "gpu" and not function.physfn
 
 
 def of_function(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
-    """The window as the bus shows it."""
+    """The window size from the PCI bus."""
     gpu = next((gpu for gpu in snapshot.of(Gpu).values() if gpu.address == function.key), None)
     alike = products_of(function)
     product = product_of(gpu, snapshot.of(Pci)) if gpu else alike[0] if alike else None
@@ -70,7 +70,7 @@ def of_function(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
 
 
 def of_driver(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """The window of a GPU whose driver alone shows it."""
+    """The window size from the driver, if the PCI bus does not show it."""
     function, others = function_of(snapshot, gpu), [other for other in equals(snapshot, gpu) if other.key != gpu.key]
     if gpu.bar1 and gpu.memory and not (function and function.bar1) and _wanted(snapshot, gpu, len(others)):
         yield from _small(
@@ -89,7 +89,7 @@ def of_driver(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 
 
 def _wanted(snapshot: Snapshot, gpu: Gpu | None, others: int) -> bool:
-    """Whether peers would use it: on bare metal, between equal GPUs that reach each other no other way."""
+    """Whether peers would use the window: on bare metal, between equal GPUs without NVLink or working peer access."""
     node = snapshot.of(Node).get("node")
     pairs = [pair for pair in snapshot.of(GpuPair).values() if gpu and gpu.key in (pair.a, pair.b)]
     reached = bool(gpu and gpu.nvlinks) or (bool(pairs) and all(pair.read == "ok" for pair in pairs))
@@ -97,10 +97,10 @@ def _wanted(snapshot: Snapshot, gpu: Gpu | None, others: int) -> bool:
 
 
 def _small(window: Window) -> Iterator[Finding]:
-    """A window far smaller than its memory: a warning where equal GPUs have more, or it could have more.
+    """The window is far smaller than the memory. A warning if equal GPUs have more or the GPU supports more.
 
-    256 MiB is by design on T4 and on workstation cards, whose peers go by another way (nvidia-smi of T4 and RTX A5000
-    in influxdata/telegraf), and costs nothing on GeForce, whose driver has no peers: worth knowing at most.
+    256 MiB is by design on T4 and on workstation cards, whose peers use another path (nvidia-smi of T4 and RTX A5000
+    in influxdata/telegraf). It does not matter on GeForce, whose driver has no peer access. There it is "info".
     """
     most, basis, source = _could(window)
     if window.memory < _LARGE or window.size >= window.memory or window.size >= most:
@@ -129,7 +129,7 @@ def _small(window: Window) -> Iterator[Finding]:
 
 
 def _could(window: Window) -> tuple[int, Basis | None, str]:
-    """What the window could have, by whom, and his words; the memory where nobody says it."""
+    """The size that the window could have, its basis, and the source as text. If not known: the memory size."""
     most = usual((*window.cohort, window.size))
     if most and most > window.size:
         return most, "kin", "most equal GPUs of this node"

@@ -1,4 +1,4 @@
-"""The clocks of GPUs: held back by heat or by the power supply, or by what somebody set."""
+"""The clocks of GPUs: limited by heat, by the power supply, or by a setting."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ...report import Finding
 from ..core.like_gpus import called, equals, hour_before, last, place_of, proof, subject_of, usual
 from ..core.rule import Rule
 
-# "hardware slowdown" stands beside each of the first two, and alone while clocks change or for a moment of too much
-# current (NVML, clocks event reasons). The software power cap is normal under load, the others are settings.
+# "hardware slowdown" is set together with each of these two. It is set alone while clocks change, or for a moment of
+# too much current (NVML, clocks event reasons). The software power cap is normal under load. The others are settings.
 _HARDWARE = ("hardware thermal slowdown", "hardware power brake")
 _BARE = "hardware slowdown"
-# Time spent so, and the share of time from which it counts: a tenth of the work, or what is more than a moment.
+# Counter, reason, and the share of time above which it counts: a tenth of the work, or more than a moment.
 _TIMES = (
     ("clocks_hw_thermal", "hardware thermal slowdown", 0.01),
     ("clocks_hw_power_brake", "hardware power brake", 0.01),
     ("clocks_sw_thermal", "software thermal slowdown", 0.1),
 )
-_SHORTEST = 10.0  # seconds: a share of less is chance
-_LOWERED = 0.99  # of the default: below, it is no rounding
+_SHORTEST = 10.0  # seconds: a shorter span gives no reliable share
+_LOWERED = 0.99  # of the default: a lower value is not rounding
 
 _HEAT = (
     "Compare with the other GPUs: all hot is the room or the fans, one hot is its heat sink or its place. Check fans, "
@@ -34,14 +34,15 @@ _BRAKE = "Check the power supplies, and the power limits of the rack and of the 
 
 
 def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """Heat or the power supply makes the GPU slower: now, or for a share of the time that counts.
+    """Heat or the power supply slows the GPU down, now or for a relevant share of the time.
 
-    Without a reading of the last hour the share is since boot, and tells of what may be over: likely.
+    Without a reading in the last hour the share is since boot. The cause may then be over, so the confidence is
+    "likely".
     """
     reasons = gpu.clock_reasons or ()
     now = [reason for reason in _HARDWARE if reason in reasons]
     bare = [_BARE] if not now and _BARE in reasons and "idle" not in reasons else []
-    spent = [told for row in _TIMES if (told := _share(snapshot, gpu, *row))]
+    spent = [share for row in _TIMES if (share := _share(snapshot, gpu, *row))]
     if not (now or bare or spent):
         return
     what = now or bare or [spent[0][0]]
@@ -65,7 +66,7 @@ def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 
 
 def _cause(reasons: list[str]) -> tuple[str, str | None]:
-    """The likely cause, and what to do about it."""
+    """The likely cause and the remedy."""
     if "hardware power brake" in reasons:
         return "the board's power supply or its limit", _BRAKE
     if any("thermal" in one for one in reasons):
@@ -80,7 +81,7 @@ def _clock(gpu: Gpu) -> str:
 
 
 def _share(snapshot: Snapshot, gpu: Gpu, quantity: str, reason: str, most: float) -> tuple[str, str, Evidence] | None:
-    """The reason, what it took and where that stood, if it took more than `most` of the time."""
+    """The reason, its share of time as text, and the evidence. None: not above the share `most`."""
     now = last(snapshot, gpu, quantity)
     since = _since(snapshot, now) if now else None
     if now is None or since is None or since[1] < _SHORTEST or since[0] / since[1] <= most:
@@ -90,27 +91,27 @@ def _share(snapshot: Snapshot, gpu: Gpu, quantity: str, reason: str, most: float
 
 
 def _since(snapshot: Snapshot, now: Observation) -> tuple[float, float, str] | None:
-    """Seconds spent and seconds passed: since the oldest reading of the last hour; without one, since boot."""
+    """Seconds throttled, seconds passed, and a suffix: since the oldest reading of the last hour, else since boot."""
     before, node = hour_before(snapshot, now), snapshot.of(Node).get("node")
     if before and before.value <= now.value:
         return now.value - before.value, now.at - before.at, ""
-    if before or node is None or node.booted is None:  # it began anew in between: the next reading will tell
+    if before or node is None or node.booted is None:  # the counter was reset since the earlier reading
         return None
     return now.value, now.at - node.booted, " since boot"
 
 
 def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """The power limit below the board's own, or an application clock below its default or that of equal GPUs.
+    """The power limit is below the default of the board, or an application clock is below its default or its cohort.
 
-    Clocks that were locked cannot be read. Limits that somebody lowered on purpose belong into the site file. What is
-    the same for all GPUs of the node was set at once, and is said once.
+    Locked clocks cannot be read. Limits that an operator lowered on purpose belong in the site file. A limit that is
+    the same on all GPUs of the node gives one finding.
     """
-    told = _told(snapshot, gpu)
-    if told is None:
+    limit = _limit(snapshot, gpu)
+    if limit is None:
         return
-    text, expected, observed, unit, fields = told
+    text, expected, observed, unit, fields = limit
     gpus = list(snapshot.of(Gpu).values())
-    everyone = len(gpus) > 1 and all(_told(snapshot, other) == told for other in gpus)
+    everyone = len(gpus) > 1 and all(_limit(snapshot, other) == limit for other in gpus)
     if everyone and gpu is not gpus[0]:
         return
     cohort = "below that of its equals" in text
@@ -136,29 +137,29 @@ def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 
 
 def _undo(unit: str, usual_: float) -> str:
-    """The options of nvidia-smi that set it back."""
+    """The options of nvidia-smi that restore the value."""
     return f"-pl {usual_:.0f}" if unit == "watts" else "-rac (or -rgc, where the clock was locked)"
 
 
-_Told = tuple[str, float, float, str, tuple[str, ...]]
+_Limit = tuple[str, float, float, str, tuple[str, ...]]  # text, expected, observed, unit, fields with the evidence
 
 
-def _told(snapshot: Snapshot, gpu: Gpu) -> _Told | None:
+def _limit(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
     return _power(gpu) or _application_clock(snapshot, gpu)
 
 
-def _power(gpu: Gpu) -> _Told | None:
+def _power(gpu: Gpu) -> _Limit | None:
     limit, default = gpu.power_limit, gpu.power_limit_default
     if "Laptop" in (gpu.name or ""):
-        return None  # its limit moves with what the processor takes and with the battery (NVIDIA Dynamic Boost)
+        return None  # its limit changes with the power of the processor and the battery (NVIDIA Dynamic Boost)
     if not limit or not default or limit >= _LOWERED * default:
         return None
     text = f"its power limit is {limit:.0f} W, the default is {default:.0f} W"
     return text, default, limit, "watts", ("power_limit", "power_limit_default")
 
 
-def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Told | None:
-    """Some set the clock of all GPUs above the default, and one that was reset falls back to it."""
+def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
+    """The clock is below its default, or below the cohort: operators raise all clocks, and a reset restores one."""
     clock, default = gpu.application_clock, gpu.application_clock_default
     most = usual(other.application_clock for other in equals(snapshot, gpu))
     if not clock:

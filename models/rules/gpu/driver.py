@@ -1,4 +1,4 @@
-"""NVIDIA GPUs and their driver: bound, answering, listing all that it holds, and of one version with its library."""
+"""NVIDIA GPUs and their driver: it is bound, answers, lists all its GPUs, and has the version of its library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..pcie.not_responding import is_gpu
 from .missing import gone
 
 _UPDATED = "the library was updated and the module that is loaded was not, or the other way round"
-_CAUSES = (  # a word of what NVML says, what it means, and what to do
+_CAUSES = (  # a word in NVML's error, the cause, the remedy
     ("mismatch", _UPDATED, "Drain the node and reboot it; or stop all that uses the GPUs and reload the driver."),
     (
         "not loaded",
@@ -31,7 +31,7 @@ _CAUSES = (  # a word of what NVML says, what it means, and what to do
     ),
     (  # NVML_ERROR_RESET_REQUIRED: "GPU requires restart"
         "requires re",
-        "the GPU wants a reset after an error; the kernel log says which",
+        "the GPU needs a reset after an error; the kernel log says which",
         "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU. With NVSwitches, reset all GPUs "
         "together. If it fails, reboot the node.",
     ),
@@ -52,16 +52,16 @@ _GIVEN = (
 
 
 def is_nvidia(snapshot: Snapshot, function: Pci) -> bool:
-    """An NVIDIA GPU, or something of which was not read what it is."""
+    """Select NVIDIA GPUs that answer, and functions whose class or vendor was not read."""
     return (function.vendor in (None, NVIDIA) and is_gpu(snapshot, function)) and not function.lost
 
 
 def without_driver(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
-    """No NVIDIA driver is bound to the GPU: no job can use it, whatever its link says."""
-    unsaid = function.driver is None and (snapshot.origin == "dumps" or missed(snapshot, "Pci.driver", function.key))
-    if function.driver == "nvidia" or unsaid:
+    """No NVIDIA driver is bound to the GPU, so no job can use it."""
+    unknown = function.driver is None and (snapshot.origin == "dumps" or missed(snapshot, "Pci.driver", function.key))
+    if function.driver == "nvidia" or unknown:
         return
-    lent = "vfio" in (function.driver or "")  # of Grace machines: nvgrace-gpu-vfio-pci (dra-driver-nvidia-gpu#1268)
+    lent = "vfio" in (function.driver or "")  # on Grace: nvgrace-gpu-vfio-pci (dra-driver-nvidia-gpu#1268)
     bound = f"is bound to {function.driver}" if function.driver else "has no driver"
     yield Finding(
         code="gpu-driver-failed",
@@ -82,13 +82,13 @@ def without_driver(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     )
 
 
-def spoke(snapshot: Snapshot, driver: Driver) -> bool:
-    """One that was asked: of a driver that is only listed as loaded nobody knows whether it works."""
+def was_queried(snapshot: Snapshot, driver: Driver) -> bool:
+    """Select drivers that answered or failed. A driver that is only listed as loaded may or may not work."""
     return driver.failure is not None or driver.gpus is not None
 
 
 def broken(snapshot: Snapshot, driver: Driver) -> Iterator[Finding]:
-    """The driver is bound, and nobody can use it."""
+    """The driver is bound and cannot be used."""
     bound = held(snapshot)
     if driver.failure is None or (snapshot.of(Pci) and not bound):
         return
@@ -119,8 +119,8 @@ def _remedy(broken: Driver | Gpu) -> str | None:
     return next((remedy for word, _, remedy in _CAUSES if word in str(broken.failure).lower()), None)
 
 
-def mute(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """The driver works and one of its GPUs does not. One that is lost is missing: gpu_missing.py."""
+def unusable(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """The driver works and one of its GPUs does not. Lost GPUs belong to missing.py."""
     if gpu.failure is None or is_lost(gpu) or gpu.address in gone(snapshot):
         return
     yield Finding(
@@ -138,24 +138,24 @@ def mute(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     )
 
 
-def is_held(snapshot: Snapshot, function: Pci) -> bool:
-    """An NVIDIA GPU that is bound to a driver which answered."""
+def is_bound(snapshot: Snapshot, function: Pci) -> bool:
+    """Select NVIDIA GPUs that are bound to a driver that answered."""
     driver = snapshot.of(Driver).get("nvidia")
     answered = driver is not None and driver.failure is None and driver.gpus is not None
     return answered and not function.lost and kind_of(function) == "gpu" and function in held(snapshot)
 
 
 def unlisted(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
-    """The driver is bound to the GPU and does not list it: it failed to start.
+    """The driver is bound to the GPU and does not list it, because the GPU failed to start.
 
-    It also lists none that this process may not open: in containers and jobs those of others are no fault.
+    The driver also does not list GPUs that this process may not open. In containers and jobs that is no fault.
     """
     alone = not _confined(snapshot)
     if function not in _absent(snapshot) or (not alone and snapshot.of(Gpu)):
         return
     node = snapshot.of(Node).get("node")
     if not alone or node is None or node.container is None or _bound(snapshot):
-        unsure = "the driver holds it and does not list it to this process, which may be kept from it"
+        unsure = "the driver holds it and does not list it; this process may not have access to it"
         yield from gap(
             snapshot, "Gpu", function.key, Reason.HIDDEN, unsure, "look from the host itself, outside of containers"
         )
@@ -179,9 +179,9 @@ def unlisted(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked
 
 
 def _absent(snapshot: Snapshot) -> list[Pci]:
-    """The functions that the driver holds and does not list; none while it lists a GPU that may be any of them.
+    """The functions that the driver is bound to and does not list.
 
-    That is one that is refused to us, or that it says no address of.
+    Empty if one of the listed GPUs has no address or may not be opened: it may be any of these functions.
     """
     gpus = snapshot.of(Gpu).values()
     known = {gpu.address for gpu in gpus}
@@ -192,13 +192,13 @@ def _absent(snapshot: Snapshot) -> list[Pci]:
 
 
 def _confined(snapshot: Snapshot) -> bool:
-    """Whether this process may be kept from some of the devices: in a container, or in a job's control group."""
+    """Whether this process may lack access to some devices: it is in a container or in a job's control group."""
     node = snapshot.of(Node).get("node")
     return snapshot.context == "job" or bool(node and node.container)
 
 
 def _bound(snapshot: Snapshot) -> bool:
-    """Whether this process may not run on all CPUs: a scheduler that binds to CPUs keeps its jobs from GPUs as well."""
+    """Whether this process may not run on all CPUs. A scheduler that binds CPUs also restricts GPUs."""
     allowed = snapshot.of(Setting).get("cpus_allowed")
     parts = [part.split("-") for part in (allowed.value or "").split(",")] if allowed else []
     cpus = {cpu for numa in snapshot.of(Numa).values() for cpu in numa.cpus or ()}
@@ -207,13 +207,13 @@ def _bound(snapshot: Snapshot) -> bool:
     return sum(int(part[-1]) - int(part[0]) + 1 for part in parts) < len(cpus)
 
 
-def shared(snapshot: Snapshot, node: Node) -> bool:
-    """A container or a job that was given some of the machine's GPUs."""
+def has_some_gpus(snapshot: Snapshot, node: Node) -> bool:
+    """Select containers and jobs that have access to some of the machine's GPUs, not to all."""
     return _confined(snapshot) and bool(snapshot.of(Gpu) and _absent(snapshot))
 
 
-def given(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """How many GPUs of the machine we were given: those of others are not judged, and no fault."""
+def accessible(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+    """The number of GPUs that this container or job may use. The others are not checked, which is no fault."""
     absent, number = _absent(snapshot), len(held(snapshot))
     yield Finding(
         code="gpu-driver-failed",
@@ -231,7 +231,7 @@ def given(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def differs(snapshot: Snapshot, driver: Driver) -> Iterator[Finding]:
-    """Module and library of two versions that work together all the same: what the next update breaks."""
+    """Module and library have different versions and still work together. The next update may break this."""
     if driver.version == driver.library or driver.failure:
         return
     yield Finding(
@@ -247,18 +247,18 @@ def differs(snapshot: Snapshot, driver: Driver) -> Iterator[Finding]:
 
 
 def in_dumps(snapshot: Snapshot) -> bool:
-    """Where the kernel's log may be all that there is; on a machine its driver tells, and a hidden log is no gap."""
+    """Dumps may have only the kernel's log. On a machine the driver shows the same, so an unread log is no gap."""
     return snapshot.origin == "dumps"
 
 
 def failed(snapshot: Snapshot, event: Event) -> bool:
-    """A GPU of which the kernel's log alone tells, in dumps; of others their driver and the bus do."""
+    """In dumps, select failed GPUs that only the kernel's log shows."""
     unseen = snapshot.origin == "dumps" and not gpu_at(snapshot, event.subject) and event.subject not in gone(snapshot)
     return unseen and event.kind == "gpu init failed" and ":" in (event.subject or "")
 
 
 def unstarted(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
-    """The driver did not start on the GPU; or found that it is off the bus, without an Xid (NVIDIA/NVSentinel#155)."""
+    """The driver did not start on the GPU, or found it off the bus without an Xid (NVIDIA/NVSentinel#155)."""
     off = (event.text or "").startswith("NVRM: The NVIDIA GPU") and bool(events(snapshot, "gpu fell off"))
     yield Finding(
         code="gpu-missing" if off else "gpu-driver-failed",
@@ -279,7 +279,7 @@ def unstarted(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
 
 
 def refused(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
-    """A program with another version of the library than the module's was turned away."""
+    """The module refused a program whose library has another version."""
     found = _CLIENT.search(event.text or "")
     if found and not any(driver.failure for driver in snapshot.of(Driver).values()):
         yield Finding(
@@ -300,9 +300,9 @@ RULES = (
         "driver-mismatch", Event, ("kind",), refused, lambda snapshot, event: event.kind == "gpu init failed", in_dumps
     ),
     Rule("gpu-driver-failed", Pci, ("pci_class", "vendor", "driver?"), without_driver, is_nvidia),
-    Rule("gpu-driver-failed", Driver, (), broken, spoke),
-    Rule("gpu-driver-failed", Gpu, (), mute, asked),
-    Rule("gpu-driver-failed", Pci, ("driver", "Gpu", "Driver"), unlisted, is_held),
-    Rule("gpu-driver-failed", Node, (), given, shared),
+    Rule("gpu-driver-failed", Driver, (), broken, was_queried),
+    Rule("gpu-driver-failed", Gpu, (), unusable, asked),
+    Rule("gpu-driver-failed", Pci, ("driver", "Gpu", "Driver"), unlisted, is_bound),
+    Rule("gpu-driver-failed", Node, (), accessible, has_some_gpus),
     Rule("driver-mismatch", Driver, ("version", "library"), differs),
 )

@@ -1,4 +1,4 @@
-"""What the tests of another tool failed at: its limits are its own, and the facts behind them have their rules."""
+"""Failed tests of other tools. These tools have their own limits. Other rules check the facts behind the tests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..core.rule import Rule
 
 
 def of_a_test(snapshot: Snapshot, event: Event) -> bool:
-    """A test that failed."""
+    """Select failed tests."""
     return event.kind == "test failed"
 
 
 def failed(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
-    """A node is not well because nothing else was found: the tool has seen something."""
+    """Another tool has seen a fault, so the node is not healthy even if no other rule finds anything."""
     yield Finding(
         code="not-enough-evidence",
         severity="info",

@@ -1,4 +1,4 @@
-"""What the driver of GPUs says of their PCIe links: those that the bus does not show, and replays."""
+"""PCIe links of GPUs as reported by their driver, if the PCI bus does not show them, and replay counters."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from .pcie_events import errors as logged_errors
 
 _LANES = 16
 _GUEST = (
-    "Report the GPU, with both numbers, to whoever runs the host; nothing inside a virtual machine mends it. In a "
-    "cloud, stop and start the machine: it may get another host."
+    "Report the GPU, with both numbers, to the operator of the host; it cannot be repaired inside a virtual machine. "
+    "In a cloud, stop and start the machine: it may get another host."
 )
 
 
 def _hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """Whether the bus says nothing of the GPU's link: its driver does."""
+    """Whether the PCI bus does not show the GPU's link."""
     function = function_of(snapshot, gpu)
     return function is None or function.key not in snapshot.topology.link_below or made_up(snapshot, function)
 
 
 def _busy(gpu: Gpu) -> bool:
-    """In its fastest state, and with work: its link is then at the speed that it can have."""
+    """Whether the GPU is in its fastest state and works. Its link then runs at full speed."""
     return gpu.performance_state == 0 and gpu.clock_reasons is not None and "idle" not in gpu.clock_reasons
 
 
 def narrower(snapshot: Snapshot, gpu: Gpu) -> float | None:
-    """The width of most equal GPUs of the node, where this one has less."""
+    """The width of most equal GPUs of the node, if this GPU has less."""
     most = usual(other.pcie_width for other in equals(snapshot, gpu))
     return most if most and gpu.pcie_width and gpu.pcie_width < most else None
 
 
 def slower(snapshot: Snapshot, gpu: Gpu) -> float | None:
-    """The speed of most equal GPUs of the node that are at work, where this one is at work and has less."""
+    """The speed of most equal GPUs of the node under load, if this GPU is under load and has less."""
     most = usual(other.pcie_speed for other in equals(snapshot, gpu) if _busy(other))
     return most if _busy(gpu) and most and gpu.pcie_speed and gpu.pcie_speed < most else None
 
@@ -49,22 +49,22 @@ def _lanes(value: float) -> str:
     return f"x{value:.0f}"
 
 
-_BELOW = (  # code, field, unit, how it is found, how it is written
+_BELOW = (  # code, field, unit, function that finds the usual value, format of a value
     ("pcie-link-narrow", "pcie_width", "lanes", narrower, _lanes),
     ("pcie-link-slow", "pcie_speed", "transfers_per_second", slower, as_transfers),
 )
-_Found = tuple[str, str, str, Callable[[Snapshot, Gpu], "float | None"], Callable[[float], str]]
+_Row = tuple[str, str, str, Callable[[Snapshot, Gpu], "float | None"], Callable[[float], str]]
 
 
-def _below(row: _Found) -> Rule:
-    """The rule for what a driver says of links that the bus does not show: below most equal GPUs of the node.
+def _below(row: _Row) -> Rule:
+    """The rule for links that only the driver shows: below most equal GPUs of the node.
 
-    The GPU's own maximum says nothing here: an A10G or a T4 of 16 lanes in a slot of eight is as it should be. Cards
-    of one kind in slots of unequal width may be meant so: critical only in guests and where GPUs are soldered on.
+    The GPU's own maximum is no reference: an A10G or a T4 with 16 lanes in a slot of eight lanes is normal. Equal
+    cards in slots of different width can be intended. So it is critical only in guests and for GPUs on a baseboard.
     """
     code, field, unit, find, word = row
 
-    def some(snapshot: Snapshot, node: Node) -> bool:
+    def where(snapshot: Snapshot, node: Node) -> bool:
         return any(getattr(gpu, field) is not None and _hidden(snapshot, gpu) for gpu in snapshot.of(Gpu).values())
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
@@ -93,24 +93,24 @@ def _below(row: _Found) -> Rule:
                 evidence=proof(gpu, field),
             )
 
-    return Rule(code, Node, (), evaluate, some)
+    return Rule(code, Node, (), evaluate, where)
 
 
 def counts_replays(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """GPUs whose driver counts them."""
+    """Select GPUs with a replay counter."""
     return last(snapshot, gpu, "pcie_replay") is not None
 
 
 def replays(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """The link repeats packets more often than a good one. Where the bus or the log tells of errors, that is said."""
+    """The link repeats packets more often than a healthy link, and neither the bus nor the log shows the errors."""
     now, function = last(snapshot, gpu, "pcie_replay"), function_of(snapshot, gpu)
     if now is None or (function and (any(errors(snapshot, function)) or _logged(snapshot, function))):
         return
     earlier = [one for one in snapshot.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
-    told = correctable(snapshot, gpu.pcie_width or (function and function.width) or _LANES, now, earlier, "replays")
-    if told is None:
+    found = correctable(snapshot, gpu.pcie_width or (function and function.width) or _LANES, now, earlier, "replays")
+    if found is None:
         return
-    text, before = told
+    text, before = found
     yield Finding(
         code="pcie-errors",
         severity="warning",

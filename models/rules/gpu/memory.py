@@ -1,4 +1,4 @@
-"""The memory of GPUs: errors that were not repaired, storms of corrected ones, rows that wait to be replaced."""
+"""The memory of GPUs: unrepaired errors, storms of corrected errors, rows that wait for replacement."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ...report import Finding
 from ..core.like_gpus import called, equals, hour_before, last, place_of, proof, says, subject_of
 from ..core.rule import Rule
 
-# Corrected errors a second. One that is known gave 4,600 to 17,700 under load and its neighbours none
-# (https://github.com/NVIDIA/DCGM/issues/313); chance gives a few a day.
+# Corrected errors a second. One known GPU had 4,600 to 17,700 under load, its neighbours had none
+# (https://github.com/NVIDIA/DCGM/issues/313). A healthy GPU has a few a day.
 _STORM = 10.0
 _ABOVE_COHORT = 100.0
-_SHORTEST = 10.0  # seconds: a rate over less is chance
+_SHORTEST = 10.0  # seconds: a shorter span gives no reliable rate
 
 _WORN = "Drain the node and replace the GPU. What jobs computed since the errors may be wrong."
 _STORMS = (
@@ -27,14 +27,14 @@ _STORMS = (
 
 
 def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """Uncorrected errors since the driver was loaded that no replaced row explains, worn-out SRAM, or a storm.
+    """Worn-out SRAM, uncorrected errors since the load of the driver without a row replacement, or a storm.
 
-    Counts of a lifetime never go back, and are not looked at. While a row waits to be replaced, that is said.
+    Lifetime counters never decrease and are not used. rows() reports a row that waits for replacement.
     """
-    told = _worn(snapshot, gpu) or _uncorrected(gpu) or _storm(snapshot, gpu)
-    if told is None:
+    found = _worn(snapshot, gpu) or _uncorrected(gpu) or _storm(snapshot, gpu)
+    if found is None:
         return
-    text, observed, unit, fields, seen = told
+    text, observed, unit, fields, seen = found
     yield Finding(
         code="gpu-ecc",
         severity="critical",
@@ -55,10 +55,11 @@ def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     )
 
 
-_Told = tuple[str, float, str, tuple[str, ...], "Observation | None"]
+# Text, observed value, unit, fields with the evidence, observation.
+_Errors = tuple[str, float, str, tuple[str, ...], "Observation | None"]
 
 
-def _worn(snapshot: Snapshot, gpu: Gpu) -> _Told | None:
+def _worn(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
     if not gpu.sram_threshold:
         return None
     text = "its SRAM had more uncorrected errors than it may have, and it is to be replaced"
@@ -66,9 +67,10 @@ def _worn(snapshot: Snapshot, gpu: Gpu) -> _Told | None:
 
 
 def unrepaired(gpu: Gpu) -> bool:
-    """Whether memory errors since the driver was loaded were neither corrected nor repaired by spare rows.
+    """Whether memory errors since the load of the driver were neither corrected nor repaired by spare rows.
 
-    A reset replaces rows, and sets the count back: one that still stands beside as many replaced rows was repaired.
+    A reset replaces rows and clears the error count. If at least as many rows were replaced as there are errors, the
+    errors are repaired.
     """
     if not gpu.ecc_uncorrected or gpu.remap_pending or gpu.remap_failed:
         return False
@@ -76,7 +78,7 @@ def unrepaired(gpu: Gpu) -> bool:
     return asks or gpu.remap_pending is None or (gpu.remapped_uncorrectable or 0) < gpu.ecc_uncorrected
 
 
-def _uncorrected(gpu: Gpu) -> _Told | None:
+def _uncorrected(gpu: Gpu) -> _Errors | None:
     if not unrepaired(gpu):
         return None
     count = gpu.ecc_uncorrected or 0
@@ -86,8 +88,8 @@ def _uncorrected(gpu: Gpu) -> _Told | None:
     return text, count, "count", ("ecc_uncorrected", "remapped_uncorrectable"), None
 
 
-def _storm(snapshot: Snapshot, gpu: Gpu) -> _Told | None:
-    """Corrected errors at a rate that is far above chance, and far above that of equal GPUs."""
+def _storm(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
+    """The rate of corrected errors is far above that of a healthy GPU and far above that of equal GPUs."""
     now = last(snapshot, gpu, "ecc_corrected")
     rate = _rate(snapshot, now) if now else None
     if now is None or rate is None or rate[0] < _STORM:
@@ -101,7 +103,10 @@ def _storm(snapshot: Snapshot, gpu: Gpu) -> _Told | None:
 
 
 def _rate(snapshot: Snapshot, now: Observation) -> tuple[float, str] | None:
-    """Against the oldest reading of the last hour; without one, since boot, which is at most the true rate."""
+    """Errors per second and the span as text: since the oldest reading of the last hour, else since boot.
+
+    The rate since boot is a lower bound.
+    """
     before, node = hour_before(snapshot, now), snapshot.of(Node).get("node")
     start = before.at if before else node.booted if node else None
     if start is None or now.at - start < _SHORTEST:
@@ -112,9 +117,9 @@ def _rate(snapshot: Snapshot, now: Observation) -> tuple[float, str] | None:
 
 
 def rows(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """A row of memory that waits for a reset to be replaced, or could not be. Rows that were replaced are repaired.
+    """A row of memory waits for a reset to be replaced, or could not be replaced. Replaced rows are repaired.
 
-    GPUs before Ampere retire pages, and say nothing of rows.
+    GPUs before Ampere retire pages and have no row counters.
     """
     if not (gpu.remap_pending or gpu.remap_failed):
         return

@@ -1,4 +1,4 @@
-"""GPUs that are not there: too few of them, lost to their driver, or off the bus."""
+"""Missing GPUs: too few GPUs, GPUs that the driver has lost, and GPUs that fell off the bus."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from ..core.machine_expectations import profile
 from ..core.rule import Rule
 
 _FELL_OFF = 79  # Xid: the GPU has fallen off the bus
-_MODULES = range(1, 9)  # numbers of the places on a board of eight (oci-dr-hpc shapes.json; HGX B200 captures)
+_MODULES = range(1, 9)  # module numbers on a board of eight (oci-dr-hpc shapes.json; HGX B200 captures)
 _HALF = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """How many GPUs the whole machine has, and who says so."""
+    """The number of GPUs of the complete machine, and the source of the number."""
 
     count: int
     name: str
@@ -43,7 +43,7 @@ class Whole:
 
 
 def whole(snapshot: Snapshot) -> Whole | None:
-    """By the machine type; else by the baseboard, which shows by its NVSwitches or by the numbers of its modules."""
+    """The complete machine: by machine type, else by baseboard (its NVSwitches or module numbers). None: not known."""
     known = profile(snapshot)
     if known and known.machine.gpus is not None:
         return Whole(known.machine.gpus, known.machine.name, known.basis, known.source)
@@ -53,13 +53,13 @@ def whole(snapshot: Snapshot) -> Whole | None:
 
 
 def _bare(snapshot: Snapshot) -> bool:
-    """Where the whole machine is seen: guests and containers are given parts of it, dumps show parts."""
+    """Whether the whole machine is visible. Guests and containers see parts of it, dumps show parts."""
     node = snapshot.of(Node).get("node")
     return snapshot.origin != "dumps" and node is not None and node.virtual is False and not node.container
 
 
 def _by_switches(snapshot: Snapshot) -> Whole | None:
-    """By the NVSwitches, rounded up: one of them may be missing too."""
+    """The number of boards from the NVSwitches, rounded up, because a switch may be missing too."""
     ids = [f"{f.vendor:04x}:{f.device:04x}" for f in snapshot.functions("nvswitch") if f.device]
     for board in baseboards():
         if number := -(-ids.count(board.switch) // board.switches):
@@ -69,10 +69,10 @@ def _by_switches(snapshot: Snapshot) -> Whole | None:
 
 
 def _by_modules(snapshot: Snapshot) -> Whole | None:
-    """By the highest module number, on a board of eight of which more than half are seen.
+    """The number of GPUs from the highest module number, on a board of eight with more than half of the GPUs visible.
 
-    Only where nothing is hidden: every GPU is bound to the driver, which lists it and says its number. A gap is then
-    one that is gone. Boards of four number theirs in other ways.
+    It requires that every GPU is bound to the driver and that the driver reports its module number. Then a gap in the
+    numbers is a missing GPU. Boards of four use other numbers.
     """
     gpus = [gpu for gpu in snapshot.of(Gpu).values() if gpu.module_id in _MODULES]
     places = {gpu.module_id for gpu in gpus if gpu.module_id}
@@ -89,17 +89,17 @@ def _listed(snapshot: Snapshot) -> list[Pci]:
 
 
 def counted(snapshot: Snapshot, node: Node) -> bool:
-    """Where somebody says how many there should be."""
+    """Select nodes with a known number of GPUs."""
     return whole(snapshot) is not None
 
 
 def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """Fewer GPUs than the whole machine has, those aside that are missed by name."""
+    """The node has fewer GPUs than the complete machine. GPUs that other findings name as missing do not count."""
     full = whole(snapshot)
     assert full
     listed = [f for f in snapshot.functions("gpu") if not f.physfn]
     seen = len(listed) if listed else len(snapshot.of(Gpu))
-    by_name = {*_lost_and_unlisted(snapshot), *fallen(snapshot)} if listed else set()
+    by_name = {*_lost_and_unlisted(snapshot), *off_the_bus(snapshot)} if listed else set()
     if seen + len(by_name) >= full.count:
         return
     gap = _gap(snapshot, full.count, full.count - seen)
@@ -121,7 +121,7 @@ def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def _gap(snapshot: Snapshot, count: int, absent: int) -> list[int]:
-    """The places of the baseboard that nobody has, where they are as many as are absent."""
+    """The module numbers without a GPU, if there are as many of them as missing GPUs."""
     taken = [gpu.module_id for gpu in snapshot.of(Gpu).values()]
     free = [number for number in range(1, count + 1) if number not in taken]
     clear = None not in taken and len(set(taken)) == len(taken) and count == len(_MODULES)
@@ -129,8 +129,8 @@ def _gap(snapshot: Snapshot, count: int, absent: int) -> list[int]:
 
 
 def lost(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """The driver says that the GPU is lost. Where the bus says it too, that is said under the function (lost.py)."""
-    if not is_lost(gpu) or _said_of_function(snapshot, gpu):
+    """The driver reports that the GPU is lost. pcie/not_responding.py reports it if the bus shows it too."""
+    if not is_lost(gpu) or _function_is_lost(snapshot, gpu):
         return
     yield Finding(
         code="gpu-missing",
@@ -146,7 +146,7 @@ def lost(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     )
 
 
-def _said_of_function(snapshot: Snapshot, gpu: Gpu) -> bool:
+def _function_is_lost(snapshot: Snapshot, gpu: Gpu) -> bool:
     if gpu.address:
         function = function_of(snapshot, gpu)
         return bool(function and function.lost)
@@ -157,22 +157,22 @@ def _lost_and_unlisted(snapshot: Snapshot) -> set[str]:
     return {subject_of(gpu) for gpu in snapshot.of(Gpu).values() if is_lost(gpu) and function_of(snapshot, gpu) is None}
 
 
-def fallen(snapshot: Snapshot) -> dict[str, Event]:
-    """The addresses of which the kernel's log says that the GPU fell off the bus, and that are listed no more."""
+def off_the_bus(snapshot: Snapshot) -> dict[str, Event]:
+    """The addresses of GPUs that fell off the bus by the kernel's log and are not listed any more, with the event."""
     listed = snapshot.of(Pci) if snapshot.origin != "dumps" else {}  # a dump of lspci may show one function of many
-    told = {event.subject: event for event in events(snapshot, "xid") if event.code == _FELL_OFF and event.subject}
-    return {address: event for address, event in told.items() if listed and address not in listed}
+    logged = {event.subject: event for event in events(snapshot, "xid") if event.code == _FELL_OFF and event.subject}
+    return {address: event for address, event in logged.items() if listed and address not in listed}
 
 
-def some_fell(snapshot: Snapshot, node: Node) -> bool:
-    """Where the kernel's log names one."""
-    return bool(fallen(snapshot))
+def any_off_the_bus(snapshot: Snapshot, node: Node) -> bool:
+    """Select nodes whose kernel's log names such a GPU."""
+    return bool(off_the_bus(snapshot))
 
 
 def fell_off(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """The kernel's log says that a GPU fell off the bus, and the bus does not list it any more."""
     known = _lost_and_unlisted(snapshot)
-    for address, event in fallen(snapshot).items():
+    for address, event in off_the_bus(snapshot).items():
         if address in known:
             continue
         yield Finding(
@@ -182,20 +182,22 @@ def fell_off(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             message=f"the GPU at {address} fell off the bus (Xid {_FELL_OFF}), and is not listed any more",
             expected="a GPU",
             observed="none",
-            cause="power, overheating, firmware, or a dead link; what the kernel logged before says more",
+            cause="power, overheating, firmware, or a dead link; see the kernel log before this event",
             since=since(event),
             evidence=logged(snapshot, address),
         )
 
 
 def gone(snapshot: Snapshot) -> frozenset[str]:
-    """The addresses of GPUs that are said to be missing: what the log says of how they went adds nothing."""
+    """The addresses of GPUs that a finding reports as missing. Other rules skip the log events of these GPUs."""
     functions = {function.key for function in _listed(snapshot) if function.lost}
-    return frozenset({*functions, *fallen(snapshot), *(subject_of(g) for g in snapshot.of(Gpu).values() if is_lost(g))})
+    return frozenset(
+        {*functions, *off_the_bus(snapshot), *(subject_of(g) for g in snapshot.of(Gpu).values() if is_lost(g))}
+    )
 
 
 RULES = (
     Rule("gpu-missing", Node, ("Pci", "Pci.pci_class", "Pci.vendor", "Node.product", "Node.vendor"), too_few, counted),
-    Rule("gpu-missing", Node, ("Pci",), fell_off, some_fell),
+    Rule("gpu-missing", Node, ("Pci",), fell_off, any_off_the_bus),
     Rule("gpu-missing", Gpu, (), lost, asked),
 )

@@ -1,4 +1,4 @@
-"""What the kernel logged of PCIe links: bus errors, links that went down, links slower than the device below them."""
+"""Kernel log events of PCIe links: bus errors, links that went down, links slower than the device below them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ...report import SEVERITIES, Finding, Severity
 from ..core.log_history import events, number, often, old, proof, since
 from ..core.rule import Rule
 from ..core.wording import location, named
-from .missing import fallen
+from .missing import off_the_bus
 
 _KINDS = ("aer", "aer corrected", "surprise down")
-# As for the counters (pcie.py): 8 a minute on 16 lanes (DCGM's health watch).
-_CORRECTABLE = 8 * 60 / 16  # an hour and lane
+# The limit of the counters (pcie.py): 8 a minute on 16 lanes (DCGM's health watch).
+_CORRECTABLE = 8 * 60 / 16  # per hour and lane
 _MANY = 60  # in an excerpt of less than an hour: fewer may be a burst
 _HOUR = 3600.0
 _SOON = 60.0  # seconds between a link that goes down and the driver that notices
 
 
 def some(*kinds: str) -> Callable[[Snapshot, Node], bool]:
-    """Where the log has something of these kinds."""
+    """A rule's `where`: the log has an event of these kinds."""
 
     def where(snapshot: Snapshot, node: Node) -> bool:
         return bool(events(snapshot, *kinds))
@@ -32,7 +32,7 @@ def some(*kinds: str) -> Callable[[Snapshot, Node], bool]:
 
 
 def errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """Bus errors in the log, of functions whose counters cannot be read: those count the same errors."""
+    """Bus errors in the log, for functions without readable counters. The counters would count the same errors."""
     for subject, found in _by_subject(snapshot).items():
         counted = any(one.quantity.startswith("aer_") for one in snapshot.observed.get(subject, ()))
         if counted or _explained(snapshot, subject, found):
@@ -52,7 +52,7 @@ def _by_subject(snapshot: Snapshot) -> Mapping[str, list[Event]]:
 
 
 def _severity(snapshot: Snapshot, event: Event) -> Severity | None:
-    """How grave; None where it is nothing: a link that came up again, correctable errors that are few."""
+    """The severity. None: no fault (the link came up again, or there are few correctable errors)."""
     severity: Severity = "warning"
     if event.kind == "aer":
         severity = "critical" if event.fatal else "warning"
@@ -60,32 +60,32 @@ def _severity(snapshot: Snapshot, event: Event) -> Severity | None:
         function = snapshot.of(Pci).get(event.subject or "")
         rate = _rate(event) if snapshot.origin == "dumps" else event.recent or 1
         if rate <= _CORRECTABLE * (function and function.width or 16):
-            return "info" if snapshot.origin == "dumps" else None  # who pastes a few lines has cut the others away
+            return "info" if snapshot.origin == "dumps" else None  # an excerpt of a log may lack most of the errors
     elif not _empty(snapshot, event.subject):
         return None
     elif event.fatal is None:
-        severity = "info"  # a disk that somebody pulls out looks the same
+        severity = "info"  # the removal of a disk looks the same
     return "info" if old(snapshot, event) else severity
 
 
 def _rate(event: Event) -> float:
-    """Errors an hour: of many within less, by the time between the first and the last of them."""
+    """Errors per hour. Many errors within less than an hour are extrapolated from the first and the last of them."""
     recent, span = event.recent or 1, (event.at or 0.0) - (event.first or event.at or 0.0)
     many = recent >= _MANY and recent == event.count and span >= _SOON
     return recent * _HOUR / min(span, _HOUR) if many else recent
 
 
 def _empty(snapshot: Snapshot, port: str | None) -> bool:
-    """Whether nothing is below the port any more."""
+    """Whether the port has no function below it any more."""
     functions = snapshot.of(Pci)
     return port in functions and not any(function.parent == port for function in functions.values())
 
 
 def _explained(snapshot: Snapshot, port: str, found: list[Event]) -> bool:
-    """Whether what went is missed by name: a function below the port that answers no more, or a GPU that fell off."""
+    """Whether another finding names the lost device: a function that does not answer, or a GPU off the bus."""
     if any(function.lost and port in (function.key, function.parent) for function in snapshot.of(Pci).values()):
         return True
-    ends = [xid.first if xid.first is not None else xid.at for xid in fallen(snapshot).values()]
+    ends = [xid.first if xid.first is not None else xid.at for xid in off_the_bus(snapshot).values()]
     moments = [one.at for one in found if one.at is not None]
     return _empty(snapshot, port) and any(
         end is not None and abs(end - moment) <= _SOON for end in ends for moment in moments
@@ -109,16 +109,16 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
         since=since(event),
         observed=event.count or 1,
         unit="count",
-        cause="the link's signal: seating, riser, retimer or cable; then the device, or what hangs below it",
+        cause="the link's signal: seating, riser, retimer or cable; then the device, or a device below it",
         location=location(function, snapshot) if function else {},
         evidence=tuple(proof(one) for one in found),
     )
 
 
 def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """The kernel named a link that leaves a device less than it could use, and sysfs does not show the device's link.
+    """The kernel logged a link that limits the bandwidth of a device, and sysfs does not show the device's link.
 
-    Most machines are built so. That equal devices have more tells a fault from a design.
+    Most machines are built so. If equal devices have more bandwidth, it is a fault.
     """
     ports: dict[str, list[Event]] = defaultdict(list)
     for event in events(snapshot, "pcie limited"):
@@ -147,7 +147,7 @@ def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def _seen(snapshot: Snapshot, node: Node, event: Event) -> bool:
-    """Whether the links are judged as they are now; or there is no such device here, or its links are made up."""
+    """Whether to skip the event: other rules check the current link, the device is absent, or its link is emulated."""
     function = snapshot.of(Pci).get(event.subject or "")
     if node.virtual and not snapshot.site.trust_virtual_links:
         return True
@@ -157,7 +157,7 @@ def _seen(snapshot: Snapshot, node: Node, event: Event) -> bool:
 
 
 def _better(snapshot: Snapshot, event: Event) -> int:
-    """How many equal devices got more than this one; 0 where it is not most of them."""
+    """The number of equal devices with more bandwidth. 0 if these are not the majority."""
     function = snapshot.of(Pci).get(event.subject or "")
     if function is None or function.device is None:
         return 0

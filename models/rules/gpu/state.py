@@ -1,4 +1,4 @@
-"""Modes of GPUs, what is left over on them, and what their driver asks for."""
+"""Modes of GPUs, leftovers of earlier jobs, and recovery actions that the driver requests."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .missing import gone
 from .xid import xid
 
 _MODES = {"mig": "MIG", "ecc": "ECC", "persistence": "persistence mode", "compute_mode": "compute mode"}
-# Driver and firmware keep up to about 2 GB of a large GPU for themselves, which older drivers count as used.
+# Driver and firmware reserve up to about 2 GB of a large GPU. Older drivers count this as used.
 _RESERVED, _RESERVED_SHARE = 2 << 30, 0.05
-_COMPUTES = 0x0302  # PCI class of a 3D controller, which has no display
+_NO_DISPLAY = 0x0302  # PCI class of a 3D controller, which has no display
 _REMEDIES = {
     "GPU reset": "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU.",
     "node reboot": "Drain the node and reboot it.",
@@ -34,18 +34,18 @@ _TAKES_EFFECT = "Drain the node and reset the GPU, so that it takes effect: sudo
 
 
 def mode(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """A mode that is not what the site says, or what most equal GPUs of the node have; or one that no job can use.
+    """A mode differs from the site file, the machine type or most equal GPUs of the node, or no job can use it.
 
-    MIG on some GPUs of a node may be meant so: the site file cannot say it by GPU, but can silence it.
+    MIG on some GPUs of a node can be intended. The site file has no mode per GPU but can silence the finding.
     """
-    wrong = [told for field in _MODES if (told := _wrong(snapshot, gpu, field))]
+    wrong = [one for field in _MODES if (one := _wrong(snapshot, gpu, field))]
     useless = gpu.compute_mode == "prohibited"
     pending = gpu.ecc is not None and gpu.ecc_pending is not None and gpu.ecc != gpu.ecc_pending
     if not (wrong or useless or pending):
         return
     texts = [text for text, _, _, _ in wrong]
-    said = any(_MODES["compute_mode"] in text for text in texts)
-    texts += ["no job can use it" if said else "compute mode is prohibited: no job can use it"] if useless else []
+    named = any(_MODES["compute_mode"] in text for text in texts)
+    texts += ["no job can use it" if named else "compute mode is prohibited: no job can use it"] if useless else []
     texts += [f"ECC will be {_word(gpu.ecc_pending)} after the next reset, and is {_word(gpu.ecc)}"] if pending else []
     remedies = [remedy for _, _, _, remedy in wrong] or [_set("compute_mode", "default") if useless else _TAKES_EFFECT]
     severity: Severity = "critical" if useless else "warning" if wrong else "info"
@@ -67,7 +67,7 @@ def mode(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 
 
 def _wrong(snapshot: Snapshot, gpu: Gpu, field: str) -> tuple[str, Basis, str, str] | None:
-    """What is wrong with one mode, by whom, his words, and what to do."""
+    """A wrong mode: text, basis and source of the expected mode, remedy. None: the mode is right or not known."""
     is_ = getattr(gpu, field)
     machine = snapshot.machine
     wanted = getattr(machine, field) if machine else None
@@ -83,7 +83,7 @@ def _wrong(snapshot: Snapshot, gpu: Gpu, field: str) -> tuple[str, Basis, str, s
 
 
 def _set(field: str, wanted: bool | str) -> str:
-    """What sets a mode."""
+    """The command that sets a mode."""
     if field == "persistence":
         return f"Persistence mode: sudo nvidia-smi -i GPU -pm {int(wanted)}, until the next start of the machine."
     if field == "compute_mode":
@@ -97,17 +97,17 @@ def _word(value: bool | str | None) -> str:
 
 
 def in_use(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """Processes before a job begins, or memory that no process holds.
+    """Processes before a job begins, or used memory without a process.
 
-    On a host with a running job processes are as they should be. Of memory without one nothing is said below what
-    driver and firmware take, while the GPU works, and where a process may hold it that cannot be seen (_seen_whole).
+    Outside a job context, processes are normal. Used memory without a process is ignored if it is below the reserve of
+    driver and firmware, while the GPU works, and if its process may be invisible (_sees_all_processes).
     """
-    used, kept = gpu.memory_used or 0, max(_RESERVED, _RESERVED_SHARE * (gpu.memory or 0))
+    used, reserved = gpu.memory_used or 0, max(_RESERVED, _RESERVED_SHARE * (gpu.memory or 0))
     idle = gpu.clock_reasons is None or "idle" in gpu.clock_reasons
     if snapshot.context == "job" and gpu.processes:
         count = "1 process uses" if gpu.processes == 1 else f"{gpu.processes} processes use"
         text = f"{count} it, with {as_bytes(used)} of its memory, before the job begins"
-    elif gpu.processes == 0 and used > kept and idle and _seen_whole(snapshot, gpu):
+    elif gpu.processes == 0 and used > reserved and idle and _sees_all_processes(snapshot, gpu):
         text = f"{as_bytes(used)} of its {as_bytes(gpu.memory or 0)} are in use, and no process uses it"
     else:
         return
@@ -121,48 +121,48 @@ def in_use(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         expected=0,
         observed=gpu.processes or used,
         unit="processes" if gpu.processes else "bytes",
-        cause="a job before this one that did not end whole",
+        cause="an earlier job that did not end completely",
         location=place_of(snapshot, gpu),
         evidence=proof(gpu, "processes", "memory_used"),
     )
 
 
-def _seen_whole(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """Whether all that holds memory of the GPU is a process that computes on it, and is seen.
+def _sees_all_processes(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Whether every user of the GPU's memory is a visible compute process.
 
-    In containers others' processes are not. Parts of a GPU may belong to guests. Displays (a VGA controller drives
-    them) hold memory for graphics. Of a GPU that is a NUMA node the kernel keeps pages.
+    Containers do not show processes of others. Guests may use a part of a GPU. A GPU with a display (VGA controller)
+    uses memory for graphics. The kernel uses memory of a GPU that is a NUMA node.
     """
     node, function = snapshot.of(Node).get("node"), function_of(snapshot, gpu)
     alone = node is not None and node.container == "" and snapshot.context != "job"
     divided = gpu.mig or gpu.virtualization not in (None, "none", "passthrough") or gpu.c2c_links
-    computes = function is not None and function.pci_class is not None and function.pci_class >> 8 == _COMPUTES
+    computes = function is not None and function.pci_class is not None and function.pci_class >> 8 == _NO_DISPLAY
     return alone and computes and not divided
 
 
 def recovery(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """The driver asks for a reset or a reboot, and nothing that is said of the GPU already asks for it."""
-    asked = gpu.recovery
-    repaired = "reset" in (asked or "") and (gpu.remap_pending or gpu.remap_failed or unrepaired(gpu))
-    if asked in (None, "none") or repaired or subject_of(gpu) in gone(snapshot) or _logged(snapshot, gpu):
+    """The driver requests a reset or a reboot, and no other finding on the GPU has this remedy."""
+    action = gpu.recovery
+    repaired = "reset" in (action or "") and (gpu.remap_pending or gpu.remap_failed or unrepaired(gpu))
+    if action in (None, "none") or repaired or subject_of(gpu) in gone(snapshot) or _logged(snapshot, gpu):
         return
     yield Finding(
         code="gpu-xid",
-        severity="warning" if "IMEX" in str(asked) else "critical",
+        severity="warning" if "IMEX" in str(action) else "critical",
         subject=subject_of(gpu),
         subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)} had an error, and its driver asks for: {asked}",
+        message=f"{called(snapshot, gpu)} had an error, and its driver asks for: {action}",
         expected="none",
-        observed=asked,
-        cause="an error that the driver logged (Xid), and cannot mend by itself",
-        remedy=_REMEDIES.get(str(asked)),
+        observed=action,
+        cause="an error that the driver logged (Xid) and cannot repair itself",
+        remedy=_REMEDIES.get(str(action)),
         location=place_of(snapshot, gpu),
         evidence=proof(gpu, "recovery"),
     )
 
 
 def _logged(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """Whether the kernel's log names the error: then that is said, under the same code."""
+    """Whether the kernel's log names the error. Then xid() reports it with the same code."""
     logged = [event for event in events(snapshot, "xid", "recovery") if event.subject == gpu.address and gpu.address]
     return any(True for event in logged for _ in xid(snapshot, event))
 

@@ -1,4 +1,4 @@
-"""What NVIDIA's driver logged: Xids of GPUs, SXids of NVSwitches. One finding a device, led by the gravest of them."""
+"""Errors that NVIDIA's driver logged: Xids of GPUs, SXids of NVSwitches. One finding per device, most severe first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..core.rule import Rule
 from ..core.wording import location, named
 from .missing import gone
 
-_NVLINK_5 = range(144, 151)  # their messages say whether they are fatal; if not, NVIDIA's immediate action is none
+_NVLINK_5 = range(144, 151)  # the message says if it is fatal; if not, NVIDIA's documented immediate action is "none"
 # nvml.h, nvmlDeviceGpuRecoveryAction_t
 _RECOVERIES = {
     1: "a GPU reset",
@@ -32,8 +32,8 @@ _DRIVER = "nvidia"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An event with what it means, and why it is not a fault today, if it is not."""
+class LoggedError:
+    """A logged error with its meaning. `past` says why it is not a fault any more."""
 
     event: Event
     severity: Severity
@@ -44,26 +44,26 @@ class Told:
 
 
 def of_gpu(snapshot: Snapshot, event: Event) -> bool:
-    """An Xid, or a change of what the driver asks for."""
+    """Select Xids and changes of the recovery action that the driver requests."""
     return event.kind in ("xid", "recovery")
 
 
 def xid(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
-    """The driver logged an Xid that needs an action. Those that a program causes are not faults of the node.
+    """The driver logged an Xid that needs an action. Xids that a program causes are not faults of the node.
 
-    Of a GPU that is missing it says how it went, which the finding on that cites.
+    The Xids of a missing GPU are evidence of the finding that reports it as missing.
     """
     if event.subject in gone(snapshot):
         return
-    told = _told(snapshot, event.subject) or _asked(snapshot, event.subject)
+    errors = _xids(snapshot, event.subject) or _recovery(snapshot, event.subject)
     gpu = gpu_at(snapshot, event.subject)
-    if not told or told[0].event is not event or (gpu and _asks(gpu) and told[0].severity != "critical"):
-        return  # what the driver asks for now is graver than what it logged: gpu_state.py
-    yield _finding(snapshot, "gpu-xid", "Xid", "the driver logged Xid {} for {}", told)
+    if not errors or errors[0].event is not event or (gpu and _asks(gpu) and errors[0].severity != "critical"):
+        return  # the current request of the driver is more severe than the log: state.py
+    yield _finding(snapshot, "gpu-xid", "Xid", "the driver logged Xid {} for {}", errors)
 
 
-def _told(snapshot: Snapshot, subject: str | None) -> list[Told]:
-    """The Xids of a GPU that mean something, the gravest and then the newest first."""
+def _xids(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
+    """The relevant Xids of a GPU, most severe first, then newest first."""
     found = []
     for event in events(snapshot, "xid"):
         meaning = xids().get(event.code or 0)
@@ -72,12 +72,12 @@ def _told(snapshot: Snapshot, subject: str | None) -> list[Told]:
         past = _past(snapshot, event, meaning)
         harmless = event.code in _NVLINK_5 and event.fatal is False
         severity: Severity = "info" if past or harmless else meaning.severity
-        found.append(Told(event, severity, meaning.says, meaning.action, meaning.source, past))
+        found.append(LoggedError(event, severity, meaning.says, meaning.action, meaning.source, past))
     return sorted(found, key=_first)
 
 
 def _past(snapshot: Snapshot, event: Event, meaning: Xid) -> str | None:
-    """Why an Xid is not a fault today."""
+    """Why an Xid is not a fault any more. None: it is."""
     if meaning.clears == "nothing":
         return None
     if past := history(snapshot, event):
@@ -99,32 +99,32 @@ def _past(snapshot: Snapshot, event: Event, meaning: Xid) -> str | None:
 
 
 def _asks(gpu: Gpu) -> bool:
-    """Whether the driver asks for something to be done, now."""
+    """Whether the driver requests a recovery action now."""
     return gpu.recovery not in (None, "none")
 
 
-def _asked(snapshot: Snapshot, subject: str | None) -> list[Told]:
-    """What the driver asks for in the log, where it did not say since that nothing is needed."""
-    asked = [event for event in events(snapshot, "recovery") if event.subject == subject]
-    last = max(asked, key=lambda one: one.at or 0.0, default=None)
+def _recovery(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
+    """The last recovery action that the driver requested in the log. Empty if the current request is known."""
+    requests = [event for event in events(snapshot, "recovery") if event.subject == subject]
+    last = max(requests, key=lambda one: one.at or 0.0, default=None)
     gpu = gpu_at(snapshot, subject)
     if last is None or last.code not in _RECOVERIES or (gpu and gpu.recovery is not None):
-        return []  # what the driver asks for now is known, and judged as a state
+        return []  # state.py evaluates the current request
     done = later(snapshot, last, "driver loaded", _DRIVER) or later(snapshot, last, "reset", subject)
     past = "it was done" if done else history(snapshot, last)
     severity: Severity = "info" if past else "warning" if last.code in (3, 5) else "critical"
     says = f"the driver asks for {_RECOVERIES[last.code]}"
-    return [Told(last, severity, says, None, xids()[154].source, past)]
+    return [LoggedError(last, severity, says, None, xids()[154].source, past)]
 
 
 def sxid(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
-    """An NVSwitch reported an error. One that changed nothing is worth knowing; of one that is gone, it is missed."""
+    """An NVSwitch reported an error. Errors without an effect are "info". Other rules report missing switches."""
     function = snapshot.of(Pci).get(event.subject or "")
     led_to = any(link.remote == event.subject for link in snapshot.of(GpuLink).values())
     if function.lost if function else led_to and snapshot.of(Pci):
         return
     found = [
-        told for one in events(snapshot, "sxid") if one.subject == event.subject if (told := _switch(snapshot, one))
+        error for one in events(snapshot, "sxid") if one.subject == event.subject if (error := _switch(snapshot, one))
     ]
     found.sort(key=_first)
     if found and found[0].event is event:
@@ -132,12 +132,12 @@ def sxid(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
 
 
 def of_switch(snapshot: Snapshot, event: Event) -> bool:
-    """An SXid."""
+    """Select SXids."""
     return event.kind == "sxid"
 
 
-def _switch(snapshot: Snapshot, event: Event) -> Told | None:
-    """What an SXid means: the log's own "Fatal" is believed, the catalog for the rest."""
+def _switch(snapshot: Snapshot, event: Event) -> LoggedError | None:
+    """The meaning of an SXid. "Fatal" in the log sets the severity, otherwise the catalog does. None: no fault."""
     meaning = sxids().get(event.code or 0)
     severity = meaning.severity if meaning else "info"
     if event.fatal:
@@ -151,18 +151,19 @@ def _switch(snapshot: Snapshot, event: Event) -> Told | None:
         past = "it ended"
     says = meaning.says if meaning else "an error that NVIDIA's tables do not name"
     action = meaning.action if meaning else None
-    return Told(event, "info" if past else severity, says, action, meaning.source if meaning else None, past)
+    source = meaning.source if meaning else None
+    return LoggedError(event, "info" if past else severity, says, action, source, past)
 
 
-def _first(told: Told) -> tuple[int, bool, float]:
-    return SEVERITIES.index(told.severity), not told.event.fatal, -(told.event.at or 0.0)
+def _first(error: LoggedError) -> tuple[int, bool, float]:
+    return SEVERITIES.index(error.severity), not error.event.fatal, -(error.event.at or 0.0)
 
 
-def _finding(snapshot: Snapshot, code: str, word: str, phrase: str, told: list[Told]) -> Finding:
-    """One finding for all that was logged of a device."""
-    first, event = told[0], told[0].event
-    same = [one.event for one in told if one.event.code == event.code]
-    others = sorted({one.event.code or 0 for one in told} - {event.code})
+def _finding(snapshot: Snapshot, code: str, word: str, phrase: str, errors: list[LoggedError]) -> Finding:
+    """One finding for all logged errors of a device."""
+    first, event = errors[0], errors[0].event
+    same = [one.event for one in errors if one.event.code == event.code]
+    others = sorted({one.event.code or 0 for one in errors} - {event.code})
     links = sorted({one.link for one in same if one.link is not None})
     function = snapshot.of(Pci).get(event.subject or "")
     observed = event.code if event.kind != "recovery" else 154
@@ -184,20 +185,20 @@ def _finding(snapshot: Snapshot, code: str, word: str, phrase: str, told: list[T
         remedy=_remedy(first),
         expected_source=first.source,
         location=location(function, snapshot) if function else {},
-        evidence=tuple(dict.fromkeys(proof(one.event) for one in told)),
+        evidence=tuple(dict.fromkeys(proof(one.event) for one in errors)),
     )
 
 
-def _remedy(told: Told) -> str | None:
-    if told.action is None:
+def _remedy(error: LoggedError) -> str | None:
+    if error.action is None:
         return None
-    if told.past:
-        return f"Nothing now. If it is logged again: {told.action}."
-    return f"{told.action[:1].upper()}{told.action[1:]}."
+    if error.past:
+        return f"Nothing now. If it is logged again: {error.action}."
+    return f"{error.action[:1].upper()}{error.action[1:]}."
 
 
 def _has_nvidia(snapshot: Snapshot) -> bool:
-    """Elsewhere nobody misses their log. Where PCI could not be read, nobody knows."""
+    """Whether the machine has or may have NVIDIA devices. Otherwise an unread log is no gap."""
     of_nvidia = any(function.vendor == NVIDIA for function in snapshot.of(Pci).values())
     return of_nvidia or bool(snapshot.of(Gpu)) or any(lost.what == "Pci" for lost in snapshot.not_checked)
 

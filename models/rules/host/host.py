@@ -1,4 +1,4 @@
-"""Processors and memory."""
+"""The memory of NUMA nodes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
 
-_UNEVEN = 0.75  # of the median of the others: a missing DIMM of eight is 0.875, a missing channel of two is less
+# Share of the median of the other nodes. One missing DIMM of eight leaves 0.875, one missing channel of two leaves less.
+_UNEVEN = 0.75
 
 
 def has_cpus(snapshot: Snapshot, node: Numa) -> bool:
-    """NUMA nodes of memory alone (CXL, the GPUs of a Grace machine) and spare numbers are as they should be."""
+    """Select NUMA nodes with CPUs. Nodes with memory only (CXL, GPUs of a Grace machine) and empty nodes are normal."""
     return node.cpus is None or len(node.cpus) > 0
 
 
 def memory(snapshot: Snapshot, node: Numa) -> Iterator[Finding]:
-    """A NUMA node that has CPUs and no memory, or far less than its kin."""
+    """A NUMA node has CPUs and no memory, or far less memory than the other nodes with CPUs."""
     others = [
         other.memory for other in snapshot.of(Numa).values() if other.key != node.key and other.cpus and other.memory
     ]

@@ -1,4 +1,4 @@
-"""Processors that are held back, and memory that errs."""
+"""Processors that run below their speed because of heat or power, and memory errors, from counters."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import missed
 
-_SHARE = 0.01  # of the time held back
-_LEAST = 60.0  # seconds since boot: what happened once is history
+_SHARE = 0.01  # of the time
+_LEAST = 60.0  # seconds since boot: less may be a single event long ago
 _DAY = 86400.0
-# Corrected errors a day: rasdaemon takes a page out of use for that many (misc/rasdaemon.env, PAGE_CE_THRESHOLD).
+# Corrected errors a day. rasdaemon takes a memory page out of use at this rate (misc/rasdaemon.env, PAGE_CE_THRESHOLD).
 _CORRECTED = 50
 
 _FAILED = (
@@ -29,14 +29,14 @@ _CORRECTS = (
 
 
 def counts_time(snapshot: Snapshot, package: Package) -> bool:
-    """Packages whose kernel counts the time: Intel's."""
+    """Select packages with a throttle counter: the kernel has it for Intel processors."""
     return bool(_latest(snapshot, package.key, "throttle_time")) or missed(
         snapshot, "Package.throttle_time", package.key
     )
 
 
 def throttled(snapshot: Snapshot, package: Package) -> Iterator[Finding]:
-    """Held back for more than a hundredth of the time, since the last reading or else since boot."""
+    """Throttled for more than 1 % of the time since the last reading, or else since boot."""
     now = _latest(snapshot, package.key, "throttle_time")
     span = _since(snapshot, now) if now else None
     if now is None or span is None:
@@ -61,12 +61,12 @@ def throttled(snapshot: Snapshot, package: Package) -> Iterator[Finding]:
 
 
 def counted(snapshot: Snapshot, node: Node) -> bool:
-    """Where the kernel counts errors of memory."""
+    """Select nodes whose kernel counts memory errors, or whose counters could not be read."""
     return any(_controllers(snapshot)) or any(lost.what == "Node.edac" for lost in snapshot.not_checked)
 
 
 def erring(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """Uncorrected errors at once; corrected ones where they come day by day."""
+    """Any uncorrected error; corrected errors above a daily rate."""
     for name in _controllers(snapshot):
         uncorrected, corrected = _latest(snapshot, name, "ue_count"), _latest(snapshot, name, "ce_count")
         accepted = snapshot.when_accepted.get((name, "ue_count"))
@@ -111,7 +111,10 @@ def _latest(snapshot: Snapshot, about: str, quantity: str) -> Observation | None
 
 
 def _since(snapshot: Snapshot, now: Observation, oldest: bool = False) -> tuple[Observation | None, float] | None:
-    """An earlier reading (of the same boot) and the seconds since; without one, since boot. None: nobody knows."""
+    """An earlier reading of the same boot and the seconds since it. Without one: None and the seconds since boot.
+
+    Returns None if neither is known.
+    """
     earlier = [one for one in snapshot.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
     before = earlier[0 if oldest else -1] if earlier else None
     node = snapshot.of(Node).get("node")

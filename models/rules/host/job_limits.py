@@ -1,4 +1,4 @@
-"""Limits that belong to whoever asks: judged inside a job, or from what its tools printed, never for the machine."""
+"""Limits of a process. They apply inside a job or in the output of its tools, never to the machine as a whole."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from ..core.wording import cited
 from ..pcie.direct_paths import gpus
 
 SHARED_MEMORY = "/dev/shm"
-# What NCCL's documentation asks of containers (troubleshooting, shared memory): docker run --shm-size=1g.
+# NCCL's documentation asks for this in containers (troubleshooting, shared memory): docker run --shm-size=1g.
 _SHARED = GIB
 NOT_A_JOB = NotChecked(
     what="limits of jobs",
     subject="node",
     reason=Reason.OTHER_CONTEXT,
-    detail="locked memory, shared memory and cpusets are those of whoever asks, and this was no job",
+    detail="locked memory, shared memory and cpusets differ for each process, and this process is not in a job",
     how="run linkgauge diagnose --context job inside a job",
 )
 
 
 def shares(snapshot: Snapshot, mount: Mount) -> bool:
-    """Where the processes of several GPUs share memory."""
+    """Select the shared memory of nodes with several GPUs."""
     return mount.key == SHARED_MEMORY and len(gpus(snapshot)) > 1
 
 
 def shared_memory(snapshot: Snapshot, mount: Mount) -> Iterator[Finding | NotChecked]:
-    """Less than what the collective library asks of a container."""
+    """Shared memory is smaller than NCCL needs in a container."""
     if snapshot.context == "host":
         yield NOT_A_JOB
     elif mount.size is not None and mount.size < _SHARED:
@@ -52,12 +52,12 @@ def shared_memory(snapshot: Snapshot, mount: Mount) -> Iterator[Finding | NotChe
 
 
 def near_gpus(snapshot: Snapshot, numa: Numa) -> bool:
-    """In a job, a NUMA node with CPUs that is the nearest of a GPU which the job may use."""
+    """In a job, select NUMA nodes with CPUs that are local to a GPU of the job."""
     return snapshot.context != "host" and bool(numa.cpus) and bool(_gpus_near(snapshot, numa))
 
 
 def hidden(snapshot: Snapshot, numa: Numa) -> Iterator[Finding]:
-    """A NUMA node whose memory the job may not use, though it may use the GPUs there."""
+    """The job may use the GPUs of a NUMA node and not its memory."""
     allowed = snapshot.of(Setting).get("mems_allowed")
     numbers = _numbers(allowed.value or "") if allowed else set()
     if not allowed or not numbers or numa.key in {f"numa{number}" for number in numbers}:
@@ -79,14 +79,14 @@ def hidden(snapshot: Snapshot, numa: Numa) -> Iterator[Finding]:
 
 
 def _gpus_near(snapshot: Snapshot, numa: Numa) -> list[str]:
-    """By their drivers' names: a driver shows a job no GPU that it may not use, sysfs shows all."""
+    """The keys of the job's GPUs on this NUMA node. The driver shows only the GPUs of the job, sysfs shows all."""
     functions = snapshot.of(Pci)
     places = {gpu.key: functions.get(gpu.address or "") for gpu in snapshot.of(Gpu).values()}
     return [key for key, function in places.items() if function and f"numa{function.numa}" == numa.key]
 
 
 def _numbers(text: str) -> set[int]:
-    """ "0-1,3"; empty where it is no list of numbers."""
+    """The numbers of "0-1,3". Empty if the text is not such a list."""
     numbers: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")

@@ -1,4 +1,4 @@
-"""File systems that jobs write to: room on them."""
+"""Free space on file systems that jobs write to."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
 
-# Below that share the node_exporter's own alert warns (docs/node-mixin, fsSpaceAvailableWarningThreshold). Like it we
-# count what users without privileges may fill, and leave out what is mounted read-only.
+# The alert of node_exporter warns below this share (docs/node-mixin, fsSpaceAvailableWarningThreshold). As there, the
+# free space is what unprivileged users may fill, and read-only mounts are left out.
 _LEAST = 0.05
 _IMAGES = frozenset({"squashfs", "iso9660", "udf", "erofs", "cramfs"})  # read-only, and always full
-_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs"})  # /dev/shm is judged by the collective library's wants (job.py)
+_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs"})  # job_limits.py checks /dev/shm
 _IMAGE_DEVICES = re.compile(r"/dev/(loop|sr)\d+")
-# What firmware, boot loader and package manager keep for themselves, also where a container has the host's root.
+# Mounts of the firmware, the boot loader and the package manager, also below the mounted host root of a container.
 _SYSTEM = re.compile(r"/(boot|efi|recovery|snap|snapd)(/|$)|^/usr(/|$)")
 
 
 def writable(snapshot: Snapshot, mount: Mount) -> bool:
-    """Where jobs may leave files."""
+    """Select mounts that jobs may write to."""
     kind, device = mount.fstype or "", mount.device or ""
     own = _SYSTEM.search(mount.key) or kind in _IMAGES | _MEMORY or _IMAGE_DEVICES.fullmatch(device)
     return not (mount.read_only or own or device in _MEMORY)
 
 
 def full(snapshot: Snapshot, mount: Mount) -> Iterator[Finding]:
-    """Nearly nothing left; said once for all places where one file system is mounted."""
+    """A file system is nearly full. One finding for all mount points of the same file system."""
     size, free = mount.size or 0, mount.free or 0
     if free >= _LEAST * size or mount.key != min(_same(snapshot, mount), key=lambda key: (len(key), key)):
         return
@@ -52,7 +52,7 @@ def full(snapshot: Snapshot, mount: Mount) -> Iterator[Finding]:
 
 
 def _same(snapshot: Snapshot, mount: Mount) -> Iterator[str]:
-    """Where the same file system is mounted. A container's overlay has the numbers of the disk below it."""
+    """The mount points of the same file system. A container's overlay reports the size of the disk below it."""
     for key, other in snapshot.of(Mount).items():
         alike = (other.size, other.free) == (mount.size, mount.free)
         layered = "overlay" in (mount.fstype, other.fstype)

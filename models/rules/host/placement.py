@@ -1,4 +1,4 @@
-"""GPUs and NICs where the machine type has them: a cable or a card in a neighbour's place."""
+"""GPUs and NICs at other PCI addresses than the machine type has: swapped cables or cards."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import gap
 
-_SAME = 0.5  # of the addresses; where fewer are there, the firmware numbers buses otherwise
-_MOST_TOLD = 4
+_SAME = 0.5  # share of the addresses; with fewer matches, the firmware numbers the buses differently
+_MOST_NAMED = 4  # devices that a message names
 
 
 def known(snapshot: Snapshot, node: Node) -> bool:
-    """Where somebody says where they are."""
+    """Select nodes whose machine type has PCI addresses of devices."""
     mine = profile(snapshot)
     return mine is not None and bool(mine.machine.gpu_places or mine.machine.nic_places)
 
 
 def misplaced(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
-    """All that are somewhere else, as one finding: what is in a wrong place has another one's."""
+    """Devices at unexpected addresses. One finding, because a misplaced device takes the place of another."""
     mine = profile(snapshot)
     assert mine
     here = {str(gpu.module_id): gpu.address for gpu in snapshot.of(Gpu).values() if gpu.module_id is not None}
@@ -33,7 +33,7 @@ def misplaced(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
     wanted = [*mine.machine.gpu_places.values(), *mine.machine.nic_places]
     found = {address for address in (*here.values(), *nics) if address}
     if len(found & set(wanted)) < _SAME * min(len(wanted), len(found)):
-        why = f"hardly any PCI address is one that {mine.machine.name} has: the firmware numbers buses otherwise"
+        why = f"hardly any PCI address matches {mine.machine.name}: the firmware numbers the buses differently"
         yield from gap(
             snapshot, "places of devices", "node", Reason.OTHER, why, "write the machine type anew: linkgauge profile"
         )
@@ -41,14 +41,14 @@ def misplaced(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
     moved = [*_gpus(mine.machine.gpu_places, here), *_nics(mine.machine.nic_places, nics)]
     if not moved:
         return
-    more = f" and {len(moved) - _MOST_TOLD} more" if len(moved) > _MOST_TOLD else ""
-    told = ", ".join(f"{name} is at {at}, not at {due}" for name, at, due in moved[:_MOST_TOLD])
+    more = f" and {len(moved) - _MOST_NAMED} more" if len(moved) > _MOST_NAMED else ""
+    named = ", ".join(f"{name} is at {at}, not at {due}" for name, at, due in moved[:_MOST_NAMED])
     yield Finding(
         code="device-misplaced",
         severity="warning",
         confidence="certain" if all(at in wanted for _, at, _ in moved) else "likely",  # else buses may be renumbered
         subject=moved[0][1] if len(moved) == 1 else "node",
-        message=f"not where {mine.machine.name} has it: {told}{more}",
+        message=f"not where {mine.machine.name} has it: {named}{more}",
         expected=", ".join(due for _, _, due in moved),
         observed=", ".join(at for _, at, _ in moved),
         basis=mine.basis,
@@ -59,7 +59,7 @@ def misplaced(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
 
 
 def _gpus(places: Mapping[str, str], here: Mapping[str, str | None]) -> Iterator[tuple[str, str, str]]:
-    """By their places on the baseboard: what, where it is, where it should be."""
+    """Misplaced GPUs by module number: name, actual address, expected address."""
     for module, due in places.items():
         at = here.get(module)
         if at and at != due:
@@ -67,8 +67,9 @@ def _gpus(places: Mapping[str, str], here: Mapping[str, str | None]) -> Iterator
 
 
 def _nics(places: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """NICs that are in a place of their own, each for one that is not where it should be. Fewer are missing, not
-    misplaced (nic.py).
+    """Pairs each NIC at an unexpected address with an empty expected address: name, actual, expected.
+
+    If there are more NICs than places, none is paired. Missing NICs belong to nic.py.
     """
     lost = [due for due in places if due not in here]
     strange = [at for at in here if at not in places]

@@ -1,4 +1,4 @@
-"""Settings, each judged as its row in catalog/settings.toml says."""
+"""System settings. The row of a setting in catalog/settings.toml says which values are wanted."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ _UNLIMITED = "unlimited"
 
 
 def _on_metal(snapshot: Snapshot) -> bool:
-    """Whether nothing runs below the system. Of dumps, few of which tell: unless one says otherwise."""
+    """Whether there is no hypervisor. Few dumps show this, so for dumps True if it is not known."""
     node = snapshot.of(Node).get("node")
-    unsaid = snapshot.origin == "dumps" and (node is None or node.virtual is None)
-    return unsaid or (node is not None and node.virtual is False)
+    unknown = snapshot.origin == "dumps" and (node is None or node.virtual is None)
+    return unknown or (node is not None and node.virtual is False)
 
 
 def _x86(snapshot: Snapshot) -> bool:
-    """Whether the processors are; of dumps, unless one tells of others."""
+    """Whether the processors are x86. For dumps also True if no processor is known."""
     vendors = [package.vendor for package in snapshot.of(Package).values() if package.vendor]
     return any(vendor in _X86 for vendor in vendors) or (snapshot.origin == "dumps" and not vendors)
 
 
 def _gpus(snapshot: Snapshot) -> object:
-    """GPUs on the bus; of dumps, those of a driver do as well."""
+    """GPUs on the PCI bus. For dumps, GPUs that only a driver reports count too."""
     return gpus(snapshot) or (snapshot.origin == "dumps" and snapshot.of(Gpu))
 
 
 def _peer_traffic(snapshot: Snapshot) -> object:
-    """Whether devices talk to each other over PCIe: by the tree; without it, several GPUs that nothing else joins."""
+    """Whether devices communicate over PCIe: by the PCI tree, or in dumps without a tree if GPUs have no NVLink."""
     known = snapshot.of(Gpu).values()
     joined = any(gpu.nvlinks for gpu in known) or any(
         "NV" in (pair.path or "") for pair in snapshot.of(GpuPair).values()
     )
-    shown = (
+    likely = (
         snapshot.origin == "dumps" and not gpus(snapshot) and len(known) > 1 and not joined and may_be_reached(snapshot)
     )
-    return shown or peers(snapshot) or (direct_gpus(snapshot) and fabric_nics(snapshot))
+    return likely or peers(snapshot) or (direct_gpus(snapshot) and fabric_nics(snapshot))
 
 
-# What `where` of a row may name.
+# The conditions that `where` of a row may name.
 CONDITIONS: Mapping[str, Callable[[Snapshot], object]] = {
     "gpu": _gpus,
     "nvidia gpu": lambda snapshot: [f for f in gpus(snapshot) if f.vendor == NVIDIA],
@@ -81,7 +81,7 @@ CONDITIONS: Mapping[str, Callable[[Snapshot], object]] = {
 
 
 def under(code: str) -> Callable[[Snapshot, Setting], bool]:
-    """Settings whose rows give this code, and concern this machine."""
+    """A rule's `where`: settings whose rows have this code and apply to this machine."""
 
     def where(snapshot: Snapshot, setting: Setting) -> bool:
         row = settings().get(setting.key)
@@ -91,7 +91,7 @@ def under(code: str) -> Callable[[Snapshot, Setting], bool]:
 
 
 def evaluate(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChecked]:
-    """One finding for all settings of one code that are not as they are wanted: the first of them says it."""
+    """One finding for all settings of one code with unwanted values. The first of these settings yields it."""
     row = settings()[setting.key]
     if row.context == "job" and snapshot.context == "host":
         yield NOT_A_JOB
@@ -116,7 +116,7 @@ def evaluate(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChec
 
 
 def _rows(snapshot: Snapshot, code: str) -> Iterator[tuple[Setting, Row]]:
-    """The settings of a code that are judged here, in the order of the catalog."""
+    """The settings of a code that apply here, in the order of the catalog."""
     for name, row in settings().items():
         setting = snapshot.of(Setting).get(name)
         outside = row.context == "job" and snapshot.context == "host"
@@ -138,7 +138,7 @@ def _is(snapshot: Snapshot, name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _wrong(row: Row, setting: Setting) -> list[str]:
-    """The values, of one or several, that are not what the row wants."""
+    """The values of the setting (one, or several with ", " between them) that the row does not want."""
     return [value for value in (setting.value or "").split(", ") if value and not _right(row, value)]
 
 

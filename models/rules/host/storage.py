@@ -1,4 +1,4 @@
-"""Disks: their links, their controllers, and the arrays that they make."""
+"""Disks: their PCIe links, their controllers and their arrays."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ..pcie.pcie import speed_below, width_below
 
 
 def on_link(snapshot: Snapshot, function: Pci) -> bool:
-    """An NVMe controller at the lower end of a PCIe link, or something on a link whose class was not read."""
+    """Select NVMe controllers at the lower end of a PCIe link, and functions on a link whose class was not read."""
     disk = function.pci_class is None or kind_of(function) == "nvme"
     return disk and not function.lost and function.key in snapshot.topology.link_below
 
 
 def link(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
-    """An NVMe link below what the controller and its slot can do, in width or (under load) in speed."""
+    """An NVMe link has less width or (under load) less speed than the controller and its slot support."""
     yield from width_below(snapshot, function, "storage-link-slow")
     yield from speed_below(snapshot, function, "storage-link-slow")
 
 
 def dead(snapshot: Snapshot, controller: Nvme) -> Iterator[Finding]:
-    """The driver gave the controller up."""
+    """The driver does not use the controller any more."""
     if controller.state in ("dead", "deleting", "deleting (no IO)"):
         yield Finding(
             code="storage-degraded",
@@ -43,15 +43,15 @@ def dead(snapshot: Snapshot, controller: Nvme) -> Iterator[Finding]:
 
 
 def assembled(snapshot: Snapshot, array: Array) -> bool:
-    """An array of disks; without a level it is being assembled, or a container of other arrays."""
+    """Select assembled arrays. Without a level, an array is being assembled or is a container of other arrays."""
     return array.level is not None
 
 
 def degraded(snapshot: Snapshot, array: Array) -> Iterator[Finding]:
-    """An array that runs without all its members, or does not run."""
+    """An array runs without some of its members, or does not run."""
     present = set(array.members or ()) - set(array.faulty or ())
     missing = max(array.missing or 0, (array.wanted or 0) - len(present))
-    stopped = array.state in ("inactive", "broken")  # broken: how raid0 and linear say it, since Linux 5.4
+    stopped = array.state in ("inactive", "broken")  # broken: raid0 and linear, since Linux 5.4
     if missing <= 0 and not stopped:
         return
     which = f"; {', '.join(array.faulty)} failed" if array.faulty else ""

@@ -1,4 +1,4 @@
-"""What the log of a job's collective library shows: paths that it may not take, what it ran out of, how it failed."""
+"""Faults in the log of NCCL: paths that it could not use, resources that it lacked, and failures."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..nvlink.cuda_init import unready
 from ..nvlink.interconnect_kind import switched
 from ..pcie.direct_paths import may_be_reached
 
-_LEVELS = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")  # variables with which the job itself asked for it
-_DEFAULT = settings()["memlock"].more_than or 0  # bytes: up to there the setting's own rule says it
+_LEVELS = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")  # variables with which a job disables P2P on purpose
+_DEFAULT = settings()["memlock"].more_than or 0  # bytes: up to this limit the rule of the setting applies
 
 
 def may_be_direct(snapshot: Snapshot, device: Rdma) -> bool:
-    """Where a GPU's driver lets NICs reach its memory, as far as that is known."""
+    """Select RDMA devices if the GPU driver lets NICs access GPU memory, or this is not known."""
     return may_be_reached(snapshot)
 
 
 def direct(snapshot: Snapshot, device: Rdma) -> Iterator[Finding]:
-    """NICs that may not reach GPU memory: one finding for all, on the first."""
+    """NICs cannot access GPU memory. One finding for all, on the first NIC."""
     without = [one for one in snapshot.of(Rdma).values() if one.gpu_direct is False]
     if not without or without[0].key != device.key:
         return
@@ -49,13 +49,13 @@ def direct(snapshot: Snapshot, device: Rdma) -> Iterator[Finding]:
 
 
 def joined(snapshot: Snapshot, pair: Transport) -> bool:
-    """Two GPUs of the node that NVSwitches join."""
+    """Select pairs of GPUs that are joined by NVSwitches."""
     ends = [snapshot.of(Gpu).get(name) for name in pair.key.split("-")]
     return len(ends) == 2 and all(gpu is not None and gpu.nvlinks != 0 and switched(snapshot, gpu) for gpu in ends)
 
 
-def apart(snapshot: Snapshot, pair: Transport) -> Iterator[Finding]:
-    """GPUs with NVLink between them that talk through host memory, and no variable that asks for it: one for all."""
+def over_host(snapshot: Snapshot, pair: Transport) -> Iterator[Finding]:
+    """GPUs joined by NVLink communicate through host memory without a variable that requests it. One finding."""
     if any(snapshot.of(Setting).get(name) for name in _LEVELS):
         return
     pairs = [one for one in snapshot.of(Transport).values() if _through_host(one) and joined(snapshot, one)]
@@ -78,11 +78,11 @@ def apart(snapshot: Snapshot, pair: Transport) -> Iterator[Finding]:
 
 
 def _through_host(pair: Transport) -> bool:
-    return bool(pair.via) and all(way.startswith("SHM") for way in pair.via or ())
+    return bool(pair.via) and all(transport.startswith("SHM") for transport in pair.via or ())
 
 
 def registration(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
-    """RDMA could not register memory. Where the limit is known and low, its setting says so."""
+    """RDMA could not register memory. If the limit is known and low, the rule of the setting reports it."""
     setting = snapshot.of(Setting).get("memlock")
     limit = setting.value if setting else None
     if failure.key != "memory registration" or (limit and limit.isdecimal() and int(limit) <= _DEFAULT):
@@ -107,7 +107,7 @@ def registration(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
 
 
 def shared_memory(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
-    """No space in the memory that processes share."""
+    """NCCL could not create a shared memory segment."""
     if failure.key != "shared memory":
         return
     mount = snapshot.of(Mount).get(SHARED_MEMORY)
@@ -131,9 +131,9 @@ def shared_memory(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]
 _SYMPTOMS = {
     "queue pair": ("an RDMA connection could not be made", "show_gids; ibv_devinfo -v; the same of the other node"),
     "completion": ("a message over RDMA was not delivered", "ibqueryerrors; perfquery -x; dmesg of both nodes"),
-    "connection": ("the connection to another rank broke", "the logs of all ranks: the first that failed tells why"),
+    "connection": ("the connection to another rank broke", "the logs of all ranks: the first failed rank shows why"),
     "provider": (
-        "its libfabric plugin found no provider: without EFA it goes over sockets",
+        "its libfabric plugin found no provider: without EFA it uses sockets",
         "fi_info -p efa; lspci -d 1d0f:; ibv_devinfo; the log from where the plugin was loaded",
     ),
     "hang": ("it hangs", "lspci -vvv as root (ACSCtl), the kernel command line, dmesg, NCCL_DEBUG=INFO of all ranks"),
@@ -142,11 +142,11 @@ _SYMPTOMS = {
 
 
 def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
-    """A failure that any of several faults has, here or elsewhere."""
+    """A failure with several possible causes, on this node or another."""
     if failure.key == "queue pair" and (unrouted(snapshot) or link_local(failure)):
-        return  # the address that no peer can reach is why
+        return  # the cause is the unreachable address: network/gid.py
     if unready(failure):
-        return  # cuda.py
+        return  # nvlink/cuda_init.py
     what, collect = _SYMPTOMS[failure.key]
     yield Finding(
         code="not-enough-evidence",
@@ -162,7 +162,7 @@ def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
 
 RULES = (
     Rule("gdr-disabled", Rdma, ("gpu_direct",), direct, may_be_direct),
-    Rule("p2p-disabled", Transport, ("via",), apart, joined),
+    Rule("p2p-disabled", Transport, ("via",), over_host, joined),
     Rule("memlock-low", NcclFailure, ("text",), registration),
     Rule("not-enough-evidence", NcclFailure, ("text",), symptom, lambda snapshot, failure: failure.key in _SYMPTOMS),
     Rule("shm-small", NcclFailure, ("text",), shared_memory),

@@ -1,4 +1,4 @@
-"""Versions of the collective library that are known to fail on these GPUs."""
+"""NCCL versions with known faults on these GPUs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..nvlink.interconnect_kind import product
 
 
 def faulty(snapshot: Snapshot, library: Nccl) -> Iterator[Finding]:
-    """All that is known of the version in use on this machine, as one finding."""
+    """One finding for all known faults of the NCCL version that this machine shows."""
     known = [one for one in faults() if one.has(library.version or "") and _shows(snapshot, library, one)]
     if not known:
         return
@@ -40,7 +40,7 @@ def faulty(snapshot: Snapshot, library: Nccl) -> Iterator[Finding]:
 
 
 def _shows(snapshot: Snapshot, library: Nccl, fault: Fault) -> bool:
-    """Whether this machine and this job are such as the fault shows on; what is not known does not speak for it."""
+    """Whether the fault applies to this machine and this job. It does not if the GPUs, ranks or network are unknown."""
     gpus = snapshot.of(Gpu).values()
     several = library.ranks is not None and library.ranks > len(gpus) > 0
     over = fault.network is None or fnmatchcase(library.network or "", fault.network)
@@ -52,7 +52,7 @@ def _shows(snapshot: Snapshot, library: Nccl, fault: Fault) -> bool:
 
 
 def _names(snapshot: Snapshot, gpu: Gpu) -> Iterator[str]:
-    """As its driver calls it, and as the catalog knows that drivers do; of one that nobody names, its key."""
+    """The name from the driver (or the key), and the other names of the product in the catalog."""
     known = product(snapshot, gpu)
     yield gpu.name or gpu.key
     yield from known.called if known else ()

@@ -1,4 +1,4 @@
-"""Ports that wait for the network: it is busy, and nothing is broken. Of counters that were read twice."""
+"""Ports that wait because the network is busy. Nothing is broken. The counters must have been read twice."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from ...report import Finding
 from ..core.rule import Rule
 from .ports import adapter_name
 
-# PortXmitWait counts ticks in which data was there and none was sent. A tick is the time of one byte on a lane or a
-# multiple of it (NVIDIA ibdiagnet user manual, congestion assessment on InfiniBand links): the least is counted here.
-_WAITED = 0.1  # of the time; a job that loses more than a tenth of a link notices (see the grades of findings)
-# A receiver that is told of congestion by each packet of one flow answers it every 50 microseconds (Zhu et al.,
-# Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015, 3.1): so many are a flow that is held all the time.
+# PortXmitWait counts ticks in which a port had data and could not send it. A tick is the time of one byte on a lane, or
+# a multiple of that time (NVIDIA ibdiagnet user manual, congestion assessment on InfiniBand links). This rule uses the
+# shortest tick, so the waiting time is a lower bound.
+_WAITED = 0.1  # of the time; a job notices the loss of more than a tenth of a link (see the grades of findings)
+# A receiver sends at most one congestion notification per flow every 50 microseconds (Zhu et al., Congestion Control
+# for Large-Scale RDMA Deployments, SIGCOMM 2015, 3.1). This rate means one flow that is throttled all the time.
 _NOTICES = 1 / 50e-6
 _SHORTEST = 5.0  # seconds between two readings
 
 
 def counted(snapshot: Snapshot, port: Port) -> bool:
-    """Where a counter of this kind was read before."""
+    """Select ports with an earlier reading of a congestion counter."""
     return any((port.key, quantity) in snapshot.earlier for quantity in ("port_xmit_wait", "rp_cnp_handled"))
 
 
 def busy(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
-    """A port that waited, or was told to send less, for much of the time since the last reading."""
+    """A port waited, or received congestion notifications, for much of the time since the last reading."""
     waits, notices = (_rise(snapshot, port, quantity) for quantity in ("port_xmit_wait", "rp_cnp_handled"))
     if waits and port.rate:
         before, now, ticks = waits
@@ -38,7 +39,7 @@ def busy(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
             return
     if notices and notices[2] > _NOTICES:
         before, now, rate = notices
-        text = f"was told {rate:.0f} times a second of congestion (CNP) in the last {now.at - before.at:.0f} s"
+        text = f"got {rate:.0f} congestion notifications (CNP) a second in the last {now.at - before.at:.0f} s"
         yield _finding(snapshot, port, text, (_NOTICES, rate, "per_second"), (before, now))
 
 
@@ -61,7 +62,10 @@ def _finding(
 
 
 def _rise(snapshot: Snapshot, port: Port, quantity: str) -> tuple[Observation, Observation, float] | None:
-    """The last reading before, the one now, and by how much it rose in a second; None where it was counted anew."""
+    """The previous and the current reading of a counter, and its increase per second.
+
+    None: a reading is missing, or the counter was reset.
+    """
     seen = [one for one in snapshot.observed.get(port.key, ()) if one.quantity == quantity]
     now = max(seen, key=lambda one: one.at, default=None)
     earlier = [one for one in snapshot.earlier.get((port.key, quantity), ()) if now and one.at <= now.at - _SHORTEST]
@@ -71,7 +75,7 @@ def _rise(snapshot: Snapshot, port: Port, quantity: str) -> tuple[Observation, O
 
 
 def _lanes(port: Port) -> int:
-    """ "4X NDR": bytes of a tick. One where nobody says how many lanes there are."""
+    """The number of lanes in "4X NDR", which is the number of bytes in a tick. 1 if it is not known."""
     found = re.match(r"([0-9]{1,2})X", port.lanes or "")
     return int(found[1]) if found else 1
 

@@ -1,4 +1,4 @@
-"""Which address of a RoCE port a job uses: one that its peers can reach."""
+"""The address (GID) of a RoCE port that a job uses: its peers must be able to reach it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..core.rule import Rule
 from ..core.wording import cited
 
 _VARIABLE = "NCCL_IB_GID_INDEX"
-# NCCL 2.25 and later add the addresses to the error where a connection has them: over RoCE (src/misc/ibvwrap.cc).
+# NCCL 2.25 and later add the addresses to the error of a RoCE connection (src/misc/ibvwrap.cc).
 _USED = re.compile(r"on dev ([\w.-]+):(\d{1,3}),.{0,100} local GID index (\d{1,5}), local GID fe80:", re.IGNORECASE)
 
 
 def chosen(snapshot: Snapshot, setting: Setting) -> bool:
-    """Where somebody chose an index. InfiniBand has no versions: there the first entry is right."""
+    """Select the index variable on nodes with RoCE. InfiniBand has no versions: there the first entry is right."""
     return setting.key == _VARIABLE and any(_is_roce(gid) for gid in snapshot.of(Gid).values())
 
 
 def unrouted(snapshot: Snapshot) -> list[tuple[Gid, Gid]]:
-    """Of each port, the entry that was chosen, where no router forwards it, and a better one of the same port."""
+    """Ports with a chosen entry that no router forwards: this entry, and a better entry of the same port."""
     setting = snapshot.of(Setting).get(_VARIABLE)
     found: list[tuple[Gid, Gid]] = []
     for table in _tables(snapshot).values() if setting else ():
@@ -35,7 +35,7 @@ def unrouted(snapshot: Snapshot) -> list[tuple[Gid, Gid]]:
 
 
 def index(snapshot: Snapshot, setting: Setting) -> Iterator[Finding]:
-    """An index whose entry is of one link alone, or of RoCE v1, on a port that has a better one."""
+    """The index chooses a link-local or RoCE v1 entry, and the port has a better entry."""
     wrong = unrouted(snapshot)
     if not wrong:
         return
@@ -58,12 +58,12 @@ def index(snapshot: Snapshot, setting: Setting) -> Iterator[Finding]:
 
 
 def link_local(failure: NcclFailure) -> re.Match[str] | None:
-    """The device, port and index of a connection that failed from an address that no router forwards."""
+    """Device, port and index of a failed connection with a local address that no router forwards."""
     return _USED.search(failure.error or "") if failure.key == "queue pair" else None
 
 
 def used(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
-    """A connection failed whose own address is link-local. Where the tables show a better one, that is said."""
+    """A connection with a link-local address failed. If the GID tables show a better entry, index() reports it."""
     found = link_local(failure)
     if found and not unrouted(snapshot):
         yield Finding(
@@ -81,7 +81,7 @@ def used(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
 
 
 def _tables(snapshot: Snapshot) -> Mapping[str | None, list[Gid]]:
-    """The entries of RoCE of each port."""
+    """The RoCE entries of each port."""
     tables: dict[str | None, list[Gid]] = defaultdict(list)
     for gid in snapshot.of(Gid).values():
         if _is_roce(gid) and gid.index is not None:
@@ -94,7 +94,7 @@ def _is_roce(gid: Gid) -> bool:
 
 
 def _fault(gid: Gid) -> str:
-    """Why no router forwards it; "" for nothing. RoCE v1 has no IP header (InfiniBand specification, annex A16)."""
+    """Why no router forwards the entry. "": routers do. RoCE v1 has no IP header (InfiniBand specification, A16)."""
     if gid.scope == "link-local":
         return "link-local"
     return "RoCE v1" if gid.version == "RoCE v1" else ""

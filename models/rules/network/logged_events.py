@@ -1,4 +1,4 @@
-"""What the kernel logged of NICs, NVMe controllers, memory and processors, where nothing else counts it."""
+"""Kernel log events of NICs, NVMe controllers, memory and processors, if no counter shows the same."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..gpu.pcie_events import some
 from .nic import down
 from .ports import downs_of, real
 
-_FLAPS = 3  # downs in an hour: a restart of a switch or of a driver takes one or two
-_CORRECTED = 50  # in an hour; rasdaemon gives a memory page up at 50 a day (PAGE_CE_THRESHOLD)
+_FLAPS = 3  # "link down" events in an hour: a restart of a switch or of a driver causes one or two
+_CORRECTED = 50  # in an hour; rasdaemon takes a memory page out of use at 50 a day (PAGE_CE_THRESHOLD)
 _HOT = 3  # entries in an hour
 
 
@@ -28,10 +28,10 @@ def _grouped(found: list[Event]) -> Mapping[str, list[Event]]:
 
 
 def nics(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """A NIC whose driver or firmware said that something is wrong with it, or with the module in its cage."""
+    """The driver or firmware of a NIC logged a fault of the NIC or of the module in its cage."""
     for address, found in _grouped([one for one in events(snapshot, "nic", "module") if not _is_hot(one)]).items():
         function = snapshot.of(Pci).get(address)
-        # A function 0 of device 0 is no virtual one, which come and go.
+        # Function 0 of device 0 is never a virtual function. Virtual functions come and go.
         gone = function is None and address.endswith(":00.0") and snapshot.origin != "dumps" and bool(snapshot.of(Pci))
         sick = [one for one in found if one.kind == "nic"]
         last = (sick or found)[-1]
@@ -43,7 +43,7 @@ def nics(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             severity="info" if old(snapshot, last) and not (gone and sick) else severity,
             subject=address,
             subject_name=name if function else None,
-            message=f"the kernel logged of {name}{often(number(sick or found))}: {_said(last)}"
+            message=f"the kernel logged of {name}{often(number(sick or found))}: {_message(last)}"
             + ("; it is not listed any more" if gone else ""),
             since=since(last),
             observed=number(sick or found),
@@ -55,7 +55,7 @@ def nics(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def modules(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """A module in the cage of a NIC that is hotter than it says that it may be."""
+    """The module in the cage of a NIC is hotter than its own limit."""
     for address, found in _grouped([one for one in events(snapshot, "module") if _is_hot(one)]).items():
         function = snapshot.of(Pci).get(address)
         name = named(snapshot, function) if function else f"NIC {address}"
@@ -64,7 +64,7 @@ def modules(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             severity="info" if old(snapshot, found[-1]) else "warning",
             subject=address,
             subject_name=name if function else None,
-            message=f"the module in the cage of {name} is too hot{often(number(found))}: {_said(found[-1])}",
+            message=f"the module in the cage of {name} is too hot{often(number(found))}: {_message(found[-1])}",
             since=since(found[-1]),
             observed=number(found),
             unit="count",
@@ -75,18 +75,18 @@ def modules(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def _is_hot(event: Event) -> bool:
-    """As mlx5_pme_error_to_string() of drivers/net/ethernet/mellanox/mlx5/core/events.c says it."""
+    """Text of mlx5_pme_error_to_string() in drivers/net/ethernet/mellanox/mlx5/core/events.c."""
     return event.kind == "module" and "High Temperature" in (event.text or "")
 
 
-def _said(event: Event) -> str:
-    """A line without who it is of."""
+def _message(event: Event) -> str:
+    """The text of a log line without the device prefix."""
     text = event.text or ""
     return text.partition(": ")[2].strip() or text
 
 
 def flaps(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """A port that went down several times within an hour. Of one that is down now that is said (nic.py)."""
+    """A port went down several times within an hour. nic.py reports ports that are down now."""
     for port, found in downs_of(snapshot).items():
         known = snapshot.of(Port).get(port) or snapshot.of(Net).get(port)
         if known and real(snapshot, known) and any(one.severity != "info" for one in down(snapshot, known)):
@@ -111,7 +111,7 @@ def flaps(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def disks(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """An NVMe controller that does not answer in time, or that the kernel gave up. One that is listed dead says so."""
+    """An NVMe controller timed out, or the kernel disabled it. host/storage.py reports controllers in state "dead"."""
     for key, found in _grouped(events(snapshot, "nvme", "nvme gone")).items():
         controller = snapshot.of(Nvme).get(key)
         if controller and controller.state in ("dead", "deleting", "deleting (no IO)"):
@@ -137,7 +137,7 @@ def disks(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def memory(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """Errors of the host's memory, where their counters were not read (host_counters.py)."""
+    """Errors of the host's memory in the log, if the counters were not read (host_counters.py)."""
     if any(one.quantity in ("ce_count", "ue_count") for one in snapshot.observations):
         return
     for key, found in _grouped(events(snapshot, "edac")).items():
@@ -163,7 +163,7 @@ def memory(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def heat(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """Processors that slowed down because of heat, where their counters were not read (host_counters.py)."""
+    """Processors slowed down because of heat, if the counters were not read (host_counters.py)."""
     if any(one.quantity == "throttle_time" for one in snapshot.observations):
         return
     packages: dict[str, list[Event]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Sizes of packets: the same on all equal ports, and large on fast ones."""
+"""Packet sizes: equal ports must have the same, and fast ports should have large packets."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..core.rule import Rule
 from ..core.wording import gap, missed
 from .ports import adapter_name, cohort, network_of, rate_of, real, role_of, up
 
-# What RDMA may send in a packet, and what its headers take of an Ethernet one: include/rdma/ib_addr.h, iboe_get_mtu().
+# RDMA payload sizes and the size of the headers in an Ethernet packet, bytes: include/rdma/ib_addr.h, iboe_get_mtu().
 _SIZES, _HEADERS = (4096, 2048, 1024, 512, 256), 96
-_SMALL = 1024  # that an Ethernet MTU of 1500 leaves
+_SMALL = 1024  # bytes; the payload with an Ethernet MTU of 1500
 _FAST = from_gigabits(100)
-_OTHERS = 2  # that are alike: of two ports nobody knows which is the odd one
+_OTHERS = 2  # other ports that agree: with two different ports there is no majority
 
 
 def payload(snapshot: Snapshot, port: Port) -> int | None:
-    """Bytes of a packet over RDMA; of RoCE what the network device's MTU leaves, where the port does not say."""
+    """Payload bytes of an RDMA packet. For RoCE, from the MTU of the network device if the port has no value."""
     network = network_of(snapshot, port)
     if port.mtu is not None or port.link_layer != "Ethernet" or network is None or network.mtu is None:
         return port.mtu
@@ -30,21 +30,21 @@ def payload(snapshot: Snapshot, port: Port) -> int | None:
 
 
 def working(snapshot: Snapshot, port: Port) -> bool:
-    """A port that carries traffic, and says how large its packets are."""
+    """Select ports that carry traffic and whose packet size is known."""
     return real(snapshot, port) and up(port) is True and payload(snapshot, port) is not None
 
 
-def mute(snapshot: Snapshot, port: Port) -> bool:
-    """A RoCE port that carries traffic, of which a machine does not say how large its packets are; dumps need not."""
+def unknown_size(snapshot: Snapshot, port: Port) -> bool:
+    """Select RoCE ports that carry traffic and whose packet size is not known, except in dumps."""
     network = network_of(snapshot, port)
-    told = missed(snapshot, "Port.link_layer", port.key) or (network and missed(snapshot, "Net.mtu", network.key))
+    reported = missed(snapshot, "Port.link_layer", port.key) or (network and missed(snapshot, "Net.mtu", network.key))
     roce = port.link_layer is None or (port.link_layer == "Ethernet" and network is not None)
     working = real(snapshot, port) and up(port) is True
-    return snapshot.origin != "dumps" and roce and working and not told and payload(snapshot, port) is None
+    return snapshot.origin != "dumps" and roce and working and not reported and payload(snapshot, port) is None
 
 
-def unsaid(snapshot: Snapshot, port: Port) -> Iterator[NotChecked]:
-    """Said once, on the port."""
+def not_known(snapshot: Snapshot, port: Port) -> Iterator[NotChecked]:
+    """One NotChecked for the port."""
     yield from gap(
         snapshot,
         "Port.mtu",
@@ -54,9 +54,10 @@ def unsaid(snapshot: Snapshot, port: Port) -> Iterator[NotChecked]:
     )
 
 
-def odd(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
-    """One port whose packets are of another size than those of all its kin at the same rate. Two may be of another
-    network.
+def different(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
+    """One port has another packet size than all equal ports with the same rate.
+
+    If two ports differ, they may belong to another network.
     """
     mine, rate = payload(snapshot, port), rate_of(snapshot, port)
     others = [payload(snapshot, other) for other in _cohort(snapshot, port) if rate_of(snapshot, other) == rate]
@@ -83,7 +84,7 @@ def odd(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
 
 
 def small(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
-    """All ports of a fast RoCE fabric send the small packets of the Internet: one finding, on the first."""
+    """All ports of a fast RoCE fabric use the default MTU of 1500. One finding, on the first port."""
     alike = [port, *_cohort(snapshot, port)]
     if port.link_layer != "Ethernet" or port.key != min(one.key for one in alike) or role_of(snapshot, port) is None:
         return
@@ -94,20 +95,20 @@ def small(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
         severity="info",
         subject=port.key,
         subject_name=adapter_name(snapshot, port),
-        message=f"{len(alike)} RoCE ports send packets of {payload(snapshot, port)} bytes{_of(snapshot, port)}; their NICs can "
-        f"send {_SIZES[0]}",
+        message=f"{len(alike)} RoCE ports send packets of {payload(snapshot, port)} bytes{_of(snapshot, port)}; "
+        f"their NICs can send {_SIZES[0]}",
         expected=_SIZES[0],
         observed=payload(snapshot, port),
         unit="bytes",
         basis="capability",
         expected_source="Linux include/rdma/ib_addr.h: an MTU of 4192 and more leaves 4096 bytes for RDMA",
-        cause="nobody raised the MTU of the network devices: more packets for the same bytes",
+        cause="the MTU of the network devices was not raised: more packets for the same bytes",
         evidence=_evidence(snapshot, port),
     )
 
 
 def _cohort(snapshot: Snapshot, port: Port) -> list[Port]:
-    """Equal ports that work."""
+    """Equal ports that carry traffic."""
     return [other for other in cohort(snapshot, port) if isinstance(other, Port) and working(snapshot, other)]
 
 
@@ -122,7 +123,7 @@ def _evidence(snapshot: Snapshot, port: Port) -> tuple[Evidence, ...]:
 
 
 RULES = (
-    Rule("nic-mtu", Port, ("device",), odd, working),
+    Rule("nic-mtu", Port, ("device",), different, working),
     Rule("nic-mtu", Port, ("device",), small, working),
-    Rule("nic-mtu", Port, ("device",), unsaid, mute),
+    Rule("nic-mtu", Port, ("device",), not_known, unknown_size),
 )

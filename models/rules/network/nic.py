@@ -1,4 +1,4 @@
-"""NICs and their ports: there, up, and as fast as they and their kin can be."""
+"""NICs and their ports: present, up, and as fast as both ends and equal ports allow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SMALLEST_COHORT = 2
 
 
 def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
-    """A port that should be up and is not."""
+    """A port is down and should be up."""
     network = network_of(snapshot, port)
     wanted = isinstance(port, Port) and port.link_layer == "InfiniBand" or (network is not None and network.enabled)
     role = role_of(snapshot, port)
@@ -62,7 +62,10 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
 
 
 def _without_role(snapshot: Snapshot, port: AnyPort) -> tuple[Severity, str]:
-    """Of a port of which nothing says that it belongs to the fabric: worth knowing, and more if none of many is up."""
+    """Severity and reason for a port that is not known to belong to the fabric.
+
+    It is a warning if none of several equal ports is up.
+    """
     alike = cohort(snapshot, port)
     gpus = sum(1 for device in snapshot.topology.devices if device.kind == "gpu")
     if isinstance(port, Port) and alike and gpus > 1 and not any(up(other) for other in alike):
@@ -71,14 +74,14 @@ def _without_role(snapshot: Snapshot, port: AnyPort) -> tuple[Severity, str]:
 
 
 def _state(port: AnyPort) -> tuple[str, tuple[str, ...]]:
-    """What a port that is down is called, and the fields that say so."""
+    """The state of a port that is down, as text, and the fields with the evidence."""
     if isinstance(port, Port):
         return "/".join(filter(None, (port.state, port.physical_state))), ("state", "physical_state")
     return ("no carrier", ("carrier",)) if port.enabled else ("switched off", ("enabled",))
 
 
 def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
-    """A port that runs below what both its ends can do, or below its kin."""
+    """A port is slower than both its ends support, or slower than equal ports."""
     rate = rate_of(snapshot, port)
     if rate is None or up(port) is not True:
         return
@@ -108,12 +111,12 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
 
 
 def _confidence(role: Role | None) -> Literal["certain", "likely"]:
-    """What only kin say is likely: a node may have equal NICs for unequal networks."""
+    """ "likely" if only equal ports are the reference: a node may have equal NICs in different networks."""
     return "certain" if role is None or role.severity == "critical" else "likely"
 
 
 def _both_ends(port: Net | None) -> tuple[Basis, float, str] | None:
-    """The fastest mode that both ends of an Ethernet link have."""
+    """The fastest speed that both ends of an Ethernet link support."""
     if port is None or port.max_speed is None or port.partner_speed is None:
         return None
     both = min(port.max_speed, port.partner_speed)
@@ -122,7 +125,7 @@ def _both_ends(port: Net | None) -> tuple[Basis, float, str] | None:
 
 
 def _of_machine(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] | None:
-    """What the machine type has, of ports that surely belong to its fabric: others are slower by design."""
+    """The port rate of the machine type, for ports that certainly belong to the fabric. Others are slower by design."""
     known = profile(snapshot)
     role = role_of(snapshot, port)
     if not (isinstance(port, Port) and known and known.machine.rdma_rate and role and role.severity == "critical"):
@@ -131,7 +134,7 @@ def _of_machine(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] |
 
 
 def _of_cohort(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] | None:
-    """What most equal ports of this node run at."""
+    """The rate of most equal ports of this node."""
     adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
     known = [rate for other in cohort(snapshot, port) if up(other) and (rate := rate_of(snapshot, other)) is not None]
     if len(known) < _SMALLEST_COHORT:
@@ -139,18 +142,18 @@ def _of_cohort(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] | 
     usual = statistics.mode(known)
     nameless = adapter is not None and not (adapter.address or adapter.hca_type or adapter.board_id)
     if 2 * known.count(usual) <= len(known) or (nameless and any(rate < usual for rate in known)):
-        return None  # several that are slower and of which nobody knows what they are may be for another network
+        return None  # slower ports of an unknown product may belong to another network
     return "kin", usual, f"{known.count(usual)} of {len(known)} equal ports of this node run at it"
 
 
 def counted(snapshot: Snapshot, node: Node) -> bool:
-    """Where somebody says how many there should be."""
+    """Select nodes whose machine type has a number of RDMA devices."""
     known = profile(snapshot)
     return known is not None and known.machine.rdma is not None
 
 
 def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """Fewer RDMA devices than the machine type has."""
+    """The node has fewer RDMA devices than the machine type."""
     known = profile(snapshot)
     seen = sorted(key for key, adapter in snapshot.of(Rdma).items() if adapter.address)
     assert known

@@ -1,4 +1,4 @@
-"""NICs of the fabric: near the GPUs that use them."""
+"""The distance between fabric NICs and the GPUs that use them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .ports import function_of, role_of
 
 
 def several(snapshot: Snapshot, node: Node) -> bool:
-    """RDMA devices and more than one processor. Guests are told of processors that they do not have."""
+    """Select bare-metal nodes with RDMA devices and several processors. Guests see emulated processors."""
     return (
         node.virtual is not True
         and len(snapshot.of(Package)) > 1
@@ -25,10 +25,10 @@ def several(snapshot: Snapshot, node: Node) -> bool:
 
 
 def remote(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """A processor with GPUs and without a fabric NIC, where there are NICs enough, and they are all at others.
+    """A processor has GPUs and no fabric NIC, although there are at least as many NICs as processors with GPUs.
 
-    A machine with fewer NICs than processors was built that way. Only NICs that surely belong to the fabric count:
-    those for storage and management are where it suited.
+    A machine with fewer NICs than processors was built that way. Only NICs that certainly belong to the fabric count.
+    Storage and management NICs can be anywhere.
     """
     below = snapshot.topology.link_below
     gpus = _by_package(snapshot, [f for f in snapshot.functions("gpu") if f.key in below])
@@ -62,7 +62,7 @@ def remote(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def _by_package(snapshot: Snapshot, functions: list[Pci]) -> dict[str | None, list[Pci]]:
-    """Functions by the processor whose NUMA node they are at; None: not known."""
+    """The functions by processor, from their NUMA node. The key None has those with an unknown processor."""
     homes = {link.b: link.a for link in snapshot.topology.links if link.id.startswith("package")}
     found: dict[str | None, list[Pci]] = defaultdict(list)
     for function in functions:

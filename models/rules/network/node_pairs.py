@@ -1,4 +1,4 @@
-"""Tests of nodes in pairs: slow is the node of which each pair is slow while its partners are fast with others."""
+"""Tests between pairs of nodes. A node is slow if all its pairs are slow and its partners are fast with others."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
 
-_SLOW = 0.8  # of what the partner reaches with others: equal nodes of one fabric lie within a few percent
-_FEWEST = 2  # pairs of a node that tell that it is not the partner, nor the way between the two
+_SLOW = 0.8  # of the partner's best rate with others: equal nodes of one fabric differ by a few percent
+_FEWEST = 2  # pairs of a node; with one pair, the partner or the path between the two may be slow
 
 
 @once_per_snapshot
 def slow_nodes(snapshot: Snapshot) -> Mapping[str, list[NodePair]]:
-    """The nodes that are slow with at least two partners, each of which is fast with another; and their pairs."""
+    """The nodes that are slow with all of at least two partners, and their pairs. Each partner is fast with another."""
     pairs: dict[str, list[NodePair]] = defaultdict(list)
     for pair in snapshot.of(NodePair).values():
         for end in (pair.a, pair.b):
@@ -44,13 +44,13 @@ def _partner(pair: NodePair, node: str) -> str:
 
 
 def _slow_for(node: str, pair: NodePair, pairs: Mapping[str, list[NodePair]]) -> bool:
-    """Whether the node reaches much more with another partner."""
+    """Whether the node has a much higher rate with another partner."""
     others = [other.rate or 0 for other in pairs[node] if other.key != pair.key]
     return bool(others) and (pair.rate or 0) < _SLOW * max(others)
 
 
 def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecked]:
-    """A finding for each slow node, on its first pair; a pair that is as slow and of which nobody can tell the node."""
+    """A finding for each slow node, on its first pair. A NotChecked for a slow pair without a known slow node."""
     slow = slow_nodes(snapshot)
     for node, own in slow.items():
         if own[0].key == pair.key:
@@ -59,13 +59,13 @@ def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecke
     localized = pair.a in slow or pair.b in slow
     if not localized and (pair.rate or 0) < _SLOW * best:
         reached = f"{as_gigabytes(pair.rate or 0)}, other pairs reach up to {as_gigabytes(best)}"
-        why = f"{reached}: which of the two is slow, no pair with a third node tells"
+        why = f"{reached}: without a pair with a third node it is not known which of the two is slow"
         yield NotChecked(
             what="NodePair",
             subject=pair.key,
             reason=Reason.OTHER,
             detail=why,
-            how="test each of them with a node that is fast",
+            how="test each of the two with a fast node",
         )
 
 

@@ -1,4 +1,4 @@
-"""A port of a NIC, however the kernel shows it: what it belongs to, its kin, and whether it is part of the fabric."""
+"""A port of a NIC, as an RDMA port or a network device: its function, its cohort, and its role in the fabric."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..core.wording import named
 
 AnyPort: TypeAlias = "Port | Net"
 _SMALLEST_COHORT = 2
-# How the kernel calls the host's end of a virtual function's cable (Documentation/networking/switchdev.rst).
+# The port name of a representor: the host side of a virtual function (Documentation/networking/switchdev.rst).
 _REPRESENTOR = re.compile(r"(c\d+)?pf\d+(vf|sf)\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Why a port belongs to the fabric, and how grave it is when it does not work."""
+    """Why a port belongs to the fabric, and the severity if it does not work."""
 
     basis: Basis
     why: str
@@ -32,11 +32,11 @@ class Role:
 
 
 def real(snapshot: Snapshot, port: AnyPort) -> bool:
-    """A port of hardware whose state means something, judged once: not through its network device as well.
+    """Whether the port is hardware with a meaningful state. A network device that shares an RDMA port is not.
 
-    The efa driver hard-codes ACTIVE and LinkUp (drivers/infiniband/hw/efa/efa_verbs.c, efa_query_port); software
-    devices (rxe, siw) have no port of their own; virtual functions and their representors are up when they are used.
-    Of a NIC that answers no more (lost.py) no port is judged as well.
+    The efa driver hard-codes ACTIVE and LinkUp (drivers/infiniband/hw/efa/efa_verbs.c, efa_query_port). Software
+    devices (rxe, siw) have no port of their own. Virtual functions and their representors are up only while in use.
+    Ports of a NIC that does not answer are covered by pcie/not_responding.py.
     """
     function = function_of(snapshot, port)
     if (function is None and not _of_an_adapter(snapshot, port)) or (function and (function.physfn or function.lost)):
@@ -50,14 +50,14 @@ def real(snapshot: Snapshot, port: AnyPort) -> bool:
 
 
 def up(port: AnyPort) -> bool | None:
-    """Whether the port carries traffic; None where it does not say."""
+    """Whether the port carries traffic. None: not known."""
     if isinstance(port, Net):
         return False if port.enabled is False else port.carrier
     return None if port.state is None else port.state == "ACTIVE"
 
 
 def rate_of(snapshot: Snapshot, port: AnyPort) -> float | None:
-    """Bytes per second. Of RoCE what the network device says: some kernels give RDMA no more than 100 Gb/s."""
+    """Bytes per second. RoCE uses the speed of the network device: some kernels show at most 100 Gb/s for RDMA."""
     if isinstance(port, Net):
         return port.speed
     network = network_of(snapshot, port) if port.link_layer == "Ethernet" else None
@@ -65,17 +65,17 @@ def rate_of(snapshot: Snapshot, port: AnyPort) -> float | None:
 
 
 def role_of(snapshot: Snapshot, port: AnyPort) -> Role | None:
-    """Why the port belongs to the fabric; None where nothing says so: spare ports are no faults."""
+    """Why the port belongs to the fabric. None: not known, and it may be a spare port."""
     names = [port.key, *([port.device or ""] if isinstance(port, Port) else [])]
     if any(fnmatchcase(name, pattern) for name in names for pattern in snapshot.site.fabric):
         return Role("site", "the site file names it as fabric", "critical")
-    if isinstance(port, Port) and port.link_layer == "InfiniBand" and _waits(port):
+    if isinstance(port, Port) and port.link_layer == "InfiniBand" and _is_unconfigured(port):
         return Role("capability", "its cable is in and its link up: no subnet manager has configured it", "critical")
     alike = cohort(snapshot, port)
     working = [other for other in alike if up(other)]
     if len(working) < _SMALLEST_COHORT or 2 * len(working) <= len(alike):
         return None
-    # A port for each GPU, or two GPUs a port, or two ports a GPU: then none of them is spare.
+    # One port per GPU, one port per two GPUs, or two ports per GPU: then no port is spare.
     gpus = len(snapshot.functions("gpu"))
     railed = gpus > 1 and len(alike) + 1 in (gpus // 2, gpus, 2 * gpus)
     why = f"{len(working)} of {len(alike)} equal ports of this node are up"
@@ -83,7 +83,7 @@ def role_of(snapshot: Snapshot, port: AnyPort) -> Role | None:
 
 
 def cohort(snapshot: Snapshot, port: AnyPort) -> list[AnyPort]:
-    """The same port of the same product elsewhere in the node: port 2 of every card is not kin of port 1."""
+    """The other ports of the same product with the same port number. Ports 1 and 2 of a card are not equal."""
     return [other for other in _by_product(snapshot).get(_product(snapshot, port), ()) if other.key != port.key]
 
 
@@ -93,7 +93,7 @@ def network_of(snapshot: Snapshot, port: AnyPort) -> Net | None:
 
 
 def function_of(snapshot: Snapshot, port: AnyPort) -> Pci | None:
-    """The PCI function that the port is of."""
+    """The PCI function of the port."""
     if isinstance(port, Net):
         return snapshot.of(Pci).get(port.address or "")
     adapter = snapshot.of(Rdma).get(port.device or "")
@@ -101,23 +101,23 @@ def function_of(snapshot: Snapshot, port: AnyPort) -> Pci | None:
 
 
 def adapter_name(snapshot: Snapshot, port: AnyPort) -> str | None:
-    """The NIC of the port, as people speak of it."""
+    """The name of the port's NIC in messages."""
     function = function_of(snapshot, port)
     return named(snapshot, function) if function else None
 
 
 def downs_of(snapshot: Snapshot) -> Mapping[str, list[Event]]:
-    """What the kernel logged of ports that went down, by the port; those of virtual functions aside."""
+    """The "link down" events of the kernel log, by port, without virtual functions."""
     ports: dict[str, list[Event]] = defaultdict(list)
     for event in events(snapshot, "link down"):
         function = snapshot.of(Pci).get(event.subject or "")
         if not (function and function.physfn):
-            ports[_named_by(snapshot, event)].append(event)
+            ports[_port_key(snapshot, event)].append(event)
     return ports
 
 
-def _named_by(snapshot: Snapshot, event: Event) -> str:
-    """The port as other findings call it: a network device that shares an RDMA port is called as that."""
+def _port_key(snapshot: Snapshot, event: Event) -> str:
+    """The key of the event's port. A network device that shares an RDMA port has the key of the RDMA port."""
     if event.link is not None:
         return f"{event.name}/{event.link}"
     name = event.name or ""
@@ -127,16 +127,16 @@ def _named_by(snapshot: Snapshot, event: Event) -> str:
 
 
 def _of_an_adapter(snapshot: Snapshot, port: AnyPort) -> bool:
-    """Dumps tell of RDMA devices without their function: hardware has a type, a board's number, or InfiniBand."""
+    """Whether a port in a dump is hardware although its function is unknown: it has a type, board ID or InfiniBand."""
     adapter = (
         snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) and snapshot.origin == "dumps" else None
     )
-    wired = port.link_layer == "InfiniBand" if isinstance(port, Port) else False  # no software device speaks it
+    wired = port.link_layer == "InfiniBand" if isinstance(port, Port) else False  # no software device uses it
     return adapter is not None and adapter.address is None and bool(adapter.hca_type or adapter.board_id or wired)
 
 
-def _waits(port: Port) -> bool:
-    """Virtual functions are DOWN until then, others INIT."""
+def _is_unconfigured(port: Port) -> bool:
+    """Whether the port waits for a subnet manager. Until then virtual functions are DOWN, others INIT."""
     return port.physical_state == "LinkUp" and port.state in ("INIT", "ARMED", "DOWN")
 
 
@@ -166,5 +166,5 @@ def _by_product(snapshot: Snapshot) -> Mapping[object, list[AnyPort]]:
 
 @once_per_snapshot
 def _shared(snapshot: Snapshot) -> frozenset[str | None]:
-    """The network devices that are judged as RDMA ports."""
+    """The network devices that are covered by RDMA ports."""
     return frozenset(port.netdev for port in snapshot.of(Port).values() if real(snapshot, port))

@@ -1,4 +1,4 @@
-"""What CUDA says of the machine when it refuses to start."""
+"""CUDA errors at start that show a fault of the machine."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _UNREADY = "system not yet initialized"  # cudaErrorSystemNotReady, 802
 
 
 def unready(failure: NcclFailure) -> bool:
-    """Whether CUDA waits for the NVLink fabric."""
+    """Whether CUDA failed because the NVLink fabric is not ready."""
     return failure.key == "CUDA" and _UNREADY in (failure.error or "")
 
 
-def waits(snapshot: Snapshot, failure: NcclFailure) -> bool:
-    """Where GPUs may be of a board with NVSwitches, or nobody says which GPUs there are."""
+def fabric_not_ready(snapshot: Snapshot, failure: NcclFailure) -> bool:
+    """Select this error if the GPUs may be on a board with NVSwitches, or are not known."""
     products = [product(snapshot, gpu) for gpu in snapshot.of(Gpu).values()]
     on_boards = any(it is None or (it.link_kind == "nvlink" and it.links and not it.bridged) for it in products)
     return unready(failure) and (on_boards or not products)
@@ -31,7 +31,7 @@ def waits(snapshot: Snapshot, failure: NcclFailure) -> bool:
 def system(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     """Error 802: the GPUs of a machine with NVSwitches have not joined their fabric."""
     if explained(snapshot):
-        return  # said of the fabric manager itself
+        return  # fabric_manager.py reports the cause
     service = snapshot.of(Service).get(MANAGER)
     runs = service is not None and service.running is True
     yield Finding(
@@ -49,4 +49,4 @@ def system(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     )
 
 
-RULES = (Rule("fabric-manager-down", NcclFailure, ("text",), system, waits),)
+RULES = (Rule("fabric-manager-down", NcclFailure, ("text",), system, fabric_not_ready),)

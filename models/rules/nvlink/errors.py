@@ -1,6 +1,6 @@
-"""What NVLinks count: errors that were caught, and links that had to be trained anew.
+"""Error counters of NVLinks: detected errors and retrained links.
 
-Healthy links count none of it. Bits that forward error correction mends (raw errors of NVLink 5) are no errors.
+Healthy links have none. Raw errors of NVLink 5 that forward error correction corrects do not count.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from ..core.wording import missed
 
 # DCGM fails a GPU for one new replay, recovery or symbol error a minute, for an effective bit error rate above 1e-12,
 # and for 100 CRC errors a second: fewer "do not matter" (DcgmHealthWatch.cpp, DcgmGpuHardwareLimits.h). A cycle is
-# shorter than a minute, and what lasts is said (codes.toml: steady); nvidia-resiliency-ext#302 wants 15 of 30 minutes.
+# shorter than a minute, so a finding must last (codes.toml: steady). nvidia-resiliency-ext#302 asks for 15 of 30
+# minutes.
 _NAMES = {
     "nvlink_replay": "replays",
     "nvlink_recovery": "link recoveries",
     "nvlink_recovery_failed": "failed link recoveries",
     "nvlink_symbol_errors": "symbol errors",
-    "nvlink_effective_errors": "errors that error correction left",
+    "nvlink_effective_errors": "errors after error correction",
     "nvlink_crc": "CRC errors",
 }
 _CRC = 100.0  # a second
 _BIT_ERRORS = 1e-12
-# Since boot, without an earlier reading: links are trained then, and a few old events are harmless.
+# Limits without an earlier reading, since boot: the count and the rate per second. The training of the links at boot
+# causes a few harmless events.
 _FEWEST, _HOURLY = 8, 1 / 3600.0
 
 
@@ -41,32 +43,32 @@ class _Rise:
     name: str
     new: float
     since: str
-    links: tuple[str, ...]  # numbers of those that it came from
+    links: tuple[str, ...]  # numbers of the links with errors
     evidence: tuple[Evidence, ...]
 
 
 def counts(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """GPUs whose links were asked for their counters, also where they would not say them."""
+    """Select GPUs with NVLink counters, and GPUs whose counters could not be read."""
     counted = any(one.quantity in _NAMES for one in snapshot.observed.get(gpu.key, ())) or bool(_ratios(snapshot, gpu))
     return counted or missed(snapshot, "Gpu.nvlink_errors", gpu.key)
 
 
 def errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """Counters that rise, and bit error rates that error correction no longer mends."""
+    """Error counters increase, or the bit error rate after error correction is too high."""
     rises = [rise for quantity in _NAMES if (rise := _rise(snapshot, gpu, quantity))]
     bad = {number: one for number, one in _ratios(snapshot, gpu).items() if one.value > _BIT_ERRORS}
     if not rises and not bad:
         return
-    told = [f"{rise.new:.0f} {rise.name} {rise.since}{_on(rise.links)}" for rise in rises]
+    texts = [f"{rise.new:.0f} {rise.name} {rise.since}{_on(rise.links)}" for rise in rises]
     if bad:
         worst = max(one.value for one in bad.values())
-        told.append(f"an effective bit error rate of {worst:.1e}{_on(tuple(bad))}, above {_BIT_ERRORS:.0e}")
+        texts.append(f"an effective bit error rate of {worst:.1e}{_on(tuple(bad))}, above {_BIT_ERRORS:.0e}")
     yield Finding(
         code="nvlink-errors",
         severity="warning",
         subject=subject_of(gpu),
         subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)}: {'; '.join(told)}",
+        message=f"{called(snapshot, gpu)}: {'; '.join(texts)}",
         observed=rises[0].new if rises else max(one.value for one in bad.values()),
         unit="count" if rises else "ratio",
         cause="the signal of these links: the seating of the GPU, a bridge or cable, or the other end",
@@ -80,7 +82,7 @@ def _on(links: tuple[str, ...]) -> str:
 
 
 def _rise(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
-    """Against the last reading; without one, since boot."""
+    """The increase since the last reading, or since boot. None: no relevant increase."""
     now = last(snapshot, gpu, quantity)
     if now is None:
         return None
@@ -101,7 +103,7 @@ def _rise(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
 
 
 def _risen(snapshot: Snapshot, gpu: Gpu, quantity: str, before: Observation | None) -> Iterator[str]:
-    """The numbers of the links whose own counter rose, or is not zero; zeros are not said of links."""
+    """The numbers of the links whose own counter increased, or is above zero without an earlier reading."""
     for about, series in snapshot.observed.items():
         owner, _, number = about.partition("/nvlink") if isinstance(about, str) else ("", "", "")
         if owner != gpu.key or not number:
@@ -113,7 +115,7 @@ def _risen(snapshot: Snapshot, gpu: Gpu, quantity: str, before: Observation | No
 
 
 def _ratios(snapshot: Snapshot, gpu: Gpu) -> dict[str, Observation]:
-    """The effective bit error rate of each link, by its number: what is left behind error correction (NVLink 5)."""
+    """The bit error rate after error correction (NVLink 5), by link number."""
     found = {}
     for about, series in snapshot.observed.items():
         owner, _, number = about.partition("/nvlink") if isinstance(about, str) else ("", "", "")

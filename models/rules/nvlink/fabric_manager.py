@@ -1,8 +1,8 @@
-"""The NVLink fabric behind NVSwitches: each GPU has joined it, and what manages it works.
+"""The NVLink fabric behind NVSwitches: each GPU must have joined it, and the fabric manager must run.
 
-A driver says how a GPU joined since NVLink 4. Of A100 and older, of cards with bridges, of boards without switches and
-of single GPUs it says "not supported" on healthy machines (leptonai/gpud#1140, #1147, #1206); of a tray of four GB200
-that saw no switch it says the same, and that is a fault (#1108).
+Since NVLink 4 the driver reports whether a GPU has joined. It reports "not supported" on healthy machines for A100 and
+older, cards with bridges, boards without switches and single GPUs (leptonai/gpud#1140, #1147, #1206). It reports the
+same for a tray of four GB200 that sees no switch, which is a fault (#1108).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MANAGER, EXCHANGE = "nvidia-fabricmanager", "nvidia-imex"
 _STATE: tuple[str, ...] = ("fabric_state",)
 _SETTLES = 600.0  # seconds after boot in which a fabric may still come up
 _MEANS = {
-    "not started": "nobody has begun to join it",
+    "not started": "the GPU has not started to join it",
     "in progress": "it waits for the fabric manager",
     "not supported": "its driver found no NVSwitch at the other end of its links",
 }
@@ -32,10 +32,13 @@ _PASSING = {"route recovery", "access timeout recovery", "global fabric manager 
 
 _FAULTY = "an NVLink, an NVSwitch or a route of the fabric failed: the fabric manager's log says which"
 _RACK = (
-    "Ask who runs the rack's fabric: its fabric manager is on the switch trays, and knows the partition of this GPU. "
+    "Ask the operator of the rack's fabric: its fabric manager is on the switch trays and knows this GPU's partition. "
     "Drain the node and reset its GPUs; then switch its power off and on."
 )
-_HOST = "Ask who runs the host: its fabric manager gives this virtual machine its partition. Start the machine anew."
+_HOST = (
+    "Ask the operator of the host: its fabric manager gives this virtual machine its partition. Restart the virtual "
+    "machine."
+)
 _LOOK_AROUND = (
     "Look for findings on NVLinks and NVSwitches, and in the fabric manager's log: sudo journalctl -u "
     "nvidia-fabricmanager -n 50 (of a rack, on its switch trays). Drain the node, reset all GPUs together, restart the "
@@ -44,7 +47,7 @@ _LOOK_AROUND = (
 
 
 def joins(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """GPUs that belong to a fabric, by their product or because their driver says how far they are."""
+    """Select GPUs that belong to a fabric, by their product or by the fabric state of the driver."""
     known = product(snapshot, gpu)
     return not is_part(gpu) and (
         (known is not None and known.fabric) or gpu.fabric_state not in (None, "not supported")
@@ -63,13 +66,13 @@ def outside(snapshot: Snapshot, gpu: Gpu) -> bool:
 
 
 def cut_off(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """Whether the GPU has not joined because it has no link left to join by."""
+    """Whether the GPU has not joined because it has no active link."""
     known = product(snapshot, gpu)
     return gpu.nvlinks == 0 and known is not None and known.fabric and not is_alone(snapshot) and outside(snapshot, gpu)
 
 
 def incomplete(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """The GPU has not joined, it joined with an error, or its fabric says that something is bad."""
+    """The GPU has not joined its fabric, joined with an error, or the fabric reports a fault."""
     status, faults, joined = gpu.fabric_status or "Success", gpu.fabric_faults or (), False
     if outside(snapshot, gpu):
         if cut_off(snapshot, gpu) or f"nvlink-fabric-incomplete:{subject_of(gpu)}" in explained(snapshot):
@@ -104,7 +107,7 @@ def incomplete(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 
 
 def _young(snapshot: Snapshot) -> tuple[Severity, Literal["certain", "likely"]]:
-    """A fabric takes its time after boot."""
+    """Severity and confidence: lower in the first minutes after boot, when the fabric may still come up."""
     node = snapshot.of(Node).get("node")
     early = node is not None and node.booted is not None and snapshot.now - node.booted < _SETTLES
     return ("warning", "likely") if early else ("critical", "certain")
@@ -127,9 +130,9 @@ def _remedy(snapshot: Snapshot, gpu: Gpu) -> str | None:
 
 
 def local(snapshot: Snapshot) -> list[Gpu]:
-    """The GPUs whose fabric a manager on this very node has to set up.
+    """The GPUs whose fabric needs a manager on this node.
 
-    That of a rack (GB200) runs on its switch trays; of a virtual machine that was given no switches, on the host.
+    For a rack (GB200) it runs on the switch trays. For a virtual machine without switches it runs on the host.
     """
     seen = switches(snapshot)
     if is_guest(snapshot) and not seen:
@@ -147,9 +150,9 @@ def local(snapshot: Snapshot) -> list[Gpu]:
 
 
 def explained(snapshot: Snapshot) -> tuple[str, ...]:
-    """What a fabric manager that does not run explains: GPUs that have not joined; links that it did not bring up.
+    """The findings that a stopped fabric manager explains: GPUs that have not joined, and inactive links.
 
-    A100 and older, of whose fabric their driver says nothing, have no active link then.
+    For A100 and older the driver reports no fabric state. Without the manager they have no active link.
     """
     service = snapshot.of(Service).get(MANAGER)
     if service is None or service.running is not False:
@@ -164,31 +167,31 @@ def explained(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def is_manager(snapshot: Snapshot, service: Service) -> bool:
-    """The fabric manager, where GPUs of this node need it."""
+    """Select the fabric manager, if GPUs of this node need it."""
     return service.key == MANAGER and bool(local(snapshot))
 
 
 def refuses(snapshot: Snapshot, service: Service) -> bool:
-    """The fabric manager, also where nobody says which GPUs there are: its log names both versions."""
+    """Select the fabric manager, if GPUs need it or no GPU is known: its log names both versions."""
     return service.key == MANAGER and (bool(local(snapshot)) or not snapshot.of(Gpu))
 
 
 def manager_down(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
-    """The manager does not run, and the fabric shows it. One that is complete needs no manager to carry bytes."""
+    """The fabric manager does not run, and the fabric is not complete. A complete fabric works without it."""
     if service.running:
         return
     gpus, names = local(snapshot), explained(snapshot)
     out, cut = [gpu for gpu in gpus if outside(snapshot, gpu)], [gpu for gpu in gpus if gpu.nvlinks == 0]
-    mute = (gpu for gpu in gpus if gpu.fabric_state in (None, "not supported"))
+    stateless = (gpu for gpu in gpus if gpu.fabric_state in (None, "not supported"))
     seen = len(switches(snapshot))
     boards = bool(seen) or (snapshot.origin == "dumps" and any(switched(snapshot, gpu) for gpu in gpus))
-    silent = [gpu for gpu in mute if gpu.failure is None] if boards else []
+    unknown = [gpu for gpu in stateless if gpu.failure is None] if boards else []
     if out:
         total = f" of {len(gpus)}" if all(product(snapshot, gpu) for gpu in gpus) else ""
         text = f"{len(out)}{total} GPUs have not joined their NVLink fabric ({out[0].fabric_state})"
     elif names:
         text = f"no NVLink of {len(cut)} of {len(gpus)} GPUs is up"
-    elif silent:  # in a container of its own it may run unseen (gpu-operator), and their driver says nothing
+    elif unknown:  # it may run in another container (gpu-operator), and the driver reports no fabric state
         which = f"there are {seen}" if seen else "its GPUs need"
         text = f"{which} NVSwitches: if nothing else has set them up, CUDA fails (error 802)"
     else:
@@ -210,7 +213,7 @@ def manager_down(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
 
 
 def _mismatch(snapshot: Snapshot, service: Service) -> str | None:
-    """Its version beside the driver's, where they differ: it refuses to work with another."""
+    """The versions of fabric manager and driver as text, if they differ. The manager requires the same version."""
     driver = snapshot.of(Driver).get("nvidia")
     if not driver or not driver.version or not service.version or driver.version == service.version:
         return None
@@ -218,7 +221,7 @@ def _mismatch(snapshot: Snapshot, service: Service) -> str | None:
 
 
 def version(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
-    """A fabric manager that does not fit the driver. Where that has cut the fabric off, it is the cause of that."""
+    """The fabric manager does not fit the driver. If the fabric is down because of it, manager_down() reports it."""
     text = _mismatch(snapshot, service)
     if text and not (service.running is False and (explained(snapshot) or any(manager_down(snapshot, service)))):
         yield Finding(
@@ -237,14 +240,14 @@ def version(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
 
 
 def exchanges(snapshot: Snapshot, service: Service) -> bool:
-    """The memory-exchange service, on a node of a multi-node NVLink domain."""
+    """Select the memory-exchange service (IMEX) on nodes of a multi-node NVLink domain."""
     return service.key == EXCHANGE and any(
         gpu.fabric_cluster and (known := product(snapshot, gpu)) and known.c2c_rate for gpu in snapshot.of(Gpu).values()
     )
 
 
 def exchange(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
-    """Memory cannot be shared with other nodes. A scheduler may start the service with each job."""
+    """IMEX does not run, so memory cannot be shared with other nodes. A scheduler may start it with each job."""
     if service.running:
         return
     clusters = sorted({gpu.fabric_cluster for gpu in snapshot.of(Gpu).values() if gpu.fabric_cluster})

@@ -1,4 +1,4 @@
-"""NVLinks: as many active as the product has on its board."""
+"""Inactive NVLinks: fewer are active than the product has on its board."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .fabric_manager import cut_off, explained
 from .interconnect_kind import is_alone, is_guest, is_part, nvlinks, product, switched, switches
 
 _BRIDGE = "Drain the node and switch it off. Reseat the bridges between the cards, then replace them, then the card."
-_PART = "Nothing, if this virtual machine was given some GPUs of a board. Else ask whoever runs the host."
-_BOARD = 8  # GPUs of a whole board: a virtual machine with fewer was given a part of one
+_PART = "Nothing, if this virtual machine has some GPUs of a board. Else ask the operator of the host."
+_BOARD = 8  # GPUs of a whole board: a virtual machine with fewer has a part of a board
 
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """How many NVLinks should be active, and what one of them carries in bytes per second."""
+    """The number of NVLinks that should be active, and the rate of one link in bytes per second."""
 
     count: int
     rate: float | None
@@ -37,31 +37,32 @@ class Normal:
 
 
 def may_have(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """GPUs with NVLinks, and those of which nobody knows."""
+    """Select GPUs with NVLinks, and GPUs of an unknown product."""
     known = product(snapshot, gpu)
     return not is_part(gpu) and (known is None or (known.link_kind == "nvlink" and known.links > 0))
 
 
 def normal(snapshot: Snapshot, gpu: Gpu) -> Normal | None:
-    """By the machine type, the product, or its equals. None: nobody can say, or it needs none.
+    """From the machine type, the product, or equal GPUs. None: not known, or the GPU needs no active link.
 
-    A card without a bridge has no active link, and is as good as its neighbours that have one.
+    A card without a bridge has no active link. That is normal, even if its neighbours have bridges.
     """
     known = product(snapshot, gpu)
-    said = profile(snapshot)
-    if said and said.machine.links is not None:
+    type_ = profile(snapshot)
+    if type_ and type_.machine.links is not None:
         rate = (known.link_rate if known else None) or gpu.nvlink_rate
-        source = f"{said.machine.name}: {said.source}"
-        return Normal(said.machine.links, rate, said.basis, source, known is not None and known.bridged)
+        source = f"{type_.machine.name}: {type_.source}"
+        return Normal(type_.machine.links, rate, type_.basis, source, known is not None and known.bridged)
     if known:
         if known.bridged and not gpu.nvlinks:
             return None
         source = f"{known.name} has {known.links} NVLinks ({known.source})"
         return Normal(known.links, known.link_rate or gpu.nvlink_rate, "capability", source, known.bridged)
-    nameless = [other for other in snapshot.of(Gpu).values() if other.name is None]  # as in a matrix alone
+    nameless = [other for other in snapshot.of(Gpu).values() if other.name is None]  # only a topology matrix is known
     counts = [other.nvlinks for other in equals(snapshot, gpu) or nameless]
     most = usual(counts)
-    if most is None or (not gpu.nvlinks and (counts.count(0) > 1 or len(counts) % 2)):  # bridges join two: one is left
+    # A bridge joins two cards. Several cards without links, or one left over, have no bridge.
+    if most is None or (not gpu.nvlinks and (counts.count(0) > 1 or len(counts) % 2)):
         return None
     return Normal(most, gpu.nvlink_rate, "kin", f"{counts.count(most)} of {len(counts)} equal GPUs have {most}")
 
@@ -76,7 +77,7 @@ def inactive(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     down = _down(snapshot, gpu, lost)
     holders = _holders(snapshot, gpu, down)
     if len(down) == lost and down and gpu.key not in holders and None not in holders:
-        return  # each is one link, and is told of at its other end
+        return  # the findings of the GPUs at the other ends cover these links
     severity, confidence = _grade(snapshot, gpu, wanted)
     numbers = f": link{'s' if len(down) > 1 else ''} {', '.join(map(str, down))}" if down and active else ""
     rate = wanted.rate or 0.0
@@ -105,7 +106,7 @@ def inactive(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 
 
 def _grade(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> tuple[Severity, Literal["certain", "likely", "possible"]]:
-    """How grave, and how sure: where all equal GPUs have as many, the machine may have been built or cut that way."""
+    """Severity and confidence. If all equal GPUs have as many links, the machine may be built or divided that way."""
     others = [
         other.nvlinks for other in equals(snapshot, gpu) if other is not gpu and (other.nvlinks or not wanted.bridged)
     ]
@@ -123,9 +124,9 @@ def _grade(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> tuple[Severity, Lite
 
 
 def _part_of_mesh(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> bool:
-    """Whether a guest was given some GPUs of a board without switches, whose other links lead to those of other guests.
+    """Whether a guest has some GPUs of a board without switches. The other links lead to GPUs of other guests.
 
-    Of half a cube mesh of eight V100 two GPUs keep four links and two keep five (nvidia-smi topo -m of a DGX-1).
+    In half a cube mesh of eight V100, two GPUs keep four links and two keep five (nvidia-smi topo -m of a DGX-1).
     """
     known = product(snapshot, gpu)
     joined = [other.nvlinks for other in equals(snapshot, gpu) or [gpu]]
@@ -134,21 +135,24 @@ def _part_of_mesh(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> bool:
 
 
 def _down(snapshot: Snapshot, gpu: Gpu, missing: int) -> list[int]:
-    """The numbers of the inactive links; of more than are missing (ports that a card never uses), those of its kin."""
+    """The numbers of the inactive links. If there are too many, only links that equal GPUs use (unused ports)."""
     down = {number for number, link in nvlinks(snapshot, gpu).items() if link.active is False}
     used = {n for other in equals(snapshot, gpu) for n, link in nvlinks(snapshot, other).items() if link.active}
     return sorted(down & used if len(down) > missing and len(down & used) == missing else down)
 
 
 def _holders(snapshot: Snapshot, gpu: Gpu, down: list[int]) -> list[str | None]:
-    """By which GPU each of its inactive links is told of; None for those that do not lead to another GPU."""
+    """For each inactive link, the GPU whose finding reports it. None: the link does not lead to another GPU."""
     holders = _holders_of_links(snapshot)
     return [holders.get(_link_id(snapshot, f"{gpu.key}/nvlink{number}")) for number in down]
 
 
 @once_per_snapshot
 def _holders_of_links(snapshot: Snapshot) -> Mapping[str, str]:
-    """The fewest GPUs at which all inactive links between GPUs end, by link: the GPU that lost all links, no peer."""
+    """For each inactive link between GPUs, the GPU that reports it.
+
+    It is a small set of GPUs (greedy cover), so that a GPU that lost all its links reports them, not its peers.
+    """
     found: dict[str, str] = {}
     left = {key: link for key, link in _between(snapshot).items() if snapshot.of(GpuLink)[key].active is False}
     while left:
@@ -161,14 +165,14 @@ def _holders_of_links(snapshot: Snapshot) -> Mapping[str, str]:
 
 
 def _between(snapshot: Snapshot) -> dict[str, Link]:
-    """The NVLinks of which both ends are known and are GPUs, by either end."""
+    """The NVLinks between two known GPUs, by the key of each end."""
     links = {key: _link(snapshot, key) for key, end in snapshot.of(GpuLink).items() if end.kind == "nvlink"}
     ends = Counter(link.id for link in links.values() if link)
     return {key: link for key, link in links.items() if link and ends[link.id] > 1}
 
 
 def _other_ends(snapshot: Snapshot, gpu: Gpu, down: list[int]) -> list[str]:
-    """The GPUs that its inactive links lead to."""
+    """The GPUs at the other ends of the inactive links."""
     own = {_link_id(snapshot, f"{gpu.key}/nvlink{number}") for number in down}
     owners = {key.partition("/")[0] for key, link in _between(snapshot).items() if link.id in own}
     return sorted(owners - {gpu.key})
@@ -193,7 +197,7 @@ def _cause(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> str:
 
 
 def lost_switches(snapshot: Snapshot, gpu: Gpu) -> list[str]:
-    """NVSwitches that its kin reach, or that are in the machine, and to which none of its own links is active."""
+    """NVSwitches without an active link to this GPU, although equal GPUs reach them or they are in the machine."""
     mine, others = _reached(snapshot, gpu), (_reached(snapshot, other) for other in equals(snapshot, gpu))
     return sorted(set(switches(snapshot)).union(*others) - mine) if mine else []
 
@@ -204,7 +208,7 @@ def _reached(snapshot: Snapshot, gpu: Gpu) -> set[str]:
 
 
 def _link_id(snapshot: Snapshot, key: str) -> str:
-    """What the topology calls the link: both ends of one between two GPUs have one name."""
+    """The ID of the link in the topology. The two ends of a link between GPUs have the same ID."""
     link = _link(snapshot, key)
     return link.id if link else key
 

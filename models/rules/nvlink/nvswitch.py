@@ -1,4 +1,4 @@
-"""NVSwitches: all of a baseboard there, and every one that a GPU's link leads to."""
+"""Missing NVSwitches: fewer than the baseboard has, or fewer than GPU links lead to."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _REMEDY = (
 
 
 def whole(snapshot: Snapshot, node: Node) -> bool:
-    """The machine itself, where some are seen: guests get parts of boards, and those of NVLink 5 are no functions."""
+    """Select bare-metal nodes with NVSwitches on PCI. Guests see parts of boards. NVLink 5 switches are not on PCI."""
     return bool(switches(snapshot)) and not node.virtual and not node.container
 
 
 def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """A switch that is not on the bus though a link leads to it, or though a board like this one has it."""
+    """A switch is not on the bus, although a link leads to it or the baseboard has it."""
     seen = switches(snapshot)
-    gone = _led_to(snapshot)
+    gone = _missing_remotes(snapshot)
     for address, (count, evidence) in gone.items():
         yield Finding(
             code="nvswitch-error",
@@ -66,8 +66,8 @@ def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             )
 
 
-def _led_to(snapshot: Snapshot) -> dict[str, tuple[int, tuple[Evidence, ...]]]:
-    """Switches at the other end of links that are no functions of this machine: how many links, and what says so."""
+def _missing_remotes(snapshot: Snapshot) -> dict[str, tuple[int, tuple[Evidence, ...]]]:
+    """Switches at the other end of links that are not on the bus, by address: the number of links and the evidence."""
     links: dict[str, list[GpuLink]] = {}
     for link in snapshot.of(GpuLink).values():
         if link.remote_kind == "switch" and link.remote and link.remote not in snapshot.of(Pci):
@@ -79,7 +79,7 @@ def _led_to(snapshot: Snapshot) -> dict[str, tuple[int, tuple[Evidence, ...]]]:
 
 
 def is_switch(snapshot: Snapshot, function: Pci) -> bool:
-    """An NVSwitch."""
+    """Select NVSwitches."""
     return kind_of(function) == "nvswitch"
 
 

@@ -1,4 +1,4 @@
-"""Peer access: GPUs reach each other's memory where the hardware lets them."""
+"""Peer access: GPUs must be able to access each other's memory if the hardware supports it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .fabric_manager import explained, outside
 from .interconnect_kind import is_guest, is_part, nvlinks, product, switched
 
 _SWITCH = ("PIX", "PXB")  # paths that stay below one PCIe switch
-_FEWEST = 3  # equal pairs that can, of which one that cannot is the odd one
+_FEWEST = 3  # equal pairs with peer access that make a pair without it an exception
 _MOST_NAMED = 4
 _REGISTRY = (
     "Find the option: grep -r NVreg /etc/modprobe.d; cat /proc/driver/nvidia/params. Remove it, then reload the driver "
@@ -26,7 +26,7 @@ _REGISTRY = (
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """Why a pair cannot, though it should. Pairs of one reason are one finding."""
+    """Why a pair has no peer access although it should. All pairs with the same reason give one finding."""
 
     text: str
     status: str
@@ -39,19 +39,19 @@ class _Reason:
 
 
 def ends(snapshot: Snapshot, pair: GpuPair) -> tuple[Gpu, Gpu] | None:
-    """The two GPUs, where both are known and whole."""
+    """The two GPUs of a pair. None: one is not known, is a slice, or failed."""
     names = (pair.a or pair.key.partition("-")[0], pair.b or pair.key.partition("-")[2])
     one, two = (snapshot.of(Gpu).get(name) for name in names)
     return (one, two) if one and two and not (is_part(one) or is_part(two) or one.failure or two.failure) else None
 
 
 def evaluated(snapshot: Snapshot, pair: GpuPair) -> bool:
-    """Pairs of whole GPUs."""
+    """Select pairs of two working, undivided GPUs."""
     return ends(snapshot, pair) is not None
 
 
 def disabled(snapshot: Snapshot, pair: GpuPair) -> Iterator[Finding]:
-    """What one GPU may not do with another though it could; said once for all pairs of one reason."""
+    """Pairs of GPUs have no peer access although they should. One finding for all pairs with the same reason."""
     reasons = _reasons(snapshot)
     reason = reasons.get(pair.key)
     several = [key for key, other in reasons.items() if other == reason]
@@ -79,7 +79,7 @@ def disabled(snapshot: Snapshot, pair: GpuPair) -> Iterator[Finding]:
 
 
 def _subject(snapshot: Snapshot, keys: list[str]) -> str:
-    """The pair; the GPU that all of several pairs have in common; else the node."""
+    """A single pair; else the GPU that all pairs share; else the node."""
     if len(keys) == 1:
         return keys[0]
     shared = set.intersection(*(set(key.split("-")) for key in keys))
@@ -88,7 +88,7 @@ def _subject(snapshot: Snapshot, keys: list[str]) -> str:
 
 @once_per_snapshot
 def _reasons(snapshot: Snapshot) -> Mapping[str, _Reason]:
-    """Why a pair may not copy directly, for each pair that may not."""
+    """The reason of each pair without peer access, by pair key."""
     return {pair.key: reason for pair in snapshot.of(GpuPair).values() if (reason := _reason(snapshot, pair))}
 
 
@@ -102,13 +102,13 @@ def _reason(snapshot: Snapshot, pair: GpuPair) -> _Reason | None:
             cause = "NVreg_RegistryDwords or another option of the nvidia module, in /etc/modprobe.d"
             return _Reason(text, "disabled by registry", field, cause, remedy=_REGISTRY)
     if pair.nvlink not in (None, "ok", "unknown") and _joined(snapshot, *both):
-        cause = "the driver could not set the links up: the fabric's partition, or an error that its log tells"
+        cause = "the driver could not set the links up: the fabric's partition, or an error in its log"
         return _Reason(f"NVLink joins them and cannot be used ({pair.nvlink})", pair.nvlink, "nvlink", cause)
     return _over_pcie(snapshot, pair, *both)
 
 
 def _joined(snapshot: Snapshot, one: Gpu, two: Gpu) -> bool:
-    """Whether active NVLinks lead from one to the other. What another finding says of them explains enough."""
+    """Whether active NVLinks join the two GPUs, and no other finding explains why they cannot be used."""
     if not one.nvlinks or not two.nvlinks or explained(snapshot) or outside(snapshot, one) or outside(snapshot, two):
         return False
     direct = any(link.active and link.remote == two.address for link in nvlinks(snapshot, one).values() if two.address)
@@ -116,8 +116,10 @@ def _joined(snapshot: Snapshot, one: Gpu, two: Gpu) -> bool:
 
 
 def _over_pcie(snapshot: Snapshot, pair: GpuPair, one: Gpu, two: Gpu) -> _Reason | None:
-    """Of equal GPUs that the driver lets reach their peers. Chipsets that it does not know it refuses, all guests among
-    them; below one switch the chipset does not matter (p2p_caps.c, chipset_pcie.c of open-gpu-kernel-modules).
+    """The reason for a pair of equal GPUs over PCIe, if the driver supports peer access for the product.
+
+    The driver refuses unknown chipsets, which includes all guests. Below one switch the chipset does not matter
+    (p2p_caps.c, chipset_pcie.c of open-gpu-kernel-modules).
     """
     status = pair.read if pair.read not in (None, "ok", "unknown") else pair.write
     known = product(snapshot, one)

@@ -1,4 +1,4 @@
-"""Access control (ACS) between peers, and settings of a function in which it differs from its kin."""
+"""Access control (ACS) on the path between peers, and PCIe transfer sizes that differ from equal functions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SMALLEST_COHORT = 2
 
 
 def on_metal(snapshot: Snapshot, node: Node) -> bool:
-    """Where nobody but this system uses the devices, and ports between peers say what they do.
+    """Select machines without a hypervisor where the ACS of a port between peers is known.
 
-    A hypervisor wants what its guests send to be redirected.
+    A hypervisor needs ACS to redirect the traffic of its guests.
     """
     functions = snapshot.of(Pci)
     return not node.virtual and any(functions[port].acs is not None for pair in peers(snapshot) for port in pair.ports)
@@ -45,8 +45,8 @@ def redirected(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         severity="warning",
         subject=subject,
         subject_name=named(snapshot, functions[subject]) if subject in functions else None,
-        message=f"what {named(snapshot, first.a)} and {named(snapshot, first.b)}{more} send each other goes up to the root "
-        f"complex: {' and '.join(on)} {'is' if len(on) == 1 else 'are'} on at {', '.join(ports[:_SHOWN])}{further}",
+        message=f"what {named(snapshot, first.a)} and {named(snapshot, first.b)}{more} send each other goes up to the "
+        f"root complex: {' and '.join(on)} {'is' if len(on) == 1 else 'are'} on at {', '.join(ports[:_SHOWN])}{further}",
         expected="off",
         observed=" ".join(on),
         cause="the firmware, or a kernel with the IOMMU on, switched ACS on at the ports between them",
@@ -56,7 +56,7 @@ def redirected(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def _remedy(ports: list[str]) -> str:
-    """What to type, for ports that are few enough to be named."""
+    """The command that clears ACS at the named ports."""
     clear = "sudo setpci -s {} ECAP_ACS+6.w=0000"
     each = f"for port in {' '.join(ports)}; do {clear.format('$port')}; done"
     command = clear.format(ports[0]) if len(ports) == 1 else each
@@ -68,12 +68,12 @@ def _redirects(port: Pci) -> bool:
 
 
 def has_cohort(snapshot: Snapshot, function: Pci) -> bool:
-    """A device of which there are more in this node."""
+    """Select GPUs, NICs and NVMe controllers that are not virtual functions."""
     return kind_of(function) in ("gpu", "nic", "nvme") and function.physfn is None
 
 
 def odd(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
-    """The one of at least three equal functions that asks for less at a time than all others do."""
+    """One of at least three equal functions has a smaller payload or read request size than all others."""
     cohort = _cohort(snapshot, function)
     differs = []
     for field, words in (("max_payload", "payload"), ("max_read_request", "read requests")):
@@ -105,7 +105,7 @@ def odd(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
 
 
 def _cohort(snapshot: Snapshot, function: Pci) -> list[Pci]:
-    """The other functions of the same product that told what they are set to."""
+    """The other functions of the same product whose transfer sizes are known."""
     return [one for one in _by_product(snapshot).get(_product(function), ()) if one.key != function.key]
 
 

@@ -1,4 +1,4 @@
-"""Which GPUs and NICs reach each other directly over PCIe, and over which ports."""
+"""Pairs of GPUs and NICs that communicate directly over PCIe, and the ports between them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...facts.machine import Pci, Port, Rdma
 from ...inventory.pci_tree import functions_above
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 
-_FABRIC = 12.5e9  # bytes per second: slower Ethernet ports are for management
+_FABRIC = 12.5e9  # bytes per second; slower Ethernet ports are for management
 
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """Two functions that talk to each other, and the ports on the way, up to what they have in common."""
+    """Two functions that communicate, and the ports on the path up to their common port."""
 
     a: Pci
     b: Pci
@@ -25,17 +25,17 @@ class Peers:
 
 
 def gpus(snapshot: Snapshot) -> list[Pci]:
-    """GPUs that this system uses: virtual functions and what a guest has do not count."""
+    """GPUs that this system uses, without virtual functions and GPUs that are passed through to a guest."""
     return [f for f in snapshot.functions("gpu") if not f.physfn and not f.lost and "vfio" not in (f.driver or "")]
 
 
 def direct_gpus(snapshot: Snapshot) -> list[Pci]:
-    """GPUs whose driver lets others reach their memory over PCIe: those for desktops it keeps to themselves."""
+    """GPUs whose driver lets peers access their memory over PCIe. It does not for desktop products."""
     return [function for function in gpus(snapshot) if _direct(function, _products(snapshot).get(function.key))]
 
 
 def may_peer(snapshot: Snapshot) -> bool:
-    """Whether the GPUs may reach each other's memory: over NVLink, or because no driver is known to forbid it."""
+    """Whether GPUs may access each other's memory: they have NVLink, or no driver is known to forbid it."""
     linked = any(link.active for link in snapshot.of(GpuLink).values()) or any(
         gpu.nvlinks for gpu in snapshot.of(Gpu).values()
     )
@@ -43,7 +43,7 @@ def may_peer(snapshot: Snapshot) -> bool:
 
 
 def may_be_reached(snapshot: Snapshot) -> bool:
-    """Whether others may reach the memory of GPUs over PCIe: no driver is known to keep it to itself."""
+    """Whether peers may access the memory of GPUs over PCIe. True if no driver is known to forbid it."""
     if gpus(snapshot):
         return bool(direct_gpus(snapshot))
     drivers = snapshot.of(Gpu).values()
@@ -51,19 +51,19 @@ def may_be_reached(snapshot: Snapshot) -> bool:
 
 
 def adapters(snapshot: Snapshot) -> list[Rdma]:
-    """RDMA devices that may be hardware: what printed a dump seldom tells their functions."""
+    """RDMA devices that may be hardware. Dumps seldom show their PCI functions."""
     devices = snapshot.of(Rdma).values()
     dumped = snapshot.origin == "dumps"
     return [one for one in devices if one.address or (dumped and not one.key.startswith(("rxe", "siw")))]
 
 
 def rdma_devices(snapshot: Snapshot) -> list[Rdma]:
-    """RDMA devices of hardware."""
+    """RDMA devices with a PCI function."""
     return [one for one in snapshot.of(Rdma).values() if one.address]
 
 
 def fabric_nics(snapshot: Snapshot, driver: str | None = None) -> list[Pci]:
-    """The functions of RDMA devices with a port that is made for jobs: InfiniBand, or Ethernet of 100 Gb/s and more."""
+    """The PCI functions of RDMA devices with a fabric port: InfiniBand, or Ethernet of at least 100 Gb/s."""
     ports = snapshot.of(Port).values()
     wide = {port.device for port in ports if port.link_layer == "InfiniBand" or (port.rate or 0) >= _FABRIC}
     adapters = [one for one in rdma_devices(snapshot) if one.key in wide and driver in (None, one.driver)]
@@ -73,9 +73,9 @@ def fabric_nics(snapshot: Snapshot, driver: str | None = None) -> list[Pci]:
 
 @once_per_snapshot
 def peers(snapshot: Snapshot) -> tuple[Peers, ...]:
-    """Pairs of GPUs without NVLink between them, and pairs of a GPU and a NIC that have a switch in common.
+    """Pairs of GPUs without NVLink between them, and pairs of a GPU and a NIC below a common switch.
 
-    A GPU and a NIC without one go through the root complex in any case, and libraries do not let them (NCCL
+    The path of other GPUs and NICs goes through the root complex in any case. Libraries do not use it (NCCL
     src/graph/paths.cc: GPUDirect RDMA up to PXB).
     """
     return tuple(_peers(snapshot))
@@ -94,11 +94,11 @@ def _peers(snapshot: Snapshot) -> Iterator[Peers]:
 
 
 def _between(snapshot: Snapshot, a: Pci, b: Pci) -> tuple[tuple[str, ...], str | None]:
-    """The ports above both up to what they have in common, and that; None: nothing below the root complex."""
+    """The ports on the path between two functions, and their common port. None: they meet at the root complex."""
     above_a, above_b = functions_above(a.key, snapshot.of(Pci)), functions_above(b.key, snapshot.of(Pci))
     common = next((port for port in above_a if port in above_b), None)
-    ways = (above[: above.index(common)] if common else above for above in (above_a, above_b))
-    return tuple(port for way in ways for port in way), common
+    branches = (above[: above.index(common)] if common else above for above in (above_a, above_b))
+    return tuple(port for branch in branches for port in branch), common
 
 
 def _direct(function: Pci, product: Product | None) -> bool:
@@ -110,7 +110,7 @@ def _allowed(name: str | None, product: Product | None) -> bool:
 
 
 def _joined(snapshot: Snapshot, a: Pci, b: Pci) -> bool:
-    """Whether they have NVLink or its like between them: by their products, or by where a link of one ends."""
+    """Whether a direct GPU link (NVLink or similar) joins them: by their products, or by the remote end of a link."""
     one, other = _products(snapshot).get(a.key), _products(snapshot).get(b.key)
     if one and other and one.links and other.links and not one.bridged:
         return True
@@ -120,7 +120,7 @@ def _joined(snapshot: Snapshot, a: Pci, b: Pci) -> bool:
 
 @once_per_snapshot
 def _products(snapshot: Snapshot) -> Mapping[str, Product | None]:
-    """The product of each GPU, by the address of its function."""
+    """The product of each GPU, by PCI address."""
     drivers = {gpu.address: gpu for gpu in snapshot.of(Gpu).values()}
     return {
         f.key: product_of(drivers.get(f.key) or Gpu(key="", address=f.key), snapshot.of(Pci)) for f in gpus(snapshot)

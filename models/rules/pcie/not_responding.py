@@ -1,4 +1,4 @@
-"""Functions that are listed and answer no more: their link reads Unknown at width 63."""
+"""PCI functions that are listed and do not answer any more: their link reads Unknown at width 63."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..core.wording import location, named
 
 
 def off_the_bus(code: str) -> Evaluate:
-    """The rule under the code of what such a function is missed as."""
+    """The check for such functions, with the finding code of their kind."""
 
     def evaluate(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         if function.lost:
@@ -38,17 +38,17 @@ def off_the_bus(code: str) -> Evaluate:
 
 
 def is_gpu(snapshot: Snapshot, function: Pci) -> bool:
-    """A GPU, or something of which was not read what it is."""
+    """Select GPUs, and functions whose class or vendor was not read."""
     return function.pci_class is None or function.vendor is None or kind_of(function) == "gpu"
 
 
 def is_nic(snapshot: Snapshot, function: Pci) -> bool:
-    """A NIC, or something of which was not read what it is."""
+    """Select NICs, and functions whose class was not read."""
     return function.pci_class is None or kind_of(function) == "nic"
 
 
 def is_disk(snapshot: Snapshot, function: Pci) -> bool:
-    """An NVMe controller, or something of which was not read what it is."""
+    """Select NVMe controllers, and functions whose class was not read."""
     return function.pci_class is None or kind_of(function) == "nvme"
 
 

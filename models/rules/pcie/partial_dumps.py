@@ -1,7 +1,7 @@
-"""PCIe links and ports of which dumps show one end, or not even whose they are: what grep or a post left of them.
+"""PCIe links and ports in partial dumps: only one end is shown, or the address is missing (grep, forum posts).
 
-A function that runs on fewer lanes than it has is worth a look whoever is above it; that the port above has no more
-lanes either would be the explanation, and is not known. So this is likely, and no more.
+A function that runs on fewer lanes than it supports is worth a check. The port above may support no more lanes, which
+such a dump does not show. Therefore the confidence is "likely".
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ..core.wording import cited, gap, location, named
 from .acs import REDIRECTS
 
 _ENDPOINTS = {"gpu": "pcie-link-narrow", "nic": "pcie-link-narrow", "nvme": "storage-link-slow"}
-_WHOLE = "sudo lspci -vv, all of it: each function under its address, and the port above it"
+_COMPLETE = "sudo lspci -vv, all of it: each function under its address, and the port above it"
 
 
 def is_unnamed(function: Pci) -> bool:
-    """Whether lines of it were shown without its address: their place in the file stands for it."""
+    """Whether the dump shows the function without its address. The line's place in the file is then its key."""
     return function.pci_class is None and function.vendor is None and function.parent is None
 
 
 def alone(code: str) -> Rule:
-    """The rule for widths of links whose upper end is not shown, under the code of what hangs on them."""
+    """The rule for the width of links whose upper end is not shown, with the finding code of the device's kind."""
 
-    def some(snapshot: Snapshot, function: Pci) -> bool:
+    def where(snapshot: Snapshot, function: Pci) -> bool:
         if (
             snapshot.origin != "dumps"
             or function.lost
@@ -44,11 +44,11 @@ def alone(code: str) -> Rule:
             return code == "pcie-link-narrow"
         return _ENDPOINTS.get(kind_of(function)) == code and function_number(function.key) == "0"
 
-    return Rule(code, Pci, ("width",), _narrow(code), some)
+    return Rule(code, Pci, ("width",), _narrow(code), where)
 
 
 def _narrow(code: str) -> Evaluate:
-    """A link on fewer lanes than this end of it has; one on lower speed may be at rest."""
+    """A link uses fewer lanes than this end supports. A lower speed is a NotChecked: the link may be idle."""
 
     def evaluate(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
         below = function.downgraded or ()
@@ -56,7 +56,7 @@ def _narrow(code: str) -> Evaluate:
         if is_unnamed(function) and _one_of_many(snapshot):
             if below:
                 why = f"{' and '.join(below)} below its own, and the text does not say whose link that is"
-                yield from gap(snapshot, "Pci.width", function.key, Reason.OTHER, why, _WHOLE)
+                yield from gap(snapshot, "Pci.width", function.key, Reason.OTHER, why, _COMPLETE)
             return
         if "width" in below or (able and (function.width or 0) < able):
             yield _finding(snapshot, function, code)
@@ -95,7 +95,7 @@ def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
 
 
 def _cohort(snapshot: Snapshot, function: Pci) -> list[Pci]:
-    """Equal functions of the node, itself among them; none of what nobody says what it is."""
+    """Equal functions of the node, including this one. Empty if the product is not known."""
     if function.device is None:
         return []
     number = (function.vendor, function.device)
@@ -103,12 +103,12 @@ def _cohort(snapshot: Snapshot, function: Pci) -> list[Pci]:
 
 
 def _one_of_many(snapshot: Snapshot) -> bool:
-    """Whether links of several nameless functions are shown: ports with nothing as wide below them are among them."""
+    """Whether the dump has links of several unnamed functions. Some may be ports with narrower devices below them."""
     return sum(is_unnamed(function) and function.width is not None for function in snapshot.of(Pci).values()) > 1
 
 
 def shows_switches(snapshot: Snapshot, node: Node) -> bool:
-    """Access control of ports of nobody knows whom, where GPUs may talk to each other over PCIe."""
+    """Select dumps with ACS of unnamed ports, if GPUs may communicate over PCIe."""
     unnamed = any(is_unnamed(function) and function.acs is not None for function in snapshot.of(Pci).values())
     joined = any((gpu.nvlinks or 0) > 0 for gpu in snapshot.of(Gpu).values()) or any(
         (pair.path or "").startswith("NV") or pair.nvlink == "ok" for pair in snapshot.of(GpuPair).values()
@@ -117,7 +117,7 @@ def shows_switches(snapshot: Snapshot, node: Node) -> bool:
 
 
 def redirected(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """Ports that send peer traffic up to the root complex, though nobody says which ports they are."""
+    """Unnamed ports send peer traffic up to the root complex."""
     ports = [function for function in snapshot.of(Pci).values() if is_unnamed(function) and function.acs is not None]
     hit = [port for port in ports if not REDIRECTS.isdisjoint(port.acs or ())]
     if hit:

@@ -20,11 +20,11 @@ from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import cited, gap, location, named
 
-# Correctable errors that need a look: 8 a minute on a GPU's 16 lanes (DCGM_LIMIT_MAX_PCIREPLAY_RATE in DCGM's
-# health watch), so by lane and second.
+# Correctable errors per lane and second that need a check: 8 a minute on the 16 lanes of a GPU
+# (DCGM_LIMIT_MAX_PCIREPLAY_RATE in DCGM's health watch).
 _CORRECTABLE = 8 / 60 / 16
-_FEWEST = 8  # below, a rate over a short time is chance
-_VIRTUAL_VENDORS = {0x1AF4, 0x15AD, 0x1414}  # adapters that hypervisors make up whole; their links carry nothing
+_FEWEST = 8  # fewer errors give no reliable rate
+_VIRTUAL_VENDORS = {0x1AF4, 0x15AD, 0x1414}  # emulated adapters of hypervisors; their links carry no data
 _EMULATED = "a virtual machine shows {}; its PCI tree is emulated"
 _ALONE = "Nothing needs doing: a single GPU has no peers to be near."
 _KNOWN = (
@@ -35,17 +35,17 @@ _LOOK_ON_HOST = "look on the host, or set trust_virtual_links in the site file"
 
 
 def on_link(snapshot: Snapshot, function: Pci) -> bool:
-    """Function 0 at the lower end of a PCIe link, and it answers. NVMe controllers aside: storage has its own code."""
+    """Select functions 0 at the lower end of a PCIe link that answer. NVMe controllers have their own code."""
     return function.key in snapshot.topology.link_below and kind_of(function) != "nvme" and not function.lost
 
 
 def narrow(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
-    """Trained on fewer lanes than both ends support. Width does not change at rest, so it is judged at once."""
+    """A link was trained on fewer lanes than both ends support. Idle links keep their width, so no load is needed."""
     yield from width_below(snapshot, function, "pcie-link-narrow")
 
 
 def width_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Finding | NotChecked]:
-    """The width rule under the code of whatever hangs on the link."""
+    """The width check, with the finding code of the device on the link."""
     link = snapshot.topology.link_below[function.key]
     port = snapshot.of(Pci)[link.a]
     if function.max_width is None or (function.width or 0) >= function.max_width:
@@ -90,8 +90,9 @@ def width_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Findin
 
 
 def _whole_by_driver(snapshot: Snapshot, function: Pci) -> bool:
-    """Whether the driver of a GPU, which asks the GPU itself, says enough of its link: as wide as this product can be,
-    or one of several alike, which are compared with each other (gpu_pcie.py).
+    """Whether the GPU's driver shows enough of the link. The driver reads the width from the GPU itself.
+
+    That is so if the link is as wide as the product supports, or if gpu_pcie.py compares it with equal GPUs.
     """
     for gpu in snapshot.of(Gpu).values():
         if gpu.address == function.key and gpu.pcie_width is not None:
@@ -103,13 +104,13 @@ def _whole_by_driver(snapshot: Snapshot, function: Pci) -> bool:
 
 
 def _split(snapshot: Snapshot, function: Pci, port: Pci) -> str | None:
-    """By design narrower than the port says: its lanes are shared with its sister ports, or it is a Grace machine's.
+    """Why the link is narrower than the port by design, as text. None: it is not known to be by design.
 
-    Ports of Intel's desktop processors keep their full width in the capability when the slot is split. On Grace the
+    A port of an Intel desktop processor reports its full width even if its lanes are split between slots. A Grace
     processor reaches GPUs over NVLink-C2C, and switches get one lane of PCIe for management.
     """
     if port.vendor == NVIDIA and kind_of(function) == "bridge":
-        return "a Grace processor needs no more: its GPUs hang on NVLink-C2C"
+        return "a Grace processor needs no more: its GPUs are attached over NVLink-C2C"
     sisters = [
         link
         for link in snapshot.topology.link_below.values()
@@ -122,12 +123,12 @@ def _split(snapshot: Snapshot, function: Pci, port: Pci) -> str | None:
 
 
 def slow(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
-    """Trained at a lower generation than both ends support, seen while bytes moved: links slow down at rest."""
+    """A link under load runs at a lower generation than both ends support. Idle links reduce their speed."""
     yield from speed_below(snapshot, function, "pcie-link-slow")
 
 
 def speed_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Finding | NotChecked]:
-    """The speed rule under the code of whatever hangs on the link."""
+    """The speed check, with the finding code of the device on the link."""
     link = snapshot.topology.link_below[function.key]
     port = snapshot.of(Pci)[link.a]
     if function.max_speed is None or port.max_speed is None:
@@ -173,26 +174,26 @@ def speed_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Findin
 
 
 def busy_speed(snapshot: Snapshot, address: str) -> Observation | None:
-    """The last trained speed that was seen while bytes moved over the link."""
+    """The last observation of the link's speed under load."""
     seen = [one for one in snapshot.observed.get(address, ()) if one.quantity == "link_speed" and one.busy]
     return max(seen, key=lambda one: one.at, default=None)
 
 
 def made_up(snapshot: Snapshot, function: Pci) -> bool:
-    """Whether a hypervisor made up the ports above the function."""
+    """Whether a hypervisor emulates the ports above the function."""
     node = snapshot.of(Node).get("node")
     virtual = bool(node and node.virtual) and not snapshot.site.trust_virtual_links
     return virtual and emulated(function, snapshot.of(Pci))
 
 
 def is_switch(snapshot: Snapshot, function: Pci) -> bool:
-    """The upstream port of a switch."""
+    """Select upstream ports of switches."""
     device = snapshot.topology.find(function.key)
     return device is not None and device.kind == "upstream-port"
 
 
 def bottleneck(snapshot: Snapshot, port: Pci) -> Iterator[Finding]:
-    """A switch whose uplink was built slower than the link of a device below it: true, and not a fault."""
+    """The uplink of a switch is slower by design than the link of a device below it. This is not a fault."""
     links = snapshot.topology.link_below
     uplink = links.get(port.key)
     if uplink is None or uplink.rated is None or made_up(snapshot, port):
@@ -223,7 +224,7 @@ def bottleneck(snapshot: Snapshot, port: Pci) -> Iterator[Finding]:
 
 
 def errors(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
-    """AER: uncorrected errors of the last hour (or since boot) at once, correctable ones by their rate per lane."""
+    """AER counters: any uncorrected error of the last hour or since boot, correctable errors by their rate per lane."""
     for now in snapshot.observed.get(function.key, ()):
         if not now.value or not now.quantity.startswith("aer_"):
             continue
@@ -252,7 +253,10 @@ def errors(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
 def correctable(
     snapshot: Snapshot, lanes: int, now: Observation, earlier: list[Observation], what: str = "correctable errors"
 ) -> tuple[str, Observation | None] | None:
-    """Against the last reading, or since boot: these errors are retried, and cost bandwidth only when many."""
+    """Text and earlier observation if the rate since the last reading, or since boot, is too high.
+
+    The link repeats the packets of these errors, so only a high rate costs bandwidth. `what` names them in the text.
+    """
     before = earlier[-1] if earlier and earlier[-1].value <= now.value else None  # a reset clears them
     start = before.at if before else snapshot.of(Node)["node"].booted
     limit = _CORRECTABLE * lanes
@@ -265,7 +269,10 @@ def correctable(
 
 
 def _uncorrected(now: Observation, earlier: list[Observation]) -> tuple[str, Observation | None] | None:
-    """Against the oldest reading of the last hour, or the last one before; without one, since boot."""
+    """Text and earlier observation if there are new errors.
+
+    The comparison is with the oldest reading of the last hour, or the last reading before it, or zero at boot.
+    """
     same = [one for one in earlier if one.value <= now.value]  # a reset clears them
     before = next((one for one in same if one.at >= now.at - 3600), same[-1] if same else None)
     new = now.value - (before.value if before else 0)
@@ -277,18 +284,17 @@ def _uncorrected(now: Observation, earlier: list[Observation]) -> tuple[str, Obs
 
 
 def hidden(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """A virtual machine whose devices hang in a tree that the hypervisor made up."""
+    """The devices of a virtual machine are in a PCI tree that the hypervisor emulates."""
     if not node.virtual or snapshot.site.trust_virtual_links:
         return
     kinds = ("gpu", "nic", "nvswitch")
     real = [f for f in snapshot.of(Pci).values() if kind_of(f) in kinds and f.vendor not in _VIRTUAL_VENDORS]
-    seen = [
-        f for f in real if f.parent or snapshot.origin != "dumps"
-    ]  # lspci | grep NVIDIA shows nothing that it hangs on
+    # In a dump of "lspci | grep NVIDIA" the ports above are missing.
+    seen = [f for f in real if f.parent or snapshot.origin != "dumps"]
     lost = [f for f in seen if emulated(f, snapshot.of(Pci))]
-    gpus = [f for f in lost if kind_of(f) == "gpu"]  # one alone has no peers; its driver says what its link gives
+    gpus = [f for f in lost if kind_of(f) == "gpu"]  # a single GPU has no peers, and its driver shows its link
     if not gpus:
-        return  # what a virtual NIC alone hangs on costs nobody anything
+        return  # the path of a virtual NIC alone does not matter
     harmless = profile(snapshot) is not None or len(gpus) == 1
     yield Finding(
         code="pcie-topology-hidden",
