@@ -23,10 +23,10 @@ def logged(snapshot: Snapshot, address: str) -> tuple[Evidence, ...]:
     function = snapshot.of(Pci).get(address)
     about = {address, function.parent if function else None} - {None}
     found = [event for event in events(snapshot, *_FAILURES) if event.subject in about]
-    return tuple(proof(event) for event in sorted(found, key=lambda one: one.at or 0.0))
+    return tuple(event_evidence(event) for event in sorted(found, key=lambda one: one.at or 0.0))
 
 
-def proof(event: Event) -> Evidence:
+def event_evidence(event: Event) -> Evidence:
     """The log line of the event."""
     return event.cites.get("text", Evidence("kernel log", event.text or event.key))
 
@@ -37,22 +37,22 @@ def since(event: Event) -> str | None:
     return as_utc(first) if first is not None and EPOCH < first < 1e11 else None
 
 
-def number(events: list[Event]) -> int:
+def total_count(events: list[Event]) -> int:
     """How many times the events were logged in total."""
     return sum(event.count or 1 for event in events)
 
 
-def often(count: int) -> str:
+def times(count: int) -> str:
     """The count for a message: ", 5 times". Empty for 1."""
     return f", {count} times" if count > 1 else ""
 
 
-def old(snapshot: Snapshot, event: Event) -> bool:
+def is_history(snapshot: Snapshot, event: Event) -> bool:
     """Whether the event is history."""
-    return history(snapshot, event) is not None
+    return why_history(snapshot, event) is not None
 
 
-def history(snapshot: Snapshot, event: Event) -> str | None:
+def why_history(snapshot: Snapshot, event: Event) -> str | None:
     """Why the event is history, as text. None: it is not.
 
     An event is history after one day, because other rules check its effects; or if an operator has accepted the node

@@ -21,7 +21,7 @@ _KINDS = {
 }
 
 
-def named(snapshot: Snapshot, function: Pci) -> str:
+def function_name(snapshot: Snapshot, function: Pci) -> str:
     """The name of a PCI function in messages: "GPU gpu3 (NVIDIA Corporation GH100 [H100 SXM5 80GB])"."""
     device = snapshot.topology.find(function.key)
     aliases = " ".join(device.aliases) if device else ""

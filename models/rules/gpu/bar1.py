@@ -13,9 +13,9 @@ from ...facts.records import Evidence
 from ...facts.units import MIB
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding
-from ..core.like_gpus import called, equals, function_of, place_of, proof, subject_of, usual
+from ..core.gpus import function_of, gpu_cohort, gpu_evidence, gpu_name, majority, place_of, subject_of
 from ..core.rule import Rule
-from ..core.wording import cited, location, named
+from ..core.wording import cited, function_name, location
 
 _SMALL = 256 * MIB  # the size without Resizable BAR, or if the firmware assigns no addresses above 4 GB
 _LARGE = 8 << 30  # bytes of memory: a GPU with less is a display adapter
@@ -57,7 +57,7 @@ def of_function(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         yield from _small(
             Window(
                 function.key,
-                named(snapshot, function),
+                function_name(snapshot, function),
                 function.bar1,
                 function.bar1_max,
                 memory,
@@ -71,19 +71,22 @@ def of_function(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
 
 def of_driver(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The window size from the driver, if the PCI bus does not show it."""
-    function, others = function_of(snapshot, gpu), [other for other in equals(snapshot, gpu) if other.key != gpu.key]
+    function, others = (
+        function_of(snapshot, gpu),
+        [other for other in gpu_cohort(snapshot, gpu) if other.key != gpu.key],
+    )
     if gpu.bar1 and gpu.memory and not (function and function.bar1) and _wanted(snapshot, gpu, len(others)):
         yield from _small(
             Window(
                 subject_of(gpu),
-                called(snapshot, gpu),
+                gpu_name(snapshot, gpu),
                 gpu.bar1,
                 None,
                 gpu.memory,
                 tuple(other.bar1 for other in others),
                 product_of(gpu, snapshot.of(Pci)),
                 place_of(snapshot, gpu),
-                proof(gpu, "bar1", "memory"),
+                gpu_evidence(gpu, "bar1", "memory"),
             )
         )
 
@@ -130,7 +133,7 @@ def _small(window: Window) -> Iterator[Finding]:
 
 def _could(window: Window) -> tuple[int, Basis | None, str]:
     """The size that the window could have, its basis, and the source as text. If not known: the memory size."""
-    most = usual((*window.cohort, window.size))
+    most = majority((*window.cohort, window.size))
     if most and most > window.size:
         return most, "kin", "most equal GPUs of this node"
     if window.largest is not None:

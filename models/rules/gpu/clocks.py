@@ -9,7 +9,16 @@ from ...facts.machine import Node
 from ...facts.records import Evidence, Observation
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
-from ..core.like_gpus import called, equals, hour_before, last, place_of, proof, subject_of, usual
+from ..core.gpus import (
+    gpu_cohort,
+    gpu_evidence,
+    gpu_name,
+    latest,
+    majority,
+    oldest_in_last_hour,
+    place_of,
+    subject_of,
+)
 from ..core.rule import Rule
 
 # "hardware slowdown" is set together with each of these two. It is set alone while clocks change, or for a moment of
@@ -54,14 +63,14 @@ def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         severity="warning",
         confidence="certain" if now else "likely",
         subject=subject_of(gpu),
-        subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)} is slowed down: " + "; ".join([*texts, *(text for _, text, _ in spent)]),
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)} is slowed down: " + "; ".join([*texts, *(text for _, text, _ in spent)]),
         expected="none",
         observed=", ".join(what),
         cause=cause,
         remedy=remedy,
         location=place_of(snapshot, gpu),
-        evidence=(*proof(gpu, "clock_reasons"), *(evidence for _, _, evidence in spent)),
+        evidence=(*gpu_evidence(gpu, "clock_reasons"), *(evidence for _, _, evidence in spent)),
     )
 
 
@@ -82,7 +91,7 @@ def _clock(gpu: Gpu) -> str:
 
 def _share(snapshot: Snapshot, gpu: Gpu, quantity: str, reason: str, most: float) -> tuple[str, str, Evidence] | None:
     """The reason, its share of time as text, and the evidence. None: not above the share `most`."""
-    now = last(snapshot, gpu, quantity)
+    now = latest(snapshot, gpu, quantity)
     since = _since(snapshot, now) if now else None
     if now is None or since is None or since[1] < _SHORTEST or since[0] / since[1] <= most:
         return None
@@ -92,7 +101,7 @@ def _share(snapshot: Snapshot, gpu: Gpu, quantity: str, reason: str, most: float
 
 def _since(snapshot: Snapshot, now: Observation) -> tuple[float, float, str] | None:
     """Seconds throttled, seconds passed, and a suffix: since the oldest reading of the last hour, else since boot."""
-    before, node = hour_before(snapshot, now), snapshot.of(Node).get("node")
+    before, node = oldest_in_last_hour(snapshot, now), snapshot.of(Node).get("node")
     if before and before.value <= now.value:
         return now.value - before.value, now.at - before.at, ""
     if before or node is None or node.booted is None:  # the counter was reset since the earlier reading
@@ -115,13 +124,13 @@ def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     if everyone and gpu is not gpus[0]:
         return
     cohort = "below that of its equals" in text
-    whom = f"each of the {len(gpus)} GPUs" if everyone else called(snapshot, gpu)
+    whom = f"each of the {len(gpus)} GPUs" if everyone else gpu_name(snapshot, gpu)
     yield Finding(
         code="gpu-clocks-limited",
         severity="warning",
         confidence="likely" if cohort else "certain",
         subject="node" if everyone else subject_of(gpu),
-        subject_name=None if everyone else called(snapshot, gpu),
+        subject_name=None if everyone else gpu_name(snapshot, gpu),
         message=f"{whom}: {text}",
         expected=expected,
         observed=observed,
@@ -132,7 +141,7 @@ def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         remedy="If it is meant so, silence it in the site file. Else: sudo nvidia-smi "
         f"{'' if everyone else '-i GPU '}{_undo(unit, expected)}",
         location={} if everyone else place_of(snapshot, gpu),
-        evidence=proof(gpu, *fields),
+        evidence=gpu_evidence(gpu, *fields),
     )
 
 
@@ -161,7 +170,7 @@ def _power(gpu: Gpu) -> _Limit | None:
 def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
     """The clock is below its default, or below the cohort: operators raise all clocks, and a reset restores one."""
     clock, default = gpu.application_clock, gpu.application_clock_default
-    most = usual(other.application_clock for other in equals(snapshot, gpu))
+    most = majority(other.application_clock for other in gpu_cohort(snapshot, gpu))
     if not clock:
         return None
     if default and clock < _LOWERED * default:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ...facts.gpu import Driver, Gpu
-from ...facts.machine import Event, Node, Numa, Pci, Setting
+from ...facts.machine import Node, Numa, Pci, Setting
 from ...facts.pci_classes import NVIDIA, kind_of
 from ...facts.reason import Reason
 from ...facts.records import Evidence, NotChecked
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
-from ..core.like_gpus import asked, called, held, is_lost, place_of, proof, subject_of
-from ..core.log_history import events, gpu_at, logged, old, since
-from ..core.log_history import proof as proof_of
+from ..core.gpus import bound_gpus, driver_was_queried, gpu_evidence, gpu_name, is_lost, place_of, subject_of
+from ..core.log_history import events, logged
 from ..core.rule import Rule
-from ..core.wording import cited, gap, location, missed, named
+from ..core.wording import cited, function_name, gap, location, missed
 from ..pcie.not_responding import is_gpu
 from .missing import gone
 
-_UPDATED = "the library was updated and the module that is loaded was not, or the other way round"
+UPDATED = "the library was updated and the module that is loaded was not, or the other way round"
 _CAUSES = (  # a word in NVML's error, the cause, the remedy
-    ("mismatch", _UPDATED, "Drain the node and reboot it; or stop all that uses the GPUs and reload the driver."),
+    ("mismatch", UPDATED, "Drain the node and reboot it; or stop all that uses the GPUs and reload the driver."),
     (
         "not loaded",
         "the module is not loaded, or belongs to another kernel",
@@ -41,11 +39,10 @@ _END_HANG = (
     "Save what nvidia-bug-report.sh still finds, then drain and reboot the node. If it hangs again, switch the "
     "node's power off and on."
 )
-_ONE_GPU = (
+ONE_GPU = (
     "Read what the driver logged: sudo dmesg -T | grep -E 'NVRM|Xid'. Drain the node and reboot it. If the GPU does "
     "not work then, switch the node's power off and on; then replace the GPU."
 )
-_CLIENT = re.compile(r"API mismatch: .{0,40}client .{0,40}has the version ([0-9]{3}[0-9.]{2,16}[0-9])", re.IGNORECASE)
 _GIVEN = (
     "Nothing, if that many were asked for. Whether the others work shows on the host: run linkgauge diagnose there."
 )
@@ -67,15 +64,15 @@ def without_driver(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         code="gpu-driver-failed",
         severity="info" if lent else "warning" if function.driver else "critical",
         subject=function.key,
-        subject_name=named(snapshot, function),
-        message=f"{named(snapshot, function)} {bound}" + (": lent to a virtual machine" if lent else ""),
+        subject_name=function_name(snapshot, function),
+        message=f"{function_name(snapshot, function)} {bound}" + (": lent to a virtual machine" if lent else ""),
         expected="nvidia",
         observed=function.driver or "none",
         cause="handed through to a guest" if lent else "the driver is not loaded, failed to start, or another holds it",
         remedy="Nothing, if a virtual machine is meant to have it."
         if lent
-        else _ONE_GPU
-        if held(snapshot) and not function.driver
+        else ONE_GPU
+        if bound_gpus(snapshot) and not function.driver
         else None,
         location=location(function),
         evidence=(function.cites.get("vendor", Evidence("driver", bound)),),
@@ -89,7 +86,7 @@ def was_queried(snapshot: Snapshot, driver: Driver) -> bool:
 
 def broken(snapshot: Snapshot, driver: Driver) -> Iterator[Finding]:
     """The driver is bound and cannot be used."""
-    bound = held(snapshot)
+    bound = bound_gpus(snapshot)
     if driver.failure is None or (snapshot.of(Pci) and not bound):
         return
     number = f"the {len(bound)} GPUs" if len(bound) > 1 else "the GPU"
@@ -127,14 +124,14 @@ def unusable(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         code="gpu-driver-failed",
         severity="critical",
         subject=subject_of(gpu),
-        subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)} cannot be used: {gpu.failure}",
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)} cannot be used: {gpu.failure}",
         expected="an answer",
         observed=gpu.failure,
         cause=_cause(gpu),
-        remedy=_remedy(gpu) or _ONE_GPU,
+        remedy=_remedy(gpu) or ONE_GPU,
         location=place_of(snapshot, gpu),
-        evidence=(*proof(gpu, "failure"), *logged(snapshot, gpu.address or "")),
+        evidence=(*gpu_evidence(gpu, "failure"), *logged(snapshot, gpu.address or "")),
     )
 
 
@@ -142,7 +139,7 @@ def is_bound(snapshot: Snapshot, function: Pci) -> bool:
     """Select NVIDIA GPUs that are bound to a driver that answered."""
     driver = snapshot.of(Driver).get("nvidia")
     answered = driver is not None and driver.failure is None and driver.gpus is not None
-    return answered and not function.lost and kind_of(function) == "gpu" and function in held(snapshot)
+    return answered and not function.lost and kind_of(function) == "gpu" and function in bound_gpus(snapshot)
 
 
 def unlisted(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
@@ -166,13 +163,13 @@ def unlisted(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked
         severity="critical",
         confidence="certain" if named_by_log else "likely",
         subject=function.key,
-        subject_name=named(snapshot, function),
-        message=f"{named(snapshot, function)} is bound to the driver, which does not list it: "
-        f"{len(held(snapshot)) - len(_absent(snapshot))} of {len(held(snapshot))} GPUs can be used",
+        subject_name=function_name(snapshot, function),
+        message=f"{function_name(snapshot, function)} is bound to the driver, which does not list it: "
+        f"{len(bound_gpus(snapshot)) - len(_absent(snapshot))} of {len(bound_gpus(snapshot))} GPUs can be used",
         expected="listed",
         observed="not listed",
         cause="the GPU failed to start; the kernel log says why (NVRM, RmInitAdapter)",
-        remedy=_ONE_GPU,
+        remedy=ONE_GPU,
         location=location(function),
         evidence=(function.cites.get("driver", Evidence("driver", "nvidia")), *logged(snapshot, function.key)),
     )
@@ -185,8 +182,8 @@ def _absent(snapshot: Snapshot) -> list[Pci]:
     """
     gpus = snapshot.of(Gpu).values()
     known = {gpu.address for gpu in gpus}
-    absent = [f for f in held(snapshot) if f.key not in known and not missed(snapshot, "Gpu", f.key)]
-    refused = {one.subject for one in snapshot.not_checked if one.what == "Gpu"} - {f.key for f in held(snapshot)}
+    absent = [f for f in bound_gpus(snapshot) if f.key not in known and not missed(snapshot, "Gpu", f.key)]
+    refused = {one.subject for one in snapshot.not_checked if one.what == "Gpu"} - {f.key for f in bound_gpus(snapshot)}
     unplaced = None in known or refused - {gpu.key for gpu in gpus}
     return [] if unplaced else absent
 
@@ -214,7 +211,7 @@ def has_some_gpus(snapshot: Snapshot, node: Node) -> bool:
 
 def accessible(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """The number of GPUs that this container or job may use. The others are not checked, which is no fault."""
-    absent, number = _absent(snapshot), len(held(snapshot))
+    absent, number = _absent(snapshot), len(bound_gpus(snapshot))
     yield Finding(
         code="gpu-driver-failed",
         severity="info",
@@ -241,67 +238,15 @@ def differs(snapshot: Snapshot, driver: Driver) -> Iterator[Finding]:
         message=f"the {driver.key} module is version {driver.version}, its library {driver.library}",
         expected=driver.version,
         observed=driver.library,
-        cause=_UPDATED,
+        cause=UPDATED,
         evidence=cited(driver, "version", "library") or (Evidence("nvmlSystemGetDriverVersion", str(driver.library)),),
     )
 
 
-def in_dumps(snapshot: Snapshot) -> bool:
-    """Dumps may have only the kernel's log. On a machine the driver shows the same, so an unread log is no gap."""
-    return snapshot.origin == "dumps"
-
-
-def failed(snapshot: Snapshot, event: Event) -> bool:
-    """In dumps, select failed GPUs that only the kernel's log shows."""
-    unseen = snapshot.origin == "dumps" and not gpu_at(snapshot, event.subject) and event.subject not in gone(snapshot)
-    return unseen and event.kind == "gpu init failed" and ":" in (event.subject or "")
-
-
-def unstarted(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
-    """The driver did not start on the GPU, or found it off the bus without an Xid (NVIDIA/NVSentinel#155)."""
-    off = (event.text or "").startswith("NVRM: The NVIDIA GPU") and bool(events(snapshot, "gpu fell off"))
-    yield Finding(
-        code="gpu-missing" if off else "gpu-driver-failed",
-        severity="info" if old(snapshot, event) else "critical",
-        confidence="likely",
-        subject=event.subject or "node",
-        message=f"the GPU at {event.subject} "
-        + (
-            "fell off the bus: the driver gets no answer from it" if off else "cannot be used: its driver did not start"
-        ),
-        expected="an answer",
-        observed="none",
-        cause="power, seating, firmware, or a driver that does not know the product; the log's next lines say more",
-        remedy=_ONE_GPU,
-        since=since(event),
-        evidence=logged(snapshot, event.subject or ""),
-    )
-
-
-def refused(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
-    """The module refused a program whose library has another version."""
-    found = _CLIENT.search(event.text or "")
-    if found and not any(driver.failure for driver in snapshot.of(Driver).values()):
-        yield Finding(
-            code="driver-mismatch",
-            severity="info" if old(snapshot, event) else "warning",
-            subject="node",
-            message=f"the NVIDIA module refused a program whose library is version {found[1]}: versions differ",
-            observed=found[1],
-            cause=_UPDATED,
-            since=since(event),
-            evidence=(proof_of(event),),
-        )
-
-
 RULES = (
-    Rule("gpu-driver-failed", Event, ("kind",), unstarted, failed, in_dumps),
-    Rule(
-        "driver-mismatch", Event, ("kind",), refused, lambda snapshot, event: event.kind == "gpu init failed", in_dumps
-    ),
     Rule("gpu-driver-failed", Pci, ("pci_class", "vendor", "driver?"), without_driver, is_nvidia),
     Rule("gpu-driver-failed", Driver, (), broken, was_queried),
-    Rule("gpu-driver-failed", Gpu, (), unusable, asked),
+    Rule("gpu-driver-failed", Gpu, (), unusable, driver_was_queried),
     Rule("gpu-driver-failed", Pci, ("driver", "Gpu", "Driver"), unlisted, is_bound),
     Rule("gpu-driver-failed", Node, (), accessible, has_some_gpus),
     Rule("driver-mismatch", Driver, ("version", "library"), differs),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...facts.machine import Event
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
-from ..core.log_history import proof
+from ..core.log_history import event_evidence
 from ..core.rule import Rule
 
 
@@ -25,7 +25,7 @@ def failed(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
         message=f"{event.name or 'a test'} failed: {event.text}",
         observed="failed",
         cause="the test alone does not tell; findings beside this one may",
-        evidence=(proof(event),),
+        evidence=(event_evidence(event),),
         remedy="Collect dmesg, nvidia-smi -q, nvidia-smi nvlink -s and lspci -vvv as root, repeat the test on the idle "
         "node (dcgmi diag -v), and diagnose again.",
     )

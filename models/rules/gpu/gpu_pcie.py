@@ -10,9 +10,9 @@ from ...facts.machine import Node, Pci
 from ...facts.units import as_transfers
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
-from ..core.like_gpus import called, equals, function_of, last, place_of, proof, subject_of, usual
+from ..core.gpus import function_of, gpu_cohort, gpu_evidence, gpu_name, latest, majority, place_of, subject_of
 from ..core.rule import Rule
-from ..pcie.pcie import correctable, errors, made_up
+from ..pcie.pcie import correctable, errors, is_emulated
 from .pcie_events import errors as logged_errors
 
 _LANES = 16
@@ -25,7 +25,7 @@ _GUEST = (
 def _hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the PCI bus does not show the GPU's link."""
     function = function_of(snapshot, gpu)
-    return function is None or function.key not in snapshot.topology.link_below or made_up(snapshot, function)
+    return function is None or function.key not in snapshot.topology.link_below or is_emulated(snapshot, function)
 
 
 def _busy(gpu: Gpu) -> bool:
@@ -35,13 +35,13 @@ def _busy(gpu: Gpu) -> bool:
 
 def narrower(snapshot: Snapshot, gpu: Gpu) -> float | None:
     """The width of most equal GPUs of the node, if this GPU has less."""
-    most = usual(other.pcie_width for other in equals(snapshot, gpu))
+    most = majority(other.pcie_width for other in gpu_cohort(snapshot, gpu))
     return most if most and gpu.pcie_width and gpu.pcie_width < most else None
 
 
 def slower(snapshot: Snapshot, gpu: Gpu) -> float | None:
     """The speed of most equal GPUs of the node under load, if this GPU is under load and has less."""
-    most = usual(other.pcie_speed for other in equals(snapshot, gpu) if _busy(other))
+    most = majority(other.pcie_speed for other in gpu_cohort(snapshot, gpu) if _busy(other))
     return most if _busy(gpu) and most and gpu.pcie_speed and gpu.pcie_speed < most else None
 
 
@@ -80,8 +80,8 @@ def _below(row: _Row) -> Rule:
                 severity="critical" if alike else "warning",
                 confidence="likely",
                 subject=subject_of(gpu),
-                subject_name=called(snapshot, gpu),
-                message=f"{called(snapshot, gpu)} runs at {word(is_)}, most equal GPUs of this node at {word(most)}",
+                subject_name=gpu_name(snapshot, gpu),
+                message=f"{gpu_name(snapshot, gpu)} runs at {word(is_)}, most equal GPUs of this node at {word(most)}",
                 expected=most,
                 observed=is_,
                 unit=unit,
@@ -90,7 +90,7 @@ def _below(row: _Row) -> Rule:
                 cause="its link did not train as theirs: seating, slot, riser or cable",
                 remedy=_GUEST if node.virtual else None,
                 location=place_of(snapshot, gpu),
-                evidence=proof(gpu, field),
+                evidence=gpu_evidence(gpu, field),
             )
 
     return Rule(code, Node, (), evaluate, where)
@@ -98,12 +98,12 @@ def _below(row: _Row) -> Rule:
 
 def counts_replays(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Select GPUs with a replay counter."""
-    return last(snapshot, gpu, "pcie_replay") is not None
+    return latest(snapshot, gpu, "pcie_replay") is not None
 
 
 def replays(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The link repeats packets more often than a healthy link, and neither the bus nor the log shows the errors."""
-    now, function = last(snapshot, gpu, "pcie_replay"), function_of(snapshot, gpu)
+    now, function = latest(snapshot, gpu, "pcie_replay"), function_of(snapshot, gpu)
     if now is None or (function and (any(errors(snapshot, function)) or _logged(snapshot, function))):
         return
     earlier = [one for one in snapshot.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
@@ -115,8 +115,8 @@ def replays(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         code="pcie-errors",
         severity="warning",
         subject=subject_of(gpu),
-        subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)}: {text}",
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)}: {text}",
         observed=now.value - (before.value if before else 0),
         unit="count",
         cause="the link's signal: seating, riser, retimer or cable; then the device",

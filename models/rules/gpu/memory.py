@@ -10,7 +10,16 @@ from ...facts.machine import Node
 from ...facts.records import Observation
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
-from ..core.like_gpus import called, equals, hour_before, last, place_of, proof, says, subject_of
+from ..core.gpus import (
+    gpu_cohort,
+    gpu_evidence,
+    gpu_name,
+    latest,
+    oldest_in_last_hour,
+    place_of,
+    reports_any,
+    subject_of,
+)
 from ..core.rule import Rule
 
 # Corrected errors a second. One known GPU had 4,600 to 17,700 under load, its neighbours had none
@@ -40,18 +49,18 @@ def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         severity="critical",
         confidence="likely" if seen else "certain",
         subject=subject_of(gpu),
-        subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)}: {text}",
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)}: {text}",
         expected=0,
         observed=observed,
         unit=unit,
-        basis="kin" if seen and len(equals(snapshot, gpu)) > 1 else None,
+        basis="kin" if seen and len(gpu_cohort(snapshot, gpu)) > 1 else None,
         cause="the SRAM of the GPU (its caches and registers) wears out"
         if gpu.sram_threshold
         else "memory of the GPU that goes bad, or is too hot",
         remedy=_WORN if gpu.sram_threshold else _STORMS if seen else None,
         location=place_of(snapshot, gpu),
-        evidence=(seen.evidence,) if seen else proof(gpu, *fields),
+        evidence=(seen.evidence,) if seen else gpu_evidence(gpu, *fields),
     )
 
 
@@ -90,11 +99,11 @@ def _uncorrected(gpu: Gpu) -> _Errors | None:
 
 def _storm(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
     """The rate of corrected errors is far above that of a healthy GPU and far above that of equal GPUs."""
-    now = last(snapshot, gpu, "ecc_corrected")
+    now = latest(snapshot, gpu, "ecc_corrected")
     rate = _rate(snapshot, now) if now else None
     if now is None or rate is None or rate[0] < _STORM:
         return None
-    others = [last(snapshot, other, "ecc_corrected") for other in equals(snapshot, gpu) if other.key != gpu.key]
+    others = [latest(snapshot, other, "ecc_corrected") for other in gpu_cohort(snapshot, gpu) if other.key != gpu.key]
     rates = [known[0] for other in others if other and (known := _rate(snapshot, other))]
     if rates and rate[0] < _ABOVE_COHORT * statistics.median(rates):
         return None
@@ -107,7 +116,7 @@ def _rate(snapshot: Snapshot, now: Observation) -> tuple[float, str] | None:
 
     The rate since boot is a lower bound.
     """
-    before, node = hour_before(snapshot, now), snapshot.of(Node).get("node")
+    before, node = oldest_in_last_hour(snapshot, now), snapshot.of(Node).get("node")
     start = before.at if before else node.booted if node else None
     if start is None or now.at - start < _SHORTEST:
         return None
@@ -135,8 +144,8 @@ def rows(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         code="gpu-row-remap",
         severity="critical",
         subject=subject_of(gpu),
-        subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)}: {meaning[state]}{errors}",
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)}: {meaning[state]}{errors}",
         expected="none",
         observed=state,
         cause="no spare rows are left in that bank, or the memory is worn out"
@@ -146,13 +155,13 @@ def rows(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         if gpu.remap_failed
         else "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU.",
         location=place_of(snapshot, gpu),
-        evidence=proof(gpu, "remap_failed" if gpu.remap_failed else "remap_pending", "ecc_uncorrected"),
+        evidence=gpu_evidence(gpu, "remap_failed" if gpu.remap_failed else "remap_pending", "ecc_uncorrected"),
     )
 
 
 _ERRORS = ("ecc_uncorrected", "ecc_corrected", "sram_threshold")
 _ROWS = ("remap_pending", "remap_failed")
 RULES = (
-    Rule("gpu-ecc", Gpu, tuple(f"{field}?" for field in _ERRORS), memory_errors, says(*_ERRORS)),
-    Rule("gpu-row-remap", Gpu, tuple(f"{field}?" for field in _ROWS), rows, says(*_ROWS)),
+    Rule("gpu-ecc", Gpu, tuple(f"{field}?" for field in _ERRORS), memory_errors, reports_any(*_ERRORS)),
+    Rule("gpu-row-remap", Gpu, tuple(f"{field}?" for field in _ROWS), rows, reports_any(*_ROWS)),
 )

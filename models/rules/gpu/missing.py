@@ -13,14 +13,14 @@ from ...facts.pci_classes import NVIDIA
 from ...facts.records import Evidence
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding
-from ..core.like_gpus import (
-    asked,
-    called,
+from ..core.gpus import (
+    bound_gpus,
+    driver_was_queried,
     function_of,
-    held,
+    gpu_evidence,
+    gpu_name,
     is_lost,
     place_of,
-    proof,
     subject_of,
 )
 from ..core.log_history import events, logged, since
@@ -77,7 +77,7 @@ def _by_modules(snapshot: Snapshot) -> Whole | None:
     gpus = [gpu for gpu in snapshot.of(Gpu).values() if gpu.module_id in _MODULES]
     places = {gpu.module_id for gpu in gpus if gpu.module_id}
     products = [product_of(gpu, snapshot.of(Pci)) for gpu in gpus]
-    alone = len(gpus) == len(places) == len(snapshot.of(Gpu)) == len(held(snapshot)) == len(_listed(snapshot))
+    alone = len(gpus) == len(places) == len(snapshot.of(Gpu)) == len(bound_gpus(snapshot)) == len(_listed(snapshot))
     if not alone or len(places) <= _HALF or not all(product and product.fabric for product in products):
         return None
     return Whole(max(places), "this board", "profile", "modules of a baseboard are numbered from 1")
@@ -136,13 +136,13 @@ def lost(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         code="gpu-missing",
         severity="critical",
         subject=subject_of(gpu),
-        subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)} is lost: its driver gets no answer from it ({gpu.failure})",
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)} is lost: its driver gets no answer from it ({gpu.failure})",
         expected="an answer",
         observed=gpu.failure,
         cause="it fell off the bus: power, overheating, firmware, or a dead link; the kernel log says which came first",
         location=place_of(snapshot, gpu),
-        evidence=(*proof(gpu, "failure"), *logged(snapshot, gpu.address or "")),
+        evidence=(*gpu_evidence(gpu, "failure"), *logged(snapshot, gpu.address or "")),
     )
 
 
@@ -199,5 +199,5 @@ def gone(snapshot: Snapshot) -> frozenset[str]:
 RULES = (
     Rule("gpu-missing", Node, ("Pci", "Pci.pci_class", "Pci.vendor", "Node.product", "Node.vendor"), too_few, counted),
     Rule("gpu-missing", Node, ("Pci",), fell_off, any_off_the_bus),
-    Rule("gpu-missing", Gpu, (), lost, asked),
+    Rule("gpu-missing", Gpu, (), lost, driver_was_queried),
 )

@@ -9,9 +9,9 @@ from ...facts.machine import Event, Node, Pci
 from ...facts.units import as_gigabytes
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, Finding, Severity
-from ..core.log_history import events, number, often, old, proof, since
+from ..core.log_history import event_evidence, events, is_history, since, times, total_count
 from ..core.rule import Rule
-from ..core.wording import location, named
+from ..core.wording import function_name, location
 from .missing import off_the_bus
 
 _KINDS = ("aer", "aer corrected", "surprise down")
@@ -65,7 +65,7 @@ def _severity(snapshot: Snapshot, event: Event) -> Severity | None:
         return None
     elif event.fatal is None:
         severity = "info"  # the removal of a disk looks the same
-    return "info" if old(snapshot, event) else severity
+    return "info" if is_history(snapshot, event) else severity
 
 
 def _rate(event: Event) -> float:
@@ -94,7 +94,7 @@ def _explained(snapshot: Snapshot, port: str, found: list[Event]) -> bool:
 
 def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, found: list[Event]) -> Finding:
     function = snapshot.of(Pci).get(subject)
-    name = named(snapshot, function) if function else subject
+    name = function_name(snapshot, function) if function else subject
     kind = {"aer corrected": "correctable bus errors", "surprise down": "the link below it went down by surprise"}.get(
         event.kind or "", "fatal bus errors" if event.fatal else "uncorrected bus errors"
     )
@@ -105,13 +105,13 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
         severity=severity,
         subject=subject,
         subject_name=name if function else None,
-        message=f"the kernel logged of {name}: {kind}{often(number([event]))}{empty}",
+        message=f"the kernel logged of {name}: {kind}{times(total_count([event]))}{empty}",
         since=since(event),
         observed=event.count or 1,
         unit="count",
         cause="the link's signal: seating, riser, retimer or cable; then the device, or a device below it",
         location=location(function, snapshot) if function else {},
-        evidence=tuple(proof(one) for one in found),
+        evidence=tuple(event_evidence(one) for one in found),
     )
 
 
@@ -132,7 +132,7 @@ def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             severity="critical" if better else "info",
             confidence="likely" if better else "possible",
             subject=port,
-            subject_name=named(snapshot, snapshot.of(Pci)[port]) if port in snapshot.of(Pci) else None,
+            subject_name=function_name(snapshot, snapshot.of(Pci)[port]) if port in snapshot.of(Pci) else None,
             message=f"the link at {port} left {', '.join(str(one.subject) for one in found)} "
             f"{as_gigabytes(worst.rate or 0)} of {as_gigabytes(worst.able or 0)} when the kernel found it"
             + (f"; {better} equal devices have more" if better else "; many machines are built that way"),
@@ -142,7 +142,7 @@ def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             basis="kin" if better else "capability",
             expected_source=f"{better} other devices of the same kind" if better else f"what {worst.subject} supports",
             cause="a link that trained below what it can do" if better else "a slot or a switch of an older generation",
-            evidence=tuple(proof(one) for one in found),
+            evidence=tuple(event_evidence(one) for one in found),
         )
 
 

@@ -9,7 +9,16 @@ from ...facts.machine import Node
 from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
-from ..core.like_gpus import called, equals, function_of, place_of, proof, says, subject_of, usual
+from ..core.gpus import (
+    function_of,
+    gpu_cohort,
+    gpu_evidence,
+    gpu_name,
+    majority,
+    place_of,
+    reports_any,
+    subject_of,
+)
 from ..core.log_history import events
 from ..core.rule import Rule
 from .memory import unrepaired
@@ -55,14 +64,14 @@ def mode(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         severity=severity,
         confidence="likely" if basis == "kin" and not useless else "certain",
         subject=subject_of(gpu),
-        subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)}: {'; '.join(texts)}",
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)}: {'; '.join(texts)}",
         basis=basis,
         expected_source=wrong[0][2] if wrong else None,
         cause="it was set so, or the GPU was reset or replaced and not set again",
         remedy=" ".join(remedies),
         location=place_of(snapshot, gpu),
-        evidence=proof(gpu, *(field for field in _MODES if any(_MODES[field] in text for text in texts))),
+        evidence=gpu_evidence(gpu, *(field for field in _MODES if any(_MODES[field] in text for text in texts))),
     )
 
 
@@ -74,7 +83,7 @@ def _wrong(snapshot: Snapshot, gpu: Gpu, field: str) -> tuple[str, Basis, str, s
     basis: Basis = "site" if machine in snapshot.site.machine else "profile"
     source = machine.name if machine else ""
     if wanted is None:
-        wanted = usual(getattr(other, field) for other in equals(snapshot, gpu))
+        wanted = majority(getattr(other, field) for other in gpu_cohort(snapshot, gpu))
         basis, source = "kin", "most equal GPUs of this node"
     if is_ is None or wanted is None or is_ == wanted:
         return None
@@ -116,14 +125,14 @@ def in_use(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         severity="warning",
         confidence="likely",
         subject=subject_of(gpu),
-        subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)}: {text}",
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)}: {text}",
         expected=0,
         observed=gpu.processes or used,
         unit="processes" if gpu.processes else "bytes",
         cause="an earlier job that did not end completely",
         location=place_of(snapshot, gpu),
-        evidence=proof(gpu, "processes", "memory_used"),
+        evidence=gpu_evidence(gpu, "processes", "memory_used"),
     )
 
 
@@ -150,14 +159,14 @@ def recovery(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         code="gpu-xid",
         severity="warning" if "IMEX" in str(action) else "critical",
         subject=subject_of(gpu),
-        subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)} had an error, and its driver asks for: {action}",
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)} had an error, and its driver asks for: {action}",
         expected="none",
         observed=action,
         cause="an error that the driver logged (Xid) and cannot repair itself",
         remedy=_REMEDIES.get(str(action)),
         location=place_of(snapshot, gpu),
-        evidence=proof(gpu, "recovery"),
+        evidence=gpu_evidence(gpu, "recovery"),
     )
 
 
@@ -168,7 +177,7 @@ def _logged(snapshot: Snapshot, gpu: Gpu) -> bool:
 
 
 RULES = (
-    Rule("gpu-mode", Gpu, tuple(f"{field}?" for field in _MODES), mode, says(*_MODES)),
+    Rule("gpu-mode", Gpu, tuple(f"{field}?" for field in _MODES), mode, reports_any(*_MODES)),
     Rule("gpu-in-use", Gpu, ("processes", "memory_used", "memory"), in_use),
     Rule("gpu-xid", Gpu, ("recovery",), recovery),
 )

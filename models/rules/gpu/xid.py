@@ -12,9 +12,9 @@ from ...facts.machine import Event, Pci
 from ...facts.pci_classes import NVIDIA
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, Finding, Severity
-from ..core.log_history import events, gpu_at, history, later, number, often, proof, since
+from ..core.log_history import event_evidence, events, gpu_at, later, since, times, total_count, why_history
 from ..core.rule import Rule
-from ..core.wording import location, named
+from ..core.wording import function_name, location
 from .missing import gone
 
 _NVLINK_5 = range(144, 151)  # the message says if it is fatal; if not, NVIDIA's documented immediate action is "none"
@@ -80,7 +80,7 @@ def _past(snapshot: Snapshot, event: Event, meaning: Xid) -> str | None:
     """Why an Xid is not a fault any more. None: it is."""
     if meaning.clears == "nothing":
         return None
-    if past := history(snapshot, event):
+    if past := why_history(snapshot, event):
         return past
     gpu = gpu_at(snapshot, event.subject)
     if gpu and _asks(gpu):
@@ -111,7 +111,7 @@ def _recovery(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
     if last is None or last.code not in _RECOVERIES or (gpu and gpu.recovery is not None):
         return []  # state.py evaluates the current request
     done = later(snapshot, last, "driver loaded", _DRIVER) or later(snapshot, last, "reset", subject)
-    past = "it was done" if done else history(snapshot, last)
+    past = "it was done" if done else why_history(snapshot, last)
     severity: Severity = "info" if past else "warning" if last.code in (3, 5) else "critical"
     says = f"the driver asks for {_RECOVERIES[last.code]}"
     return [LoggedError(last, severity, says, None, xids()[154].source, past)]
@@ -144,7 +144,7 @@ def _switch(snapshot: Snapshot, event: Event) -> LoggedError | None:
         severity = "critical"
     if severity is None:
         return None
-    past = history(snapshot, event)
+    past = why_history(snapshot, event)
     if later(snapshot, event, "driver loaded", _DRIVER):
         past = "the driver was loaded again after it"
     if meaning and meaning.ends and later(snapshot, event, "sxid", event.subject, meaning.ends):
@@ -172,10 +172,10 @@ def _finding(snapshot: Snapshot, code: str, word: str, phrase: str, errors: list
         kind="event",
         severity=first.severity,
         subject=event.subject or "node",
-        subject_name=named(snapshot, function) if function else None,
+        subject_name=function_name(snapshot, function) if function else None,
         message=phrase.format(observed, event.subject)
         + (f", link {', '.join(map(str, links))}" if links else "")
-        + f"{often(number(same))}: {first.says}"
+        + f"{times(total_count(same))}: {first.says}"
         + (f"; also {word} {', '.join(map(str, others))}" if others else "")
         + (f" ({first.past})" if first.past else ""),
         since=since(min(same, key=lambda one: one.first or one.at or 0.0)) if event.first else since(event),
@@ -185,7 +185,7 @@ def _finding(snapshot: Snapshot, code: str, word: str, phrase: str, errors: list
         remedy=_remedy(first),
         expected_source=first.source,
         location=location(function, snapshot) if function else {},
-        evidence=tuple(dict.fromkeys(proof(one.event) for one in errors)),
+        evidence=tuple(dict.fromkeys(event_evidence(one.event) for one in errors)),
     )
 
 

@@ -12,7 +12,7 @@ from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
 
-# Share of the median of the other nodes. One missing DIMM of eight leaves 0.875, one missing channel of two leaves less.
+# Share of the median of the other nodes. A missing DIMM of eight leaves 0.875, a missing channel of two leaves less.
 _UNEVEN = 0.75
 
 

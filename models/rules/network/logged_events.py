@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from ...facts.machine import Event, Net, Node, Nvme, Package, Pci, Port
 from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
-from ..core.log_history import events, number, often, old, proof, since
+from ..core.log_history import event_evidence, events, is_history, since, times, total_count
 from ..core.rule import Rule
-from ..core.wording import location, named
+from ..core.wording import function_name, location
 from ..gpu.pcie_events import some
 from .nic import down
 from .ports import downs_of, real
@@ -36,21 +36,21 @@ def nics(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         sick = [one for one in found if one.kind == "nic"]
         last = (sick or found)[-1]
         severity: Severity = "critical" if gone and sick else "warning" if sick else "info"
-        name = named(snapshot, function) if function else f"NIC {address}"
+        name = function_name(snapshot, function) if function else f"NIC {address}"
         yield Finding(
             code="nic-missing" if gone and sick else "nic-errors",
             kind="state" if gone and sick else "event",
-            severity="info" if old(snapshot, last) and not (gone and sick) else severity,
+            severity="info" if is_history(snapshot, last) and not (gone and sick) else severity,
             subject=address,
             subject_name=name if function else None,
-            message=f"the kernel logged of {name}{often(number(sick or found))}: {_message(last)}"
+            message=f"the kernel logged of {name}{times(total_count(sick or found))}: {_message(last)}"
             + ("; it is not listed any more" if gone else ""),
             since=since(last),
-            observed=number(sick or found),
+            observed=total_count(sick or found),
             unit="count",
             cause="the NIC's firmware or hardware" if sick else "the transceiver or cable, or the heat around it",
             location=location(function, snapshot) if function else {},
-            evidence=tuple(proof(one) for one in found),
+            evidence=tuple(event_evidence(one) for one in found),
         )
 
 
@@ -58,19 +58,19 @@ def modules(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """The module in the cage of a NIC is hotter than its own limit."""
     for address, found in _grouped([one for one in events(snapshot, "module") if _is_hot(one)]).items():
         function = snapshot.of(Pci).get(address)
-        name = named(snapshot, function) if function else f"NIC {address}"
+        name = function_name(snapshot, function) if function else f"NIC {address}"
         yield Finding(
             code="nic-optics",
-            severity="info" if old(snapshot, found[-1]) else "warning",
+            severity="info" if is_history(snapshot, found[-1]) else "warning",
             subject=address,
             subject_name=name if function else None,
-            message=f"the module in the cage of {name} is too hot{often(number(found))}: {_message(found[-1])}",
+            message=f"the module in the cage of {name} is too hot{times(total_count(found))}: {_message(found[-1])}",
             since=since(found[-1]),
-            observed=number(found),
+            observed=total_count(found),
             unit="count",
             cause="airflow at the cage, the room's temperature, or the module itself",
             location=location(function, snapshot) if function else {},
-            evidence=tuple(proof(one) for one in found),
+            evidence=tuple(event_evidence(one) for one in found),
         )
 
 
@@ -98,7 +98,7 @@ def flaps(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         yield Finding(
             code="nic-port-flapping",
             kind="event",
-            severity="info" if old(snapshot, most) else "warning",
+            severity="info" if is_history(snapshot, most) else "warning",
             subject=port,
             message=f"port {port} went down {downs} times within an hour, {most.count or downs} times since boot",
             since=since(most),
@@ -106,7 +106,7 @@ def flaps(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             observed=downs,
             unit="count",
             cause="the cable, a transceiver, or the port at the other end",
-            evidence=(proof(most),),
+            evidence=(event_evidence(most),),
         )
 
 
@@ -118,7 +118,7 @@ def disks(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             continue
         last, lost = found[-1], [one for one in found if one.kind == "nvme gone"]
         gone = bool(lost) and controller is None
-        few: Severity = "info" if number(found) < 2 or old(snapshot, last) else "warning"
+        few: Severity = "info" if total_count(found) < 2 or is_history(snapshot, last) else "warning"
         yield Finding(
             code="storage-degraded",
             kind="state" if gone else "event",
@@ -127,12 +127,12 @@ def disks(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             subject_name=controller.model if controller else None,
             message=f"the kernel gave NVMe controller {key} up, and it is not listed any more"
             if gone
-            else f"NVMe controller {key} did not answer in time{often(number(found))}, and works again",
+            else f"NVMe controller {key} did not answer in time{times(total_count(found))}, and works again",
             since=since(last),
             expected="live",
             observed="gone" if gone else controller.state if controller else None,
             cause="the drive, its link, or its power",
-            evidence=tuple(proof(one) for one in found),
+            evidence=tuple(event_evidence(one) for one in found),
         )
 
 
@@ -145,20 +145,20 @@ def memory(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         last = (bad or found)[-1]
         if not bad and (last.recent or 1) < _CORRECTED:
             continue
-        severity: Severity = "info" if old(snapshot, last) else "critical" if bad else "warning"
+        severity: Severity = "info" if is_history(snapshot, last) else "critical" if bad else "warning"
         kind = "uncorrected" if bad else "corrected"
         yield Finding(
             code="host-memory-errors",
             kind="event" if bad else "state",
             severity=severity,
             subject=key,
-            message=f"the kernel logged {number(bad or found)} {kind} memory errors of {key}",
+            message=f"the kernel logged {total_count(bad or found)} {kind} memory errors of {key}",
             since=since(last),
             expected=0,
-            observed=number(bad or found),
+            observed=total_count(bad or found),
             unit="count",
             cause="a memory module; the log names its place",
-            evidence=tuple(proof(one) for one in found),
+            evidence=tuple(event_evidence(one) for one in found),
         )
 
 
@@ -173,14 +173,14 @@ def heat(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         most = max(found, key=lambda one: one.recent or 1)
         yield Finding(
             code="cpu-throttled",
-            severity="info" if old(snapshot, most) or (most.recent or 1) < _HOT else "warning",
+            severity="info" if is_history(snapshot, most) or (most.recent or 1) < _HOT else "warning",
             subject=key,
-            message=f"the processors of {key} slowed down because of heat{often(most.count or 1)}",
+            message=f"the processors of {key} slowed down because of heat{times(most.count or 1)}",
             since=since(most),
             observed=most.count or 1,
             unit="count",
             cause="fans, filters, a heat sink, or the room's temperature",
-            evidence=(proof(most),),
+            evidence=(event_evidence(most),),
         )
 
 

@@ -11,7 +11,7 @@ from ...facts.records import Evidence
 from ...facts.units import as_gigabits
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
-from ..core.log_history import old, proof
+from ..core.log_history import event_evidence, is_history
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import location
@@ -41,7 +41,7 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
         return
     state, fields = _state(port)
     severity, why = _without_role(snapshot, port) if role is None else (role.severity, role.why)
-    logged = [event for event in downs_of(snapshot).get(port.key, ()) if not old(snapshot, event)]
+    logged = [event for event in downs_of(snapshot).get(port.key, ()) if not is_history(snapshot, event)]
     recent = max((event.recent or 1 for event in logged), default=0)
     yield Finding(
         code="nic-port-down",
@@ -57,7 +57,7 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
         expected_source=role.why if role else None,
         cause="cable, transceiver, the port at the other end, or no subnet manager",
         location=_location(snapshot, port),
-        evidence=(*_evidence(port, fields), *map(proof, logged)),
+        evidence=(*_evidence(port, fields), *map(event_evidence, logged)),
     )
 
 

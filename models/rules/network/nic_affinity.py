@@ -11,7 +11,7 @@ from ...facts.records import Evidence
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
-from ..core.wording import named
+from ..core.wording import function_name
 from .ports import function_of, role_of
 
 
@@ -57,7 +57,9 @@ def remote(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             basis="kin",
             expected_source=f"{len(functions)} fabric NICs, {len(gpus)} processors with GPUs",
             cause="the NICs are all in slots of the other processor",
-            evidence=tuple(Evidence("numa", f"{named(snapshot, f)}: NUMA node {f.numa}") for f in functions.values()),
+            evidence=tuple(
+                Evidence("numa", f"{function_name(snapshot, f)}: NUMA node {f.numa}") for f in functions.values()
+            ),
         )
 
 

@@ -14,7 +14,7 @@ from ...facts.pci_classes import function_number
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Severity
 from ..core.log_history import events
-from ..core.wording import named
+from ..core.wording import function_name
 
 AnyPort: TypeAlias = "Port | Net"
 _SMALLEST_COHORT = 2
@@ -103,7 +103,7 @@ def function_of(snapshot: Snapshot, port: AnyPort) -> Pci | None:
 def adapter_name(snapshot: Snapshot, port: AnyPort) -> str | None:
     """The name of the port's NIC in messages."""
     function = function_of(snapshot, port)
-    return named(snapshot, function) if function else None
+    return function_name(snapshot, function) if function else None
 
 
 def downs_of(snapshot: Snapshot) -> Mapping[str, list[Event]]:

@@ -13,7 +13,7 @@ from ...facts.machine import Node
 from ...facts.records import Evidence, Observation
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
-from ..core.like_gpus import called, last, place_of, subject_of
+from ..core.gpus import gpu_name, latest, place_of, subject_of
 from ..core.rule import Rule
 from ..core.wording import missed
 
@@ -67,8 +67,8 @@ def errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         code="nvlink-errors",
         severity="warning",
         subject=subject_of(gpu),
-        subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)}: {'; '.join(texts)}",
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)}: {'; '.join(texts)}",
         observed=rises[0].new if rises else max(one.value for one in bad.values()),
         unit="count" if rises else "ratio",
         cause="the signal of these links: the seating of the GPU, a bridge or cable, or the other end",
@@ -83,7 +83,7 @@ def _on(links: tuple[str, ...]) -> str:
 
 def _rise(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
     """The increase since the last reading, or since boot. None: no relevant increase."""
-    now = last(snapshot, gpu, quantity)
+    now = latest(snapshot, gpu, quantity)
     if now is None:
         return None
     earlier = [one for one in snapshot.earlier.get((now.about, quantity), ()) if one.at < now.at]

@@ -15,7 +15,7 @@ from ...facts.machine import Node, Service
 from ...facts.records import Evidence
 from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
-from ..core.like_gpus import called, equals, place_of, proof, subject_of
+from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, place_of, subject_of
 from ..core.rule import Rule
 from ..core.wording import cited
 from .interconnect_kind import is_alone, is_guest, is_part, product, switched, switches
@@ -62,7 +62,7 @@ def outside(snapshot: Snapshot, gpu: Gpu) -> bool:
     if gpu.fabric_state != "not supported" or not known or not known.fabric or is_part(gpu) or is_alone(snapshot):
         return False
     found = switched(snapshot, gpu)
-    return bool(known.c2c_rate and len(equals(snapshot, gpu)) > 1) if found is None else found
+    return bool(known.c2c_rate and len(gpu_cohort(snapshot, gpu)) > 1) if found is None else found
 
 
 def cut_off(snapshot: Snapshot, gpu: Gpu) -> bool:
@@ -95,14 +95,14 @@ def incomplete(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         severity=severity,
         confidence=confidence,
         subject=subject_of(gpu),
-        subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)} {text}",
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)} {text}",
         expected="completed, Success",
         observed=seen,
         cause=_FAULTY if joined else _cause(snapshot, gpu),
         remedy=_LOOK_AROUND if joined else _remedy(snapshot, gpu),
         location=place_of(snapshot, gpu),
-        evidence=proof(gpu, *fields),
+        evidence=gpu_evidence(gpu, *fields),
     )
 
 
@@ -196,7 +196,7 @@ def manager_down(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
         text = f"{which} NVSwitches: if nothing else has set them up, CUDA fails (error 802)"
     else:
         return
-    proofs = [one for gpu in out or cut for one in proof(gpu, "fabric_state" if out else "nvlinks")]
+    proofs = [one for gpu in out or cut for one in gpu_evidence(gpu, "fabric_state" if out else "nvlinks")]
     running = service.cites.get("running", Evidence(service.key, "not running"))
     yield Finding(
         code="fabric-manager-down",

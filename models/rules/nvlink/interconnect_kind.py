@@ -7,7 +7,7 @@ from ...facts.gpu import Gpu, GpuLink
 from ...facts.machine import Node, Pci
 from ...facts.pci_classes import NVIDIA
 from ...inventory.snapshot import Snapshot
-from ..core.like_gpus import equals
+from ..core.gpus import gpu_cohort
 
 _JOINING = {"not started", "in progress", "completed"}  # the driver has seen an NVSwitch (gpu_fabric_probe.c)
 _MESH = 4  # GPUs on a board without switches; since NVLink 4 all larger boards have switches
@@ -52,7 +52,7 @@ def switches(snapshot: Snapshot) -> list[str]:
 
 def switched(snapshot: Snapshot, gpu: Gpu) -> bool | None:
     """Whether the GPU's NVLinks lead to switches (True) or directly to other GPUs (False). None: not known."""
-    alike = equals(snapshot, gpu) or [gpu]
+    alike = gpu_cohort(snapshot, gpu) or [gpu]
     ends = {link.remote_kind for other in alike for link in nvlinks(snapshot, other).values()}
     if "switch" in ends or switches(snapshot) or any(other.fabric_state in _JOINING for other in alike):
         return True

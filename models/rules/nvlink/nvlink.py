@@ -14,7 +14,7 @@ from ...graph.topology import Link
 from ...inventory.gpu_links import gpu_links
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding, Severity
-from ..core.like_gpus import called, equals, place_of, proof, subject_of, usual
+from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, majority, place_of, subject_of
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from .fabric_manager import cut_off, explained
@@ -59,8 +59,8 @@ def normal(snapshot: Snapshot, gpu: Gpu) -> Normal | None:
         source = f"{known.name} has {known.links} NVLinks ({known.source})"
         return Normal(known.links, known.link_rate or gpu.nvlink_rate, "capability", source, known.bridged)
     nameless = [other for other in snapshot.of(Gpu).values() if other.name is None]  # only a topology matrix is known
-    counts = [other.nvlinks for other in equals(snapshot, gpu) or nameless]
-    most = usual(counts)
+    counts = [other.nvlinks for other in gpu_cohort(snapshot, gpu) or nameless]
+    most = majority(counts)
     # A bridge joins two cards. Several cards without links, or one left over, have no bridge.
     if most is None or (not gpu.nvlinks and (counts.count(0) > 1 or len(counts) % 2)):
         return None
@@ -89,8 +89,8 @@ def inactive(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         severity=severity,
         confidence=confidence,
         subject=subject_of(gpu),
-        subject_name=called(snapshot, gpu),
-        message=f"{called(snapshot, gpu)} has {lost} of {wanted.count} NVLinks inactive{numbers}{carried}",
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)} has {lost} of {wanted.count} NVLinks inactive{numbers}{carried}",
         expected=wanted.count,
         observed=active,
         unit="links",
@@ -101,14 +101,16 @@ def inactive(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         limits={_link_id(snapshot, f"{gpu.key}/nvlink{number}"): 0.0 for number in down},
         explains=(f"nvlink-fabric-incomplete:{subject_of(gpu)}",) if cut_off(snapshot, gpu) else (),
         location=place_of(snapshot, gpu),
-        evidence=(*proof(gpu, "nvlinks"), *_evidence(snapshot, gpu, down)),
+        evidence=(*gpu_evidence(gpu, "nvlinks"), *_evidence(snapshot, gpu, down)),
     )
 
 
 def _grade(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> tuple[Severity, Literal["certain", "likely", "possible"]]:
     """Severity and confidence. If all equal GPUs have as many links, the machine may be built or divided that way."""
     others = [
-        other.nvlinks for other in equals(snapshot, gpu) if other is not gpu and (other.nvlinks or not wanted.bridged)
+        other.nvlinks
+        for other in gpu_cohort(snapshot, gpu)
+        if other is not gpu and (other.nvlinks or not wanted.bridged)
     ]
     alike = bool(others) and all(count == gpu.nvlinks for count in others)
     if wanted.basis in ("profile", "site"):
@@ -129,7 +131,7 @@ def _part_of_mesh(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> bool:
     In half a cube mesh of eight V100, two GPUs keep four links and two keep five (nvidia-smi topo -m of a DGX-1).
     """
     known = product(snapshot, gpu)
-    joined = [other.nvlinks for other in equals(snapshot, gpu) or [gpu]]
+    joined = [other.nvlinks for other in gpu_cohort(snapshot, gpu) or [gpu]]
     cut = all(count is not None and 0 < count < wanted.count for count in joined)
     return len(joined) > 1 and cut and not (known and known.fabric) and not switched(snapshot, gpu)
 
@@ -137,7 +139,7 @@ def _part_of_mesh(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> bool:
 def _down(snapshot: Snapshot, gpu: Gpu, missing: int) -> list[int]:
     """The numbers of the inactive links. If there are too many, only links that equal GPUs use (unused ports)."""
     down = {number for number, link in nvlinks(snapshot, gpu).items() if link.active is False}
-    used = {n for other in equals(snapshot, gpu) for n, link in nvlinks(snapshot, other).items() if link.active}
+    used = {n for other in gpu_cohort(snapshot, gpu) for n, link in nvlinks(snapshot, other).items() if link.active}
     return sorted(down & used if len(down) > missing and len(down & used) == missing else down)
 
 
@@ -184,7 +186,7 @@ def _cause(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> str:
     for switch in lost_switches(snapshot, gpu):
         others = [
             other.key
-            for other in equals(snapshot, gpu)
+            for other in gpu_cohort(snapshot, gpu)
             if other is not gpu and switch in lost_switches(snapshot, other)
         ]
         also = f", as are those of {', '.join(others)}: the switch itself" if others else ""
@@ -198,7 +200,7 @@ def _cause(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> str:
 
 def lost_switches(snapshot: Snapshot, gpu: Gpu) -> list[str]:
     """NVSwitches without an active link to this GPU, although equal GPUs reach them or they are in the machine."""
-    mine, others = _reached(snapshot, gpu), (_reached(snapshot, other) for other in equals(snapshot, gpu))
+    mine, others = _reached(snapshot, gpu), (_reached(snapshot, other) for other in gpu_cohort(snapshot, gpu))
     return sorted(set(switches(snapshot)).union(*others) - mine) if mine else []
 
 

@@ -10,7 +10,7 @@ from ...facts.gpu import Gpu, GpuPair
 from ...facts.records import Evidence
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding, Severity
-from ..core.like_gpus import equals
+from ..core.gpus import gpu_cohort
 from ..core.rule import Rule
 from .fabric_manager import explained, outside
 from .interconnect_kind import is_guest, is_part, nvlinks, product, switched
@@ -123,7 +123,7 @@ def _over_pcie(snapshot: Snapshot, pair: GpuPair, one: Gpu, two: Gpu) -> _Reason
     """
     status = pair.read if pair.read not in (None, "ok", "unknown") else pair.write
     known = product(snapshot, one)
-    if status in (None, "ok", "unknown") or not known or not known.peers or two not in equals(snapshot, one):
+    if status in (None, "ok", "unknown") or not known or not known.peers or two not in gpu_cohort(snapshot, one):
         return None
     field = "read" if status == pair.read else "write"
     if status == "chipset not supported" and pair.path in _SWITCH and not is_guest(snapshot):
@@ -142,7 +142,7 @@ def _over_pcie(snapshot: Snapshot, pair: GpuPair, one: Gpu, two: Gpu) -> _Reason
 
 def _equal(snapshot: Snapshot, pair: GpuPair, gpu: Gpu) -> bool:
     both = ends(snapshot, pair)
-    return both is not None and all(one in equals(snapshot, gpu) for one in both)
+    return both is not None and all(one in gpu_cohort(snapshot, gpu) for one in both)
 
 
 RULES = (Rule("p2p-disabled", GpuPair, ("read?", "write?", "nvlink?"), disabled, evaluated),)

@@ -10,7 +10,7 @@ from ...facts.pci_classes import function_number, kind_of
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.rule import Rule
-from ..core.wording import cited, location, named
+from ..core.wording import cited, function_name, location
 from .direct_paths import peers
 
 REDIRECTS = frozenset({"ReqRedir", "CmpltRedir"})
@@ -44,9 +44,10 @@ def redirected(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         code="pcie-acs-redirect",
         severity="warning",
         subject=subject,
-        subject_name=named(snapshot, functions[subject]) if subject in functions else None,
-        message=f"what {named(snapshot, first.a)} and {named(snapshot, first.b)}{more} send each other goes up to the "
-        f"root complex: {' and '.join(on)} {'is' if len(on) == 1 else 'are'} on at {', '.join(ports[:_SHOWN])}{further}",
+        subject_name=function_name(snapshot, functions[subject]) if subject in functions else None,
+        message=f"what {function_name(snapshot, first.a)} and {function_name(snapshot, first.b)}{more} send each other "
+        f"goes up to the root complex: {' and '.join(on)} {'is' if len(on) == 1 else 'are'} on at "
+        f"{', '.join(ports[:_SHOWN])}{further}",
         expected="off",
         observed=" ".join(on),
         cause="the firmware, or a kernel with the IOMMU on, switched ACS on at the ports between them",
@@ -89,8 +90,8 @@ def odd(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         code="pcie-path-bottleneck",
         severity="info",
         subject=function.key,
-        subject_name=named(snapshot, function),
-        message=f"{named(snapshot, function)} is set to {'; '.join(texts)}",
+        subject_name=function_name(snapshot, function),
+        message=f"{function_name(snapshot, function)} is set to {'; '.join(texts)}",
         expected=other,
         observed=own,
         unit="bytes",

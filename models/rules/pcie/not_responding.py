@@ -10,7 +10,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.log_history import logged
 from ..core.rule import Evaluate, Rule
-from ..core.wording import location, named
+from ..core.wording import function_name, location
 
 
 def off_the_bus(code: str) -> Evaluate:
@@ -22,8 +22,8 @@ def off_the_bus(code: str) -> Evaluate:
                 code=code,
                 severity="critical",
                 subject=function.key,
-                subject_name=named(snapshot, function),
-                message=f"{named(snapshot, function)} fell off the bus: it is listed and does not answer",
+                subject_name=function_name(snapshot, function),
+                message=f"{function_name(snapshot, function)} fell off the bus: it is listed and does not answer",
                 expected="a link",
                 observed="none",
                 cause="power, overheating, firmware, or a dead link; the kernel log says which came first",

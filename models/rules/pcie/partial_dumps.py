@@ -17,7 +17,7 @@ from ...facts.units import as_transfers
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Evaluate, Rule
-from ..core.wording import cited, gap, location, named
+from ..core.wording import cited, function_name, gap, location
 from .acs import REDIRECTS
 
 _ENDPOINTS = {"gpu": "pcie-link-narrow", "nic": "pcie-link-narrow", "nvme": "storage-link-slow"}
@@ -71,7 +71,7 @@ def _narrow(code: str) -> Evaluate:
 
 
 def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
-    name = "a device" if is_unnamed(function) else named(snapshot, function)
+    name = "a device" if is_unnamed(function) else function_name(snapshot, function)
     able = f"its own x{function.max_width}" if function.max_width else "its own width"
     cohort = _cohort(snapshot, function)
     alike = len(cohort) > 1 and all(other.width == function.width for other in cohort)

@@ -1,4 +1,4 @@
-"""PCIe links: width, speed, slower hops above, errors, and trees that a hypervisor made up."""
+"""PCIe links: width, speed, slower uplinks of switches, and errors."""
 
 from __future__ import annotations
 
@@ -12,25 +12,19 @@ from ...facts.pcie_rates import rated
 from ...facts.reason import Reason
 from ...facts.records import NotChecked, Observation
 from ...facts.units import as_gigabytes, as_transfers
+from ...graph.topology import Link
 from ...inventory.pci_tree import emulated, functions_above
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
-from ..core.like_gpus import equals, usual
-from ..core.machine_expectations import profile
+from ..core.gpus import gpu_cohort, majority
 from ..core.rule import Rule
-from ..core.wording import cited, gap, location, named
+from ..core.wording import cited, function_name, gap, location
 
 # Correctable errors per lane and second that need a check: 8 a minute on the 16 lanes of a GPU
 # (DCGM_LIMIT_MAX_PCIREPLAY_RATE in DCGM's health watch).
 _CORRECTABLE = 8 / 60 / 16
 _FEWEST = 8  # fewer errors give no reliable rate
-_VIRTUAL_VENDORS = {0x1AF4, 0x15AD, 0x1414}  # emulated adapters of hypervisors; their links carry no data
 _EMULATED = "a virtual machine shows {}; its PCI tree is emulated"
-_ALONE = "Nothing needs doing: a single GPU has no peers to be near."
-_KNOWN = (
-    "Nothing is wrong: machines of this type are so. Give NCCL the topology file of the provider (NCCL_TOPO_FILE), "
-    "where its image has not done it."
-)
 _LOOK_ON_HOST = "look on the host, or set trust_virtual_links in the site file"
 
 
@@ -51,11 +45,11 @@ def width_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Findin
     if function.max_width is None or (function.width or 0) >= function.max_width:
         return
     if function.width is None:
-        if not made_up(snapshot, function):
+        if not is_emulated(snapshot, function):
             yield from gap(
                 snapshot, "Pci.width", function.key, Reason.OTHER, "its link says x0: not trained, or not shown"
             )
-    elif made_up(snapshot, function):
+    elif is_emulated(snapshot, function):
         if _whole_by_driver(snapshot, function):
             return
         seen = f"x{function.width} of x{function.max_width}"
@@ -65,28 +59,32 @@ def width_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Findin
         yield from gap(
             snapshot, "Pci.max_width", port.key, Reason.OTHER, why, "read the slot's width in the board's manual"
         )
-    elif function.width < (both := min(function.max_width, port.max_width)):
-        split = _split(snapshot, function, port)
-        speed = function.max_speed if port.max_speed is None else min(function.max_speed or 0, port.max_speed)
-        yield Finding(
-            code=code,
-            severity="info" if split else "warning" if code.startswith("storage") else "critical",
-            subject=function.key,
-            subject_name=named(snapshot, function),
-            message=f"{named(snapshot, function)} runs on x{function.width}, both ends support x{both}"
-            + (
-                f": {as_gigabytes(rated(speed, function.width))} of {as_gigabytes(rated(speed, both))}" if speed else ""
-            ),
-            expected=both,
-            observed=function.width,
-            unit="lanes",
-            basis="capability",
-            expected_source=f"{function.key} supports x{function.max_width}, {port.key} above it x{port.max_width}",
-            cause=split or f"trained at x{function.width}: seating, slot, riser, cable, or a slot split by firmware",
-            limits={link.id: rated(speed, function.width)} if speed else {},
-            location=location(function, snapshot),
-            evidence=cited(function, "width", "max_width"),
-        )
+    elif function.width < min(function.max_width, port.max_width):
+        yield _narrower(snapshot, function, link, code)
+
+
+def _narrower(snapshot: Snapshot, function: Pci, link: Link, code: str) -> Finding:
+    port = snapshot.of(Pci)[link.a]
+    width, both = function.width or 0, min(function.max_width or 0, port.max_width or 0)
+    split = _split(snapshot, function, port)
+    speed = function.max_speed if port.max_speed is None else min(function.max_speed or 0, port.max_speed)
+    return Finding(
+        code=code,
+        severity="info" if split else "warning" if code.startswith("storage") else "critical",
+        subject=function.key,
+        subject_name=function_name(snapshot, function),
+        message=f"{function_name(snapshot, function)} runs on x{width}, both ends support x{both}"
+        + (f": {as_gigabytes(rated(speed, width))} of {as_gigabytes(rated(speed, both))}" if speed else ""),
+        expected=both,
+        observed=width,
+        unit="lanes",
+        basis="capability",
+        expected_source=f"{function.key} supports x{function.max_width}, {port.key} above it x{port.max_width}",
+        cause=split or f"trained at x{width}: seating, slot, riser, cable, or a slot split by firmware",
+        limits={link.id: rated(speed, width)} if speed else {},
+        location=location(function, snapshot),
+        evidence=cited(function, "width", "max_width"),
+    )
 
 
 def _whole_by_driver(snapshot: Snapshot, function: Pci) -> bool:
@@ -98,7 +96,7 @@ def _whole_by_driver(snapshot: Snapshot, function: Pci) -> bool:
         if gpu.address == function.key and gpu.pcie_width is not None:
             product = product_of(gpu, snapshot.of(Pci))
             most = min((width for width in (gpu.pcie_max_width, product and product.width) if width), default=None)
-            alike = usual(other.pcie_width for other in equals(snapshot, gpu)) is not None
+            alike = majority(other.pcie_width for other in gpu_cohort(snapshot, gpu)) is not None
             return alike or (most is not None and gpu.pcie_width >= most)
     return False
 
@@ -135,7 +133,7 @@ def speed_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Findin
         return
     both = min(function.max_speed, port.max_speed)
     busy = busy_speed(snapshot, function.key)
-    if made_up(snapshot, function):
+    if is_emulated(snapshot, function):
         if busy and busy.value < function.max_speed:
             seen = f"{as_transfers(busy.value)} of {as_transfers(function.max_speed)}"
             yield from gap(snapshot, "Pci.speed", function.key, Reason.HIDDEN, _EMULATED.format(seen), _LOOK_ON_HOST)
@@ -150,27 +148,33 @@ def speed_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Findin
             "measure under load: copy over the link and look again",
         )
     elif busy and busy.value < both:
-        width = function.width or function.max_width
-        limits = {link.id: rated(busy.value, width)} if width else {}
-        yield Finding(
-            code=code,
-            severity="warning" if code.startswith("storage") else "critical",
-            subject=function.key,
-            subject_name=named(snapshot, function),
-            message=f"{named(snapshot, function)} runs at {as_transfers(busy.value)} while bytes move, both ends support "
-            f"{as_transfers(both)}"
-            + (f": {as_gigabytes(rated(busy.value, width))} of {as_gigabytes(rated(both, width))}" if width else ""),
-            expected=both,
-            observed=busy.value,
-            unit="transfers_per_second",
-            basis="capability",
-            expected_source=f"{function.key} supports {as_transfers(function.max_speed)}, "
-            f"{port.key} above it {as_transfers(port.max_speed)}",
-            cause="the link's signal made it fall back: seating, riser, retimer or cable; or a BIOS limit on the slot",
-            limits=limits,
-            location=location(function, snapshot),
-            evidence=(busy.evidence,),
-        )
+        yield _slower(snapshot, function, link, busy, code)
+
+
+def _slower(snapshot: Snapshot, function: Pci, link: Link, busy: Observation, code: str) -> Finding:
+    port = snapshot.of(Pci)[link.a]
+    own, above = function.max_speed or 0.0, port.max_speed or 0.0
+    both = min(own, above)
+    width = function.width or function.max_width
+    limits = {link.id: rated(busy.value, width)} if width else {}
+    return Finding(
+        code=code,
+        severity="warning" if code.startswith("storage") else "critical",
+        subject=function.key,
+        subject_name=function_name(snapshot, function),
+        message=f"{function_name(snapshot, function)} runs at {as_transfers(busy.value)} while bytes move, "
+        f"both ends support {as_transfers(both)}"
+        + (f": {as_gigabytes(rated(busy.value, width))} of {as_gigabytes(rated(both, width))}" if width else ""),
+        expected=both,
+        observed=busy.value,
+        unit="transfers_per_second",
+        basis="capability",
+        expected_source=f"{function.key} supports {as_transfers(own)}, {port.key} above it {as_transfers(above)}",
+        cause="the link's signal made it fall back: seating, riser, retimer or cable; or a BIOS limit on the slot",
+        limits=limits,
+        location=location(function, snapshot),
+        evidence=(busy.evidence,),
+    )
 
 
 def busy_speed(snapshot: Snapshot, address: str) -> Observation | None:
@@ -179,7 +183,7 @@ def busy_speed(snapshot: Snapshot, address: str) -> Observation | None:
     return max(seen, key=lambda one: one.at, default=None)
 
 
-def made_up(snapshot: Snapshot, function: Pci) -> bool:
+def is_emulated(snapshot: Snapshot, function: Pci) -> bool:
     """Whether a hypervisor emulates the ports above the function."""
     node = snapshot.of(Node).get("node")
     virtual = bool(node and node.virtual) and not snapshot.site.trust_virtual_links
@@ -196,7 +200,7 @@ def bottleneck(snapshot: Snapshot, port: Pci) -> Iterator[Finding]:
     """The uplink of a switch is slower by design than the link of a device below it. This is not a fault."""
     links = snapshot.topology.link_below
     uplink = links.get(port.key)
-    if uplink is None or uplink.rated is None or made_up(snapshot, port):
+    if uplink is None or uplink.rated is None or is_emulated(snapshot, port):
         return
     below = [
         links[f.key]
@@ -210,7 +214,7 @@ def bottleneck(snapshot: Snapshot, port: Pci) -> Iterator[Finding]:
         code="pcie-path-bottleneck",
         severity="info",
         subject=port.key,
-        subject_name=named(snapshot, port),
+        subject_name=function_name(snapshot, port),
         message=f"the switch's uplink {uplink.id} carries {as_gigabytes(uplink.rated)}, less than the "
         f"{as_gigabytes(widest.rated)} of {widest.b} below it; built that way",
         expected=widest.rated,
@@ -240,8 +244,8 @@ def errors(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
             kind="state" if kind == "correctable" else "event",
             severity="critical" if kind == "fatal" else "warning",
             subject=function.key,
-            subject_name=named(snapshot, function),
-            message=f"{named(snapshot, function)}: {text}",
+            subject_name=function_name(snapshot, function),
+            message=f"{function_name(snapshot, function)}: {text}",
             observed=now.value - (before.value if before else 0),
             unit="count",
             cause="the link's signal: seating, riser, retimer or cable; then the device",
@@ -283,38 +287,9 @@ def _uncorrected(now: Observation, earlier: list[Observation]) -> tuple[str, Obs
     return f"{new:.0f} {kind} errors {since} ({now.evidence.text})", before
 
 
-def hidden(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """The devices of a virtual machine are in a PCI tree that the hypervisor emulates."""
-    if not node.virtual or snapshot.site.trust_virtual_links:
-        return
-    kinds = ("gpu", "nic", "nvswitch")
-    real = [f for f in snapshot.of(Pci).values() if kind_of(f) in kinds and f.vendor not in _VIRTUAL_VENDORS]
-    # In a dump of "lspci | grep NVIDIA" the ports above are missing.
-    seen = [f for f in real if f.parent or snapshot.origin != "dumps"]
-    lost = [f for f in seen if emulated(f, snapshot.of(Pci))]
-    gpus = [f for f in lost if kind_of(f) == "gpu"]  # a single GPU has no peers, and its driver shows its link
-    if not gpus:
-        return  # the path of a virtual NIC alone does not matter
-    harmless = profile(snapshot) is not None or len(gpus) == 1
-    yield Finding(
-        code="pcie-topology-hidden",
-        severity="info" if harmless else "warning",
-        subject="node",
-        message=f"{node.hypervisor or 'the hypervisor'} shows an emulated PCI tree: the links of {len(lost)} of "
-        f"{len(seen)} GPUs and NICs cannot be read here",
-        expected=0,
-        observed=len(lost),
-        unit="devices",
-        cause="the hypervisor made up the ports above the devices",
-        remedy=_ALONE if len(gpus) == 1 else _KNOWN if harmless else None,
-        evidence=tuple(seen for f in gpus[:1] for seen in cited(f, "pci_class")),
-    )
-
-
 RULES = (
     Rule("pcie-link-narrow", Pci, ("pci_class", "width?", "max_width"), narrow, on_link),
     Rule("pcie-link-slow", Pci, ("pci_class", "max_speed"), slow, on_link),
     Rule("pcie-path-bottleneck", Pci, ("pci_class", "max_speed", "max_width"), bottleneck, is_switch),
     Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors),
-    Rule("pcie-topology-hidden", Node, ("virtual", "Pci", "Node.product", "Node.vendor"), hidden),
 )

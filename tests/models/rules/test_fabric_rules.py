@@ -164,7 +164,7 @@ def test_buses_that_are_numbered_otherwise() -> None:
             what="places of devices",
             subject="node",
             reason=Reason.OTHER,
-            detail="hardly any PCI address is one that ours has: the firmware numbers buses otherwise",
+            detail="hardly any PCI address matches ours: the firmware numbers the buses differently",
             how="write the machine type anew: linkgauge profile",
         )
     ]

@@ -10,7 +10,7 @@ from ...facts.machine import Pci
 from ...facts.pci_classes import NVIDIA, kind_of
 from ...facts.records import Evidence, Observation
 from ...inventory.snapshot import Snapshot
-from .wording import location, missed, named
+from .wording import function_name, location, missed
 
 V = TypeVar("V", bound=Hashable)
 _FEWEST = 3  # with two different values there is no majority
@@ -27,11 +27,11 @@ def subject_of(gpu: Gpu) -> str:
     return gpu.address or gpu.key
 
 
-def called(snapshot: Snapshot, gpu: Gpu) -> str:
+def gpu_name(snapshot: Snapshot, gpu: Gpu) -> str:
     """The name of a GPU in messages: "GPU gpu3 (NVIDIA H100 80GB HBM3)"."""
     function = function_of(snapshot, gpu)
     if function and kind_of(function) == "gpu":
-        return named(snapshot, function)
+        return function_name(snapshot, function)
     return f"GPU {gpu.key} ({gpu.name})" if gpu.name else f"GPU {gpu.key}"
 
 
@@ -45,7 +45,7 @@ def place_of(snapshot: Snapshot, gpu: Gpu) -> dict[str, str | int | None]:
     return {**found, "module_id": gpu.module_id} if gpu.module_id else found
 
 
-def proof(gpu: Gpu, *fields: str) -> tuple[Evidence, ...]:
+def gpu_evidence(gpu: Gpu, *fields: str) -> tuple[Evidence, ...]:
     """The evidence of the fields of a GPU that have a value."""
     known = [(name, value) for name in fields if (value := getattr(gpu, name)) is not None]
     return tuple(gpu.cites.get(name, Evidence(f"{gpu.key} {name}", _plain(value))) for name, value in known)
@@ -57,7 +57,7 @@ def _plain(value: object) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
-def says(*fields: str) -> Callable[[Snapshot, Gpu], bool]:
+def reports_any(*fields: str) -> Callable[[Snapshot, Gpu], bool]:
     """A rule's `where`: at least one of the fields has a value or could not be read."""
 
     def where(snapshot: Snapshot, gpu: Gpu) -> bool:
@@ -66,31 +66,31 @@ def says(*fields: str) -> Callable[[Snapshot, Gpu], bool]:
     return where
 
 
-def equals(snapshot: Snapshot, gpu: Gpu) -> list[Gpu]:
+def gpu_cohort(snapshot: Snapshot, gpu: Gpu) -> list[Gpu]:
     """The GPUs of this node with the same product name, including this GPU. Empty if the GPU has no name."""
     return [other for other in snapshot.of(Gpu).values() if other.name == gpu.name and gpu.name]
 
 
-def usual(values: Iterable[V | None]) -> V | None:
+def majority(values: Iterable[V | None]) -> V | None:
     """The value of more than half of the known values, if at least three are known."""
     known = [value for value in values if value is not None]
     best = max(known, key=known.count, default=None)
     return best if best is not None and len(known) >= _FEWEST and 2 * known.count(best) > len(known) else None
 
 
-def last(snapshot: Snapshot, gpu: Gpu, quantity: str) -> Observation | None:
+def latest(snapshot: Snapshot, gpu: Gpu, quantity: str) -> Observation | None:
     """The latest observation of a quantity of the GPU."""
     seen = [one for one in snapshot.observed.get(gpu.key, ()) if one.quantity == quantity]
     return max(seen, key=lambda one: one.at, default=None)
 
 
-def hour_before(snapshot: Snapshot, now: Observation) -> Observation | None:
+def oldest_in_last_hour(snapshot: Snapshot, now: Observation) -> Observation | None:
     """The oldest observation of the same quantity in the hour before `now`."""
     series = snapshot.earlier.get((now.about, now.quantity), ())
     return next((one for one in series if now.at - _HOUR <= one.at < now.at), None)
 
 
-def asked(snapshot: Snapshot, gpu: Gpu) -> bool:
+def driver_was_queried(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether a driver reported the state of the GPU. A benchmark's output has only the name of the GPU."""
     return gpu.failure is not None or any(driver.gpus is not None for driver in snapshot.of(Driver).values())
 
@@ -100,6 +100,6 @@ def is_lost(gpu: Gpu) -> bool:
     return gpu.failure is not None and "lost" in gpu.failure.lower()
 
 
-def held(snapshot: Snapshot) -> list[Pci]:
+def bound_gpus(snapshot: Snapshot) -> list[Pci]:
     """The NVIDIA GPUs that the driver is bound to, without virtual functions, which belong to guests."""
     return [f for f in snapshot.functions("gpu") if f.vendor == NVIDIA and f.driver == "nvidia" and not f.physfn]

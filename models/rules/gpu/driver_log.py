@@ -1,0 +1,73 @@
+"""Driver failures that only the kernel's log shows, in dumps: GPUs that failed to start, and refused programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...facts.gpu import Driver
+from ...facts.machine import Event
+from ...inventory.snapshot import Snapshot
+from ...report import Finding
+from ..core.log_history import event_evidence, events, gpu_at, is_history, logged, since
+from ..core.rule import Rule
+from .driver import ONE_GPU, UPDATED
+from .missing import gone
+
+_CLIENT = re.compile(r"API mismatch: .{0,40}client .{0,40}has the version ([0-9]{3}[0-9.]{2,16}[0-9])", re.IGNORECASE)
+
+
+def in_dumps(snapshot: Snapshot) -> bool:
+    """Dumps may have only the kernel's log. On a machine the driver shows the same, so an unread log is no gap."""
+    return snapshot.origin == "dumps"
+
+
+def failed(snapshot: Snapshot, event: Event) -> bool:
+    """In dumps, select failed GPUs that only the kernel's log shows."""
+    unseen = snapshot.origin == "dumps" and not gpu_at(snapshot, event.subject) and event.subject not in gone(snapshot)
+    return unseen and event.kind == "gpu init failed" and ":" in (event.subject or "")
+
+
+def unstarted(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
+    """The driver did not start on the GPU, or found it off the bus without an Xid (NVIDIA/NVSentinel#155)."""
+    off = (event.text or "").startswith("NVRM: The NVIDIA GPU") and bool(events(snapshot, "gpu fell off"))
+    yield Finding(
+        code="gpu-missing" if off else "gpu-driver-failed",
+        severity="info" if is_history(snapshot, event) else "critical",
+        confidence="likely",
+        subject=event.subject or "node",
+        message=f"the GPU at {event.subject} "
+        + (
+            "fell off the bus: the driver gets no answer from it" if off else "cannot be used: its driver did not start"
+        ),
+        expected="an answer",
+        observed="none",
+        cause="power, seating, firmware, or a driver that does not know the product; the log's next lines say more",
+        remedy=ONE_GPU,
+        since=since(event),
+        evidence=logged(snapshot, event.subject or ""),
+    )
+
+
+def refused(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
+    """The module refused a program whose library has another version."""
+    found = _CLIENT.search(event.text or "")
+    if found and not any(driver.failure for driver in snapshot.of(Driver).values()):
+        yield Finding(
+            code="driver-mismatch",
+            severity="info" if is_history(snapshot, event) else "warning",
+            subject="node",
+            message=f"the NVIDIA module refused a program whose library is version {found[1]}: versions differ",
+            observed=found[1],
+            cause=UPDATED,
+            since=since(event),
+            evidence=(event_evidence(event),),
+        )
+
+
+RULES = (
+    Rule("gpu-driver-failed", Event, ("kind",), unstarted, failed, in_dumps),
+    Rule(
+        "driver-mismatch", Event, ("kind",), refused, lambda snapshot, event: event.kind == "gpu init failed", in_dumps
+    ),
+)
