@@ -19,7 +19,7 @@ class Profile:
 
 
 def profile(snapshot: Snapshot) -> Profile | None:
-    """The machine type of the site file, or of the catalog if the match is more than the name of the GPUs."""
+    """The machine type of the site file, or of the catalog. None: only the name of the GPUs matches the catalog."""
     machine = snapshot.machine
     if machine is None:
         return None

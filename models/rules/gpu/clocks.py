@@ -110,7 +110,7 @@ def _since(snapshot: Snapshot, now: Observation) -> tuple[float, float, str] | N
 
 
 def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """The power limit is below the default of the board, or an application clock is below its default or its cohort.
+    """The power limit is below its default, or an application clock is below its default or that of equal GPUs.
 
     Locked clocks cannot be read. Limits that an operator lowered on purpose belong in the site file. A limit that is
     the same on all GPUs of the node gives one finding.
@@ -137,7 +137,7 @@ def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         unit=unit,
         basis="kin" if cohort else "capability",
         expected_source="equal GPUs of this node" if cohort else "the board's default",
-        cause="somebody or the management controller set it, or it was not set again after a reset",
+        cause="an operator or the management controller set it, or it was not set again after a reset",
         remedy="If it is meant so, silence it in the site file. Else: sudo nvidia-smi "
         f"{'' if everyone else '-i GPU '}{_undo(unit, expected)}",
         location={} if everyone else place_of(snapshot, gpu),
@@ -168,7 +168,7 @@ def _power(gpu: Gpu) -> _Limit | None:
 
 
 def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
-    """The clock is below its default, or below the cohort: operators raise all clocks, and a reset restores one."""
+    """The clock is below its default, or below equal GPUs: operators raise all clocks, and a reset undoes it on one."""
     clock, default = gpu.application_clock, gpu.application_clock_default
     most = majority(other.application_clock for other in gpu_cohort(snapshot, gpu))
     if not clock:

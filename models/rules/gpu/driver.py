@@ -43,7 +43,7 @@ ONE_GPU = (
     "Read what the driver logged: sudo dmesg -T | grep -E 'NVRM|Xid'. Drain the node and reboot it. If the GPU does "
     "not work then, switch the node's power off and on; then replace the GPU."
 )
-_GIVEN = (
+_REST_ON_HOST = (
     "Nothing, if that many were asked for. Whether the others work shows on the host: run linkgauge diagnose there."
 )
 
@@ -222,7 +222,7 @@ def accessible(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         observed=number - len(absent),
         unit="gpus",
         cause="the others belong to somebody else; or they failed to start, which shows on the host",
-        remedy=_GIVEN,
+        remedy=_REST_ON_HOST,
         evidence=(Evidence("PCI functions", ", ".join(function.key for function in absent)),),
     )
 

@@ -36,7 +36,7 @@ _STORMS = (
 
 
 def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """Worn-out SRAM, uncorrected errors since the load of the driver without a row replacement, or a storm.
+    """The SRAM is worn out, uncorrected errors were not repaired, or corrected errors come in a storm.
 
     Lifetime counters never decrease and are not used. rows() reports a row that waits for replacement.
     """

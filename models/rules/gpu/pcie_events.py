@@ -17,12 +17,12 @@ from .missing import off_the_bus
 _KINDS = ("aer", "aer corrected", "surprise down")
 # The limit of the counters (pcie.py): 8 a minute on 16 lanes (DCGM's health watch).
 _CORRECTABLE = 8 * 60 / 16  # per hour and lane
-_MANY = 60  # in an excerpt of less than an hour: fewer may be a burst
+_MANY = 60  # errors in a log of less than an hour: fewer may be a single burst
 _HOUR = 3600.0
 _SOON = 60.0  # seconds between a link that goes down and the driver that notices
 
 
-def some(*kinds: str) -> Callable[[Snapshot, Node], bool]:
+def any_logged(*kinds: str) -> Callable[[Snapshot, Node], bool]:
     """A rule's `where`: the log has an event of these kinds."""
 
     def where(snapshot: Snapshot, node: Node) -> bool:
@@ -172,6 +172,6 @@ def _better(snapshot: Snapshot, event: Event) -> int:
 
 
 RULES = (
-    Rule("pcie-errors", Node, (), errors, some(*_KINDS)),
-    Rule("pcie-path-bottleneck", Node, (), limited, some("pcie limited")),
+    Rule("pcie-errors", Node, (), errors, any_logged(*_KINDS)),
+    Rule("pcie-path-bottleneck", Node, (), limited, any_logged("pcie limited")),
 )

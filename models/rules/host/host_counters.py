@@ -13,7 +13,7 @@ from ..core.rule import Rule
 from ..core.wording import missed
 
 _SHARE = 0.01  # of the time
-_LEAST = 60.0  # seconds since boot: less may be a single event long ago
+_LEAST = 60.0  # seconds of throttling since boot: less may be a single event long ago
 _DAY = 86400.0
 # Corrected errors a day. rasdaemon takes a memory page out of use at this rate (misc/rasdaemon.env, PAGE_CE_THRESHOLD).
 _CORRECTED = 50

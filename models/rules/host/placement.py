@@ -46,14 +46,17 @@ def misplaced(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
     yield Finding(
         code="device-misplaced",
         severity="warning",
-        confidence="certain" if all(at in wanted for _, at, _ in moved) else "likely",  # else buses may be renumbered
+        # "likely": the addresses are not those of the machine type, so the buses may be renumbered.
+        confidence="certain"
+        if all(at in wanted for _, at, _ in moved)
+        else "likely",  # otherwise the buses may be renumbered
         subject=moved[0][1] if len(moved) == 1 else "node",
         message=f"not where {mine.machine.name} has it: {named}{more}",
         expected=", ".join(due for _, _, due in moved),
         observed=", ".join(at for _, at, _ in moved),
         basis=mine.basis,
         expected_source=mine.source,
-        cause="cables or cards that were swapped when the machine was built or mended",
+        cause="cables or cards that were swapped when the machine was built or repaired",
         evidence=tuple(Evidence(name, at) for name, at, _ in moved),
     )
 

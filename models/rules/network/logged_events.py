@@ -11,7 +11,7 @@ from ...report import Finding, Severity
 from ..core.log_history import event_evidence, events, is_history, since, times, total_count
 from ..core.rule import Rule
 from ..core.wording import function_name, location
-from ..gpu.pcie_events import some
+from ..gpu.pcie_events import any_logged
 from .nic import down
 from .ports import downs_of, real
 
@@ -190,10 +190,10 @@ def _package_of(snapshot: Snapshot, event: Event) -> str:
 
 
 RULES = (
-    Rule("nic-errors", Node, (), nics, some("nic", "module")),
-    Rule("nic-optics", Node, (), modules, some("module")),
-    Rule("nic-port-flapping", Node, (), flaps, some("link down")),
-    Rule("storage-degraded", Node, (), disks, some("nvme", "nvme gone")),
-    Rule("host-memory-errors", Node, (), memory, some("edac")),
-    Rule("cpu-throttled", Node, (), heat, some("throttle")),
+    Rule("nic-errors", Node, (), nics, any_logged("nic", "module")),
+    Rule("nic-optics", Node, (), modules, any_logged("module")),
+    Rule("nic-port-flapping", Node, (), flaps, any_logged("link down")),
+    Rule("storage-degraded", Node, (), disks, any_logged("nvme", "nvme gone")),
+    Rule("host-memory-errors", Node, (), memory, any_logged("edac")),
+    Rule("cpu-throttled", Node, (), heat, any_logged("throttle")),
 )

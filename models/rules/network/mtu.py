@@ -84,7 +84,7 @@ def different(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
 
 
 def small(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
-    """All ports of a fast RoCE fabric use the default MTU of 1500. One finding, on the first port."""
+    """All ports of a fast RoCE fabric have the packet size of an MTU of 1500. One finding, on the first port."""
     alike = [port, *_cohort(snapshot, port)]
     if port.link_layer != "Ethernet" or port.key != min(one.key for one in alike) or role_of(snapshot, port) is None:
         return

@@ -50,7 +50,7 @@ def _slow_for(node: str, pair: NodePair, pairs: Mapping[str, list[NodePair]]) ->
 
 
 def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecked]:
-    """A finding for each slow node, on its first pair. A NotChecked for a slow pair without a known slow node."""
+    """A finding for each slow node, on its first pair. A NotChecked for a slow pair if the slow node is not known."""
     slow = slow_nodes(snapshot)
     for node, own in slow.items():
         if own[0].key == pair.key:

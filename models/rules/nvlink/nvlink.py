@@ -137,7 +137,7 @@ def _part_of_mesh(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> bool:
 
 
 def _down(snapshot: Snapshot, gpu: Gpu, missing: int) -> list[int]:
-    """The numbers of the inactive links. If there are too many, only links that equal GPUs use (unused ports)."""
+    """The numbers of the inactive links. If more are inactive than missing, only those that equal GPUs use."""
     down = {number for number, link in nvlinks(snapshot, gpu).items() if link.active is False}
     used = {n for other in gpu_cohort(snapshot, gpu) for n, link in nvlinks(snapshot, other).items() if link.active}
     return sorted(down & used if len(down) > missing and len(down & used) == missing else down)
@@ -153,7 +153,8 @@ def _holders(snapshot: Snapshot, gpu: Gpu, down: list[int]) -> list[str | None]:
 def _holders_of_links(snapshot: Snapshot) -> Mapping[str, str]:
     """For each inactive link between GPUs, the GPU that reports it.
 
-    It is a small set of GPUs (greedy cover), so that a GPU that lost all its links reports them, not its peers.
+    The reporting GPUs are as few as possible (greedy cover). So a GPU that lost all its links reports them, not its
+    peers.
     """
     found: dict[str, str] = {}
     left = {key: link for key, link in _between(snapshot).items() if snapshot.of(GpuLink)[key].active is False}

@@ -14,7 +14,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
-from ..pcie.not_responding import off_the_bus
+from ..pcie.not_responding import lost_function
 from .interconnect_kind import switches
 
 _REMEDY = (
@@ -85,5 +85,5 @@ def is_switch(snapshot: Snapshot, function: Pci) -> bool:
 
 RULES = (
     Rule("nvswitch-error", Node, ("virtual", "Pci", "Pci.pci_class", "Pci.vendor"), too_few, whole),
-    Rule("nvswitch-error", Pci, ("pci_class", "lost?"), off_the_bus("nvswitch-error"), is_switch),
+    Rule("nvswitch-error", Pci, ("pci_class", "lost?"), lost_function("nvswitch-error"), is_switch),
 )

@@ -73,7 +73,7 @@ def has_cohort(snapshot: Snapshot, function: Pci) -> bool:
     return kind_of(function) in ("gpu", "nic", "nvme") and function.physfn is None
 
 
-def odd(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
+def smaller_transfers(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     """One of at least three equal functions has a smaller payload or read request size than all others."""
     cohort = _cohort(snapshot, function)
     differs = []
@@ -126,5 +126,5 @@ def _product(one: Pci) -> Hashable:
 
 RULES = (
     Rule("pcie-acs-redirect", Node, ("Pci", "Pci.acs", "Pci.pci_class", "Pci.vendor"), redirected, on_metal),
-    Rule("pcie-path-bottleneck", Pci, ("max_payload", "max_read_request"), odd, has_cohort),
+    Rule("pcie-path-bottleneck", Pci, ("max_payload", "max_read_request"), smaller_transfers, has_cohort),
 )

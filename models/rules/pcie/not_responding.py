@@ -13,8 +13,8 @@ from ..core.rule import Evaluate, Rule
 from ..core.wording import function_name, location
 
 
-def off_the_bus(code: str) -> Evaluate:
-    """The check for such functions, with the finding code of their kind."""
+def lost_function(code: str) -> Evaluate:
+    """The check for functions that do not answer, with the finding code of their kind."""
 
     def evaluate(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         if function.lost:
@@ -53,7 +53,7 @@ def is_disk(snapshot: Snapshot, function: Pci) -> bool:
 
 
 RULES = (
-    Rule("gpu-missing", Pci, ("pci_class", "lost?"), off_the_bus("gpu-missing"), is_gpu),
-    Rule("nic-missing", Pci, ("pci_class", "lost?"), off_the_bus("nic-missing"), is_nic),
-    Rule("storage-degraded", Pci, ("pci_class", "lost?"), off_the_bus("storage-degraded"), is_disk),
+    Rule("gpu-missing", Pci, ("pci_class", "lost?"), lost_function("gpu-missing"), is_gpu),
+    Rule("nic-missing", Pci, ("pci_class", "lost?"), lost_function("nic-missing"), is_nic),
+    Rule("storage-degraded", Pci, ("pci_class", "lost?"), lost_function("storage-degraded"), is_disk),
 )

@@ -29,7 +29,7 @@ def is_unnamed(function: Pci) -> bool:
     return function.pci_class is None and function.vendor is None and function.parent is None
 
 
-def alone(code: str) -> Rule:
+def narrow_rule(code: str) -> Rule:
     """The rule for the width of links whose upper end is not shown, with the finding code of the device's kind."""
 
     def where(snapshot: Snapshot, function: Pci) -> bool:
@@ -143,7 +143,7 @@ def _is_guest(snapshot: Snapshot) -> bool:
 
 
 RULES = (
-    alone("pcie-link-narrow"),
-    alone("storage-link-slow"),
+    narrow_rule("pcie-link-narrow"),
+    narrow_rule("storage-link-slow"),
     Rule("pcie-acs-redirect", Node, (), redirected, shows_switches),
 )

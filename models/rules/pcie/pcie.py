@@ -235,10 +235,10 @@ def errors(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         earlier = [one for one in snapshot.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
         kind = now.quantity.removeprefix("aer_")
         lanes = function.width or 1
-        told = _uncorrected(now, earlier) if kind != "correctable" else correctable(snapshot, lanes, now, earlier)
-        if told is None:
+        found = _uncorrected(now, earlier) if kind != "correctable" else correctable(snapshot, lanes, now, earlier)
+        if found is None:
             continue
-        text, before = told
+        text, before = found
         yield Finding(
             code="pcie-errors",
             kind="state" if kind == "correctable" else "event",
