@@ -57,7 +57,11 @@ def xid(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
         return
     errors = _xids(snapshot, event.subject) or _recovery(snapshot, event.subject)
     gpu = gpu_at(snapshot, event.subject)
-    if not errors or errors[0].event is not event or (gpu and _asks(gpu) and errors[0].severity != "critical"):
+    if (
+        not errors
+        or errors[0].event is not event
+        or (gpu and _requests_recovery(gpu) and errors[0].severity != "critical")
+    ):
         return  # the current request of the driver is more severe than the log: state.py
     yield _finding(snapshot, "gpu-xid", "Xid", "the driver logged Xid {} for {}", errors)
 
@@ -83,7 +87,7 @@ def _past(snapshot: Snapshot, event: Event, meaning: Xid) -> str | None:
     if past := why_history(snapshot, event):
         return past
     gpu = gpu_at(snapshot, event.subject)
-    if gpu and _asks(gpu):
+    if gpu and _requests_recovery(gpu):
         return None
     if later(snapshot, event, "driver loaded", _DRIVER):
         return "the driver was loaded again after it"
@@ -98,7 +102,7 @@ def _past(snapshot: Snapshot, event: Event, meaning: Xid) -> str | None:
     return None
 
 
-def _asks(gpu: Gpu) -> bool:
+def _requests_recovery(gpu: Gpu) -> bool:
     """Whether the driver requests a recovery action now."""
     return gpu.recovery not in (None, "none")
 

@@ -51,7 +51,7 @@ def shared_memory(snapshot: Snapshot, mount: Mount) -> Iterator[Finding | NotChe
         )
 
 
-def near_gpus(snapshot: Snapshot, numa: Numa) -> bool:
+def has_job_gpus(snapshot: Snapshot, numa: Numa) -> bool:
     """In a job, select NUMA nodes with CPUs that are local to a GPU of the job."""
     return snapshot.context != "host" and bool(numa.cpus) and bool(_gpus_near(snapshot, numa))
 
@@ -98,5 +98,5 @@ def _numbers(text: str) -> set[int]:
 
 RULES = (
     Rule("shm-small", Mount, ("size", "free?"), shared_memory, shares),
-    Rule("numa-memory-missing", Numa, ("cpus",), hidden, near_gpus),
+    Rule("numa-memory-missing", Numa, ("cpus",), hidden, has_job_gpus),
 )

@@ -46,10 +46,8 @@ def misplaced(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
     yield Finding(
         code="device-misplaced",
         severity="warning",
-        # "likely": the addresses are not those of the machine type, so the buses may be renumbered.
-        confidence="certain"
-        if all(at in wanted for _, at, _ in moved)
-        else "likely",  # otherwise the buses may be renumbered
+        # At other addresses than those of the machine type, the buses may be renumbered.
+        confidence="certain" if all(at in wanted for _, at, _ in moved) else "likely",
         subject=moved[0][1] if len(moved) == 1 else "node",
         message=f"not where {mine.machine.name} has it: {named}{more}",
         expected=", ".join(due for _, _, due in moved),
