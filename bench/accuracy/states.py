@@ -15,7 +15,7 @@ from linkgauge.models.facts.pci_classes import card_of, kind_of
 from linkgauge.models.facts.pcie_rates import generation, speed_of
 from linkgauge.models.graph.topology import Link
 from linkgauge.models.inventory.gpu_links import gpu_links
-from linkgauge.models.rules.gpu.missing import counted
+from linkgauge.models.rules.gpu.missing import has_expected_count
 from linkgauge.models.rules.network.ports import cohort, real, role_of, up
 
 _SMALLEST_COHORT = 2
@@ -104,7 +104,7 @@ def _names(bed: Bed, gpu: str) -> list[str]:
 def gpu_gone(bed: Bed, chance: Random) -> Fault | None:
     """A GPU is on the bus no more, where something says how many there should be."""
     node = bed.snapshot.of(Node).get("node")
-    known = node is not None and bed.origin != "dumps" and counted(bed.snapshot, node)
+    known = node is not None and bed.origin != "dumps" and has_expected_count(bed.snapshot, node)
     gpus = [key for key, function in bed.snapshot.of(Pci).items() if kind_of(function) == "gpu"]
     address = drawn(chance, gpus) if known else None
     if address is None:

@@ -36,7 +36,7 @@ class Window:
     evidence: tuple[Evidence, ...]
 
 
-def shows(snapshot: Snapshot, function: Pci) -> bool:
+def is_nvidia_gpu(snapshot: Snapshot, function: Pci) -> bool:
     """Select NVIDIA GPUs on the PCI bus, without virtual functions."""
     return function.vendor == NVIDIA and kind_of(function) == "gpu" and not function.physfn
 
@@ -142,6 +142,6 @@ def _could(window: Window) -> tuple[int, Basis | None, str]:
 
 
 RULES = (
-    Rule("pcie-bar1-small", Pci, ("bar1",), of_function, shows),
+    Rule("pcie-bar1-small", Pci, ("bar1",), of_function, is_nvidia_gpu),
     Rule("pcie-bar1-small", Gpu, ("bar1", "memory"), of_driver),
 )

@@ -88,7 +88,7 @@ def _listed(snapshot: Snapshot) -> list[Pci]:
     return [f for f in snapshot.functions("gpu") if f.vendor == NVIDIA and not f.physfn]
 
 
-def counted(snapshot: Snapshot, node: Node) -> bool:
+def has_expected_count(snapshot: Snapshot, node: Node) -> bool:
     """Select nodes with a known number of GPUs."""
     return whole(snapshot) is not None
 
@@ -197,7 +197,13 @@ def gone(snapshot: Snapshot) -> frozenset[str]:
 
 
 RULES = (
-    Rule("gpu-missing", Node, ("Pci", "Pci.pci_class", "Pci.vendor", "Node.product", "Node.vendor"), too_few, counted),
+    Rule(
+        "gpu-missing",
+        Node,
+        ("Pci", "Pci.pci_class", "Pci.vendor", "Node.product", "Node.vendor"),
+        too_few,
+        has_expected_count,
+    ),
     Rule("gpu-missing", Node, ("Pci",), fell_off, any_off_the_bus),
     Rule("gpu-missing", Gpu, (), lost, driver_was_queried),
 )

@@ -60,12 +60,12 @@ def throttled(snapshot: Snapshot, package: Package) -> Iterator[Finding]:
     )
 
 
-def counted(snapshot: Snapshot, node: Node) -> bool:
+def counts_memory_errors(snapshot: Snapshot, node: Node) -> bool:
     """Select nodes whose kernel counts memory errors, or whose counters could not be read."""
     return any(_controllers(snapshot)) or any(lost.what == "Node.edac" for lost in snapshot.not_checked)
 
 
-def erring(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+def memory_errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """Any uncorrected error; corrected errors above a daily rate."""
     for name in _controllers(snapshot):
         uncorrected, corrected = _latest(snapshot, name, "ue_count"), _latest(snapshot, name, "ce_count")
@@ -126,5 +126,5 @@ def _since(snapshot: Snapshot, now: Observation, oldest: bool = False) -> tuple[
 
 RULES = (
     Rule("cpu-throttled", Package, ("throttle_time?",), throttled, counts_time),
-    Rule("host-memory-errors", Node, ("edac?", "booted?"), erring, counted),
+    Rule("host-memory-errors", Node, ("edac?", "booted?"), memory_errors, counts_memory_errors),
 )

@@ -27,7 +27,7 @@ NOT_A_JOB = NotChecked(
 )
 
 
-def shares(snapshot: Snapshot, mount: Mount) -> bool:
+def is_shared_memory(snapshot: Snapshot, mount: Mount) -> bool:
     """Select the shared memory of nodes with several GPUs."""
     return mount.key == SHARED_MEMORY and len(gpus(snapshot)) > 1
 
@@ -97,6 +97,6 @@ def _numbers(text: str) -> set[int]:
 
 
 RULES = (
-    Rule("shm-small", Mount, ("size", "free?"), shared_memory, shares),
+    Rule("shm-small", Mount, ("size", "free?"), shared_memory, is_shared_memory),
     Rule("numa-memory-missing", Numa, ("cpus",), hidden, has_job_gpus),
 )

@@ -18,7 +18,7 @@ _SAME = 0.5  # share of the addresses; with fewer matches, the firmware numbers 
 _MOST_NAMED = 4  # devices that a message names
 
 
-def known(snapshot: Snapshot, node: Node) -> bool:
+def has_places(snapshot: Snapshot, node: Node) -> bool:
     """Select nodes whose machine type has PCI addresses of devices."""
     mine = profile(snapshot)
     return mine is not None and bool(mine.machine.gpu_places or mine.machine.nic_places)
@@ -83,4 +83,4 @@ def _is_virtual(snapshot: Snapshot, address: str) -> bool:
     return function is not None and function.physfn is not None
 
 
-RULES = (Rule("device-misplaced", Node, ("Gpu", "Rdma", "Node.product"), misplaced, known),)
+RULES = (Rule("device-misplaced", Node, ("Gpu", "Rdma", "Node.product"), misplaced, has_places),)

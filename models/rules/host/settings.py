@@ -80,7 +80,7 @@ CONDITIONS: Mapping[str, Callable[[Snapshot], object]] = {
 }
 
 
-def under(code: str) -> Callable[[Snapshot, Setting], bool]:
+def has_code(code: str) -> Callable[[Snapshot, Setting], bool]:
     """A rule's `where`: settings whose rows have this code and apply to this machine."""
 
     def where(snapshot: Snapshot, setting: Setting) -> bool:
@@ -163,6 +163,6 @@ def _wanted(row: Row) -> int | str:
 
 
 RULES = tuple(
-    Rule(code, Setting, ("value",), evaluate, under(code))
+    Rule(code, Setting, ("value",), evaluate, has_code(code))
     for code in dict.fromkeys(row.code for row in settings().values() if row.code)
 )

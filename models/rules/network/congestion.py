@@ -22,7 +22,7 @@ _NOTICES = 1 / 50e-6
 _SHORTEST = 5.0  # seconds between two readings
 
 
-def counted(snapshot: Snapshot, port: Port) -> bool:
+def has_earlier_counter(snapshot: Snapshot, port: Port) -> bool:
     """Select ports with an earlier reading of a congestion counter."""
     return any((port.key, quantity) in snapshot.earlier for quantity in ("port_xmit_wait", "rp_cnp_handled"))
 
@@ -80,4 +80,4 @@ def _lanes(port: Port) -> int:
     return int(found[1]) if found else 1
 
 
-RULES = (Rule("nic-congestion", Port, ("device",), busy, counted),)
+RULES = (Rule("nic-congestion", Port, ("device",), busy, has_earlier_counter),)

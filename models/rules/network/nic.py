@@ -146,7 +146,7 @@ def _of_cohort(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] | 
     return "kin", usual, f"{known.count(usual)} of {len(known)} equal ports of this node run at it"
 
 
-def counted(snapshot: Snapshot, node: Node) -> bool:
+def has_expected_count(snapshot: Snapshot, node: Node) -> bool:
     """Select nodes whose machine type has a number of RDMA devices."""
     known = profile(snapshot)
     return known is not None and known.machine.rdma is not None
@@ -192,5 +192,5 @@ RULES = (
     Rule("nic-port-down", Net, ("enabled", "carrier?"), down, real),
     Rule("nic-rate-low", Port, ("device", "rate"), slow, real),
     Rule("nic-rate-low", Net, ("speed",), slow, real),
-    Rule("nic-missing", Node, ("Rdma", "Pci", "Node.product", "Node.vendor"), too_few, counted),
+    Rule("nic-missing", Node, ("Rdma", "Pci", "Node.product", "Node.vendor"), too_few, has_expected_count),
 )

@@ -15,7 +15,7 @@ from ..core.wording import function_name
 from .ports import function_of, role_of
 
 
-def several(snapshot: Snapshot, node: Node) -> bool:
+def has_several_processors(snapshot: Snapshot, node: Node) -> bool:
     """Select bare-metal nodes with RDMA devices and several processors. Guests see emulated processors."""
     return (
         node.virtual is not True
@@ -78,5 +78,11 @@ def _short(snapshot: Snapshot, gpu: Pci) -> str:
 
 
 RULES = (
-    Rule("nic-numa-remote", Node, ("virtual", "Pci", "Pci.numa", "Rdma", "Port", "Package", "Numa"), remote, several),
+    Rule(
+        "nic-numa-remote",
+        Node,
+        ("virtual", "Pci", "Pci.numa", "Rdma", "Port", "Package", "Numa"),
+        remote,
+        has_several_processors,
+    ),
 )

@@ -47,7 +47,7 @@ class _Rise:
     evidence: tuple[Evidence, ...]
 
 
-def counts(snapshot: Snapshot, gpu: Gpu) -> bool:
+def has_error_counters(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Select GPUs with NVLink counters, and GPUs whose counters could not be read."""
     counted = any(one.quantity in _NAMES for one in snapshot.observed.get(gpu.key, ())) or bool(_ratios(snapshot, gpu))
     return counted or missed(snapshot, "Gpu.nvlink_errors", gpu.key)
@@ -125,4 +125,4 @@ def _ratios(snapshot: Snapshot, gpu: Gpu) -> dict[str, Observation]:
     return found
 
 
-RULES = (Rule("nvlink-errors", Gpu, ("nvlink_errors?",), errors, counts),)
+RULES = (Rule("nvlink-errors", Gpu, ("nvlink_errors?",), errors, has_error_counters),)

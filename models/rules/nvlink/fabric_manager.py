@@ -46,7 +46,7 @@ _LOOK_AROUND = (
 )
 
 
-def joins(snapshot: Snapshot, gpu: Gpu) -> bool:
+def belongs_to_fabric(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Select GPUs that belong to a fabric, by their product or by the fabric state of the driver."""
     known = product(snapshot, gpu)
     return not is_part(gpu) and (
@@ -54,7 +54,7 @@ def joins(snapshot: Snapshot, gpu: Gpu) -> bool:
     )
 
 
-def outside(snapshot: Snapshot, gpu: Gpu) -> bool:
+def has_not_joined(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the GPU has not joined the fabric that it belongs to."""
     if gpu.fabric_state in ("not started", "in progress"):
         return not is_part(gpu)
@@ -68,13 +68,19 @@ def outside(snapshot: Snapshot, gpu: Gpu) -> bool:
 def cut_off(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the GPU has not joined because it has no active link."""
     known = product(snapshot, gpu)
-    return gpu.nvlinks == 0 and known is not None and known.fabric and not is_alone(snapshot) and outside(snapshot, gpu)
+    return (
+        gpu.nvlinks == 0
+        and known is not None
+        and known.fabric
+        and not is_alone(snapshot)
+        and has_not_joined(snapshot, gpu)
+    )
 
 
 def incomplete(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The GPU has not joined its fabric, joined with an error, or the fabric reports a fault."""
     status, faults, joined = gpu.fabric_status or "Success", gpu.fabric_faults or (), False
-    if outside(snapshot, gpu):
+    if has_not_joined(snapshot, gpu):
         if cut_off(snapshot, gpu) or f"nvlink-fabric-incomplete:{subject_of(gpu)}" in explained(snapshot):
             return
         severity, confidence = _young(snapshot)
@@ -157,7 +163,7 @@ def explained(snapshot: Snapshot) -> tuple[str, ...]:
     service = snapshot.of(Service).get(MANAGER)
     if service is None or service.running is not False:
         return ()
-    names = [f"nvlink-fabric-incomplete:{subject_of(gpu)}" for gpu in local(snapshot) if outside(snapshot, gpu)]
+    names = [f"nvlink-fabric-incomplete:{subject_of(gpu)}" for gpu in local(snapshot) if has_not_joined(snapshot, gpu)]
     cut = [
         gpu
         for gpu in local(snapshot)
@@ -166,12 +172,12 @@ def explained(snapshot: Snapshot) -> tuple[str, ...]:
     return (*names, *(f"nvlink-inactive:{subject_of(gpu)}" for gpu in cut))
 
 
-def is_manager(snapshot: Snapshot, service: Service) -> bool:
+def is_needed_manager(snapshot: Snapshot, service: Service) -> bool:
     """Select the fabric manager, if GPUs of this node need it."""
     return service.key == MANAGER and bool(local(snapshot))
 
 
-def refuses(snapshot: Snapshot, service: Service) -> bool:
+def may_be_mismatched(snapshot: Snapshot, service: Service) -> bool:
     """Select the fabric manager, if GPUs need it or no GPU is known: its log names both versions."""
     return service.key == MANAGER and (bool(local(snapshot)) or not snapshot.of(Gpu))
 
@@ -181,7 +187,7 @@ def manager_down(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
     if service.running:
         return
     gpus, names = local(snapshot), explained(snapshot)
-    out, cut = [gpu for gpu in gpus if outside(snapshot, gpu)], [gpu for gpu in gpus if gpu.nvlinks == 0]
+    out, cut = [gpu for gpu in gpus if has_not_joined(snapshot, gpu)], [gpu for gpu in gpus if gpu.nvlinks == 0]
     stateless = (gpu for gpu in gpus if gpu.fabric_state in (None, "not supported"))
     seen = len(switches(snapshot))
     boards = bool(seen) or (snapshot.origin == "dumps" and any(switched(snapshot, gpu) for gpu in gpus))
@@ -239,7 +245,7 @@ def version(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
         )
 
 
-def exchanges(snapshot: Snapshot, service: Service) -> bool:
+def needs_exchange(snapshot: Snapshot, service: Service) -> bool:
     """Select the memory-exchange service (IMEX) on nodes of a multi-node NVLink domain."""
     return service.key == EXCHANGE and any(
         gpu.fabric_cluster and (known := product(snapshot, gpu)) and known.c2c_rate for gpu in snapshot.of(Gpu).values()
@@ -265,8 +271,14 @@ def exchange(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule("nvlink-fabric-incomplete", Gpu, ("fabric_state", "fabric_status?", "fabric_faults?"), incomplete, joins),
-    Rule("fabric-manager-down", Service, ("running",), manager_down, is_manager),
-    Rule("driver-mismatch", Service, ("version",), version, refuses),
-    Rule("imex-not-ready", Service, ("running",), exchange, exchanges),
+    Rule(
+        "nvlink-fabric-incomplete",
+        Gpu,
+        ("fabric_state", "fabric_status?", "fabric_faults?"),
+        incomplete,
+        belongs_to_fabric,
+    ),
+    Rule("fabric-manager-down", Service, ("running",), manager_down, is_needed_manager),
+    Rule("driver-mismatch", Service, ("version",), version, may_be_mismatched),
+    Rule("imex-not-ready", Service, ("running",), exchange, needs_exchange),
 )

@@ -12,7 +12,7 @@ from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding, Severity
 from ..core.gpus import gpu_cohort
 from ..core.rule import Rule
-from .fabric_manager import explained, outside
+from .fabric_manager import explained, has_not_joined
 from .interconnect_kind import is_guest, is_part, nvlinks, product, switched
 
 _SWITCH = ("PIX", "PXB")  # paths that stay below one PCIe switch
@@ -45,7 +45,7 @@ def ends(snapshot: Snapshot, pair: GpuPair) -> tuple[Gpu, Gpu] | None:
     return (one, two) if one and two and not (is_part(one) or is_part(two) or one.failure or two.failure) else None
 
 
-def evaluated(snapshot: Snapshot, pair: GpuPair) -> bool:
+def is_whole_pair(snapshot: Snapshot, pair: GpuPair) -> bool:
     """Select pairs of two working, undivided GPUs."""
     return ends(snapshot, pair) is not None
 
@@ -109,7 +109,13 @@ def _reason(snapshot: Snapshot, pair: GpuPair) -> _Reason | None:
 
 def _joined(snapshot: Snapshot, one: Gpu, two: Gpu) -> bool:
     """Whether active NVLinks join the two GPUs, and no other finding explains why they cannot be used."""
-    if not one.nvlinks or not two.nvlinks or explained(snapshot) or outside(snapshot, one) or outside(snapshot, two):
+    if (
+        not one.nvlinks
+        or not two.nvlinks
+        or explained(snapshot)
+        or has_not_joined(snapshot, one)
+        or has_not_joined(snapshot, two)
+    ):
         return False
     direct = any(link.active and link.remote == two.address for link in nvlinks(snapshot, one).values() if two.address)
     return direct or bool(switched(snapshot, one) and switched(snapshot, two))
@@ -145,4 +151,4 @@ def _equal(snapshot: Snapshot, pair: GpuPair, gpu: Gpu) -> bool:
     return both is not None and all(one in gpu_cohort(snapshot, gpu) for one in both)
 
 
-RULES = (Rule("p2p-disabled", GpuPair, ("read?", "write?", "nvlink?"), disabled, evaluated),)
+RULES = (Rule("p2p-disabled", GpuPair, ("read?", "write?", "nvlink?"), disabled, is_whole_pair),)
