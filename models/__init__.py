@@ -1,1 +1,3 @@
-"""What a node is, what its links should give, and what differs. Knows no host, no clock and no memory."""
+"""What a node is, what its links should reach, and what differs. This package reads no host, no clock and no state
+file.
+"""

@@ -1,4 +1,4 @@
-"""From a case to a report: states by the rules, levels, blame, impact, silence, verdict."""
+"""From a snapshot to a report: rules, bandwidth levels, attribution, impact, ignored findings, verdict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .site.schema import Site
 
 
 def evaluate(snapshot: Snapshot) -> Report:
-    """Everything that is said about the node."""
+    """The report of a snapshot."""
     states, gaps, checks = apply_rules(snapshot)
     measured = (*levels(snapshot), *proven(snapshot))
     found = [_finish(snapshot, finding) for finding in attribute(snapshot, measured, states)]
@@ -54,7 +54,7 @@ def evaluate(snapshot: Snapshot) -> Report:
 
 
 def apply_rules(snapshot: Snapshot) -> tuple[list[Finding], list[NotChecked], dict[str, bool]]:
-    """What the rules find, what they could not tell, and by code whether it was judged wherever it was wanted."""
+    """The findings of all rules, what could not be checked, and for each code whether every wanted check was made."""
     found: list[Finding] = []
     gaps: list[NotChecked] = []
     checks: dict[str, bool] = {}
@@ -69,10 +69,10 @@ def apply_rules(snapshot: Snapshot) -> tuple[list[Finding], list[NotChecked], di
 
 
 def _apply(snapshot: Snapshot, rule: Rule) -> tuple[list[Finding | NotChecked], bool | None]:
-    """What the rule tells; and whether it could be judged, None where there was nothing to judge."""
+    """The results of one rule, and whether the rule could be evaluated. None: there was nothing to evaluate."""
     foreign = [lost for lost in snapshot.not_checked if lost.what in rule.foreign]
     if any(lost.subject == "node" or rule.over is Node for lost in foreign):
-        return [], False  # a rule over the node looks at everything, and one that is hidden may change its mind
+        return [], False  # a rule over the node reads everything: a hidden part may change its result
     every: Mapping[str, Fact] = snapshot.of(rule.over)
     things = every if rule.where is anything else {key: one for key, one in every.items() if rule.where(snapshot, one)}
     lost = any(
@@ -85,7 +85,7 @@ def _apply(snapshot: Snapshot, rule: Rule) -> tuple[list[Finding | NotChecked], 
 
 
 def _finish(snapshot: Snapshot, finding: Finding) -> Finding:
-    """The finding with its price, its remedy, and the operator's word on it."""
+    """The finding with its impact, its remedy and the operator's reason to ignore it."""
     code = codes()[finding.code]
     remedy = finding.remedy or " ".join(code.fix) or None
     return replace(weigh(snapshot, finding), remedy=remedy, silenced=silenced(snapshot.site, finding))
@@ -99,10 +99,10 @@ def silenced(site: Site, finding: Finding) -> str | None:
 def _training(
     snapshot: Snapshot, impact: Mapping[str, float], measured: Iterable[Level]
 ) -> tuple[Training | None, tuple[NotChecked, ...]]:
-    """What the findings cost the job that the site has described, or why nobody can say."""
+    """The cost of the findings for the job in the site file, or the reason why it is unknown."""
     if snapshot.site.job is None:
         return None, ()
-    from .training.cost import Uncertain, cost_of  # models of trainings, which most reports do without
+    from .training.cost import Uncertain, cost_of  # imported here because most reports need no training model
     from .training.job_spec import read_job
 
     try:
@@ -122,7 +122,7 @@ def _training(
 
 
 def _without_expectation(measured: Iterable[Level]) -> Iterable[NotChecked]:
-    """One for each operation and its ends of which no size has an expectation."""
+    """One record for each operation and pair of ends without an expectation at any message size."""
     known = {(level.op, level.ends) for level in measured if level.expected}
     for op, ends in dict.fromkeys((level.op, level.ends) for level in measured):
         if (op, ends) not in known:

@@ -1,4 +1,4 @@
-"""The report: the only thing that exporters see. Its JSON form is the contract `linkgauge.report/1`."""
+"""The report, which is the only input of exporters. Its JSON form is the contract `linkgauge.report/1`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import msgspec
 from .facts.records import Evidence, Flow, NotChecked, Run
 from .graph.topology import Topology
 
-Basis: TypeAlias = Literal["site", "profile", "capability", "kin", "baseline"]  # three absolute, in the order of trust
+Basis: TypeAlias = Literal["site", "profile", "capability", "kin", "baseline"]  # three are absolute; most trusted first
 Severity: TypeAlias = Literal["critical", "warning", "info"]
-SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")  # the gravest first
+SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")  # most severe first
 ABSOLUTE: frozenset[Basis] = frozenset({"site", "profile", "capability"})
 Verdict: TypeAlias = Literal["ok", "degraded", "failed", "unknown"]
-# What holds now; what happened, which is told until what clears it has happened; what was measured slow.
+# state: true now. event: happened, and stays in reports until it is cleared. measurement: a measured rate is too low.
 FindingKind: TypeAlias = Literal["state", "event", "measurement"]
 Origin: TypeAlias = Literal["live", "capture", "dumps"]
 Context: TypeAlias = Literal["host", "job", "dumps"]
@@ -37,7 +37,9 @@ class Expectation:
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True, rename={"link_class": "class"}):
-    """One flow in bytes per second: what its tightest link is rated and trained at, what is expected, and seen."""
+    """Rates of one flow in bytes per second: rated and trained rate of its tightest link, expected rates, observed
+    rate.
+    """
 
     op: str
     ends: tuple[str, ...]
@@ -53,13 +55,13 @@ class Level(msgspec.Struct, frozen=True, kw_only=True, rename={"link_class": "cl
 
     @property
     def flow(self) -> Flow:
-        """The flow that the row is about."""
+        """The flow that this level describes."""
         return Flow(self.op, self.ends, self.size, self.via, self.beside)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that differs from what should be. It names the thing, both numbers, the likely cause, the next step."""
+    """A difference between the expected and the observed state: subject, both numbers, likely cause, next step."""
 
     code: str
     kind: FindingKind = "state"
@@ -74,19 +76,19 @@ class Finding:
     basis: Basis | None = None
     expected_source: str | None = None
     cause: str | None = None
-    limits: Mapping[str, float] = field(default_factory=dict)  # link -> rate it has left: explains flows, gives impact
+    limits: Mapping[str, float] = field(default_factory=dict)  # link -> rate it has left: for attribution, impact
     explains: tuple[str, ...] = ()  # "bandwidth-low:gpu3-numa0"
     impact: Mapping[str, float] = field(default_factory=dict)  # operation -> how many times slower
-    location: Mapping[str, str | int | None] = field(default_factory=dict)  # slot, label: what a technician needs
+    location: Mapping[str, str | int | None] = field(default_factory=dict)  # slot, label: for a technician
     since: str | None = None
-    silenced: str | None = None  # the operator's reason
+    silenced: str | None = None  # the operator's reason to ignore the finding
     evidence: tuple[Evidence, ...] = ()
     remedy: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A row of the observations: a number that held at a moment."""
+    """One observation in the report: a number at a point in time."""
 
     about: str
     quantity: str
@@ -98,7 +100,9 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """How many times as long something takes: with all overlap that is possible, as is usual, with none."""
+    """Factors by which something takes longer: with full overlap of messages and compute, with usual overlap, with
+    none.
+    """
 
     least: float
     usual: float
@@ -107,22 +111,23 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """What the findings cost the job that was described, over nodes like this one of which one is as this one is."""
+    """What the findings cost the job of the site file. All its nodes are like this one; only this one has the findings.
+    """
 
     job: str
     gpus: int
     step_seconds: float  # without the findings
     slower: Range
     gpu_hours_a_day: float  # lost
-    critical_tokens: float | None = None  # a GPU in a step, below which it waits for gradients; without the findings
+    critical_tokens: float | None = None  # tokens per GPU and step, below which gradients limit; without findings
     critical_tokens_now: float | None = None
-    load_seconds: float | None = None  # of a checkpoint from this node's disks, where these were measured
+    load_seconds: float | None = None  # to load a checkpoint from this node's disks, if their rate was measured
     load_seconds_now: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The machine type, and how it was recognised."""
+    """The machine type and how it was recognised."""
 
     name: str
     matched_by: str
@@ -130,7 +135,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that is said about a node at one time."""
+    """The evaluation of one node at one time."""
 
     schema: Literal["linkgauge.report/1"] = SCHEMA
     node: str | None
@@ -141,9 +146,9 @@ class Report:
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
     not_checked: tuple[NotChecked, ...] = ()
-    checks: Mapping[str, bool] = field(default_factory=dict)  # code -> judged; false: wanted and could not be judged
-    impact: Mapping[str, float] = field(default_factory=dict)  # as of a finding, of all findings together
-    training: Training | None = None  # where a job was described
+    checks: Mapping[str, bool] = field(default_factory=dict)  # code -> checked; false: a wanted check was not possible
+    impact: Mapping[str, float] = field(default_factory=dict)  # as in Finding, for all findings together
+    training: Training | None = None  # if the site file describes a job
     levels: tuple[Level, ...] = ()
     observations: tuple[Seen, ...] = ()
     topology: Topology = Topology()

@@ -1,7 +1,7 @@
-"""What a long copy reaches between each two of a node's GPUs, NICs, disks and NUMA nodes, alone in the node.
+"""The rate of a long copy between each two GPUs, NICs, disks and NUMA nodes of a node, with no other traffic.
 
-It is what predict() says of each, worked out along the tree of ways from a source instead of way by way; and of ends
-that hang alike on one device two are looked at, for all.
+The results equal those of predict(). They are computed along the tree of routes from a source instead of route by
+route. Of interchangeable leaf devices behind the same parent, only two are computed.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ ENDS = frozenset({"gpu", "nic", "nvme", "numa"})
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A way, and what a copy over it reaches in bytes per second. None where no rate or no share is known."""
+    """A path and the rate of a copy over it in bytes per second. None: no rate or no share is known."""
 
     path_type: str  # "NVL", "PIX" ... (routes.py)
     rated: float | None
     typical: float | None
-    bottleneck: Hop | None  # that holds the typical copy
+    bottleneck: Hop | None  # the hop that limits the typical copy
 
 
-# Of a hop: what it can do; what a copy typically reaches, and one that crosses sockets; of both whether that is
-# published; the kinds that it leads over.
+# For one hop: its rate; the typical rate of a copy; the typical rate of a copy that crosses sockets; whether each of
+# these two is published; the kind of the hop.
 _Figures: TypeAlias = tuple[float, float, float, tuple[bool, bool], str]
-# The least of all hops of a way: what they can do; what a copy typically reaches, and the first hop that holds it to
-# that; the same of one that crosses sockets.
+# The minima over all hops of a path: the rate; the typical rate of a copy and the first hop that limits it; the same
+# two for a copy that crosses sockets.
 _Least: TypeAlias = tuple[float, float, Hop | None, float, Hop | None]
 _Kinds: TypeAlias = tuple[str, ...]
-# Of ways over the same kinds of hops: the path type, whether they cross sockets, whether any rate is known of them, and
-# whether enough of them are.
+# For paths over the same kinds of hops: the path type, whether they cross sockets, whether any rate is known, and
+# whether enough rates are known.
 _Type: TypeAlias = tuple[str, bool, bool, bool]
 _COPY, _ACROSS = Flow("copy", ("", "")), Hop("", "", (Link("", "", "", "interconnect"),))
 _NOTHING: _Least = (float("inf"), float("inf"), None, float("inf"), None)
 
 
 def pairs(topology: Topology) -> Mapping[str, Mapping[str, Pair]]:
-    """By the ids of sender and receiver. Those between which there is no way are left out."""
+    """By the ids of sender and receiver. Pairs without a path are left out."""
     groups, few = alike(topology, ENDS)
     figures = _figures(few)
     rate, types = cache(rated), dict[_Kinds, _Type]()
@@ -59,7 +59,7 @@ def pairs(topology: Topology) -> Mapping[str, Mapping[str, Pair]]:
         first: list[tuple[Pair, End, Group]] = []
         for receivers in groups:
             end = receivers[receivers is senders and len(receivers) > 1]
-            if ways.get(end.name):  # there is a way, and it is not the sender itself
+            if ways.get(end.name):  # the end can be reached and is not the sender
                 over = kinds[end.name]
                 if over not in types:
                     types[over] = _type(few, follow(ways, end.name))
@@ -74,7 +74,8 @@ def _figures(topology: Topology) -> Mapping[Hop, _Figures]:
     for hop in (*chain.from_iterable(topology.hops.values()), *topology.memory.values()):
         alone, across = (operation(topology, _COPY, way, hop) for way in ((hop,), (hop, _ACROSS)))
         whole = able(hop)
-        limit = float("inf") if hop.links[0].kind == "interconnect" else whole  # as counted(hop), without asking twice
+        # As rate_without_sockets(hop), without a second call of able()
+        limit = float("inf") if hop.links[0].kind == "interconnect" else whole
         near, known = _typical(hop, limit, alone)
         far, known_far = (near, known) if across == alone else _typical(hop, limit, across)
         rates = unrated((hop,)), whole == float("inf"), is_pcie(hop)
@@ -84,7 +85,7 @@ def _figures(topology: Topology) -> Mapping[Hop, _Figures]:
 
 
 def _typical(hop: Hop, limit: float, op: str) -> tuple[float, bool]:
-    """As Load.rates("typical") with this operation alone; and whether a share is published."""
+    """As Load.rates("typical") for this operation alone, and whether a share is published."""
     reach = attainable(hop.links[0].grade, op, towards(hop))
     return limit * (reach.typical if reach else 1.0), reach is not None
 
@@ -92,7 +93,7 @@ def _typical(hop: Hop, limit: float, op: str) -> tuple[float, bool]:
 def _along(
     topology: Topology, ways: Mapping[str, Hop | None], figures: Mapping[Hop, _Figures]
 ) -> tuple[Mapping[str, _Least], Mapping[str, _Kinds]]:
-    """Of the way to each device of a tree: the least figures, and the kinds that it goes over."""
+    """For the path to each device of a tree: the minima over its hops, and their kinds."""
     least: dict[str, _Least] = {}
     kinds: dict[str, _Kinds] = {}
     for name, hop in ways.items():
@@ -112,7 +113,7 @@ def _with_memory(topology: Topology, name: str, least: _Least, figures: Mapping[
 
 
 def _over(least: _Least, hop: Hop, figures: _Figures) -> _Least:
-    """With a further hop."""
+    """The minima with one more hop."""
     whole, near, holds, far, holds_far = least
     if figures[1] < near:
         near, holds = figures[1], hop
@@ -137,7 +138,9 @@ def _pair(least: _Least, over: _Type, figures: Mapping[Hop, _Figures]) -> Pair:
 
 
 def _rows(senders: Group, first: Iterable[tuple[Pair, End, Group]]) -> Mapping[str, Mapping[str, Pair]]:
-    """The pairs of each of the senders, from those of the first of them with one end of each group of receivers."""
+    """The pairs of all senders of a group, derived from the pairs of the first sender with one end of each receiver
+    group.
+    """
     alone: dict[str, Pair] = {}
     shared: dict[Pair, list[str]] = {}
     for pair, end, receivers in first:

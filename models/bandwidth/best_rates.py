@@ -1,4 +1,4 @@
-"""The best rate that was observed of each flow."""
+"""The best observed rate of each flow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..facts.records import Flow, Observation
 from ..inventory.snapshot import Snapshot, once_per_snapshot
 from .plausibility import implausible
 
-RATES = ("rate", "bus_bandwidth", "hca_loopback")  # quantities of observations that are judged as levels
+RATES = ("rate", "bus_bandwidth", "hca_loopback")  # quantities of observations that become levels
 
 
 @once_per_snapshot

@@ -1,4 +1,4 @@
-"""Why a flow gets what it gets: the hops that it goes over, what each of them gives, and which one holds it."""
+"""Why a flow reaches its rate: the hops on its path, the rate of each hop, and the hop that limits the flow."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ from .predict import Prediction, predict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One hop of a way. Bytes per second in the direction of the way, over all its parallel links."""
+    """One hop of a path. Bytes per second in the direction of the path, over all parallel links."""
 
-    sender: str  # as people call them; the address is in the ids of the links
+    sender: str  # short name; the ids of the links contain the address
     receiver: str
     links: tuple[str, ...]  # ids
     kind: str
     grade: str = ""
     rated: float | None = None
     trained: float | None = None
-    share: float | None = None  # of the rate that a good copy reaches; None: nothing is published, or no rate is known
-    gives: float | None = None  # the rate times the share, to all flows together
-    flows: int = 1  # of those explained together, how many go over it
+    share: float | None = None  # of the rate, for a good copy; None: not published, or no rate is known
+    gives: float | None = None  # the rate times the share, for all flows together
+    flows: int = 1  # how many of the given flows use the hop
     bottleneck: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """A flow: what is expected of it, and the ways that it takes at once. Ways of a copy: one."""
+    """A flow, its expected rate, and its parallel paths. A copy has one path."""
 
     level: Level
-    path_type: str | None  # as nvidia-smi and NCCL call it; None: all in one memory
-    seconds: float | None  # that a message of a few bytes takes
-    sized: float | None  # of the rate of long messages, what one of the flow's size reaches; None: not published
-    unknown: str | None  # why nothing is expected, in words
+    path_type: str | None  # as in nvidia-smi and NCCL; None: within one memory
+    seconds: float | None  # of a message of a few bytes
+    sized: float | None  # share of the long-message rate at the flow's message size; None: not published
+    unknown: str | None  # why no rate is expected, in words
     ways: tuple[tuple[Step, ...], ...]
 
 
 def explained(snapshot: Snapshot, flows: Iterable[Flow], concurrent: bool = False) -> tuple[Explained, ...]:
-    """The flows in their order, each alone or all at once; those that have no way are left out."""
+    """The flows in their order, one at a time or all at once. Flows without a path are left out."""
     several = tuple(dict.fromkeys(flows))
     groups = [several] if concurrent else [(flow,) for flow in several]
     return tuple(one for group in groups for one in _together(snapshot, group))
@@ -90,7 +90,7 @@ def _hops(several: tuple[SubFlow, ...]) -> Iterable[Hop]:
 
 
 def _tightest(several: tuple[SubFlow, ...]) -> Hop | None:
-    """Of the hops; None where one of unknown rate may be tighter."""
+    """The tightest hop; None if a hop with an unknown rate may be tighter."""
     hop = min(_hops(several), key=able)
     return hop if told(several, hop) else None
 
@@ -116,8 +116,8 @@ def _step(topology: Topology, load: Load, hop: Hop, flows: int, bottleneck: bool
 
 
 def _level(snapshot: Snapshot, flow: Flow, flows: tuple[Flow, ...], found: Prediction | None) -> Level:
-    """As level_of says of one flow, or, of a collective whose machine type is silent, as its links do; of several flows
-    at once, what the links leave each.
+    """The level of one flow, from level_of; for a collective without a rate in the machine type, from its links. For
+    several flows at once, the rate that the links leave for each.
     """
     level = level_of(snapshot, flow)
     capable = (capability(found),) if found else ()
@@ -129,7 +129,7 @@ def _level(snapshot: Snapshot, flow: Flow, flows: tuple[Flow, ...], found: Predi
 
 
 def _path_type(topology: Topology, several: tuple[SubFlow, ...]) -> str | None:
-    """Of the first way; memories at its ends do not make it longer."""
+    """The path type of the first path, without the memories at its ends."""
     way: Route = tuple(hop for hop in several[0][0] if hop.links[0].kind != "memory")
     return path_type(topology, way) if way else None
 
@@ -142,7 +142,7 @@ def _sized(flow: Flow, found: Prediction | None) -> float | None:
 
 
 def unknown(snapshot: Snapshot, level: Level) -> str:
-    """Why nothing is expected of a flow, in words."""
+    """Why no rate is expected of a flow, in words."""
     if level.rated is not None and not _tightest(sub_flows(snapshot.topology, level.flow)):
         return "nobody says what one of the links on its way gives"
     if level.size and level.size < full(level.op) and curve(level.link_class, level.op).half is None:

@@ -1,4 +1,4 @@
-"""Where a chipset falls far below the fair share once several GPUs write to several others."""
+"""Chipsets that fall far below the fair share when several GPUs write to several others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..graph.topology import Hop, Topology
 
 
 def crowded(topology: Topology, taken: Mapping[Flow, tuple[SubFlow, ...]]) -> Mapping[Hop, Limit]:
-    """The uplinks of switches that a known limit holds under these flows. Names of switches are those of pci.ids."""
+    """The uplinks of switches that a known chipset limit holds under these flows. Switch names are those of pci.ids."""
     over = defaultdict[Hop, list[tuple[str, str]]](list)
     for uplink, sender, root in _writes(topology, taken):
         over[uplink].append((sender, root))
@@ -31,7 +31,7 @@ def crowded(topology: Topology, taken: Mapping[Flow, tuple[SubFlow, ...]]) -> Ma
 
 
 def _writes(topology: Topology, taken: Mapping[Flow, tuple[SubFlow, ...]]) -> Iterator[tuple[Hop, str, str]]:
-    """Of each copy from GPU to GPU through a processor: the sender's uplink, the sender, the receiver's root port."""
+    """For each copy between GPUs through a processor: the sender's uplink, the sender, the receiver's root port."""
     for flow, several in taken.items():
         ends = [topology.find(end) for end in flow.ends]
         if len(ends) == 2 and all(end and end.kind == "gpu" for end in ends):

@@ -1,4 +1,4 @@
-"""What runs over the hops of a node at one time, and so which share of its rate each of them reaches."""
+"""The load on each hop of a node at one time, and the share of its rate that each hop reaches under this load."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .chipset_limits import crowded
 from .efficiency import Attainable, attainable
 
 _UNLIMITED = float("inf")
-_CARRY = frozenset({"pcie", "port", "loopback", "nvlink", "xgmi", "c2c"})  # what has a rate, whether it was read or not
-_ACROSS = frozenset({"copy", "write", "read", "send", EGRESS})  # what is slower from one socket to another
+_CARRY = frozenset({"pcie", "port", "loopback", "nvlink", "xgmi", "c2c"})  # kinds that have a rate, read or not
+_ACROSS = frozenset({"copy", "write", "read", "send", EGRESS})  # operations that are slower between sockets
 
 
 @dataclass(frozen=True)
 class Load:
-    """Which operations run over each hop. `known` replaces what the catalog has measured of links."""
+    """The operations on each hop. `known` replaces the catalog's measurements of links."""
 
     op: Mapping[Hop, Collection[str]] = field(default_factory=dict)
     known: Links | None = None
-    crowded: Mapping[Hop, Limit] = field(default_factory=dict)  # held by the chipset rather than by the link
+    crowded: Mapping[Hop, Limit] = field(default_factory=dict)  # limited by the chipset rather than by the link
 
     def reach(self, hop: Hop) -> Attainable | None:
-        """The shares of the hop's rate that are attainable under this load; None where nothing is published.
+        """The shares of the hop's rate that this load can reach; None: nothing is published.
 
-        Of several operations over one hop the slowest decides for all: what a mixture reaches nobody has published.
+        With several operations on one hop, the slowest sets the share: no rate of a mixture is published.
         """
         if hop in self.crowded:
             return _of_chipset(self.crowded[hop], able(hop))
@@ -45,8 +45,8 @@ class Load:
     def rates(self, bound: str) -> RateOf:
         """Rates at "low", "typical" or "high".
 
-        Where no share is published a hop carries no more than it is rated at. What joins sockets limits nothing here:
-        its rate is the least that boards have, and what crosses it has shares of its own ("copy-far").
+        A hop without a published share carries its rated rate. Links between sockets do not limit here: the catalog has
+        the smallest rate of all boards, and copies across them have their own shares ("copy-far").
         """
 
         def rate(hop: Hop) -> float:
@@ -57,7 +57,7 @@ class Load:
 
 
 def load_of(topology: Topology, taken: Mapping[Flow, tuple[SubFlow, ...]], known: Links | None = None) -> Load:
-    """The load that flows are, by the ways that they take."""
+    """The load of these flows on the hops of their paths."""
     found: dict[Hop, set[str]] = defaultdict(set)
     for flow, several in taken.items():
         for way in (way for sub_flow in several for way in sub_flow):
@@ -67,17 +67,19 @@ def load_of(topology: Topology, taken: Mapping[Flow, tuple[SubFlow, ...]], known
 
 
 def _of_chipset(limit: Limit, whole: float) -> Attainable:
-    """Anything from the collapse to what fewer senders reach is known of such machines."""
+    """The range of such machines: from the collapsed rate to the rate with fewer senders."""
     source = f"{limit.name}: {limit.senders} senders and more together {as_gigabytes(limit.rate)} ({limit.source})"
     typical, high = min(1.0, limit.rate / whole), min(1.0, limit.otherwise / whole)
     return Attainable(low=0.9 * typical, typical=typical, high=high, source=source)
 
 
 def told(several: tuple[SubFlow, ...], full: Hop) -> bool:
-    """Whether enough is known of all ways to say that `full` holds them: a hop without a rate may be slower.
+    """Whether enough rates on all paths are known to conclude that `full` is the bottleneck. A hop without a rate may
+    be slower.
 
-    A port is seldom faster than the slots around it. What crosses sockets over PCIe has shares of its own; of what does
-    over NVLink-C2C, and of copies between memories, nothing is published.
+    A missing PCIe rate is accepted if a port is the bottleneck: a port is rarely faster than its slot. Copies across
+    sockets over PCIe have their own shares. No share is published for NVLink-C2C across sockets, or for copies between
+    memories.
     """
     free = {"pcie"} if full.links[0].kind in ("port", "loopback") else set()
     for way in (way for sub_flow in several for way in sub_flow):
@@ -90,12 +92,12 @@ def told(several: tuple[SubFlow, ...], full: Hop) -> bool:
 
 
 def counted(hop: Hop) -> float:
-    """As `able`, and nothing of what joins sockets."""
+    """As `able`, but infinite for links between sockets."""
     return _UNLIMITED if hop.links[0].kind == "interconnect" else able(hop)
 
 
 def able(hop: Hop) -> float:
-    """What the hop can carry; where nobody says what its ends can do, what it runs at; infinite where neither."""
+    """The rated rate of the hop; else its trained rate; infinite if neither is known."""
     whole = rated(hop)
     if whole != _UNLIMITED:
         return whole
@@ -104,10 +106,10 @@ def able(hop: Hop) -> float:
 
 
 def operation(topology: Topology, flow: Flow, way: Route, hop: Hop) -> str:
-    """What an operation is to one hop, in the words of links.toml.
+    """The operation on one hop, in the words of links.toml.
 
-    "through" is a PCIe link between ports, on which no engine ends; "copy-far" crosses sockets; "staged" goes through
-    host memory; disks read and write otherwise than NICs; memory at the end of a copy is read or written as by STREAM.
+    "through": a PCIe link between ports, without an engine at its end. "copy-far": a copy across sockets. "staged": a
+    copy through host memory. Disks have operations of their own. Memory at the end of a copy counts as STREAM's triad.
     """
     kind, below = hop.links[0].kind, topology.by_name[hop.links[0].b].kind
     if kind == "memory":
@@ -128,12 +130,16 @@ def operation(topology: Topology, flow: Flow, way: Route, hop: Hop) -> str:
 
 
 def is_pcie(hop: Hop) -> bool:
-    """Also what a hypervisor shows as a device on a root bus, where the machine type says what the link is."""
+    """Whether the hop is PCIe. In a virtual machine also a device on a root bus, if the machine type names its PCIe
+    grade.
+    """
     return hop.links[0].kind == "pcie" or hop.links[0].grade.startswith("pcie")
 
 
 def towards(hop: Hop) -> str:
-    """Whether a hop leads away from the processor or to it. Links of PCIe begin above, those of C2C at the GPU."""
+    """Direction of a hop: towards the "device" or the "host". PCIe links start at the processor's end, C2C links at the
+    GPU.
+    """
     link = hop.links[0]
     if is_pcie(hop):
         return "device" if hop.sender == link.a else "host"

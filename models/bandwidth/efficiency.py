@@ -1,11 +1,11 @@
-"""What a good copy reaches of the rate that a link is rated at: packet headers, flow control and engines take the rest.
+"""The share of a link's rated rate that a good copy reaches. Packet headers, flow control and engines take the rest.
 
-Shares are not typed in but worked out of what was measured on healthy machines (catalog/links.toml): the typical one
-is the median over the machines, low and high are the extremes of all of them and a margin, the wider the fewer machines
-there are. So a further measurement mends the share, and each can be left out to see what the others say of it.
+The shares are computed from measurements of healthy machines (catalog/links.toml). Typical is the median over the
+machines. Low and high are the extremes plus a margin, which is wider with fewer machines. So a further measurement
+corrects the share. A test can leave out each measurement and compare it with the share from the others.
 
-Two known formulas bracket every good measurement of PCIe that we found: NCCL plans on width x {1.5, 3, 6, 12, 24,
-48}/8 GB/s a lane (src/graph/topo.cc), UCX on rated x 256*4/((256+26)*4+16), 89.5 % of it (src/ucs/sys/topo/base).
+Two known formulas bracket every good PCIe measurement that we found. NCCL plans with width x {1.5, 3, 6, 12, 24, 48}/8
+GB/s per lane (src/graph/topo.cc). UCX uses rated x 256*4/((256+26)*4+16), which is 89.5 % (src/ucs/sys/topo/base).
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from functools import lru_cache
 
 from ..catalog.links import Links, Measured, links
 
-# Margins beyond what was seen, by the number of machines: of one, two, three and more. PCIe copies, of which there are
-# most, lie within 8 % of their median.
+# Margins beyond the extremes for one, two, three and more machines. PCIe copies, which have most measurements, are
+# within 8 % of their median.
 _MARGINS = (0.10, 0.06, 0.03)
-_BORROWED = 0.9  # of the low of another grade or operation
-# What an operation that nobody measured is closest to. Others (those of memories, those of disks) are close to nothing.
-# The next is tried where a grade has none of the one before.
+_BORROWED = 0.9  # factor on the low of another grade or operation
+# The most similar operations for one without measurements, best first. Operations on memories and disks have none.
 _CLOSE = {
     "copy-far": ("copy",),
     "through": ("copy",),
@@ -36,12 +35,12 @@ _CLOSE = {
     "reduce_scatter": ("all_reduce",),
 }
 _NETWORK = {"write", "read", "send"}  # over PCIe these are copies by the NIC's engine
-ABOVE_THE_WIRE = {"all_reduce-nvls"}  # bus bandwidth of a reduction in the switches is no rate of a link
+ABOVE_THE_WIRE = {"all_reduce-nvls"}  # bus bandwidth of reductions in the switches; it is no rate of a link
 
 
 @dataclass(frozen=True, slots=True)
 class Attainable:
-    """Shares of the rated rate that a copy reaches: below `low` something is wrong; and where that was measured."""
+    """Shares of the rated rate that a copy reaches, and their source. Below `low` something is wrong."""
 
     low: float
     typical: float
@@ -50,17 +49,17 @@ class Attainable:
 
 
 def family(grade: str) -> str:
-    """The grade without the width, which makes no difference to shares: "pcie4" of "pcie4x8"."""
+    """The grade without its width, which does not change the share: "pcie4" for "pcie4x8"."""
     return re.sub(r"^(pcie\d+)x\d+$", r"\1", grade)
 
 
 def attainable(
     grade: str, op: str = "copy", towards: str = "", duplex: bool = False, known: Links | None = None
 ) -> Attainable | None:
-    """Of links of a grade ("pcie4x16") under an operation, towards "device" or "host"; None: nothing is published.
+    """The shares for links of a grade ("pcie4x16") and an operation, towards "device" or "host"; None: not published.
 
-    Where the very thing was not measured, the nearest that was: the directions apart (not duplex), an operation close
-    to this one, a grade like this one; the low of what is borrowed is lower.
+    Without a measurement of exactly this case the nearest is used: one direction instead of both, a similar operation,
+    a similar grade. The low of a substitute is lower.
     """
     return _search(grade, op, towards, duplex, known) if known else _packaged(grade, op, towards, duplex)
 
@@ -85,7 +84,7 @@ def _search(grade: str, op: str, towards: str, duplex: bool, catalog: Links) -> 
 
 
 def _operations(grade: str, op: str) -> Iterable[tuple[str, bool]]:
-    """The operation, and those to borrow from; of each whether it is as good as the operation itself."""
+    """The operation and its substitutes, each with a flag: true if it counts as the operation itself."""
     yield op, True
     if grade.startswith("pcie") and op in _NETWORK:
         yield "copy", True
@@ -94,7 +93,7 @@ def _operations(grade: str, op: str) -> Iterable[tuple[str, bool]]:
 
 
 def _rows(measured: Iterable[Measured], grade: str, op: str, towards: str, duplex: bool) -> list[Measured]:
-    """The rows of that direction, both ways at once if such were measured; else those of either direction."""
+    """The measurements of that direction: both ways at once if available, else one way, in any direction."""
     alike = [row for row in measured if row.grade == grade and row.op == op]
     ways = [row for row in alike if row.towards in ("", towards)] or ([] if towards else alike)
     return [row for row in ways if row.duplex == duplex] or [row for row in ways if not row.duplex]
@@ -108,7 +107,7 @@ def _interval(rows: list[Measured], op: str) -> Attainable:
     every = [share for several in shares.values() for share in several]
     floors = {row.platform for row in rows if row.floor}
     usual = [statistics.median(several) for platform, several in shares.items() if platform not in floors]
-    high = max(every) * (1 + margin) if usual else 1.0  # of what gives at least that, nobody knows the most
+    high = max(every) * (1 + margin) if usual else 1.0  # a floor does not limit the maximum
     return Attainable(
         low=min(every) * (1 - margin),
         typical=statistics.median(usual or [max(every)]),

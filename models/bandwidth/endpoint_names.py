@@ -1,4 +1,4 @@
-"""The ends of flows as people write them: "GPU3", "nic0", "mlx5_3", "numa1", an address without its domain, "gpu*"."""
+"""Names of flow ends as users write them: "GPU3", "nic0", "mlx5_3", "numa1", an address without domain, "gpu*"."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from ..graph.path_types import natural, nics
 from ..graph.topology import Device, Topology
 from .link_levels import short
 
-# What patterns are about; where they match none of it, they are about anything else: block devices, network devices.
+# A pattern applies to these kinds. If it matches none of them, it applies to all others: block devices, network
+# devices.
 _ENDS = frozenset({"gpu", "nic", "port", "numa", "nvme", "array"})
-_MOST = 3  # names to propose
+_MOST = 3  # suggested names
 
 
 def named(topology: Topology, text: str) -> tuple[str, ...]:
-    """The ends that a name or a shell pattern means, in natural order, as flows call them.
+    """The ends that a name or a shell pattern means, in natural order, with their names in flows.
 
-    Large and small letters are alike. A NIC is its first port, so that the wire is on the way. LookupError: a sentence.
+    Case does not matter. A NIC means its first port, so that the path includes the wire. LookupError carries a sentence
+    for the user.
     """
     known = _names(topology)
     exact = topology.find(text)
@@ -36,19 +38,19 @@ def named(topology: Topology, text: str) -> tuple[str, ...]:
 
 
 def _names(topology: Topology) -> Mapping[str, str]:
-    """The end that each name in small letters means. Names that the kernel or a driver gave come before numbers."""
+    """Lower-case name -> end. Names from the kernel or a driver take precedence over numbers."""
     known: dict[str, str] = {}
     for device in topology.devices:
         end = _end(topology, device)
         for name in (device.id, *device.aliases, *_without_domain(device)):
             known.setdefault(name.lower(), end)
-    for number, nic in enumerate(nics(topology)):  # as the matrix of GPUs and NICs has them
+    for number, nic in enumerate(nics(topology)):  # the numbers of the GPU and NIC matrix
         known.setdefault(f"nic{number}", _end(topology, nic.device))
     return known
 
 
 def _end(topology: Topology, device: Device) -> str:
-    """What flows call a device; of a NIC, its first port."""
+    """The name of a device in flows; for a NIC, its first port."""
     port = device.kind == "nic" and next((o.b for o in topology.links if o.a == device.id and o.kind == "port"), None)
     return port or short(device)
 
@@ -60,7 +62,9 @@ def _without_domain(device: Device) -> Iterator[str]:
 
 
 def _is_usual(topology: Topology, end: str) -> bool:
-    """Grace has dozens of NUMA nodes without memory of their own: of those with a known memory, the others are not."""
+    """Whether a pattern includes the end. Not the dozens of NUMA nodes of Grace without memory, if other nodes have
+    known memory.
+    """
     device = topology.by_name[end]
     if device.kind == "numa":
         return device.id in topology.memory or not any(name.startswith("numa") for name in topology.memory)

@@ -1,4 +1,4 @@
-"""What each basis expects of a flow, and the levels: expected beside observed."""
+"""What each basis expects of a flow, and levels: expected next to observed rates."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _BASELINE = 0.03
 
 
 def levels(snapshot: Snapshot) -> tuple[Level, ...]:
-    """A level for each flow that was observed."""
+    """One level per observed flow."""
     return tuple(level_of(snapshot, flow) for flow in best_observations(snapshot))
 
 
 def level_of(snapshot: Snapshot, flow: Flow) -> Level:
-    """What is expected of a flow beside what was observed of it, if it was."""
+    """The expected rates of a flow, and its observed rate if there is one."""
     seen = best_observations(snapshot).get(flow)
     taken = sub_flows(snapshot.topology, flow)
     tightest = min((hop for sub_flow in taken for way in sub_flow for hop in way), key=able, default=None)
@@ -49,20 +49,21 @@ def level_of(snapshot: Snapshot, flow: Flow) -> Level:
 
 
 def expect(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
-    """In the order of trust: site or profile, capability; then kin and baseline, which are judged besides."""
+    """In the order of trust: site or profile, capability; then cohort and baseline, which are checked in addition."""
     yield from _by_machine(snapshot, flow)
     yield from _by_capability(snapshot, flow)
     yield from by_cohort(snapshot, flow)
     for then in snapshot.baseline:
         if then.about == flow and then.quantity in RATES:
             source = f"this node when it was accepted, {as_utc(then.at)}"
-            apart = COHORT_MEMORY if len(flow.ends) == 1 else _BASELINE  # copies of memory vary as much from day to day
+            # The bandwidth of a memory varies this much between days
+            apart = COHORT_MEMORY if len(flow.ends) == 1 else _BASELINE
             low, high = (1 - apart) * then.value, (1 + apart) * then.value
             yield Expectation(basis="baseline", low=low, typical=then.value, high=high, source=source)
 
 
 def _by_machine(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
-    """What the site says of such flows, on all machines or on those of this type; else what the catalog says."""
+    """Rates from the site file, for all machines or for this type; else from the catalog."""
     machine = snapshot.machine
     ours = machine is not None and machine in snapshot.site.machine
     for rate in (*snapshot.site.rates, *(machine.rates if machine else ())):
@@ -78,7 +79,7 @@ def _by_machine(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
 
 
 def _is_about(snapshot: Snapshot, rate: Rate, flow: Flow) -> bool:
-    """Rates are those of long messages, one flow at a time."""
+    """Whether the rate applies: rates in site files and catalog are for long messages and one flow at a time."""
     long = flow.size is None or flow.size >= full(flow.op)
     alike = rate.op == flow.op and rate.via in ("", flow.via) and len(rate.ends) == len(flow.ends)
     if not (long and alike) or flow.beside:
@@ -89,10 +90,10 @@ def _is_about(snapshot: Snapshot, rate: Rate, flow: Flow) -> bool:
 
 
 def _by_capability(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
-    """What good machines reach over the links that the flow takes.
+    """The rate of good machines over the links of the flow.
 
-    Of collectives where it is known which GPUs take part, and how long their messages are; else, and beside that, their
-    machine type tells more.
+    For collectives only if the participating GPUs and the message size are known. In all other cases the machine type
+    has the better figure.
     """
     if flow.op in COLLECTIVES and (flow.size is None or not all(map(snapshot.topology.find, flow.ends))):
         return
@@ -102,7 +103,7 @@ def _by_capability(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
 
 
 def _predicted(snapshot: Snapshot, flow: Flow) -> Prediction | None:
-    """Flows that ran at once are predicted together."""
+    """Flows that ran at the same time are predicted together."""
     if not flow.beside or flow.ends in flow.beside:
         return predict(snapshot.topology, together(flow)).get(flow)
     runs = _predicted_runs(snapshot)
@@ -115,12 +116,12 @@ def _predicted(snapshot: Snapshot, flow: Flow) -> Prediction | None:
 
 @once_per_snapshot
 def _predicted_runs(snapshot: Snapshot) -> dict[Hashable, Mapping[Flow, Prediction]]:
-    """The predictions of flows that ran at once, by run; `_predicted` adds each run when it first needs it."""
+    """The predictions by run of simultaneous flows. `_predicted` adds a run on first use."""
     return {}
 
 
 def capability(reached: Prediction) -> Expectation:
-    """A prediction as what its links let one expect."""
+    """A prediction as an expectation with basis "capability"."""
     bottleneck = "+".join(link.id for link in reached.bottleneck.links)
     return Expectation(
         basis="capability",
@@ -133,17 +134,17 @@ def capability(reached: Prediction) -> Expectation:
 
 
 def together(flow: Flow) -> list[Flow]:
-    """The flow and those that ran beside it."""
+    """The flow and the flows that ran at the same time."""
     return [flow, *(Flow(flow.op, ends, flow.size, flow.via) for ends in flow.beside)]
 
 
 def _class(flow: Flow, tightest: Hop | None) -> str:
-    """What kind of link limits the flow: "pcie5x16"; the operation where no link does."""
+    """The kind of link that limits the flow: "pcie5x16"; the operation if no link does."""
     return (tightest.links[0].grade or tightest.links[0].kind) if tightest else flow.op
 
 
 def _share(flow: Flow, taken: tuple[SubFlow, ...], rate: RateOf) -> float | None:
-    """What the flow alone gets at those rates; None where none of them is known."""
+    """The rate of the flow alone at those rates; None if no rate is known."""
     share = fill({flow: taken}, rate).get(flow)
     return share.rate if share else None
 

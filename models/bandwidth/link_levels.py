@@ -1,4 +1,4 @@
-"""The hierarchy of a node: which flows tell what each of its levels gives, from the memory of GPUs to disks."""
+"""The bandwidth hierarchy of a node, from GPU memory to disks: its levels and the flows that measure each level."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from .expectations import level_of
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """Flows of one kind that should be equally fast: "GPU to GPU", what each gives, and all of them at once."""
+    """One level of the hierarchy: flows of one kind that should be equally fast, such as "GPU to GPU", with their
+    rates.
+    """
 
     name: str
     levels: tuple[Level, ...]
 
 
 def hierarchy(snapshot: Snapshot) -> tuple[Rung, ...]:
-    """The rungs of a node from top to bottom; those that it does not have are left out."""
+    """The levels of a node from fastest to slowest. Levels without devices are left out."""
     kinds = {
         "GPU memory": _memories(snapshot.topology, "gpu"),
         "GPU to GPU": _between_gpus(snapshot.topology),
@@ -41,7 +43,7 @@ def hierarchy(snapshot: Snapshot) -> tuple[Rung, ...]:
 
 
 def short(device: Device) -> str:
-    """How people call a device: its driver's name for it, else its id."""
+    """The driver's name for a device, else its id."""
     return device.aliases[0] if device.aliases else device.id
 
 
@@ -50,14 +52,14 @@ def _of_kind(topology: Topology, kind: str) -> list[Device]:
 
 
 def _memories(topology: Topology, kind: str) -> Iterator[Flow]:
-    """STREAM's triad: what most published numbers of memory are of."""
+    """STREAM's triad, the operation of most published memory rates."""
     for device in _of_kind(topology, kind):
         if device.id in topology.memory:
             yield Flow("triad", (short(device),))
 
 
 def _between_gpus(topology: Topology) -> Iterator[Flow]:
-    """Each GPU to the next one: over NVLink all pairs are alike; over PCIe some of these cross sockets."""
+    """Each GPU to the next. Over NVLink all pairs are equal; over PCIe some pairs cross sockets."""
     gpus = [short(one) for one in _of_kind(topology, "gpu")]
     for one, two in zip(gpus, gpus[1:] + gpus[:1], strict=True):
         if one != two:
@@ -65,7 +67,7 @@ def _between_gpus(topology: Topology) -> Iterator[Flow]:
 
 
 def _to_host(topology: Topology, kind: str, away: bool) -> Iterator[Flow]:
-    """To the memory of the NUMA node that is nearest, or from it."""
+    """To the nearest NUMA node with memory, or from it."""
     op = "copy" if kind == "gpu" else "read"
     member = {link.b: link.a for link in reversed(topology.links) if link.kind == "member"}
     for device in _of_kind(topology, kind):
@@ -76,7 +78,7 @@ def _to_host(topology: Topology, kind: str, away: bool) -> Iterator[Flow]:
 
 
 def _gpu_to_nic(topology: Topology) -> Iterator[Flow]:
-    """Each GPU to the first of the NICs that are nearest to it."""
+    """Each GPU to the first of its nearest NICs."""
     for gpu in _of_kind(topology, "gpu"):
         near = next(nearest(topology, gpu.id), None)
         port = _port(topology, near[0].device.id) if near else None
@@ -91,7 +93,7 @@ def _wires(topology: Topology) -> Iterator[Flow]:
 
 
 def _egress(topology: Topology) -> Iterator[Flow]:
-    """All GPUs to all of their NICs at once; of a node without GPUs, all NICs."""
+    """All GPUs to all their NICs at once; without GPUs, all NICs."""
     gpus = tuple(short(one) for one in _of_kind(topology, "gpu"))
     if found := nics(topology):
         yield Flow(EGRESS, gpus or tuple(nic.name for nic in found))

@@ -1,9 +1,9 @@
-"""Rate against size: a message too small to fill the pipe does not reach the rate of a link.
+"""Rate as a function of message size: a small message does not reach the rate of the link.
 
-The share of the rate that a message of n bytes reaches is 1 / (1 + (half/n)^p). With p = 1 that is Hockney's model of a
-constant latency (The communication challenge for MPP, 1994); measured curves rise more slowly (engines switch
-protocols, pipelines fill), so p is set by the sizes at which half and nine tenths are reached. Below, nothing is faster
-than a message of a few bytes.
+A message of n bytes reaches the share 1 / (1 + (half/n)^p) of the rate. With p = 1 this is Hockney's model of a
+constant latency (The communication challenge for MPP, 1994). Measured curves rise more slowly (engines switch
+protocols, pipelines fill). So p follows from the sizes at which half and nine tenths of the rate are reached. No
+message is faster than one of a few bytes.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from ..catalog.links import Sized, links
 from ..facts.records import COLLECTIVES
 from .efficiency import family
 
-# Half sizes of the same link differ between machines by up to this factor (nccl-tests of 8 A100: 14.5 and 15.1 MB; host
-# copies over PCIe 4: 0.58 and 0.63 MB; loopback of HDR NICs: 3.7 and 6.3 kB, around the median of 3.8).
+# Half sizes of the same link differ between machines by up to this factor. nccl-tests on 8 A100: 14.5 and 15.1 MB; host
+# copies over PCIe 4: 0.58 and 0.63 MB; loopback of HDR NICs: 3.7 and 6.3 kB, median 3.8 kB.
 _SPREAD = 1.4
-# Copies of 64 MiB reach nine tenths of their rate and more over every link (links.toml, sized). Collectives come within
-# a tenth of their peak between 0.2 and 5 GB (fits of 8xA100 to 8xB200).
+# Copies of 64 MiB reach at least nine tenths of their rate over every link (links.toml, sized). Collectives are within
+# a tenth of their peak from 0.2 to 5 GB on (fits of 8xA100 to 8xB200).
 _FULL, _FULL_COLLECTIVE = 64 << 20, 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Sizes in bytes at which half of the rate and nine tenths are reached; seconds of the smallest message."""
+    """Sizes in bytes that reach half and nine tenths of the rate; seconds of the smallest message."""
 
     half: float | None
     ninety: float | None
     latency: float | None
 
     def share(self, size: int, spread: float = 1.0) -> float:
-        """Of the rate of long messages, what one of `size` bytes reaches; `spread` times slower to rise than usual."""
+        """The share of the long-message rate at `size` bytes; `spread` is a factor on the half size."""
         if self.half is None:
             return 1.0
         half = self.half * spread
         ninety = max(self.ninety or 9 * self.half, 1.01 * self.half) * spread
         power = math.log(9) / math.log(ninety / half)
-        return 1 / (1 + math.exp(min(power * math.log(half / size), 700.0)))  # beyond that exp() overflows
+        return 1 / (1 + math.exp(min(power * math.log(half / size), 700.0)))  # exp() overflows above
 
     def bounds(self, size: int) -> tuple[float, float, float]:
         """Low, typical and high of `share`."""
@@ -49,25 +49,25 @@ class Curve:
 
 
 def full(op: str) -> int:
-    """The size in bytes from which on messages of an operation count as long."""
+    """The size in bytes above which messages of an operation count as long."""
     return _FULL_COLLECTIVE if op in COLLECTIVES else _FULL
 
 
 @lru_cache(maxsize=256)
 def curve(grade: str, op: str) -> Curve:
-    """Of an operation over links of a grade, or of the nearest that was measured; without sizes where nothing was."""
+    """The curve of an operation over links of a grade or of the nearest grade. Without measurements it has no sizes."""
     sized = [row for row in links().sized if row.op == op]
     near = _near(family(grade))
     for tried in near:
         if rows := [row for row in sized if row.grade == tried and row.half]:
             return _of(rows)
-    # Of no grade that is near: of another generation. A slower link fills up with less, so this errs to the low side.
+    # No similar grade: use another generation. A slower link needs smaller messages, so this errs to the low side.
     kinds = {tried.rstrip("0123456789") for tried in near}
     return _of([row for row in sized if row.grade.rstrip("0123456789") in kinds])
 
 
 def _near(grade: str) -> list[str]:
-    """The grade and those that are like it, nearest first."""
+    """The grade and similar grades, nearest first."""
     found = list[str]()
     while grade and grade not in found:
         found.append(grade)

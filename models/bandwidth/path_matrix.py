@@ -1,4 +1,4 @@
-"""The matrix of `nvidia-smi topo -m`: how each GPU and each NIC reaches every other."""
+"""The matrix of `nvidia-smi topo -m`: the path type between each two GPUs and NICs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .all_pairs import pairs
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A GPU or a NIC: its heading, what it is, and what is near to it."""
+    """A GPU or a NIC: its label, its identity, and its nearest devices."""
 
-    label: str  # "GPU3", "NIC0"; the PCI address of a GPU that no driver numbers
+    label: str  # "GPU3", "NIC0"; the PCI address of a GPU without a driver
     device: str  # id in the topology
     name: str = ""  # "mlx5_0"
     cpus: tuple[int, ...] | None = None
@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The rows, which are the columns too, and the ways between them by their labels."""
+    """The rows, which are also the columns, and the path for each pair of labels."""
 
     gpus: tuple[Row, ...]
     nics: tuple[Row, ...]
@@ -35,7 +35,7 @@ class Matrix:
 
 
 def matrix(snapshot: Snapshot) -> Matrix:
-    """From what is known of a node. NVML is believed only where there is no tree to look at: in dumps."""
+    """From a snapshot. NVML's path types are used only without a PCI tree, as in dumps."""
     gpus = tuple(sorted((_gpu(snapshot, d) for d in snapshot.topology.devices if d.kind == "gpu"), key=_place))
     adapters = tuple(Row(f"NIC{n}", nic.device.id, nic.name) for n, nic in enumerate(nics(snapshot.topology)))
     found: dict[tuple[str, str], Way] = {}
@@ -50,7 +50,7 @@ def matrix(snapshot: Snapshot) -> Matrix:
 
 
 def copies(snapshot: Snapshot) -> Matrix:
-    """The same with what a long copy typically reaches, alone in the node and over links as they should be."""
+    """The same with the typical rate of a long copy without other traffic, over links at their rated rate."""
     whole, reached = matrix(snapshot), pairs(snapshot.topology)
     at = {row.label: row.device for row in (*whole.gpus, *whole.nics)}
     found: dict[tuple[str, str], Way] = {}
@@ -78,7 +78,7 @@ def _gpu(snapshot: Snapshot, device: Device) -> Row:
 
 
 def _place(row: Row) -> tuple[bool, list[tuple[int, str]]]:
-    """Those that a driver numbers come first."""
+    """Sort key: GPUs with a driver's number first."""
     return not row.label.startswith(("GPU", "AMD")), natural(row.label)
 
 
@@ -87,4 +87,4 @@ def _as_nvml_says(snapshot: Snapshot, row: Row, column: Row) -> Way | None:
     pair = snapshot.of(GpuPair).get("-".join(names))
     if pair is None or pair.path is None:
         return None
-    return Way("PIX" if pair.path == "INTERNAL" else pair.path, None)  # two GPUs of one board are behind its switch
+    return Way("PIX" if pair.path == "INTERNAL" else pair.path, None)  # both GPUs of one board are behind its switch

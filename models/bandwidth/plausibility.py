@@ -1,7 +1,8 @@
-"""Rates that cannot mean what they are read as: above what the links of their way carry, or of disks that gave nothing.
+"""Implausible rates: above the rate of the links on the path, or reads of disk blocks that contain only zeros.
 
-Sums of both directions, and bytes that never left a cache. Collectives are left out: a switch that reduces them (NVLink
-SHARP) makes a bus bandwidth above the wire. So is what is not known well enough to say that it is impossible.
+Such a rate is the sum of both directions, or its bytes came from a cache. Collectives are not checked: a switch that
+reduces (NVLink SHARP) lifts the bus bandwidth above the link rate. Flows with too little knowledge of their path are
+not checked either.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from ..graph.topology import Hop
 from ..inventory.snapshot import Snapshot, once_per_snapshot
 from ..report import Finding
 
-# The best that was published stays below what its link is rated at: 0.88 of PCIe, 0.94 of NVLink, 0.98 of ports, 0.92
-# of memory (links.toml). Data sheets round by less than this.
+# The best published rates are below the rated rate: 0.88 of PCIe, 0.94 of NVLink, 0.98 of ports, 0.92 of memory
+# (links.toml). Data sheets round by less than this factor.
 _ABOVE = 1.05
-_BOTH = 2.1  # times its rate: what two directions of one link may add up to
-_ZEROS = 0.05  # of the blocks of a disk; data has hardly any of nothing but zeros
+_BOTH = 2.1  # times the rated rate: the largest sum of both directions
+_ZEROS = 0.05  # share of disk blocks; real data has almost no blocks of zeros
 _MOST_EVIDENCE = 6
 _BETWEEN = frozenset({"nvlink", "xgmi"})
-_AWAY = ("pcie", "host", "net")  # ways on which a copy between GPUs takes no NVLink
+_AWAY = ("pcie", "host", "net")  # media on which a copy between GPUs uses no NVLink
 
 
 @dataclass(frozen=True, slots=True)
 class Implausible:
-    """A rate that was said of a flow, and the hop that carries less, or what was read to no purpose."""
+    """An observed rate, and the hop with a lower rate, or the observation of blocks of zeros."""
 
     said: Observation
     flow: Flow
@@ -44,7 +45,7 @@ class Implausible:
 
 @once_per_snapshot
 def implausible(snapshot: Snapshot) -> Sequence[Implausible]:
-    """All rates that cannot be."""
+    """All implausible rates of a snapshot."""
     return tuple(_implausible(snapshot))
 
 
@@ -66,16 +67,16 @@ def _implausible(snapshot: Snapshot) -> Iterator[Implausible]:
 
 
 def _sure(hop: Hop) -> float:
-    """What a hop carries at most. Of what joins sockets the catalog has the least that boards have."""
+    """The maximum rate of a hop. Infinite between sockets: the catalog has only the smallest rate of all boards."""
     return float("inf") if hop.links[0].kind == "interconnect" else rated(hop)
 
 
 def _is_known(snapshot: Snapshot, flow: Flow) -> bool:
-    """Whether the way is surely the one that the bytes took, and all its links were told."""
+    """Whether the path is certainly the path of the bytes, and all its links are known."""
     kinds = {link.kind for hop in hops_of(snapshot.topology, flow) for link in hop.links}
     node = snapshot.of(Node).get("node")
     if "pcie" in kinds and node and node.virtual:
-        return False  # its tree is the hypervisor's
+        return False  # the hypervisor's PCI tree is not the real one
     ends = {device.id for end in flow.ends if (device := snapshot.topology.find(end)) and device.kind == "gpu"}
     gpus = [gpu for end in ends if (gpu := _gpus(snapshot).get(end))]
     return len(gpus) == len(ends) and all(_is_whole(snapshot, gpu, flow, kinds, len(ends) > 1) for gpu in gpus)
@@ -83,12 +84,12 @@ def _is_known(snapshot: Snapshot, flow: Flow) -> bool:
 
 @once_per_snapshot
 def _gpus(snapshot: Snapshot) -> Mapping[str, Gpu]:
-    """The GPUs that drivers told of, by their names in the topology."""
+    """The GPUs that drivers report, by their names in the topology."""
     return {name: gpu for gpu in snapshot.of(Gpu).values() for name in (gpu.key, gpu.address) if name}
 
 
 def _is_whole(snapshot: Snapshot, gpu: Gpu, flow: Flow, kinds: set[str], pair: bool) -> bool:
-    """Whether nothing faster may join the GPU to the other end than what the topology has."""
+    """Whether the topology has every link between the GPU and the other end that may be faster."""
     product = product_of(gpu, snapshot.of(Pci))
     if product is None:
         return len(flow.ends) == 1
@@ -98,18 +99,19 @@ def _is_whole(snapshot: Snapshot, gpu: Gpu, flow: Flow, kinds: set[str], pair: b
         return True
     if pair:
         return flow.via in _AWAY or gpu.nvlinks == 0 or not product.links
-    return not product.c2c_rate and product.link_kind == "nvlink"  # others may be joined to processors by theirs
+    # Other products may have a direct link to the processor
+    return not product.c2c_rate and product.link_kind == "nvlink"
 
 
 @once_per_snapshot
 def _joining(snapshot: Snapshot) -> Counter[str]:
-    """How many links between GPUs end at each device."""
+    """The number of GPU-to-GPU links at each device."""
     links = [link for link in snapshot.topology.links if link.kind in _BETWEEN]
     return Counter(end for link in links for end in (link.a, link.b))
 
 
 def invalid(snapshot: Snapshot) -> Iterator[Finding]:
-    """One finding for all such numbers of one kind."""
+    """One finding per kind of implausible rate."""
     kinds: Mapping[object, list[tuple[Implausible, Share]]] = defaultdict(list)
     for one in implausible(snapshot):
         if one.hollow:

@@ -1,4 +1,4 @@
-"""What flows reach that run at the same time: the rate, why, and the hop that holds them."""
+"""The rates of simultaneous flows, their derivation, and the hop that limits each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .message_size import Curve, curve, full
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Bytes per second of one direction: what the links are rated at, and what good machines reach over them."""
+    """Bytes per second in one direction: the rated rate of the links, and the rates that good machines reach."""
 
     rated: BytesPerSecond
     low: float
@@ -30,10 +30,10 @@ class Prediction:
 
 
 def predict(topology: Topology, flows: Iterable[Flow], known: Links | None = None) -> Mapping[Flow, Prediction]:
-    """For each flow, beside all the others. `known` replaces what the catalog has measured of links.
+    """For each flow, with all others at the same time. `known` replaces the catalog's measurements of links.
 
-    Left out is what has no way, what goes over a link of unknown rate, what is held by a hop of which nothing is
-    published, and messages that are short for a hop of which nobody published how its rate grows with the size.
+    Left out are flows without a path, over a link of unknown rate, or with a bottleneck without a published share.
+    Short messages are left out too if no curve over the message size is published for the bottleneck.
     """
     taken = {flow: sub_flows(topology, flow) for flow in flows}
     load = load_of(topology, taken, known)
@@ -48,7 +48,7 @@ def predict(topology: Topology, flows: Iterable[Flow], known: Links | None = Non
 
 
 def _long(flow: Flow, hop: Hop) -> bool:
-    """Whether it is known what messages of that size reach; that of a memory alone is no message."""
+    """Whether the rate at this message size is known. An access to one memory has no message size."""
     short = flow.size is not None and flow.size < full(flow.op) and len(flow.ends) > 1
     return not short or curve(hop.links[0].grade, flow.op).half is not None
 
@@ -59,7 +59,7 @@ def _prediction(flow: Flow, reach: Attainable, whole: Share, low: Share, typical
     slow, usual, fast = size_of.bounds(flow.size) if flow.size else (1.0, 1.0, 1.0)
     more = f" and {len(hop.links) - 1} more" if len(hop.links) > 1 else ""
     sized = f"; {usual:.0%} of that with messages of {as_bytes(flow.size)}" if flow.size and usual < 0.995 else ""
-    # What is fair at other rates may give one flow less than at these: low and high are at least in order.
+    # At other rates max-min fairness may give one flow less, so low and high are put in order.
     rates = low.rate * slow, typical.rate * usual, high.rate * fast
     least, most = min(rates[0], rates[1]), max(rates[1], rates[2])
     return Prediction(
@@ -75,5 +75,5 @@ def _prediction(flow: Flow, reach: Attainable, whole: Share, low: Share, typical
 
 
 def _sized(rate: float, flow: Flow, size_of: Curve) -> float:
-    """No faster than the smallest message allows."""
+    """The rate, but not faster than the smallest message allows."""
     return min(rate, flow.size / size_of.latency) if flow.size and size_of.latency else rate

@@ -1,4 +1,4 @@
-"""The machine type that an accepted node is an example of: what `linkgauge profile --from-node` writes down."""
+"""The machine type that an accepted node defines, for `linkgauge profile --from-node`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .best_rates import best_observations
 from .message_size import full
 
 T = TypeVar("T", bound=Hashable)
-# How far below and above what an accepted node shows its kind may be: links of one kind agree within 0.2 %, and ten
-# times that is certainly not the same; the memory of a host scatters with where its threads run.
+# Tolerance around the rates of the accepted node. Links of one kind agree within 0.2 %; ten times that is a real
+# difference. Host memory varies with the placement of its threads.
 _APART, _APART_MEMORY = 0.03, 0.15
-# DMI's product names that are a hypervisor's, the same on machines of every size.
+# DMI product names of hypervisors, which machines of every size share.
 _NO_TYPE = {
     "Virtual Machine",
     "Google Compute Engine",
@@ -32,19 +32,20 @@ _NO_TYPE = {
     "VMware Virtual Platform",
 }
 
-_OPS, _VIAS = frozenset(get_args(Op)), frozenset(get_args(Via))  # that a rate in a site file may be of
+_OPS, _VIAS = frozenset(get_args(Op)), frozenset(get_args(Via))  # allowed in a rate of a site file
 
 
 class Unrecognisable(Exception):
-    """Nothing about the node tells it from others: a sentence."""
+    """No property distinguishes the node from others. Carries a sentence for the user."""
 
 
 def machine_of(snapshot: Snapshot, name: str) -> Machine:
-    """An entry for a site file: recognised as the node itself was, else by its DMI names or GPUs; with what it has.
+    """An entry for a site file. It is recognised like the node itself, else by DMI names or GPUs, and has the node's
+    devices.
 
-    What could not be read, or differs between equal devices, is left out. What the type that the node was recognised as
-    says besides stays: links that a hypervisor hides, the rate of the fabric's ports where others have another, rates
-    of flows that nobody measured here. Raises Unrecognisable.
+    Values that could not be read or differ between equal devices are left out. Other values of the node's own machine
+    type stay: links that a hypervisor hides, the port rate of the fabric if ports differ, rates of flows that were not
+    measured here. Raises Unrecognisable.
     """
     node, gpus = snapshot.of(Node)["node"], list(snapshot.of(Gpu).values())
     base = _recognised_by(snapshot, node, gpus)
@@ -72,7 +73,9 @@ def machine_of(snapshot: Snapshot, name: str) -> Machine:
 
 
 def _places(snapshot: Snapshot, node: Node, gpus: list[Gpu]) -> dict[str, Any]:
-    """Where GPUs on a baseboard and NICs are. A hypervisor gives each guest addresses as it likes."""
+    """The positions of GPUs on a baseboard and of NICs. Empty in a virtual machine: the hypervisor assigns the
+    addresses.
+    """
     if node.virtual is not False:
         return {}
     modules = {str(gpu.module_id): gpu.address for gpu in gpus if gpu.module_id is not None and gpu.address}
@@ -83,7 +86,9 @@ def _places(snapshot: Snapshot, node: Node, gpus: list[Gpu]) -> dict[str, Any]:
 
 
 def _recognised_by(snapshot: Snapshot, node: Node, gpus: list[Gpu]) -> Machine:
-    """As the node was recognised; by its DMI names besides where its GPUs alone told, which come in many machines."""
+    """The properties of the node's own type. If that is only a GPU name, which many machines share, DMI names are
+    added.
+    """
     machine = snapshot.machine
     if machine and machine.sure:
         return machine
@@ -96,25 +101,25 @@ def _recognised_by(snapshot: Snapshot, node: Node, gpus: list[Gpu]) -> Machine:
 
 
 def _exactly(text: str | None) -> str | None:
-    """A shell pattern that fits the text alone."""
+    """A shell pattern that matches exactly this text."""
     return re.sub(r"([*?[])", r"[\1]", text) if text else None
 
 
 def _data_disks(snapshot: Snapshot) -> list[Nvme]:
-    """NVMe controllers of this machine without the file systems that it starts from."""
+    """Local NVMe controllers without system file systems."""
     system = [mount.device or "" for at in ("/", "/boot", "/boot/efi") if (mount := snapshot.of(Mount).get(at))]
     local = [nvme for nvme in snapshot.of(Nvme).values() if nvme.transport == "pcie"]
     return [nvme for nvme in local if not any(device.startswith(f"/dev/{nvme.key}n") for device in system)]
 
 
 def _same(values: Iterable[T | None]) -> T | None:
-    """What all say; None where somebody says nothing, or something else."""
+    """The common value; None if a value is missing or different."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
 
 
 def _rates(snapshot: Snapshot) -> Iterator[Rate]:
-    """For each kind of flow that was measured alone: numbers in names become "*"."""
+    """One rate per kind of flow that was measured alone. Numbers in names become "*"."""
     kinds = defaultdict[tuple[str, tuple[str, ...], str], list[Observation]](list)
     for flow, best in _measured(snapshot):
         if flow.op in _OPS and flow.via in _VIAS:
@@ -129,7 +134,7 @@ def _rates(snapshot: Snapshot) -> Iterator[Rate]:
 
 
 def _bus_bandwidth(snapshot: Snapshot, gpus: int) -> dict[str, tuple[float, float, float]]:
-    """Of the collectives over all GPUs that were measured; not of a program that did not say which one it ran."""
+    """Measured collectives over all GPUs, except those of a tool that did not name the collective."""
     kinds = defaultdict[str, list[Observation]](list)
     for flow, best in _measured(snapshot):
         if flow.op in COLLECTIVES - {"collective"} and len(flow.ends) == gpus:
@@ -138,18 +143,19 @@ def _bus_bandwidth(snapshot: Snapshot, gpus: int) -> dict[str, tuple[float, floa
 
 
 def _measured(snapshot: Snapshot) -> Iterator[tuple[Flow, Observation]]:
-    """What moved bytes alone, in messages that reach the rate: no others are compared with what is written."""
+    """Flows that ran alone, with messages long enough to reach the full rate. Rates in a site file apply only to these.
+    """
     for flow, best in best_observations(snapshot).items():
         if not flow.beside and best.value and (flow.size is None or flow.size >= full(flow.op)):
             yield flow, best
 
 
 def _levels(several: list[Observation], apart: float) -> tuple[float, float, float]:
-    """Low, typical, high."""
+    """Low, typical and high."""
     values = [one.value for one in several]
     return _short((1 - apart) * min(values)), _short(statistics.median(values)), _short((1 + apart) * max(values))
 
 
 def _short(rate: float) -> float:
-    """Four digits, as people read them."""
+    """The rate with four digits."""
     return float(f"{rate:.4g}")

@@ -1,4 +1,4 @@
-"""Which of the counters that are read tell of bytes, and which of errors."""
+"""Names of the counters that count bytes, and of those that count errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TRAFFIC: Mapping[str, str] = {
     "nvlink_rx_bytes": "receive",
     "nvlink_tx_bytes": "transmit",
 }
-# Quantities of observations, as the kernel (sysfs) and NVML call them; that the network or a receiver is busy is none.
+# Names as in the kernel (sysfs) and NVML. Counters of a busy network or a slow receiver (congestion) are not errors.
 ERRORS = frozenset(
     {
         "aer_correctable",

@@ -1,6 +1,6 @@
-"""The kinds of fact about GPUs and what joins them. Rates in bytes per second, sizes in bytes, clocks in hertz.
+"""Record types for GPUs and the links between them. Rates in bytes per second, sizes in bytes, clocks in hertz.
 
-The comment behind a field is where NVML has it (nvidia-ml-py's names); other sources fill the same fields.
+The comment behind a field names its source in NVML (nvidia-ml-py's names). Other sources fill the same fields.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ class Driver(Fact):
     """A GPU driver as a whole: "nvidia"."""
 
     version: str | None = None  # of the kernel module: sys/module/nvidia/version
-    library: str | None = None  # of the library that asks it: nvmlSystemGetDriverVersion
+    library: str | None = None  # of the user-space library: nvmlSystemGetDriverVersion
     nvml: str | None = None  # nvmlSystemGetNVMLVersion
     cuda: str | None = None  # nvmlSystemGetCudaDriverVersion: "13.0"
-    gpus: int | None = None  # nvmlDeviceGetCount: how many it lets this process see
-    failure: str | None = None  # why nobody can use it: "Driver/library version mismatch", "no answer within 5 s"
-    failure_reason: Reason | None = None  # the same as one word, where NVML was asked
+    gpus: int | None = None  # nvmlDeviceGetCount: how many this process may see
+    failure: str | None = None  # why the driver is unusable: "Driver/library version mismatch", "no answer within 5 s"
+    failure_reason: Reason | None = None  # the same as one word, if NVML was read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +32,14 @@ class Gpu(Fact):
     uuid: str | None = None
     address: str | None = None  # of its PCI function
     board_part: str | None = None  # nvmlDeviceGetBoardPartNumber
-    module_id: int | None = None  # nvmlDeviceGetModuleId: its place on the baseboard
+    module_id: int | None = None  # nvmlDeviceGetModuleId: its position on the baseboard
     vbios: str | None = None
     failure: str | None = None  # why it cannot be used: "GPU is lost", "no answer within 5 s"
-    failure_reason: Reason | None = None  # the same as one word, where NVML was asked
-    recovery: str | None = None  # what the driver asks for: "none", "GPU reset", "node reboot", "drain P2P" ...
+    failure_reason: Reason | None = None  # the same as one word, if NVML was read
+    recovery: str | None = None  # the requested action: "none", "GPU reset", "node reboot", "drain P2P" ...
     virtualization: str | None = None  # "none", "passthrough", "vGPU", "host vGPU", "host vSGA"
 
-    # Its link to the host, in transfers per second and lanes. Speeds fall at rest.
+    # The GPU's link to the host, in transfers per second and lanes. The speed is lower when the GPU is idle.
     pcie_speed: float | None = None  # CurrPcieLinkGeneration
     pcie_width: int | None = None  # CurrPcieLinkWidth
     pcie_max_speed: float | None = None  # MaxPcieLinkGeneration: of the GPU in this machine
@@ -51,9 +51,9 @@ class Gpu(Fact):
     clock_max: float | None = None
     memory_clock: float | None = None
     memory_clock_max: float | None = None
-    application_clock: float | None = None  # that somebody asked for
+    application_clock: float | None = None  # as set by a user
     application_clock_default: float | None = None
-    clock_reasons: tuple[str, ...] | None = None  # why it is no faster, in the words of probes/parsing/nvml_enums.py
+    clock_reasons: tuple[str, ...] | None = None  # why the clock is reduced, as in probes/parsing/nvml_enums.py
     power: float | None = None  # watts
     power_limit: float | None = None  # watts, in force
     power_limit_default: float | None = None  # watts
@@ -61,49 +61,49 @@ class Gpu(Fact):
 
     memory: int | None = None
     memory_used: int | None = None
-    bar1: int | None = None  # size of its window into the memory, for peers
+    bar1: int | None = None  # size of the memory window for peers
     ecc: bool | None = None
-    ecc_pending: bool | None = None  # the mode after the next reset
+    ecc_pending: bool | None = None  # the mode that the next reset sets
     ecc_corrected: int | None = None  # since the driver was loaded
     ecc_uncorrected: int | None = None
     ecc_corrected_lifetime: int | None = None
     ecc_uncorrected_lifetime: int | None = None
-    sram_threshold: bool | None = None  # nvmlDeviceGetSramEccErrorStatus bThresholdExceeded: replace it
-    remapped_correctable: int | None = None  # rows that were replaced by spare ones
+    sram_threshold: bool | None = None  # nvmlDeviceGetSramEccErrorStatus bThresholdExceeded: replace the GPU
+    remapped_correctable: int | None = None  # rows that spare rows have replaced
     remapped_uncorrectable: int | None = None
-    remap_pending: bool | None = None  # a row waits for a reset to be replaced
+    remap_pending: bool | None = None  # a row is replaced at the next reset
     remap_failed: bool | None = None
 
-    nvlinks: int | None = None  # active; 0: it has none, or none is up
-    nvlinks_present: int | None = None  # that the driver knows of, active or not
-    nvlink_rate: float | None = None  # of one of them, in one direction
+    nvlinks: int | None = None  # active links; 0: no NVLink, or all are down
+    nvlinks_present: int | None = None  # that the driver lists, active or not
+    nvlink_rate: float | None = None  # of one link, in one direction
     c2c_links: int | None = None  # NVLink-C2C to a Grace processor, active
-    c2c_rate: float | None = None  # of one of them, in one direction
+    c2c_rate: float | None = None  # of one link, in one direction
     fabric_state: str | None = None  # "not supported", "not started", "in progress", "completed"
-    fabric_status: str | None = None  # "Success", or the error with which it ended
-    fabric_faults: tuple[str, ...] | None = None  # parts of the health mask that are bad; (): none
+    fabric_status: str | None = None  # "Success", or the error
+    fabric_faults: tuple[str, ...] | None = None  # bad fields of the health mask; (): none
     fabric_clique: int | None = None
-    fabric_cluster: str | None = None  # UUID of the NVLink domain; None where it is all zeros
+    fabric_cluster: str | None = None  # UUID of the NVLink domain; None if all digits are zero
 
     mig: bool | None = None
     mig_instances: int | None = None
     persistence: bool | None = None
     compute_mode: str | None = None  # "default", "exclusive process", "prohibited"
-    processes: int | None = None  # that use it
-    cpus: tuple[int, ...] | None = None  # near it
-    numa: int | None = None  # memory near it
+    processes: int | None = None  # number of processes that use the GPU
+    cpus: tuple[int, ...] | None = None  # CPUs of the nearest NUMA node
+    numa: int | None = None  # nearest NUMA node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuLink(Fact):
-    """One link between GPUs, or to what joins them: "gpu0/nvlink7", "gpu0/c2c1", "gpu0/xgmi3"."""
+    """One link of a GPU to another GPU, a switch or a processor: "gpu0/nvlink7", "gpu0/c2c1", "gpu0/xgmi3"."""
 
     gpu: str | None = None
     kind: str | None = None  # "nvlink", "c2c", "xgmi"
     active: bool | None = None
     version: int | None = None  # NVLink's generation
-    speed: float | None = None  # as the driver says it, of signals rather than bytes, in one direction
-    remote: str | None = None  # PCI address of the other end; None where it is not shown
+    speed: float | None = None  # signalling rate as the driver reports it, in one direction; payload is less
+    remote: str | None = None  # PCI address of the other end; None if the driver hides it
     remote_kind: str | None = None  # "gpu", "switch", "cpu"
 
 
@@ -113,10 +113,10 @@ class GpuPair(Fact):
 
     a: str | None = None
     b: str | None = None
-    # What one may do with the other: "ok", "chipset not supported", "GPU not supported", "topology not supported",
-    # "disabled by registry", "not supported", "unknown" (nvmlDeviceGetP2PStatus).
+    # Whether peer access works: "ok", "chipset not supported", "GPU not supported", "topology not supported", "disabled
+    # by registry", "not supported", "unknown" (nvmlDeviceGetP2PStatus).
     read: str | None = None
     write: str | None = None
     nvlink: str | None = None
     atomics: str | None = None
-    path: str | None = None  # their common ancestor as NVML names it: "INTERNAL", "PIX", "PXB", "PHB", "NODE", "SYS"
+    path: str | None = None  # nearest common ancestor in NVML's words: "INTERNAL", "PIX", "PXB", "PHB", "NODE", "SYS"

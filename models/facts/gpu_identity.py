@@ -1,4 +1,4 @@
-"""GPUs that an output names by their addresses alone are those that another output numbers: then they are one."""
+"""One dump names a GPU by its PCI address, another by its number. This module merges both into one GPU."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .gpu import Gpu
 from .records import Observation, Record
 
 _NUMBERED = re.compile(r"gpu[0-9]+")
-_OF_FUNCTIONS = ("aer_", "link_")  # quantities of the PCI function, whose key is the address too
+_OF_FUNCTIONS = ("aer_", "link_")  # quantities of the PCI function; its key is also the address
 
 
 def numbered(said: Iterable[Record]) -> tuple[Record, ...]:
-    """The same under the numbers, where all outputs agree on which GPU is at an address."""
+    """The records with GPU numbers instead of addresses, if all dumps agree which GPU is at an address."""
     everything = tuple(said)
     gpus = [one for one in everything if isinstance(one, Gpu) and one.address]
     if not any(gpu.key == gpu.address for gpu in gpus):

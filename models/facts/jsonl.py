@@ -1,4 +1,4 @@
-"""Said as lines of JSON, `["Pci", {...}]`: how a child answers its parent and how a capture keeps what was called."""
+"""Records as lines of JSON, `["Pci", {...}]`. A child process answers its parent so, and captures store records so."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .registry import RECORDS, kind_name
 
 
 class _Missed(msgspec.Struct):
-    """A NotChecked as a line has it: `why` is whole, so that versions that know no reason read the line too."""
+    """A NotChecked in a line. `why` is the complete text, so that versions without `reason` can read the line too."""
 
     what: str
     subject: str
     why: str
     how: str | None = None
-    reason: str | None = None  # None: OTHER, and lines of versions that knew no reason
+    reason: str | None = None  # None: OTHER, and lines of versions without a reason
     path: str | None = None
 
 
 def encode(said: Record) -> str:
-    """One line, without its end; fields that were not said are left out."""
+    """One line without its line end. Fields that are None are left out."""
     fields = {
         name: value
         for name, value in msgspec.to_builtins(_missed(said) if isinstance(said, NotChecked) else said).items()
@@ -33,14 +33,14 @@ def encode(said: Record) -> str:
 
 
 def decode(line: str | bytes) -> Record:
-    """The Said of one line. ValueError says what is wrong with it."""
+    """The record in one line. ValueError describes the defect of the line."""
     try:
         kind, fields = msgspec.json.decode(line, type=tuple[str, dict[str, object]])
         type_ = RECORDS[kind]
         said = msgspec.convert(fields, type=_Missed if type_ is NotChecked else type_)
     except KeyError as unknown:
         raise ValueError(f"no kind of fact is called {unknown}") from None
-    except msgspec.DecodeError as broken:  # ValidationError is one of them
+    except msgspec.DecodeError as broken:  # ValidationError is a subclass
         raise ValueError(str(broken)) from None
     return _not_checked(said) if isinstance(said, _Missed) else said
 
@@ -51,7 +51,7 @@ def _missed(one: NotChecked) -> _Missed:
 
 
 def _not_checked(line: _Missed) -> NotChecked:
-    """A reason of a later version, and no reason, are OTHER."""
+    """Lines without a reason, and reasons of later versions, become OTHER."""
     reason = Reason.OTHER
     with suppress(ValueError):
         reason = Reason(line.reason)

@@ -1,8 +1,7 @@
-"""The kinds of fact, those about GPUs aside (gpu_facts.py). Every field but the key may be None: not said.
+"""Record types for all parts of a machine except GPUs (gpu.py). Every field but the key may be None: not known.
 
-Rates in bytes per second, sizes in bytes.
-
-The comment behind a field is where Linux has it; other sources (dumps) fill the same fields.
+Rates in bytes per second, sizes in bytes. The comment behind a field names its source in Linux. Other sources (dumps)
+fill the same fields.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ class Node(Fact):
     product: str | None = None  # sys/class/dmi/id/product_name
     board: str | None = None  # sys/class/dmi/id/board_name
     bios: str | None = None  # sys/class/dmi/id/bios_version
-    asset_tag: str | None = None  # sys/class/dmi/id/chassis_asset_tag: some clouds have one for all their machines
-    instance: str | None = None  # run/cloud-init/instance-data.json: the cloud's name for the machine type
+    asset_tag: str | None = None  # sys/class/dmi/id/chassis_asset_tag: some clouds use one tag for all machines
+    instance: str | None = None  # run/cloud-init/instance-data.json: the cloud's name of the machine type
     booted: float | None = None  # proc/stat btime, seconds since 1970
     virtual: bool | None = None  # runs under a hypervisor
-    hypervisor: str | None = None  # its name: "KVM", "Amazon Nitro", "Microsoft Hyper-V" ...
-    container: str | None = None  # this process runs in one: "docker", "podman", "kubernetes"; "" for none
+    hypervisor: str | None = None  # name of the hypervisor: "KVM", "Amazon Nitro", "Microsoft Hyper-V" ...
+    container: str | None = None  # container runtime of this process: "docker", "podman", "kubernetes"; "": none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,18 +42,18 @@ class Package(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numa(Fact):
-    """A NUMA node: "numa0". Without CPUs it is memory alone (CXL, a Grace GPU's memory)."""
+    """A NUMA node: "numa0". A node without CPUs is memory only (CXL, a Grace GPU's memory)."""
 
     cpus: tuple[int, ...] | None = None  # sys/devices/system/node/node*/cpulist
     memory: int | None = None  # .../meminfo MemTotal
-    distances: Mapping[str, int] | None = None  # .../distance, by NUMA node, 10 is local
+    distances: Mapping[str, int] | None = None  # .../distance, by NUMA node; 10 is local
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostBridge(Fact):
     """A PCI root: "pci0000:17"."""
 
-    parent: str | None = None  # the function that it sits behind (VMD), else None
+    parent: str | None = None  # the function above the root (VMD), else None
     numa: int | None = None
 
 
@@ -79,15 +78,15 @@ class Pci(Fact):
     physfn: str | None = None  # the physical function that a virtual one belongs to
     slot: str | None = None  # sys/bus/pci/slots
     label: str | None = None  # the firmware's label of the device
-    lost: bool | None = None  # answers no more: Unknown speed at width 63 or 255
-    bar1: int | None = None  # size of the second memory window (resource), bytes: a GPU's for its peers
-    bar1_max: int | None = None  # the largest that it could have (resource1_resize)
-    # From the configuration space (probes/pcie/config_space.py): root alone may read it.
+    lost: bool | None = None  # does not answer: speed "Unknown" at width 63 or 255
+    bar1: int | None = None  # size of BAR 1 (resource) in bytes: on a GPU, the memory window for peers
+    bar1_max: int | None = None  # the largest possible size of BAR 1 (resource1_resize)
+    # From the configuration space (probes/pcie/config_space.py), which only root may read.
     max_payload: int | None = None  # bytes
     max_read_request: int | None = None  # bytes
     relaxed_ordering: bool | None = None
-    downgraded: tuple[str, ...] | None = None  # "speed", "width": lspci says that they are below this end's own
-    acs: tuple[str, ...] | None = None  # what Access Control Services have switched on: "ReqRedir", "CmpltRedir" ...
+    downgraded: tuple[str, ...] | None = None  # "speed", "width": lspci marks them as below this end's maximum
+    acs: tuple[str, ...] | None = None  # Access Control Services that are switched on: "ReqRedir", "CmpltRedir" ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +101,10 @@ class Net(Fact):
     duplex: str | None = None
     mtu: int | None = None
     carrier: bool | None = None
-    enabled: bool | None = None  # flags & IFF_UP: somebody wants it up
+    enabled: bool | None = None  # flags & IFF_UP: the administrator enabled it
     link_type: str | None = None  # "ethernet", "infiniband", "loopback" ... from ARPHRD numbers
     port: int | None = None  # dev_port
-    port_name: str | None = None  # phys_port_name: "p0"; "pf0vf1" is the host's end of a virtual function
+    port_name: str | None = None  # phys_port_name: "p0"; "pf0vf1" is the host side of a virtual function
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +116,8 @@ class Rdma(Fact):
     board_id: str | None = None  # PSID
     hca_type: str | None = None
     firmware: str | None = None
-    place: int | None = None  # among the devices of its card, from 0: what tells them apart where no address is known
-    gpu_direct: bool | None = None  # whether NCCL lets it reach GPU memory (its log, NCCL_DEBUG=INFO)
+    place: int | None = None  # index among the devices of its card, from 0; identifies a device without a known address
+    gpu_direct: bool | None = None  # whether NCCL uses GPUDirect RDMA with it (its log, NCCL_DEBUG=INFO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,15 +131,15 @@ class Port(Fact):
     lanes: str | None = None  # "4X NDR"
     link_layer: str | None = None  # "InfiniBand", "Ethernet"; EFA: "Unspecified"
     lid: int | None = None
-    mtu: int | None = None  # bytes of a packet over RDMA; ibv_devinfo: active_mtu
-    netdev: str | None = None  # key of the Net fact that shares the port
+    mtu: int | None = None  # of an RDMA packet, bytes; ibv_devinfo: active_mtu
+    netdev: str | None = None  # key of the Net fact of the same port
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gid(Fact):
-    """An entry of a port's table of addresses, by its index: "mlx5_0/1/gid3". The address is not kept."""
+    """An entry of a port's address table, by its index: "mlx5_0/1/gid3". The address itself is not stored."""
 
-    port: str | None = None  # key of the Port fact; None: a text that does not name it
+    port: str | None = None  # key of the Port fact; None: the text does not name the port
     index: int | None = None
     version: str | None = None  # "RoCE v1", "RoCE v2", "IB"
     scope: str | None = None  # "link-local", "IPv4", "global"
@@ -164,7 +163,7 @@ class Disk(Fact):
     size: int | None = None
     model: str | None = None
     rotational: bool | None = None
-    address: str | None = None  # of the PCI function that it hangs on; None: virtual
+    address: str | None = None  # PCI function of its controller; None: virtual
     controller: str | None = None  # key of the Nvme fact
     partition_of: str | None = None
 
@@ -178,7 +177,7 @@ class Array(Fact):
     members: tuple[str, ...] | None = None  # keys of Disk facts
     wanted: int | None = None  # raid_disks
     missing: int | None = None  # degraded; None: the level has no redundancy
-    faulty: tuple[str, ...] | None = None  # members that the kernel gave up, or that were pulled out
+    faulty: tuple[str, ...] | None = None  # members that the kernel marked as failed, or that were removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,30 +187,31 @@ class Mount(Fact):
     device: str | None = None
     fstype: str | None = None
     size: int | None = None
-    free: int | None = None  # for users without privileges
-    read_only: bool | None = None  # mounted so
+    free: int | None = None  # for unprivileged users
+    read_only: bool | None = None  # mounted read-only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event(Fact):
-    """Something that the kernel logged, once or often: its key is the kind, the thing, and what is said of it.
+    """A message that the kernel logged once or more. The key consists of kind, device and details of the message.
 
-    The kinds, and which lines they are, stand in probes/kernel_log/patterns.py.
+    probes/kernel_log/patterns.py lists the kinds and their log lines.
     """
 
     kind: str | None = None  # "xid", "sxid", "aer", "pcie limited", "surprise down", "link down", "test failed" ...
-    code: int | None = None  # 79; of a recovery what the driver asks for, 0 for nothing
+    code: int | None = None  # 79; for a recovery action the requested action, 0: none
     subject: str | None = None  # a PCI address, or the kernel's own name: "nvme3", "mc0", "cpu12", "nvidia"
-    text: str | None = None  # the last of these lines
-    at: float | None = None  # the last time, in seconds since 1970, or by the log's own clock where it has no better
-    fatal: bool | None = None  # as the log itself calls it
-    link: int | None = None  # the NVLink or the port of a NIC that it is about
-    count: int | None = None  # how often, since boot
+    text: str | None = None  # the latest of the lines
+    at: float | None = None  # latest time: seconds since 1970, else the log's own clock
+    fatal: bool | None = None  # as the log line states
+    link: int | None = None  # number of the NVLink or of the NIC's port
+    count: int | None = None  # number of lines since boot
     first: float | None = None  # the first time, as `at`
-    recent: int | None = None  # how often in the hour up to the last time
-    until: float | None = None  # where the log ends, as `at`; None: it goes on until now
-    name: str | None = None  # what a driver calls the thing: "eth0", "mlx5_0"
-    # Of "pcie limited": which port has the slow link, and bytes per second that it leaves of those that could be.
+    recent: int | None = None  # number of lines in the hour before `at`
+    until: float | None = None  # end of the log, as `at`; None: the log reaches to now
+    name: str | None = None  # the driver's name of the device: "eth0", "mlx5_0"
+    # For "pcie limited": the port with the slow link; bytes per second that the link allows and that the device could
+    # use.
     port: str | None = None
     rate: float | None = None
     able: float | None = None
@@ -226,14 +226,14 @@ class Setting(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serial(Fact):
-    """A serial number, asked for by name alone: "node", "gpu3", "nvme0"."""
+    """A serial number. It is read only on explicit request: "node", "gpu3", "nvme0"."""
 
     number: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service(Fact):
-    """A program that should run in the background: "nvidia-fabricmanager"."""
+    """A program that should run as a service: "nvidia-fabricmanager"."""
 
     running: bool | None = None
     version: str | None = None
@@ -241,11 +241,11 @@ class Service(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nccl(Fact):
-    """The collective library of a job, as its log (NCCL_DEBUG=INFO) tells; its key is always "nccl"."""
+    """The collective library of a job, from its log (NCCL_DEBUG=INFO); its key is always "nccl"."""
 
     version: str | None = None  # "2.21.5"
-    cuda: str | None = None  # that it was built for: "12.4"
-    network: str | None = None  # what it sends over to other nodes: "IB", "Socket", "AWS Libfabric" ...
+    cuda: str | None = None  # CUDA version of its build: "12.4"
+    network: str | None = None  # its transport between nodes: "IB", "Socket", "AWS Libfabric" ...
     ranks: int | None = None
 
 
@@ -258,17 +258,17 @@ class Transport(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NcclFailure(Fact):
-    """What the collective library failed at; its key is the kind: "shared memory", "memory registration"."""
+    """A failed operation of the collective library. The key is its kind: "shared memory", "memory registration"."""
 
     error: str | None = None  # "No space left on device"
-    size: int | None = None  # bytes that it asked for
-    text: str | None = None  # the first of these lines
+    size: int | None = None  # requested bytes
+    text: str | None = None  # the first of the lines
     count: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePair(Fact):
-    """What two nodes reached in a collective between them: "node1-node2"."""
+    """Bandwidth of a collective between two nodes: "node1-node2"."""
 
     a: str | None = None
     b: str | None = None

@@ -1,4 +1,5 @@
-"""Facts of one kind and key become one; where two sources disagree, the first is kept and the conflict recorded."""
+"""Facts of one kind and key become one. If two sources disagree, the first value is kept and the conflict is recorded.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from .records import Fact
 Facts: TypeAlias = Mapping[type[Fact], Mapping[str, Fact]]
 F = TypeVar("F", bound=Fact)
 
-# What changes from one moment to the next: sources that were asked one after the other need not agree.
+# Fields that change from one moment to the next. Sources are read one after the other, so these values may differ.
 _MOMENTARY: Mapping[type[Fact], frozenset[str]] = {
     Pci: frozenset({"speed"}),
     Mount: frozenset({"free"}),
@@ -40,7 +41,7 @@ _MOMENTARY: Mapping[type[Fact], frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two sources that disagree on a field of one thing."""
+    """Two sources that disagree on a field of one fact."""
 
     kept: Fact
     other: Fact
@@ -48,7 +49,7 @@ class Conflict:
 
 
 def merge(facts: Iterable[Fact]) -> tuple[Facts, tuple[Conflict, ...]]:
-    """Facts by kind and key, in the order in which they first came."""
+    """Facts by kind and key, in the order in which they first appear."""
     merged: dict[type[Fact], dict[str, Fact]] = defaultdict(dict)
     conflicts: list[Conflict] = []
     for fact in facts:
@@ -68,15 +69,15 @@ def of(facts: Facts, kind: type[F]) -> Mapping[str, F]:
 
 @cache
 def _fields(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Fact], tuple[Any, ...]]]:
-    """The names of the fields that sources fill, and what gives all their values at once."""
+    """The names of the fields that sources fill, and a function that returns all their values."""
     names = tuple(field.name for field in fields(kind) if field.name not in ("key", "cites"))
-    return names, attrgetter(*names, "key")  # of one name it would give no tuple
+    return names, attrgetter(*names, "key")  # with one name only it would return no tuple
 
 
 def overlay(known: Fact, further: Fact) -> tuple[Fact, list[str]]:
-    """`known`, its gaps filled from `further`; and the fields in which both speak and disagree."""
+    """`known` with its empty fields filled from `further`, and the names of the fields on which both disagree."""
     differing: list[str] = []
-    kind: Any = type(known)  # which mypy does not take for hashable, as its instances are not
+    kind: Any = type(known)  # typed Any because mypy regards the class as unhashable, like its instances
     names, values = _fields(kind)
     said = dict(zip(names, values(known), strict=False))
     for name, theirs in zip(names, values(further), strict=False):
@@ -85,5 +86,5 @@ def overlay(known: Fact, further: Fact) -> tuple[Fact, list[str]]:
             said[name] = theirs
         elif theirs is not None and mine != theirs and name not in _MOMENTARY.get(kind, ()):
             differing.append(name)
-    # Not by replace(), which takes as long as all else here: hundreds of facts are merged in each cycle.
+    # replace() would double the time of this function, and each cycle merges hundreds of facts.
     return kind(key=known.key, cites={**further.cites, **known.cites}, **said), differing

@@ -11,11 +11,11 @@ _GPU_MAKERS = (NVIDIA, AMD, INTEL, HABANA)  # other display controllers are mana
 
 
 def kind_of(function: Pci) -> str:
-    """bridge, gpu, nic, nvme, storage, nvswitch, display or pci; "pci" too where the class was not read."""
+    """bridge, gpu, nic, nvme, storage, nvswitch, display or pci; "pci" also if the class is unknown."""
     return _kind(function.pci_class, function.vendor)
 
 
-@lru_cache(maxsize=1024)  # each of five hundred functions is asked for by two dozen rules
+@lru_cache(maxsize=1024)  # two dozen rules each call this for up to five hundred functions
 def _kind(code: int | None, vendor: int | None) -> str:
     if code is None:
         return "pci"
@@ -36,10 +36,10 @@ def _kind(code: int | None, vendor: int | None) -> str:
 
 
 def function_number(address: str) -> str:
-    """The function of an address: "3" of "0000:17:00.3"."""
+    """The function number of an address: "3" of "0000:17:00.3"."""
     return address.rpartition(".")[2]
 
 
 def card_of(address: str) -> str:
-    """The device that a function belongs to: "0000:17:00" of "0000:17:00.3"."""
+    """The device part of an address: "0000:17:00" of "0000:17:00.3"."""
     return address.rpartition(".")[0]

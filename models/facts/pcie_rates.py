@@ -1,8 +1,8 @@
-"""What a PCIe link carries, from its generation and width.
+"""The data rate of a PCIe link, from its generation and width.
 
-**Rated** is the line rate less its encoding: 8b/10b for 2.5 and 5 GT/s, 128b/130b for 8 to 32 GT/s (PCI Express Base
-Specification 5.0, 4.2.1 and 4.2.2); 64 and 128 GT/s move 256-byte flits of which 242 bytes carry packets (6.0, 4.2.3;
-the same 242/256 in hwloc's private/misc.h). What a copy reaches of it is in attainable.py.
+**Rated** is the line rate minus its encoding: 8b/10b for 2.5 and 5 GT/s, 128b/130b for 8 to 32 GT/s (PCI Express Base
+Specification 5.0, 4.2.1 and 4.2.2). 64 and 128 GT/s use flits of 256 bytes; 242 of them carry packets (6.0, 4.2.3;
+hwloc's private/misc.h has the same 242/256). models/bandwidth/efficiency.py has the share that a copy reaches.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from .units import BytesPerSecond
 
 WIDTHS = (1, 2, 4, 8, 12, 16, 32)
-_SPEEDS = (2.5e9, 5e9, 8e9, 16e9, 32e9, 64e9, 128e9)  # transfers per second and lane; one bit each way
+_SPEEDS = (2.5e9, 5e9, 8e9, 16e9, 32e9, 64e9, 128e9)  # transfers per second and lane, one bit each per direction
 
 
 def generation(speed: float) -> int | None:

@@ -1,4 +1,4 @@
-"""Why something was not checked, in one word of a fixed list."""
+"""Why something was not checked, as one word of a fixed list."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from enum import Enum
 
 
 class Reason(str, Enum):
-    """The value is the label of the metric `linkgauge_not_checked`. The code that catches an error sets the reason."""
+    """The value is the `reason` label of the metric `linkgauge_not_checked`. The code that catches an error sets the
+    reason.
+    """
 
-    FAULT = "fault"  # linkgauge itself broke: report it
+    FAULT = "fault"  # linkgauge failed because of its own bug: report it
     STOPPED = "stopped"  # the service has not completed a cycle
-    NOT_MEASURED = "not-measured"  # a measurement did not run, or did not run to its end
-    AT_REST = "at-rest"  # a link at rest is slower by design: only a link under load can be judged
-    OTHER_CONTEXT = "other-context"  # the answer is true of another machine, job, container or cpuset
-    NO_EXPECTATION = "no-expectation"  # the value is known, and no expected value is known
+    NOT_MEASURED = "not-measured"  # a measurement did not run or did not finish
+    AT_REST = "at-rest"  # an idle link is slower by design; only a link under load can be checked
+    OTHER_CONTEXT = "other-context"  # the value belongs to another machine, job, container or cpuset
+    NO_EXPECTATION = "no-expectation"  # the value is known, but no expected value
     HIDDEN = "hidden"  # a hypervisor or a container hides the hardware
-    PERMISSION = "permission"  # this user may not read it
+    PERMISSION = "permission"  # this user may not read the value
     NO_ANSWER = "no-answer"  # no answer came in time
     LOST = "lost"  # the device no longer answers on its bus
     NOT_INSTALLED = "not-installed"  # a file, a program or a library is absent
     DRIVER = "driver"  # a driver gave an error
     NOT_SUPPORTED = "not-supported"  # the kernel, the driver or the device has no such function
-    UNREADABLE = "unreadable"  # the text was refused or makes no sense
-    OTHER = "other"  # none of the above; also records of versions that had no reason
+    UNREADABLE = "unreadable"  # the text is refused or makes no sense
+    OTHER = "other"  # none of the above; also records of versions without a reason
 
 
 _REASONS = {
@@ -41,5 +43,5 @@ _REASONS = {
 
 
 def reason_of(code: int | None) -> Reason:
-    """The reason for an error number of the kernel; OTHER without a number."""
+    """The reason for an error number of the kernel. Without a number: OTHER."""
     return Reason.OTHER if code is None else _REASONS.get(code, Reason.UNREADABLE)

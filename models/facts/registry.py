@@ -1,4 +1,5 @@
-"""The registry of record kinds. Captures, reports and rules use these names: they stay when a class is renamed."""
+"""The registry of record kinds. Captures, reports and rules use these names, so they do not change with a class name.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ KINDS: Mapping[str, type[Fact]] = {
     "NcclFailure": NcclFailure,
     "NodePair": NodePair,
 }
-# All that a line of said_lines.py may hold.
+# All kinds that a line of JSON (jsonl.py) may contain.
 RECORDS: Mapping[str, type[Any]] = {**KINDS, "Observation": Observation, "NotChecked": NotChecked, "Run": Run}
 _NAMES: Mapping[type[Any], str] = {kind: name for name, kind in RECORDS.items()}
 

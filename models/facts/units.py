@@ -1,4 +1,4 @@
-"""Units, and the only conversions between them. Inside the program a rate is bytes per second in one direction."""
+"""Units, and all conversions between them. Inside the program a rate is bytes per second in one direction."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ def from_gigabytes(rate: float) -> BytesPerSecond:
 
 
 def from_megabytes(rate: float) -> BytesPerSecond:
-    """MB/s (10⁶ bytes), as STREAM gives rates of memory, as bytes per second."""
+    """MB/s (10⁶ bytes), the unit of STREAM, as bytes per second."""
     return BytesPerSecond(rate * 1e6)
 
 
 def from_bits(rate: float) -> BytesPerSecond:
-    """Bit/s, as network benchmarks give rates, as bytes per second."""
+    """Bit/s, the unit of network benchmarks, as bytes per second."""
     return BytesPerSecond(rate / 8)
 
 
 def from_megabits(rate: float) -> BytesPerSecond:
-    """Mbit/s, as the kernel gives Ethernet speeds, as bytes per second."""
+    """Mbit/s, the kernel's unit for Ethernet, as bytes per second."""
     return BytesPerSecond(rate * 1e6 / 8)
 
 
 def from_gigabits(rate: float) -> BytesPerSecond:
-    """Gbit/s, as the kernel gives InfiniBand rates, as bytes per second."""
+    """Gbit/s, the kernel's unit for InfiniBand, as bytes per second."""
     return BytesPerSecond(rate * 1e9 / 8)
 
 
 def as_gigabytes(rate: float) -> str:
-    """Bytes per second as people read them: "55.4 GB/s", "1.25 GB/s", "0.013 GB/s"."""
+    """Bytes per second as text: "55.4 GB/s", "1.25 GB/s", "0.013 GB/s"."""
     gigabytes = rate / 1e9
     digits = 1 if gigabytes >= 10 else 2 if gigabytes >= 0.1 else 3
     return f"{gigabytes:.{digits}f} GB/s"
 
 
 def as_gigabits(rate: float) -> str:
-    """Bytes per second as network people read them: "400 Gb/s", "2.5 Gb/s"."""
+    """Bytes per second as text in the unit of networks: "400 Gb/s", "2.5 Gb/s"."""
     return f"{rate * 8 / 1e9:g} Gb/s"
 
 
 def as_transfers(speed: float) -> str:
-    """Transfers per second as PCIe writes them: "32 GT/s", "2.5 GT/s"."""
+    """Transfers per second as text: "32 GT/s", "2.5 GT/s"."""
     return f"{speed / 1e9:g} GT/s"
 
 
 def as_megahertz(clock: float) -> str:
-    """Hertz as makers of GPUs write clocks: "1980 MHz"."""
+    """Hertz as text: "1980 MHz"."""
     return f"{clock / 1e6:.0f} MHz"
 
 
 def as_bytes(size: float) -> str:
-    """A capacity as its maker writes it (powers of ten): "1.92 TB", "512 GB", "0 B"."""
+    """A capacity in powers of ten, as on a data sheet: "1.92 TB", "512 GB", "0 B"."""
     for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:.3g} {unit}" if size < 1000 * factor else f"{size / factor:.0f} {unit}"
@@ -73,7 +73,7 @@ def as_utc(seconds: float) -> str:
     return _as_utc(floor(seconds))
 
 
-@lru_cache(maxsize=64)  # thousands of observations are of the same moments
+@lru_cache(maxsize=64)  # thousands of observations share a few times
 def _as_utc(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).strftime(_UTC)
 

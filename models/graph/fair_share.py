@@ -1,4 +1,4 @@
-"""Flows that run at the same time share the hops that they have in common."""
+"""Max-min fair shares of flows that run at the same time over common hops."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from .topology import Hop, Topology
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a flow gets, and the hop that stops it there; of several ways at once, the first one's."""
+    """The rate of a flow and the hop that limits it. With several parallel paths, the hop of the first path."""
 
     rate: BytesPerSecond
     full: Hop
 
 
 def shares(topology: Topology, flows: Iterable[Flow], rate: RateOf) -> Mapping[Flow, BytesPerSecond]:
-    """What each flow gets, as `fill` shares it out. Flows without a way, or that nothing limits, are left out."""
+    """The rate of each flow, from `fill`. Flows without a path or without a limit are left out."""
     taken = {flow: sub_flows(topology, flow, rate) for flow in flows}
     return {flow: share.rate for flow, share in fill(taken, rate).items()}
 
 
 def fill(taken: Mapping[Flow, tuple[SubFlow, ...]], rate: RateOf) -> Mapping[Flow, Share]:
-    """Max-min fair shares of the ways that flows take, the two directions of a hop apart.
+    """Max-min fair shares of the paths of all flows. The two directions of a hop are independent.
 
-    All ways are raised alike until a hop is full; those over it stay there and the others go on (water filling,
-    Bertsekas and Gallager, Data Networks, 6.5.2). Ways of one leg add up; the slowest leg sets the rate of a flow.
+    The rates of all paths rise equally until a hop is full. Paths over that hop keep their rate; the others rise
+    further (water filling, Bertsekas and Gallager, Data Networks, 6.5.2). The paths of one sub-flow add up. The slowest
+    sub-flow sets the rate of a flow.
     """
     ways = {
         (flow, n, m): way
@@ -51,7 +52,7 @@ def fill(taken: Mapping[Flow, tuple[SubFlow, ...]], rate: RateOf) -> Mapping[Flo
 
 
 def _raise(ways: Mapping[tuple[Flow, int, int], Route], rate: RateOf) -> Mapping[tuple[Flow, int, int], Share]:
-    """The share of each way that something limits. A way may cross a hop twice (memory that is written and read)."""
+    """The share of each path that has a limit. A path may cross a hop twice (memory that is written and read)."""
     left = {hop: rate(hop) for way in ways.values() for hop in way}
     over = defaultdict[Hop, list[tuple[Flow, int, int]]](list)
     load = Counter[Hop]()

@@ -1,8 +1,8 @@
-"""The ways that a flow takes through a node: one or several at once, with the memories at its ends.
+"""The paths of a flow through a node, including the memories at its ends.
 
-A flow has legs, all of which must be done: the slowest sets its rate. A leg takes ways in parallel, which add up. A
-copy has one leg of one way. A GPU reaches another node over all NICs that are nearest to it; a striped array reads all
-its disks; of a collective each rank is a leg.
+A flow consists of sub-flows. All of them must finish, so the slowest sets the rate. A sub-flow uses one or more
+parallel paths, whose rates add up. A copy has one sub-flow with one path. A GPU reaches another node over all of its
+nearest NICs. A striped array reads all its disks. In a collective, each rank is a sub-flow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PEERS = ("nvlink", "xgmi")
 
 
 def sub_flows(topology: Topology, flow: Flow, rate: RateOf = rated) -> tuple[SubFlow, ...]:
-    """The legs of a flow; none where there is no way. `rate` says what the hops have left, as in routes()."""
+    """The sub-flows of a flow; empty if there is no path. `rate` gives the rate left on a hop, as in routes()."""
     if flow.op in COLLECTIVES:
         return _collective(topology, flow, rate)
     if flow.op == EGRESS:
@@ -40,12 +40,12 @@ def sub_flows(topology: Topology, flow: Flow, rate: RateOf = rated) -> tuple[Sub
 
 
 def hops_of(topology: Topology, flow: Flow) -> Route:
-    """The hops that a flow goes over, those of all its ways; none where it has no way."""
+    """The hops on all paths of a flow; empty if it has no path."""
     return tuple(dict.fromkeys(hop for sub_flow in sub_flows(topology, flow) for way in sub_flow for hop in way))
 
 
 def _stripes(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
-    """A way for each member of an array, else the one way."""
+    """One path per member of an array; one path otherwise."""
     source, target = _near_host(topology, *flow.ends)
     for start in _members(topology, source):
         for end in _members(topology, target):
@@ -58,7 +58,7 @@ def _stripes(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
 
 
 def _near_host(topology: Topology, source: str, target: str) -> tuple[str, str]:
-    """The ends; for "host" the memory that is nearest to the other end, where no device is called so."""
+    """The ends. "host" becomes the memory nearest to the other end, unless a device has that name."""
     if "host" not in (source, target) or topology.find("host"):
         return source, target
     if source == "host":
@@ -75,7 +75,7 @@ def _members(topology: Topology, name: str) -> list[str]:
 
 
 def _through_host(topology: Topology, source: str, target: str, rate: RateOf) -> Route | None:
-    """Into the memory of the NUMA node that is nearest to the sender, and out of it."""
+    """Into the memory of the NUMA node nearest to the sender, and out of it again."""
     away = routes(topology, source, "", rate)
     numas = [name for name in away if topology.by_name[name].kind == "numa"]
     near = min(numas, key=lambda name: len(away[name]), default=None)
@@ -86,7 +86,7 @@ def _through_host(topology: Topology, source: str, target: str, rate: RateOf) ->
 
 
 def _over_net(topology: Topology, source: str, target: str, rate: RateOf) -> Iterator[Route]:
-    """A way for each NIC of the sender's, to the receiver's NIC of the same place in order."""
+    """One path per NIC of the sender, to the receiver's NIC with the same index."""
     for mine, other in zip(nearest_ports(topology, source), nearest_ports(topology, target), strict=False):
         out, back = route(topology, source, mine, "", rate), route(topology, other, target, "", rate)
         if out and back:
@@ -95,9 +95,7 @@ def _over_net(topology: Topology, source: str, target: str, rate: RateOf) -> Ite
 
 
 def _loopback(topology: Topology, source: str, nic: str, rate: RateOf) -> Route | None:
-    """To the NIC and through it. It passes on no more than its port does; the link that leads to the cable is not used.
-
-    What comes back takes the same hops the other way.
+    """To the NIC, through it, and back over the same hops. The port limits the rate; the link to the cable is not used.
     """
     source, nic = _near_host(topology, source, nic)
     device, way = topology.find(nic), route(topology, source, nic, "", rate)
@@ -111,7 +109,7 @@ def _loopback(topology: Topology, source: str, nic: str, rate: RateOf) -> Route 
 
 
 def nearest_ports(topology: Topology, name: str) -> list[str]:
-    """The ports of the NICs that are nearest to a device, in the order of their names; of a port, itself."""
+    """The ports of the NICs nearest to a device, in the order of their names. For a port: the port itself."""
     device = topology.find(name)
     if device is None or device.kind == "port":
         return [device.id] if device else []
@@ -120,7 +118,7 @@ def nearest_ports(topology: Topology, name: str) -> list[str]:
 
 
 def _egress_ways(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
-    """From each end to each port that is nearest to it; a port that is nearest to several is shared by them."""
+    """From each end to each of its nearest ports. A port that is nearest to several ends is shared."""
     for end in flow.ends:
         for port in nearest_ports(topology, end):
             if way := route(topology, end, port, "", rate):
@@ -128,7 +126,8 @@ def _egress_ways(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route
 
 
 def _collective(topology: Topology, flow: Flow, rate: RateOf) -> tuple[SubFlow, ...]:
-    """Over NVLink or xGMI each rank uses all its links to the others (NCCL lays as many rings); else one ring."""
+    """Over NVLink or xGMI each rank uses all its links to the others (NCCL builds as many rings). Otherwise one ring.
+    """
     ranks = [device.id for end in flow.ends if (device := topology.find(end))]
     if len(ranks) < 2 or len(ranks) < len(flow.ends):
         return ()
@@ -140,7 +139,7 @@ def _collective(topology: Topology, flow: Flow, rate: RateOf) -> tuple[SubFlow, 
 
 
 def _peers_of(topology: Topology, rank: str, ranks: list[str], via: str, rate: RateOf) -> SubFlow:
-    """The hops by which a rank leaves to the others; none where one of them is not joined to it."""
+    """The hops from a rank to the others; empty if one of them has no direct link to it."""
     near = routes(topology, rank, via, rate)
     ways = [near.get(other) for other in ranks if other != rank]
     if not all(way and way[0].links[0].kind in _PEERS for way in ways):
@@ -149,12 +148,14 @@ def _peers_of(topology: Topology, rank: str, ranks: list[str], via: str, rate: R
 
 
 def _joined(topology: Topology, start: str, way: Route, end: str) -> Route:
-    """The way with the memories at its ends. Where no rate is known of what joins them, they would seem to hold it."""
+    """The path with the memories at its ends. A path without any known rate gets none: they would appear as its
+    bottleneck.
+    """
     return way if unrated(way) else (*_memory(topology, start), *way, *_memory(topology, end))
 
 
 def unrated(way: Route) -> bool:
-    """Whether of nothing on the way a rate is known."""
+    """Whether no rate is known for any link on the path."""
     return all(link.rated is None and link.trained is None for hop in way for link in hop.links)
 
 

@@ -1,4 +1,4 @@
-"""How GPUs and NICs reach each other, in the words of `nvidia-smi topo -m`, and the NICs that are nearest to a GPU."""
+"""Path types between GPUs and NICs, named as in `nvidia-smi topo -m`, and the NICs nearest to a GPU."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from .topology import Device, Topology
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The way between two devices: "NV18", "XGMI", "PIX" ...; and what its narrowest hop carries.
+    """The path between two devices: its type ("NV18", "XGMI", "PIX" ...) and the rate of its narrowest hop.
 
-    What joins processors is not counted: of it is known what the least of boards have, and it is shared by all.
+    Links between processors do not count: the catalog has only the smallest rate of all boards, and other traffic
+    shares them.
     """
 
     type: str
-    rate: float | None  # bytes per second in one direction, over the links that are up; None: no rate is known
+    rate: float | None  # bytes per second in one direction, over the links that are up; None: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Nic:
-    """An RDMA device and the PCI function that it is."""
+    """An RDMA device and its PCI function."""
 
     name: str  # "mlx5_0"
     device: Device
@@ -36,12 +37,11 @@ def nics(topology: Topology) -> tuple[Nic, ...]:
 
 
 def ways(topology: Topology, source: str, targets: Iterable[str]) -> Mapping[str, Way]:
-    """The ways from a device to others, by id; those that cannot be reached are left out.
+    """The paths from a device to others, by id. Devices that cannot be reached are left out.
 
-    NVLinks and xGMI first, as far as they are up. The type of any other way is that of the way over PCIe, also where
-    bytes take C2C: nvidia-smi knows no such type. Our types are read from the tree that the kernel shows, not asked of
-    the driver: it says NODE of two GPUs in different partitions of one switch, and in a virtual machine it sees
-    the same tree.
+    NVLinks and xGMI links that are up come first. Any other path has the type of the PCIe path, even if the bytes take
+    C2C: nvidia-smi has no such type. The types come from the kernel's PCI tree, not from the driver. The driver reports
+    NODE for two GPUs in different partitions of one switch; in a virtual machine it sees the same tree as the kernel.
     """
     by_pcie, nearer = routes(topology, source, via="pcie"), routes(topology, source, rate=active)
     found: dict[str, Way] = {}
@@ -58,20 +58,20 @@ def ways(topology: Topology, source: str, targets: Iterable[str]) -> Mapping[str
 
 
 def _joined(route: Route) -> str | None:
-    """ "NV4" of a way over four NVLinks that are up; None of a way over anything else."""
+    """ "NV4" for a path over four NVLinks that are up; "XGMI"; None for any other path."""
     if {hop.links[0].kind for hop in route} == {"nvlink"}:
         return f"NV{min(sum(1 for link in hop.links if link.trained != 0) for hop in route)}"
     return "XGMI" if len(route) == 1 and route[0].links[0].kind == "xgmi" else None
 
 
 def _over_pcie(topology: Topology, route: Route) -> str:
-    """ "PIX" for two functions of one card: nvidia-smi has no word for them."""
+    """ "PIX" also for two functions of one card: nvidia-smi has no type for them."""
     kind = path_type(topology, route)
     return "PIX" if kind == "LOC" else kind
 
 
 def nearest(topology: Topology, gpu: str) -> Iterator[tuple[Nic, Way]]:
-    """The NICs that are nearest to a GPU: by the type of the way, then by its rate. None where there is no NIC."""
+    """The NICs nearest to a GPU: by path type, then by rate. Empty if there is no NIC."""
     every = nics(topology)
     near = ways(topology, gpu, {nic.device.id for nic in every})
     known = [(nic, near[nic.device.id]) for nic in every if nic.device.id in near]
@@ -85,5 +85,5 @@ def _distance(way: Way) -> tuple[int, float]:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """A key that orders numbers in names by their value."""
+    """A sort key that orders the numbers inside names by value."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split("([0-9]+)", name)]

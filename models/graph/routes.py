@@ -1,4 +1,4 @@
-"""Which way bytes go, and what nvidia-smi and NCCL call such a way."""
+"""Routes through the topology, and their path types in the words of nvidia-smi and NCCL."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from .topology import FORWARDS, INSIDE, Hop, Link, Topology
 Route: TypeAlias = tuple[Hop, ...]
 RateOf: TypeAlias = Callable[[Hop], float]
 
-# From near to far, as `nvidia-smi topo -m` and NCCL (src/include/graph.h) name them.
+# From near to far, with the names of `nvidia-smi topo -m` and NCCL (src/include/graph.h).
 PATH_TYPES = ("LOC", "NVL", "C2C", "PIX", "PXB", "PHB", "NODE", "SYS", "NET")
 
 
 def rated(hop: Hop) -> float:
-    """Bytes per second that the hop can carry; infinite where nothing limits it that we know of."""
+    """Bytes per second of the hop; infinite if no limit is known."""
     return sum(_of(link, hop) for link in hop.links)
 
 
 def active(hop: Hop) -> float:
-    """As `rated`, of the links that are not down (trained at 0)."""
+    """As `rated`, without the links that are down (trained at 0)."""
     return sum(_of(link, hop) for link in hop.links if link.trained != 0)
 
 
 def limited(limits: Mapping[str, float], base: RateOf = rated) -> RateOf:
-    """The rates of `base`, with some links (by id) reduced to what a fault leaves of them."""
+    """The rates of `base`, with some links (by id) reduced to the rate that a fault leaves."""
 
     def rate(hop: Hop) -> float:
         whole = base(hop)
@@ -38,27 +38,27 @@ def limited(limits: Mapping[str, float], base: RateOf = rated) -> RateOf:
     return rate
 
 
-_LASTING = (rated, active)  # by these rates ways are asked for again and again
-_MOST = 256  # searches that a topology remembers; of a node of 1,000 PCI functions each takes up to 45 kB
+_LASTING = (rated, active)  # searches with these rates are frequent, so they are cached
+_MOST = 256  # cached searches per topology; with 1,000 PCI functions one takes up to 45 kB
 
 
 @dataclass(slots=True)
 class _Search:
-    """A breadth-first search that goes on where it stopped when more is asked of it."""
+    """A breadth-first search that runs only as far as its results are read."""
 
-    found: dict[str, Hop | None]  # the last hop of the way to each device; None: it begins here
-    order: list[str]  # the devices as they were found
-    looked: int = 0  # beyond so many of them
+    found: dict[str, Hop | None]  # the last hop of the route to each device; None: the source
+    order: list[str]  # the devices in the order of discovery
+    looked: int = 0  # number of devices that are already expanded
 
     def go_on(self, topology: Topology, via: str, rate: RateOf) -> bool:
-        """Beyond one more device; whether there was one."""
+        """Expand one more device. False: all are expanded."""
         if self.looked == len(self.order):
             return False
         here, found = self.order[self.looked], self.found
         self.looked += 1
         last, kind = found[here], topology.by_name[here].kind
         if kind == "array" and last:
-            return True  # it leads to its members, and never from one of them to another
+            return True  # an array leads to its members, but no member leads to another through it
         free = last is None or kind in FORWARDS or last.links[0].kind in INSIDE
         for hop in topology.hops.get(here, ()):
             passes = hop.receiver not in found and (free or hop.links[0].kind in INSIDE)
@@ -70,7 +70,7 @@ class _Search:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Routes(Mapping[str, Route]):
-    """The ways of a search, which goes on as far as is asked."""
+    """The routes of a search. Reading further entries continues the search."""
 
     search: _Search
     topology: Topology
@@ -86,7 +86,7 @@ class _Routes(Mapping[str, Route]):
         return follow(self.search.found, name)
 
     def __iter__(self) -> Iterator[str]:
-        for number, name in enumerate(self.search.order, 1):  # which grows
+        for number, name in enumerate(self.search.order, 1):  # the list grows during the loop
             yield name
             while number == len(self.search.order) and self._go_on():
                 pass
@@ -98,25 +98,25 @@ class _Routes(Mapping[str, Route]):
 
 
 def routes(topology: Topology, source: str, via: str = "", rate: RateOf = rated) -> Mapping[str, Route]:
-    """From `source` (id or alias) the way of fewest hops to every device that can be reached, by id.
+    """The route with the fewest hops from `source` (id or alias) to every device that can be reached, by id.
 
-    Never the widest way: that one would go around the very link that is at fault. Of a hop that has nothing left by
-    `rate` there is no way: a GPU without any NVLink copies over PCIe. Only what forwards lets other traffic through.
-    `via` names the medium that must be taken ("nvlink", "pcie"); ways inside chips and devices are free.
+    The widest route is not used: it would go around a faulty link. A hop without any rate left in `rate` is not used: a
+    GPU without NVLinks copies over PCIe. Only devices that forward pass on traffic of others. `via` names the required
+    medium ("nvlink", "pcie"); links inside chips and devices are always allowed.
 
-    Devices come nearest first, and no further than is asked: the first of a kind costs no more than finding it.
+    The nearest devices come first, and the search stops where the caller stops reading.
     """
     return _Routes(_search(topology, source, via, rate), topology, via, rate)
 
 
 def route(topology: Topology, source: str, target: str, via: str = "", rate: RateOf = rated) -> Route | None:
-    """The way of fewest hops between two devices (ids or aliases); None where there is none."""
+    """The route with the fewest hops between two devices (ids or aliases); None: no route."""
     end = topology.find(target)
     return routes(topology, source, via, rate).get(end.id) if end else None
 
 
 def tree(topology: Topology, source: str, via: str = "", rate: RateOf = rated) -> Mapping[str, Hop | None]:
-    """What routes() gives as the last hop of each way, of which `follow` makes a route; None for the source itself."""
+    """The last hop of each route of routes(); None for the source. `follow` returns the full route."""
     search = _search(topology, source, via, rate)
     while search.go_on(topology, via, rate):
         pass
@@ -124,7 +124,7 @@ def tree(topology: Topology, source: str, via: str = "", rate: RateOf = rated) -
 
 
 def follow(tree: Mapping[str, Hop | None], name: str) -> Route:
-    """The way to a device of a tree. KeyError for any other."""
+    """The route to a device of a tree. KeyError: the tree does not reach the device."""
     way: list[Hop] = []
     hop = tree[name]
     while hop:
@@ -134,7 +134,7 @@ def follow(tree: Mapping[str, Hop | None], name: str) -> Route:
 
 
 def _search(topology: Topology, source: str, via: str, rate: RateOf) -> _Search:
-    """The one that was begun, else a new one; from a device that is not there it finds nothing."""
+    """The cached search, else a new one. From an unknown device it finds nothing."""
     begin = [device.id] if (device := topology.find(source)) else []
     begun: dict[Hashable, _Search] = topology.searches
     key = (*begin, via, rate)
@@ -156,7 +156,7 @@ def _allowed(hop: Hop, via: str) -> bool:
 
 
 def path_type(topology: Topology, way: Route) -> str:
-    """LOC NVL C2C PIX PXB PHB NODE SYS or NET, by the farthest thing that the way goes over."""
+    """LOC NVL C2C PIX PXB PHB NODE SYS or NET, by the farthest device on the route."""
     kinds = {hop.links[0].kind for hop in way}
     if not kinds - INSIDE:
         return "LOC"
@@ -168,7 +168,7 @@ def path_type(topology: Topology, way: Route) -> str:
     if "host-bridge" in passed:
         return "NODE" if passed.count("host-bridge") > 1 else "PHB"
     if kinds & {"nvlink", "xgmi", "c2c"}:
-        return "C2C" if "numa" in passed else "NVL"  # to a processor, and between GPUs
+        return "C2C" if "numa" in passed else "NVL"  # C2C: GPU to processor. NVL: GPU to GPU.
     return "PIX" if passed.count("upstream-port") <= 1 else "PXB"
 
 

@@ -1,4 +1,4 @@
-"""Ends of a topology that hang alike on one device: the disks below a switch, which differ in names alone."""
+"""Interchangeable leaf devices behind the same parent, such as the disks below one switch."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from typing import TypeAlias
 from .topology import Hop, Topology
 
 _Graph: TypeAlias = Mapping[str, Mapping[str, Hop]]  # hops by sender and receiver
-_SWITCHES = frozenset({"fabric", "nvswitch"})  # a link to one switch is a link to all, as long as both are there
+# A link to one switch stands for links to all, while both are in the topology
+_SWITCHES = frozenset({"fabric", "nvswitch"})
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A device, and the hops that only its own bytes take: from its memory to where others join, and back."""
+    """A device and the hops that only its own traffic uses: from its memory to the joint with others, and back."""
 
     name: str
     out: tuple[Hop, ...]
     back: tuple[Hop, ...]
-    inner: frozenset[str]  # the device, and those between it and where others join
+    inner: frozenset[str]  # the device, and the devices between it and the joint
 
 
 Group: TypeAlias = tuple[End, ...]
 
 
 def alike(topology: Topology, kinds: Collection[str]) -> tuple[tuple[Group, ...], Topology]:
-    """The devices of these kinds, in one group those that hang on one device over equal links; and the topology
-    without what lies between no two of them, and without all but the first two of each group.
+    """Groups of interchangeable devices of these kinds, and a smaller topology for path searches.
 
-    What holds of the ways between those first two and to others, holds of the whole group.
+    A group holds the devices that equal links connect to the same parent. The topology keeps the first two devices of
+    each group and the links between them. Results for these two devices hold for the whole group.
     """
     graph = _between(topology, kinds)
     ends = {device.id for device in topology.devices if device.kind in kinds}
@@ -46,11 +47,11 @@ def alike(topology: Topology, kinds: Collection[str]) -> tuple[tuple[Group, ...]
 
 
 def _between(topology: Topology, kinds: Collection[str]) -> _Graph:
-    """The hops without those to devices of other kinds that lead no further."""
+    """The hops, without branches that contain no device of these kinds."""
     graph = {name: {hop.receiver: hop for hop in leaving} for name, leaving in topology.hops.items()}
     stay = {device.id for device in topology.devices if device.kind in kinds or device.kind in _SWITCHES}
     leaves = [name for name, leaving in graph.items() if len(leaving) == 1 and name not in stay]
-    for name in leaves:  # which grow
+    for name in leaves:  # the list grows during the loop
         for other in graph.pop(name):
             del graph[other][name]
             if len(graph[other]) == 1 and other not in stay:
@@ -59,7 +60,7 @@ def _between(topology: Topology, kinds: Collection[str]) -> _Graph:
 
 
 def _end(topology: Topology, graph: _Graph, name: str, ends: Collection[str]) -> End:
-    """With a single neighbour, the hops as far as a device that has others besides or is an end itself."""
+    """The hops of an end up to its joint: the first device with further neighbours, or another end."""
     memory = [topology.memory[name]] if name in topology.memory else []
     way: list[Hop] = []
     onward = list(graph.get(name, {}).values())
@@ -72,7 +73,7 @@ def _end(topology: Topology, graph: _Graph, name: str, ends: Collection[str]) ->
 
 
 def _looks(topology: Topology, hop: Hop) -> Hashable:
-    """All of a hop but names."""
+    """All properties of a hop except its names."""
     links = ((n.kind, n.rated, n.trained, n.rated_back, n.grade, n.a == hop.sender) for n in hop.links)
     return topology.by_name[hop.receiver].kind, *links
 

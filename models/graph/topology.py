@@ -1,4 +1,4 @@
-"""What is there and how it is joined. It knows rates of links, but not what is wrong with them."""
+"""Devices and the links between them. The topology holds rates of links, but no findings."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-# Traffic of others goes through these. GPUs, NICs and disks only send and receive.
+# These devices pass on traffic of others. GPUs, NICs and disks only send and receive.
 FORWARDS = frozenset(
     {"root-port", "upstream-port", "downstream-port", "bridge", "host-bridge", "host", "numa", "package", "fabric"}
 )
-FABRIC = "nvfabric"  # the NVSwitches that GPUs reach over NVLink, in this machine or in the rack
-# Links between parts of one device: a card's second function reaches the slot through its first.
+FABRIC = "nvfabric"  # all NVSwitches that the GPUs reach over NVLink, in this machine or in the rack
+# Links between parts of one device: the second function of a card reaches the slot through its first.
 INSIDE = frozenset({"function", "port", "disk", "member"})
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A thing that links join. Its id is the kernel's name: a PCI address, "numa0", "pci0000:17", "mlx5_0/1"."""
+    """A device that links connect. The id is the kernel's name: a PCI address, "numa0", "pci0000:17", "mlx5_0/1"."""
 
     id: str
     kind: str  # one of FORWARDS, or gpu, nic, nvme, storage, nvswitch, display, pci, port, netdev, disk, array ...
     name: str = ""
     numa_node: int | None = None
     aliases: tuple[str, ...] = ()  # "gpu3" and "mlx5_0" are other names of PCI functions
-    uuid: str | None = None  # of a GPU, as its driver has it
-    slot: str | None = None  # as the firmware of the machine calls it
-    module_id: int | None = None  # of a GPU: its place on the baseboard
-    firmware: str | None = None  # its version; a GPU's VBIOS
+    uuid: str | None = None  # of a GPU, from its driver
+    slot: str | None = None  # name of the slot in the machine's firmware
+    module_id: int | None = None  # of a GPU: its position on the baseboard
+    firmware: str | None = None  # version; for a GPU its VBIOS
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One physical link, or a way inside a chip (then it has no rate). Rates in bytes per second from a to b.
+    """One physical link, or a connection inside a chip (without a rate). Rates in bytes per second from a to b.
 
-    The memory of a device is a link from it to itself, of the kind "memory".
+    The memory of a device is a link of kind "memory" from the device to itself.
     """
 
     id: str
@@ -44,27 +44,27 @@ class Link:
     b: str
     kind: str  # pcie, nvlink, xgmi, c2c, memory, interconnect, internal, or one of INSIDE
     rated: float | None = None  # what both ends can do
-    trained: float | None = None  # what it runs at, as far as that was read
-    rated_back: float | None = None  # from b to a, where that differs
-    grade: str = ""  # "pcie5x16", "nvlink4", "hbm": links of one grade are as good as each other (catalog/links.toml)
+    trained: float | None = None  # the current rate, if it was read
+    rated_back: float | None = None  # from b to a, if different
+    grade: str = ""  # "pcie5x16", "nvlink4", "hbm": links of one grade reach equal rates (catalog/links.toml)
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One step in one direction; parallel links between the same two ends are one hop and add up."""
+    """One step in one direction. Parallel links between the same two devices form one hop; their rates add up."""
 
     sender: str
     receiver: str
     links: tuple[Link, ...]
 
     def __hash__(self) -> int:
-        """Of the ends alone: a topology has one hop between them, and its 18 links take long to hash."""
+        """Hash of the ends only: a topology has one hop between two ends, and hashing its 18 links is slow."""
         return hash((self.sender, self.receiver))
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Devices and links. `find` takes any name of a device; `hops` is the graph."""
+    """Devices and links. `find` accepts any name of a device; `hops` is the graph."""
 
     devices: tuple[Device, ...] = ()
     links: tuple[Link, ...] = ()
@@ -77,27 +77,31 @@ class Topology:
 
     @cached_property
     def searches(self) -> dict[Hashable, Any]:
-        """The searches for ways that were begun (routes.py), by what they are for."""
+        """The cached route searches (routes.py), by source, medium and rate."""
         return {}
 
     def find(self, name: str) -> Device | None:
-        """The device of that id or alias."""
+        """The device with that id or alias."""
         return self.by_name.get(name)
 
     def kind(self, name: str) -> str:
-        """The kind of the device of that name; of one that dumps do not tell of what its name says: "gpu" of gpu3."""
+        """The kind of the device with that name. Without such a device (dumps), the name without its number: "gpu" for
+        gpu3.
+        """
         device = self.find(name)
         return device.kind if device else name.rstrip("0123456789")
 
     @cached_property
     def hops(self) -> Mapping[str, tuple[Hop, ...]]:
-        """The hops that leave each device, by its id, in the order of the links; those between GPUs first.
+        """The hops that leave each device, by device id. Hops between GPUs come first, the others in the order of the
+        links.
 
-        Of ways of equally many hops the first is taken: GPUs on one root bus of a guest copy over NVLink too.
+        Of several routes with equally many hops a search takes the first, so GPUs on one root bus of a guest copy over
+        NVLink.
 
-        NVLinks to any NVSwitch are hops to the one fabric. A GPU spreads its bytes over all switches, each of which has
-        a few of its links and reaches every other GPU: a route through a single switch would carry a fraction of what
-        the GPU sends. The links themselves end where they end: those to one switch that is down are seen.
+        NVLinks to any NVSwitch are hops to one fabric device. A GPU spreads its bytes over all switches. Each switch
+        has a few links of the GPU and reaches every other GPU, so a route through a single switch would carry a
+        fraction of the rate. The links themselves keep their switch, so links to a switch that is down remain visible.
         """
         bundles: dict[tuple[str, str], list[Link]] = defaultdict(list)
         for link in self.links:
@@ -117,14 +121,14 @@ class Topology:
 
     @cached_property
     def memory(self) -> Mapping[str, Hop]:
-        """The memory of each device that has one of a known rate, by the device's id."""
+        """The memory hop of each device with a memory link, by device id."""
         return {
             link.a: Hop(link.a, link.a, (link,)) for link in self.links if link.kind == "memory" and link.a == link.b
         }
 
     @cached_property
     def link_below(self) -> Mapping[str, Link]:
-        """The PCIe link that ends in each function, by the function's address."""
+        """The PCIe link above each function, by the function's address."""
         return {link.b: link for link in self.links if link.kind == "pcie"}
 
 

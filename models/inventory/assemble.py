@@ -1,4 +1,4 @@
-"""From everything that was said to a case."""
+"""From all collected records to a snapshot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def assemble(
     context: Context = "host",
     accepted: float | None = None,
 ) -> Snapshot:
-    """Merge the facts, build the topology, recognise the machine. `now` and `accepted` are in seconds since 1970."""
+    """Merge the facts, build the topology and recognise the machine. `now` and `accepted` are seconds since 1970."""
     everything = numbered(said)
     facts, conflicts = merge((Node(key="node"), *(one for one in everything if isinstance(one, Fact))))
     machine, matched_by = recognise(facts, site)

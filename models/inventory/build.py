@@ -20,9 +20,9 @@ from .virtualized_links import hidden_links
 
 
 def build_topology(facts: Facts, site: Site, machine: Machine | None = None) -> Topology:
-    """Processors and memory, the PCI tree, and what drivers made of its functions: ports, disks, arrays.
+    """Processors and memory, the PCI tree, and the devices that drivers create on it: ports, disks, arrays.
 
-    The machine type tells what cannot be read: links that a hypervisor hides, rates of ports.
+    The machine type supplies values that cannot be read: links that a hypervisor hides, rates of ports.
     """
     functions = of(facts, Pci)
     node = of(facts, Node).get("node")
@@ -48,14 +48,14 @@ def build_topology(facts: Facts, site: Site, machine: Machine | None = None) -> 
 
 
 def _fabric(ends: Collection[str], functions: Mapping[str, Pci]) -> Iterator[Device]:
-    """All NVSwitches as one device (Topology.hops says why); none where no NVLink ends at a switch."""
+    """All NVSwitches as one device (see Topology.hops). None if no NVLink ends at a switch."""
     switches = [end for end in ends if end in functions and kind_of(functions[end]) == "nvswitch"]
     if switches or FABRIC in ends:
         yield Device(FABRIC, "fabric", f"{len(switches)} NVSwitches" if switches else "")
 
 
 def _disks(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
-    """Disks below their controllers, partitions below disks, arrays beside their members."""
+    """Disks below their controllers, partitions below disks, and arrays with their members."""
     for key, disk in of(facts, Disk).items():
         kind = "partition" if disk.partition_of else "disk"
         yield _below(disk.partition_of or disk.address, Device(key, kind, disk.model or ""), "disk")
@@ -71,7 +71,7 @@ def _below(parent: str | None, device: Device, kind: str) -> tuple[Device, Link 
 
 
 def _aliases(facts: Facts) -> dict[str, tuple[str, ...]]:
-    """The names that drivers give to functions, by address: gpu0, mlx5_0, nvme0."""
+    """The names that drivers give to functions, by PCI address: gpu0, mlx5_0, nvme0."""
     names: dict[str, list[str]] = defaultdict(list)
     for kind in (Gpu, Rdma, Nvme):
         for fact in of(facts, kind).values():

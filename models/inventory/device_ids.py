@@ -1,4 +1,4 @@
-"""What tells one device of a node from another elsewhere: UUID, place, firmware. Other programs know it by these."""
+"""Identity of a device beyond its node, for other programs: UUID, position, firmware version."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..graph.topology import Device
 
 
 def identified(devices: Iterable[Device], facts: Facts) -> Iterator[Device]:
-    """The same devices, with what their drivers and the firmware of the machine say of them."""
+    """The devices with the values that drivers and firmware report for them."""
     functions = of(facts, Pci)
     told: dict[str, dict[str, Any]] = {}
     for gpu in of(facts, Gpu).values():
         address = gpu.address if gpu.address and gpu.address in functions else gpu.key
-        place = gpu.module_id or None  # cards call theirs 0
+        place = gpu.module_id or None  # PCIe cards report 0
         told[address] = {"uuid": gpu.uuid, "module_id": place, "firmware": gpu.vbios}
     parts: tuple[Rdma | Nvme, ...] = (*of(facts, Rdma).values(), *of(facts, Nvme).values())
     for part in parts:

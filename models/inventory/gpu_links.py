@@ -1,7 +1,7 @@
-"""The links of GPUs: NVLink and xGMI to switches and peers, NVLink-C2C and xGMI to the processor, and to their memory.
+"""The links of GPUs: NVLink and xGMI to switches and peers, NVLink-C2C and xGMI to the processor, and GPU memory.
 
-Each is a link of its own, so that one of eighteen that is down shows, and all that lead to one switch. A link is rated
-at what both ends can do whether it is active or not; an inactive one is trained at 0.
+Each physical link is a link of its own. So a report can show one of eighteen links that is down, or all links to one
+switch. The rated rate is what both ends can do, even if the link is inactive; an inactive link is trained at 0.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from ..graph.topology import FABRIC, Link
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """A GPU's end of a link."""
+    """One GPU's end of a link."""
 
     key: str
     kind: str
     gpu: Gpu
-    at: str  # the device that the GPU is
-    other: str | None  # the device at the other end; None: nobody says
+    at: str  # device id of the GPU
+    other: str | None  # device id of the other end; None: unknown
     active: bool | None
     rate: float | None
     version: int | None = None  # NVLink's generation
 
 
 def gpu_links(facts: Facts) -> Mapping[str, Link]:
-    """The link of each end of one, by the end's key: "gpu0/nvlink7". Both ends of a link between GPUs give one link.
+    """The link of each end, by the key of the end: "gpu0/nvlink7". The two ends of a GPU-to-GPU link share one link.
 
-    Left out are links without another end: ports of a card that has no bridge, peers that this machine does not show.
+    Links without another end are left out: ports of a card without a bridge, and peers that this machine does not show.
     """
     functions = of(facts, Pci)
     ends = _placed([end for gpu in of(facts, Gpu).values() for end in _ends(gpu, facts)], functions)
@@ -51,12 +51,12 @@ def gpu_links(facts: Facts) -> Mapping[str, Link]:
         first = several[0].at
         near = [end for end in several if end.at == first]
         far = [end for end in several if end.at != first]
-        if _down(near) == _down(far):  # then those belong together, whatever their numbers
+        if _down(near) == _down(far):  # then these ends belong together, even if their numbers differ
             near, far = sorted(near, key=_is_down), sorted(far, key=_is_down)
-        for pair in zip_longest(near, far):  # which end belongs to which, drivers do not say
+        for pair in zip_longest(near, far):  # drivers do not report which end belongs to which
             both = [end for end in pair if end]
             single.update(dict.fromkeys((end.key for end in both), _link(both)))
-    # Of ways of equally many hops the first link's is taken: between two GPUs of one processor, NVLink before C2C.
+    # A search takes the first of equally short routes: NVLink before C2C between two GPUs of one processor.
     return dict(sorted(single.items(), key=lambda item: item[1].b in of(facts, Numa)))
 
 
@@ -69,20 +69,22 @@ def _is_down(end: _End) -> bool:
 
 
 def _link(ends: list[_End]) -> Link:
-    """One link from its one or two ends; of two, the slower and the one that is down decide."""
+    """One link from its one or two ends. Of two ends, the slower rate counts, and the link is down if one end is down.
+    """
     rates = [end.rate for end in ends if end.rate is not None]
     states = {end.active for end in ends}
     rate = min(rates, default=None)
     trained = 0.0 if False in states else rate if True in states else None
     first = ends[0]
-    grade = f"{first.kind}{first.version or ''}" if first.kind in ("nvlink", "c2c") else first.kind  # one generation
+    # The generation of the link
+    grade = f"{first.kind}{first.version or ''}" if first.kind in ("nvlink", "c2c") else first.kind
     return Link(first.key, first.at, str(first.other), first.kind, rate, trained, grade=grade)
 
 
 def gpu_memory(facts: Facts) -> Iterator[Link]:
-    """The memory of each GPU whose product is known, also where no driver speaks of it.
+    """The memory of each GPU with a known product, even without a driver.
 
-    Not of a guest's: without a driver nothing tells a slice of a GPU from a whole one.
+    Not in a virtual machine: without a driver, a slice of a GPU looks like a whole GPU.
     """
     functions, node = of(facts, Pci), of(facts, Node).get("node")
     gpus = {gpu.address if gpu.address in functions else key: gpu for key, gpu in of(facts, Gpu).items()}
@@ -96,7 +98,7 @@ def gpu_memory(facts: Facts) -> Iterator[Link]:
 
 
 def _ends(gpu: Gpu, facts: Facts) -> Iterator[_End]:
-    """The ends that the GPU's driver told of one by one; of kinds that it only counted (dumps do), as many."""
+    """The ends that the GPU's driver lists. For links that a dump only counts, as many ends without details."""
     functions, numas = of(facts, Pci), of(facts, Numa)
     at = str(gpu.address if gpu.address in functions else gpu.key)
     product = product_of(gpu, functions)
@@ -121,7 +123,9 @@ def _ends(gpu: Gpu, facts: Facts) -> Iterator[_End]:
 
 
 def _rate(gpu: Gpu, product: Product | None, link: GpuLink | None) -> float | None:
-    """Bytes per second. NVLink's speed is that of signals, host-dependent and higher; xGMI's, what the kernel has."""
+    """Bytes per second. NVLink reports a signalling rate, which is higher and depends on the host; xGMI reports the
+    data rate.
+    """
     kind = (link.kind if link else None) or "nvlink"
     if product and product.link_rate and product.link_kind == kind:
         return product.link_rate
@@ -129,10 +133,10 @@ def _rate(gpu: Gpu, product: Product | None, link: GpuLink | None) -> float | No
 
 
 def _other(link: GpuLink, functions: Mapping[str, Pci]) -> str | None:
-    """A function of this machine; the fabric, where an NVLink leads to something that it does not show.
+    """The function at the other end, or the fabric if an NVLink leads to a device that this machine does not show.
 
-    Containers and virtual machines hide switches, and those of a rack are in no node. Of a link that is down, the
-    driver may not know where it leads.
+    Containers and virtual machines hide switches, and a rack's switches belong to no node. For a link that is down the
+    driver may not know the other end.
     """
     if link.remote in functions:
         return link.remote
@@ -141,7 +145,7 @@ def _other(link: GpuLink, functions: Mapping[str, Pci]) -> str | None:
 
 
 def _home(gpu: Gpu, functions: Mapping[str, Pci], numas: Mapping[str, Numa]) -> str | None:
-    """The NUMA node of the processor that a link to the processor ends at."""
+    """The NUMA node at the processor end of a link."""
     function = functions.get(gpu.address or "")
     for number in (gpu.numa, function.numa if function else None):
         if (node := numas.get(f"numa{number}")) and node.cpus:
@@ -152,13 +156,13 @@ def _home(gpu: Gpu, functions: Mapping[str, Pci], numas: Mapping[str, Numa]) -> 
 
 
 def _placed(ends: list[_End], functions: Mapping[str, Pci]) -> list[_End]:
-    """The same, with the other end of NVLinks that are down, where what the others lead to tells it."""
+    """The ends, with the other end of NVLinks that are down, as far as the links that are up determine it."""
     lost = [end for end in ends if end.kind == "nvlink" and end.other is None and end.active is False]
     if not lost:
         return ends
     others = [end.other for end in ends if end.kind == "nvlink" and end.other]
     fabric = any(other == FABRIC or _is_switch(other, functions) for other in others)
-    if not others:  # nothing is up: the product alone tells
+    if not others:  # no link is up: only the product remains
         products = [product_of(gpu, functions) for gpu in {end.at: end.gpu for end in lost}.values()]
         fabric = sum(1 for product in products if product and product.fabric) > 1
     places = {end.key: FABRIC for end in lost} if fabric else _mates(lost, ends, functions)
@@ -166,10 +170,10 @@ def _placed(ends: list[_End], functions: Mapping[str, Pci]) -> list[_End]:
 
 
 def _mates(lost: list[_End], ends: Iterable[_End], functions: Mapping[str, Pci]) -> dict[str, str]:
-    """The peers of links that are down in a machine without switches: a pair of GPUs that both miss some.
+    """The peers of links that are down in a machine without switches: pairs of GPUs that both miss links.
 
-    Of the pairs that are joined at all, the one with the fewest links first: on one board they have equally many.
-    A GPU without any link left misses those that all others miss.
+    A GPU without any link misses the peers that all others miss. Of the connected pairs, the pair with the fewest links
+    comes first: on one board all pairs have equally many links.
     """
     joined = Counter(
         tuple(sorted((end.at, end.other)))
@@ -179,7 +183,7 @@ def _mates(lost: list[_End], ends: Iterable[_End], functions: Mapping[str, Pci])
     missing: dict[str, list[_End]] = defaultdict(list)
     for end in lost:
         missing[end.at].append(end)
-    for one in [at for at in missing if not any(at in pair for pair in joined)]:  # it has no link left
+    for one in [at for at in missing if not any(at in pair for pair in joined)]:  # a GPU without any link
         others = [at for at in missing if any(at in pair for pair in joined)]
         if len(missing[one]) == sum(len(missing[other]) for other in others):
             joined.update(dict.fromkeys(((min(one, other), max(one, other)) for other in others), 0))
@@ -188,7 +192,7 @@ def _mates(lost: list[_End], ends: Iterable[_End], functions: Mapping[str, Pci])
         one, two = min(pairs, key=lambda pair: joined[pair])
         places[missing[one].pop(0).key] = two
         places[missing[two].pop(0).key] = one
-        joined[one, two] += 2  # both ends count
+        joined[one, two] += 2  # one for each end
     return places
 
 

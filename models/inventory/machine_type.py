@@ -1,4 +1,4 @@
-"""Which machine type this is: by its firmware's strings, what its cloud wrote down, and what stands in it."""
+"""Recognise the machine type: by firmware strings, the cloud's instance type, and the devices in the machine."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from ..site.schema import Machine, Site
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """All that a machine type is recognised by."""
+    """All properties by which a machine type is recognised."""
 
     node: Node
     gpus: list[str]  # names
-    named_by: str  # who names them: "GPU name"
-    functions: Mapping[str, int]  # vendor and device -> how many
+    named_by: str  # the source of the names: "GPU name"
+    functions: Mapping[str, int]  # vendor and device -> count
 
 
 def recognise(facts: Facts, site: Site) -> tuple[Machine | None, str | None]:
-    """The first machine type of the site or the catalog that fits, and by what; (None, None) where none does."""
+    """The first matching machine type of the site file or the catalog, and the property that matched; else (None,
+    None).
+    """
     signs = _signs(facts)
     for machine in (*site.machine, *machines()):
         if fits(machine, signs):
@@ -36,7 +38,8 @@ def recognise(facts: Facts, site: Site) -> tuple[Machine | None, str | None]:
 
 
 def fits(machine: Machine, signs: Signs) -> bool:
-    """Whether all is true that the entry says. What nobody read fits nothing, but for an `instance` (Machine)."""
+    """Whether every property in the entry matches. An unread property never matches, except `instance` (see Machine).
+    """
     node = signs.node
     told = [(machine.product, node.product), (machine.vendor, node.vendor), (machine.asset_tag, node.asset_tag)]
     if node.instance is not None or not (machine.gpu or machine.functions):
@@ -50,7 +53,7 @@ def fits(machine: Machine, signs: Signs) -> bool:
 
 
 def _by(machine: Machine, signs: Signs) -> str:
-    """What told most: "DMI product name p5.48xlarge"."""
+    """The most specific property that matched: "DMI product name p5.48xlarge"."""
     node = signs.node
     told = []
     if machine.product:
@@ -78,7 +81,7 @@ def _signs(facts: Facts) -> Signs:
 
 
 def _gpu_names(facts: Facts) -> tuple[list[str], str]:
-    """The names that drivers give their GPUs; where none does, those of the catalog for their PCI numbers."""
+    """The GPU names from the drivers; without a driver, the catalog's names for the PCI ids."""
     told = [gpu.name for gpu in of(facts, Gpu).values() if gpu.name]
     if told:
         return told, "GPU name"

@@ -1,4 +1,4 @@
-"""Ports of NICs: RDMA ports and network devices, what they can do and what they run at."""
+"""Ports of NICs: RDMA ports and network devices, with rated and trained rates."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..site.schema import Machine
 
 
 def nic_ports(facts: Facts, machine: Machine | None) -> Iterator[tuple[Device, Link | None]]:
-    """RDMA ports and network devices, below the functions or the ports that they belong to.
+    """RDMA ports and network devices, below their functions or ports.
 
-    A port is rated at what both its ends can do; where no network device says that, at what all NICs of its numbers do,
-    else at what the machine type has.
+    The rated rate is what both ends can do, from the network device. Without one: the rate of all NICs with these PCI
+    ids, else the rate in the machine type.
     """
     adapters, networks = of(facts, Rdma), of(facts, Net)
     built = _as_built(adapters, machine)
@@ -28,7 +28,7 @@ def nic_ports(facts: Facts, machine: Machine | None) -> Iterator[tuple[Device, L
             grade, able = _kind(facts, adapter.address, _GRADES.get(port.link_layer or "", ""))
             rated = _both_ends(network) or able or built
             yield device, _link(adapter.address, device, "port", rated, _runs_at(port, network), grade)
-        else:  # a software device (rxe, siw) lives on a network device
+        else:  # a software device (rxe, siw) belongs to a network device
             yield device, _link(port.netdev, device, "function", None, _runs_at(port, None), "")
     for key, net in networks.items():
         device = Device(key, "netdev")
@@ -49,22 +49,22 @@ def _link(
 
 
 def _kind(facts: Facts, address: str | None, usual: str) -> tuple[str, float | None]:
-    """The grade of a function's ports, and their rate where its numbers fix it."""
+    """The grade of a function's ports, and their rate if the PCI ids determine it."""
     function = of(facts, Pci).get(address or "")
     nic = nic_of(function) if function else None
     return (nic.grade, nic.rate) if nic else (usual, None)
 
 
 def _both_ends(net: Net | None) -> float | None:
-    """The fastest mode that both ends of an Ethernet link have; None where one of them does not say."""
+    """The fastest mode that both ends of an Ethernet link support; None if one end does not report its modes."""
     if net is None or net.max_speed is None or net.partner_speed is None:
         return None
     return min(net.max_speed, net.partner_speed)
 
 
 def _runs_at(port: Port, network: Net | None) -> float | None:
-    """Of a port that is down, the kernel shows what it may do. Of RoCE the network device knows better: some kernels
-    give RDMA no more than 100 Gb/s.
+    """The trained rate. A port that is down has none: the kernel shows its maximum instead. For RoCE the network device
+    is more reliable: some kernels report at most 100 Gb/s for RDMA.
     """
     if port.state != "ACTIVE":
         return None
@@ -73,7 +73,8 @@ def _runs_at(port: Port, network: Net | None) -> float | None:
 
 
 def _as_built(adapters: Mapping[str, Rdma], machine: Machine | None) -> float | None:
-    """What the machine type has at each RDMA device; None where there are others besides, for storage or management."""
+    """The rate of each RDMA device in the machine type; None if there are further devices, for storage or management.
+    """
     if machine is None or machine.rdma is None:
         return None
     return machine.rdma_rate if sum(1 for one in adapters.values() if one.address) <= machine.rdma else None

@@ -1,8 +1,8 @@
-"""The PCI tree: which functions are ports of what, and which pairs of them are ends of a link.
+"""The PCI tree: the kind of each port, and which pairs of functions are the ends of a link.
 
-A PCIe link joins a root port or a downstream switch port to function 0 below it. What joins an upstream port to its
-downstream ports is a chip, not a link; a downstream port's link attributes describe the link *below* it (PCI Express
-Base Specification, 7.5.3.8).
+A PCIe link connects a root port or a downstream switch port with function 0 below it. An upstream port and its
+downstream ports are one chip without a link between them. The link attributes of a downstream port describe the link
+*below* it (PCI Express Base Specification, 7.5.3.8).
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from ..facts.pci_classes import card_of, kind_of
 from ..facts.pcie_rates import generation, rated
 from ..graph.topology import Device, Link
 
-# Identities that only hypervisors give to ports: QEMU (1b36), its xio3130 (104c:8232/3) and VMware (15ad); AWS shows
-# LSI 53c810 as bridges (1000:0001). Real machines have had none of them since PCIe 2.
+# Vendor and device ids that only hypervisors use for ports: QEMU (1b36), its xio3130 (104c:8232/3) and VMware (15ad).
+# AWS shows LSI 53c810 as bridges (1000:0001). No real machine since PCIe 2 has had one of them.
 _EMULATED = {(0x104C, 0x8231), (0x104C, 0x8232), (0x104C, 0x8233), (0x1000, 0x0001)}
 _EMULATED_VENDORS = {0x1B36, 0x15AD}
-_PORTS = ("root-port", "upstream-port", "downstream-port")  # by depth; deeper, the last two take turns
+_PORTS = ("root-port", "upstream-port", "downstream-port")  # by depth; deeper levels alternate between the last two
 
 
 def port_kinds(functions: Mapping[str, Pci]) -> dict[str, str]:
     """root-port, upstream-port or downstream-port for each bridge, by address.
 
-    From its place alone: the PCIe capability that says it lies beyond the 64 bytes of configuration space that the
-    kernel shows to users without privileges. Below a root port is an upstream port, below that downstream ports. What
-    has functions below it is a bridge, even where its class could not be read.
+    The kind follows from the position in the tree. The PCIe capability that states it is beyond the first 64 bytes of
+    configuration space, which is all that the kernel shows to unprivileged users. Below a root port is an upstream
+    port, and below that are downstream ports. A function with functions below it is a bridge, even if its class is
+    unknown.
     """
     above = {function.parent for function in functions.values()}
     bridges = {a for a, function in functions.items() if a in above or kind_of(function) == "bridge"}
@@ -35,7 +36,7 @@ def port_kinds(functions: Mapping[str, Pci]) -> dict[str, str]:
 
 
 def functions_above(address: str, functions: Mapping[str, Pci]) -> list[str]:
-    """The functions above, nearest first. Facts from dumps may be odd: a circle ends the list."""
+    """The functions above, nearest first. A cycle, which defective dumps may contain, ends the list."""
     seen = [address]
     while (parent := functions[seen[-1]].parent) in functions and parent not in seen:
         seen.append(str(parent))
@@ -45,7 +46,8 @@ def functions_above(address: str, functions: Mapping[str, Pci]) -> list[str]:
 def link_of(function: Pci, port: Pci) -> tuple[float | None, float | None]:
     """Rated and trained bytes per second of the link between a port and function 0 below it.
 
-    Rated is the lower of both ends' maxima. Trained is what the function read, or the port where the function did not.
+    Rated is the lower maximum of both ends. Trained is the value of the function, or of the port if the function has
+    none.
     """
     most, lanes = _both_ends(function, port)
     speed = function.speed if function.speed is not None else port.speed
@@ -55,16 +57,17 @@ def link_of(function: Pci, port: Pci) -> tuple[float | None, float | None]:
 
 
 def grade_of(function: Pci, port: Pci) -> str:
-    """ "pcie5x16", of what both ends can do; "" where neither says, or of a speed that no generation has."""
+    """ "pcie5x16" for the lower maximum of both ends; "" if neither end reports it, or if no generation has this speed.
+    """
     most, lanes = _both_ends(function, port)
     number = generation(most) if most is not None and lanes else None
     return f"pcie{number}x{lanes}" if number else ""
 
 
 def _both_ends(function: Pci, port: Pci) -> tuple[float | None, int | None]:
-    """The lower of both ends' maximal speeds and widths; more where the link runs at more.
+    """The lower maximum speed and width of both ends, but at least the current values.
 
-    Switches were seen that say 5 GT/s of themselves and run at 32 (Oracle's H100 machines).
+    Some switches report a maximum of 5 GT/s and run at 32 (Oracle's H100 machines).
     """
     speeds = [end.max_speed for end in (function, port) if end.max_speed is not None]
     widths = [end.max_width for end in (function, port) if end.max_width is not None]
@@ -75,9 +78,9 @@ def _both_ends(function: Pci, port: Pci) -> tuple[float | None, int | None]:
 
 
 def emulated(function: Pci, functions: Mapping[str, Pci]) -> bool:
-    """Whether a hypervisor made up the place where the function sits: it hangs on the root bus or below made-up ports.
+    """Whether a hypervisor invented the position of the function: on the root bus, or below emulated ports.
 
-    Only to be asked in a virtual machine: on real ones, integrated functions sit on the root bus too.
+    Valid only in a virtual machine: on real machines, integrated functions are on the root bus too.
     """
     port = functions.get(function.parent or "")
     return port is None or any(_made_up(functions[a]) for a in functions_above(function.key, functions))
@@ -88,7 +91,7 @@ def _made_up(port: Pci) -> bool:
 
 
 def pci_devices(functions: Mapping[str, Pci], aliases: Mapping[str, tuple[str, ...]]) -> Iterator[Device]:
-    """A device for each function; `aliases` are the names that drivers give to functions, by address."""
+    """One device per function. `aliases` are the names that drivers give to functions, by PCI address."""
     ports = port_kinds(functions)
     for address, function in functions.items():
         kind = ports.get(address, kind_of(function))
@@ -96,7 +99,7 @@ def pci_devices(functions: Mapping[str, Pci], aliases: Mapping[str, tuple[str, .
 
 
 def pci_links(functions: Mapping[str, Pci], trusted: bool) -> Iterator[Link]:
-    """The links of the tree. Where the tree is not `trusted` (a virtual machine), made-up links have no rates."""
+    """The links of the tree. If the tree is not `trusted` (virtual machine), emulated links have no rates."""
     ports = port_kinds(functions)
     for address, function in functions.items():
         parent = function.physfn or function.parent
@@ -120,7 +123,7 @@ def pci_links(functions: Mapping[str, Pci], trusted: bool) -> Iterator[Link]:
 def host_bridges(
     functions: Mapping[str, Pci], said: Mapping[str, HostBridge], numas: Mapping[str, Numa]
 ) -> Iterator[tuple[Device, Link | None]]:
-    """A device for each PCI root, and its link to the NUMA node or the function that it hangs on."""
+    """One device per PCI root, and its link to its NUMA node or to the function above it."""
     roots: dict[str, HostBridge] = dict(said)
     near: dict[str, int] = {}  # the NUMA node of the first function below it
     for function in functions.values():

@@ -1,4 +1,4 @@
-"""Everything known about a node at one time: all that a rule may read."""
+"""Everything known about a node at one time. Rules read nothing else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Merged facts, what they make (topology, machine), and what they are judged beside (site, past, baseline)."""
+    """Merged facts, topology and machine type, and the data for comparison (site file, past, baseline)."""
 
     facts: Facts
     conflicts: tuple[Conflict, ...]
@@ -38,19 +38,19 @@ class Snapshot:
     now: float  # seconds since 1970
     origin: Origin
     context: Context
-    accepted: float | None = None  # when somebody said that the node is good, in seconds since 1970
+    accepted: float | None = None  # when an operator accepted the node as good, in seconds since 1970
 
     @cached_property
     def _computed(self) -> dict[Callable[[Snapshot], Any], Any]:
-        """The results of functions that `once_per_case` wraps."""
+        """The results of functions with the decorator `once_per_snapshot`."""
         return {}
 
     @cached_property
     def earlier(self) -> Mapping[tuple[Flow | str, str], tuple[Observation, ...]]:
-        """The past by what it is about and the quantity, oldest first.
+        """Past observations by subject and quantity, oldest first.
 
-        What was before the node was accepted is no matter any more. Where nothing was read since then, the count of
-        that moment is what later ones are compared with.
+        Observations from before the node was accepted are ignored. If a counter has none since then, its value at
+        acceptance is the only entry.
         """
         series: dict[tuple[Flow | str, str], list[Observation]] = defaultdict(list)
         for one in sorted(self.past, key=lambda one: one.at):
@@ -61,7 +61,7 @@ class Snapshot:
 
     @cached_property
     def when_accepted(self) -> Mapping[tuple[Flow | str, str], Observation]:
-        """What was counted when the node was accepted, if that was since it was started: then counts begin anew."""
+        """The counters at acceptance. Empty for a node that has rebooted since: its counters restart."""
         node = self.of(Node).get("node")
         booted = node.booted if node else None
         counts = [one for one in self.baseline if isinstance(one.about, str)]
@@ -69,14 +69,14 @@ class Snapshot:
 
     @cached_property
     def observed(self) -> Mapping[Flow | str, tuple[Observation, ...]]:
-        """The observations, by what they are about."""
+        """The observations by subject."""
         series: dict[Flow | str, list[Observation]] = defaultdict(list)
         for one in self.observations:
             series[one.about].append(one)
         return {about: tuple(several) for about, several in series.items()}
 
     def functions(self, kind: str) -> tuple[Pci, ...]:
-        """The PCI functions that are gpu, nic, nvswitch ... (pci_classes.py)."""
+        """The PCI functions of one kind: gpu, nic, nvswitch ... (pci_classes.py)."""
         return self._functions.get(kind, ())
 
     @cached_property
@@ -92,7 +92,7 @@ class Snapshot:
 
 
 def once_per_snapshot(compute: Callable[[Snapshot], T]) -> Callable[[Snapshot], T]:
-    """Decorator: a case keeps the result of `compute`, and further calls return it."""
+    """Decorator: compute the result once per snapshot and return the stored result on further calls."""
 
     @wraps(compute)
     def kept(snapshot: Snapshot) -> T:

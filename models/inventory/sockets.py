@@ -1,4 +1,4 @@
-"""Processors and their memory: packages, what joins them, and the NUMA nodes that belong to them."""
+"""Processors and their memory: packages, the links between them, and their NUMA nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..graph.topology import Device, Link, Topology
 
 
 def processors(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
-    """Packages, joined pairwise, and the NUMA nodes that belong to them."""
+    """Packages, the links between each two of them, and their NUMA nodes."""
     packages, numas = of(facts, Package), of(facts, Numa)
     names, known = list(packages), _known(facts)
     for index, (name, package) in enumerate(packages.items()):
@@ -31,11 +31,11 @@ def processors(facts: Facts) -> Iterator[tuple[Device, Link | None]]:
 
 
 def memory(facts: Facts) -> Iterator[Link]:
-    """The memory of each NUMA node that has CPUs, as far as the processor is known; not in a virtual machine, whose
-    share of the host's memory nobody knows.
+    """The memory of each NUMA node that has CPUs, if the processor is known. Not in a virtual machine: its share of the
+    host's memory bandwidth is unknown.
 
-    Rated is the most that the processor can do, all channels filled with the fastest modules: how many are filled, only
-    root may read. The NUMA nodes of a package have equal parts of it.
+    The rated rate is the processor's maximum: all channels filled with the fastest modules. Only root may read how many
+    channels are filled. The NUMA nodes of a package have equal shares of the rate.
     """
     packages, numas = of(facts, Package), of(facts, Numa)
     homes = {name: _home(numa, packages, numas) for name, numa in numas.items() if numa.cpus}
@@ -48,13 +48,13 @@ def memory(facts: Facts) -> Iterator[Link]:
 
 
 def with_cpus(topology: Topology) -> list[str]:
-    """The NUMA nodes that have CPUs: those that are memory alone hang on one of these."""
+    """The NUMA nodes that have CPUs. A node with memory only is attached to one of these."""
     alone = {link.b for link in topology.links if link.kind == "interconnect"}
     return [device.id for device in topology.devices if device.kind == "numa" and device.id not in alone]
 
 
 def _known(facts: Facts) -> Mapping[str | None, Processor]:
-    """The packages of a real machine that the catalog knows. A virtual one's are what the hypervisor makes of them."""
+    """The packages that the catalog knows. Empty in a virtual machine, where the hypervisor defines the packages."""
     node = of(facts, Node).get("node")
     if node and node.virtual:
         return {}
@@ -71,7 +71,7 @@ def _known(facts: Facts) -> Mapping[str | None, Processor]:
 
 
 def _joined(one: str, other: str, known: Mapping[str | None, Processor]) -> Link:
-    """What joins two packages: of a rate, where both are of one kind, and the machine has no others."""
+    """The link between two packages. It has a rate if both are equal and the machine has no others."""
     processor = known.get(one)
     same = processor if processor is known.get(other) else None
     joint = same.interconnect if same else None
@@ -80,7 +80,7 @@ def _joined(one: str, other: str, known: Mapping[str | None, Processor]) -> Link
 
 
 def _home(numa: Numa, packages: Mapping[str, Package], numas: Mapping[str, Numa]) -> str | None:
-    """The package whose CPUs the NUMA node has; for memory alone, the nearest NUMA node that has CPUs."""
+    """The package with the NUMA node's CPUs. For a node with memory only: the nearest NUMA node with CPUs."""
     for name, package in packages.items():
         if numa.cpus and package.cpus and set(numa.cpus) & set(package.cpus):
             return name

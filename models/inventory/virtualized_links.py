@@ -1,7 +1,7 @@
-"""PCIe links that a hypervisor hides, at what the machine type has.
+"""PCIe links that a hypervisor hides, with the rates of the machine type.
 
-A virtual machine's devices hang on ports that its hypervisor made up, whose files are about nothing. What a GPU and its
-processor are really joined by, its provider or somebody's measurement tells: that is in platforms.toml.
+The devices of a virtual machine are below emulated ports, whose link attributes mean nothing. platforms.toml has the
+real links between a GPU and its processor, from the provider or from a published measurement.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from .pci_tree import emulated
 
 
 def hidden_links(links: Iterable[Link], facts: Facts, machine: Machine) -> list[Link]:
-    """The same links of a PCI tree, and rates of those above GPUs and NICs that were made up. What they run at stays
-    unknown.
+    """The links of a PCI tree, with rates on the emulated links above GPUs and NICs. Their trained rate stays unknown.
 
-    A GPU's own link is the machine's `gpu_link`. The topmost link above it is its `gpu_path`: what other devices below
-    it send goes there too. A GPU without links above its own, or on the root bus, has the narrower of both.
+    The GPU's own link gets `gpu_link`. The topmost link above it gets `gpu_path`, which traffic of other devices below
+    it shares. A GPU without a link above its own, or on the root bus, gets the narrower of both.
     """
     functions = of(facts, Pci)
     above = {link.b: link for link in links}
@@ -43,7 +42,7 @@ def hidden_links(links: Iterable[Link], facts: Facts, machine: Machine) -> list[
 
 
 def _topmost(own: Link, above: Mapping[str, Link]) -> Link | None:
-    """The PCIe link above a device's own that is nearest to the processor."""
+    """The PCIe link nearest to the processor, above a device's own link."""
     seen, top, here = {own.b}, None, own.a
     while here in above and here not in seen:
         seen.add(here)
@@ -57,11 +56,11 @@ def _narrower(*grades: Grade | None) -> Grade | None:
 
 
 def _at(link: Link, grade: Grade | None) -> Link:
-    """What could be read is believed."""
+    """The link at that grade, unless its trained rate was read."""
     return replace(link, rated=_rate(grade), grade=grade) if grade and link.trained is None else link
 
 
 def _rate(grade: Grade) -> float:
-    """Bytes per second of "pcie4x8"."""
+    """Bytes per second of a grade such as "pcie4x8"."""
     number, _, width = grade.removeprefix("pcie").partition("x")
     return rated(speed_of(int(number)), int(width))
