@@ -93,7 +93,7 @@ def _operations(grade: str, op: str) -> Iterable[tuple[str, bool]]:
 
 
 def _rows(measured: Iterable[Measured], grade: str, op: str, towards: str, duplex: bool) -> list[Measured]:
-    """The measurements of that direction: both ways at once if available, else one way, in any direction."""
+    """The measurements of this direction. With `duplex`, those with both directions at once, if there are any."""
     alike = [row for row in measured if row.grade == grade and row.op == op]
     ways = [row for row in alike if row.towards in ("", towards)] or ([] if towards else alike)
     return [row for row in ways if row.duplex == duplex] or [row for row in ways if not row.duplex]

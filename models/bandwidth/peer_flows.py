@@ -52,7 +52,7 @@ def noise(snapshot: Snapshot, flow: Flow) -> float:
 
 @once_per_snapshot
 def _scatter(snapshot: Snapshot) -> Mapping[Hashable, tuple[float, int]]:
-    """By manner: the relative scatter of the most consistent cohort, and its number of flows."""
+    """By manner: the median relative deviation within all its cohorts, and their number of flows."""
     best = best_observations(snapshot)
     apart, counts = defaultdict[Hashable, list[float]](list), Counter[Hashable]()
     for cohort in cohort_of(snapshot).values():
@@ -63,8 +63,8 @@ def _scatter(snapshot: Snapshot) -> Mapping[Hashable, tuple[float, int]]:
 
 
 def _deviations(values: Sequence[float]) -> list[float]:
-    """Relative deviations from the median within the closest half of the values. Flows that a fault slows are not in
-    it.
+    """Relative deviations from the median in the closest half of the values. This half excludes flows that a fault
+    slows.
     """
     ordered, size = sorted(values), len(values) // 2 + 1
     start = min(range(len(ordered) - size + 1), key=lambda place: ordered[place + size - 1] - ordered[place])

@@ -1,4 +1,4 @@
-"""Blame: a slow flow goes under the state that explains it; what no state explains goes under what slow flows share."""
+"""Attribution: which state explains a slow flow. Flows without such a state are grouped by what they have in common."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from .localization import Candidate, localize
 from .passive_rates import uneven
 from .qualitative_causes import may_slow
 
-# A limited link still reaches the same share of its rate, give or take what varies between copies.
+# A copy reaches the same share of a limited link's rate, up to this variation between copies.
 _SLACK = 0.95
-# Where the limit is on another kind of link than what held the flow before, it reaches another share: 0.79 of PCIe 3,
-# 0.88 of PCIe 5, 0.98 of a port. What is expected by the links has room for part of that; kin lie close together.
+# A limit on another kind of link changes the share: 0.79 of PCIe 3, 0.88 of PCIe 5, 0.98 of a port. Expectations from
+# link rates include part of this difference. Flows of a cohort are closer together, so their factor is lower.
 _SLACK_ELSEWHERE, _COHORT_SLACK = 0.9, 0.85
-_ERRORS = 3  # standard deviations that measurements scatter by themselves
-_MOST_EVIDENCE = 6  # lines of measurements below a state; the names of all flows stand beside them
+_ERRORS = 3  # standard deviations of measurement noise
+_MOST_EVIDENCE = 6  # measurements below a state; the finding lists the names of all flows
 
 
 def attribute(snapshot: Snapshot, levels: Sequence[Level], states: Iterable[Finding]) -> list[Finding]:
-    """The states, with the slow flows that they explain; then what none explains, a finding for each cause.
+    """The states with the slow flows that they explain, then one finding per cause of the remaining slow flows.
 
-    Numbers that cannot be are told beside them, and explain nothing.
+    Implausible measurements become findings of their own and explain nothing.
     """
     found = [*states, *invalid(snapshot), *crowds(snapshot, levels), *uneven(snapshot)]
     best = best_observations(snapshot)
@@ -58,9 +58,9 @@ def attribute(snapshot: Snapshot, levels: Sequence[Level], states: Iterable[Find
 
 
 def missed_by(level: Level, error: float = 0.0) -> list[Expectation]:
-    """Expectations that the observation is below, the deciding one first; `error` is the noise of such measurements.
+    """Expectations above the observed rate, the deciding one first. `error` is the noise of such measurements.
 
-    Of site, profile and capability the first decides; kin and baseline are looked at besides.
+    Of site, profile and capability only the first decides. Cohort and baseline are checked in addition.
     """
     absolute = [one for one in level.expected if one.basis in ABSOLUTE]
     relative = [one for one in level.expected if one.basis not in ABSOLUTE]
@@ -74,7 +74,7 @@ def missed_by(level: Level, error: float = 0.0) -> list[Expectation]:
 def _take(
     found: list[Finding], snapshot: Snapshot, slow: Sequence[Slow], candidate: Candidate | None, new: Finding
 ) -> None:
-    """Put slow flows under a state that may slow them by what it is, though nobody says by how much; else a finding."""
+    """Add slow flows to a state whose kind may slow them, even without a known limit; otherwise add the new finding."""
     for index, state in enumerate(found):
         if may_slow(snapshot, state, [one.level.flow for one in slow], candidate):
             found[index] = _with(state, slow)
@@ -83,7 +83,7 @@ def _take(
 
 
 def _with(state: Finding, slow: Sequence[Slow]) -> Finding:
-    """The state with flows that it explains, and how much of what they lost."""
+    """The state with the flows that it explains, and the share of their loss that it explains."""
     names = dict.fromkeys((*state.explains, *(f"bandwidth-low:{one.level.flow.subject}" for one in slow)))
     room = max(0, _MOST_EVIDENCE - len(state.explains))
     further = [line for one in slow[:room] for line in (one.evidence, *_accounted(one))]
@@ -92,7 +92,7 @@ def _with(state: Finding, slow: Sequence[Slow]) -> Finding:
 
 
 def _accounted(slow: Slow) -> list[Evidence]:
-    """How much of what a flow lost the state accounts for, where its limits say so."""
+    """How much of the loss of a flow the state explains, if the state has limits."""
     expected, observed = slow.missed.typical, slow.level.observed or 0.0
     if slow.share == 1 or expected <= observed:
         return []
@@ -104,7 +104,9 @@ def _accounted(slow: Slow) -> list[Evidence]:
 def _explained(
     snapshot: Snapshot, found: Sequence[Finding], level: Level, missed: Expectation
 ) -> tuple[int | None, float]:
-    """Which state leaves least, where what all leave of their links is what the flow got; what share of it that is."""
+    """The index of the state with the tightest limit, and the share of the rate that all limits leave. The index is
+    None if the observed rate is below this share.
+    """
     on_the_way = {link.id for hop in hops_of(snapshot.topology, level.flow) for link in hop.links}
     holders = [index for index, state in enumerate(found) if on_the_way & state.limits.keys()]
     if not holders or level.rated is None or level.observed is None:
@@ -119,7 +121,7 @@ def _explained(
 
 
 def _share(snapshot: Snapshot, flow: Flow, limits: Mapping[str, float]) -> float | None:
-    """What limits leave of what the flow would get."""
+    """The share of the flow's rate that the limits leave."""
     flows: Collection[Flow] = together(flow)
     left = shares(snapshot.topology, flows, limited(limits)).get(flow)
     whole = shares(snapshot.topology, flows, limited({})).get(flow)

@@ -1,4 +1,4 @@
-"""What a finding says of flows that are slow and that no state explains: alone, or several that share something."""
+"""Findings about slow flows that no state explains: a single flow, or several flows with a common cause."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ..inventory.snapshot import Snapshot
 from ..report import ABSOLUTE, Expectation, Finding, Level, Severity
 from .localization import Candidate, Localization
 
-_CRITICAL = 0.9  # less than that of what is expected at least: a job loses more than a tenth
+_CRITICAL = 0.9  # of the lowest expected rate; below it a job loses more than a tenth
 _MOST_EVIDENCE = 6
 _ENDS = frozenset({"gpu", "nic", "nvme", "storage", "numa"})
-_COLLAPSED = 0.5  # of what a single copy gets, what several get together
+_COLLAPSED = 0.5  # rate of several copies together, as a share of the rate of one copy
 _ROOTS = frozenset({"package", "numa", "host", "host-bridge", "root-port"})
 _UNEXPLAINED = "no state that was read explains it"
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """A flow below what is expected of it; `share` of its rate is what limits that are known leave."""
+    """A flow below its expected rate; `share` is the share of its rate that known limits leave."""
 
     level: Level
     missed: Expectation
@@ -40,12 +40,12 @@ class Slow:
 
     @property
     def expected(self) -> float:
-        """Bytes per second, typically; with what is known to be limited."""
+        """Bytes per second: the typical rate, reduced by known limits."""
         return self.missed.typical * self.share
 
 
 def alone(snapshot: Snapshot, slow: Slow) -> Finding:
-    """A flow that shares nothing with other slow ones that fast ones would not clear."""
+    """A finding about one slow flow without a common cause with others."""
     level, missed = slow.level, slow.missed
     known = f"; what limits that are known leave is {as_gigabytes(slow.expected)}" if slow.share < 1 else ""
     tightest = f"; the tightest hop is {missed.bottleneck}" if missed.bottleneck else ""
@@ -68,16 +68,16 @@ def alone(snapshot: Snapshot, slow: Slow) -> Finding:
 
 
 def shared(snapshot: Snapshot, localized: Localization, slow: Sequence[Slow], levels: Sequence[Level]) -> Finding:
-    """Several flows that one thing explains. By the way in which they are slow, what kind of fault it is."""
+    """A finding about several slow flows with one common cause. The pattern of slow flows determines the code."""
     candidate = localized.candidate
     code, cause = _kind(snapshot, localized, levels)
     expected, observed = (
         statistics.median(rates) for rates in ([s.expected for s in slow], [s.observed for s in slow])
     )
     worst = min(slow, key=lambda one: one.observed / one.expected)
-    share = min(1.0, observed / expected)  # a link that is slow reaches as much less of what it is rated at
+    share = min(1.0, observed / expected)  # the slow link loses the same share of its rated rate
     ends = {one.level.flow.subject for one in slow}
-    # Of one collective over several sizes each rank is suspected as much as the others: then it is about all of them.
+    # In one collective over several sizes all ranks are equally likely candidates: the finding is about all of them.
     whole = ends.pop() if localized.others and len(ends) == 1 and len(slow[0].level.ends) > 2 else None
     links = () if whole else _links(snapshot, candidate)
     fit = " or ".join(_named(snapshot, other) for other in localized.others[:3] if not whole)
@@ -103,7 +103,7 @@ def shared(snapshot: Snapshot, localized: Localization, slow: Sequence[Slow], le
 
 
 def crowds(snapshot: Snapshot, levels: Sequence[Level]) -> Iterator[Finding]:
-    """Copies at the same time that a chipset is known to pass on far more slowly than their links could."""
+    """Simultaneous copies that collapse far below the rate of their links, on a chipset with a known limit."""
     runs: dict[frozenset[tuple[str, ...]], list[Level]] = {}
     for level in levels:
         if level.beside and level.observed is not None:
@@ -137,7 +137,7 @@ def _crowd(snapshot: Snapshot, uplink: Hop, limit: Limit, over: Sequence[Level],
 
 
 def _kind(snapshot: Snapshot, localized: Localization, levels: Sequence[Level]) -> tuple[str, str]:
-    """The code, and the cause in words."""
+    """The finding code and the cause as text."""
     candidate, flows = localized.candidate, localized.flows
     kind = snapshot.topology.kind(candidate.names[0])
     if all(_is_read(snapshot, flow) for flow in flows):
@@ -158,7 +158,7 @@ def _missed(level: Level) -> bool:
 
 
 def _severity(slow: Sequence[Slow]) -> Severity:
-    """Critical where a flow loses more than a tenth by an absolute measure; info where a better one is content."""
+    """critical: a flow loses more than a tenth by an absolute basis. info: a more trusted basis is met."""
     grades = [_grade(one) for one in slow]
     return "critical" if "critical" in grades else "warning" if "warning" in grades else "info"
 
@@ -172,7 +172,7 @@ def _grade(slow: Slow) -> Severity:
 
 
 def _is_read(snapshot: Snapshot, flow: Flow) -> bool:
-    """Bytes of a disk or an array."""
+    """Whether the flow reads a disk or an array."""
     return any(snapshot.topology.kind(end) in ("disk", "partition", "array", "nvme") for end in flow.ends)
 
 
@@ -181,7 +181,7 @@ def _are_gpus(snapshot: Snapshot, flow: Flow) -> bool:
 
 
 def _links(snapshot: Snapshot, candidate: Candidate) -> tuple[Link, ...]:
-    """The parallel links of a suspect that is one of links; those to any NVSwitch are links to their fabric."""
+    """The parallel links of a candidate; empty unless it is a link. Links to any NVSwitch are links to the fabric."""
     if candidate.kind not in ("way", "link"):
         return ()
     first, last = candidate.names
@@ -190,7 +190,7 @@ def _links(snapshot: Snapshot, candidate: Candidate) -> tuple[Link, ...]:
 
 
 def _subject(snapshot: Snapshot, candidate: Candidate, links: Sequence[Link]) -> str:
-    """Of a link the device at its end, else what is below: that is where a technician begins."""
+    """For a link the device at its lower end: a technician starts there."""
     if candidate.kind == "pair":
         return "-".join(candidate.names)
     ends = [name for name in candidate.names if snapshot.topology.kind(name) in _ENDS]
@@ -198,7 +198,7 @@ def _subject(snapshot: Snapshot, candidate: Candidate, links: Sequence[Link]) ->
 
 
 def _named(snapshot: Snapshot, candidate: Candidate) -> str:
-    """The suspect in words."""
+    """The candidate as text."""
     first, last = (_called(snapshot, name) for name in (candidate.names[0], candidate.names[-1]))
     if candidate.kind in ("way", "link") and first == last:
         return f"the memory of {first}"

@@ -1,6 +1,7 @@
-"""A matrix read as a whole: flows that are each a little slow, and all of them over one thing.
+"""Cohort shift: many flows of a cohort are each a little slow, and all of them use the same link or device.
 
-A single copy has to be slower than copies scatter; the median of fourteen that a GPU takes part in scatters far less.
+One copy is slow only if it is below the scatter of single copies. The median of fourteen copies of one GPU scatters far
+less, so a smaller shift is significant.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from ..inventory.snapshot import Snapshot
 from ..report import Expectation
 from .localization import Candidate, candidates_of
 
-_FEWEST = 4  # flows on either side: over the thing, and not over it
-_ERRORS = 5  # standard errors apart; of a hundred things that are looked at, chance makes none so
-_QUARTILE = 1.36  # standard errors of a quartile in those of a mean (normal distribution)
+_FEWEST = 4  # flows with the candidate, and flows without it
+_ERRORS = 5  # standard errors; with a hundred candidates chance produces no such shift
+_QUARTILE = 1.36  # standard error of a quartile relative to a mean (normal distribution)
 
 
 def slow_together(snapshot: Snapshot) -> Mapping[Flow, Expectation]:
-    """Of the flows over each such thing, what their kin reach that do not go over it."""
+    """For each flow of a shifted group: the rate of the cohort's flows outside the group."""
     best = best_observations(snapshot)
     found: dict[Flow, Expectation] = {}
     for cohort in cohort_of(snapshot).values():
@@ -40,13 +41,14 @@ def slow_together(snapshot: Snapshot) -> Mapping[Flow, Expectation]:
 def _apart(snapshot: Snapshot, flows: list[Flow], others: list[float]) -> Mapping[Flow, Expectation]:
     best = best_observations(snapshot)
     typical = statistics.median(others)
-    reached = sorted(best[flow].value for flow in flows)[len(flows) * 3 // 4]  # nearly all, not some that are very slow
+    # Nearly all flows are slow, not only a few very slow ones
+    reached = sorted(best[flow].value for flow in flows)[len(flows) * 3 // 4]
     error = noise(snapshot, flows[0]) * _QUARTILE * (1 / len(flows) + 1 / len(others)) ** 0.5
     apart = max(COHORT_LINK, _ERRORS * error)
     if reached >= (1 - apart) * typical:
         return {}
     source = f"median of {len(others)} equal flows of this node that do not go there"
     low, high = (1 - apart) * typical, (1 + apart) * typical
-    # One that is nearly as fast as the others shows that it is something else that slows most.
+    # A flow that is nearly as fast as the others is not slow because of this candidate.
     slow = [flow for flow in flows if best[flow].value < (1 - apart / 2) * typical]
     return dict.fromkeys(slow, Expectation(basis="kin", low=low, typical=typical, high=high, source=source))

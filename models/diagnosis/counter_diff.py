@@ -1,4 +1,4 @@
-"""What changed between two moments: the errors, flaps, throttled seconds and bytes of a job's time."""
+"""Changes between two times: errors, flaps, throttled seconds and bytes during a job."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ Count: TypeAlias = tuple[str, str, str]  # about, quantity, unit
 
 _FLAPS = frozenset({"link_downed", "carrier_changes"})
 _MEMORY = frozenset({"ecc_corrected", "ecc_uncorrected", "ce_count", "ue_count"})
-_BY_DESIGN = frozenset({"clocks_sw_power"})  # at the power limit, which is where a GPU belongs under load
+_BY_DESIGN = frozenset({"clocks_sw_power"})  # power limit reached: normal for a GPU under load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """How much a counter rose, or what was the most of a rate."""
+    """The increase of a counter, or the maximum of a rate."""
 
     kind: Kind
     about: str
     quantity: str
     unit: str
     value: float
-    at_least: bool = False  # the counter began anew in between
+    at_least: bool = False  # the counter was reset in between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged:
-    """A line of the kernel's log."""
+    """A line of the kernel log."""
 
     kind: str
     subject: str
@@ -40,7 +40,7 @@ class Logged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """What a time saw. `restarted`: the machine was started within it, and what was counted before is lost."""
+    """All changes in a period. `restarted`: the machine booted during the period, so earlier counts are lost."""
 
     schema: Literal["linkgauge.window/1"] = "linkgauge.window/1"
     job: str
@@ -50,18 +50,17 @@ class Window:
     restarted: bool
     changes: tuple[Change, ...] = ()
     logged: tuple[Logged, ...] = ()
-    gone: tuple[str, ...] = ()  # what was counted at the beginning and is not there at the end
+    gone: tuple[str, ...] = ()  # counters that exist only at the beginning
     not_read: tuple[str, ...] = ()
 
 
 def changes(
     before: Mapping[Count, float], after: Mapping[Count, float], anew: bool = False
 ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-    """What rose, by kind and thing; and what is gone. `anew`: all began at nought in between.
+    """The increase of each counter, by subject and quantity, and the counters that disappeared. `anew`: all were reset.
 
-    A counter that stands lower than before has begun anew, as at a reset: what it shows is the least that happened. One
-    that was not there before is not told: nobody knows since when it counts. Where each NVLink counts, a GPU's sum of
-    them is left out.
+    A lower value than before means a reset; the new value is then the minimum increase. A counter without an earlier
+    value is left out: its start is unknown. If each NVLink has a counter, the GPU's sum is left out.
     """
     found = []
     single = {(about.partition("/nvlink")[0], quantity) for about, quantity, _ in after if "/nvlink" in about}

@@ -1,4 +1,4 @@
-"""What nobody was asked though the machine has it: said each time, so that no ok is taken for more than it is."""
+"""Hardware that no source covers. It is listed in every report, so that "ok" does not include unchecked parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..rules.gpu.missing import whole
 
 
 def unasked(snapshot: Snapshot) -> Iterator[NotChecked]:
-    """Drivers of GPUs that no source asks, and counts that nobody knows. Dumps are judged on what they show."""
+    """GPU drivers that no source reads, and device counts without an expected value. Dumps are not checked for this."""
     gpus = snapshot.functions("gpu")
     if snapshot.origin == "dumps" or not gpus:
         return

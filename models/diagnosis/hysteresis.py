@@ -1,4 +1,6 @@
-"""What a daemon shows is steadier than what it sees: states settle, events stay, measurements pass."""
+"""Hysteresis: the service reports settled findings. States settle over cycles, events stay, measurements pass
+unchanged.
+"""
 
 from __future__ import annotations
 
@@ -14,34 +16,36 @@ from .verdict import verdict
 
 _WINDOW, _ENOUGH = 3, 2  # cycles
 _HOUR, _DAY = 3600.0, 86400.0
-_FLAPS = 3  # comings within an hour: a restart of a driver or a switch takes one or two (rules/device_events.py)
+# Appearances within an hour; a restart of a driver or a switch causes one or two (rules/core/device_events.py)
+_FLAPS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What was told under one key, and when. Times are those of reports, in seconds since 1970."""
+    """The history of the findings under one key. Times are report times in seconds since 1970."""
 
-    findings: tuple[Finding, ...]  # as they were told last; of an event, the gravest that was told
-    seen: tuple[bool, ...]  # in which of the last cycles
+    findings: tuple[Finding, ...]  # from the latest report; for an event the most severe so far
+    seen: tuple[bool, ...]  # present or absent in each of the last cycles
     shown: bool
-    first: float  # when it first came
-    last: float  # when it was told last
-    times: int = 1  # how often it came since then
-    came: tuple[float, ...] = ()  # when, within the last hour
-    gone: bool = False  # it was looked for since, and not found
+    first: float  # first appearance
+    last: float  # latest appearance
+    times: int = 1  # number of appearances since `first`
+    came: tuple[float, ...] = ()  # times of the appearances in the last hour
+    gone: bool = False  # absent in a later check
 
 
-Key: TypeAlias = tuple[str, str, str]  # code, subject, kind: a count that rises and an error may have a code in common
+Key: TypeAlias = tuple[str, str, str]  # code, subject, kind: a rising counter and an error may share a code
 Standing: TypeAlias = Mapping[Key, Sighting]
 
 
 def settle(standing: Standing, report: Report, accepted: float | None = None) -> tuple[Standing, Report]:
-    """A fold over reports; `accepted` is when the node was marked as good.
+    """Fold one report into the history; `accepted` is when an operator marked the node as good.
 
-    A state appears once seen in two of three cycles and goes once missed in two of three, unless it came in between:
-    what comes and goes stays one finding, which says so. An event appears at once, and stays until a report tells it as
-    history, for a day since it was told last, or until the node is accepted. Measurements were confirmed before, and
-    pass. So do observations and what was not checked; the verdict is that of what is shown.
+    A state is shown after it is present in two of three cycles. It disappears after it is absent in two of three,
+    unless it was present in between. A state that flaps stays one finding with the number of appearances. An event is
+    shown at once. It stays until a report marks it as history, for one day after its latest appearance, or until the
+    node is accepted. Measurements are confirmed before and pass unchanged, as do observations and unchecked items. The
+    verdict is computed from the shown findings.
     """
     at = _moment(standing, report)
     fresh = _by_key(report.findings)
@@ -64,7 +68,7 @@ def settle(standing: Standing, report: Report, accepted: float | None = None) ->
 
 
 def _moment(standing: Standing, report: Report) -> float:
-    """When the report was taken; where it does not say, no time has passed."""
+    """The time of the report. Without one: the latest known time."""
     if report.taken_at is not None:
         return from_utc(report.taken_at)
     return max((sighting.last for sighting in standing.values()), default=0.0)
@@ -79,22 +83,22 @@ def _by_key(findings: Iterable[Finding]) -> dict[Key, tuple[Finding, ...]]:
 
 
 def _since_accepted(before: Sighting | None, still: bool, accepted: float | None) -> Sighting | None:
-    """Nothing of what was told before somebody said that the node is good, but for states that are there still."""
+    """The history without entries from before the acceptance. States that are still present restart as new."""
     if before is None or accepted is None or before.last > accepted:
         return before
     if not still or before.findings[0].kind == "event":
         return None
-    return replace(before, times=0, came=(), gone=True)  # it comes for the first time
+    return replace(before, times=0, came=(), gone=True)  # its next appearance counts as the first
 
 
 def _state(before: Sighting | None, now: tuple[Finding, ...], at: float, missed: bool) -> Sighting | None:
-    """Two of three; and what came several times within the hour is shown until it has stayed away."""
+    """The two-of-three rule. A state with several appearances within the hour is shown until the hour has passed."""
     seen = (*(before.seen if before else ()), bool(now))[-_WINDOW:]
     comes = bool(now) and (before is None or before.gone)
     came = tuple(then for then in (*(before.came if before else ()), *([at] if comes else [])) if then > at - _HOUR)
     findings = now or (before.findings if before else ())
     at_once = bool(now) and not codes()[findings[0].code].steady
-    stays = before is not None and before.shown and True in seen[-_ENOUGH:]  # it may have come in between
+    stays = before is not None and before.shown and True in seen[-_ENOUGH:]  # it may have been present in between
     shown = at_once or stays or seen.count(True) >= _ENOUGH or len(came) >= _FLAPS
     last = at if now or before is None else before.last
     if not (shown or any(seen) or at - last <= _HOUR):
@@ -112,14 +116,14 @@ def _state(before: Sighting | None, now: tuple[Finding, ...], at: float, missed:
 
 
 def _event(before: Sighting | None, now: tuple[Finding, ...], at: float, told: frozenset[Evidence]) -> Sighting | None:
-    """At once, and until it is history. A log that was rotated away, a counter that rises no more clear nothing."""
+    """Shown at once, until it is history. A rotated log or a counter that no longer rises clears nothing."""
     latched = before if before is not None and _grave(before.findings) else None
     if not now:
         return latched if latched and at - latched.last <= _DAY else None
     first = before.first if before else at
     milder = latched is not None and _grave(now) and _gravity(now) > _gravity(latched.findings)
     if latched and milder and not _evidence(latched.findings) <= told:
-        return replace(latched, last=at)  # the rules do not know any more what led to the graver one
+        return replace(latched, last=at)  # the rules no longer see the cause of the more severe finding
     return Sighting(now, (True,), True, first, at)
 
 
@@ -128,9 +132,9 @@ def _measurement(before: Sighting | None, now: tuple[Finding, ...], at: float) -
 
 
 def _shown(kept: Standing, fresh: Collection[Key]) -> Iterable[Finding]:
-    """The findings of all that is shown. An event that led to a state which cites it is told there alone.
+    """All findings to show. An event is left out if the evidence of a state contains all its evidence.
 
-    Whether both are told that are in one report is for the rules to say.
+    If both are in the current report, both are shown: the rules decide about that.
     """
     told: dict[Key, frozenset[Evidence]] = {
         key: _evidence(sighting.findings) for key, sighting in kept.items() if sighting.shown and key[2] != "event"
@@ -143,14 +147,14 @@ def _shown(kept: Standing, fresh: Collection[Key]) -> Iterable[Finding]:
 
 
 def _dated(finding: Finding, sighting: Sighting) -> Finding:
-    """The finding with when it came first, and how often it came since."""
+    """The finding with the time of its first appearance and the number of appearances."""
     since = as_utc(sighting.first)
     again = f"; came and went {sighting.times} times since {since}" if sighting.times > 1 else ""
     return replace(finding, message=finding.message + again, since=finding.since or since)
 
 
 def _grave(findings: Sequence[Finding]) -> bool:
-    """Not history alone."""
+    """Whether a finding is more than history."""
     return any(finding.severity != "info" for finding in findings)
 
 
@@ -163,5 +167,5 @@ def _evidence(findings: Iterable[Finding]) -> frozenset[Evidence]:
 
 
 def _rank(finding: Finding) -> tuple[bool, int, str, str, str]:
-    """The order of a report, and one that does not hang on the order in which findings came."""
+    """The sort key of a report. It does not depend on the order of input."""
     return bool(finding.silenced), SEVERITIES.index(finding.severity), finding.code, finding.subject, repr(finding)

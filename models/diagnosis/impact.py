@@ -1,7 +1,7 @@
-"""What findings cost: how many times as long collectives take with what they leave of the links.
+"""Impact of findings: the factor by which collectives take longer on the limited links.
 
-Names are those of operations: "all_reduce" and "alltoall" over the node's GPUs; behind an "@", what else they go over:
-"all_reduce@fabric", in which each GPU sends over the NIC that is nearest to it.
+Names are those of operations: "all_reduce" and "alltoall" over the node's GPUs. A suffix names a further medium: in
+"all_reduce@fabric" each GPU sends over its nearest NIC.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from ..report import Finding
 
 FABRIC = "all_reduce@fabric"
 _UNLIMITED = float("inf")
-_MOST_PAIRS = 16  # GPUs; of more, all pairs at once take longer to share out than a report should
+_MOST_PAIRS = 16  # GPUs; with more, the shares of all pairs take too long to compute
 
 
 def weigh(snapshot: Snapshot, finding: Finding) -> Finding:
-    """The finding with how many times as long each collective takes, if only this finding's limits held."""
+    """The finding with the slowdown of each collective from this finding's limits alone."""
     return replace(finding, impact={**finding.impact, **slowdowns(snapshot, [finding])})
 
 
 def slowdowns(snapshot: Snapshot, findings: Iterable[Finding]) -> Mapping[str, float]:
-    """How many times as long each collective takes with the limits of all these findings together.
+    """The slowdown factor of each collective from the limits of all these findings together.
 
-    A collective is as slow as the slowest of its GPUs. All-reduce is a ring in the order of the names (bandwidth term
-    of the ring algorithm, nccl-tests doc/PERFORMANCE.md); over the fabric each GPU sends as much over its own NIC. A
-    GPU that has no NVLink left goes over PCIe, as with NCCL. Nothing is said without limits, with fewer than two GPUs,
-    or where nobody asked the GPUs for their links: what goes over those costs nothing here.
+    The slowest GPU sets the time of a collective. All-reduce is a ring in the order of the names (bandwidth term of the
+    ring algorithm, nccl-tests doc/PERFORMANCE.md). Over the fabric each GPU sends as much over its own NIC. A GPU
+    without NVLinks uses PCIe, as in NCCL. The result is empty without limits, with fewer than two GPUs, or if the GPUs'
+    links were not read.
     """
     known = [one for one in findings if one.limits]
     gpus = sorted(device.id for device in snapshot.topology.devices if device.kind == "gpu")
@@ -52,7 +52,7 @@ def slowdowns(snapshot: Snapshot, findings: Iterable[Finding]) -> Mapping[str, f
 
 
 def _flows(snapshot: Snapshot, gpus: Sequence[str]) -> Mapping[str, list[Flow]]:
-    """What runs at the same time in each collective."""
+    """The simultaneous flows of each collective."""
     ring = [Flow("copy", ends) for ends in zip(gpus, [*gpus[1:], gpus[0]], strict=True)]
     pairs = [Flow("copy", (a, b)) for a in gpus for b in gpus if a != b]
     few = {"alltoall": pairs} if len(gpus) <= _MOST_PAIRS else {}
@@ -60,7 +60,7 @@ def _flows(snapshot: Snapshot, gpus: Sequence[str]) -> Mapping[str, list[Flow]]:
 
 
 def _outwards(snapshot: Snapshot, gpus: Sequence[str]) -> Iterator[Flow]:
-    """From each GPU to a port of its own, of those that are nearest to it; where there are fewer, they are shared."""
+    """From each GPU to one of its nearest ports. If there are fewer ports than GPUs, GPUs share ports."""
     taken: Counter[str] = Counter()
     for gpu in gpus:
         near = nearest_ports(snapshot.topology, gpu)
@@ -71,7 +71,7 @@ def _outwards(snapshot: Snapshot, gpus: Sequence[str]) -> Iterator[Flow]:
 
 
 def _slower(snapshot: Snapshot, flows: Sequence[Flow], whole: RateOf, limits: Mapping[str, float]) -> float | None:
-    """How many times; None where a flow has no way or its way carries nothing, or nothing is known to limit it."""
+    """The slowdown factor; None if a flow has no path, no rate left, or no known limit."""
     before = shares(snapshot.topology, flows, whole)
     after = shares(snapshot.topology, flows, limited(limits, whole))
     if not flows or len(before) < len(flows) or len(after) < len(flows) or not min(after.values()):
@@ -80,7 +80,7 @@ def _slower(snapshot: Snapshot, flows: Sequence[Flow], whole: RateOf, limits: Ma
 
 
 def _whole(findings: Iterable[Finding]) -> RateOf:
-    """The rates of healthy links. A port without a rating should run at what its finding expects of it."""
+    """The rates of healthy links. A port without a rated rate gets the expected rate of its finding."""
     expected = {
         link: float(one.expected)
         for one in findings

@@ -1,6 +1,6 @@
-"""What slow flows have in common: the fewest links, turns or devices that cover them, and that no fast flow clears.
+"""Localization: the fewest links, turnarounds or devices that all slow flows share and no fast flow clears.
 
-A link that is slow slows all that goes over it. One over which another flow went faster than the slow ones is cleared.
+A slow link slows every flow over it. A link is cleared if another flow over it was faster than the slow flows.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from ..graph.topology import Topology
 from ..inventory.snapshot import Snapshot
 from ..report import Level
 
-# A link in one direction; a link; the place where a way over PCIe goes down again; a device; two ends, both directions.
+# A link in one direction; a link; the highest device of a PCIe path, where it turns downwards; a device; two ends in
+# both directions.
 Kind: TypeAlias = Literal["way", "link", "turn", "device", "pair"]
-_PREFERRED: Sequence[Kind] = ("way", "link", "turn", "device", "pair")  # of several that cover as much, who says most
+_PREFERRED: Sequence[Kind] = ("way", "link", "turn", "device", "pair")  # of equal candidates, the most specific first
 _FREE = frozenset({"internal", "function", "port", "disk", "member"})  # kinds of links that are never slow themselves
-_UP = ("package", "numa", "host", "host-bridge", "root-port", "upstream-port")  # from the processors down
-# Times what the slow flows reached: more than copies scatter. Where it is known how much these do, less may be enough.
+_UP = ("package", "numa", "host", "host-bridge", "root-port", "upstream-port")  # from processors downwards
+# Factors on the rate of the slow flows that exceed the scatter of copies. If the noise is known, a smaller factor may
+# do.
 _CLEARS, _CLEARS_LEAST, _ERRORS = 1.05, 1.01, 4
-_FEWEST = 2  # flows; a single one is its own subject
+_FEWEST = 2  # flows; a single flow is reported by itself
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Candidate:
-    """Something that flows have in common. A link is named by its two ends."""
+    """A candidate cause that flows have in common. A link is named by its two ends."""
 
     kind: Kind
     names: tuple[str, ...]
@@ -38,7 +40,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Localization:
-    """Slow flows, and the one thing that explains them; `others` of its kind would explain the same as well."""
+    """Slow flows and the candidate cause that explains them. `others` of the same kind explain them equally well."""
 
     candidate: Candidate
     others: tuple[Candidate, ...]
@@ -46,11 +48,12 @@ class Localization:
 
 
 def localize(snapshot: Snapshot, levels: Collection[Level], slow: Collection[Flow]) -> Iterator[Localization]:
-    """The suspect that covers most of the slow flows first, then that of those that are left. A flow alone has none."""
+    """The candidate that covers most slow flows first, then the next for the remaining flows. A single flow gets none.
+    """
     seen = _seen(snapshot, levels)
     left = [flow for flow in dict.fromkeys(slow) if flow in seen.rate]
     over = defaultdict[Candidate, list[Flow]](list)
-    for flow in seen.rate if left else ():  # of a healthy node nothing need be worked out
+    for flow in seen.rate if left else ():  # nothing to compute for a healthy node
         for candidate in dict.fromkeys(candidates_of(snapshot, flow)):
             over[candidate].append(flow)
     guilty = {one: flows for one, flows in over.items() if not _is_cleared(flows, left, seen)}
@@ -71,7 +74,7 @@ def localize(snapshot: Snapshot, levels: Collection[Level], slow: Collection[Flo
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What flows reached, as a share of what is expected of them too, and how much faster is no scatter."""
+    """Observed rate of each flow, its share of the expected rate, and the factor that exceeds the noise."""
 
     rate: Mapping[Flow, float]
     share: Mapping[Flow, float]
@@ -89,10 +92,10 @@ def _seen(snapshot: Snapshot, levels: Collection[Level]) -> _Seen:
 
 
 def _is_cleared(flows: Collection[Flow], slow: Collection[Flow], seen: _Seen) -> bool:
-    """Whether more went over it at once than the slow flows got; what no slow flow goes over is cleared too.
+    """Whether a fast flow over the candidate was faster than its slow flows. Also true without any slow flow.
 
-    More of what is expected of them as well: copies to the host are a little faster than others over the same link.
-    What one flow gets alone clears nothing over which several collapse.
+    The fast flow must also be nearer to its expected rate: copies to the host are a little faster than others over the
+    same link. A flow that ran alone clears no candidate on which several simultaneous flows are slow.
     """
     runs = defaultdict[Hashable, float](float)
     for flow in flows:
@@ -106,16 +109,16 @@ def _is_cleared(flows: Collection[Flow], slow: Collection[Flow], seen: _Seen) ->
 
 
 def _run(flow: Flow) -> Hashable:
-    """What is the same of all flows that were measured at the same moment."""
+    """Key of flows that were measured at the same time."""
     return flow.op, flow.size, flow.via, frozenset((flow.ends, *flow.beside))
 
 
 def candidates_of(snapshot: Snapshot, flow: Flow) -> Iterator[Candidate]:
-    """All that could slow a flow."""
+    """All candidate causes of a slow flow."""
     way = hops_of(snapshot.topology, flow)
     for hop in way:
         memory = hop.sender == hop.receiver
-        if hop.links[0].kind not in _FREE and not (memory and len(flow.ends) > 1):  # far faster than what leads to it
+        if hop.links[0].kind not in _FREE and not (memory and len(flow.ends) > 1):  # far faster than the links to it
             yield Candidate("way", (hop.sender, hop.receiver))
             yield Candidate("link", tuple(sorted((hop.sender, hop.receiver))))
     yield from _turn(snapshot.topology, flow, way)
@@ -132,7 +135,7 @@ def _ends(topology: Topology, flow: Flow) -> Iterator[str]:
 
 
 def _turn(topology: Topology, flow: Flow, hops: Route) -> Iterator[Candidate]:
-    """Of a copy over PCIe between two devices: the highest thing on its way, a switch or what belongs to processors."""
+    """For a copy over PCIe between two devices: the highest device on its path, a switch or part of a processor."""
     way = [hop for hop in hops if hop.sender != hop.receiver]  # without the memories at its ends
     between = [hop.sender for hop in way[1:]]
     over_pcie = {hop.links[0].kind for hop in way} <= {"pcie", "interconnect", *_FREE}

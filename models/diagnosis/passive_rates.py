@@ -1,8 +1,8 @@
-"""What the traffic of jobs says of links: one that was nearly full is good, one that lags behind equal ones may not.
+"""Link rates from the traffic of jobs. A nearly full link is good; a link that lags behind equal links may be slow.
 
-Nothing is moved for it: a daemon looks at the counters of links once a second while a job runs. The quantities are
-"port_traffic", "pcie_traffic" and "nvlink_traffic": the most bytes that passed in one direction in one of those
-seconds, about a port, the function below a link, a link by its id, or a GPU: all its NVLinks to switches together.
+This module moves no data. The service reads the counters of links once per second while a job runs. The quantities are
+"port_traffic", "pcie_traffic" and "nvlink_traffic": the most bytes in one direction in one of these seconds. Each is
+about a port, the function below a link, a link by its id, or a GPU (all its NVLinks to switches together).
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from ..report import Expectation, Finding, Level
 
 SUFFIX = "_traffic"
 _OPS = {"port": "write", "pcie": "copy", "nvlink": "copy", "xgmi": "copy"}
-_BUNDLE = "/nvlinks"  # behind a GPU: the name of all its links
-_MOST = 1.05  # of the rate at which bits pass: more is no traffic, but a counter that was reset or misread
-_FULL = 0.9  # of what is attainable: no link that is slower than it should be carries that
-# A job sends as much over each rail, and collectives as much over each NVLink. That another one carries less by chance
-# is possible (it may be used for storage as well), so what is told is likely at most, and only where the others agree.
+_BUNDLE = "/nvlinks"  # suffix of a GPU: all its links together
+_MOST = 1.05  # of the link rate; a higher value means a reset or misread counter
+_FULL = 0.9  # of the attainable rate; a slow link cannot carry that
+# A job sends equal amounts over each rail, and collectives over each NVLink. A difference may still be no fault (a rail
+# may also carry storage), so the finding is "likely" at most, and only if the other links agree.
 _SMALLEST_COHORT = 3
-_AGREE = 0.05  # of their median, in which all of the others lie
+_AGREE = 0.05  # relative to their median: the range of all other links
 _LESS = 0.85  # of that median
-_LEAST = 0.2  # of what is attainable, which the others carry: below, a job hardly uses the links
+_LEAST = 0.2  # of the attainable rate, for the other links; below it a job hardly uses them
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The most that a link carried in a second, and what good links of its grade reach, in bytes per second."""
+    """The most that a link carried in one second, and the rates that good links of its grade reach, in bytes per
+    second.
+    """
 
     said: Observation
     link: Link
@@ -46,7 +48,7 @@ class Carried:
 
 @once_per_snapshot
 def carried(snapshot: Snapshot) -> Sequence[Carried]:
-    """Of each link whose traffic was seen and of whose grade it is known what good ones reach."""
+    """For each link with observed traffic and a grade with published rates."""
     most: dict[str, Carried] = {}
     for one in snapshot.observations:
         found = _carried(snapshot, one)
@@ -66,7 +68,7 @@ def _carried(snapshot: Snapshot, one: Observation) -> Carried | None:
     else:
         link = next((link for link in snapshot.topology.links if link.kind == kind and names & {link.id, link.b}), None)
     reach = attainable(link.grade, _OPS[kind]) if link and kind in _OPS else None
-    rate = (link.rated or link.trained) if link else None  # InfiniBand ports tell what they run at alone
+    rate = (link.rated or link.trained) if link else None  # InfiniBand ports report only their trained rate
     if link is None or reach is None or not rate or one.value > _MOST * rate:
         return None
     low, typical, high = (share * rate for share in (reach.low, reach.typical, reach.high))
@@ -74,17 +76,18 @@ def _carried(snapshot: Snapshot, one: Observation) -> Carried | None:
 
 
 def _bundle(snapshot: Snapshot, gpu: Device) -> Link | None:
-    """All NVLinks of a GPU that lead to switches, which are used evenly, as if they were one."""
+    """All NVLinks of a GPU to switches as one link: traffic spreads evenly over them."""
     own = [link for link in snapshot.topology.links if link.kind == "nvlink" and link.a == gpu.id]
     ends = {snapshot.topology.find(link.b) for link in own}
-    rates = [link.rated for link in own if link.rated and link.trained != 0]  # one that is down is another finding
+    # A link that is down is a separate finding
+    rates = [link.rated for link in own if link.rated and link.trained != 0]
     if not own or len(rates) < len(own) or not all(end and end.kind in ("nvswitch", "fabric") for end in ends):
         return None
     return Link(gpu.id + _BUNDLE, gpu.id, FABRIC, "nvlink", sum(rates), grade=own[0].grade)
 
 
 def proven(snapshot: Snapshot) -> Iterator[Level]:
-    """A level for each link that a job has filled: it is as good as it should be, and need not be measured."""
+    """One level per link that a job has filled. Such a link is good and needs no measurement."""
     for one in carried(snapshot):
         if one.said.value >= _FULL * one.typical:
             link = one.link
@@ -110,10 +113,10 @@ def proven(snapshot: Snapshot) -> Iterator[Level]:
 
 
 def uneven(snapshot: Snapshot) -> Iterator[Finding]:
-    """A link that carried less than all of its kin, which agree."""
+    """Links that carried less than all equal links, which agree with each other."""
     cohort: dict[tuple[str, str, float | None], list[Carried]] = defaultdict(list)
     for one in carried(snapshot):
-        if not one.link.id.endswith(_BUNDLE):  # GPUs send less than others for reasons of their own: stages, parts
+        if not one.link.id.endswith(_BUNDLE):  # GPUs may send different amounts: stages, parts of the model
             cohort[one.link.kind, one.link.grade, one.link.rated or one.link.trained].append(one)
     for alike in cohort.values():
         for one in alike:

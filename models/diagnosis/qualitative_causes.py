@@ -1,4 +1,4 @@
-"""Which states may slow which flows, where nobody says by how much: by what the state is about."""
+"""States that may slow a flow by an unknown factor: selected by the subject of the state."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ Test: TypeAlias = Callable[[Snapshot, Finding, Sequence[Flow], "Candidate | None
 
 
 def may_slow(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
-    """Whether the state may be why these flows are slow; `suspect` is what they have in common, if several have."""
+    """Whether the state may slow these flows; `candidate` is the common cause of several flows."""
     test = _TESTS.get(state.code)
     return test is not None and test(snapshot, state, flows, candidate)
 
 
 def _peers(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
-    """Copies between GPUs, or to NICs, over PCIe that have a turn in common: what goes to the host is not slower."""
+    """Copies over PCIe between GPUs, or to NICs, with a common turnaround. Copies to the host are not affected."""
     if candidate and candidate.kind not in ("turn", "pair"):
         return False
     ways = [{hop.sender for hop in hops_of(snapshot.topology, flow)} for flow in flows]
     if snapshot.topology.find(state.subject) and any(way and state.subject not in way for way in ways):
-        return False  # of one switch, and these copies go elsewhere
+        return False  # the state is about another switch
     return all(
         _kinds(snapshot, flow) in (["gpu", "gpu"], ["gpu", "nic"]) and flow.via in ("", "pcie") for flow in flows
     )
 
 
 def _gpus(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
-    """What one GPU does by itself, or takes part in: copies by its engines are not slower for its clocks."""
+    """Operations of one GPU's SMs, and collectives. Copies by copy engines do not depend on SM clocks."""
     by_itself = all(len(flow.ends) == 1 or flow.op in COLLECTIVES or flow.op == "copy-sm" for flow in flows)
     return by_itself and all(_is_end(snapshot, state, flow) for flow in flows)
 
 
 def _memory(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
-    """What processors copy themselves."""
+    """Copies by processors."""
     return all(len(flow.ends) == 1 and _kinds(snapshot, flow) in (["numa"], ["host"], ["package"]) for flow in flows)
 
 
 def _ends(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
-    """What goes to or from the very thing."""
+    """Flows to or from the subject of the state."""
     return all(_is_end(snapshot, state, flow) for flow in flows)
 
 
@@ -53,7 +53,7 @@ def _collectives(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], cand
 
 
 def _access(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
-    """Copies between GPUs by whatever way, and what is made of them."""
+    """Copies between GPUs over any medium, and collectives of such copies."""
     return all(flow.op in COLLECTIVES or _kinds(snapshot, flow) == ["gpu", "gpu"] for flow in flows)
 
 
@@ -62,7 +62,7 @@ def _kinds(snapshot: Snapshot, flow: Flow) -> list[str]:
 
 
 def _is_end(snapshot: Snapshot, state: Finding, flow: Flow) -> bool:
-    """Whether the state's subject is one of the ends, by any of its names."""
+    """Whether the subject of the state is an end of the flow, by any of its names."""
     device = snapshot.topology.find(state.subject)
     names = {state.subject, *((device.id, *device.aliases) if device else ())}
     return not names.isdisjoint(flow.ends)

@@ -1,4 +1,4 @@
-"""The one word on a node."""
+"""The verdict of a report in one word."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..report import Finding, Origin, Verdict
 
 
 def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin, runs: Iterable[Run] = ()) -> Verdict:
-    """Failed > unknown > degraded > ok. Info and silenced findings do not count.
+    """failed > unknown > degraded > ok. Info findings and ignored findings do not count.
 
-    Unknown: a vital check was wanted and could not be judged, or a source broke off by a fault of its own, so that
-    nobody knows what it would have said (dumps show what they show); a symptom was seen and its cause was not; or
-    nothing could be judged at all: a number that cannot be says nothing of the node.
+    unknown: a vital check was wanted but not possible; a source failed by its own fault, so its result is missing (not
+    for dumps); a symptom was seen but not its cause; or nothing could be checked. An implausible measurement is no
+    check.
     """
     counted = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
     grave = {one.severity for one in counted}

@@ -73,8 +73,7 @@ def _runs_at(port: Port, network: Net | None) -> float | None:
 
 
 def _as_built(adapters: Mapping[str, Rdma], machine: Machine | None) -> float | None:
-    """The rate of each RDMA device in the machine type; None if there are further devices, for storage or management.
-    """
+    """The rate of each RDMA device in the machine type; None if there are further devices (storage, management)."""
     if machine is None or machine.rdma is None:
         return None
     return machine.rdma_rate if sum(1 for one in adapters.values() if one.address) <= machine.rdma else None

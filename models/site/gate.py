@@ -1,4 +1,4 @@
-"""The gate of a node: what keeps jobs away from it, and the brakes that keep it from being closed wrongly."""
+"""The gate of a node: which findings keep jobs away, and the limits that prevent wrong drains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from ..report import Finding
 
 DISABLED = "/etc/linkgauge/gate.disabled"
-# Without a list of the site's own: states that are read, do not mend themselves, and cost every job on the node.
+# The default list: states that are read, do not clear themselves, and affect every job on the node.
 USUAL = (
     "gpu-missing",
     "gpu-driver-failed",
@@ -24,13 +24,13 @@ USUAL = (
 
 
 class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The table `[gate]` of the site file. As it ships it closes nothing, and says what it would close for."""
+    """The table `[gate]` of the site file. By default it closes nothing and only reports what it would close for."""
 
     enforce: bool = False
     codes: tuple[Annotated[str, msgspec.Meta(min_length=1)], ...] | None = None
-    max_drained: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.02  # share of all nodes that may be drained by us
-    unknown: Literal["allow", "block"] = "allow"  # where nobody knows how the node is
-    disable_file: Annotated[str, msgspec.Meta(pattern="^/")] = DISABLED  # while it is there every gate is open
+    max_drained: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.02  # share of all nodes that linkgauge may drain
+    unknown: Literal["allow", "block"] = "allow"  # if the state of the node is unknown
+    disable_file: Annotated[str, msgspec.Meta(pattern="^/")] = DISABLED  # while this file exists, every gate is open
 
     def __post_init__(self) -> None:
         if self.enforce and self.codes is None:
@@ -38,7 +38,7 @@ class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Cause(NamedTuple):
-    """What closes a gate, or would."""
+    """A reason to close the gate."""
 
     code: str
     subject: str
@@ -49,9 +49,9 @@ class Cause(NamedTuple):
 
 
 def causes(findings: Iterable[Finding], gate: Gate) -> Iterator[Cause]:
-    """The findings for which the gate closes: of a code that is listed, certain, neither silenced nor mere information.
+    """The findings that close the gate: listed code, confidence certain, not ignored, not info.
 
-    In the order of the findings, the gravest first; of several about the same the first.
+    In the order of the findings, most severe first. Of several findings with the same code and subject, only the first.
     """
     listed = USUAL if gate.codes is None else gate.codes
     told: set[tuple[str, str]] = set()
@@ -63,10 +63,10 @@ def causes(findings: Iterable[Finding], gate: Gate) -> Iterator[Cause]:
 
 
 def has_room(name: str, drained: Collection[str], asking: Collection[str], nodes: int, gate: Gate) -> bool:
-    """Whether the node may be drained too: the share of those before it is below `max_drained`.
+    """Whether the node may be drained too: the share of nodes before it is below `max_drained`.
 
-    `drained` are the nodes that we have drained, `asking` those that want to be: they come in the order of their names,
-    so that all of them reach the same answer by themselves.
+    `drained` are the nodes that linkgauge has drained. `asking` are the nodes that request a drain, in the order of
+    their names, so that all nodes compute the same result.
     """
     before = {*drained} - {name}
     ahead = [one for one in {*asking} - before if one < name]

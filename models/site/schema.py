@@ -1,4 +1,4 @@
-"""What somebody wrote down beforehand: the catalog's machine types, and the operator's own file."""
+"""Schemas of data written in advance: the catalog's machine types and the operator's site file."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ Few: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
 Numbers: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 Address: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
-# Of one flow, not of ranks.
+# Operations with a single flow, not with ranks.
 Op: TypeAlias = Literal["copy", "copy-sm", "read", "write", "send", "triad", "stream-copy", "loopback", "tcp"]
 Via: TypeAlias = Literal["", "nvlink", "xgmi", "c2c", "pcie", "host", "net"]
 Grade: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^pcie[1-7]x(1|2|4|8|12|16|32)$")]
 
-OWN_LABELS = frozenset({"node", "profile"})  # of linkgauge_node_info
-_LABEL = re.compile("(?!__)[a-zA-Z_][a-zA-Z0-9_]*")  # as Prometheus takes them; two underscores in front are its own
-_LEAST = 1e6  # bytes per second: nothing that is judged is so slow, and what people write in GB/s is below
+OWN_LABELS = frozenset({"node", "profile"})  # existing labels of linkgauge_node_info
+# Prometheus label names; it reserves names that begin with two underscores
+_LABEL = re.compile("(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
+_LEAST = 1e6  # bytes per second; a lower value is probably in GB/s by mistake
 
 
 class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What one kind of flow should reach, in bytes per second: below `low` something is wrong."""
+    """The rate that one kind of flow should reach, in bytes per second. Below `low` something is wrong."""
 
     op: Op = "copy"
-    # Shell patterns of names, in order: ["numa*", "gpu*"]; one for a memory.
+    # Shell patterns of names, in order: ["numa*", "gpu*"]; one pattern for a memory.
     ends: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1, max_length=2)]
-    via: Via = ""  # "" is any
+    via: Via = ""  # "" matches any medium
     low: Positive
     typical: Positive
     high: Positive
@@ -43,12 +44,11 @@ class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A machine type: how it is recognised and what it has. Counts are of whole healthy machines.
+    """A machine type: how it is recognised and what it has. Counts are those of a complete healthy machine.
 
-    It is recognised where all is true that its entry says of `product`, `vendor`, `asset_tag`, `instance`, `gpu` and
-    `functions`; one of `product`, `instance`, `gpu` and `functions` must be said. What the cloud's agent wrote down
-    is not there in containers and dumps: an `instance` is passed over then, if the entry has a `gpu` or `functions`
-    besides.
+    A machine matches if every property in the entry matches: `product`, `vendor`, `asset_tag`, `instance`, `gpu` and
+    `functions`. The entry must have `product`, `instance`, `gpu` or `functions`. Containers and dumps lack the file of
+    the cloud's agent. There, `instance` is ignored if the entry also has `gpu` or `functions`.
     """
 
     name: Text
@@ -57,37 +57,37 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     product: Text | None = None  # DMI product name, a shell pattern: "p5.48xlarge"
     vendor: Text | None = None  # DMI vendor, a shell pattern
     asset_tag: Text | None = None  # DMI chassis asset tag, a shell pattern: "OracleCloud.com"
-    # The type that the cloud's agent wrote down, a shell pattern in small or large letters: "Standard_ND96asr_v4"
+    # Type from the cloud's agent, a shell pattern; case does not matter: "Standard_ND96asr_v4"
     instance: Text | None = None
-    gpu: Text | None = None  # a shell pattern of the name of its GPUs
-    functions: dict[Numbers, Few] = {}  # vendor and device -> at least so many: {"1ae0:0042" = 6}
+    gpu: Text | None = None  # shell pattern of the GPU name
+    functions: dict[Numbers, Few] = {}  # vendor and device -> minimum count: {"1ae0:0042" = 6}
 
     gpus: Count | None = None
-    links: Count | None = None  # active NVLinks or xGMI links of each GPU; 0: a slice of a machine, without
+    links: Count | None = None  # active NVLinks or xGMI links per GPU; 0: a slice of a machine, without links
     rdma: Count | None = None  # RDMA devices
-    rdma_rate: Positive | None = None  # bytes per second of a port of each
+    rdma_rate: Positive | None = None  # bytes per second of each port
     nvme: Count | None = None  # local NVMe disks for data
     sockets: Count | None = None
     numa: Count | None = None  # NUMA nodes that have CPUs
-    # Where the PCI tree is a hypervisor's: grades of the links that it hides ("pcie5x16").
-    gpu_link: Grade | None = None  # a GPU's own
-    gpu_path: Grade | None = None  # the narrowest between a GPU and its processor
-    nic_link: Grade | None = None  # a NIC's own
-    nvme_rate: Positive | None = None  # bytes per second that the provider lets a disk read
+    # Grades of links that a hypervisor hides ("pcie5x16").
+    gpu_link: Grade | None = None  # the GPU's own link
+    gpu_path: Grade | None = None  # the narrowest link between a GPU and its processor
+    nic_link: Grade | None = None  # the NIC's own link
+    nvme_rate: Positive | None = None  # bytes per second; the provider's limit for reads of a disk
 
-    # Where its devices are, if firmware numbers the buses of all such machines alike.
-    gpu_places: dict[str, Address] = {}  # a GPU's module id -> its PCI address: {"1" = "0000:1b:00.0"}
+    # Positions of devices, if the firmware of all such machines numbers buses alike.
+    gpu_places: dict[str, Address] = {}  # module id of a GPU -> PCI address: {"1" = "0000:1b:00.0"}
     nic_places: tuple[Address, ...] = ()  # PCI addresses of its RDMA devices
 
-    # Modes of its GPUs; without one they are compared with each other.
+    # Modes of the GPUs. Without a value, the GPUs are compared with each other.
     mig: bool | None = None
     ecc: bool | None = None
     persistence: bool | None = None
     compute_mode: Literal["default", "exclusive process", "prohibited"] | None = None
 
-    rates: tuple[Rate, ...] = ()  # what flows reach, where that is known better than from its links
+    rates: tuple[Rate, ...] = ()  # rates of flows, if better known than from the links
     bus_bandwidth: dict[str, tuple[Positive, Positive, Positive]] = {}  # by collective: low, typical, high in bytes/s
-    healthy: tuple[str, ...] = ()  # what looks wrong on it and is not, in words
+    healthy: tuple[str, ...] = ()  # conditions that look wrong but are normal for this type, as text
 
     def __post_init__(self) -> None:
         if not (self.product or self.instance or self.gpu or self.functions):
@@ -97,21 +97,23 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     @property
     def sure(self) -> bool:
-        """Recognised by more than its GPUs, which come in machines of many sizes: its counts hold."""
+        """Whether more than the GPU name identifies the type, so that its counts apply. Machines of many sizes share a
+        GPU.
+        """
         return bool(self.product or self.instance or self.functions or self.vendor or self.asset_tag)
 
 
 class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The operator's file: what he knows better than any catalog."""
+    """The operator's site file. It takes precedence over the catalog."""
 
-    ignore: dict[str, str] = {}  # "code" or "code:subject" -> the reason, which the report repeats
+    ignore: dict[str, str] = {}  # "code" or "code:subject" -> reason, shown in reports
     fabric: tuple[str, ...] = ()  # ports that must be up, as shell patterns: "mlx5_*", "eth2"
-    trust_virtual_links: bool = False  # this virtual machine's PCI tree is passed through whole
-    machine: tuple[Machine, ...] = ()  # machine types of the site, looked at before the catalog's
-    rates: tuple[Rate, ...] = ()  # what flows reach on all of its machines
+    trust_virtual_links: bool = False  # this virtual machine sees the complete real PCI tree
+    machine: tuple[Machine, ...] = ()  # machine types of the site, tried before the catalog's
+    rates: tuple[Rate, ...] = ()  # rates of flows on all its machines
     labels: dict[str, str] = {}  # of linkgauge_node_info: rack, rail, cluster
-    job: str | None = None  # that runs on them: "llama3-70b,tp=8,dp=64,tokens=4M,ckpt=2.3TB"
-    gate: Gate = Gate()  # when jobs are kept away from a node
+    job: str | None = None  # job on these nodes: "llama3-70b,tp=8,dp=64,tokens=4M,ckpt=2.3TB"
+    gate: Gate = Gate()  # when to keep jobs away from a node
 
     def __post_init__(self) -> None:
         for name in self.labels:
@@ -124,12 +126,12 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 def read_site(text: str) -> Site:
-    """The site of a TOML file. ValueError says which line, or which table and key, is wrong."""
+    """The site from a TOML text. ValueError names the line, or the table and key, of the error."""
     return read_tables(text, Site)
 
 
 def _ascending(low: float, typical: float, high: float, where: str = "") -> None:
-    """And are no GB/s."""
+    """Check the order of the three rates, and that they are not in GB/s."""
     if not low <= typical <= high:
         raise ValueError(f"{where}low {low:g}, typical {typical:g} and high {high:g} do not ascend")
     if low < _LEAST:

@@ -1,4 +1,4 @@
-"""TOML into structs, and what is wrong with it in the words of whoever wrote it: which table, which key."""
+"""TOML to structs. Errors name the table and the key as they are written in the file."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def read_tables(text: str | bytes, kind: type[T]) -> T:
         raw = msgspec.toml.decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    except ValueError as broken:  # not TOML (DecodeError is one), or not UTF-8
+    except ValueError as broken:  # not TOML (DecodeError is a subclass) or not UTF-8
         raise ValueError(str(broken)) from None
     return in_tables(raw, kind)
 
 
 def in_tables(raw: Any, kind: type[T]) -> T:
-    """The struct that tables hold which were read already, whatever wrote them. ValueError as `read_tables`."""
+    """The struct from tables that are already parsed. ValueError as in `read_tables`."""
     try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as wrong:
@@ -36,7 +36,7 @@ def in_tables(raw: Any, kind: type[T]) -> T:
 
 
 def _refusal(raw: Any, kind: Any) -> str | None:
-    """What msgspec has against it."""
+    """msgspec's error message; None if the value is valid."""
     try:
         msgspec.convert(raw, kind)
     except msgspec.ValidationError as wrong:
@@ -45,13 +45,13 @@ def _refusal(raw: Any, kind: Any) -> str | None:
 
 
 def _told(raw: Any, kind: Any, wrong: str) -> str:
-    """What msgspec says, with the table and the key in front, as they are called in the file."""
+    """msgspec's message, after the table and the key as written in the file."""
     where = _WHERE.search(wrong)
     what = wrong[: where.start()] if where else wrong
     path = list(_path(raw, kind, where[1] if where else "", wrong))
     names = _names(raw, path)
     if unknown := _UNKNOWN.fullmatch(what):
-        from difflib import get_close_matches  # for a mistake alone, as below: they take a while to import
+        from difflib import get_close_matches  # imported only on an error, like the module below: the import is slow
 
         alike = get_close_matches(unknown[1], _keys(kind, path), 1)
         names.append(unknown[1])
@@ -66,9 +66,9 @@ def _told(raw: Any, kind: Any, wrong: str) -> str:
 
 
 def _path(raw: Any, kind: Any, where: str, wrong: str) -> Iterator[str | int]:
-    """The keys and numbers that lead there.
+    """The keys and indexes that lead to the error.
 
-    Of a table with keys of any name, msgspec does not say which: it is the one that is refused alone too.
+    For a table with arbitrary keys msgspec does not name the key. It is the one whose value alone is refused too.
     """
     here = raw
     for step in _STEP.finditer(where):
@@ -92,7 +92,7 @@ def _refused_alone(raw: Any, kind: Any, here: dict[str, Any], name: str, wrong: 
 
 
 def _names(raw: Any, path: list[str | int]) -> list[str]:
-    """ "machine 3 (ours)", "bus_bandwidth", "all_reduce 1": tables of a list by number and by what they are called"""
+    """ "machine 3 (ours)", "bus_bandwidth", "all_reduce 1": tables of a list by number and name."""
     names: list[str] = []
     here = raw
     for key in path:
@@ -106,7 +106,7 @@ def _names(raw: Any, path: list[str | int]) -> list[str]:
 
 
 def _keys(kind: Any, path: list[str | int]) -> list[str]:
-    """The keys that a table at this place may have."""
+    """The keys that a table at this position may have."""
     from msgspec import inspect
 
     here: Any = inspect.type_info(kind)
