@@ -143,8 +143,7 @@ def _bus_bandwidth(snapshot: Snapshot, gpus: int) -> dict[str, tuple[float, floa
 
 
 def _measured(snapshot: Snapshot) -> Iterator[tuple[Flow, Observation]]:
-    """Flows that ran alone, with messages long enough to reach the full rate. Rates in a site file apply only to these.
-    """
+    """Flows that ran alone, with messages long enough to reach the full rate. Rates in a site file apply only to these."""
     for flow, best in best_observations(snapshot).items():
         if not flow.beside and best.value and (flow.size is None or flow.size >= full(flow.op)):
             yield flow, best

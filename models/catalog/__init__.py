@@ -1,4 +1,4 @@
-"""What is known beforehand, as data: finding codes and machine types. The files are read when first asked for."""
+"""The catalog: knowledge as data, such as finding codes and machine types. Each file is read on first use."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 
 class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a finding code says, and what to do about it. codes.toml tells what each field means."""
+    """The meaning of a finding code and its remedy. codes.toml defines the fields."""
 
     says: str
-    severity: tuple[Severity, ...]  # the usual one first
-    vital: bool  # wanted and not judged, the verdict is unknown
-    steady: bool  # a state, said when it lasts; false: an event, said at once
-    confirm: tuple[str, ...]  # commands, cheapest first; a sentence (it ends with a full stop) where no command helps
+    severity: tuple[Severity, ...]  # the usual severity first
+    vital: bool  # if wanted and not checked, the verdict is unknown
+    steady: bool  # a state, reported when it lasts; false: an event, reported at once
+    confirm: tuple[str, ...]  # commands, cheapest first; or a sentence with a full stop, if no command exists
     fix: tuple[str, ...]  # steps, cheapest first
     source: Text
 
@@ -33,18 +33,18 @@ class _Platforms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def codes() -> Mapping[str, Code]:
-    """Every finding code, in the order of the contract."""
+    """All finding codes in the order of codes.toml."""
     return load("codes.toml", dict[str, Code])
 
 
 @cache
 def machines() -> tuple[Machine, ...]:
-    """The machine types, in the order in which they are to be tried."""
+    """The machine types, in the order in which recognition tries them."""
     return load("platforms.toml", _Platforms).machine
 
 
 def load(name: str, kind: type[T]) -> T:
-    """A file beside this one as `kind`. ValueError names the file, the table and the key that is wrong."""
+    """A file of this package as `kind`. ValueError names the file, the table and the wrong key."""
     try:
         return read_tables(packaged(name), kind)
     except ValueError as wrong:
@@ -52,6 +52,6 @@ def load(name: str, kind: type[T]) -> T:
 
 
 def packaged(name: str) -> bytes:
-    """A file beside this one. Not by importlib.resources, which takes more than 10 ms to import."""
+    """The bytes of a file of this package. importlib.resources is not used: its import takes more than 10 ms."""
     with open(f"{__path__[0]}/{name}", "rb") as file:
         return file.read()

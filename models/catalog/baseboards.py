@@ -1,4 +1,4 @@
-"""Baseboards of GPUs, from baseboards.toml: how many GPUs stand beside the NVSwitches that are seen."""
+"""GPU baseboards, from baseboards.toml: the number of GPUs for the visible NVSwitches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import load
 
 
 class Baseboard(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One baseboard. A machine may have two of them."""
+    """One baseboard. A machine may have two."""
 
     name: str
     source: Text
@@ -26,5 +26,5 @@ class _Baseboards(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def baseboards() -> tuple[Baseboard, ...]:
-    """All baseboards that are known."""
+    """All known baseboards."""
     return load("baseboards.toml", _Baseboards).baseboard

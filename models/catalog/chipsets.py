@@ -1,4 +1,4 @@
-"""Limits of switches and processors together, from chipsets.toml."""
+"""Bandwidth limits of combinations of switch and processor, from chipsets.toml."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from . import load
 
 
 class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What GPUs below one switch reach together that write to peers elsewhere; bytes per second over its uplink."""
+    """The total rate of GPUs below one switch that write to peers elsewhere, in bytes per second over the uplink."""
 
     name: Text
     switch: Text  # a shell pattern of the switch's name
-    cpu: Text  # a shell pattern of the processor's
-    senders: Few  # from so many below one switch on
-    receivers: Few  # to GPUs below so many other root ports
+    cpu: Text  # a shell pattern of the processor's name
+    senders: Few  # minimum number of sending GPUs below one switch
+    receivers: Few  # minimum number of other root ports with receiving GPUs
     rate: Positive
-    otherwise: Positive  # with fewer
+    otherwise: Positive  # total rate with fewer senders or receivers
     source: Text
 
 
@@ -29,5 +29,5 @@ class _Chipsets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def limits() -> tuple[Limit, ...]:
-    """All that are known."""
+    """All known limits."""
     return load("chipsets.toml", _Chipsets).limit

@@ -1,4 +1,4 @@
-"""What was measured of collectives, from collectives.toml: how they begin, and what they reach from node to node."""
+"""Measurements of collectives, from collectives.toml: startup times, and rates between nodes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Power: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1)]
 
 
 class Collective(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One published curve, or one number of it. collectives.toml tells what each field means."""
+    """One published curve, or one number from it. collectives.toml defines the fields."""
 
     op: Literal["all_reduce", "alltoall"]
-    way: Literal["ring", "in-network", "direct"]  # inside a node
-    grade: Text  # of the links between the GPUs of a node: "nvlink4"
+    way: Literal["ring", "in-network", "direct"]  # algorithm inside a node
+    grade: Text  # of the GPU links inside a node: "nvlink4"
     ranks: Few
     nodes: Few = 1
-    rate: Positive  # bytes per second that a GPU, with several nodes that a node can send
-    bus: Positive | None = None  # bytes per second of bus bandwidth of long messages
+    rate: Positive  # bytes per second that one GPU can send; with several nodes, that one node can send
+    bus: Positive | None = None  # bus bandwidth of long messages, bytes per second
     startup: Positive | None = None  # seconds
     power: Power | None = None
     latency: Positive | None = None  # seconds of the smallest message
-    platform: Text  # measured on: one vote each
+    platform: Text  # measured on; each platform has one vote
     source: Text
 
 
@@ -36,5 +36,5 @@ class _Collectives(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def collectives() -> tuple[Collective, ...]:
-    """All that are known."""
+    """All known measurements."""
     return load("collectives.toml", _Collectives).collective

@@ -1,4 +1,4 @@
-"""Processors, from cpus.toml: what their memory gives, and what joins two of them."""
+"""Processors, from cpus.toml: memory bandwidth, and the links between two processors."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from ..site.schema import Positive, Text
 from . import load
 
 AtLeastOne: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
-_WIDTH = 8  # bytes that a channel moves in a transfer
+_WIDTH = 8  # bytes per transfer of a channel
 
 
 class Interconnect(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What joins the two packages of a machine."""
+    """The links between the two packages of a machine."""
 
     grade: Literal["qpi", "upi", "xgmi-cpu"]
-    links: AtLeastOne  # as many as each board has; which ones have more, nothing says
+    links: AtLeastOne  # the number that every board has; some boards have more
     rate: Positive  # bytes per second of one link in one direction
 
 
 class Processor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Processors whose memory is equally fast. The first row that fits a package is its own."""
+    """Processors with equal memory bandwidth. The first matching row applies to a package."""
 
     name: str
     source: Text
-    model: str  # a regular expression that is found in the name that the kernel gives: "EPYC 7[0-9A-Z]{2}2"
-    beside: str | None = None  # on one board with a GPU product, a shell pattern: names of Arm are those of the core
-    up_to: AtLeastOne | None = None  # bytes of memory at a package
-    channels: AtLeastOne  # of 64 bits; of narrower ones, as many as make them up
-    transfers: Positive  # per second and channel, with one module at each
+    model: str  # a regular expression, searched in the kernel's model name: "EPYC 7[0-9A-Z]{2}2"
+    # GPU product on the same board, a shell pattern: an Arm model name is only that of the core
+    beside: str | None = None
+    up_to: AtLeastOne | None = None  # largest memory of a package in bytes
+    channels: AtLeastOne  # 64-bit channels; narrower channels are combined
+    transfers: Positive  # per second and channel, with one module per channel
     memory: Literal["ddr4", "ddr5", "lpddr5x"]
     interconnect: Interconnect | None = None
 
     @property
     def memory_rate(self) -> float:
-        """Bytes per second that all memory of a package gives: all channels filled, with the fastest modules."""
+        """Memory bandwidth of a package in bytes per second, with all channels filled with the fastest modules."""
         return self.channels * self.transfers * _WIDTH
 
 
@@ -51,12 +52,12 @@ class _Cpus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def processors() -> tuple[Processor, ...]:
-    """All that are known, in the order in which they are to be tried."""
+    """All known processors, in the order in which they are tried."""
     return load("cpus.toml", _Cpus).cpu
 
 
 def processor_of(package: Package, beside: Collection[str] = (), memory: int | None = None) -> Processor | None:
-    """The row of a package, by the names of the GPU products of its machine and the bytes at it; None: not known."""
+    """The row for a package; None: not in the catalog. `beside` are the machine's GPU products, `memory` is in bytes."""
     for processor in processors():
         if (
             re.search(processor.model, package.model or "")

@@ -1,4 +1,4 @@
-"""Faults that versions of NCCL are known for, from nccl.toml."""
+"""Known defects of NCCL versions, from nccl.toml."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Version = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){1,2}$"
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What goes wrong with some versions, and where it shows. nccl.toml tells what each field means."""
+    """One defect, its versions and its conditions. nccl.toml defines the fields."""
 
     since: Version = "0.0"
     before: Version
@@ -28,7 +28,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     source: Text
 
     def has(self, version: str) -> bool:
-        """Whether this version has it."""
+        """Whether this version has the defect."""
         return numbers(self.since) <= numbers(version) < numbers(self.before)
 
 
@@ -38,11 +38,11 @@ class _Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def faults() -> tuple[Fault, ...]:
-    """All that are known."""
+    """All known defects."""
     return load("nccl.toml", _Faults).fault
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """ "2.21.5"; what is no version is older than all."""
+    """ "2.21.5" as (2, 21, 5). Text without a version becomes (), which sorts before every version."""
     parts = version.split(".")
     return tuple(map(int, parts)) if all(part.isdecimal() and len(part) < 5 for part in parts) else ()

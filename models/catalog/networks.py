@@ -1,4 +1,4 @@
-"""Public models, from networks.toml: the sizes that a training depends on."""
+"""Public models, from networks.toml: the sizes that determine their training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import load
 
 
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One transformer. networks.toml tells what each field means."""
+    """One transformer. networks.toml defines the fields."""
 
     name: Text
     layers: Few
@@ -41,5 +41,5 @@ class _Networks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def networks() -> Mapping[str, Network]:
-    """By name."""
+    """All known models by name."""
     return {one.name: one for one in load("networks.toml", _Networks).network}

@@ -1,4 +1,4 @@
-"""What joins a NIC to the network, from nics.toml: of those whose PCI numbers tell it."""
+"""NICs whose PCI ids determine their network, from nics.toml."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from . import load
 
 
 class Nic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A NIC whose numbers fix what network it is for, and perhaps how fast. Rates in bytes per second and direction."""
+    """A NIC whose ids determine its network and perhaps its rate. Rates in bytes per second and one direction."""
 
     name: str
     source: Text
     ids: tuple[Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{4}:[0-9a-f]{4}$")], ...]  # vendor and device
     grade: str  # of its ports: "efa", "slingshot", "omnipath"
-    rate: Positive | None = None  # of a port, where all boards of these numbers have it
+    rate: Positive | None = None  # of a port, if all boards with these ids have the same
 
 
 class _Nics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,12 +29,12 @@ class _Nics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def nics() -> tuple[Nic, ...]:
-    """All that are known."""
+    """All known NICs."""
     return load("nics.toml", _Nics).nic
 
 
 def nic_of(function: Pci) -> Nic | None:
-    """The NIC that a PCI function is. None: its numbers are not in the catalog."""
+    """The NIC of a PCI function. None: its ids are not in the catalog."""
     if function.vendor is None or function.device is None:
         return None
     return _by_number().get(f"{function.vendor:04x}:{function.device:04x}")

@@ -1,4 +1,4 @@
-"""Settings of a machine, from settings.toml: where each stands, how it is read, and what is wanted of it."""
+"""Settings of a machine, from settings.toml: location, format, and wanted value of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import load
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One setting. settings.toml tells what each field means."""
+    """One setting. settings.toml defines the fields."""
 
     paths: tuple[str, ...] = ()
     read: Literal["word", "bracket", "number", "match", "entry", "bit", "exists", "variable"]
@@ -40,5 +40,5 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 @cache
 def settings() -> Mapping[str, Row]:
-    """Every setting by its name."""
+    """All settings by name."""
     return load("settings.toml", dict[str, Row])

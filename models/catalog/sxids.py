@@ -1,4 +1,4 @@
-"""What the SXids of NVSwitches mean, from sxids.toml."""
+"""Meanings of NVSwitch SXids, from sxids.toml."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from . import load
 
 
 class Sxid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Several SXids that mean alike. Without a severity nothing is wrong, unless the log itself says "Fatal"."""
+    """SXids with the same meaning. Without a severity they are no fault, unless the log line contains "Fatal"."""
 
     codes: tuple[int, ...]
     says: str
     severity: Severity | None = None
     action: str | None = None
-    ends: int | None = None  # the SXid that says that it is over
+    ends: int | None = None  # the SXid that reports the end of this one
     source: Text = "NVIDIA, Fabric Manager User Guide, NVSwitch SXid errors"
 
 
@@ -29,6 +29,6 @@ class _Sxids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def sxids() -> Mapping[int, Sxid]:
-    """The SXids by number. Of one that is not here the log's own "Fatal" or "Non-fatal" decides."""
+    """The rows by SXid. For unknown SXids the "Fatal" or "Non-fatal" in the log line decides."""
     rows = load("sxids.toml", _Sxids).sxid
     return {code: row for row in rows for code in row.codes}

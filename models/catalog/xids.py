@@ -1,4 +1,4 @@
-"""What the driver's Xids mean, from xids.toml."""
+"""Meanings of the driver's Xids, from xids.toml."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from . import load
 
 
 class Xid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One Xid, or several alike. Without a severity it is no fault of the node: a program or housekeeping causes it."""
+    """Xids with the same meaning. Without a severity they are no fault of the node: a program or housekeeping causes
+    them.
+    """
 
     codes: tuple[int, ...]
     says: str
     severity: Severity | None = None
     action: str | None = None
-    clears: Literal["gpu reset", "reboot", "nothing"] = "gpu reset"  # what makes it history
-    recovery: bool = False  # the driver sets its recovery action with it: if that is "none", nothing is left to do
-    state: str | None = None  # the field of a Gpu that says whether it still holds, and has a check of its own
+    clears: Literal["gpu reset", "reboot", "nothing"] = "gpu reset"  # the action that makes it history
+    recovery: bool = False  # the driver sets a recovery action; "none" means that nothing is left to do
+    state: str | None = None  # field of a Gpu that shows whether the error persists, and that has its own rule
     source: Text = "NVIDIA, Xid Errors (GPU deployment documentation), Xid catalog"
 
 
@@ -32,6 +34,6 @@ class _Xids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def xids() -> Mapping[int, Xid]:
-    """The Xids by number. One that is not here is not known, and nothing is said of it."""
+    """The rows by Xid. Unknown Xids produce no finding."""
     rows = load("xids.toml", _Xids).xid
     return {code: row for row in rows for code in row.codes}

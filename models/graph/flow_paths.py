@@ -95,8 +95,7 @@ def _over_net(topology: Topology, source: str, target: str, rate: RateOf) -> Ite
 
 
 def _loopback(topology: Topology, source: str, nic: str, rate: RateOf) -> Route | None:
-    """To the NIC, through it, and back over the same hops. The port limits the rate; the link to the cable is not used.
-    """
+    """To the NIC, through it, and back over the same hops. The port limits the rate; the link to the cable is not used."""
     source, nic = _near_host(topology, source, nic)
     device, way = topology.find(nic), route(topology, source, nic, "", rate)
     if device is None or not way:
@@ -126,8 +125,7 @@ def _egress_ways(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route
 
 
 def _collective(topology: Topology, flow: Flow, rate: RateOf) -> tuple[SubFlow, ...]:
-    """Over NVLink or xGMI each rank uses all its links to the others (NCCL builds as many rings). Otherwise one ring.
-    """
+    """Over NVLink or xGMI each rank uses all its links to the others (NCCL builds as many rings). Otherwise one ring."""
     ranks = [device.id for end in flow.ends if (device := topology.find(end))]
     if len(ranks) < 2 or len(ranks) < len(flow.ends):
         return ()

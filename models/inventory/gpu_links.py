@@ -69,8 +69,7 @@ def _is_down(end: _End) -> bool:
 
 
 def _link(ends: list[_End]) -> Link:
-    """One link from its one or two ends. Of two ends, the slower rate counts, and the link is down if one end is down.
-    """
+    """One link from its one or two ends. Of two ends, the slower rate counts, and the link is down if one end is down."""
     rates = [end.rate for end in ends if end.rate is not None]
     states = {end.active for end in ends}
     rate = min(rates, default=None)

@@ -38,8 +38,7 @@ def recognise(facts: Facts, site: Site) -> tuple[Machine | None, str | None]:
 
 
 def fits(machine: Machine, signs: Signs) -> bool:
-    """Whether every property in the entry matches. An unread property never matches, except `instance` (see Machine).
-    """
+    """Whether every property in the entry matches. An unread property never matches, except `instance` (see Machine)."""
     node = signs.node
     told = [(machine.product, node.product), (machine.vendor, node.vendor), (machine.asset_tag, node.asset_tag)]
     if node.instance is not None or not (machine.gpu or machine.functions):

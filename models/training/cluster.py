@@ -1,4 +1,4 @@
-"""A cluster as a training sees it: GPUs, what each computes, and the levels that join them."""
+"""A cluster for the training model: GPUs, their compute rate, and the network levels."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from .network_tiers import Level
 
 
 class Unknown(ValueError):
-    """What a plan needs and nobody has published or said, in a sentence."""
+    """A value that the plan needs and that is not known. Carries a sentence for the user."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """GPUs in nodes; all rates are rated, in bytes per second and one direction."""
+    """GPUs in nodes. All rates are rated, in bytes per second and one direction."""
 
     name: str
     gpu: Product
     gpus: int
     levels: tuple[Level, ...]
     ways: Ways
-    switched: bool  # its nodes' switches reduce arrays
-    flops: float  # dense bf16 of one GPU
-    reached: float  # of them by matrix products
+    switched: bool  # its switches inside a node reduce arrays
+    flops: float  # dense bf16 of one GPU, FLOP per second
+    reached: float  # part of `flops` that matrix products reach
     source: str
-    measured: Mapping[tuple[str, bool], Points] = field(default_factory=dict)  # by operation, and whether across nodes
+    measured: Mapping[tuple[str, bool], Points] = field(default_factory=dict)  # by operation, and whether between nodes
 
     @property
     def inside(self) -> str:
-        """The level of a node's own links."""
+        """The name of the level inside a node."""
         return self.levels[0].name
 
     @property
     def memory(self) -> int:
-        """Bytes of one GPU."""
+        """Memory of one GPU in bytes."""
         return self.gpu.memory or 0
 
 
@@ -53,10 +53,10 @@ def cluster_of(
     nics: tuple[int, float] | None = None,
     gpu: Product | None = None,
 ) -> Cluster:
-    """So many nodes of a machine type; `nics` and `gpu` where they are known better than from the catalog.
+    """A cluster of `nodes` nodes of a machine type. `nics` and `gpu` replace the values of the catalog.
 
-    Without `switches` any half of the nodes can send to the other at full rate. Unknown, or ValueError of fat_tree:
-    what is missing.
+    Without `switches` the fabric has full bisection bandwidth. Raises Unknown for a missing value, and ValueError of
+    fat_tree.
     """
     fitted = fitted_of(machine.name)
     product = gpu or _product(fitted.gpu if fitted else None, machine)
@@ -67,7 +67,7 @@ def cluster_of(
         raise Unknown(f"{nodes} nodes: a plan needs one at least")
     if not machine.gpus or not product.link_rate or not product.links:
         raise Unknown(f"{machine.name}: its GPUs have no links of their own, or their number is not known")
-    ports = nics or (_ports(machine, fitted) if nodes > 1 else (1, 1.0))  # one node sends nothing
+    ports = nics or (_ports(machine, fitted) if nodes > 1 else (1, 1.0))  # a single node needs no NICs
     node, count = _node(machine.gpus, product, fitted is not None and fitted.mesh, *ports), nodes
     if row.domain and nodes > 1:
         trays = min(nodes, row.domain // machine.gpus)
@@ -104,7 +104,7 @@ def _ports(machine: Machine, fitted: Fitted | None) -> tuple[int, float]:
 
 
 def _node(gpus: int, product: Product, mesh: bool, nics: int, nic_rate: float) -> Node:
-    """XGMI joins each two GPUs of a node, and so do NVLinks where there are no switches."""
+    """xGMI connects each two GPUs of a node directly, as do NVLinks without switches."""
     meshed = mesh or product.link_kind == "xgmi"
     return Node(gpus, product.links * (product.link_rate or 0.0), nics, nic_rate, meshed)
 
@@ -117,16 +117,16 @@ def _levels(node: Node, count: int, switches: Switches | None) -> tuple[Level, .
 
 
 def grade_of(product: Product) -> str:
-    """Of the links between its GPUs, as links.toml names it."""
+    """The grade of the links between its GPUs, as in links.toml."""
     return f"nvlink{product.link_version}" if product.link_kind == "nvlink" else product.link_kind
 
 
 @cache
 def _usual_share() -> float:
-    """Of what data sheets say, what matrix products reach: the median of those that were measured."""
+    """The median share of the data sheet's compute rate that measured matrix products reach."""
     return statistics.median(one.reached / one.flops for one in accelerators().accelerator if one.reached)
 
 
 def with_measured(cluster: Cluster, measured: Mapping[tuple[str, bool], Points]) -> Cluster:
-    """The cluster whose collectives are as measured rather than as the catalog has them."""
+    """The cluster with measured collectives instead of those of the catalog."""
     return replace(cluster, measured=measured)

@@ -1,4 +1,4 @@
-"""Fabrics: which levels a cluster has, from the ports of its switches, and what is lost where one part is slow.
+"""Fabrics: the network levels of a cluster from its switch ports, and the loss from one slow part.
 
 Rates are bytes per second and one direction. Sources: "How to Scale Your Model", the chapters on GPUs (levels of a
 SuperPod) and on sharded matrices (tori); NVIDIA, DGX SuperPOD reference architecture with H100 (units of 32 nodes with
@@ -13,32 +13,32 @@ from dataclasses import dataclass
 
 from .network_tiers import Level, below, ranks_of, slowdown
 
-# Which levels carry less where a part is slow: 0 joins GPUs, 1 nodes (or NVLink domains), 2 leaves.
+# Levels that a slow part affects. 0 connects GPUs, 1 nodes (or NVLink domains), 2 leaves.
 _TOUCHES = {"port": (1,), "node": (0, 1), "leaf": (1, 2)}
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What each node has: GPUs that reach each other at `rate`, and NICs of `nic_rate`; an NVLink domain is one too."""
+    """One node: GPUs that reach each other at `rate`, and NICs of `nic_rate` each. An NVLink domain is a node too."""
 
     gpus: int
     rate: float
     nics: int
     nic_rate: float
-    mesh: bool = False  # its GPUs are joined by links from each to each other one
+    mesh: bool = False  # direct links connect each two GPUs
 
     @property
     def egress(self) -> float:
-        """Of all its NICs together."""
+        """Rate of all its NICs together."""
         return self.nics * self.nic_rate
 
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Switches of a fabric: ports of one, `rate` of a port, and what is left upwards of a leaf's rate downwards.
+    """The switches of a fabric: ports per switch, rate per port, and the ratio of a leaf's rate downwards to upwards.
 
-    On rails NIC i of each node ends on leaf i of a unit, and a unit has as many nodes as a leaf has ports down; else
-    all NICs of a node end on one leaf.
+    With rails, NIC i of each node connects to leaf i of a unit, and a unit has as many nodes as a leaf has ports
+    downwards. Without rails, all NICs of a node connect to one leaf.
     """
 
     radix: int
@@ -48,20 +48,20 @@ class Switches:
 
 
 def domain(gpus: int, rate: float, trays: int, nics: int, nic_rate: float) -> Node:
-    """An NVLink domain of several trays (GB200 NVL72: 18 of 4 GPUs and 4 NICs) as a node."""
+    """An NVLink domain of several trays (GB200 NVL72: 18 trays of 4 GPUs and 4 NICs) as one node."""
     return Node(gpus * trays, rate, nics * trays, nic_rate)
 
 
 def nvswitch_rates(node: Node, switches: int, ports: int, port_rate: float) -> tuple[float, float]:
-    """What the switches of a node can move, and what its GPUs can use of it."""
+    """The total rate of a node's switches, and the part of it that its GPUs can use."""
     whole = switches * ports * port_rate
     return whole, min(whole, node.gpus * node.rate)
 
 
 def fat_tree(node: Node, nodes: int, switches: Switches) -> tuple[Level, ...]:
-    """The levels of a tree: GPUs, and then nodes, leaves and pods of leaves, as many of them as there are.
+    """The levels of a fat tree: GPUs, then nodes, leaves and pods of leaves, as far as they exist.
 
-    ValueError: no nodes, a leaf without ports for a node, or more nodes than three tiers of such switches reach.
+    ValueError: no nodes, too few leaf ports for a node, or more nodes than three tiers of these switches reach.
     """
     if nodes < 1:
         raise ValueError(f"{nodes} nodes: a fabric has one at least")
@@ -84,7 +84,7 @@ def fat_tree(node: Node, nodes: int, switches: Switches) -> tuple[Level, ...]:
 
 
 def _unit(node: Node, switches: Switches) -> int:
-    """How many nodes the leaves of a unit take: o parts of the ports go down for one part up."""
+    """The number of nodes below the leaves of a unit. Of o + 1 ports, o go down and one goes up."""
     down = math.floor(switches.radix * switches.oversubscription / (1 + switches.oversubscription))
     ports = 1 if switches.rails else math.ceil(node.egress / switches.rate)
     if ports > down:
@@ -93,50 +93,52 @@ def _unit(node: Node, switches: Switches) -> int:
 
 
 def bisection(levels: Sequence[Level]) -> float:
-    """What half of all GPUs can send to the others at once, one way: the least that the children of a level can.
+    """The rate from one half of the GPUs to the other, in one direction: the minimum over all levels.
 
-    Sources add both directions up: their 3.6 TB/s of 8 H100 are 1.8 each way.
+    Data sheets add both directions: 3.6 TB/s for 8 H100 is 1.8 TB/s in each.
     """
     every = ranks_of(levels)
     return min((one.rate * every / width / 2 for one, width in zip(levels, below(levels), strict=False)), default=0.0)
 
 
 def torus_bisection(shape: Sequence[int], rate: float) -> float:
-    """Of a torus with `rate` to each neighbour: its longest axis is cut at two places, for each axis is a ring."""
+    """For a torus with `rate` to each neighbour: its longest axis is a ring, so the cut has two places."""
     longest = max(shape)
     return math.prod(shape) / longest * rate * _ways(longest)
 
 
 def torus_all_gather(size: float, shape: Sequence[int], rate: float) -> float:
-    """Over all axes at once and both ways round each: size (N-1) / (N ways rate).
+    """Over all axes and in both directions at once: size (N-1) / (N links rate).
 
-    "How to Scale Your Model", sharded matrices: V / (W N_axes), with W of a link both ways.
+    "How to Scale Your Model", sharded matrices: V / (W N_axes), where W is a link's rate in both directions.
     """
     ranks, ways = math.prod(shape), sum(map(_ways, shape))
     return size * (ranks - 1) / (ranks * ways * rate) if ways else 0.0
 
 
 def torus_all_to_all(size: float, shape: Sequence[int], rate: float) -> float:
-    """A quarter of the array passes the bisection each way; on one ring size / (8 rate): that source's V / (4 W)."""
+    """A quarter of the array crosses the bisection in each direction. On one ring: size / (8 rate), in the source V /
+    (4 W).
+    """
     cut = torus_bisection(shape, rate)
     return size / 4 / cut if cut else 0.0
 
 
 def _ways(axis: int) -> int:
-    """Links that lead from one GPU along an axis: two are joined once."""
+    """The number of links of a GPU along an axis. Two GPUs share one link."""
     return min(axis - 1, 2)
 
 
 def slow(levels: Sequence[Level], part: str, left: float, nics: int = 1, even: bool = True) -> Mapping[str, float]:
-    """Which share each level has left where one "port" of a node, one "node" or one "leaf" has only `left` of its rate.
+    """The share of its rate that each level keeps if one "port", "node" or "leaf" has only the share `left`.
 
-    NCCL gives each NIC an equal part, so that a node with one slow port among several waits for it; `even` false is
-    what would be if each NIC got as much as it moves. A slow node is slow on NVLink and at its NICs.
+    NCCL gives each NIC an equal part, so a node with one slow port waits for this port. With `even` false each NIC gets
+    a part according to its rate. A slow node is slow on NVLink and at its NICs.
     """
     share = left if even or part != "port" else 1 - (1 - left) / nics
     return {levels[index].name: share for index in _TOUCHES[part] if index < len(levels)}
 
 
 def cost(levels: Sequence[Level], left: Mapping[str, float]) -> dict[str, float]:
-    """How many times longer the collectives over all GPUs take where levels have only a share left."""
+    """The slowdown factors of collectives over all GPUs if levels keep only the share `left` of their rate."""
     return {op: slowdown(op, levels, left) for op in ("all_reduce", "all_gather", "reduce_scatter", "alltoall")}

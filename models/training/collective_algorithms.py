@@ -1,7 +1,7 @@
-"""What is known of the ways in which collectives move an array, worked out of what was measured.
+"""Parameters of collective algorithms, computed from measurements.
 
-Each is the median over platforms, of the same links where such were measured. Shares of rated rates inside a node are
-those of links.toml; all else is in collectives.toml.
+Each parameter is the median over platforms, of the same kind of links if measured. Shares of rated rates inside a node
+come from links.toml, all others from collectives.toml.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from . import network_tiers as over
 from .collectives import bus_factor
 from .network_tiers import Level
 
-_SWITCHED = 8  # ranks with which bus bandwidths of reductions in the switches were measured
+_SWITCHED = 8  # number of ranks in the measured bus bandwidths of reductions in switches
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The share of the rated rate that long messages reach, and how a message begins.
+    """Parameters of one algorithm: the share of the rated rate for long messages, and the startup time of a message.
 
-    `startup` and `latency` are seconds of one step of a ring (of a tree, the latency), of one hop between nodes, of one
-    peer of an AllToAll; else of the whole. What `startup` and `power` mean, message_times.py tells.
+    `startup` and `latency` are seconds per step of a ring (latency: of a tree), per hop between nodes, or per peer of
+    an AllToAll; else for the whole message. message_times.py defines `startup` and `power`.
     """
 
     share: float
@@ -41,23 +41,23 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """All of them, of clusters whose nodes have one kind of links."""
+    """All algorithms, for clusters whose nodes have one kind of links."""
 
     ring: Way
-    switched: Way  # reduced in the switches of a node; the share is that at which the array passes once
+    switched: Way  # reduced in the switches of a node; share of the rate at which the array passes once
     direct: Way  # AllToAll in a node
-    fabric: Way  # rings and trees from node to node
-    direct_fabric: Way  # AllToAll from node to node
+    fabric: Way  # rings and trees between nodes
+    direct_fabric: Way  # AllToAll between nodes
 
 
 @lru_cache(maxsize=64)
 def known_ways(grade: str) -> Ways:
-    """Of nodes whose GPUs have such links ("nvlink4"), of everything that the catalog holds. LookupError as below."""
+    """The algorithms for nodes with these GPU links ("nvlink4"), from the whole catalog. LookupError as in `ways_of`."""
     return ways_of(grade)
 
 
 def ways_of(grade: str, links: Links | None = None, rows: Iterable[Collective] | None = None) -> Ways:
-    """The same of other rows. LookupError: nothing is published of collectives over such links."""
+    """The algorithms from the given rows. LookupError: nothing is published about collectives over such links."""
     measured = list(collectives() if rows is None else rows)
     ring = attainable(grade, "all_reduce", known=links)
     if ring is None:
@@ -91,9 +91,9 @@ def _way(
     share: float | None = None,
     depth: Callable[[Collective], float] | None = None,
 ) -> Way:
-    """Medians over the rows of a grade, or over all where it has none.
+    """Medians over the rows of a grade, or over all rows if the grade has none.
 
-    `times` says how often a row begins, `depth` how often its smallest message does, where that is less.
+    `times` is the number of startups of a row. `depth` is the number for its smallest message, if lower.
     """
     deep = depth or times
 
@@ -110,7 +110,7 @@ def _way(
 
 
 def _median(rows: Iterable[Collective], value: Callable[[Collective], float | None], default: float) -> float:
-    """Each platform has one vote."""
+    """The median over platforms; each platform has one vote."""
     votes = defaultdict[str, list[float]](list)
     for one in rows:
         votes[one.platform].append(value(one) or 0.0)
@@ -118,12 +118,12 @@ def _median(rows: Iterable[Collective], value: Callable[[Collective], float | No
 
 
 def _share(one: Collective) -> float | None:
-    """Of the bus bandwidth that rated rates allow, what was measured."""
+    """The measured bus bandwidth as a share of the bus bandwidth at the rated rate."""
     return one.bus / rated_bus(one) if one.bus else None
 
 
 def rated_bus(one: Collective) -> float:
-    """Bus bandwidth of long messages if the link that `rate` is of were all that holds them, at that rate."""
+    """Bus bandwidth of long messages if the links of `rate` are the only limit and reach their rated rate."""
     free = math.inf if one.nodes > 1 else one.rate
     levels = [Level("node", one.ranks // one.nodes, free), Level("fabric", one.nodes, one.rate)]
     takes = over.all_to_all(one.ranks, levels) if one.op == "alltoall" else 2 * over.all_gather(1.0, levels)
@@ -135,26 +135,26 @@ def _once(one: Collective) -> float:
 
 
 def _steps(one: Collective) -> float:
-    """Of a ring, one after another."""
+    """Consecutive steps of a ring."""
     return 2 * (one.ranks - 1)
 
 
 def _depth(one: Collective) -> float:
-    """Of a tree over the GPUs of a node, up and down: small messages go that way."""
+    """Steps of a tree over the GPUs of a node, up and down, for small messages."""
     return 2 * math.ceil(math.log2(one.ranks))
 
 
 def _hops(one: Collective) -> float:
-    """From node to node, up a tree and down again."""
+    """Hops between nodes, up a tree and down."""
     return 2 * math.ceil(math.log2(one.nodes))
 
 
 def _peers(one: Collective) -> float:
-    """GPUs each of which gets a message of its own: those of other nodes where there are several."""
+    """GPUs that each get their own message; with several nodes, the GPUs of other nodes."""
     return one.ranks - (one.ranks / one.nodes if one.nodes > 1 else 1)
 
 
 def _as_exchange(one: Collective) -> Collective:
-    """A ring's startup where nobody published one of an AllToAll: a step for each peer, a ring has two."""
+    """A substitute for an unpublished AllToAll startup: one step per peer. A ring has two."""
     startup = one.startup and one.startup / 2
     return msgspec.structs.replace(one, op="alltoall", bus=None, startup=startup, latency=None)

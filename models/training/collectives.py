@@ -1,8 +1,8 @@
-"""How long collectives take inside one switched domain, and what benchmarks call their bandwidth.
+"""Times of collectives inside one switched domain, and the bandwidth definitions of benchmarks.
 
-`size` is the whole array in bytes: what an AllGather ends with, what a ReduceScatter begins with, what all ranks of an
-AllToAll hold together. `rate` is what one rank can send, in bytes per second and one direction; `step` the seconds that
-one message of a few bytes takes from rank to rank (Hockney's alpha). All functions give seconds.
+`size` is the whole array in bytes: the result of an AllGather, the input of a ReduceScatter, the sum over all ranks of
+an AllToAll. `rate` is what one rank can send, in bytes per second and one direction. `step` is the time of a message of
+a few bytes between two ranks, in seconds (Hockney's alpha). Functions return seconds unless they name a bandwidth.
 
 Sources: "How to Scale Your Model", the chapter on GPUs, for the terms in size / rate; Thakur, Rabenseifner and Gropp,
 "Optimization of Collective Communication Operations in MPICH" (2005), for the steps of rings and trees; nccl-tests,
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-# Bytes that cross the link of a rank for each byte of the message, by nccl-tests' doc/PERFORMANCE.md: times (n-1)/n.
+# Bytes over the link of a rank per byte of the message, times (n-1)/n (nccl-tests, doc/PERFORMANCE.md).
 _BUS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "alltoall": 1.0}
 _WHOLE = ("broadcast", "reduce", "sendrecv", "gather", "scatter")
 
@@ -24,7 +24,7 @@ def all_gather(size: float, ranks: int, rate: float, step: float = 0.0) -> float
 
 
 def reduce_scatter(size: float, ranks: int, rate: float, step: float = 0.0) -> float:
-    """As all_gather, the other way round."""
+    """As all_gather, in the reverse order."""
     return all_gather(size, ranks, rate, step)
 
 
@@ -36,16 +36,17 @@ def all_reduce(size: float, ranks: int, rate: float, step: float = 0.0) -> float
 def all_reduce_tree(size: float, ranks: int, rate: float, step: float = 0.0) -> float:
     """Double binary tree: each rank sends the array up once and down once, in 2 log2(N) steps.
 
-    Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan" (2009); NCCL has it
+    Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan" (2009). In NCCL
     since 2.4.
     """
     return 2 * size / rate + 2 * math.ceil(math.log2(ranks)) * step if ranks > 1 else 0.0
 
 
 def all_reduce_in_network(size: float, ranks: int, rate: float, step: float = 0.0) -> float:
-    """Reduced in the switches (SHARP, NVLS): each rank sends the array once and gets it once, size / rate.
+    """Reduction in the switches (SHARP, NVLS): each rank sends the array once and receives it once, size / rate.
 
-    Theory gains almost 2x over a ring; about 1.3x is seen ("How to Scale Your Model", GPUs: in-network reductions).
+    In theory almost 2x faster than a ring; measured about 1.3x ("How to Scale Your Model", GPUs: in-network
+    reductions).
     """
     return size / rate + 2 * step if ranks > 1 else 0.0
 
@@ -53,22 +54,22 @@ def all_reduce_in_network(size: float, ranks: int, rate: float, step: float = 0.
 def all_to_all(size: float, ranks: int, rate: float, step: float = 0.0) -> float:
     """In theory size (N-1) / (N² rate), which tends to size / (N rate) ("How to Scale Your Model", GPUs: intra-node).
 
-    Each rank has a message for each other one: N-1 steps.
+    Each rank sends one message to each other rank: N-1 steps.
     """
     return (ranks - 1) * (size / (ranks * ranks * rate) + step)
 
 
 def all_to_all_sparse(size: float, ranks: int, rate: float, chosen: int, step: float = 0.0) -> float:
-    """Of which each part goes to `chosen` of the ranks: min(k/N, 1) of the dense one.
+    """An AllToAll in which each part goes to `chosen` of the ranks: min(k/N, 1) of the dense one.
 
-    "How to Scale Your Model", GPUs: intra-node. It counts the k targets of a token as if no two were on one rank;
+    "How to Scale Your Model", GPUs: intra-node. It assumes that the k targets of a token are on different ranks;
     `distinct` is exact.
     """
     return min(chosen / ranks, 1.0) * all_to_all(size, ranks, rate) + (ranks - 1) * step
 
 
 def distinct(chosen: int, ranks: int) -> float:
-    """The share of the ranks that get a part which makes `chosen` choices: (1 - ((Z-1)/Z)^k) (Z-1)/Z without itself.
+    """The share of ranks that receive a part with `chosen` random targets: (1 - ((Z-1)/Z)^k) (Z-1)/Z without itself.
 
     "How to Scale Your Model", GPUs, the footnote on sparse AllToAlls.
     """
@@ -76,19 +77,19 @@ def distinct(chosen: int, ranks: int) -> float:
 
 
 def broadcast(size: float, ranks: int, rate: float, chunks: int = 1, step: float = 0.0) -> float:
-    """Ring: in S chunks over K ranks size (S+K-2) / (S rate), which tends to size / rate (ML-engineering, network)."""
+    """Ring with S chunks over K ranks: size (S+K-2) / (S rate), which tends to size / rate (ML-engineering, network)."""
     return (chunks + ranks - 2) * (size / (chunks * rate) + step) if ranks > 1 else 0.0
 
 
 def send_receive(size: float, rate: float, step: float = 0.0) -> float:
-    """From one rank to another."""
+    """Seconds from one rank to another."""
     return size / rate + step
 
 
 def bus_factor(op: str, ranks: int) -> float:
-    """Bus bandwidth over algorithm bandwidth, as nccl-tests define it. KeyError: an operation that they do not know.
+    """Bus bandwidth divided by algorithm bandwidth, as in nccl-tests. KeyError: nccl-tests have no such operation.
 
-    Their size of an AllGather is that of the whole array, of an AllToAll that of one rank's share.
+    In nccl-tests the size of an AllGather is the whole array; that of an AllToAll is one rank's share.
     """
     op = op.removesuffix("-nvls")
     if op in _WHOLE:
@@ -97,16 +98,16 @@ def bus_factor(op: str, ranks: int) -> float:
 
 
 def bus_bandwidth(op: str, ranks: int, size: float, seconds: float) -> float:
-    """Bytes per second that nccl-tests print as busbw of a message of `size` bytes that took so long."""
+    """The busbw of nccl-tests, in bytes per second, for a message of `size` bytes that took `seconds`."""
     return size / seconds * bus_factor(op, ranks)
 
 
 def algorithm_bandwidth(op: str, ranks: int, bus: float) -> float:
-    """The algbw of a busbw; both are the same where a single rank would move nothing."""
+    """The algbw for a busbw. Both are equal for a single rank."""
     factor = bus_factor(op, ranks)
     return bus / factor if factor else bus
 
 
 def time_of(op: str, ranks: int, size: float, bus: float) -> float:
-    """Seconds of a message of `size` bytes with that bus bandwidth."""
+    """Seconds of a message of `size` bytes at that bus bandwidth."""
     return size / algorithm_bandwidth(op, ranks, bus)

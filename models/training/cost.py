@@ -1,4 +1,4 @@
-"""What findings cost a job that somebody has described: its steps, its checkpoints, in GPU-hours a day."""
+"""The cost of findings for the job in the site file: its steps and checkpoints, in GPU-hours per day."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .parallelism import Layout
 from .planner import plan_of
 from .step_time import Step
 
-_HOURS = 24.0  # a day
+_HOURS = 24.0  # per day
 _INSIDE = ("all_reduce", "alltoall")
-_TENTH_OF_A_PERCENT = 3  # digits that a factor is told with
+_TENTH_OF_A_PERCENT = 3  # digits of a factor
 
 
 class Uncertain(ValueError):
-    """What is not known that the cost hangs on, in a sentence."""
+    """A value that the cost needs and that is not known. Carries a sentence for the user."""
 
 
 def cost_of(snapshot: Snapshot, described: Described, slower: Mapping[str, float], levels: Iterable[Level]) -> Training:
-    """Of a job over nodes like this one, of which this one is as slow as its findings say.
+    """The cost for a job over nodes like this one, of which only this one has the findings.
 
-    Every GPU waits for the slowest, so that one node holds up all. How much of the messages is hidden behind computing
-    the program decides: the least is where all that can be hidden is, the most where nothing is. Raises Uncertain.
+    Every GPU waits for the slowest, so one node slows all. The program decides how many messages overlap with compute:
+    `least` assumes all possible overlap, `most` assumes none. Raises Uncertain.
     """
     layout, cluster = _cluster(snapshot, described)
     try:
@@ -60,7 +60,9 @@ def _rounded(tokens: float | None) -> float | None:
 def _loading(
     described: Described, cluster: Cluster, snapshot: Snapshot, levels: Iterable[Level]
 ) -> tuple[float | None, float | None]:
-    """Seconds in which each node reads its part of a checkpoint from its disks: as expected, and as measured."""
+    """Seconds in which each node reads its part of a checkpoint from its disks: at the expected and at the measured
+    rate.
+    """
     disks = [
         level
         for level in levels
@@ -96,7 +98,7 @@ def _cluster(snapshot: Snapshot, described: Described) -> tuple[Layout, Cluster]
 
 
 def _slowed(cluster: Cluster, slower: Mapping[str, float]) -> Cluster:
-    """With links that are as much slower as the collectives over them."""
+    """The cluster with links slowed by the same factor as the collectives over them."""
     inside = max((slower.get(name, 1.0) for name in _INSIDE), default=1.0)
     across = max(slower.get(FABRIC, 1.0), 1.0)
     levels = tuple(
@@ -107,7 +109,7 @@ def _slowed(cluster: Cluster, slower: Mapping[str, float]) -> Cluster:
 
 
 def _range(well: Step, ill: Step) -> Range:
-    """How many times as long; never shorter."""
+    """Slowdown factors, at least 1."""
     factors = sorted(
         max(1.0, after / before)
         for before, after in ((well.fastest, ill.fastest), (well.usual, ill.usual), (well.slowest, ill.slowest))

@@ -1,4 +1,4 @@
-"""A job in one line: "llama3-70b,tp=8,pp=4,dp=64,tokens=4M"."""
+"""The job specification, one line of text: "llama3-70b,tp=8,pp=4,dp=64,tokens=4M"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from ..catalog.networks import networks
 from .parallelism import WAYS, Impossible, Job, Layout
 
-TOKENS = 1 << 22  # in a step, where nobody says
+TOKENS = 1 << 22  # per step, by default
 _FLAG = "recompute"
 _NUMBER = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([kmgbt]?)", re.IGNORECASE)
 _CHECKPOINT = re.compile(r"ckpt=(\d{1,6}(?:\.\d{1,3})?)([GT])B?", re.IGNORECASE)
@@ -19,15 +19,17 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3, "t": 4}
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a line says: a job, and the ways that it names."""
+    """A parsed line: the job and its degrees of parallelism."""
 
     job: Job
-    ways: Mapping[str, int]  # by the fields of Layout
+    ways: Mapping[str, int]  # by field of Layout
     text: str = ""
     checkpoint: float | None = None  # bytes
 
     def layout(self, gpus: int) -> Layout:
-        """Over so many GPUs: what is left of them is for data. Impossible: the other ways do not divide them."""
+        """The layout over `gpus` GPUs. Without dp, the remaining GPUs are for data. Impossible: the GPU count is not
+        divisible.
+        """
         ways = dict(self.ways)
         others = ways.get("tensor", 1) * ways.get("pipeline", 1)
         if "data" not in ways and others:
@@ -39,7 +41,7 @@ class Described:
 
 
 def read_job(text: str) -> Described:
-    """The job of a line. ValueError: what in it is not known, in a sentence."""
+    """The job of a line. ValueError carries a sentence about the unknown part."""
     name, *parts = [part.strip() for part in text.split(",")]
     if name not in networks():
         near = get_close_matches(name, networks(), 1)
@@ -63,7 +65,7 @@ def read_job(text: str) -> Described:
 
 
 def _bytes(part: str) -> float:
-    """Of "ckpt=2.3TB". ValueError."""
+    """Bytes of "ckpt=2.3TB". ValueError: another format."""
     read = _CHECKPOINT.fullmatch(part.replace(" ", ""))
     if read is None:
         raise ValueError(f"{part!r}: the size of a checkpoint is written ckpt=2.3TB or ckpt=140GB")
@@ -81,7 +83,9 @@ def _part(text: str) -> tuple[str, int]:
 
 
 def read_number(text: str, what: str) -> int:
-    """ "4M" is 4 x 2^20, "16k" 16 x 2^10: what whole sequences divide. ValueError: no whole number."""
+    """ "4M" as 4 x 2^20, "16k" as 16 x 2^10: powers of two, so that whole sequences divide them. ValueError: no whole
+    number.
+    """
     read = _NUMBER.fullmatch(text)
     if read is None:
         raise ValueError(f"{what}={text}: not a number: write 4096, 16k, 4M or 1.5M")

@@ -1,4 +1,4 @@
-"""Bytes that a training needs on each GPU."""
+"""Memory that a training needs on each GPU, in bytes."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from .cluster import Cluster
 from .parallelism import Impossible, Job, Layout
 from .roofline import state_bytes
 
-# What the driver, the context, NCCL's buffers and fragments take: an assumption, and no measurement.
+# Assumed, not measured: the rest is for the driver, the context, NCCL's buffers and fragmentation.
 USABLE = 0.94
-_LOGITS = 6  # bytes of each: bf16, and fp32 for the loss
+_LOGITS = 6  # bytes per logit: bf16, and fp32 for the loss
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """On the GPU that needs the most: states (weights, gradients, optimizer), and what is kept for the way back."""
+    """Bytes on the GPU with the highest need: states (weights, gradients, optimizer) and stored activations."""
 
     states: float
     activations: float
 
     @property
     def total(self) -> float:
-        """Of both."""
+        """States and activations."""
         return self.states + self.activations
 
 
 def memory_of(job: Job, layout: Layout) -> Memory:
-    """With bf16 weights and gradients, Adam in fp32, and sequences split over the tensor ways between its products."""
+    """With bf16 weights and gradients, Adam in fp32, and sequence parallelism within the tensor-parallel group."""
     network = job.network
     layers = math.ceil(network.layers / layout.pipeline)
     part = layers / network.layers / layout.tensor
@@ -42,20 +42,20 @@ def memory_of(job: Job, layout: Layout) -> Memory:
 
 
 def _activations(job: Job, layout: Layout, layers: int) -> float:
-    """The first stage keeps as many micro-batches as there are stages, the last one's logits are kept once."""
+    """The first stage stores as many micro-batches as there are stages. The last stage stores logits once."""
     network = job.network
     tokens = layout.micro * job.sequence / layout.tensor
     each = 2 * network.width if layout.recompute else sizes.kept_bytes(network)
     begun = min(layout.micro_batches(job), layout.pipeline)
     more = 1 + (layout.pipeline - 1) / (layout.pipeline * layout.interleave) if layout.interleave > 1 else 1.0
-    working = sizes.kept_bytes(network) if layout.recompute else 0.0  # of the one layer that is done again
+    working = sizes.kept_bytes(network) if layout.recompute else 0.0  # of the one layer that is recomputed
     first = tokens * (each * layers * begun * more + working)
     last = tokens * (each * layers + working + _LOGITS * network.vocabulary)
     return last if layout.pipeline == 1 else max(first, last)
 
 
 def check_memory(need: Memory, cluster: Cluster) -> None:
-    """Raise Impossible where a GPU has less."""
+    """Raise Impossible if the GPU's memory is too small."""
     usable = USABLE * cluster.memory
     if need.total > usable:
         need_of, kept = f"{need.total / 1e9:.0f} GB", f"{need.activations / 1e9:.0f} of activations"

@@ -1,10 +1,10 @@
-"""How long a collective takes by the size of its message: the levels' rates for long ones, measured curves for others.
+"""Time of a collective as a function of message size: the rates of the levels, and measured curves for short messages.
 
-A long message takes x seconds, what the formulas of levels.py say at the rates that good machines reach. A shorter one
-takes t = x + T^p x^(1-p), and never less than one of a few bytes. With p = 1 that is Hockney's constant startup T;
-measured curves need p from 0.6 to 1, because protocols change with the size. T grows with what happens one after
-another: 2(N-1) steps of a ring, 2 log2(M) hops from node to node, a message to each GPU of another node. Shares, T and
-p are those of collective_ways.py.
+A long message takes x seconds, from the formulas of network_tiers.py at the rates of good machines. A shorter message
+takes t = x + T^p x^(1-p), but no less than a message of a few bytes. With p = 1, T is Hockney's constant startup.
+Measured curves need p from 0.6 to 1, because protocols change with the size. T grows with the number of consecutive
+steps: 2(N-1) steps of a ring, 2 log2(M) hops between nodes, or a message to each GPU of another node. Shares, T and p
+come from collective_algorithms.py.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from .collective_algorithms import Way, Ways
 from .network_tiers import Level
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
-_RING_STEP = 14e-6  # seconds from node to node (NCCL src/graph/tuning.cc: latency of rings, protocol Simple, network)
-FEWEST_SWITCHED = 5  # GPUs with which NCCL reduces arrays in the switches of a node (links.toml: five H200)
+_RING_STEP = 14e-6  # seconds between nodes (NCCL src/graph/tuning.cc: latency of rings, protocol Simple, network)
+FEWEST_SWITCHED = 5  # minimum number of GPUs for reductions in a node's switches in NCCL (links.toml: five H200)
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast one collective of one group of GPUs is."""
+    """Timing of one collective in one group of GPUs."""
 
-    per_byte: float  # seconds for each byte of a long message
+    per_byte: float  # seconds per byte of a long message
     startup: float = 0.0
     power: float = 1.0
     latency: float = 0.0
-    held: str = ""  # the level that holds long messages
-    measured: Points = ()  # sizes, and what messages took that were measured, over what all of the above says
+    held: str = ""  # the level that limits long messages
+    measured: Points = ()  # (size, measured time / modelled time)
 
 
-STILL = Pace(0.0)  # of one GPU
+STILL = Pace(0.0)  # of a single GPU
 
 
 def seconds(pace: Pace, size: float) -> float:
-    """Of an array of `size` bytes, counted as in collectives.py."""
+    """Seconds for an array of `size` bytes, defined as in collectives.py."""
     ideal = pace.per_byte * size
     if ideal <= 0:
         return 0.0
@@ -50,7 +50,7 @@ def seconds(pace: Pace, size: float) -> float:
 
 
 def _ratio(points: Points, size: float) -> float:
-    """Between two measured sizes on the line over the logarithm of the size; beyond them that of the nearest."""
+    """Interpolated between measured points over the logarithm of the size; the nearest point outside of them."""
     if size <= points[0][0]:
         return points[0][1]
     for (small, one), (large, other) in pairwise(points):
@@ -60,9 +60,10 @@ def _ratio(points: Points, size: float) -> float:
 
 
 def pace_of(op: str, group: Sequence[Level], ways: Ways, inside: str, switched: bool = False) -> Pace:
-    """Of an operation over the levels of a group (levels.group); `inside` names the level of a node's own links.
+    """The timing of an operation over the levels of a group (network_tiers.group). `inside` names the level inside a
+    node.
 
-    all_reduce, all_gather, reduce_scatter, alltoall or sendrecv. `switched`: the switches of a node can reduce.
+    `op` is all_reduce, all_gather, reduce_scatter, alltoall or sendrecv. `switched`: the switches of a node can reduce.
     """
     near = [one for one in group if one.name == inside]
     far = [one for one in group if one.name != inside]
@@ -91,7 +92,7 @@ def _in_node(one: Level, ways: Ways, passes: int, switched: bool) -> Pace:
 
 
 def _beyond(far: Sequence[Level], way: Way, passes: int) -> Pace:
-    """Small AllReduces go up a tree and down, AllGathers and ReduceScatters round a ring (NCCL src/graph/tuning.cc)."""
+    """Small AllReduces use a tree, AllGathers and ReduceScatters use a ring (NCCL src/graph/tuning.cc)."""
     ranks = over.ranks_of(far)
     hops = passes * math.ceil(math.log2(ranks))
     latency = hops * way.latency if passes == 2 else max(hops * way.latency, (ranks - 1) * _RING_STEP)
@@ -100,13 +101,13 @@ def _beyond(far: Sequence[Level], way: Way, passes: int) -> Pace:
 
 
 def _together(parts: Sequence[Pace]) -> Pace:
-    """All levels are filled at once; how the message begins is a matter of the outermost."""
+    """All levels are busy at the same time. The outermost level sets the startup."""
     slow, last = max(parts, key=lambda one: one.per_byte), parts[-1]
     return replace(last, per_byte=slow.per_byte, held=slow.held)
 
 
 def _exchange(near: Sequence[Level], far: Sequence[Level], ways: Ways) -> Pace:
-    """Of an AllToAll: what leaves each child for anywhere else, and a message for each GPU of another node."""
+    """An AllToAll: each child sends data for all others, and one message to each GPU of another node."""
     group = [replace(one, rate=one.rate * ways.direct.share) for one in near]
     group += [replace(one, rate=one.rate * ways.direct_fabric.share) for one in far]
     slow = over.slowest_exchange(group)

@@ -1,7 +1,7 @@
-"""Collectives over levels: GPUs below the switches of a node, nodes below leaves, leaves below spines.
+"""Collectives over network levels: GPUs below the switches of a node, nodes below leaves, leaves below spines.
 
-A level joins `children` things to one switch, or to several that act as one. Source of the formulas: "How to Scale Your
-Model", the chapter on GPUs ("beyond the node level"). What holds is the slowest level: while one level is filled, the
+A level connects `children` to one switch, or to several switches that act as one. Source of the formulas: "How to Scale
+Your Model", the chapter on GPUs ("beyond the node level"). The slowest level sets the time: while it is busy, the
 others move other parts of the array.
 """
 
@@ -17,39 +17,41 @@ from . import collectives
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """`rate` is of all links that join one child, in bytes per second and one direction."""
+    """`rate` is that of all links of one child together, in bytes per second and one direction."""
 
-    name: str  # of what joins: "node", "leaf", "spine"
+    name: str  # name of the connecting switch: "node", "leaf", "spine"
     children: int
     rate: float
-    mesh: bool = False  # without a switch: each child has links of its own to each other one
+    mesh: bool = False  # no switch: direct links connect each two children
 
 
 def ranks_of(levels: Sequence[Level]) -> int:
-    """All GPUs below the last level."""
+    """Number of GPUs below the last level."""
     return below(levels)[-1]
 
 
 def below(levels: Sequence[Level]) -> list[int]:
-    """GPUs below one child of each level, and at the end all."""
+    """Number of GPUs below one child of each level, and finally of all GPUs."""
     return list(accumulate((level.children for level in levels), mul, initial=1))
 
 
 def all_gather(size: float, levels: Sequence[Level]) -> float:
-    """The longest: size max_i (D_i - 1) / (D_i W_i); a ReduceScatter takes as long, an AllReduce twice that."""
+    """The maximum over levels: size max_i (D_i - 1) / (D_i W_i). A ReduceScatter takes as long, an AllReduce twice as
+    long.
+    """
     return max((collectives.all_gather(size, one.children, one.rate) for one in levels), default=0.0)
 
 
 def usable_rate(levels: Sequence[Level]) -> float:
-    """min_i D_i W_i / (D_i - 1): what an AllGather or ReduceScatter moves in a second."""
+    """min_i D_i W_i / (D_i - 1): bytes per second of an AllGather or ReduceScatter."""
     return 1 / all_gather(1.0, levels)
 
 
 def reduce_scatter(size: float, levels: Sequence[Level], inner: int = 1) -> float:
-    """Of an array that is sharded over `inner` neighbouring GPUs besides: max_i size (D-1) S / (D max(Y, S) W).
+    """For an array also sharded over `inner` neighbouring GPUs: max_i size (D-1) S / (D max(Y, S) W).
 
-    S are the GPUs below one child. For nodes that is size D_node / (W_node max(D_node, Y)) in the limit of many; the
-    source's formula for any tree has no S above the line, where its W is the rate of one GPU's share of the link.
+    S is the number of GPUs below one child. For many nodes this tends to size D_node / (W_node max(D_node, Y)). The
+    source's formula for any tree has no S in the numerator: its W is the rate of one GPU's share of the link.
     """
     times = (
         collectives.reduce_scatter(size * width / max(inner, width), one.children, one.rate)
@@ -60,32 +62,32 @@ def reduce_scatter(size: float, levels: Sequence[Level], inner: int = 1) -> floa
 
 
 def all_to_all(size: float, levels: Sequence[Level]) -> float:
-    """What leaves a child for anywhere else, by its rate; over M nodes size (M-1) / (M² W_node)."""
+    """The data that leaves a child, divided by its rate. Over M nodes: size (M-1) / (M² W_node)."""
     return max((size * time for time, _ in _exchanges(levels)), default=0.0)
 
 
 def slowest_exchange(levels: Sequence[Level]) -> Level:
-    """The level that holds an AllToAll."""
+    """The level that limits an AllToAll."""
     return max(_exchanges(levels), key=lambda timed: timed[0])[1]
 
 
 def _exchanges(levels: Sequence[Level]) -> Iterator[tuple[float, Level]]:
-    """The seconds that each level takes for a byte."""
+    """Each level with its seconds per byte."""
     every = ranks_of(levels)
     for one, width in zip(levels, below(levels), strict=False):
         yield width * (every - width) / every**2 / one.rate if one.children > 1 else 0.0, one
 
 
 def slowest(levels: Sequence[Level]) -> Level:
-    """The level that holds an AllGather."""
+    """The level that limits an AllGather."""
     return max(levels, key=lambda one: collectives.all_gather(1.0, one.children, one.rate))
 
 
 def group(levels: Sequence[Level], ranks: int, stride: int = 1) -> tuple[Level, ...]:
-    """The levels as `ranks` GPUs see them of which each is `stride` behind the last, while all such groups are busy.
+    """The levels for a group of `ranks` GPUs at distance `stride`, while all such groups communicate.
 
-    The members below one child share its link with the other groups that have members there. In a mesh a group has the
-    links between its members: a pair of eight MI300X a seventh of what one GPU can send.
+    Members below one child share its link with members of other groups. In a mesh a group has only the links between
+    its members: a pair of eight MI300X has a seventh of the rate of one GPU.
     """
     return tuple(_seen(levels, ranks, stride))
 
@@ -95,13 +97,13 @@ def _seen(levels: Sequence[Level], ranks: int, stride: int) -> Iterator[Level]:
         inside, among = (max(1, min(ranks, -(-width // stride))) for width in (lower, upper))
         children = -(-among // inside)
         if children > 1:
-            # No more groups than GPUs are below a child, and no fewer than one.
+            # At least one group, and at most as many groups as GPUs below a child.
             share = min(1.0, inside / lower) * ((children - 1) / (one.children - 1) if one.mesh else 1.0)
             yield replace(one, children=children, rate=one.rate * share)
 
 
 def slowed(levels: Sequence[Level], left: Mapping[str, float]) -> tuple[Level, ...]:
-    """The levels where one child of those named has only a share of its rate left: all others wait for it."""
+    """The levels if one child of each named level keeps only a share of its rate. All others wait for it."""
     return tuple(replace(one, rate=one.rate * left.get(one.name, 1.0)) for one in levels)
 
 
@@ -109,10 +111,10 @@ _TAKES = {"all_reduce": all_gather, "all_gather": all_gather, "reduce_scatter": 
 
 
 def slowdown(op: str, levels: Sequence[Level], left: Mapping[str, float]) -> float:
-    """How many times longer a collective of long messages takes then; 1.0 where another level held it and still does.
+    """The slowdown factor of a collective with long messages. 1.0 if another level limits it before and after.
 
-    Levels that are not there change nothing. KeyError: an operation other than all_reduce, all_gather, reduce_scatter
-    and alltoall; ValueError: a level with nothing left.
+    Names of missing levels are ignored. KeyError: an operation other than all_reduce, all_gather, reduce_scatter and
+    alltoall. ValueError: a level with no rate left.
     """
     if any(share <= 0 for share in left.values()):
         raise ValueError("a link that carries nothing ends a collective: there is no slowdown")

@@ -1,4 +1,4 @@
-"""How a training is laid out over GPUs, and what makes a layout impossible."""
+"""The layout of a training over GPUs, and the constraints on a layout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..catalog.networks import Network
 
-# What people call the fields of Layout.
+# Short names of the fields of Layout.
 WAYS = {
     "tp": "tensor",
     "pp": "pipeline",
@@ -20,49 +20,49 @@ WAYS = {
 
 
 class Impossible(ValueError):
-    """A constraint that a layout breaks, in a sentence."""
+    """The constraint that a layout breaks, as a sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is trained, one step of it."""
+    """The model and one training step."""
 
     network: Network
-    tokens: int  # in a step
+    tokens: int  # per step
     sequence: int
 
     @property
     def sequences(self) -> int:
-        """In a step."""
+        """Sequences per step."""
         return self.tokens // self.sequence
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Ways of each kind of parallelism: tensor ranks are neighbours, then experts and data; stages are the farthest."""
+    """Degree of each kind of parallelism. Tensor ranks are neighbours, then experts and data; stages are farthest
+    apart.
+    """
 
     tensor: int = 1
     pipeline: int = 1
     data: int = 1
-    expert: int = 1  # of the data ways, so many share all experts
-    zero: int = (
-        1  # what is sharded over the data ways: 0 nothing, 1 the optimizer, 2 gradients too, 3 weights too (FSDP)
-    )
+    expert: int = 1  # data ranks that together hold all experts
+    zero: int = 1  # sharded over the data ranks: 0 nothing, 1 optimizer, 2 also gradients, 3 also weights (FSDP)
     micro: int = 1  # sequences in a micro-batch
-    interleave: int = 1  # parts of the model on each stage
-    recompute: bool = False  # the forward pass again instead of keeping what it gave
+    interleave: int = 1  # parts of the model per stage
+    recompute: bool = False  # repeat the forward pass instead of storing its activations
 
     @property
     def gpus(self) -> int:
-        """All that it takes."""
+        """Number of GPUs."""
         return self.tensor * self.pipeline * self.data
 
     def micro_batches(self, job: Job) -> int:
-        """That pass each stage in a step."""
+        """Micro-batches per stage and step."""
         return job.sequences // (self.data * self.micro)
 
     def __str__(self) -> str:
-        """As it is given to `linkgauge plan`; what is not written is as usual."""
+        """The format of `linkgauge plan`. Fields with default values are left out."""
         usual = Layout()
         named = [
             (short, getattr(self, name))
@@ -76,7 +76,7 @@ _SHOWN = ("tensor", "pipeline", "data")
 
 
 def check(job: Job, layout: Layout, gpus: int) -> None:
-    """Raise Impossible, which names the first constraint that is broken."""
+    """Raise Impossible with the first broken constraint."""
     for sentence in broken(job, layout, gpus):
         raise Impossible(sentence)
 

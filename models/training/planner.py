@@ -1,4 +1,4 @@
-"""Which layouts there are for a job on a cluster, what each waits for, and which is best."""
+"""Possible layouts of a job on a cluster, what limits each, and which is fastest."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from .roofline import tensor_limit
 from .step_time import Paces, Step, step_of
 
 COMPUTE, BUBBLE = "compute", "bubble"
-_NOTHING = 0.05  # of a step that waits no longer than that we say that computing holds it
-# What a sweep tries, and what it tries where those are too many: micro-batches, parts of a stage, stages of ZeRO.
+_NOTHING = 0.05  # share of a step; if all waits are shorter, compute is the limit
+# Values that a sweep tries, and the fewer values for large sweeps: micro-batches, parts per stage, ZeRO stages.
 _FINE = ((1, 2, 4, 8, 16), tuple(range(1, 9)), (0, 1, 2, 3))
 _COARSE = ((1, 2, 4), (1, 2, 4, 8), (1, 3))
-_MOST = 25_000  # a second and a half
+_MOST = 25_000  # layouts; takes 1.5 s
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A layout on a cluster."""
+    """A layout on a cluster, with its limit."""
 
     job: Job
     cluster: Cluster
     step: Step
-    binds: str  # compute, tensor, expert, pipeline, data or bubble
-    waits: float  # of the step, for that; of compute, what it takes
-    tokens: float  # a GPU, in a step
-    critical_tokens: float | None  # below which gradients and weights take longer than computing
-    tensor_limit: float  # tensor ways above which messages take longer than computing, with the layer's own links
+    binds: str  # the limit: compute, tensor, expert, pipeline, data or bubble
+    waits: float  # share of the step for the limit
+    tokens: float  # per GPU and step
+    critical_tokens: float | None  # below it, gradients and weights take longer than compute
+    tensor_limit: float  # tensor degree above which messages take longer than compute, with the level's own links
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The best layouts, fastest first; how many were tried, and how many of them fit into memory."""
+    """The fastest layouts, the number of tried layouts, and the number that fit into memory."""
 
     best: tuple[Step, ...]
     tried: int
@@ -45,7 +45,7 @@ class Sweep:
 
 
 def plan_of(job: Job, layout: Layout, cluster: Cluster) -> Plan:
-    """Of a layout that is given. Impossible: the constraint that it breaks."""
+    """The plan of one layout. Impossible: the constraint that it breaks."""
     check(job, layout, cluster.gpus)
     check_memory(memory_of(job, layout), cluster)
     step = step_of(job, layout, cluster)
@@ -67,7 +67,7 @@ def plan_of(job: Job, layout: Layout, cluster: Cluster) -> Plan:
 
 
 def binding(step: Step) -> tuple[str, float]:
-    """What a step waits for the longest, and that share of it; computing where it waits for nothing much."""
+    """The longest wait of a step and its share of the step; compute if no wait is significant."""
     waits = {name: wait.shown for name, wait in step.waits.items()}
     waits[BUBBLE] = step.bubble
     name = max(waits, key=lambda one: waits[one])
@@ -77,7 +77,7 @@ def binding(step: Step) -> tuple[str, float]:
 
 
 def sweep(job: Job, cluster: Cluster, best: int = 10, most: int = _MOST) -> Sweep:
-    """Try the layouts that there are, fewer kinds where they are more than `most`. Impossible: none, or none fits."""
+    """Try all layouts, with fewer values if there are more than `most`. Impossible: no layout exists or fits."""
     found = list(layouts(job, cluster)) if most else []
     if not 0 < len(found) <= most:
         found = list(layouts(job, cluster, *_COARSE))
@@ -105,7 +105,7 @@ def layouts(
     interleaves: Sequence[int] = _FINE[1],
     stages: Sequence[int] = _FINE[2],
 ) -> Iterator[Layout]:
-    """Those that break no constraint, with tensor ways inside a node alone."""
+    """All layouts that break no constraint, with tensor groups inside a node only."""
     for shape in _shapes(job, cluster):
         each = job.sequences // shape.data
         schedules = [one for one in interleaves if shape.pipeline * one <= job.network.layers and shape.pipeline > 1]
@@ -117,7 +117,7 @@ def layouts(
 
 
 def _shapes(job: Job, cluster: Cluster) -> Iterator[Layout]:
-    """Ways alone."""
+    """Layouts that differ only in their degrees of parallelism."""
     gpus, network = cluster.gpus, job.network
     for tensor in _divisors(math.gcd(gpus, network.heads)):
         if tensor > max(8, cluster.levels[0].children):
@@ -130,13 +130,13 @@ def _shapes(job: Job, cluster: Cluster) -> Iterator[Layout]:
 
 
 def _divisors(number: int) -> list[int]:
-    """In ascending order."""
+    """The divisors in ascending order."""
     small = [one for one in range(1, math.isqrt(number) + 1) if number % one == 0]
     return small + [number // one for one in reversed(small) if one * one != number]
 
 
 def other(job: Job, cluster: Cluster, than: Step) -> Step | None:
-    """A layout of as many GPUs that is faster and waits for less, if there is one; the fastest."""
+    """The fastest layout with as many GPUs that is faster and waits less; None if there is none."""
     try:
         found = sweep(job, cluster, best=1, most=0).best[0]
     except Impossible:
@@ -145,5 +145,5 @@ def other(job: Job, cluster: Cluster, than: Step) -> Step | None:
 
 
 def training_seconds(job: Job, step: Step, tokens: float) -> float:
-    """How long a whole training of so many tokens takes, at `usual`, if nothing ever fails."""
+    """Seconds of a whole training with `tokens` tokens at `usual`, without failures."""
     return tokens / job.tokens * step.usual

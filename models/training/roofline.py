@@ -1,9 +1,9 @@
-"""Compute against communication, as formulas: where the one begins to wait for the other.
+"""Compute against communication: formulas for the point at which one waits for the other.
 
-Letters as in "How to Scale Your Model", the chapters on training and on GPUs, whence the formulas are: B tokens in a
-batch, D the model's width, F that of its feed-forward layers, C what a GPU computes in a second (FLOP), W what it sends
-in a second (bytes, one direction; beyond a node that of a whole node, for its GPUs send parts of one array), k of E
-experts for each token. Arrays are bf16, two bytes a number, unless said.
+The formulas and letters are those of "How to Scale Your Model", the chapters on training and on GPUs. B: tokens in a
+batch. D: width of the model. F: width of its feed-forward layers. C: compute rate of a GPU (FLOP/s). W: send rate of a
+GPU (bytes/s, one direction; beyond a node that of a whole node, because its GPUs send parts of one array). k of E
+experts process each token. Arrays are bf16, two bytes per number, unless stated.
 """
 
 from __future__ import annotations
@@ -12,32 +12,33 @@ BF16 = 2
 
 
 def critical_tokens(flops: float, rate: float, experts: int = 1, active: int = 1, stages: int = 1) -> float:
-    """Tokens a GPU below which data parallelism, sharded or not, waits for the network: C E / (W k p).
+    """Tokens per GPU below which data parallelism, sharded or not, waits for the network: C E / (W k p).
 
-    Each weight of a layer is used 6 times a token and moved 6 bytes a step; a pipeline of p stages moves a p-th.
+    Each weight of a layer is used 6 times per token, and 6 bytes move per step. Each of p pipeline stages moves 1/p of
+    them.
     """
     return flops * experts / (rate * active * stages)
 
 
 def critical_tokens_two_nodes(flops: float, rate: float) -> float:
-    """Over exactly two nodes each sends half of the array: half of the tokens are enough."""
+    """With exactly two nodes each sends half of the array, so half of the tokens are enough."""
     return critical_tokens(flops, rate) / 2
 
 
 def tensor_limit(width: float, flops: float, rate: float) -> float:
-    """Ways of tensor parallelism above which it waits for the network: F W / C."""
+    """Degree of tensor parallelism above which it waits for the network: F W / C."""
     return width * rate / flops
 
 
 def tensor_width_two_nodes(ways: int, flops: float, rate: float, inside: int = 8) -> float:
-    """The F from which on tensor parallelism over exactly two nodes waits for nothing: C / W (Y - inside)."""
+    """The F above which tensor parallelism over exactly two nodes does not wait: C / W (Y - inside)."""
     return flops / rate * (ways - inside)
 
 
 def expert_times(
     batch: float, model: float, width: float, active: int, ways: int, flops: float, rate: float, inside: int = 8
 ) -> tuple[float, float]:
-    """Seconds of mathematics and of both AllToAlls, expert parallel over `ways` GPUs with `inside` in a node.
+    """Seconds of compute and of both AllToAlls, with experts over `ways` GPUs and `inside` GPUs per node.
 
     4 B k D F / (Z C) and 4 B D (Z-8) / (W Z) min(8 k / Z, 1).
     """
@@ -52,56 +53,59 @@ def expert_width(flops: float, rate: float, inside: int = 8) -> float:
 
 
 def pipeline_time(batch: float, model: float, rate: float, micro_batches: int, stages: int) -> float:
-    """Seconds of all hops of one pass: 2 B D / (W m) for each of m + p - 2."""
+    """Seconds of all hops of one pass: 2 B D / (W m), for m + p - 2 hops."""
     return BF16 * batch * model / (rate * micro_batches) * (micro_batches + stages - 2)
 
 
 def bubble(stages: int, micro_batches: int, interleave: int = 1) -> float:
-    """The share of a step in which a stage waits: (p-1) / (v m + p-1).
+    """The share of a step in which a stage is idle: (p-1) / (v m + p-1).
 
-    Narayanan and others, "Efficient Large-Scale Language Model Training" (2021); v parts of the model on each stage.
+    Narayanan and others, "Efficient Large-Scale Language Model Training" (2021); v is the number of model parts per
+    stage.
     """
     return (stages - 1) / (interleave * micro_batches + stages - 1)
 
 
 def train_flops(parameters: float, tokens: float, recompute: bool = False) -> float:
-    """6 for each parameter and token, 8 where the forward pass is done twice (Kaplan and others, 2020)."""
+    """6 per parameter and token, 8 with a repeated forward pass (Kaplan and others, 2020)."""
     return (8 if recompute else 6) * parameters * tokens
 
 
 def train_seconds(parameters: float, tokens: float, gpus: int, flops: float, utilisation: float) -> float:
-    """How long a training takes whose GPUs compute that share of what they can."""
+    """Seconds of a training whose GPUs reach the share `utilisation` of their compute rate."""
     return train_flops(parameters, tokens) / (gpus * flops * utilisation)
 
 
 def state_bytes(
     parameters: float, ways: int, stage: int, weights: float = 2, gradients: float = 2, optimizer: float = 12
 ) -> float:
-    """Bytes a GPU of weights, gradients and optimizer, sharded as ZeRO's stage 0 to 3 over `ways` GPUs.
+    """Bytes per GPU of weights, gradients and optimizer, with ZeRO stage 0 to 3 over `ways` GPUs.
 
-    Rajbhandari and others, "ZeRO" (2020): 16 bytes a parameter for Adam in mixed precision, of which stage 1 shards the
-    12 of the optimizer, stage 2 the gradients too, stage 3 all.
+    Rajbhandari and others, "ZeRO" (2020): 16 bytes per parameter for Adam in mixed precision. Stage 1 shards the 12
+    bytes of the optimizer, stage 2 also gradients, stage 3 everything.
     """
     kinds = ((weights, 3), (gradients, 2), (optimizer, 1))
     return parameters * sum(width / (ways if stage >= first else 1) for width, first in kinds)
 
 
 def state_traffic(stage: int) -> float:
-    """What ZeRO moves in a step, over what a plain AllReduce of the gradients moves: 1.5 where weights are sharded."""
+    """ZeRO's traffic per step relative to a plain AllReduce of the gradients: 1.5 with sharded weights."""
     return 1.5 if stage >= 3 else 1.0
 
 
 def intensity(flops: float, memory_rate: float) -> float:
-    """FLOP for each byte of memory below which a kernel waits for the memory."""
+    """FLOP per byte of memory traffic, below which a kernel waits for memory."""
     return flops / memory_rate
 
 
 def matmul_time(rows: int, inner: int, columns: int, flops: float, memory_rate: float, width: float = BF16) -> float:
-    """Seconds of [rows, inner] times [inner, columns]: the longer of computing and of moving all three once."""
+    """Seconds of [rows, inner] times [inner, columns]: the maximum of compute and of one transfer of all three
+    matrices.
+    """
     moved = width * (rows * inner + inner * columns + rows * columns)
     return max(2 * rows * inner * columns / flops, moved / memory_rate)
 
 
 def add_time(numbers: int, memory_rate: float, width: float = 4) -> float:
-    """Seconds of adding two vectors: two are read, one is written."""
+    """Seconds to add two vectors: two reads, one write."""
     return 3 * width * numbers / memory_rate

@@ -1,10 +1,10 @@
-"""How long a step takes: what the GPUs compute, what they wait for, and how sure that is.
+"""Time of a training step: compute, waits for messages, and their bounds.
 
-Of each kind of parallelism the time of all its messages is known (message_times.py); how much of it is hidden behind
-computing, the program decides. So there are three numbers: `fastest` hides all that can be hidden, `slowest` nothing,
-and `usual` what Megatron-LM and FSDP hide (Narayanan and others, 2021; Korthikanti and others, 2022): gradients behind
-the last backward pass, sharded weights behind the layers around them, messages between stages; not those of tensors and
-experts, for which the next product waits.
+message_times.py gives the total message time of each kind of parallelism. The program decides how much of it overlaps
+with compute, so there are three results. `fastest` assumes all possible overlap, `slowest` assumes none. `usual`
+assumes the overlap of Megatron-LM and FSDP (Narayanan and others, 2021; Korthikanti and others, 2022): gradients during
+the last backward pass, sharded weights during the neighbouring layers, and messages between stages. Tensor and expert
+messages do not overlap: the next product needs them.
 """
 
 from __future__ import annotations
@@ -22,20 +22,18 @@ from .network_tiers import group
 from .parallelism import Job, Layout
 from .roofline import BF16, bubble
 
-# Of what matrix products reach, what whole layers do: attention, norms and launches between them take the rest. The
-# median of published runs, fitted: bench/accuracy/plan.py prints them.
+# Compute rate of whole layers relative to matrix products: attention, norms and launches take the rest. The median of
+# published runs, fitted by bench/accuracy/plan.py.
 EFFICIENCY = 0.70
-_OPTIMIZER = (
-    28  # bytes read and written for each parameter that a GPU updates: 12 of states both ways, gradient, weight
-)
-_BACKWARD = 2 / 3  # of the time of both passes
+_OPTIMIZER = 28  # bytes read and written per parameter: 12 of states both ways, gradient, weight
+_BACKWARD = 2 / 3  # share of the backward pass in both passes
 
 Paces = dict[tuple[str, int, int], Pace]
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """All messages of one kind of parallelism in a step: seconds, those that `usual` does not hide, what holds them."""
+    """All messages of one kind of parallelism in a step: total seconds, seconds without overlap, limiting level."""
 
     seconds: float
     shown: float
@@ -44,22 +42,22 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a job on a cluster; seconds."""
+    """One step of a job on a cluster. Times in seconds."""
 
     layout: Layout
     compute: float
-    bubble: float  # that stages wait for the first and last micro-batch, at `usual`
+    bubble: float  # idle time of stages during the first and last micro-batch, at `usual`
     waits: Mapping[str, Wait] = field(default_factory=dict)  # tensor, expert, pipeline, data
     update: float = 0.0  # of the optimizer
     fastest: float = 0.0
     usual: float = 0.0
     slowest: float = 0.0
-    utilisation: float = 0.0  # of what data sheets say, at `usual`
+    utilisation: float = 0.0  # share of the data sheet's compute rate, at `usual`
     memory: Memory = Memory(0.0, 0.0)
 
 
 def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = None) -> Step:
-    """Of a layout that is possible; `paces` keeps those of groups of GPUs between calls on one cluster."""
+    """The step of a possible layout. `paces` caches the timing of GPU groups between calls for one cluster."""
     known = {} if paces is None else paces
     batches = layout.micro_batches(job)
     compute = _compute(job, layout, cluster)
@@ -77,7 +75,7 @@ def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = No
     }
     update = _OPTIMIZER * _own_parameters(job, layout) / (cluster.gpu.memory_rate or math.inf)
     idle = bubble(layout.pipeline, batches, layout.interleave)
-    idle /= 1 - idle  # of the time in which stages work
+    idle /= 1 - idle  # relative to the busy time of the stages
     inside = compute + sum(waits[name].shown for name in ("tensor", "expert") if name in waits)
     outside = sum(waits[name].shown for name in ("pipeline", "data") if name in waits)
     usual = inside * (1 + idle) + outside + update
@@ -101,16 +99,16 @@ def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = No
 
 
 def _hidden(layout: Layout, batches: int, compute: float, between: float) -> dict[str, float]:
-    """Seconds that computing hides: of messages between stages, and behind what those leave, of gradients and weights.
+    """Seconds that overlap with compute: first messages between stages, then gradients and weights.
 
-    Gradients that are not sharded, or once in a step, are ready in the last backward pass.
+    Unsharded gradients, or those reduced once per step, are ready in the last backward pass.
     """
     left = max(0.0, compute - between)
     return {"pipeline": compute, "data": left if layout.zero == 3 else _BACKWARD * left / batches}
 
 
 def _compute(job: Job, layout: Layout, cluster: Cluster) -> float:
-    """On the stage with the most layers; no faster than its weights are read from memory for each micro-batch."""
+    """On the stage with most layers. At least the time to read its weights from memory for each micro-batch."""
     passes = 4 if layout.recompute else 3
     uneven = math.ceil(job.network.layers / layout.pipeline) * layout.pipeline / job.network.layers
     work = passes * sizes.forward_flops(job.network, job.sequence) * job.tokens / layout.gpus * uneven
@@ -120,19 +118,19 @@ def _compute(job: Job, layout: Layout, cluster: Cluster) -> float:
 
 
 def _layers(job: Job, layout: Layout) -> float:
-    """Of the stage with the most, times the micro-batches that pass it."""
+    """Layers of the largest stage, times its micro-batches."""
     return math.ceil(job.network.layers / layout.pipeline) * layout.micro_batches(job)
 
 
 def _tensor(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
-    """Two AllReduces of what passes a layer, forward and back (Shoeybi and others, "Megatron-LM", 2019)."""
+    """Two AllReduces of a layer's activations, forward and backward (Shoeybi and others, "Megatron-LM", 2019)."""
     pace = _pace("all_reduce", layout.tensor, 1, cluster, paces)
     size = BF16 * layout.micro * job.sequence * job.network.width
     return _layers(job, layout) * (6 if layout.recompute else 4) * seconds(pace, size), pace.held
 
 
 def _expert(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
-    """To the GPUs of the experts and back, forward and back; a token goes once to a GPU that has several of them."""
+    """To the experts' GPUs and back, forward and backward. A GPU with several experts of a token receives it once."""
     network = job.network
     if layout.expert == 1 or not network.experts:
         return 0.0, ""
@@ -144,7 +142,7 @@ def _expert(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[f
 
 
 def _pipeline(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
-    """What passes from stage to stage, forward and back, with each part of the model."""
+    """Activations between stages, forward and backward, for each part of the model."""
     if layout.pipeline == 1:
         return 0.0, ""
     pace = _pace("sendrecv", layout.pipeline, layout.tensor * layout.data, cluster, paces)
@@ -154,7 +152,7 @@ def _pipeline(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple
 
 
 def _data(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
-    """Gradients, once in a step (ZeRO 0 and 1) or for each micro-batch (2), and weights layer by layer (3)."""
+    """Gradients once per step (ZeRO 0 and 1) or per micro-batch (2), and weights per layer (3)."""
     network = job.network
     part = math.ceil(network.layers / layout.pipeline) / network.layers / layout.tensor
     ends = sizes.embedding(network) / layout.tensor
@@ -176,7 +174,7 @@ def _sharded(
         return seconds(whole, size), whole.held
     half = _pace("all_gather", ways, stride, cluster, paces)
     batches = layout.micro_batches(job)
-    if layout.zero == 3:  # weights come layer by layer, for each pass, and their gradients go so
+    if layout.zero == 3:  # weights are gathered per layer and pass; gradients are scattered per layer
         layers = math.ceil(job.network.layers / layout.pipeline)
         return 3 * batches * layers * seconds(half, size / layers), half.held
     once = seconds(half, size)
@@ -184,7 +182,7 @@ def _sharded(
 
 
 def _own_parameters(job: Job, layout: Layout) -> float:
-    """That a GPU's optimizer updates."""
+    """Parameters that one GPU's optimizer updates."""
     every = sizes.parameters(job.network) / (layout.tensor * layout.pipeline)
     return every / layout.data if layout.zero else every
 
