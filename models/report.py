@@ -111,7 +111,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """What the findings cost the job of the site file. All its nodes are like this one; only this one has the findings."""
+    """Cost of the findings for the job of the site file, if all its nodes are like this one and one has the findings."""
 
     job: str
     gpus: int

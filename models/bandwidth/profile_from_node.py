@@ -86,9 +86,7 @@ def _places(snapshot: Snapshot, node: Node, gpus: list[Gpu]) -> dict[str, Any]:
 
 
 def _recognised_by(snapshot: Snapshot, node: Node, gpus: list[Gpu]) -> Machine:
-    """The properties of the node's own type. If that is only a GPU name, which many machines share, DMI names are
-    added.
-    """
+    """The properties of the node's own type, plus DMI names if that type is only a GPU name, which many machines share."""
     machine = snapshot.machine
     if machine and machine.sure:
         return machine

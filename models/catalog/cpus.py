@@ -57,7 +57,7 @@ def processors() -> tuple[Processor, ...]:
 
 
 def processor_of(package: Package, beside: Collection[str] = (), memory: int | None = None) -> Processor | None:
-    """The row for a package; None: not in the catalog. `beside` are the machine's GPU products, `memory` is in bytes."""
+    """The row for a package; None: unknown. `beside` are the machine's GPU products, `memory` is in bytes."""
     for processor in processors():
         if (
             re.search(processor.model, package.model or "")

@@ -48,7 +48,7 @@ class Localization:
 
 
 def localize(snapshot: Snapshot, levels: Collection[Level], slow: Collection[Flow]) -> Iterator[Localization]:
-    """The candidate that covers most slow flows first, then the next for the remaining flows. A single flow gets none."""
+    """The candidate that covers most slow flows, then the next for the remaining flows. A single flow gets none."""
     seen = _seen(snapshot, levels)
     left = [flow for flow in dict.fromkeys(slow) if flow in seen.rate]
     over = defaultdict[Candidate, list[Flow]](list)

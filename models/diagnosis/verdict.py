@@ -10,7 +10,7 @@ from ..report import Finding, Origin, Verdict
 
 
 def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin, runs: Iterable[Run] = ()) -> Verdict:
-    """failed > unknown > degraded > ok. Info findings and ignored findings do not count.
+    """Order: failed > unknown > degraded > ok. Info findings and ignored findings do not count.
 
     unknown: a vital check was wanted but not possible; a source failed by its own fault, so its result is missing (not
     for dumps); a symptom was seen but not its cause; or nothing could be checked. An implausible measurement is no

@@ -1,4 +1,4 @@
-"""The registry of record kinds. Captures, reports and rules use these names, so they do not change with a class name."""
+"""The registry of record kinds. Captures, reports and rules use these names, so no name changes with its class."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _over_net(topology: Topology, source: str, target: str, rate: RateOf) -> Ite
 
 
 def _loopback(topology: Topology, source: str, nic: str, rate: RateOf) -> Route | None:
-    """To the NIC, through it, and back over the same hops. The port limits the rate; the link to the cable is not used."""
+    """To the NIC, through it, and back over the same hops. The port limits the rate; the cable's link is not used."""
     source, nic = _near_host(topology, source, nic)
     device, way = topology.find(nic), route(topology, source, nic, "", rate)
     if device is None or not way:
@@ -146,9 +146,7 @@ def _peers_of(topology: Topology, rank: str, ranks: list[str], via: str, rate: R
 
 
 def _joined(topology: Topology, start: str, way: Route, end: str) -> Route:
-    """The path with the memories at its ends. A path without any known rate gets none: they would appear as its
-    bottleneck.
-    """
+    """The path with the memories at its ends. If no rate on the path is known, a memory would appear as bottleneck."""
     return way if unrated(way) else (*_memory(topology, start), *way, *_memory(topology, end))
 
 

@@ -122,9 +122,7 @@ def _ends(gpu: Gpu, facts: Facts) -> Iterator[_End]:
 
 
 def _rate(gpu: Gpu, product: Product | None, link: GpuLink | None) -> float | None:
-    """Bytes per second. NVLink reports a signalling rate, which is higher and depends on the host; xGMI reports the
-    data rate.
-    """
+    """Bytes per second. NVLink speeds are signalling rates, higher and host-dependent; xGMI speeds are data rates."""
     kind = (link.kind if link else None) or "nvlink"
     if product and product.link_rate and product.link_kind == kind:
         return product.link_rate

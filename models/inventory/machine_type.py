@@ -27,9 +27,7 @@ class Signs:
 
 
 def recognise(facts: Facts, site: Site) -> tuple[Machine | None, str | None]:
-    """The first matching machine type of the site file or the catalog, and the property that matched; else (None,
-    None).
-    """
+    """The first matching type of the site file or the catalog, and the matching property; else (None, None)."""
     signs = _signs(facts)
     for machine in (*site.machine, *machines()):
         if fits(machine, signs):

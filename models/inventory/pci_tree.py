@@ -57,7 +57,7 @@ def link_of(function: Pci, port: Pci) -> tuple[float | None, float | None]:
 
 
 def grade_of(function: Pci, port: Pci) -> str:
-    """ "pcie5x16" for the lower maximum of both ends; "" if neither end reports it, or if no generation has this speed."""
+    """ "pcie5x16" for the lower maximum of both ends; "" if neither end reports it or no generation has this speed."""
     most, lanes = _both_ends(function, port)
     number = generation(most) if most is not None and lanes else None
     return f"pcie{number}x{lanes}" if number else ""

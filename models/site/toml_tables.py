@@ -36,7 +36,7 @@ def in_tables(raw: Any, kind: type[T]) -> T:
 
 
 def _refusal(raw: Any, kind: Any) -> str | None:
-    """msgspec's error message; None if the value is valid."""
+    """The error message of msgspec; None if the value is valid."""
     try:
         msgspec.convert(raw, kind)
     except msgspec.ValidationError as wrong:
@@ -45,7 +45,7 @@ def _refusal(raw: Any, kind: Any) -> str | None:
 
 
 def _told(raw: Any, kind: Any, wrong: str) -> str:
-    """msgspec's message, after the table and the key as written in the file."""
+    """The message of msgspec, after the table and the key as written in the file."""
     where = _WHERE.search(wrong)
     what = wrong[: where.start()] if where else wrong
     path = list(_path(raw, kind, where[1] if where else "", wrong))

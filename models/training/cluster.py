@@ -104,7 +104,7 @@ def _ports(machine: Machine, fitted: Fitted | None) -> tuple[int, float]:
 
 
 def _node(gpus: int, product: Product, mesh: bool, nics: int, nic_rate: float) -> Node:
-    """xGMI connects each two GPUs of a node directly, as do NVLinks without switches."""
+    """The links of xGMI connect each two GPUs of a node directly, as do NVLinks without switches."""
     meshed = mesh or product.link_kind == "xgmi"
     return Node(gpus, product.links * (product.link_rate or 0.0), nics, nic_rate, meshed)
 

@@ -52,7 +52,7 @@ class Ways:
 
 @lru_cache(maxsize=64)
 def known_ways(grade: str) -> Ways:
-    """The algorithms for nodes with these GPU links ("nvlink4"), from the whole catalog. LookupError as in `ways_of`."""
+    """The algorithms for nodes with these GPU links ("nvlink4"), from the catalog. LookupError as in `ways_of`."""
     return ways_of(grade)
 
 

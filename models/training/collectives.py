@@ -77,7 +77,7 @@ def distinct(chosen: int, ranks: int) -> float:
 
 
 def broadcast(size: float, ranks: int, rate: float, chunks: int = 1, step: float = 0.0) -> float:
-    """Ring with S chunks over K ranks: size (S+K-2) / (S rate), which tends to size / rate (ML-engineering, network)."""
+    """Ring, S chunks over K ranks: size (S+K-2) / (S rate), which tends to size / rate (ML-engineering, network)."""
     return (chunks + ranks - 2) * (size / (chunks * rate) + step) if ranks > 1 else 0.0
 
 
