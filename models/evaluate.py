@@ -8,7 +8,7 @@ from dataclasses import replace
 from .bandwidth.expectations import levels
 from .catalog import codes
 from .diagnosis.attribution import attribute
-from .diagnosis.coverage import unasked
+from .diagnosis.coverage import uncovered
 from .diagnosis.impact import slowdowns, weigh
 from .diagnosis.passive_rates import proven
 from .diagnosis.verdict import verdict
@@ -29,7 +29,7 @@ def evaluate(snapshot: Snapshot) -> Report:
     measured = (*levels(snapshot), *proven(snapshot))
     found = [_finish(snapshot, finding) for finding in attribute(snapshot, measured, states)]
     found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
-    not_checked = (*snapshot.not_checked, *gaps, *_without_expectation(measured), *unasked(snapshot))
+    not_checked = (*snapshot.not_checked, *gaps, *_without_expectation(measured), *uncovered(snapshot))
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}
     impact = slowdowns(snapshot, [one for one in found if one.severity != "info"])
@@ -59,29 +59,34 @@ def apply_rules(snapshot: Snapshot) -> tuple[list[Finding], list[NotChecked], di
     gaps: list[NotChecked] = []
     checks: dict[str, bool] = {}
     for rule in RULES:
-        told, wanted = _apply(snapshot, rule)
-        found += [one for one in told if isinstance(one, Finding)]
-        could_not = [one for one in told if isinstance(one, NotChecked)]
-        gaps += could_not
+        results, wanted = _apply(snapshot, rule)
+        found += [one for one in results if isinstance(one, Finding)]
+        unchecked = [one for one in results if isinstance(one, NotChecked)]
+        gaps += unchecked
         if wanted is not None:
-            checks[rule.code] = checks.get(rule.code, True) and wanted and not could_not
+            checks[rule.code] = checks.get(rule.code, True) and wanted and not unchecked
     return found, list(dict.fromkeys(gaps)), checks
 
 
 def _apply(snapshot: Snapshot, rule: Rule) -> tuple[list[Finding | NotChecked], bool | None]:
     """The results of one rule, and whether the rule could be evaluated. None: there was nothing to evaluate."""
-    foreign = [lost for lost in snapshot.not_checked if lost.what in rule.foreign]
-    if any(lost.subject == "node" or rule.over is Node for lost in foreign):
+    foreign = [missing for missing in snapshot.not_checked if missing.what in rule.foreign]
+    if any(missing.subject == "node" or rule.over is Node for missing in foreign):
         return [], False  # a rule over the node reads everything: a hidden part may change its result
     every: Mapping[str, Fact] = snapshot.of(rule.over)
-    things = every if rule.where is anything else {key: one for key, one in every.items() if rule.where(snapshot, one)}
-    lost = any(
-        one.what in rule.wanted and (one.subject in things or one.subject not in every) for one in snapshot.not_checked
+    selected = (
+        every if rule.where is anything else {key: one for key, one in every.items() if rule.where(snapshot, one)}
     )
-    evaluated = [thing for thing in things.values() if all(getattr(thing, name) is not None for name in rule.required)]
-    told = [one for thing in evaluated for one in rule.evaluate(snapshot, thing)]
-    missed = bool(lost or foreign) and rule.machines(snapshot)
-    return told, False if missed else True if evaluated else None
+    missing = any(
+        one.what in rule.wanted and (one.subject in selected or one.subject not in every)
+        for one in snapshot.not_checked
+    )
+    evaluated = [
+        thing for thing in selected.values() if all(getattr(thing, name) is not None for name in rule.required)
+    ]
+    results = [one for thing in evaluated for one in rule.evaluate(snapshot, thing)]
+    incomplete = bool(missing or foreign) and rule.machines(snapshot)
+    return results, False if incomplete else True if evaluated else None
 
 
 def _finish(snapshot: Snapshot, finding: Finding) -> Finding:

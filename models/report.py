@@ -111,7 +111,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """Cost of the findings for the job of the site file, if all its nodes are like this one and one has the findings."""
+    """Cost of the findings for the job of the site file, if one of its equal nodes has these findings."""
 
     job: str
     gpus: int

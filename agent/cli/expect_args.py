@@ -10,7 +10,7 @@ from itertools import product
 from ...exporters.text import expect as exporter
 from ...exporters.text.expect_flows import as_flows
 from ...models.bandwidth.breakdown import explained
-from ...models.bandwidth.endpoint_names import named
+from ...models.bandwidth.endpoint_names import resolve_ends
 from ...models.bandwidth.link_levels import hierarchy, short
 from ...models.facts.records import COLLECTIVES, EGRESS, Flow
 from ...models.graph.topology import Topology
@@ -31,11 +31,11 @@ def expect(
     if not ends:
         if op or via or size is not None or concurrent:
             raise BadInput("--op, --via, --size and --concurrent are about flows: name their ends")
-        rungs = hierarchy(snapshot)
+        tiers = hierarchy(snapshot)
         return (
-            exporter.as_hierarchy(snapshot, rungs)
+            exporter.as_hierarchy(snapshot, tiers)
             if form == "text"
-            else exporter.as_json([level for rung in rungs for level in rung.levels])
+            else exporter.as_json([level for tier in tiers for level in tier.levels])
         )
     try:
         flows = tuple(dict.fromkeys(_flows(snapshot.topology, ends, op, via, _bytes(size))))
@@ -59,7 +59,7 @@ def _flows(topology: Topology, ends: Sequence[str], op: str | None, via: str, si
     if op in COLLECTIVES or op == EGRESS:
         if any(_ARROW in end for end in ends):
             raise BadInput(f"all ends of {op} send: name them without '{_ARROW}'")
-        yield Flow(op, tuple(dict.fromkeys(name for end in ends for name in named(topology, end))), size, via)
+        yield Flow(op, tuple(dict.fromkeys(name for end in ends for name in resolve_ends(topology, end))), size, via)
         return
     for names in _pairs(topology, ends):
         yield Flow(op or _usual(topology, names), names, size, via)
@@ -75,7 +75,7 @@ def _pairs(topology: Topology, ends: Sequence[str]) -> Iterator[tuple[str, ...]]
     for pair in [end.split(_ARROW) for end in arrows] or [list(ends)]:
         if len(pair) > 2 or not all(map(str.strip, pair)):
             raise BadInput(f"{_ARROW.join(pair)!r} is no flow: write it as 'gpu0{_ARROW}numa0'")
-        ways = list(product(*(named(topology, end.strip()) for end in pair)))
+        ways = list(product(*(resolve_ends(topology, end.strip()) for end in pair)))
         if not any(len(set(way)) == len(way) for way in ways):
             raise BadInput(f"{ways[0][0]} is both ends: name one end for its memory, or two that differ")
         yield from (_whole(topology, way) for way in ways if len(set(way)) == len(way))

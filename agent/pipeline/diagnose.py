@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeAlias
 
-from ...models.diagnosis.hysteresis import Standing, settle
+from ...models.diagnosis.hysteresis import Histories, settle
 from ...models.evaluate import evaluate
 from ...models.facts.records import Flow, Observation, Record
 from ...models.inventory.assemble import assemble
@@ -31,7 +31,7 @@ class Memory:
 
     collected: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)
     measured: tuple[Record, ...] = ()  # by probes, when they ran last
-    standing: Standing = field(default_factory=dict)
+    standing: Histories = field(default_factory=dict)
     past: tuple[Observation, ...] = ()
     baseline: tuple[Observation, ...] = ()
     accepted: float | None = None  # when the node was marked as good, in seconds since 1970

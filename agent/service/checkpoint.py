@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from ...models.catalog import codes
-from ...models.diagnosis.hysteresis import Key, Sighting
+from ...models.diagnosis.hysteresis import History, Key
 from ...models.facts.jsonl import decode, encode
 from ...models.facts.records import Observation
 from ...probes.calls.bounded_read import bounded_read
@@ -30,7 +30,7 @@ _log = logging.getLogger("linkgauge")
 class _Kept(msgspec.Struct, frozen=True, kw_only=True):
     version: Literal[1] = 1
     at: float  # seconds since 1970
-    standing: tuple[tuple[Key, Sighting], ...] = ()
+    standing: tuple[tuple[Key, History], ...] = ()
     measured: tuple[str, ...] = ()  # lines of said_lines.py
     past: tuple[Observation, ...] = ()
 
@@ -97,7 +97,7 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
     except (OSError, ValueError) as wrong:
         _log.warning("%s: %s: begun anew", path, getattr(wrong, "strerror", None) or wrong)
         return memory
-    known = {key: sighting for key, sighting in kept.standing if key[0] in codes() and sighting.findings}
+    known = {key: history for key, history in kept.standing if key[0] in codes() and history.findings}
     return replace(memory, standing=known, measured=measured, past=kept.past)
 
 

@@ -73,10 +73,12 @@ def pair(bed: Bed, chance: Random) -> Fault | None:
 @cache
 def _pairs(bed: Bed) -> list[tuple[str, ...]]:
     """Pairs of GPUs, of which several take their way over the same place: one alone there is the place's fault."""
-    turns = {flow: next((s for s in candidates_of(bed.snapshot, flow) if s.kind == "turn"), None) for flow in bed.rates}
+    turnarounds = {
+        flow: next((s for s in candidates_of(bed.snapshot, flow) if s.kind == "turnaround"), None) for flow in bed.rates
+    }
     between = [flow for flow in bed.rates if "host" not in flow.ends]
-    over = Counter(turns[flow] for flow in between)
-    return sorted(flow.ends for flow in between if over[turns[flow]] >= 3 * _FEWEST)
+    over = Counter(turnarounds[flow] for flow in between)
+    return sorted(flow.ends for flow in between if over[turnarounds[flow]] >= 3 * _FEWEST)
 
 
 @cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ...models.bandwidth.breakdown import unknown
-from ...models.bandwidth.link_levels import Rung
+from ...models.bandwidth.link_levels import Tier
 from ...models.facts.machine import Node
 from ...models.facts.units import as_gigabytes
 from ...models.inventory.snapshot import Snapshot
@@ -37,21 +37,21 @@ class Column:
     number: bool = True
 
 
-def as_hierarchy(snapshot: Snapshot, rungs: Sequence[Rung]) -> str:
+def as_hierarchy(snapshot: Snapshot, tiers: Sequence[Tier]) -> str:
     """The rungs as a table in 98 columns, alike flows in one row; below, by number, what holds each and who says so."""
     lines = [*hanging("", _title(snapshot), WIDTH), ""]
-    if not rungs:
+    if not tiers:
         lines += wrap("No GPU, RDMA device or NVMe disk, and no memory whose rate is known.", WIDTH)
         return _text(lines)
-    measured = any(level.observed is not None for rung in rungs for level in rung.levels)
+    measured = any(level.observed is not None for tier in tiers for level in tier.levels)
     columns, notes = _columns(measured), dict[str, int]()
     lines += row(columns, [column.title for column in columns])
-    for rung in rungs:
-        for number, (label, alike) in enumerate(_rows(rung)):
+    for tier in tiers:
+        for number, (label, alike) in enumerate(_rows(tier)):
             note = notes.setdefault(_why(snapshot, alike[0]), len(notes) + 1)
-            cells = ["" if number else rung.name, label, *_numbers(alike, measured), str(note)]
+            cells = ["" if number else tier.name, label, *_numbers(alike, measured), str(note)]
             lines += row(columns, cells)
-    lines += ["", *_legend(rungs, measured), ""]
+    lines += ["", *_legend(tiers, measured), ""]
     for text, number in notes.items():
         lines += hanging(f"{number:>3}  ", text, WIDTH)
     return _text(lines)
@@ -105,9 +105,9 @@ def _columns(measured: bool) -> list[Column]:
     ]
 
 
-def _rows(rung: Rung) -> Iterator[tuple[str, list[Level]]]:
+def _rows(tier: Tier) -> Iterator[tuple[str, list[Level]]]:
     """Levels that are alike together. The most of them are counted; the others are what people look for: all named."""
-    groups = _groups(rung)
+    groups = _groups(tier)
     most = max(groups, key=len)
     for group in groups:
         if group is most and len(group) > 1:
@@ -116,9 +116,9 @@ def _rows(rung: Rung) -> Iterator[tuple[str, list[Level]]]:
             yield ", ".join(subject(level.ends) for level in group), group
 
 
-def _groups(rung: Rung) -> list[list[Level]]:
+def _groups(tier: Tier) -> list[list[Level]]:
     groups: dict[Hashable, list[Level]] = {}
-    for level in rung.levels:
+    for level in tier.levels:
         groups.setdefault(_kinship(level), []).append(level)
     return list(groups.values())
 
@@ -149,9 +149,9 @@ def _why(snapshot: Snapshot, level: Level) -> str:
     return safe(best.source if best.basis == "capability" else f"{best.source} ({best.basis})")
 
 
-def _legend(rungs: Sequence[Rung], measured: bool) -> Iterator[str]:
+def _legend(tiers: Sequence[Tier], measured: bool) -> Iterator[str]:
     """What the columns mean that are there."""
-    counted = any(len(group) > 1 for rung in rungs for group in _groups(rung))
+    counted = any(len(group) > 1 for tier in tiers for group in _groups(tier))
     shown = {"measured": measured, "8 x": counted}
     for term, words in _LEGEND:
         if shown.get(term, True):

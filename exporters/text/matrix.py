@@ -7,7 +7,7 @@ from itertools import groupby
 
 from ...models.bandwidth.path_matrix import Matrix, Row
 from ...models.facts.units import as_gigabytes
-from ...models.graph.path_types import Way
+from ...models.graph.path_types import DevicePath
 from .terminal import cells, hanging, safe
 
 WIDTH = 99
@@ -57,14 +57,14 @@ def as_matrix(matrix: Matrix, rates: bool = False, copies: bool = False) -> str:
 def _cell(matrix: Matrix, row: Row, column: Row, rates: bool) -> str:
     if row is column:
         return " X"
-    way = matrix.ways.get((row.label, column.label))
-    return _shown(way, rates) if way else "-"
+    path = matrix.paths.get((row.label, column.label))
+    return _shown(path, rates) if path else "-"
 
 
-def _shown(way: Way, rates: bool) -> str:
+def _shown(path: DevicePath, rates: bool) -> str:
     if not rates:
-        return way.type
-    return "-" if way.rate is None else as_gigabytes(way.rate).removesuffix(" GB/s")
+        return path.type
+    return "-" if path.rate is None else as_gigabytes(path.rate).removesuffix(" GB/s")
 
 
 def _places(matrix: Matrix) -> Iterator[list[str]]:
@@ -109,7 +109,7 @@ def _width(column: Sequence[str]) -> int:
 
 
 def _legend(matrix: Matrix) -> str:
-    types = {way.type for way in matrix.ways.values()}
+    types = {path.type for path in matrix.paths.values()}
     known = {**_LEGEND, **({"XGMI": "over xGMI"} if "XGMI" in types else {})}
     return "Legend:\n" + "".join(f"  {name:4} = {words}\n" for name, words in known.items())
 

@@ -15,9 +15,9 @@ from typing import TypeAlias
 from ..facts.records import Flow
 from ..graph.flow_paths import unrated
 from ..graph.routes import Route, follow, path_type, rated, tree
-from ..graph.symmetry import End, Group, alike
+from ..graph.symmetry import End, Group, symmetric_groups
 from ..graph.topology import Hop, Link, Topology
-from .contention import able, is_pcie, operation, told, towards
+from .contention import able, enough_known, is_pcie, operation, towards
 from .efficiency import attainable
 
 ENDS = frozenset({"gpu", "nic", "nvme", "numa"})
@@ -49,20 +49,20 @@ _NOTHING: _Least = (float("inf"), float("inf"), None, float("inf"), None)
 
 def pairs(topology: Topology) -> Mapping[str, Mapping[str, Pair]]:
     """By the ids of sender and receiver. Pairs without a path are left out."""
-    groups, few = alike(topology, ENDS)
+    groups, few = symmetric_groups(topology, ENDS)
     figures = _figures(few)
     rate, types = cache(rated), dict[_Kinds, _Type]()
     found: dict[str, Mapping[str, Pair]] = {}
     for senders in groups:
-        ways = tree(few, senders[0].name, rate=rate)
-        least, kinds = _along(few, ways, figures)
+        paths = tree(few, senders[0].name, rate=rate)
+        least, kinds = _along(few, paths, figures)
         first: list[tuple[Pair, End, Group]] = []
         for receivers in groups:
             end = receivers[receivers is senders and len(receivers) > 1]
-            if ways.get(end.name):  # the end can be reached and is not the sender
+            if paths.get(end.name):  # the end can be reached and is not the sender
                 over = kinds[end.name]
                 if over not in types:
-                    types[over] = _type(few, follow(ways, end.name))
+                    types[over] = _type(few, follow(paths, end.name))
                 whole = _with_memory(few, end.name, least[end.name], figures)
                 first.append((_pair(whole, types[over], figures), end, receivers))
         found.update(_rows(senders, first))
@@ -72,7 +72,7 @@ def pairs(topology: Topology) -> Mapping[str, Mapping[str, Pair]]:
 def _figures(topology: Topology) -> Mapping[Hop, _Figures]:
     found: dict[Hop, _Figures] = {}
     for hop in (*chain.from_iterable(topology.hops.values()), *topology.memory.values()):
-        alone, across = (operation(topology, _COPY, way, hop) for way in ((hop,), (hop, _ACROSS)))
+        alone, across = (operation(topology, _COPY, path, hop) for path in ((hop,), (hop, _ACROSS)))
         whole = able(hop)
         # As rate_without_sockets(hop), without a second call of able()
         limit = float("inf") if hop.links[0].kind == "interconnect" else whole
@@ -91,12 +91,12 @@ def _typical(hop: Hop, limit: float, op: str) -> tuple[float, bool]:
 
 
 def _along(
-    topology: Topology, ways: Mapping[str, Hop | None], figures: Mapping[Hop, _Figures]
+    topology: Topology, paths: Mapping[str, Hop | None], figures: Mapping[Hop, _Figures]
 ) -> tuple[Mapping[str, _Least], Mapping[str, _Kinds]]:
     """For the path to each device of a tree: the minima over its hops, and their kinds."""
     least: dict[str, _Least] = {}
     kinds: dict[str, _Kinds] = {}
-    for name, hop in ways.items():
+    for name, hop in paths.items():
         if hop:
             of_hop = figures[hop]
             least[name] = _over(least[hop.sender], hop, of_hop)
@@ -122,9 +122,9 @@ def _over(least: _Least, hop: Hop, figures: _Figures) -> _Least:
     return min(whole, figures[0]), near, holds, far, holds_far
 
 
-def _type(topology: Topology, way: Route) -> _Type:
-    crosses = any(hop.links[0].kind == "interconnect" for hop in way)
-    return path_type(topology, way), crosses, not unrated(way), told(((way,),), way[0])
+def _type(topology: Topology, path: Route) -> _Type:
+    crosses = any(hop.links[0].kind == "interconnect" for hop in path)
+    return path_type(topology, path), crosses, not unrated(path), enough_known(((path,),), path[0])
 
 
 def _pair(least: _Least, over: _Type, figures: Mapping[Hop, _Figures]) -> Pair:

@@ -15,7 +15,7 @@ RATES = ("rate", "bus_bandwidth", "hca_loopback")  # quantities of observations 
 def best_observations(snapshot: Snapshot) -> Mapping[Flow, Observation]:
     """The highest plausible rate of each flow: disturbances only lower a measurement."""
     best: dict[Flow, Observation] = {}
-    wrong = {id(one.said) for one in implausible(snapshot)}
+    wrong = {id(one.observation) for one in implausible(snapshot)}
     for about, series in snapshot.observed.items():
         rates = [one for one in series if one.quantity in RATES and id(one) not in wrong]
         if isinstance(about, Flow) and rates:

@@ -16,7 +16,7 @@ from ..graph.routes import Route, path_type
 from ..graph.topology import Hop, Topology
 from ..inventory.snapshot import Snapshot
 from ..report import Level
-from .contention import Load, able, load_of, told
+from .contention import Load, able, enough_known, load_of
 from .expectations import capability, level_of
 from .link_levels import short
 from .message_size import curve, full
@@ -61,15 +61,15 @@ def explained(snapshot: Snapshot, flows: Iterable[Flow], concurrent: bool = Fals
 
 def _together(snapshot: Snapshot, flows: tuple[Flow, ...]) -> Iterator[Explained]:
     topology = snapshot.topology
-    taken = {flow: sub_flows(topology, flow) for flow in flows}
-    load = load_of(topology, taken)
-    over = Counter(hop for several in taken.values() for hop in _hops(several))
+    routed = {flow: sub_flows(topology, flow) for flow in flows}
+    load = load_of(topology, routed)
+    over = Counter(hop for several in routed.values() for hop in _hops(several))
     reached = predict(topology, flows)
-    for flow, several in taken.items():
+    for flow, several in routed.items():
         if not several:
             continue
         found = reached.get(flow)
-        full = found.bottleneck if found else _tightest(several)
+        bottleneck = found.bottleneck if found else _tightest(several)
         level = _level(snapshot, flow, flows, found)
         yield Explained(
             level=level,
@@ -78,21 +78,21 @@ def _together(snapshot: Snapshot, flows: tuple[Flow, ...]) -> Iterator[Explained
             sized=_sized(flow, found),
             unknown=None if level.expected else unknown(snapshot, level),
             ways=tuple(
-                tuple(_step(topology, load, hop, over[hop], hop == full) for hop in way)
+                tuple(_step(topology, load, hop, over[hop], hop == bottleneck) for hop in path)
                 for sub_flow in several
-                for way in sub_flow
+                for path in sub_flow
             ),
         )
 
 
 def _hops(several: tuple[SubFlow, ...]) -> Iterable[Hop]:
-    return dict.fromkeys(hop for sub_flow in several for way in sub_flow for hop in way)
+    return dict.fromkeys(hop for sub_flow in several for path in sub_flow for hop in path)
 
 
 def _tightest(several: tuple[SubFlow, ...]) -> Hop | None:
     """The tightest hop; None if a hop with an unknown rate may be tighter."""
     hop = min(_hops(several), key=able)
-    return hop if told(several, hop) else None
+    return hop if enough_known(several, hop) else None
 
 
 def _step(topology: Topology, load: Load, hop: Hop, flows: int, bottleneck: bool) -> Step:
@@ -130,8 +130,8 @@ def _level(snapshot: Snapshot, flow: Flow, flows: tuple[Flow, ...], found: Predi
 
 def _path_type(topology: Topology, several: tuple[SubFlow, ...]) -> str | None:
     """The path type of the first path, without the memories at its ends."""
-    way: Route = tuple(hop for hop in several[0][0] if hop.links[0].kind != "memory")
-    return path_type(topology, way) if way else None
+    path: Route = tuple(hop for hop in several[0][0] if hop.links[0].kind != "memory")
+    return path_type(topology, path) if path else None
 
 
 def _sized(flow: Flow, found: Prediction | None) -> float | None:

@@ -13,7 +13,7 @@ from ..facts.units import as_gigabytes
 from ..graph.flow_paths import SubFlow
 from ..graph.routes import RateOf, Route, rated
 from ..graph.topology import FORWARDS, Hop, Topology
-from .chipset_limits import crowded
+from .chipset_limits import contended
 from .efficiency import Attainable, attainable
 
 _UNLIMITED = float("inf")
@@ -27,15 +27,15 @@ class Load:
 
     op: Mapping[Hop, Collection[str]] = field(default_factory=dict)
     known: Links | None = None
-    crowded: Mapping[Hop, Limit] = field(default_factory=dict)  # limited by the chipset rather than by the link
+    contended: Mapping[Hop, Limit] = field(default_factory=dict)  # limited by the chipset rather than by the link
 
     def reach(self, hop: Hop) -> Attainable | None:
         """The shares of the hop's rate that this load can reach; None: nothing is published.
 
         With several operations on one hop, the slowest sets the share: no rate of a mixture is published.
         """
-        if hop in self.crowded:
-            return _of_chipset(self.crowded[hop], able(hop))
+        if hop in self.contended:
+            return _of_chipset(self.contended[hop], able(hop))
         back = Hop(hop.receiver, hop.sender, hop.links)
         duplex = back in self.op and hop.sender != hop.receiver
         grade, where = hop.links[0].grade, towards(hop)
@@ -51,19 +51,19 @@ class Load:
 
         def rate(hop: Hop) -> float:
             reach = self.reach(hop)
-            return counted(hop) * float(getattr(reach, bound)) if reach else counted(hop)
+            return rate_without_sockets(hop) * float(getattr(reach, bound)) if reach else rate_without_sockets(hop)
 
         return rate
 
 
-def load_of(topology: Topology, taken: Mapping[Flow, tuple[SubFlow, ...]], known: Links | None = None) -> Load:
+def load_of(topology: Topology, routed: Mapping[Flow, tuple[SubFlow, ...]], known: Links | None = None) -> Load:
     """The load of these flows on the hops of their paths."""
     found: dict[Hop, set[str]] = defaultdict(set)
-    for flow, several in taken.items():
-        for way in (way for sub_flow in several for way in sub_flow):
-            for hop in way:
-                found[hop].add(operation(topology, flow, way, hop))
-    return Load(found, known, crowded(topology, taken) if len(taken) > 1 else {})
+    for flow, several in routed.items():
+        for path in (path for sub_flow in several for path in sub_flow):
+            for hop in path:
+                found[hop].add(operation(topology, flow, path, hop))
+    return Load(found, known, contended(topology, routed) if len(routed) > 1 else {})
 
 
 def _of_chipset(limit: Limit, whole: float) -> Attainable:
@@ -73,7 +73,7 @@ def _of_chipset(limit: Limit, whole: float) -> Attainable:
     return Attainable(low=0.9 * typical, typical=typical, high=high, source=source)
 
 
-def told(several: tuple[SubFlow, ...], full: Hop) -> bool:
+def enough_known(several: tuple[SubFlow, ...], bottleneck: Hop) -> bool:
     """Whether enough rates on all paths are known to conclude that `full` is the bottleneck. A hop without a rate may
     be slower.
 
@@ -81,17 +81,17 @@ def told(several: tuple[SubFlow, ...], full: Hop) -> bool:
     sockets over PCIe have their own shares. No share is published for NVLink-C2C across sockets, or for copies between
     memories.
     """
-    free = {"pcie"} if full.links[0].kind in ("port", "loopback") else set()
-    for way in (way for sub_flow in several for way in sub_flow):
-        kinds = {hop.links[0].kind for hop in way}
-        if any(hop.links[0].kind in _CARRY - free and able(hop) == _UNLIMITED for hop in way):
+    free = {"pcie"} if bottleneck.links[0].kind in ("port", "loopback") else set()
+    for path in (path for sub_flow in several for path in sub_flow):
+        kinds = {hop.links[0].kind for hop in path}
+        if any(hop.links[0].kind in _CARRY - free and able(hop) == _UNLIMITED for hop in path):
             return False
-        if "interconnect" in kinds and not any(map(is_pcie, way)):
+        if "interconnect" in kinds and not any(map(is_pcie, path)):
             return False
     return True
 
 
-def counted(hop: Hop) -> float:
+def rate_without_sockets(hop: Hop) -> float:
     """As `able`, but infinite for links between sockets."""
     return _UNLIMITED if hop.links[0].kind == "interconnect" else able(hop)
 
@@ -105,7 +105,7 @@ def able(hop: Hop) -> float:
     return sum(rate for rate in trained if rate) if all(trained) else _UNLIMITED
 
 
-def operation(topology: Topology, flow: Flow, way: Route, hop: Hop) -> str:
+def operation(topology: Topology, flow: Flow, path: Route, hop: Hop) -> str:
     """The operation on one hop, in the words of links.toml.
 
     "through": a PCIe link between ports, without an engine at its end. "copy-far": a copy across sockets. "staged": a
@@ -124,7 +124,7 @@ def operation(topology: Topology, flow: Flow, way: Route, hop: Hop) -> str:
         return "through"
     if is_pcie(hop) and below == "nvme":
         return f"disk-{flow.op}"
-    if is_pcie(hop) and flow.op in _ACROSS and any(other.links[0].kind == "interconnect" for other in way):
+    if is_pcie(hop) and flow.op in _ACROSS and any(other.links[0].kind == "interconnect" for other in path):
         return "copy-far"
     return "write" if flow.op == EGRESS else flow.op
 

@@ -94,9 +94,9 @@ def _operations(grade: str, op: str) -> Iterable[tuple[str, bool]]:
 
 def _rows(measured: Iterable[Measured], grade: str, op: str, towards: str, duplex: bool) -> list[Measured]:
     """The measurements of this direction. With `duplex`, those with both directions at once, if there are any."""
-    alike = [row for row in measured if row.grade == grade and row.op == op]
-    ways = [row for row in alike if row.towards in ("", towards)] or ([] if towards else alike)
-    return [row for row in ways if row.duplex == duplex] or [row for row in ways if not row.duplex]
+    matching = [row for row in measured if row.grade == grade and row.op == op]
+    same_direction = [row for row in matching if row.towards in ("", towards)] or ([] if towards else matching)
+    return [row for row in same_direction if row.duplex == duplex] or [row for row in same_direction if not row.duplex]
 
 
 def _interval(rows: list[Measured], op: str) -> Attainable:

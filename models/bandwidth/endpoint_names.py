@@ -16,7 +16,7 @@ _ENDS = frozenset({"gpu", "nic", "port", "numa", "nvme", "array"})
 _MOST = 3  # suggested names
 
 
-def named(topology: Topology, text: str) -> tuple[str, ...]:
+def resolve_ends(topology: Topology, text: str) -> tuple[str, ...]:
     """The ends that a name or a shell pattern means, in natural order, with their names in flows.
 
     Case does not matter. A NIC means its first port, so that the path includes the wire. LookupError carries a sentence

@@ -15,7 +15,7 @@ from ..inventory.snapshot import Snapshot, once_per_snapshot
 from ..report import Basis, Expectation, Level
 from ..site.schema import Rate
 from .best_rates import RATES, best_observations
-from .contention import able, counted
+from .contention import able, rate_without_sockets
 from .message_size import full
 from .peer_flows import COHORT_MEMORY, by_cohort
 from .predict import Prediction, predict
@@ -31,8 +31,8 @@ def levels(snapshot: Snapshot) -> tuple[Level, ...]:
 def level_of(snapshot: Snapshot, flow: Flow) -> Level:
     """The expected rates of a flow, and its observed rate if there is one."""
     seen = best_observations(snapshot).get(flow)
-    taken = sub_flows(snapshot.topology, flow)
-    tightest = min((hop for sub_flow in taken for way in sub_flow for hop in way), key=able, default=None)
+    routed = sub_flows(snapshot.topology, flow)
+    tightest = min((hop for sub_flow in routed for path in sub_flow for hop in path), key=able, default=None)
     return Level(
         op=flow.op,
         ends=flow.ends,
@@ -40,8 +40,8 @@ def level_of(snapshot: Snapshot, flow: Flow) -> Level:
         size=flow.size,
         beside=flow.beside,
         link_class=_class(flow, tightest),
-        rated=_share(flow, taken, counted),
-        trained=_share(flow, taken, _trained),
+        rated=_share(flow, routed, rate_without_sockets),
+        trained=_share(flow, routed, _trained),
         expected=tuple(expect(snapshot, flow)),
         observed=seen.value if seen else None,
         observed_at=as_utc(seen.at) if seen else None,
@@ -143,9 +143,9 @@ def _class(flow: Flow, tightest: Hop | None) -> str:
     return (tightest.links[0].grade or tightest.links[0].kind) if tightest else flow.op
 
 
-def _share(flow: Flow, taken: tuple[SubFlow, ...], rate: RateOf) -> float | None:
+def _share(flow: Flow, routed: tuple[SubFlow, ...], rate: RateOf) -> float | None:
     """The rate of the flow alone at those rates; None if no rate is known."""
-    share = fill({flow: taken}, rate).get(flow)
+    share = fill({flow: routed}, rate).get(flow)
     return share.rate if share else None
 
 

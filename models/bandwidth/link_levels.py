@@ -15,7 +15,7 @@ from .expectations import level_of
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class Tier:
     """One level of the hierarchy: flows of one kind that should be equally fast, such as "GPU to GPU", with their
     rates.
     """
@@ -24,7 +24,7 @@ class Rung:
     levels: tuple[Level, ...]
 
 
-def hierarchy(snapshot: Snapshot) -> tuple[Rung, ...]:
+def hierarchy(snapshot: Snapshot) -> tuple[Tier, ...]:
     """The levels of a node from fastest to slowest. Levels without devices are left out."""
     kinds = {
         "GPU memory": _memories(snapshot.topology, "gpu"),
@@ -38,8 +38,8 @@ def hierarchy(snapshot: Snapshot) -> tuple[Rung, ...]:
         "disk to host": _to_host(snapshot.topology, "nvme", away=True),
         "array to host": _to_host(snapshot.topology, "array", away=True),
     }
-    rungs = ((name, tuple(level_of(snapshot, flow) for flow in flows)) for name, flows in kinds.items())
-    return tuple(Rung(name, levels) for name, levels in rungs if levels)
+    tiers = ((name, tuple(level_of(snapshot, flow) for flow in flows)) for name, flows in kinds.items())
+    return tuple(Tier(name, levels) for name, levels in tiers if levels)
 
 
 def short(device: Device) -> str:
@@ -71,8 +71,8 @@ def _to_host(topology: Topology, kind: str, away: bool) -> Iterator[Flow]:
     op = "copy" if kind == "gpu" else "read"
     member = {link.b: link.a for link in reversed(topology.links) if link.kind == "member"}
     for device in _of_kind(topology, kind):
-        ways = routes(topology, member.get(device.id, device.id))  # nearest first
-        numa = next((name for name in ways if topology.by_name[name].kind == "numa"), None)
+        near_routes = routes(topology, member.get(device.id, device.id))  # nearest first
+        numa = next((name for name in near_routes if topology.by_name[name].kind == "numa"), None)
         if numa:
             yield Flow(op, (short(device), numa) if away else (numa, short(device)))
 

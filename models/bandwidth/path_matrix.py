@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..facts.gpu import Gpu, GpuPair
 from ..facts.machine import Numa
-from ..graph.path_types import Way, natural, nearest, nics, ways
+from ..graph.path_types import DevicePath, natural, nearest, nics, paths
 from ..graph.topology import Device
 from ..inventory.snapshot import Snapshot
 from .all_pairs import pairs
@@ -22,7 +22,7 @@ class Row:
     name: str = ""  # "mlx5_0"
     cpus: tuple[int, ...] | None = None
     numa: int | None = None
-    nearest: tuple[tuple[str, Way], ...] = ()  # the NICs of a GPU, by name
+    nearest: tuple[tuple[str, DevicePath], ...] = ()  # the NICs of a GPU, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +31,21 @@ class Matrix:
 
     gpus: tuple[Row, ...]
     nics: tuple[Row, ...]
-    ways: Mapping[tuple[str, str], Way]
+    paths: Mapping[tuple[str, str], DevicePath]
 
 
 def matrix(snapshot: Snapshot) -> Matrix:
     """From a snapshot. NVML's path types are used only without a PCI tree, as in dumps."""
     gpus = tuple(sorted((_gpu(snapshot, d) for d in snapshot.topology.devices if d.kind == "gpu"), key=_place))
     adapters = tuple(Row(f"NIC{n}", nic.device.id, nic.name) for n, nic in enumerate(nics(snapshot.topology)))
-    found: dict[tuple[str, str], Way] = {}
+    found: dict[tuple[str, str], DevicePath] = {}
     columns = {row.device for row in (*gpus, *adapters)}
     for row in (*gpus, *adapters):
-        reached = ways(snapshot.topology, row.device, columns)
+        reached = paths(snapshot.topology, row.device, columns)
         for column in (*gpus, *adapters):
-            way = reached.get(column.device) or _as_nvml_says(snapshot, row, column)
-            if row is not column and way:
-                found[row.label, column.label] = way
+            path = reached.get(column.device) or _from_nvml(snapshot, row, column)
+            if row is not column and path:
+                found[row.label, column.label] = path
     return Matrix(gpus, adapters, found)
 
 
@@ -53,10 +53,10 @@ def copies(snapshot: Snapshot) -> Matrix:
     """The same with the typical rate of a long copy without other traffic, over links at their rated rate."""
     whole, reached = matrix(snapshot), pairs(snapshot.topology)
     at = {row.label: row.device for row in (*whole.gpus, *whole.nics)}
-    found: dict[tuple[str, str], Way] = {}
-    for (row, column), way in whole.ways.items():
+    found: dict[tuple[str, str], DevicePath] = {}
+    for (row, column), path in whole.paths.items():
         pair = reached.get(at[row], {}).get(at[column])
-        found[row, column] = Way(way.type, pair.typical if pair else None)
+        found[row, column] = DevicePath(path.type, pair.typical if pair else None)
     return Matrix(whole.gpus, whole.nics, found)
 
 
@@ -82,9 +82,11 @@ def _place(row: Row) -> tuple[bool, list[tuple[int, str]]]:
     return not row.label.startswith(("GPU", "AMD")), natural(row.label)
 
 
-def _as_nvml_says(snapshot: Snapshot, row: Row, column: Row) -> Way | None:
+def _from_nvml(snapshot: Snapshot, row: Row, column: Row) -> DevicePath | None:
     names = sorted((row.label.lower(), column.label.lower()), key=natural)
     pair = snapshot.of(GpuPair).get("-".join(names))
     if pair is None or pair.path is None:
         return None
-    return Way("PIX" if pair.path == "INTERNAL" else pair.path, None)  # both GPUs of one board are behind its switch
+    return DevicePath(
+        "PIX" if pair.path == "INTERNAL" else pair.path, None
+    )  # both GPUs of one board are behind its switch

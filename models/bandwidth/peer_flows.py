@@ -18,7 +18,7 @@ from .best_rates import best_observations
 # copies with few threads vary with placement, so its bound is wide. If the flows of a node scatter more (56 pairs of
 # B200 with 16 MiB: 5.8 %), _apart() computes the bound.
 COHORT_LINK, COHORT_MEMORY = 0.02, 0.15
-_ODD = 0.25  # if the paths are unknown: with more slow flows than this share, they are another kind of flow
+_MOST_SLOW = 0.25  # if the paths are unknown: with more slow flows than this share, they are another kind of flow
 _SMALLEST_COHORT = 3  # others to compare with; with fewer, the slow one cannot be identified
 _MEDIAN = 1.571  # pi/2: variance of a median relative to a mean (normal distribution)
 # In standard deviations: median distance from the middle, for the closest half of 8 to 56 normal deviates
@@ -37,7 +37,7 @@ def by_cohort(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     error = (1 + _MEDIAN / len(others)) ** 0.5  # the median of few others has an error too
     apart = max(COHORT_MEMORY if len(flow.ends) == 1 else COHORT_LINK, scatter * _apart(count) * error)
     slower = sum(1 for other in others if other < (1 - apart) * typical)
-    if not hops_of(snapshot.topology, flow) and slower > _ODD * len(others):
+    if not hops_of(snapshot.topology, flow) and slower > _MOST_SLOW * len(others):
         return
     source = f"median of {len(others)} equal flows of this node"
     low, high = max(0.0, 1 - apart) * typical, (1 + apart) * typical

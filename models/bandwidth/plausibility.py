@@ -37,10 +37,10 @@ _AWAY = ("pcie", "host", "net")  # media on which a copy between GPUs uses no NV
 class Implausible:
     """An observed rate, and the hop with a lower rate, or the observation of blocks of zeros."""
 
-    said: Observation
+    observation: Observation
     flow: Flow
-    most: Share | None = None
-    hollow: Observation | None = None
+    limit: Share | None = None
+    zeros: Observation | None = None
 
 
 @once_per_snapshot
@@ -54,7 +54,7 @@ def _implausible(snapshot: Snapshot) -> Iterator[Implausible]:
         rates = [one for one in several if one.quantity == "rate"]
         if isinstance(flow, Flow):
             empty = {one.at: one for one in several if one.quantity == "zeros" and one.value > _ZEROS}
-            yield from (Implausible(one, flow, hollow=empty[one.at]) for one in rates if one.at in empty)
+            yield from (Implausible(one, flow, zeros=empty[one.at]) for one in rates if one.at in empty)
         if (
             not rates
             or not isinstance(flow, Flow)
@@ -62,8 +62,8 @@ def _implausible(snapshot: Snapshot) -> Iterator[Implausible]:
             or not _is_known(snapshot, flow)
         ):
             continue
-        most = fill({flow: sub_flows(snapshot.topology, flow)}, _sure).get(flow)
-        yield from (Implausible(one, flow, most) for one in rates if most and one.value > _ABOVE * most.rate)
+        limit = fill({flow: sub_flows(snapshot.topology, flow)}, _sure).get(flow)
+        yield from (Implausible(one, flow, limit) for one in rates if limit and one.value > _ABOVE * limit.rate)
 
 
 def _sure(hop: Hop) -> float:
@@ -114,44 +114,44 @@ def invalid(snapshot: Snapshot) -> Iterator[Finding]:
     """One finding per kind of implausible rate."""
     kinds: Mapping[object, list[tuple[Implausible, Share]]] = defaultdict(list)
     for one in implausible(snapshot):
-        if one.hollow:
-            yield _hollow(one.flow, one.said, one.hollow)
-        elif one.most:
-            kinds[one.flow.op, one.flow.size, one.flow.via, len(one.flow.beside)].append((one, one.most))
+        if one.zeros:
+            yield _zeros_finding(one.flow, one.observation, one.zeros)
+        elif one.limit:
+            kinds[one.flow.op, one.flow.size, one.flow.via, len(one.flow.beside)].append((one, one.limit))
     for several in kinds.values():
-        worst, most = max(several, key=lambda pair: pair[0].said.value / pair[1].rate)
-        flow, rate = worst.flow, worst.said.value
-        tightest = "+".join(link.id for link in most.full.links[:3])
+        worst, limit = max(several, key=lambda pair: pair[0].observation.value / pair[1].rate)
+        flow, rate = worst.flow, worst.observation.value
+        tightest = "+".join(link.id for link in limit.bottleneck.links[:3])
         more = f", and {len(several) - 1} more numbers like it" if len(several) > 1 else ""
         yield Finding(
             code="measurement-invalid",
             severity="info",
             confidence="likely",
             subject=flow.subject,
-            message=f"{flow.op} {flow.subject} is said to reach {as_gigabytes(rate)}, and the links of its way carry "
-            f"{as_gigabytes(most.rate)} at most{more}: not judged",
-            expected=most.rate,
+            message=f"{flow.op} {flow.subject} reports {as_gigabytes(rate)}, but the links of its path carry at most "
+            f"{as_gigabytes(limit.rate)}{more}: not judged",
+            expected=limit.rate,
             observed=rate,
             unit="bytes_per_second",
             basis="capability",
             expected_source=f"what both ends of {tightest} can do",
-            cause=_cause(flow, rate / most.rate),
-            evidence=tuple(one.said.evidence for one, _ in several[:_MOST_EVIDENCE]),
+            cause=_cause(flow, rate / limit.rate),
+            evidence=tuple(one.observation.evidence for one, _ in several[:_MOST_EVIDENCE]),
         )
 
 
-def _hollow(flow: Flow, said: Observation, hollow: Observation) -> Finding:
+def _zeros_finding(flow: Flow, observation: Observation, zeros: Observation) -> Finding:
     return Finding(
         code="measurement-invalid",
         severity="info",
         subject=flow.subject,
-        message=f"{flow.op} {flow.subject} gave {as_gigabytes(said.value)}, and {hollow.value:.0%} of the blocks were "
-        "nothing but zeros: not judged",
+        message=f"{flow.op} {flow.subject} gave {as_gigabytes(observation.value)}, and {zeros.value:.0%} of the "
+        "blocks were nothing but zeros: not judged",
         expected=0,
-        observed=hollow.value,
-        unit=hollow.unit,
+        observed=zeros.value,
+        unit=zeros.unit,
         cause="blocks that were trimmed or never written are answered without being read",
-        evidence=(hollow.evidence, said.evidence),
+        evidence=(zeros.evidence, observation.evidence),
     )
 
 

@@ -11,7 +11,7 @@ from ..facts.units import BytesPerSecond, as_bytes, as_gigabytes
 from ..graph.fair_share import Share, fill
 from ..graph.flow_paths import sub_flows
 from ..graph.topology import Hop, Topology
-from .contention import able, counted, load_of, told
+from .contention import able, enough_known, load_of, rate_without_sockets
 from .efficiency import Attainable
 from .message_size import Curve, curve, full
 
@@ -35,14 +35,14 @@ def predict(topology: Topology, flows: Iterable[Flow], known: Links | None = Non
     Left out are flows without a path, over a link of unknown rate, or with a bottleneck without a published share.
     Short messages are left out too if no curve over the message size is published for the bottleneck.
     """
-    taken = {flow: sub_flows(topology, flow) for flow in flows}
-    load = load_of(topology, taken, known)
-    whole = fill(taken, counted)
-    low, typical, high = (fill(taken, load.rates(bound)) for bound in ("low", "typical", "high"))
+    routed = {flow: sub_flows(topology, flow) for flow in flows}
+    load = load_of(topology, routed, known)
+    whole = fill(routed, rate_without_sockets)
+    low, typical, high = (fill(routed, load.rates(bound)) for bound in ("low", "typical", "high"))
     found: dict[Flow, Prediction] = {}
     for flow, share in typical.items():
-        reach = load.reach(share.full)
-        if reach and told(taken[flow], share.full) and _long(flow, share.full):
+        reach = load.reach(share.bottleneck)
+        if reach and enough_known(routed[flow], share.bottleneck) and _long(flow, share.bottleneck):
             found[flow] = _prediction(flow, reach, whole[flow], low[flow], share, high[flow])
     return found
 
@@ -54,7 +54,7 @@ def _long(flow: Flow, hop: Hop) -> bool:
 
 
 def _prediction(flow: Flow, reach: Attainable, whole: Share, low: Share, typical: Share, high: Share) -> Prediction:
-    hop = typical.full
+    hop = typical.bottleneck
     size_of = curve(hop.links[0].grade, flow.op)
     slow, usual, fast = size_of.bounds(flow.size) if flow.size else (1.0, 1.0, 1.0)
     more = f" and {len(hop.links) - 1} more" if len(hop.links) > 1 else ""

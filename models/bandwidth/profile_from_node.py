@@ -86,7 +86,7 @@ def _places(snapshot: Snapshot, node: Node, gpus: list[Gpu]) -> dict[str, Any]:
 
 
 def _recognised_by(snapshot: Snapshot, node: Node, gpus: list[Gpu]) -> Machine:
-    """The properties of the node's own type, plus DMI names if that type is only a GPU name, which many machines share."""
+    """The properties of the node's own type, plus DMI names if that type has only a GPU name."""
     machine = snapshot.machine
     if machine and machine.sure:
         return machine
@@ -124,8 +124,8 @@ def _rates(snapshot: Snapshot) -> Iterator[Rate]:
             kinds[flow.op, tuple(re.sub(r"\d+", "*", end) for end in flow.ends), flow.via].append(best)
     for (op, ends, via), several in kinds.items():
         low, typical, high = _levels(several, _APART if len(ends) > 1 else _APART_MEMORY)
-        told = Counter(one.evidence.source for one in several).most_common(1)[0][0]
-        source = f"{len(several)} measured when the node was accepted ({told})"
+        tool = Counter(one.evidence.source for one in several).most_common(1)[0][0]
+        source = f"{len(several)} measured when the node was accepted ({tool})"
         yield Rate(
             op=cast("Op", op), ends=ends, via=cast("Via", via), low=low, typical=typical, high=high, source=source
         )
@@ -141,7 +141,7 @@ def _bus_bandwidth(snapshot: Snapshot, gpus: int) -> dict[str, tuple[float, floa
 
 
 def _measured(snapshot: Snapshot) -> Iterator[tuple[Flow, Observation]]:
-    """Flows that ran alone, with messages long enough to reach the full rate. Rates in a site file apply only to these."""
+    """Flows that ran alone with long messages. Rates in a site file apply only to these."""
     for flow, best in best_observations(snapshot).items():
         if not flow.beside and best.value and (flow.size is None or flow.size >= full(flow.op)):
             yield flow, best

@@ -57,11 +57,11 @@ def product_of(gpu: Gpu, functions: Mapping[str, Pci]) -> Product | None:
     if gpu.virtualization == "vGPU" or _SLICE.search(name):
         return None
     function = functions.get(gpu.address or "")
-    alike = products_of(function) if function else ()
-    if len(alike) == 1:
-        return alike[0]
-    named = _known()[1].get(name)
-    return named if named in alike or not alike else None
+    candidates = products_of(function) if function else ()
+    if len(candidates) == 1:
+        return candidates[0]
+    by_name = _known()[1].get(name)
+    return by_name if by_name in candidates or not candidates else None
 
 
 def products_of(function: Pci) -> tuple[Product, ...]:

@@ -16,10 +16,10 @@ from ..graph.flow_paths import hops_of
 from ..graph.routes import limited
 from ..inventory.snapshot import Snapshot
 from ..report import ABSOLUTE, Expectation, Finding, Level
-from .bandwidth_findings import Slow, alone, crowds, shared
-from .cohort_shift import slow_together
+from .bandwidth_findings import Slow, alone, contention_findings, shared
+from .cohort_shift import cohort_shifts
 from .localization import Candidate, localize
-from .passive_rates import uneven
+from .passive_rates import lagging_links
 from .qualitative_causes import may_slow
 
 # A copy reaches the same share of a limited link's rate, up to this variation between copies.
@@ -36,23 +36,23 @@ def attribute(snapshot: Snapshot, levels: Sequence[Level], states: Iterable[Find
 
     Implausible measurements become findings of their own and explain nothing.
     """
-    found = [*states, *invalid(snapshot), *crowds(snapshot, levels), *uneven(snapshot)]
+    found = [*states, *invalid(snapshot), *contention_findings(snapshot, levels), *lagging_links(snapshot)]
     best = best_observations(snapshot)
-    row = slow_together(snapshot)
-    left: dict[Flow, Slow] = {}
+    shifts = cohort_shifts(snapshot)
+    remaining: dict[Flow, Slow] = {}
     for level in levels:
-        of_row = [row[level.flow]] if level.flow in row else []
-        for missed in (*missed_by(level, noise(snapshot, level.flow)), *of_row):
+        shifted = [shifts[level.flow]] if level.flow in shifts else []
+        for missed in (*missed_by(level, noise(snapshot, level.flow)), *shifted):
             index, share = _explained(snapshot, found, level, missed)
             slow = Slow(level, missed, share, best[level.flow].evidence)
             if index is None:
-                left[level.flow] = slow
+                remaining[level.flow] = slow
                 break
             found[index] = _with(found[index], [slow])
-    for localized in list(localize(snapshot, levels, left)):
-        slows = [left.pop(flow) for flow in localized.flows]
+    for localized in list(localize(snapshot, levels, remaining)):
+        slows = [remaining.pop(flow) for flow in localized.flows]
         _take(found, snapshot, slows, localized.candidate, shared(snapshot, localized, slows, levels))
-    for slow in left.values():
+    for slow in remaining.values():
         _take(found, snapshot, [slow], None, alone(snapshot, slow))
     return found
 
@@ -123,6 +123,6 @@ def _explained(
 def _share(snapshot: Snapshot, flow: Flow, limits: Mapping[str, float]) -> float | None:
     """The share of the flow's rate that the limits leave."""
     flows: Collection[Flow] = together(flow)
-    left = shares(snapshot.topology, flows, limited(limits)).get(flow)
+    remaining = shares(snapshot.topology, flows, limited(limits)).get(flow)
     whole = shares(snapshot.topology, flows, limited({})).get(flow)
-    return left / whole if left and whole else None
+    return remaining / whole if remaining and whole else None

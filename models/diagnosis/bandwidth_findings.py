@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..bandwidth.chipset_limits import crowded
+from ..bandwidth.chipset_limits import contended
 from ..catalog.chipsets import Limit
 from ..facts.records import Evidence, Flow
 from ..facts.units import as_gigabytes
@@ -80,8 +80,8 @@ def shared(snapshot: Snapshot, localized: Localization, slow: Sequence[Slow], le
     # In one collective over several sizes all ranks are equally likely candidates: the finding is about all of them.
     whole = ends.pop() if localized.others and len(ends) == 1 and len(slow[0].level.ends) > 2 else None
     links = () if whole else _links(snapshot, candidate)
-    fit = " or ".join(_named(snapshot, other) for other in localized.others[:3] if not whole)
-    what = whole or _named(snapshot, candidate)
+    fit = " or ".join(_text(snapshot, other) for other in localized.others[:3] if not whole)
+    what = whole or _text(snapshot, candidate)
     return Finding(
         code=code,
         kind="measurement",
@@ -102,31 +102,31 @@ def shared(snapshot: Snapshot, localized: Localization, slow: Sequence[Slow], le
     )
 
 
-def crowds(snapshot: Snapshot, levels: Sequence[Level]) -> Iterator[Finding]:
+def contention_findings(snapshot: Snapshot, levels: Sequence[Level]) -> Iterator[Finding]:
     """Simultaneous copies that collapse far below the rate of their links, on a chipset with a known limit."""
     runs: dict[frozenset[tuple[str, ...]], list[Level]] = {}
     for level in levels:
         if level.beside and level.observed is not None:
             runs.setdefault(frozenset((level.ends, *level.beside)), []).append(level)
     for several in runs.values():
-        taken = {level.flow: sub_flows(snapshot.topology, level.flow) for level in several}
-        for uplink, limit in crowded(snapshot.topology, taken).items():
+        routed = {level.flow: sub_flows(snapshot.topology, level.flow) for level in several}
+        for uplink, limit in contended(snapshot.topology, routed).items():
             over = [level for level in several if uplink in hops_of(snapshot.topology, level.flow)]
-            together = sum(level.observed or 0.0 for level in over)
-            if together < _COLLAPSED * limit.otherwise:
-                yield _crowd(snapshot, uplink, limit, over, together)
+            rate = sum(level.observed or 0.0 for level in over)
+            if rate < _COLLAPSED * limit.otherwise:
+                yield _contention_finding(snapshot, uplink, limit, over, rate)
 
 
-def _crowd(snapshot: Snapshot, uplink: Hop, limit: Limit, over: Sequence[Level], together: float) -> Finding:
+def _contention_finding(snapshot: Snapshot, uplink: Hop, limit: Limit, over: Sequence[Level], rate: float) -> Finding:
     return Finding(
         code="pcie-concurrent-collapse",
         kind="measurement",
         severity="warning",
         subject=uplink.sender,
         message=f"{len(over)} copies at the same time from GPUs below {_called(snapshot, uplink.sender)} reach "
-        f"{as_gigabytes(together)} together; a single one over the same links reaches {as_gigabytes(limit.otherwise)}",
+        f"{as_gigabytes(rate)} together; a single one over the same links reaches {as_gigabytes(limit.otherwise)}",
         expected=limit.otherwise,
-        observed=together,
+        observed=rate,
         unit="bytes_per_second",
         basis="capability",
         expected_source=limit.source,
@@ -142,13 +142,13 @@ def _kind(snapshot: Snapshot, localized: Localization, levels: Sequence[Level]) 
     kind = snapshot.topology.kind(candidate.names[0])
     if all(_is_read(snapshot, flow) for flow in flows):
         return "storage-slow", _UNEXPLAINED
-    if candidate.kind == "turn" and all(_are_gpus(snapshot, flow) for flow in flows):
+    if candidate.kind == "turnaround" and all(_are_gpus(snapshot, flow) for flow in flows):
         if kind in _ROOTS:
             return "pcie-peer-slow", "the processor passes writes between its roots on more slowly than its links could"
         return "pcie-acs-redirect", "as access control (ACS) does, which sends them up to the processor and back"
     fast_alone = {(level.op, level.ends, level.via) for level in levels if not level.beside and not _missed(level)}
-    crowded = all(flow.beside and (flow.op, flow.ends, flow.via) in fast_alone for flow in flows)
-    if crowded and any(link.kind == "pcie" for link in _links(snapshot, candidate)):
+    contended = all(flow.beside and (flow.op, flow.ends, flow.via) in fast_alone for flow in flows)
+    if contended and any(link.kind == "pcie" for link in _links(snapshot, candidate)):
         return "pcie-concurrent-collapse", "each of them alone is as fast as expected: what they share collapses"
     return "bandwidth-low", _UNEXPLAINED
 
@@ -182,7 +182,7 @@ def _are_gpus(snapshot: Snapshot, flow: Flow) -> bool:
 
 def _links(snapshot: Snapshot, candidate: Candidate) -> tuple[Link, ...]:
     """The parallel links of a candidate; empty unless it is a link. Links to any NVSwitch are links to the fabric."""
-    if candidate.kind not in ("way", "link"):
+    if candidate.kind not in ("hop", "link"):
         return ()
     first, last = candidate.names
     hops = (snapshot.topology.memory.get(first),) if first == last else snapshot.topology.hops.get(first, ())
@@ -197,18 +197,18 @@ def _subject(snapshot: Snapshot, candidate: Candidate, links: Sequence[Link]) ->
     return ends[0] if ends else links[0].b if links else candidate.names[0]
 
 
-def _named(snapshot: Snapshot, candidate: Candidate) -> str:
+def _text(snapshot: Snapshot, candidate: Candidate) -> str:
     """The candidate as text."""
     first, last = (_called(snapshot, name) for name in (candidate.names[0], candidate.names[-1]))
-    if candidate.kind in ("way", "link") and first == last:
+    if candidate.kind in ("hop", "link") and first == last:
         return f"the memory of {first}"
-    if candidate.kind == "way":
-        return f"the way from {first} to {last}"
+    if candidate.kind == "hop":
+        return f"the link from {first} to {last}"
     if candidate.kind == "link":
-        return f"the link of {first} and {last}"
+        return f"the link between {first} and {last}"
     if candidate.kind == "pair":
         return f"both ends, {first} and {last},"
-    return f"the turn at {first}" if candidate.kind == "turn" else first
+    return f"the turnaround at {first}" if candidate.kind == "turnaround" else first
 
 
 def _where(candidate: Candidate) -> str:

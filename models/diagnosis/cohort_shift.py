@@ -22,7 +22,7 @@ _ERRORS = 5  # standard errors; with a hundred candidates chance produces no suc
 _QUARTILE = 1.36  # standard error of a quartile relative to a mean (normal distribution)
 
 
-def slow_together(snapshot: Snapshot) -> Mapping[Flow, Expectation]:
+def cohort_shifts(snapshot: Snapshot) -> Mapping[Flow, Expectation]:
     """For each flow of a shifted group: the rate of the cohort's flows outside the group."""
     best = best_observations(snapshot)
     found: dict[Flow, Expectation] = {}

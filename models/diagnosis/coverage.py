@@ -12,7 +12,7 @@ from ..inventory.snapshot import Snapshot
 from ..rules.gpu.missing import whole
 
 
-def unasked(snapshot: Snapshot) -> Iterator[NotChecked]:
+def uncovered(snapshot: Snapshot) -> Iterator[NotChecked]:
     """GPU drivers that no source reads, and device counts without an expected value. Dumps are not checked for this."""
     gpus = snapshot.functions("gpu")
     if snapshot.origin == "dumps" or not gpus:

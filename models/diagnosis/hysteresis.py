@@ -21,7 +21,7 @@ _FLAPS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class History:
     """The history of the findings under one key. Times are report times in seconds since 1970."""
 
     findings: tuple[Finding, ...]  # from the latest report; for an event the most severe so far
@@ -35,10 +35,10 @@ class Sighting:
 
 
 Key: TypeAlias = tuple[str, str, str]  # code, subject, kind: a rising counter and an error may share a code
-Standing: TypeAlias = Mapping[Key, Sighting]
+Histories: TypeAlias = Mapping[Key, History]
 
 
-def settle(standing: Standing, report: Report, accepted: float | None = None) -> tuple[Standing, Report]:
+def settle(histories: Histories, report: Report, accepted: float | None = None) -> tuple[Histories, Report]:
     """Fold one report into the history; `accepted` is when an operator marked the node as good.
 
     A state is shown after it is present in two of three cycles. It disappears after it is absent in two of three,
@@ -47,31 +47,31 @@ def settle(standing: Standing, report: Report, accepted: float | None = None) ->
     node is accepted. Measurements are confirmed before and pass unchanged, as do observations and unchecked items. The
     verdict is computed from the shown findings.
     """
-    at = _moment(standing, report)
+    at = _time_of(histories, report)
     fresh = _by_key(report.findings)
-    told = _evidence(report.findings)
-    kept: dict[Key, Sighting] = {}
-    for key in sorted({*fresh, *standing}):
-        before = _since_accepted(standing.get(key), key in fresh, accepted)
-        now = fresh.get(key, ())
+    evidence = _evidence(report.findings)
+    updated: dict[Key, History] = {}
+    for key in sorted({*fresh, *histories}):
+        before = _without_accepted(histories.get(key), key in fresh, accepted)
+        current = fresh.get(key, ())
         missed = report.checks.get(key[0]) is not False  # what could not be judged has not gone
         if key[2] == "event":
-            sighting = _event(before, now, at, told)
+            history = _event(before, current, at, evidence)
         elif key[2] == "measurement":
-            sighting = _measurement(before, now, at)
+            history = _measurement(before, current, at)
         else:
-            sighting = _state(before, now, at, missed)
-        if sighting is not None:
-            kept[key] = sighting
-    shown = tuple(sorted(_shown(kept, fresh), key=_rank))
-    return kept, replace(report, findings=shown, verdict=verdict(shown, report.checks, report.source, report.runs))
+            history = _state(before, current, at, missed)
+        if history is not None:
+            updated[key] = history
+    shown = tuple(sorted(_shown(updated, fresh), key=_rank))
+    return updated, replace(report, findings=shown, verdict=verdict(shown, report.checks, report.source, report.runs))
 
 
-def _moment(standing: Standing, report: Report) -> float:
+def _time_of(histories: Histories, report: Report) -> float:
     """The time of the report. Without one: the latest known time."""
     if report.taken_at is not None:
         return from_utc(report.taken_at)
-    return max((sighting.last for sighting in standing.values()), default=0.0)
+    return max((history.last for history in histories.values()), default=0.0)
 
 
 def _by_key(findings: Iterable[Finding]) -> dict[Key, tuple[Finding, ...]]:
@@ -82,7 +82,7 @@ def _by_key(findings: Iterable[Finding]) -> dict[Key, tuple[Finding, ...]]:
     return groups
 
 
-def _since_accepted(before: Sighting | None, still: bool, accepted: float | None) -> Sighting | None:
+def _without_accepted(before: History | None, still: bool, accepted: float | None) -> History | None:
     """The history without entries from before the acceptance. States that are still present restart as new."""
     if before is None or accepted is None or before.last > accepted:
         return before
@@ -91,19 +91,19 @@ def _since_accepted(before: Sighting | None, still: bool, accepted: float | None
     return replace(before, times=0, came=(), gone=True)  # its next appearance counts as the first
 
 
-def _state(before: Sighting | None, now: tuple[Finding, ...], at: float, missed: bool) -> Sighting | None:
+def _state(before: History | None, current: tuple[Finding, ...], at: float, missed: bool) -> History | None:
     """The two-of-three rule. A state with several appearances within the hour is shown until the hour has passed."""
-    seen = (*(before.seen if before else ()), bool(now))[-_WINDOW:]
-    comes = bool(now) and (before is None or before.gone)
+    seen = (*(before.seen if before else ()), bool(current))[-_WINDOW:]
+    comes = bool(current) and (before is None or before.gone)
     came = tuple(then for then in (*(before.came if before else ()), *([at] if comes else [])) if then > at - _HOUR)
-    findings = now or (before.findings if before else ())
-    at_once = bool(now) and not codes()[findings[0].code].steady
+    findings = current or (before.findings if before else ())
+    at_once = bool(current) and not codes()[findings[0].code].steady
     stays = before is not None and before.shown and True in seen[-_ENOUGH:]  # it may have been present in between
     shown = at_once or stays or seen.count(True) >= _ENOUGH or len(came) >= _FLAPS
-    last = at if now or before is None else before.last
+    last = at if current or before is None else before.last
     if not (shown or any(seen) or at - last <= _HOUR):
         return None
-    return Sighting(
+    return History(
         findings=findings,
         seen=seen,
         shown=shown,
@@ -111,49 +111,51 @@ def _state(before: Sighting | None, now: tuple[Finding, ...], at: float, missed:
         last=last,
         times=(before.times if before else 0) + comes,
         came=came,
-        gone=not now and (missed or (before is not None and before.gone)),
+        gone=not current and (missed or (before is not None and before.gone)),
     )
 
 
-def _event(before: Sighting | None, now: tuple[Finding, ...], at: float, told: frozenset[Evidence]) -> Sighting | None:
+def _event(
+    before: History | None, current: tuple[Finding, ...], at: float, evidence: frozenset[Evidence]
+) -> History | None:
     """Shown at once, until it is history. A rotated log or a counter that no longer rises clears nothing."""
-    latched = before if before is not None and _grave(before.findings) else None
-    if not now:
+    latched = before if before is not None and _is_active(before.findings) else None
+    if not current:
         return latched if latched and at - latched.last <= _DAY else None
     first = before.first if before else at
-    milder = latched is not None and _grave(now) and _gravity(now) > _gravity(latched.findings)
-    if latched and milder and not _evidence(latched.findings) <= told:
+    milder = latched is not None and _is_active(current) and _gravity(current) > _gravity(latched.findings)
+    if latched and milder and not _evidence(latched.findings) <= evidence:
         return replace(latched, last=at)  # the rules no longer see the cause of the more severe finding
-    return Sighting(now, (True,), True, first, at)
+    return History(current, (True,), True, first, at)
 
 
-def _measurement(before: Sighting | None, now: tuple[Finding, ...], at: float) -> Sighting | None:
-    return Sighting(now, (True,), True, before.first if before else at, at) if now else None
+def _measurement(before: History | None, current: tuple[Finding, ...], at: float) -> History | None:
+    return History(current, (True,), True, before.first if before else at, at) if current else None
 
 
-def _shown(kept: Standing, fresh: Collection[Key]) -> Iterable[Finding]:
+def _shown(updated: Histories, fresh: Collection[Key]) -> Iterable[Finding]:
     """All findings to show. An event is left out if the evidence of a state contains all its evidence.
 
     If both are in the current report, both are shown: the rules decide about that.
     """
-    told: dict[Key, frozenset[Evidence]] = {
-        key: _evidence(sighting.findings) for key, sighting in kept.items() if sighting.shown and key[2] != "event"
+    evidence: dict[Key, frozenset[Evidence]] = {
+        key: _evidence(history.findings) for key, history in updated.items() if history.shown and key[2] != "event"
     }
-    for key, sighting in kept.items():
-        lines = _evidence(sighting.findings)
-        cited = any(lines <= others and not (key in fresh and by in fresh) for by, others in told.items())
-        if sighting.shown and not (key[2] == "event" and lines and cited):
-            yield from (_dated(finding, sighting) for finding in sighting.findings)
+    for key, history in updated.items():
+        lines = _evidence(history.findings)
+        cited = any(lines <= others and not (key in fresh and by in fresh) for by, others in evidence.items())
+        if history.shown and not (key[2] == "event" and lines and cited):
+            yield from (_dated(finding, history) for finding in history.findings)
 
 
-def _dated(finding: Finding, sighting: Sighting) -> Finding:
+def _dated(finding: Finding, history: History) -> Finding:
     """The finding with the time of its first appearance and the number of appearances."""
-    since = as_utc(sighting.first)
-    again = f"; came and went {sighting.times} times since {since}" if sighting.times > 1 else ""
+    since = as_utc(history.first)
+    again = f"; came and went {history.times} times since {since}" if history.times > 1 else ""
     return replace(finding, message=finding.message + again, since=finding.since or since)
 
 
-def _grave(findings: Sequence[Finding]) -> bool:
+def _is_active(findings: Sequence[Finding]) -> bool:
     """Whether a finding is more than history."""
     return any(finding.severity != "info" for finding in findings)
 

@@ -40,8 +40,8 @@ def slowdowns(snapshot: Snapshot, findings: Iterable[Finding]) -> Mapping[str, f
     known = [one for one in findings if one.limits]
     gpus = sorted(device.id for device in snapshot.topology.devices if device.kind == "gpu")
     joined = {link.gpu for link in snapshot.of(GpuLink).values()}
-    asked = [gpu.nvlinks is not None or gpu.key in joined for gpu in snapshot.of(Gpu).values()]
-    if not known or len(gpus) < 2 or len(asked) < len(gpus) or not all(asked):
+    read = [gpu.nvlinks is not None or gpu.key in joined for gpu in snapshot.of(Gpu).values()]
+    if not known or len(gpus) < 2 or len(read) < len(gpus) or not all(read):
         return {}
     limits: dict[str, float] = {}
     for link, rate in (pair for one in known for pair in one.limits.items()):

@@ -20,8 +20,14 @@ from ..report import Level
 
 # A link in one direction; a link; the highest device of a PCIe path, where it turns downwards; a device; two ends in
 # both directions.
-Kind: TypeAlias = Literal["way", "link", "turn", "device", "pair"]
-_PREFERRED: Sequence[Kind] = ("way", "link", "turn", "device", "pair")  # of equal candidates, the most specific first
+Kind: TypeAlias = Literal["hop", "link", "turnaround", "device", "pair"]
+_PREFERRED: Sequence[Kind] = (
+    "hop",
+    "link",
+    "turnaround",
+    "device",
+    "pair",
+)  # of equal candidates, the most specific first
 _FREE = frozenset({"internal", "function", "port", "disk", "member"})  # kinds of links that are never slow themselves
 _UP = ("package", "numa", "host", "host-bridge", "root-port", "upstream-port")  # from processors downwards
 # Factors on the rate of the slow flows that exceed the scatter of copies. If the noise is known, a smaller factor may
@@ -55,16 +61,16 @@ def localize(snapshot: Snapshot, levels: Collection[Level], slow: Collection[Flo
     for flow in seen.rate if left else ():  # nothing to compute for a healthy node
         for candidate in dict.fromkeys(candidates_of(snapshot, flow)):
             over[candidate].append(flow)
-    guilty = {one: flows for one, flows in over.items() if not _is_cleared(flows, left, seen)}
+    uncleared = {one: flows for one, flows in over.items() if not _is_cleared(flows, left, seen)}
     while True:
-        covered = {one: frozenset(flow for flow in left if flow in flows) for one, flows in guilty.items()}
+        covered = {one: frozenset(flow for flow in left if flow in flows) for one, flows in uncleared.items()}
         most = max(map(len, covered.values()), default=0)
         if most < _FEWEST:
             return
         best = [one for one, flows in covered.items() if len(flows) == most]
         ends = {end for flow in left for end in _ends(snapshot.topology, flow)}
         first = min(
-            best, key=lambda one: (len(guilty[one]), _PREFERRED.index(one.kind), ends.isdisjoint(one.names), one)
+            best, key=lambda one: (len(uncleared[one]), _PREFERRED.index(one.kind), ends.isdisjoint(one.names), one)
         )
         others = (one for one in best if one != first and one.kind == first.kind and covered[one] == covered[first])
         yield Localization(first, tuple(others), tuple(flow for flow in left if flow in covered[first]))
@@ -100,8 +106,8 @@ def _is_cleared(flows: Collection[Flow], slow: Collection[Flow], seen: _Seen) ->
     for flow in flows:
         runs[_run(flow)] += seen.rate[flow]
     over = [flow for flow in flows if flow in slow]
-    crowd = min((len(flow.beside) for flow in over), default=0)
-    fast = [flow for flow in flows if flow not in slow and len(flow.beside) >= crowd]
+    simultaneous = min((len(flow.beside) for flow in over), default=0)
+    fast = [flow for flow in flows if flow not in slow and len(flow.beside) >= simultaneous]
     most = max((seen.clears[flow] * runs[_run(flow)] for flow in over), default=0.0)
     share = max((seen.clears[flow] * seen.share.get(flow, 0.0) for flow in over), default=0.0)
     return not over or any(runs[_run(flow)] > most and seen.share.get(flow, share + 1) > share for flow in fast)
@@ -114,13 +120,13 @@ def _run(flow: Flow) -> Hashable:
 
 def candidates_of(snapshot: Snapshot, flow: Flow) -> Iterator[Candidate]:
     """All candidate causes of a slow flow."""
-    way = hops_of(snapshot.topology, flow)
-    for hop in way:
+    path = hops_of(snapshot.topology, flow)
+    for hop in path:
         memory = hop.sender == hop.receiver
         if hop.links[0].kind not in _FREE and not (memory and len(flow.ends) > 1):  # far faster than the links to it
-            yield Candidate("way", (hop.sender, hop.receiver))
+            yield Candidate("hop", (hop.sender, hop.receiver))
             yield Candidate("link", tuple(sorted((hop.sender, hop.receiver))))
-    yield from _turn(snapshot.topology, flow, way)
+    yield from _turnarounds(snapshot.topology, flow, path)
     for end in _ends(snapshot.topology, flow):
         yield Candidate("device", (end,))
     if len(flow.ends) == 2:
@@ -133,12 +139,12 @@ def _ends(topology: Topology, flow: Flow) -> Iterator[str]:
         yield device.id if device else end
 
 
-def _turn(topology: Topology, flow: Flow, hops: Route) -> Iterator[Candidate]:
+def _turnarounds(topology: Topology, flow: Flow, hops: Route) -> Iterator[Candidate]:
     """For a copy over PCIe between two devices: the highest device on its path, a switch or part of a processor."""
-    way = [hop for hop in hops if hop.sender != hop.receiver]  # without the memories at its ends
-    between = [hop.sender for hop in way[1:]]
-    over_pcie = {hop.links[0].kind for hop in way} <= {"pcie", "interconnect", *_FREE}
+    path = [hop for hop in hops if hop.sender != hop.receiver]  # without the memories at its ends
+    between = [hop.sender for hop in path[1:]]
+    over_pcie = {hop.links[0].kind for hop in path} <= {"pcie", "interconnect", *_FREE}
     if len(flow.ends) == 2 and over_pcie and not any(topology.kind(end) in _UP for end in flow.ends):
         heights = [(_UP.index(kind), name) for name in between if (kind := topology.kind(name)) in _UP]
         if heights:
-            yield Candidate("turn", (min(heights)[1],))
+            yield Candidate("turnaround", (min(heights)[1],))

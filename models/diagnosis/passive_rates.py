@@ -33,12 +33,12 @@ _LEAST = 0.2  # of the attainable rate, for the other links; below it a job hard
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class JobTraffic:
     """The most that a link carried in one second, and the rates that good links of its grade reach, in bytes per
     second.
     """
 
-    said: Observation
+    observation: Observation
     link: Link
     low: float
     typical: float
@@ -47,17 +47,17 @@ class Carried:
 
 
 @once_per_snapshot
-def carried(snapshot: Snapshot) -> Sequence[Carried]:
+def job_traffic(snapshot: Snapshot) -> Sequence[JobTraffic]:
     """For each link with observed traffic and a grade with published rates."""
-    most: dict[str, Carried] = {}
+    most: dict[str, JobTraffic] = {}
     for one in snapshot.observations:
-        found = _carried(snapshot, one)
-        if found and (found.link.id not in most or most[found.link.id].said.value < one.value):
+        found = _job_traffic(snapshot, one)
+        if found and (found.link.id not in most or most[found.link.id].observation.value < one.value):
             most[found.link.id] = found
     return tuple(most.values())
 
 
-def _carried(snapshot: Snapshot, one: Observation) -> Carried | None:
+def _job_traffic(snapshot: Snapshot, one: Observation) -> JobTraffic | None:
     if not isinstance(one.about, str) or not one.quantity.endswith(SUFFIX):
         return None
     kind = one.quantity.removesuffix(SUFFIX)
@@ -72,7 +72,7 @@ def _carried(snapshot: Snapshot, one: Observation) -> Carried | None:
     if link is None or reach is None or not rate or one.value > _MOST * rate:
         return None
     low, typical, high = (share * rate for share in (reach.low, reach.typical, reach.high))
-    return Carried(one, link, low, typical, high, reach.source)
+    return JobTraffic(one, link, low, typical, high, reach.source)
 
 
 def _bundle(snapshot: Snapshot, gpu: Device) -> Link | None:
@@ -88,8 +88,8 @@ def _bundle(snapshot: Snapshot, gpu: Device) -> Link | None:
 
 def proven(snapshot: Snapshot) -> Iterator[Level]:
     """One level per link that a job has filled. Such a link is good and needs no measurement."""
-    for one in carried(snapshot):
-        if one.said.value >= _FULL * one.typical:
+    for one in job_traffic(snapshot):
+        if one.observation.value >= _FULL * one.typical:
             link = one.link
             switch = snapshot.topology.find(link.b)
             far = FABRIC if switch and switch.kind == "nvswitch" and snapshot.topology.find(FABRIC) else link.b
@@ -108,44 +108,44 @@ def proven(snapshot: Snapshot) -> Iterator[Level]:
                 rated=link.rated,
                 trained=link.trained,
                 expected=(expected,),
-                observed=one.said.value,
+                observed=one.observation.value,
             )
 
 
-def uneven(snapshot: Snapshot) -> Iterator[Finding]:
+def lagging_links(snapshot: Snapshot) -> Iterator[Finding]:
     """Links that carried less than all equal links, which agree with each other."""
-    cohort: dict[tuple[str, str, float | None], list[Carried]] = defaultdict(list)
-    for one in carried(snapshot):
+    cohort: dict[tuple[str, str, float | None], list[JobTraffic]] = defaultdict(list)
+    for one in job_traffic(snapshot):
         if not one.link.id.endswith(_BUNDLE):  # GPUs may send different amounts: stages, parts of the model
             cohort[one.link.kind, one.link.grade, one.link.rated or one.link.trained].append(one)
-    for alike in cohort.values():
-        for one in alike:
-            others = [other.said.value for other in alike if other is not one]
+    for equal in cohort.values():
+        for one in equal:
+            others = [other.observation.value for other in equal if other is not one]
             if len(others) >= _SMALLEST_COHORT and _behind(one, others):
                 yield _finding(one, others)
 
 
-def _behind(one: Carried, others: Sequence[float]) -> bool:
+def _behind(one: JobTraffic, others: Sequence[float]) -> bool:
     typical = statistics.median(others)
     agree = all(abs(other / typical - 1) <= _AGREE for other in others) if typical else False
-    return agree and typical >= _LEAST * one.typical and one.said.value < _LESS * typical
+    return agree and typical >= _LEAST * one.typical and one.observation.value < _LESS * typical
 
 
-def _finding(one: Carried, others: Sequence[float]) -> Finding:
+def _finding(one: JobTraffic, others: Sequence[float]) -> Finding:
     typical = statistics.median(others)
     return Finding(
         code="bandwidth-low",
         severity="warning",
         confidence="likely",
-        subject=str(one.said.about),
-        message=f"carried at most {as_gigabytes(one.said.value)} in any second of a job, where {len(others)} equal "
-        f"links carried {as_gigabytes(typical)}",
+        subject=str(one.observation.about),
+        message=f"carried at most {as_gigabytes(one.observation.value)} in any second of a job, where "
+        f"{len(others)} equal links carried {as_gigabytes(typical)}",
         expected=typical,
-        observed=one.said.value,
+        observed=one.observation.value,
         unit="bytes_per_second",
         basis="kin",
         expected_source=f"median of {len(others)} links of {one.link.grade} in the same job",
         cause="a job sends as much over each of them: this one is slower, or is used otherwise",
-        evidence=(one.said.evidence,),
+        evidence=(one.observation.evidence,),
         remedy="Measure it when the node is idle: linkgauge diagnose --level full.",
     )

@@ -22,10 +22,10 @@ def may_slow(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidat
 
 def _peers(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
     """Copies over PCIe between GPUs, or to NICs, with a common turnaround. Copies to the host are not affected."""
-    if candidate and candidate.kind not in ("turn", "pair"):
+    if candidate and candidate.kind not in ("turnaround", "pair"):
         return False
-    ways = [{hop.sender for hop in hops_of(snapshot.topology, flow)} for flow in flows]
-    if snapshot.topology.find(state.subject) and any(way and state.subject not in way for way in ways):
+    paths = [{hop.sender for hop in hops_of(snapshot.topology, flow)} for flow in flows]
+    if snapshot.topology.find(state.subject) and any(path and state.subject not in path for path in paths):
         return False  # the state is about another switch
     return all(
         _kinds(snapshot, flow) in (["gpu", "gpu"], ["gpu", "nic"]) and flow.via in ("", "pcie") for flow in flows

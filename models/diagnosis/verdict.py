@@ -16,13 +16,13 @@ def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin
     for dumps); a symptom was seen but not its cause; or nothing could be checked. An implausible measurement is no
     check.
     """
-    counted = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
-    grave = {one.severity for one in counted}
+    active = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
+    grave = {one.severity for one in active}
     if "critical" in grave:
         return "failed"
     vital = any(not evaluated and codes()[code].vital for code, evaluated in checks.items())
     blind = origin != "dumps" and (vital or not all(run.ok for run in runs))
-    symptom = any(one.code == "not-enough-evidence" for one in counted)
+    symptom = any(one.code == "not-enough-evidence" for one in active)
     if blind or symptom or not (any(checks.values()) or grave):
         return "unknown"
     return "degraded" if "warning" in grave else "ok"

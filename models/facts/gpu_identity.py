@@ -13,7 +13,7 @@ _NUMBERED = re.compile(r"gpu[0-9]+")
 _OF_FUNCTIONS = ("aer_", "link_")  # quantities of the PCI function; its key is also the address
 
 
-def numbered(said: Iterable[Record]) -> tuple[Record, ...]:
+def with_gpu_numbers(said: Iterable[Record]) -> tuple[Record, ...]:
     """The records with GPU numbers instead of addresses, if all dumps agree which GPU is at an address."""
     everything = tuple(said)
     gpus = [one for one in everything if isinstance(one, Gpu) and one.address]

@@ -22,14 +22,14 @@ class _Missed(msgspec.Struct):
     path: str | None = None
 
 
-def encode(said: Record) -> str:
+def encode(record: Record) -> str:
     """One line without its line end. Fields that are None are left out."""
     fields = {
         name: value
-        for name, value in msgspec.to_builtins(_missed(said) if isinstance(said, NotChecked) else said).items()
+        for name, value in msgspec.to_builtins(_missed(record) if isinstance(record, NotChecked) else record).items()
         if value is not None and (name, value) != ("cites", {})
     }
-    return msgspec.json.encode([kind_name(type(said)), fields]).decode()
+    return msgspec.json.encode([kind_name(type(record)), fields]).decode()
 
 
 def decode(line: str | bytes) -> Record:
@@ -37,12 +37,12 @@ def decode(line: str | bytes) -> Record:
     try:
         kind, fields = msgspec.json.decode(line, type=tuple[str, dict[str, object]])
         type_ = RECORDS[kind]
-        said = msgspec.convert(fields, type=_Missed if type_ is NotChecked else type_)
+        record = msgspec.convert(fields, type=_Missed if type_ is NotChecked else type_)
     except KeyError as unknown:
         raise ValueError(f"no kind of fact is called {unknown}") from None
-    except msgspec.DecodeError as broken:  # ValidationError is a subclass
-        raise ValueError(str(broken)) from None
-    return _not_checked(said) if isinstance(said, _Missed) else said
+    except msgspec.DecodeError as error:  # ValidationError is a subclass
+        raise ValueError(str(error)) from None
+    return _not_checked(record) if isinstance(record, _Missed) else record
 
 
 def _missed(one: NotChecked) -> _Missed:

@@ -78,12 +78,12 @@ def overlay(known: Fact, further: Fact) -> tuple[Fact, list[str]]:
     differing: list[str] = []
     kind: Any = type(known)  # typed Any because mypy regards the class as unhashable, like its instances
     names, values = _fields(kind)
-    said = dict(zip(names, values(known), strict=False))
+    merged_values = dict(zip(names, values(known), strict=False))
     for name, theirs in zip(names, values(further), strict=False):
-        mine = said[name]
+        mine = merged_values[name]
         if mine is None:
-            said[name] = theirs
+            merged_values[name] = theirs
         elif theirs is not None and mine != theirs and name not in _MOMENTARY.get(kind, ()):
             differing.append(name)
     # replace() would double the time of this function, and each cycle merges hundreds of facts.
-    return kind(key=known.key, cites={**further.cites, **known.cites}, **said), differing
+    return kind(key=known.key, cites={**further.cites, **known.cites}, **merged_values), differing

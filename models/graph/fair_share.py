@@ -18,60 +18,64 @@ class Share:
     """The rate of a flow and the hop that limits it. With several parallel paths, the hop of the first path."""
 
     rate: BytesPerSecond
-    full: Hop
+    bottleneck: Hop
 
 
 def shares(topology: Topology, flows: Iterable[Flow], rate: RateOf) -> Mapping[Flow, BytesPerSecond]:
     """The rate of each flow, from `fill`. Flows without a path or without a limit are left out."""
-    taken = {flow: sub_flows(topology, flow, rate) for flow in flows}
-    return {flow: share.rate for flow, share in fill(taken, rate).items()}
+    routed = {flow: sub_flows(topology, flow, rate) for flow in flows}
+    return {flow: share.rate for flow, share in fill(routed, rate).items()}
 
 
-def fill(taken: Mapping[Flow, tuple[SubFlow, ...]], rate: RateOf) -> Mapping[Flow, Share]:
+def fill(routed: Mapping[Flow, tuple[SubFlow, ...]], rate: RateOf) -> Mapping[Flow, Share]:
     """Max-min fair shares of the paths of all flows. The two directions of a hop are independent.
 
     The rates of all paths rise equally until a hop is full. Paths over that hop keep their rate; the others rise
     further (water filling, Bertsekas and Gallager, Data Networks, 6.5.2). The paths of one sub-flow add up. The slowest
     sub-flow sets the rate of a flow.
     """
-    ways = {
-        (flow, n, m): way
-        for flow, several in taken.items()
+    paths = {
+        (flow, n, m): path
+        for flow, several in routed.items()
         for n, sub_flow in enumerate(several)
-        for m, way in enumerate(sub_flow)
+        for m, path in enumerate(sub_flow)
     }
-    got = _raise(ways, rate)
+    path_share = _path_shares(paths, rate)
     found: dict[Flow, Share] = {}
-    for flow, several in taken.items():
-        sub_flows_of = [[got.get((flow, n, m)) for m in range(len(sub_flow))] for n, sub_flow in enumerate(several)]
+    for flow, several in routed.items():
+        sub_flows_of = [
+            [path_share.get((flow, n, m)) for m in range(len(sub_flow))] for n, sub_flow in enumerate(several)
+        ]
         limited = [[share for share in sub_flow if share] for sub_flow in sub_flows_of if sub_flow and all(sub_flow)]
         if limited:
-            sums = [Share(BytesPerSecond(sum(one.rate for one in sub_flow)), sub_flow[0].full) for sub_flow in limited]
+            sums = [
+                Share(BytesPerSecond(sum(one.rate for one in sub_flow)), sub_flow[0].bottleneck) for sub_flow in limited
+            ]
             found[flow] = min(sums, key=lambda share: share.rate)
     return found
 
 
-def _raise(ways: Mapping[tuple[Flow, int, int], Route], rate: RateOf) -> Mapping[tuple[Flow, int, int], Share]:
+def _path_shares(paths: Mapping[tuple[Flow, int, int], Route], rate: RateOf) -> Mapping[tuple[Flow, int, int], Share]:
     """The share of each path that has a limit. A path may cross a hop twice (memory that is written and read)."""
-    left = {hop: rate(hop) for way in ways.values() for hop in way}
-    over = defaultdict[Hop, list[tuple[Flow, int, int]]](list)
+    left = {hop: rate(hop) for path in paths.values() for hop in path}
+    users = defaultdict[Hop, list[tuple[Flow, int, int]]](list)
     load = Counter[Hop]()
-    for key, way in ways.items():
-        for hop in way:
+    for key, path in paths.items():
+        for hop in path:
             if left[hop] != float("inf"):
                 load[hop] += 1
-                over[hop].append(key)
-    got: dict[tuple[Flow, int, int], Share] = {}
+                users[hop].append(key)
+    path_share: dict[tuple[Flow, int, int], Share] = {}
     while load:
-        full = min(load, key=lambda hop: left[hop] / load[hop])
-        share = Share(BytesPerSecond(left[full] / load[full]), full)
-        for key in dict.fromkeys(over[full]):
-            if key in got:
+        bottleneck = min(load, key=lambda hop: left[hop] / load[hop])
+        share = Share(BytesPerSecond(left[bottleneck] / load[bottleneck]), bottleneck)
+        for key in dict.fromkeys(users[bottleneck]):
+            if key in path_share:
                 continue
-            got[key] = share
-            for hop in ways[key]:
+            path_share[key] = share
+            for hop in paths[key]:
                 if hop in load:
                     left[hop] = max(0.0, left[hop] - share.rate)
                     load[hop] -= 1
         load = +load
-    return got
+    return path_share

@@ -24,7 +24,7 @@ def sub_flows(topology: Topology, flow: Flow, rate: RateOf = rated) -> tuple[Sub
     if flow.op in COLLECTIVES:
         return _collective(topology, flow, rate)
     if flow.op == EGRESS:
-        sub_flow = tuple(_egress_ways(topology, flow, rate))
+        sub_flow = tuple(_egress_paths(topology, flow, rate))
         return (sub_flow,) if sub_flow else ()
     if len(flow.ends) == 1:
         memory = _memory(topology, flow.ends[0])
@@ -32,16 +32,16 @@ def sub_flows(topology: Topology, flow: Flow, rate: RateOf = rated) -> tuple[Sub
     if len(flow.ends) != 2:
         return ()
     if flow.op == LOOPBACK:
-        way = _loopback(topology, *flow.ends, rate)
-        return ((way,),) if way else ()
-    ways = _over_net(topology, *flow.ends, rate) if flow.via == "net" else _stripes(topology, flow, rate)
-    sub_flow = tuple(ways)
+        path = _loopback(topology, *flow.ends, rate)
+        return ((path,),) if path else ()
+    paths = _over_net(topology, *flow.ends, rate) if flow.via == "net" else _stripes(topology, flow, rate)
+    sub_flow = tuple(paths)
     return (sub_flow,) if sub_flow else ()
 
 
 def hops_of(topology: Topology, flow: Flow) -> Route:
     """The hops on all paths of a flow; empty if it has no path."""
-    return tuple(dict.fromkeys(hop for sub_flow in sub_flows(topology, flow) for way in sub_flow for hop in way))
+    return tuple(dict.fromkeys(hop for sub_flow in sub_flows(topology, flow) for path in sub_flow for hop in path))
 
 
 def _stripes(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
@@ -50,11 +50,11 @@ def _stripes(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
     for start in _members(topology, source):
         for end in _members(topology, target):
             if flow.via == "host":
-                way = _through_host(topology, start, end, rate)
+                path = _through_host(topology, start, end, rate)
             else:
-                way = route(topology, start, end, flow.via, rate)
-            if way:
-                yield _joined(topology, start, way, end)
+                path = route(topology, start, end, flow.via, rate)
+            if path:
+                yield _with_memories(topology, start, path, end)
 
 
 def _near_host(topology: Topology, source: str, target: str) -> tuple[str, str]:
@@ -91,20 +91,20 @@ def _over_net(topology: Topology, source: str, target: str, rate: RateOf) -> Ite
         out, back = route(topology, source, mine, "", rate), route(topology, other, target, "", rate)
         if out and back:
             wire = Hop(mine, other, (Link(f"{mine}>{other}", mine, other, "net"),))
-            yield _joined(topology, source, (*out, wire, *back), target)
+            yield _with_memories(topology, source, (*out, wire, *back), target)
 
 
 def _loopback(topology: Topology, source: str, nic: str, rate: RateOf) -> Route | None:
     """To the NIC, through it, and back over the same hops. The port limits the rate; the cable's link is not used."""
     source, nic = _near_host(topology, source, nic)
-    device, way = topology.find(nic), route(topology, source, nic, "", rate)
-    if device is None or not way:
+    device, path = topology.find(nic), route(topology, source, nic, "", rate)
+    if device is None or not path:
         return None
     ports = [link for link in topology.links if link.a == device.id and link.kind == "port"]
     rates = [min(known) for link in ports if (known := [one for one in (link.rated, link.trained) if one])]
     grade = ports[0].grade if ports else ""
     through = Link(f"{device.id}>itself", device.id, device.id, "loopback", max(rates, default=None), grade=grade)
-    return _joined(topology, source, (*way, Hop(device.id, device.id, (through,))), nic)
+    return _with_memories(topology, source, (*path, Hop(device.id, device.id, (through,))), nic)
 
 
 def nearest_ports(topology: Topology, name: str) -> list[str]:
@@ -116,16 +116,16 @@ def nearest_ports(topology: Topology, name: str) -> list[str]:
     return [link.b for nic in near for link in topology.links if link.a == nic and link.kind == "port"]
 
 
-def _egress_ways(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
+def _egress_paths(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:
     """From each end to each of its nearest ports. A port that is nearest to several ends is shared."""
     for end in flow.ends:
         for port in nearest_ports(topology, end):
-            if way := route(topology, end, port, "", rate):
-                yield _joined(topology, end, way, port)
+            if path := route(topology, end, port, "", rate):
+                yield _with_memories(topology, end, path, port)
 
 
 def _collective(topology: Topology, flow: Flow, rate: RateOf) -> tuple[SubFlow, ...]:
-    """Over NVLink or xGMI each rank uses all its links to the others (NCCL builds as many rings). Otherwise one ring."""
+    """Over NVLink or xGMI each rank uses all its links to the others (NCCL builds as many rings); else one ring."""
     ranks = [device.id for end in flow.ends if (device := topology.find(end))]
     if len(ranks) < 2 or len(ranks) < len(flow.ends):
         return ()
@@ -133,26 +133,26 @@ def _collective(topology: Topology, flow: Flow, rate: RateOf) -> tuple[SubFlow, 
     if all(found):
         return tuple(found)
     ring = [route(topology, a, b, flow.via, rate) for a, b in zip(ranks, ranks[1:] + ranks[:1], strict=True)]
-    return tuple((way,) for way in ring if way) if all(ring) else ()
+    return tuple((path,) for path in ring if path) if all(ring) else ()
 
 
 def _peers_of(topology: Topology, rank: str, ranks: list[str], via: str, rate: RateOf) -> SubFlow:
     """The hops from a rank to the others; empty if one of them has no direct link to it."""
     near = routes(topology, rank, via, rate)
-    ways = [near.get(other) for other in ranks if other != rank]
-    if not all(way and way[0].links[0].kind in _PEERS for way in ways):
+    paths = [near.get(other) for other in ranks if other != rank]
+    if not all(path and path[0].links[0].kind in _PEERS for path in paths):
         return ()
-    return tuple((hop,) for hop in dict.fromkeys(way[0] for way in ways if way))
+    return tuple((hop,) for hop in dict.fromkeys(path[0] for path in paths if path))
 
 
-def _joined(topology: Topology, start: str, way: Route, end: str) -> Route:
+def _with_memories(topology: Topology, start: str, path: Route, end: str) -> Route:
     """The path with the memories at its ends. If no rate on the path is known, a memory would appear as bottleneck."""
-    return way if unrated(way) else (*_memory(topology, start), *way, *_memory(topology, end))
+    return path if unrated(path) else (*_memory(topology, start), *path, *_memory(topology, end))
 
 
-def unrated(way: Route) -> bool:
+def unrated(path: Route) -> bool:
     """Whether no rate is known for any link on the path."""
-    return all(link.rated is None and link.trained is None for hop in way for link in hop.links)
+    return all(link.rated is None and link.trained is None for hop in path for link in hop.links)
 
 
 def _memory(topology: Topology, name: str) -> Route:

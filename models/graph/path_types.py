@@ -1,4 +1,4 @@
-"""Path types between GPUs and NICs, named as in `nvidia-smi topo -m`, and the NICs nearest to a GPU."""
+"""DevicePath types between GPUs and NICs, named as in `nvidia-smi topo -m`, and the NICs nearest to a GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .topology import Device, Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class DevicePath:
     """The path between two devices: its type ("NV18", "XGMI", "PIX" ...) and the rate of its narrowest hop.
 
     Links between processors do not count: the catalog has only the smallest rate of all boards, and other traffic
@@ -36,7 +36,7 @@ def nics(topology: Topology) -> tuple[Nic, ...]:
     return tuple(sorted(found, key=lambda nic: natural(nic.name)))
 
 
-def ways(topology: Topology, source: str, targets: Iterable[str]) -> Mapping[str, Way]:
+def paths(topology: Topology, source: str, targets: Iterable[str]) -> Mapping[str, DevicePath]:
     """The paths from a device to others, by id. Devices that cannot be reached are left out.
 
     NVLinks and xGMI links that are up come first. Any other path has the type of the PCIe path, even if the bytes take
@@ -44,20 +44,20 @@ def ways(topology: Topology, source: str, targets: Iterable[str]) -> Mapping[str
     NODE for two GPUs in different partitions of one switch; in a virtual machine it sees the same tree as the kernel.
     """
     by_pcie, nearer = routes(topology, source, via="pcie"), routes(topology, source, rate=active)
-    found: dict[str, Way] = {}
+    found: dict[str, DevicePath] = {}
     for name in targets:
         route = nearer.get(name)
         if route is None:
             continue
-        joined = _joined(route)
+        joined = _direct_type(route)
         if joined is None and name not in by_pcie:
             continue
         rate = min((active(hop) for hop in route if hop.links[0].kind != "interconnect"), default=float("inf"))
-        found[name] = Way(joined or _over_pcie(topology, by_pcie[name]), None if rate == float("inf") else rate)
+        found[name] = DevicePath(joined or _over_pcie(topology, by_pcie[name]), None if rate == float("inf") else rate)
     return found
 
 
-def _joined(route: Route) -> str | None:
+def _direct_type(route: Route) -> str | None:
     """ "NV4" for a path over four NVLinks that are up; "XGMI"; None for any other path."""
     if {hop.links[0].kind for hop in route} == {"nvlink"}:
         return f"NV{min(sum(1 for link in hop.links if link.trained != 0) for hop in route)}"
@@ -70,18 +70,18 @@ def _over_pcie(topology: Topology, route: Route) -> str:
     return "PIX" if kind == "LOC" else kind
 
 
-def nearest(topology: Topology, gpu: str) -> Iterator[tuple[Nic, Way]]:
+def nearest(topology: Topology, gpu: str) -> Iterator[tuple[Nic, DevicePath]]:
     """The NICs nearest to a GPU: by path type, then by rate. Empty if there is no NIC."""
     every = nics(topology)
-    near = ways(topology, gpu, {nic.device.id for nic in every})
+    near = paths(topology, gpu, {nic.device.id for nic in every})
     known = [(nic, near[nic.device.id]) for nic in every if nic.device.id in near]
-    best = min((_distance(way) for _, way in known), default=None)
-    yield from ((nic, way) for nic, way in known if _distance(way) == best)
+    best = min((_distance(path) for _, path in known), default=None)
+    yield from ((nic, path) for nic, path in known if _distance(path) == best)
 
 
-def _distance(way: Way) -> tuple[int, float]:
-    nearness = PATH_TYPES.index(way.type) if way.type in PATH_TYPES else 0  # over NVLink or xGMI
-    return nearness, -(way.rate or 0.0)
+def _distance(path: DevicePath) -> tuple[int, float]:
+    nearness = PATH_TYPES.index(path.type) if path.type in PATH_TYPES else 0  # over NVLink or xGMI
+    return nearness, -(path.rate or 0.0)
 
 
 def natural(name: str) -> list[tuple[int, str]]:

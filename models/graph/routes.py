@@ -38,8 +38,8 @@ def limited(limits: Mapping[str, float], base: RateOf = rated) -> RateOf:
     return rate
 
 
-_LASTING = (rated, active)  # searches with these rates are frequent, so they are cached
-_MOST = 256  # cached searches per topology; with 1,000 PCI functions one takes up to 45 kB
+_CACHED_RATES = (rated, active)  # searches with these rates are frequent, so they are cached
+_MOST_SEARCHES = 256  # cached searches per topology; with 1,000 PCI functions one takes up to 45 kB
 
 
 @dataclass(slots=True)
@@ -48,14 +48,14 @@ class _Search:
 
     found: dict[str, Hop | None]  # the last hop of the route to each device; None: the source
     order: list[str]  # the devices in the order of discovery
-    looked: int = 0  # number of devices that are already expanded
+    expanded: int = 0  # number of devices that are already expanded
 
-    def go_on(self, topology: Topology, via: str, rate: RateOf) -> bool:
+    def expand(self, topology: Topology, via: str, rate: RateOf) -> bool:
         """Expand one more device. False: all are expanded."""
-        if self.looked == len(self.order):
+        if self.expanded == len(self.order):
             return False
-        here, found = self.order[self.looked], self.found
-        self.looked += 1
+        here, found = self.order[self.expanded], self.found
+        self.expanded += 1
         last, kind = found[here], topology.by_name[here].kind
         if kind == "array" and last:
             return True  # an array leads to its members, but no member leads to another through it
@@ -77,22 +77,22 @@ class _Routes(Mapping[str, Route]):
     via: str
     rate: RateOf
 
-    def _go_on(self) -> bool:
-        return self.search.go_on(self.topology, self.via, self.rate)
+    def _expand(self) -> bool:
+        return self.search.expand(self.topology, self.via, self.rate)
 
     def __getitem__(self, name: str) -> Route:
-        while name not in self.search.found and self._go_on():
+        while name not in self.search.found and self._expand():
             pass
         return follow(self.search.found, name)
 
     def __iter__(self) -> Iterator[str]:
         for number, name in enumerate(self.search.order, 1):  # the list grows during the loop
             yield name
-            while number == len(self.search.order) and self._go_on():
+            while number == len(self.search.order) and self._expand():
                 pass
 
     def __len__(self) -> int:
-        while self._go_on():
+        while self._expand():
             pass
         return len(self.search.order)
 
@@ -118,33 +118,33 @@ def route(topology: Topology, source: str, target: str, via: str = "", rate: Rat
 def tree(topology: Topology, source: str, via: str = "", rate: RateOf = rated) -> Mapping[str, Hop | None]:
     """The last hop of each route of routes(); None for the source. `follow` returns the full route."""
     search = _search(topology, source, via, rate)
-    while search.go_on(topology, via, rate):
+    while search.expand(topology, via, rate):
         pass
     return search.found
 
 
 def follow(tree: Mapping[str, Hop | None], name: str) -> Route:
     """The route to a device of a tree. KeyError: the tree does not reach the device."""
-    way: list[Hop] = []
+    path: list[Hop] = []
     hop = tree[name]
     while hop:
-        way.append(hop)
+        path.append(hop)
         hop = tree[hop.sender]
-    return tuple(reversed(way))
+    return tuple(reversed(path))
 
 
 def _search(topology: Topology, source: str, via: str, rate: RateOf) -> _Search:
     """The cached search, else a new one. From an unknown device it finds nothing."""
-    begin = [device.id] if (device := topology.find(source)) else []
-    begun: dict[Hashable, _Search] = topology.searches
-    key = (*begin, via, rate)
-    if key in begun:
-        return begun[key]
-    search = _Search(dict.fromkeys(begin), begin)
-    if rate in _LASTING:
-        if len(begun) >= _MOST:
-            del begun[next(iter(begun))]
-        begun[key] = search
+    start = [device.id] if (device := topology.find(source)) else []
+    cached: dict[Hashable, _Search] = topology.searches
+    key = (*start, via, rate)
+    if key in cached:
+        return cached[key]
+    search = _Search(dict.fromkeys(start), start)
+    if rate in _CACHED_RATES:
+        if len(cached) >= _MOST_SEARCHES:
+            del cached[next(iter(cached))]
+        cached[key] = search
     return search
 
 
@@ -155,14 +155,14 @@ def _allowed(hop: Hop, via: str) -> bool:
     return kind == via or kind in INSIDE
 
 
-def path_type(topology: Topology, way: Route) -> str:
+def path_type(topology: Topology, path: Route) -> str:
     """LOC NVL C2C PIX PXB PHB NODE SYS or NET, by the farthest device on the route."""
-    kinds = {hop.links[0].kind for hop in way}
+    kinds = {hop.links[0].kind for hop in path}
     if not kinds - INSIDE:
         return "LOC"
     if "net" in kinds:
         return "NET"
-    passed = [topology.by_name[name].kind for name in (way[0].sender, *(hop.receiver for hop in way))]
+    passed = [topology.by_name[name].kind for name in (path[0].sender, *(hop.receiver for hop in path))]
     if passed.count("numa") > 1:
         return "SYS"
     if "host-bridge" in passed:

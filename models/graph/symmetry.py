@@ -27,7 +27,7 @@ class End:
 Group: TypeAlias = tuple[End, ...]
 
 
-def alike(topology: Topology, kinds: Collection[str]) -> tuple[tuple[Group, ...], Topology]:
+def symmetric_groups(topology: Topology, kinds: Collection[str]) -> tuple[tuple[Group, ...], Topology]:
     """Groups of interchangeable devices of these kinds, and a smaller topology for path searches.
 
     A group holds the devices that equal links connect to the same parent. The topology keeps the first two devices of
@@ -39,8 +39,8 @@ def alike(topology: Topology, kinds: Collection[str]) -> tuple[tuple[Group, ...]
     for name in sorted(ends):
         end = _end(topology, graph, name, ends)
         joint = end.out[-1].receiver if end.out else name
-        looks = tuple(_looks(topology, hop) for hop in end.out)
-        found[joint, joint == name, topology.by_name[name].kind, looks].append(end)
+        signature = tuple(_signature(topology, hop) for hop in end.out)
+        found[joint, joint == name, topology.by_name[name].kind, signature].append(end)
     groups = tuple(tuple(group) for group in found.values())
     further = {name for group in groups for end in group[2:] for name in end.inner}
     return groups, _without(topology, further | (topology.hops.keys() - graph.keys()))
@@ -62,17 +62,17 @@ def _between(topology: Topology, kinds: Collection[str]) -> _Graph:
 def _end(topology: Topology, graph: _Graph, name: str, ends: Collection[str]) -> End:
     """The hops of an end up to its joint: the first device with further neighbours, or another end."""
     memory = [topology.memory[name]] if name in topology.memory else []
-    way: list[Hop] = []
+    path: list[Hop] = []
     onward = list(graph.get(name, {}).values())
     while len(onward) == 1:
-        way += onward
-        here = way[-1].receiver
-        onward = [hop for hop in graph[here].values() if hop.receiver != way[-1].sender] if here not in ends else []
-    back = [graph[hop.receiver][hop.sender] for hop in reversed(way)]
-    return End(name, (*memory, *way), (*back, *memory), frozenset(hop.sender for hop in way))
+        path += onward
+        here = path[-1].receiver
+        onward = [hop for hop in graph[here].values() if hop.receiver != path[-1].sender] if here not in ends else []
+    back = [graph[hop.receiver][hop.sender] for hop in reversed(path)]
+    return End(name, (*memory, *path), (*back, *memory), frozenset(hop.sender for hop in path))
 
 
-def _looks(topology: Topology, hop: Hop) -> Hashable:
+def _signature(topology: Topology, hop: Hop) -> Hashable:
     """All properties of a hop except its names."""
     links = ((n.kind, n.rated, n.trained, n.rated_back, n.grade, n.a == hop.sender) for n in hop.links)
     return topology.by_name[hop.receiver].kind, *links

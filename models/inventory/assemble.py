@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..facts.gpu_identity import numbered
+from ..facts.gpu_identity import with_gpu_numbers
 from ..facts.machine import Node
 from ..facts.merge import merge
 from ..facts.records import Fact, NotChecked, Observation, Record, Run
@@ -16,7 +16,7 @@ from .snapshot import Snapshot
 
 
 def assemble(
-    said: Iterable[Record],
+    records: Iterable[Record],
     site: Site,
     now: float,
     past: Iterable[Observation] = (),
@@ -26,7 +26,7 @@ def assemble(
     accepted: float | None = None,
 ) -> Snapshot:
     """Merge the facts, build the topology and recognise the machine. `now` and `accepted` are seconds since 1970."""
-    everything = numbered(said)
+    everything = with_gpu_numbers(records)
     facts, conflicts = merge((Node(key="node"), *(one for one in everything if isinstance(one, Fact))))
     machine, matched_by = recognise(facts, site)
     return Snapshot(

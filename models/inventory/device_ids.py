@@ -15,17 +15,17 @@ from ..graph.topology import Device
 def identified(devices: Iterable[Device], facts: Facts) -> Iterator[Device]:
     """The devices with the values that drivers and firmware report for them."""
     functions = of(facts, Pci)
-    told: dict[str, dict[str, Any]] = {}
+    known: dict[str, dict[str, Any]] = {}
     for gpu in of(facts, Gpu).values():
         address = gpu.address if gpu.address and gpu.address in functions else gpu.key
         place = gpu.module_id or None  # PCIe cards report 0
-        told[address] = {"uuid": gpu.uuid, "module_id": place, "firmware": gpu.vbios}
+        known[address] = {"uuid": gpu.uuid, "module_id": place, "firmware": gpu.vbios}
     parts: tuple[Rdma | Nvme, ...] = (*of(facts, Rdma).values(), *of(facts, Nvme).values())
     for part in parts:
         if part.address and part.firmware:
-            told.setdefault(part.address, {})["firmware"] = part.firmware
+            known.setdefault(part.address, {})["firmware"] = part.firmware
     for device in devices:
         function = functions.get(device.id)
         slot = function.slot or function.label if function else None
-        said = {**told.get(device.id, {}), "slot": slot}
-        yield replace(device, **said) if any(said.values()) else device
+        values = {**known.get(device.id, {}), "slot": slot}
+        yield replace(device, **values) if any(values.values()) else device

@@ -69,7 +69,7 @@ def _is_down(end: _End) -> bool:
 
 
 def _link(ends: list[_End]) -> Link:
-    """One link from its one or two ends. Of two ends, the slower rate counts, and the link is down if one end is down."""
+    """One link from its one or two ends. The slower end sets the rate. The link is down if one end is down."""
     rates = [end.rate for end in ends if end.rate is not None]
     states = {end.active for end in ends}
     rate = min(rates, default=None)
@@ -102,8 +102,8 @@ def _ends(gpu: Gpu, facts: Facts) -> Iterator[_End]:
     at = str(gpu.address if gpu.address in functions else gpu.key)
     product = product_of(gpu, functions)
     version = product.link_version if product else None
-    told = [link for link in of(facts, GpuLink).values() if (link.gpu or link.key.partition("/")[0]) == gpu.key]
-    kinds = Counter(link.kind for link in told)
+    reported = [link for link in of(facts, GpuLink).values() if (link.gpu or link.key.partition("/")[0]) == gpu.key]
+    kinds = Counter(link.kind for link in reported)
     if not kinds["nvlink"]:
         for number in range(gpu.nvlinks or 0):
             yield _End(f"{gpu.key}/nvlink{number}", "nvlink", gpu, at, FABRIC, None, _rate(gpu, product, None), version)
@@ -114,7 +114,7 @@ def _ends(gpu: Gpu, facts: Facts) -> Iterator[_End]:
     if not kinds["c2c"]:
         for number in range(count):
             yield _End(f"{gpu.key}/c2c{number}", "c2c", gpu, at, home, True, c2c, version)
-    for link in told:
+    for link in reported:
         to_cpu = link.kind == "c2c" or link.remote_kind == "cpu"
         other = home if to_cpu and link.remote not in functions else _other(link, functions)
         rate = c2c if link.kind == "c2c" else _rate(gpu, product, link)

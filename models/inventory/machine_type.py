@@ -36,14 +36,14 @@ def recognise(facts: Facts, site: Site) -> tuple[Machine | None, str | None]:
 
 
 def fits(machine: Machine, signs: Signs) -> bool:
-    """Whether every property in the entry matches. An unread property never matches, except `instance` (see Machine)."""
+    """Whether every property in the entry matches. An unread property does not, except `instance` (see Machine)."""
     node = signs.node
-    told = [(machine.product, node.product), (machine.vendor, node.vendor), (machine.asset_tag, node.asset_tag)]
+    pairs = [(machine.product, node.product), (machine.vendor, node.vendor), (machine.asset_tag, node.asset_tag)]
     if node.instance is not None or not (machine.gpu or machine.functions):
         lower = (machine.instance and machine.instance.lower(), node.instance and node.instance.lower())
-        told.append(lower)
+        pairs.append(lower)
     return (
-        all(wanted is None or (seen is not None and fnmatchcase(seen, wanted)) for wanted, seen in told)
+        all(wanted is None or (seen is not None and fnmatchcase(seen, wanted)) for wanted, seen in pairs)
         and (machine.gpu is None or any(fnmatchcase(name, machine.gpu) for name in signs.gpus))
         and all(signs.functions.get(numbers, 0) >= least for numbers, least in machine.functions.items())
     )
@@ -52,21 +52,21 @@ def fits(machine: Machine, signs: Signs) -> bool:
 def _by(machine: Machine, signs: Signs) -> str:
     """The most specific property that matched: "DMI product name p5.48xlarge"."""
     node = signs.node
-    told = []
+    matched = []
     if machine.product:
-        told.append(f"DMI product name {node.product}")
+        matched.append(f"DMI product name {node.product}")
     if machine.instance and node.instance:
-        told.append(f"cloud-init instance type {node.instance}")
-    if told:
-        return " and ".join(told)
+        matched.append(f"cloud-init instance type {node.instance}")
+    if matched:
+        return " and ".join(matched)
     if machine.gpu:
-        told.append(f"{signs.named_by} {next(name for name in signs.gpus if fnmatchcase(name, machine.gpu))}")
-    told += [f"{signs.functions[numbers]} PCI functions {numbers}" for numbers in machine.functions]
+        matched.append(f"{signs.named_by} {next(name for name in signs.gpus if fnmatchcase(name, machine.gpu))}")
+    matched += [f"{signs.functions[numbers]} PCI functions {numbers}" for numbers in machine.functions]
     if machine.asset_tag:
-        told.append(f"DMI chassis asset tag {node.asset_tag}")
+        matched.append(f"DMI chassis asset tag {node.asset_tag}")
     elif machine.vendor:
-        told.append(f"DMI vendor {node.vendor}")
-    return " and ".join(told)
+        matched.append(f"DMI vendor {node.vendor}")
+    return " and ".join(matched)
 
 
 def _signs(facts: Facts) -> Signs:
@@ -79,9 +79,9 @@ def _signs(facts: Facts) -> Signs:
 
 def _gpu_names(facts: Facts) -> tuple[list[str], str]:
     """The GPU names from the drivers; without a driver, the catalog's names for the PCI ids."""
-    told = [gpu.name for gpu in of(facts, Gpu).values() if gpu.name]
-    if told:
-        return told, "GPU name"
+    names = [gpu.name for gpu in of(facts, Gpu).values() if gpu.name]
+    if names:
+        return names, "GPU name"
     found = [f for f in of(facts, Pci).values() if kind_of(f) == "gpu" or f.vendor == AMAZON]
     known = [alike[0] for function in found if len(alike := products_of(function)) == 1]
     return [name for product in known for name in (product.name, *product.called)], "PCI numbers of"

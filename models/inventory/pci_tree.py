@@ -82,10 +82,10 @@ def emulated(function: Pci, functions: Mapping[str, Pci]) -> bool:
     Valid only in a virtual machine: on real machines, integrated functions are on the root bus too.
     """
     port = functions.get(function.parent or "")
-    return port is None or any(_made_up(functions[a]) for a in functions_above(function.key, functions))
+    return port is None or any(_is_emulated_port(functions[a]) for a in functions_above(function.key, functions))
 
 
-def _made_up(port: Pci) -> bool:
+def _is_emulated_port(port: Pci) -> bool:
     return port.vendor in _EMULATED_VENDORS or (port.vendor, port.device) in _EMULATED
 
 
@@ -120,10 +120,10 @@ def pci_links(functions: Mapping[str, Pci], trusted: bool) -> Iterator[Link]:
 
 
 def host_bridges(
-    functions: Mapping[str, Pci], said: Mapping[str, HostBridge], numas: Mapping[str, Numa]
+    functions: Mapping[str, Pci], known: Mapping[str, HostBridge], numas: Mapping[str, Numa]
 ) -> Iterator[tuple[Device, Link | None]]:
     """One device per PCI root, and its link to its NUMA node or to the function above it."""
-    roots: dict[str, HostBridge] = dict(said)
+    roots: dict[str, HostBridge] = dict(known)
     near: dict[str, int] = {}  # the NUMA node of the first function below it
     for function in functions.values():
         if function.parent and function.parent not in functions:

@@ -95,11 +95,11 @@ def once_per_snapshot(compute: Callable[[Snapshot], T]) -> Callable[[Snapshot], 
     """Decorator: compute the result once per snapshot and return the stored result on further calls."""
 
     @wraps(compute)
-    def kept(snapshot: Snapshot) -> T:
+    def cached(snapshot: Snapshot) -> T:
         computed = snapshot._computed
         if compute not in computed:
             computed[compute] = compute(snapshot)
         result: T = computed[compute]
         return result
 
-    return kept
+    return cached

@@ -54,11 +54,11 @@ def causes(findings: Iterable[Finding], gate: Gate) -> Iterator[Cause]:
     In the order of the findings, most severe first. Of several findings with the same code and subject, only the first.
     """
     listed = USUAL if gate.codes is None else gate.codes
-    told: set[tuple[str, str]] = set()
+    done: set[tuple[str, str]] = set()
     for one in findings:
         counts = one.confidence == "certain" and one.severity != "info" and one.silenced is None
-        if one.code in listed and counts and (one.code, one.subject) not in told:
-            told.add((one.code, one.subject))
+        if one.code in listed and counts and (one.code, one.subject) not in done:
+            done.add((one.code, one.subject))
             yield Cause(one.code, one.subject, one.message)
 
 

@@ -22,8 +22,8 @@ def read_tables(text: str | bytes, kind: type[T]) -> T:
         raw = msgspec.toml.decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    except ValueError as broken:  # not TOML (DecodeError is a subclass) or not UTF-8
-        raise ValueError(str(broken)) from None
+    except ValueError as error:  # not TOML (DecodeError is a subclass) or not UTF-8
+        raise ValueError(str(error)) from None
     return in_tables(raw, kind)
 
 
@@ -32,7 +32,7 @@ def in_tables(raw: Any, kind: type[T]) -> T:
     try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as wrong:
-        raise ValueError(_told(raw, kind, str(wrong))) from None
+        raise ValueError(_located(raw, kind, str(wrong))) from None
 
 
 def _refusal(raw: Any, kind: Any) -> str | None:
@@ -44,7 +44,7 @@ def _refusal(raw: Any, kind: Any) -> str | None:
     return None
 
 
-def _told(raw: Any, kind: Any, wrong: str) -> str:
+def _located(raw: Any, kind: Any, wrong: str) -> str:
     """The message of msgspec, after the table and the key as written in the file."""
     where = _WHERE.search(wrong)
     what = wrong[: where.start()] if where else wrong
@@ -53,9 +53,9 @@ def _told(raw: Any, kind: Any, wrong: str) -> str:
     if unknown := _UNKNOWN.fullmatch(what):
         from difflib import get_close_matches  # imported only on an error, like the module below: the import is slow
 
-        alike = get_close_matches(unknown[1], _keys(kind, path), 1)
+        similar = get_close_matches(unknown[1], _keys(kind, path), 1)
         names.append(unknown[1])
-        what = f"unknown key; did you mean {alike[0]}?" if alike else "unknown key"
+        what = f"unknown key; did you mean {similar[0]}?" if similar else "unknown key"
     elif missing := _MISSING.fullmatch(what):
         names.append(missing[1])
         what = "missing"

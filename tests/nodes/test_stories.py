@@ -13,7 +13,7 @@ from linkgauge.agent.pipeline.registry import measure_nothing
 from linkgauge.agent.pipeline.run_source import ask
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.exporters.text.report import as_text
-from linkgauge.models.diagnosis.hysteresis import Standing, settle
+from linkgauge.models.diagnosis.hysteresis import Histories, settle
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
@@ -117,7 +117,7 @@ def test_the_machine_has_eight() -> None:
 
 
 def test_counters_pass_while_findings_settle() -> None:
-    standing: Standing = {}
+    standing: Histories = {}
     past: tuple[Observation, ...] = ()
     seen = []
     for round_, errors in enumerate([0, 50, 90, 90, 90, 90]):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.machine import Numa, Pci
 from linkgauge.models.facts.merge import Facts, merge, of
 from linkgauge.models.facts.records import Fact
-from linkgauge.models.graph.path_types import ways
+from linkgauge.models.graph.path_types import paths
 from linkgauge.models.graph.topology import Topology
 from linkgauge.probes.gpu.amd_kfd import read_kfd
 from linkgauge.probes.host.recorded import Recorded
@@ -36,7 +36,7 @@ def numas(name: str) -> list[Numa]:
 def path(topology: Topology, one: str, other: str) -> str:
     """As in the matrix."""
     a, b = topology.by_name[one].id, topology.by_name[other].id
-    return ways(topology, a, [b])[b].type
+    return paths(topology, a, [b])[b].type
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Pci, Port
 from linkgauge.models.facts.pci_classes import card_of, kind_of
 from linkgauge.models.facts.pcie_rates import generation
-from linkgauge.models.graph.path_types import ways
+from linkgauge.models.graph.path_types import paths
 from linkgauge.models.graph.routes import route
 from linkgauge.models.graph.topology import FABRIC
 from linkgauge.models.inventory.assemble import assemble
@@ -83,7 +83,7 @@ def path_types(snapshot: Snapshot, ends: list[str]) -> dict[tuple[str, str], str
 
     Not between functions of one card, which to NCCL are cards of their own.
     """
-    reached = {end: ways(snapshot.topology, end, ends) for end in ends}
+    reached = {end: paths(snapshot.topology, end, ends) for end in ends}
     pairs = ((a, b) for a in ends for b in ends if card_of(a) != card_of(b))
     return {(a, b): in_nccls_words(reached[a][b].type) for a, b in pairs if b in reached[a]}
 

@@ -24,7 +24,7 @@ from linkgauge.exporters.text.expect import as_hierarchy, as_json
 from linkgauge.exporters.text.expect_flows import as_flows
 from linkgauge.exporters.text.terminal import cells
 from linkgauge.models.bandwidth.breakdown import Explained, explained
-from linkgauge.models.bandwidth.endpoint_names import named
+from linkgauge.models.bandwidth.endpoint_names import resolve_ends
 from linkgauge.models.bandwidth.link_levels import hierarchy
 from linkgauge.models.facts.records import COLLECTIVES, EGRESS, Evidence, Flow, Observation
 from linkgauge.models.graph.topology import Device, Link, Topology
@@ -161,7 +161,7 @@ NAMES = {
 
 @pytest.mark.parametrize("text", NAMES)
 def test_names(text: str) -> None:
-    assert named(snapshot_of("p5-tree").topology, text) == (NAMES[text],)
+    assert resolve_ends(snapshot_of("p5-tree").topology, text) == (NAMES[text],)
 
 
 @pytest.mark.parametrize(
@@ -175,11 +175,11 @@ def test_names(text: str) -> None:
     ],
 )
 def test_patterns(text: str, ends: tuple[str, ...]) -> None:
-    assert named(snapshot_of("p5-tree").topology, text) == ends
+    assert resolve_ends(snapshot_of("p5-tree").topology, text) == ends
 
 
 def test_patterns_of_numa_nodes_leave_out_those_without_memory() -> None:
-    assert named(snapshot_of("gh200").topology, "numa*") == ("numa0",)
+    assert resolve_ends(snapshot_of("gh200").topology, "numa*") == ("numa0",)
 
 
 MISTAKES = {
@@ -327,10 +327,10 @@ def shown(text: str) -> None:
 
 @given(cases())
 def test_any_node_is_shown_in_less_than_100_columns(snapshot: Snapshot) -> None:
-    rungs = hierarchy(snapshot)
-    shown(as_hierarchy(snapshot, rungs))
-    levels = json.loads(as_json([level for rung in rungs for level in rung.levels]))
-    assert [tuple(level["ends"]) for level in levels] == [level.ends for rung in rungs for level in rung.levels]
+    tiers = hierarchy(snapshot)
+    shown(as_hierarchy(snapshot, tiers))
+    levels = json.loads(as_json([level for tier in tiers for level in tier.levels]))
+    assert [tuple(level["ends"]) for level in levels] == [level.ends for tier in tiers for level in tier.levels]
 
 
 @given(cases(), st.sampled_from(OPS), st.sampled_from(("", *VIA)), st.none() | st.integers(1, 1 << 40), st.booleans())
@@ -361,7 +361,7 @@ def holds(flow: Explained) -> None:
 @given(cases(), LETTERS)
 def test_any_name_means_devices_or_is_a_sentence(snapshot: Snapshot, text: str) -> None:
     try:
-        ends = named(snapshot.topology, text)
+        ends = resolve_ends(snapshot.topology, text)
     except LookupError:
         assert snapshot.topology.find(text) is None
     else:

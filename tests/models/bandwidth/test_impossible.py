@@ -31,7 +31,7 @@ def test_a_sum_of_both_directions() -> None:
         severity="info",
         confidence="likely",
         subject="gpu0-pci0000:00",
-        message="copy gpu0-pci0000:00 is said to reach 110.0 GB/s, and the links of its way carry 63.0 GB/s at most: "
+        message="copy gpu0-pci0000:00 reports 110.0 GB/s, but the links of its path carry at most 63.0 GB/s: "
         "not judged",
         expected=found.expected,
         observed=110e9,

@@ -21,7 +21,7 @@ from linkgauge.models.bandwidth.path_matrix import Matrix, Row, copies, matrix
 from linkgauge.models.facts.gpu import Gpu, GpuLink, GpuPair
 from linkgauge.models.facts.machine import HostBridge, Numa, Package, Pci, Rdma
 from linkgauge.models.facts.records import Fact
-from linkgauge.models.graph.path_types import Way
+from linkgauge.models.graph.path_types import DevicePath
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
 from tests.support.nodes import node
@@ -202,7 +202,7 @@ def test_real_machines(path: Path) -> None:
     theirs = {
         (row[0], name): cell for row in rows for name, cell in zip(names, row[1:], strict=False) if row[0] != name
     }
-    assert {ends: way.type for ends, way in ours.ways.items()} == theirs
+    assert {ends: way.type for ends, way in ours.paths.items()} == theirs
     places = {row[0]: row[len(names) + 1 : len(names) + 3] for row in rows if row[0].startswith("GPU")}
     shown = {
         row.split()[0]: row.split() for row in as_matrix(replace(ours, nics=())).splitlines() if row.startswith("GPU")
@@ -274,7 +274,7 @@ def test_links_that_are_down_do_not_count() -> None:
     built = h200()
     built.facts = [one for one in built.facts if not isinstance(one, GpuLink)]
     built.switched(18, {3: 1, 5: 18})
-    ways = built.matrix().ways
+    ways = built.matrix().paths
     found = [ways["GPU3", name] for name in ("GPU0", "GPU5", "NIC3")]
     assert [way.type for way in found] == ["NV17", "SYS", "PIX"]
     assert [way.rate for way in found] == pytest.approx([425e9, 63.015e9, 63.015e9], rel=1e-3)
@@ -283,9 +283,9 @@ def test_links_that_are_down_do_not_count() -> None:
 
 def test_c2c_carries_what_nvidia_smi_calls_otherwise() -> None:
     built = gb200()
-    assert built.matrix().ways["GPU0", "GPU1"] == Way("NV18", 450e9)  # not over the processor that they share
+    assert built.matrix().paths["GPU0", "GPU1"] == DevicePath("NV18", 450e9)  # not over the processor that they share
     built.facts = [one for one in built.facts if not isinstance(one, GpuLink)]
-    assert built.matrix().ways["GPU0", "GPU3"] == Way("SYS", 225e9)
+    assert built.matrix().paths["GPU0", "GPU3"] == DevicePath("SYS", 225e9)
 
 
 def test_functions_of_one_card_are_near() -> None:
@@ -294,14 +294,14 @@ def test_functions_of_one_card_are_near() -> None:
     built.nic(port)
     second = "0000:02:00.1"
     built.facts += [Pci(key=second, parent=port, pci_class=NIC), Rdma(key="mlx5_1", address=second)]
-    assert built.matrix().ways["NIC0", "NIC1"].type == "PIX"
+    assert built.matrix().paths["NIC0", "NIC1"].type == "PIX"
 
 
 def test_without_a_tree_nvml_is_believed() -> None:
     pairs = [GpuPair(key="gpu0-gpu1", path="INTERNAL"), GpuPair(key="gpu2-gpu10", path="SYS")]
     found = matrix(assemble([*(Gpu(key=f"gpu{n}") for n in (0, 1, 2, 10)), *pairs], Site(), 100.0))
     assert [row.label for row in found.gpus] == ["GPU0", "GPU1", "GPU2", "GPU10"]
-    assert {ends: way.type for ends, way in found.ways.items()} == {
+    assert {ends: way.type for ends, way in found.paths.items()} == {
         ("GPU0", "GPU1"): "PIX",
         ("GPU1", "GPU0"): "PIX",
         ("GPU2", "GPU10"): "SYS",
@@ -340,7 +340,7 @@ def matrices(draw: st.DrawFn) -> Matrix:
         for n in range(draw(st.integers(0, 20)))
     )
     nics = tuple(Row(f"NIC{n}", f"n{n}", draw(names)) for n in range(draw(st.integers(0, 30))))
-    way = st.builds(Way, st.sampled_from(["NV18", "XGMI", "SYS", "PIX"]), st.none() | st.floats(0, 1e13))
+    way = st.builds(DevicePath, st.sampled_from(["NV18", "XGMI", "SYS", "PIX"]), st.none() | st.floats(0, 1e13))
     labels = [row.label for row in (*gpus, *nics)] or ["none"]
     ways = draw(st.dictionaries(st.tuples(st.sampled_from(labels), st.sampled_from(labels)), way, max_size=30))
     return Matrix(gpus, nics, ways)
@@ -365,10 +365,10 @@ def test_what_copies_reach() -> None:
     """Four A100 joined by four NVLinks each (Perlmutter): 94 GB/s a pair; the last line tells how to ask why."""
     snapshot = look(node("perlmutter"), SOURCES, Site())
     reached = copies(snapshot)
-    assert {pair: way.type for pair, way in reached.ways.items()} == {
-        pair: way.type for pair, way in matrix(snapshot).ways.items()
+    assert {pair: way.type for pair, way in reached.paths.items()} == {
+        pair: way.type for pair, way in matrix(snapshot).paths.items()
     }
-    assert {round((way.rate or 0) / 1e9, 1) for way in reached.ways.values()} == {93.3}
+    assert {round((way.rate or 0) / 1e9, 1) for way in reached.paths.values()} == {93.3}
     text = as_matrix(reached, rates=True, copies=True)
     assert text.splitlines()[1] == "GPU0   X    93.3  93.3  93.3"
     assert "'linkgauge expect GPU0 GPU1' says why" in text

@@ -8,12 +8,12 @@ from hypothesis import given
 from bench.accuracy.machines import nvlink_domain, pci_node
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.bandwidth.all_pairs import ENDS, Pair, pairs
-from linkgauge.models.bandwidth.contention import counted
+from linkgauge.models.bandwidth.contention import rate_without_sockets
 from linkgauge.models.bandwidth.predict import predict
 from linkgauge.models.facts.records import Flow
 from linkgauge.models.graph.flow_paths import sub_flows
 from linkgauge.models.graph.routes import path_type, route
-from linkgauge.models.graph.symmetry import alike
+from linkgauge.models.graph.symmetry import symmetric_groups
 from linkgauge.models.graph.topology import Topology
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
@@ -31,7 +31,9 @@ def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:
             kind = path_type(topology, way)
             found[source][target] = Pair(kind, predicted.rated, predicted.typical, predicted.bottleneck)
         elif way:
-            able_to = min(counted(hop) for sub_flow in sub_flows(topology, flow) for over in sub_flow for hop in over)
+            able_to = min(
+                rate_without_sockets(hop) for sub_flow in sub_flows(topology, flow) for over in sub_flow for hop in over
+            )
             rated = None if able_to == float("inf") else able_to
             found[source][target] = Pair(path_type(topology, way), rated, None, None)
     return found
@@ -72,7 +74,7 @@ def test_trays_are_joined_by_nvlink_alone() -> None:
 def test_of_ends_that_hang_alike_two_are_looked_at() -> None:
     """What makes a thousand functions fast: the count of what is looked at, for no test asserts a time."""
     topology = pci_node(1000)
-    groups, few = alike(topology, ENDS)
+    groups, few = symmetric_groups(topology, ENDS)
     ends = sum(1 for device in topology.devices if device.kind in ENDS)
     assert (ends, sum(map(len, groups)), len(groups)) == (484, 484, 58)
     assert len(few.devices) < len(topology.devices) / 3

@@ -40,8 +40,8 @@ def test_what_a_finding_says_of_a_link_that_several_share() -> None:
         severity="critical",
         confidence="likely",
         subject="0000:01:00.0",
-        message="4 flows that have the link of 0000:00:01.0 and 0000:01:00.0 in common reach 20.0 GB/s where 55.1 GB/s "
-        "is expected; nothing over it was faster",
+        message="4 flows that have the link between 0000:00:01.0 and 0000:01:00.0 in common reach 20.0 GB/s where "
+        "55.1 GB/s is expected; nothing over it was faster",
         expected=found.expected,
         observed=20e9,
         unit="bytes_per_second",
@@ -89,7 +89,7 @@ def test_what_cannot_be_told_apart_is_possible() -> None:
     (found,) = report_of(said).findings
     assert found.confidence == "possible"
     assert found.cause == (
-        "no state that was read explains it; the link of 0000:00:01.0 and 0000:01:00.0 would explain it as well"
+        "no state that was read explains it; the link between 0000:00:01.0 and 0000:01:00.0 would explain it as well"
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.agent.pipeline.diagnose import Memory, cycle
-from linkgauge.models.diagnosis.hysteresis import Standing, settle
+from linkgauge.models.diagnosis.hysteresis import Histories, settle
 from linkgauge.models.facts.machine import Node, Pci, Port, Rdma
 from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.models.facts.units import as_utc, from_utc
@@ -207,7 +207,7 @@ def test_what_flapped_is_gone_an_hour_after() -> None:
 
 def test_what_could_not_be_looked_for_did_not_go() -> None:
     down = Finding(code="nic-port-down", severity="critical", subject="mlx5_0/1", message="down")
-    standing: Standing = {}
+    standing: Histories = {}
     for minute, (seen, evaluated) in enumerate([(True, True), (False, False)] * 6):
         standing, report = settle(standing, at_minute(minute, [down] if seen else [], {"nic-port-down": evaluated}))
     assert [one.message for one in report.findings] == ["down"]
@@ -283,7 +283,7 @@ def at_minute(minute: float, findings: Iterable[Finding], checks: dict[str, bool
 
 
 def told_over(time: Sequence[tuple[Sequence[Finding], int]]) -> list[Report]:
-    standing: Standing = {}
+    standing: Histories = {}
     reports, minute = [], 0.0
     for findings, seconds in time:
         minute += seconds / 60

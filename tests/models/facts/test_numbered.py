@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkgauge.models.facts.gpu import Gpu
-from linkgauge.models.facts.gpu_identity import numbered
+from linkgauge.models.facts.gpu_identity import with_gpu_numbers
 from linkgauge.models.facts.records import Evidence, Observation, Record
 
 A, B = "0000:1b:00.0", "0000:43:00.0"
@@ -22,7 +22,7 @@ def test_one_gpu_has_one_key() -> None:
         count(A, "aer_fatal"),
         count(B, "ecc_corrected"),
     ]
-    assert numbered(said) == (
+    assert with_gpu_numbers(said) == (
         Gpu(key="gpu1", address=A, vbios="1"),
         said[1],
         said[2],
@@ -35,4 +35,4 @@ def test_one_gpu_has_one_key() -> None:
 def test_where_numbers_disagree_nothing_is_sure() -> None:
     """CUDA and the driver may count in different orders."""
     said = (Gpu(key=A, address=A), Gpu(key="gpu1", address=A), Gpu(key="gpu0", address=A))
-    assert numbered(said) == said
+    assert with_gpu_numbers(said) == said
