@@ -107,13 +107,13 @@ def _training(
     """The cost of the findings for the job in the site file, or the reason why it is unknown."""
     if snapshot.site.job is None:
         return None, ()
-    from .training.cost import Uncertain, cost_of  # imported here because most reports need no training model
+    from .training.cost import UnknownCost, cost_of  # imported here because most reports need no training model
     from .training.job_spec import read_job
 
     try:
         return cost_of(snapshot, read_job(snapshot.site.job), impact, measured), ()
-    except Uncertain as why:
-        how = "linkgauge plan says what it needs to know"
+    except UnknownCost as why:
+        how = "linkgauge plan lists the values that it needs"
         return None, (
             NotChecked(
                 what="impact",

@@ -22,7 +22,7 @@ from ...models.site.schema import Machine
 from ...models.training.cluster import Cluster, cluster_of, with_measured
 from ...models.training.cluster_fabric import Switches
 from ...models.training.collectives import time_of
-from ...models.training.job_spec import Described, read_job
+from ...models.training.job_spec import JobSpec, read_job
 from ...models.training.message_times import Points, pace_of, seconds
 from ...models.training.network_tiers import group
 from ...models.training.planner import Plan, Sweep, plan_of
@@ -55,21 +55,21 @@ class Where:
 
 def plan(job: str, where: Where) -> Plan:
     """A layout that the job names: "llama3-70b,tp=8,dp=64,tokens=4M". Raises BadInput."""
-    described, cluster = _asked(job, where)
+    spec, cluster = _asked(job, where)
     try:
-        return plan_of(described.job, described.layout(cluster.gpus), cluster)
+        return plan_of(spec.job, spec.layout(cluster.gpus), cluster)
     except ValueError as wrong:
         raise BadInput(str(wrong)) from None
 
 
 def sweep(job: str, where: Where, best: int = 10) -> tuple[Plan, Sweep]:
     """The best layouts, and the plan of the first of them. Raises BadInput."""
-    described, cluster = _asked(job, where)
-    if described.ways:
-        raise BadInput(f"--sweep tries all layouts: leave out {', '.join(described.ways)}, or leave out --sweep")
+    spec, cluster = _asked(job, where)
+    if spec.fields:
+        raise BadInput(f"--sweep tries all layouts: leave out {', '.join(spec.fields)}, or leave out --sweep")
     try:
-        found = sweep_of(described.job, cluster, best)
-        return plan_of(described.job, found.best[0].layout, cluster), found
+        found = sweep_of(spec.job, cluster, best)
+        return plan_of(spec.job, found.best[0].layout, cluster), found
     except ValueError as wrong:
         raise BadInput(str(wrong)) from None
 
@@ -86,12 +86,12 @@ def frame(found: Plan | Sweep) -> Any:
     return as_frame(found)
 
 
-def _asked(job: str, where: Where) -> tuple[Described, Cluster]:
+def _asked(job: str, where: Where) -> tuple[JobSpec, Cluster]:
     try:
-        described = read_job(job)
+        spec = read_job(job)
     except ValueError as wrong:
         raise BadInput(f"{job}: {wrong}") from None
-    return described, cluster(where)
+    return spec, cluster(where)
 
 
 def cluster(where: Where) -> Cluster:
@@ -174,7 +174,7 @@ def _measured(
         nodes = -(-ranks // (machine.gpus or ranks))
         cluster = found if ranks <= found.gpus else replace(_cluster(machine, nodes, where, product), measured={})
         seen = group(cluster.levels, ranks)
-        pace = pace_of(op, seen, cluster.ways, cluster.inside, cluster.switched)
+        pace = pace_of(op, seen, cluster.algorithms, cluster.inside, cluster.switched)
         across = any(one.name != cluster.inside for one in seen)
         points = []
         for size, bus in sorted(rows.items()):

@@ -25,7 +25,7 @@ import msgspec
 
 from linkgauge.models.catalog.collectives import collectives
 from linkgauge.models.catalog.links import links
-from linkgauge.models.training.collective_algorithms import Ways, ways_of
+from linkgauge.models.training.collective_algorithms import Algorithms, algorithms_of
 from linkgauge.models.training.collectives import bus_bandwidth, bus_factor
 from linkgauge.models.training.message_times import Pace, pace_of, seconds
 from linkgauge.models.training.network_tiers import Level
@@ -126,11 +126,11 @@ def read() -> dict[tuple[str, str], Curve]:
 
 
 @cache
-def known(grade: str, without: str) -> Ways:
+def known(grade: str, without: str) -> Algorithms:
     """What the catalog says of such links without the rows of a platform."""
     rest = tuple(one for one in links().measured if one.platform != without)
     rows = [one for one in collectives() if one.platform != without]
-    return ways_of(grade, msgspec.structs.replace(links(), measured=rest), rows)
+    return algorithms_of(grade, msgspec.structs.replace(links(), measured=rest), rows)
 
 
 def predicted(setup: Setup, op: str, size: int, without: str) -> float:

@@ -144,14 +144,12 @@ def _sized(flow: Flow, found: Prediction | None) -> float | None:
 def unknown(snapshot: Snapshot, level: Level) -> str:
     """Why no rate is expected of a flow, in words."""
     if level.rated is not None and not _tightest(sub_flows(snapshot.topology, level.flow)):
-        return "nobody says what one of the links on its way gives"
+        return "the rate of a link on its path is not known"
     if level.size and level.size < full(level.op) and curve(level.link_class, level.op).half is None:
-        return (
-            f"nobody published what {level.op} reaches over {level.link_class} with messages of {as_bytes(level.size)}"
-        )
+        return f"no rate is published for {level.op} over {level.link_class} with messages of {as_bytes(level.size)}"
     if level.rated is not None:
-        return f"no share is published of what {level.op} reaches over {level.link_class}"
+        return f"no share is published for {level.op} over {level.link_class}"
     node = snapshot.of(Node).get("node")
     if node and node.virtual and not snapshot.site.trust_virtual_links:
-        return "the hypervisor hides the links, and nothing is published of this machine's"
-    return "of none of the links is a rate known"
+        return "the hypervisor hides the links, and their rates are not published"
+    return "no rate is known for any of these links"

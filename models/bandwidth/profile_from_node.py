@@ -93,7 +93,9 @@ def _recognised_by(snapshot: Snapshot, node: Node, gpus: list[Gpu]) -> Machine:
     product = node.product if node.product not in _NO_TYPE else None
     gpu = machine.gpu if machine else _exactly(_same(one.name for one in gpus))
     if not product and not gpu:
-        raise Unrecognisable("nothing tells this node from others: no DMI product name of its own, no GPUs of one name")
+        raise Unrecognisable(
+            "nothing distinguishes this node from others: it has no DMI product name of its own and no GPUs of one name"
+        )
     base = machine or Machine(name="-", source="-", gpu=gpu, product=_exactly(product))
     return msgspec.structs.replace(base, product=_exactly(product), vendor=_exactly(node.vendor if product else None))
 

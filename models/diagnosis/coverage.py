@@ -20,7 +20,7 @@ def uncovered(snapshot: Snapshot) -> Iterator[NotChecked]:
     bound = [gpu for gpu in gpus if gpu.vendor == NVIDIA and gpu.driver == "nvidia"]
     refused = any(lost.what in ("Gpu", "Driver") for lost in snapshot.not_checked)
     if bound and not (snapshot.of(Gpu) or "nvidia" in snapshot.of(Driver) or refused):
-        why = "no source asks the GPUs' driver: NVLink, memory errors, clocks and processes were not looked at"
+        why = "no source reads the GPUs' driver: NVLink, memory errors, clocks and processes were not checked"
         yield NotChecked(
             what="Gpu", subject="node", reason=Reason.DRIVER, detail=why, how="nvidia-smi -q; nvidia-smi nvlink -s"
         )

@@ -11,7 +11,7 @@ from ..catalog.accelerators import Fitted, accelerator_of, accelerators, fitted_
 from ..catalog.gpus import Product, products
 from ..site.schema import Machine
 from .cluster_fabric import Node, Switches, domain, fat_tree
-from .collective_algorithms import Ways, known_ways
+from .collective_algorithms import Algorithms, known_algorithms
 from .message_times import Points
 from .network_tiers import Level
 
@@ -28,7 +28,7 @@ class Cluster:
     gpu: Product
     gpus: int
     levels: tuple[Level, ...]
-    ways: Ways
+    algorithms: Algorithms
     switched: bool  # its switches inside a node reduce arrays
     flops: float  # dense bf16 of one GPU, FLOP per second
     reached: float  # part of `flops` that matrix products reach
@@ -62,11 +62,11 @@ def cluster_of(
     product = gpu or _product(fitted.gpu if fitted else None, machine)
     row = accelerator_of(product.name)
     if row is None:
-        raise Unknown(f"what {product.name} computes is not in the catalog; --machine names another type")
+        raise Unknown(f"the compute rate of {product.name} is not in the catalog; choose another type with --machine")
     if nodes < 1:
-        raise Unknown(f"{nodes} nodes: a plan needs one at least")
+        raise Unknown(f"{nodes} nodes: at least one node is required")
     if not machine.gpus or not product.link_rate or not product.links:
-        raise Unknown(f"{machine.name}: its GPUs have no links of their own, or their number is not known")
+        raise Unknown(f"{machine.name}: its number of GPUs is not known, or they have no NVLink or xGMI")
     ports = nics or (_ports(machine, fitted) if nodes > 1 else (1, 1.0))  # a single node needs no NICs
     node, count = _node(machine.gpus, product, fitted is not None and fitted.mesh, *ports), nodes
     if row.domain and nodes > 1:
@@ -77,7 +77,7 @@ def cluster_of(
         gpu=product,
         gpus=nodes * machine.gpus,
         levels=_levels(node, count, switches),
-        ways=known_ways(grade_of(product)),
+        algorithms=known_algorithms(grade_of(product)),
         switched=product.fabric and (product.link_version or 0) >= 4,
         flops=row.flops,
         reached=row.reached or row.flops * _usual_share(),
@@ -88,7 +88,7 @@ def cluster_of(
 def _product(name: str | None, machine: Machine) -> Product:
     found = next((one for one in products() if one.name == name), None)
     if found is None:
-        raise Unknown(f"{machine.name}: which GPUs it has is not in the catalog of plans; name another type of machine")
+        raise Unknown(f"{machine.name}: its GPUs are not in the catalog; choose another machine type")
     return found
 
 
@@ -98,7 +98,7 @@ def _ports(machine: Machine, fitted: Fitted | None) -> tuple[int, float]:
         count, rate = fitted.nics, fitted.nic_rate
     if not count or not rate:
         raise Unknown(
-            f"{machine.name}: how fast its NICs are is not known; say it: --network 8x400 (NICs x Gb/s a node)"
+            f"{machine.name}: the rate of its NICs is not known; give it as --network 8x400 (NICs x Gb/s per node)"
         )
     return count, rate
 

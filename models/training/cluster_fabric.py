@@ -64,7 +64,7 @@ def fat_tree(node: Node, nodes: int, switches: Switches) -> tuple[Level, ...]:
     ValueError: no nodes, too few leaf ports for a node, or more nodes than three tiers of these switches reach.
     """
     if nodes < 1:
-        raise ValueError(f"{nodes} nodes: a fabric has one at least")
+        raise ValueError(f"{nodes} nodes: at least one node is required")
     if switches.oversubscription < 1:
         raise ValueError(f"oversubscription {switches.oversubscription:g}: 1 is none, 2 is twice as much down as up")
     leaves = node.nics if switches.rails else 1
@@ -88,7 +88,7 @@ def _unit(node: Node, switches: Switches) -> int:
     down = math.floor(switches.radix * switches.oversubscription / (1 + switches.oversubscription))
     ports = 1 if switches.rails else math.ceil(node.egress / switches.rate)
     if ports > down:
-        raise ValueError(f"a node with {ports} ports does not fit on a leaf with {down} ports down")
+        raise ValueError(f"a node with {ports} ports does not fit on a leaf with {down} ports downwards")
     return down // ports
 
 
@@ -104,7 +104,7 @@ def bisection(levels: Sequence[Level]) -> float:
 def torus_bisection(shape: Sequence[int], rate: float) -> float:
     """For a torus with `rate` to each neighbour: its longest axis is a ring, so the cut has two places."""
     longest = max(shape)
-    return math.prod(shape) / longest * rate * _ways(longest)
+    return math.prod(shape) / longest * rate * _links_along(longest)
 
 
 def torus_all_gather(size: float, shape: Sequence[int], rate: float) -> float:
@@ -112,8 +112,8 @@ def torus_all_gather(size: float, shape: Sequence[int], rate: float) -> float:
 
     "How to Scale Your Model", sharded matrices: V / (W N_axes), where W is a link's rate in both directions.
     """
-    ranks, ways = math.prod(shape), sum(map(_ways, shape))
-    return size * (ranks - 1) / (ranks * ways * rate) if ways else 0.0
+    ranks, links = math.prod(shape), sum(map(_links_along, shape))
+    return size * (ranks - 1) / (ranks * links * rate) if links else 0.0
 
 
 def torus_all_to_all(size: float, shape: Sequence[int], rate: float) -> float:
@@ -124,7 +124,7 @@ def torus_all_to_all(size: float, shape: Sequence[int], rate: float) -> float:
     return size / 4 / cut if cut else 0.0
 
 
-def _ways(axis: int) -> int:
+def _links_along(axis: int) -> int:
     """The number of links of a GPU along an axis. Two GPUs share one link."""
     return min(axis - 1, 2)
 

@@ -26,7 +26,7 @@ _SWITCHED = 8  # number of ranks in the measured bus bandwidths of reductions in
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Algorithm:
     """Parameters of one algorithm: the share of the rated rate for long messages, and the startup time of a message.
 
     `startup` and `latency` are seconds per step of a ring (latency: of a tree), per hop between nodes, or per peer of
@@ -40,23 +40,23 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class Algorithms:
     """All algorithms, for clusters whose nodes have one kind of links."""
 
-    ring: Way
-    switched: Way  # reduced in the switches of a node; share of the rate at which the array passes once
-    direct: Way  # AllToAll in a node
-    fabric: Way  # rings and trees between nodes
-    direct_fabric: Way  # AllToAll between nodes
+    ring: Algorithm
+    switched: Algorithm  # reduced in the switches of a node; share of the rate at which the array passes once
+    direct: Algorithm  # AllToAll in a node
+    fabric: Algorithm  # rings and trees between nodes
+    direct_fabric: Algorithm  # AllToAll between nodes
 
 
 @lru_cache(maxsize=64)
-def known_ways(grade: str) -> Ways:
-    """The algorithms for nodes with these GPU links ("nvlink4"), from the catalog. LookupError as in `ways_of`."""
-    return ways_of(grade)
+def known_algorithms(grade: str) -> Algorithms:
+    """The catalog's algorithms for nodes with these GPU links ("nvlink4"). LookupError as in `algorithms_of`."""
+    return algorithms_of(grade)
 
 
-def ways_of(grade: str, links: Links | None = None, rows: Iterable[Collective] | None = None) -> Ways:
+def algorithms_of(grade: str, links: Links | None = None, rows: Iterable[Collective] | None = None) -> Algorithms:
     """The algorithms from the given rows. LookupError: nothing is published about collectives over such links."""
     measured = list(collectives() if rows is None else rows)
     ring = attainable(grade, "all_reduce", known=links)
@@ -70,27 +70,27 @@ def ways_of(grade: str, links: Links | None = None, rows: Iterable[Collective] |
         [] if any(one.startup for one in exchanged) else [_as_exchange(one) for one in reduced if one.way == "ring"]
     )
     across = [one for one in measured if one.nodes > 1]
-    return Ways(
-        ring=_way(grade, [one for one in reduced if one.way == "ring"], _steps, ring.typical, _depth),
-        switched=_way(
+    return Algorithms(
+        ring=_algorithm(grade, [one for one in reduced if one.way == "ring"], _steps, ring.typical, _depth),
+        switched=_algorithm(
             grade,
             [one for one in reduced if one.way == "in-network"],
             _once,
             switched.typical / bus_factor("all_reduce", _SWITCHED),
         ),
-        direct=_way(grade, [*exchanged, *stand_ins], _peers),
-        fabric=_way("", [one for one in across if one.op == "all_reduce"], _hops),
-        direct_fabric=_way("", [one for one in across if one.op == "alltoall"], _peers),
+        direct=_algorithm(grade, [*exchanged, *stand_ins], _peers),
+        fabric=_algorithm("", [one for one in across if one.op == "all_reduce"], _hops),
+        direct_fabric=_algorithm("", [one for one in across if one.op == "alltoall"], _peers),
     )
 
 
-def _way(
+def _algorithm(
     grade: str,
     rows: Sequence[Collective],
     times: Callable[[Collective], float],
     share: float | None = None,
     depth: Callable[[Collective], float] | None = None,
-) -> Way:
+) -> Algorithm:
     """Medians over the rows of a grade, or over all rows if the grade has none.
 
     `times` is the number of startups of a row. `depth` is the number for its smallest message, if lower.
@@ -101,7 +101,7 @@ def _way(
         known = [one for one in rows if value(one) is not None]
         return _median([one for one in known if one.grade == grade] or known, value, default)
 
-    return Way(
+    return Algorithm(
         share=median(_share, 1.0) if share is None else share,
         startup=median(lambda one: one.startup and one.startup / times(one), 0.0),
         power=median(lambda one: one.power, 1.0),

@@ -12,7 +12,7 @@ from ..facts.machine import Pci
 from ..inventory.snapshot import Snapshot
 from ..report import Level, Range, Training
 from .cluster import Cluster, cluster_of
-from .job_spec import Described
+from .job_spec import JobSpec
 from .parallelism import Layout
 from .planner import plan_of
 from .step_time import Step
@@ -22,26 +22,26 @@ _INSIDE = ("all_reduce", "alltoall")
 _TENTH_OF_A_PERCENT = 3  # digits of a factor
 
 
-class Uncertain(ValueError):
+class UnknownCost(ValueError):
     """A value that the cost needs and that is not known. Carries a sentence for the user."""
 
 
-def cost_of(snapshot: Snapshot, described: Described, slower: Mapping[str, float], levels: Iterable[Level]) -> Training:
+def cost_of(snapshot: Snapshot, spec: JobSpec, slower: Mapping[str, float], levels: Iterable[Level]) -> Training:
     """The cost for a job over nodes like this one, of which only this one has the findings.
 
     Every GPU waits for the slowest, so one node slows all. The program decides how many messages overlap with compute:
     `least` assumes all possible overlap, `most` assumes none. Raises Uncertain.
     """
-    layout, cluster = _cluster(snapshot, described)
+    layout, cluster = _cluster(snapshot, spec)
     try:
-        well = plan_of(described.job, layout, cluster)
-        ill = plan_of(described.job, layout, _slowed(cluster, slower))
+        well = plan_of(spec.job, layout, cluster)
+        ill = plan_of(spec.job, layout, _slowed(cluster, slower))
     except ValueError as wrong:
-        raise Uncertain(str(wrong)) from None
+        raise UnknownCost(str(wrong)) from None
     step = _range(well.step, ill.step)
-    before, now = _loading(described, cluster, snapshot, levels)
+    before, now = _loading(spec, cluster, snapshot, levels)
     return Training(
-        job=described.text,
+        job=spec.text,
         gpus=cluster.gpus,
         step_seconds=round(well.step.usual, 4),
         slower=step,
@@ -58,7 +58,7 @@ def _rounded(tokens: float | None) -> float | None:
 
 
 def _loading(
-    described: Described, cluster: Cluster, snapshot: Snapshot, levels: Iterable[Level]
+    spec: JobSpec, cluster: Cluster, snapshot: Snapshot, levels: Iterable[Level]
 ) -> tuple[float | None, float | None]:
     """Seconds in which each node reads its part of a checkpoint from its disks: at the expected and at the measured
     rate.
@@ -72,28 +72,28 @@ def _loading(
         and not level.beside
         and any(snapshot.topology.kind(end) in ("disk", "array", "nvme") for end in level.ends)
     ]
-    if described.checkpoint is None or not disks or snapshot.machine is None or not snapshot.machine.gpus:
+    if spec.checkpoint is None or not disks or snapshot.machine is None or not snapshot.machine.gpus:
         return None, None
-    part = described.checkpoint / (cluster.gpus / snapshot.machine.gpus)
+    part = spec.checkpoint / (cluster.gpus / snapshot.machine.gpus)
     expected = sum(level.expected[0].typical for level in disks)
     return round(part / expected, 1), round(part / sum(level.observed or 0.0 for level in disks), 1)
 
 
-def _cluster(snapshot: Snapshot, described: Described) -> tuple[Layout, Cluster]:
+def _cluster(snapshot: Snapshot, spec: JobSpec) -> tuple[Layout, Cluster]:
     machine = snapshot.machine
     if machine is None or not machine.gpus:
-        raise Uncertain("this node is of no machine type that is known: describe it in the site file")
-    ways = described.ways
-    gpus = ways.get("tensor", 1) * ways.get("pipeline", 1) * ways["data"] if "data" in ways else machine.gpus
+        raise UnknownCost("the machine type of this node is not known: describe it in the site file")
+    fields = spec.fields
+    gpus = fields.get("tensor", 1) * fields.get("pipeline", 1) * fields["data"] if "data" in fields else machine.gpus
     try:
-        layout = described.layout(gpus)
+        layout = spec.layout(gpus)
         products = {product_of(gpu, snapshot.of(Pci)) for gpu in snapshot.of(Gpu).values()}
         product = products.pop() if len(products) == 1 else None
         cluster = cluster_of(machine, max(1, -(-layout.gpus // machine.gpus)), gpu=product)
     except ValueError as wrong:
-        raise Uncertain(str(wrong)) from None
+        raise UnknownCost(str(wrong)) from None
     if layout.gpus != cluster.gpus:
-        raise Uncertain(f"its {layout.gpus} GPUs do not fill nodes of {machine.gpus}")
+        raise UnknownCost(f"its {layout.gpus} GPUs do not fill whole nodes of {machine.gpus} GPUs")
     return layout, cluster
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from ..catalog.networks import networks
-from .parallelism import WAYS, Impossible, Job, Layout
+from .parallelism import SHORT_NAMES, Impossible, Job, Layout
 
 TOKENS = 1 << 22  # per step, by default
 _FLAG = "recompute"
@@ -18,11 +18,11 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3, "t": 4}
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class JobSpec:
     """A parsed line: the job and its degrees of parallelism."""
 
     job: Job
-    ways: Mapping[str, int]  # by field of Layout
+    fields: Mapping[str, int]  # by field of Layout
     text: str = ""
     checkpoint: float | None = None  # bytes
 
@@ -30,17 +30,17 @@ class Described:
         """The layout over `gpus` GPUs. Without dp, the remaining GPUs are for data. Impossible: the GPU count is not
         divisible.
         """
-        ways = dict(self.ways)
-        others = ways.get("tensor", 1) * ways.get("pipeline", 1)
-        if "data" not in ways and others:
+        fields = dict(self.fields)
+        others = fields.get("tensor", 1) * fields.get("pipeline", 1)
+        if "data" not in fields and others:
             if gpus % others:
                 raise Impossible(f"tp x pp = {others} does not divide {gpus} GPUs")
-            ways["data"] = gpus // others
-        recompute = bool(ways.pop(_FLAG, 0))
-        return Layout(**ways, recompute=recompute)
+            fields["data"] = gpus // others
+        recompute = bool(fields.pop(_FLAG, 0))
+        return Layout(**fields, recompute=recompute)
 
 
-def read_job(text: str) -> Described:
+def read_job(text: str) -> JobSpec:
     """The job of a line. ValueError carries a sentence about the unknown part."""
     name, *parts = [part.strip() for part in text.split(",")]
     if name not in networks():
@@ -48,20 +48,20 @@ def read_job(text: str) -> Described:
         hint = f"did you mean {near[0]!r}?" if near else "known are"
         raise ValueError(f"no model is called {name!r}; {hint} {'' if near else ', '.join(networks())}".rstrip())
     network = networks()[name]
-    given: dict[str, int] = {}
+    values: dict[str, int] = {}
     checkpoint: float | None = None
     for part in parts:
         if part.startswith("ckpt"):
             checkpoint = _bytes(part)
             continue
         key, value = _part(part)
-        if key in given:
-            raise ValueError(f"{key} is said twice")
-        given[key] = value
-    job = Job(network, given.pop("tokens", TOKENS), given.pop("seq", network.sequence))
+        if key in values:
+            raise ValueError(f"{key} is given twice")
+        values[key] = value
+    job = Job(network, values.pop("tokens", TOKENS), values.pop("seq", network.sequence))
     if job.tokens < 1 or job.sequence < 1:
-        raise ValueError("tokens and seq are 1 at least")
-    return Described(job, {WAYS.get(key, key): value for key, value in given.items()}, text, checkpoint)
+        raise ValueError("tokens and seq must be at least 1")
+    return JobSpec(job, {SHORT_NAMES.get(key, key): value for key, value in values.items()}, text, checkpoint)
 
 
 def _bytes(part: str) -> float:
@@ -76,8 +76,8 @@ def _part(text: str) -> tuple[str, int]:
     key, equals, value = (piece.strip() for piece in text.partition("="))
     if key == _FLAG and not equals:
         return key, 1
-    if key not in (*WAYS, "tokens", "seq"):
-        known = ", ".join((*WAYS, "tokens", "seq", "ckpt"))
+    if key not in (*SHORT_NAMES, "tokens", "seq"):
+        known = ", ".join((*SHORT_NAMES, "tokens", "seq", "ckpt"))
         raise ValueError(f"{text!r} is not part of a job: write {known} with a number, or {_FLAG}")
     return key, read_number(value, key)
 

@@ -45,10 +45,10 @@ def _activations(job: Job, layout: Layout, layers: int) -> float:
     """The first stage stores as many micro-batches as there are stages. The last stage stores logits once."""
     network = job.network
     tokens = layout.micro * job.sequence / layout.tensor
-    each = 2 * network.width if layout.recompute else sizes.kept_bytes(network)
+    each = 2 * network.width if layout.recompute else sizes.activation_bytes(network)
     begun = min(layout.micro_batches(job), layout.pipeline)
     more = 1 + (layout.pipeline - 1) / (layout.pipeline * layout.interleave) if layout.interleave > 1 else 1.0
-    working = sizes.kept_bytes(network) if layout.recompute else 0.0  # of the one layer that is recomputed
+    working = sizes.activation_bytes(network) if layout.recompute else 0.0  # of the one layer that is recomputed
     first = tokens * (each * layers * begun * more + working)
     last = tokens * (each * layers + working + _LOGITS * network.vocabulary)
     return last if layout.pipeline == 1 else max(first, last)
@@ -58,8 +58,9 @@ def check_memory(need: Memory, cluster: Cluster) -> None:
     """Raise Impossible if the GPU's memory is too small."""
     usable = USABLE * cluster.memory
     if need.total > usable:
-        need_of, kept = f"{need.total / 1e9:.0f} GB", f"{need.activations / 1e9:.0f} of activations"
+        activations = f"{need.activations / 1e9:.0f} of activations"
         raise Impossible(
-            f"memory: {need_of} on each GPU ({need.states / 1e9:.0f} of weights, gradients and optimizer, {kept}); "
+            f"memory: {need.total / 1e9:.0f} GB on each GPU "
+            f"({need.states / 1e9:.0f} of weights, gradients and optimizer, {activations}); "
             f"{cluster.gpu.name} has {usable / 1e9:.0f} to use: more tp, pp or zero, or recompute"
         )

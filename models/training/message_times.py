@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from . import network_tiers as over
-from .collective_algorithms import Way, Ways
+from .collective_algorithms import Algorithm, Algorithms
 from .network_tiers import Level
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
@@ -59,7 +59,7 @@ def _ratio(points: Points, size: float) -> float:
     return points[-1][1]
 
 
-def pace_of(op: str, group: Sequence[Level], ways: Ways, inside: str, switched: bool = False) -> Pace:
+def pace_of(op: str, group: Sequence[Level], algorithms: Algorithms, inside: str, switched: bool = False) -> Pace:
     """The timing of an operation over the levels of a group (network_tiers.group). `inside` names the level inside a
     node.
 
@@ -70,34 +70,34 @@ def pace_of(op: str, group: Sequence[Level], ways: Ways, inside: str, switched: 
     if not group:
         return STILL
     if op == "alltoall":
-        return _exchange(near, far, ways)
+        return _exchange(near, far, algorithms)
     if op == "sendrecv":
-        return _sent(min(far or near, key=lambda one: one.rate), ways.fabric if far else ways.ring)
+        return _sent(min(far or near, key=lambda one: one.rate), algorithms.fabric if far else algorithms.ring)
     passes = 2 if op == "all_reduce" else 1
-    parts = [_in_node(one, ways, passes, switched) for one in near]
-    return _together([*parts, _beyond(far, ways.fabric, passes)] if far else parts)
+    parts = [_in_node(one, algorithms, passes, switched) for one in near]
+    return _together([*parts, _beyond(far, algorithms.fabric, passes)] if far else parts)
 
 
-def _sent(one: Level, way: Way) -> Pace:
-    return Pace(1 / (one.rate * way.share), way.startup, way.power, way.latency, one.name)
+def _sent(one: Level, algorithm: Algorithm) -> Pace:
+    return Pace(1 / (one.rate * algorithm.share), algorithm.startup, algorithm.power, algorithm.latency, one.name)
 
 
-def _in_node(one: Level, ways: Ways, passes: int, switched: bool) -> Pace:
+def _in_node(one: Level, algorithms: Algorithms, passes: int, switched: bool) -> Pace:
     if switched and passes == 2 and one.children >= FEWEST_SWITCHED:
-        return _sent(one, ways.switched)
-    steps, way = passes * (one.children - 1), ways.ring
-    per_byte = passes * over.all_gather(1.0, [one]) / way.share
+        return _sent(one, algorithms.switched)
+    steps, algorithm = passes * (one.children - 1), algorithms.ring
+    per_byte = passes * over.all_gather(1.0, [one]) / algorithm.share
     depth = passes * math.ceil(math.log2(one.children))
-    return Pace(per_byte, steps * way.startup, way.power, depth * way.latency, one.name)
+    return Pace(per_byte, steps * algorithm.startup, algorithm.power, depth * algorithm.latency, one.name)
 
 
-def _beyond(far: Sequence[Level], way: Way, passes: int) -> Pace:
+def _beyond(far: Sequence[Level], algorithm: Algorithm, passes: int) -> Pace:
     """Small AllReduces use a tree, AllGathers and ReduceScatters use a ring (NCCL src/graph/tuning.cc)."""
     ranks = over.ranks_of(far)
     hops = passes * math.ceil(math.log2(ranks))
-    latency = hops * way.latency if passes == 2 else max(hops * way.latency, (ranks - 1) * _RING_STEP)
-    per_byte = passes * over.all_gather(1.0, far) / way.share
-    return Pace(per_byte, hops * way.startup, way.power, latency, over.slowest(far).name)
+    latency = hops * algorithm.latency if passes == 2 else max(hops * algorithm.latency, (ranks - 1) * _RING_STEP)
+    per_byte = passes * over.all_gather(1.0, far) / algorithm.share
+    return Pace(per_byte, hops * algorithm.startup, algorithm.power, latency, over.slowest(far).name)
 
 
 def _together(parts: Sequence[Pace]) -> Pace:
@@ -106,17 +106,17 @@ def _together(parts: Sequence[Pace]) -> Pace:
     return replace(last, per_byte=slow.per_byte, held=slow.held)
 
 
-def _exchange(near: Sequence[Level], far: Sequence[Level], ways: Ways) -> Pace:
+def _exchange(near: Sequence[Level], far: Sequence[Level], algorithms: Algorithms) -> Pace:
     """An AllToAll: each child sends data for all others, and one message to each GPU of another node."""
-    group = [replace(one, rate=one.rate * ways.direct.share) for one in near]
-    group += [replace(one, rate=one.rate * ways.direct_fabric.share) for one in far]
+    group = [replace(one, rate=one.rate * algorithms.direct.share) for one in near]
+    group += [replace(one, rate=one.rate * algorithms.direct_fabric.share) for one in far]
     slow = over.slowest_exchange(group)
     peers = over.ranks_of(near) - 1
     others = over.ranks_of(group) - over.ranks_of(near)
     return Pace(
         per_byte=over.all_to_all(1.0, group),
-        startup=peers * ways.direct.startup + others * ways.direct_fabric.startup,
-        power=ways.direct.power,
-        latency=peers * ways.direct.latency + others * ways.direct_fabric.latency,
+        startup=peers * algorithms.direct.startup + others * algorithms.direct_fabric.startup,
+        power=algorithms.direct.power,
+        latency=peers * algorithms.direct.latency + others * algorithms.direct_fabric.latency,
         held=slow.name,
     )

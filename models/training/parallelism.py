@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..catalog.networks import Network
 
 # Short names of the fields of Layout.
-WAYS = {
+SHORT_NAMES = {
     "tp": "tensor",
     "pp": "pipeline",
     "dp": "data",
@@ -64,12 +64,12 @@ class Layout:
     def __str__(self) -> str:
         """The format of `linkgauge plan`. Fields with default values are left out."""
         usual = Layout()
-        named = [
+        listed = [
             (short, getattr(self, name))
-            for short, name in WAYS.items()
+            for short, name in SHORT_NAMES.items()
             if name in _SHOWN or getattr(self, name) != getattr(usual, name)
         ]
-        return ",".join([*(f"{short}={value}" for short, value in named), *["recompute"] * self.recompute])
+        return ",".join([*(f"{short}={value}" for short, value in listed), *["recompute"] * self.recompute])
 
 
 _SHOWN = ("tensor", "pipeline", "data")
@@ -77,37 +77,35 @@ _SHOWN = ("tensor", "pipeline", "data")
 
 def check(job: Job, layout: Layout, gpus: int) -> None:
     """Raise Impossible with the first broken constraint."""
-    for sentence in broken(job, layout, gpus):
+    for sentence in violations(job, layout, gpus):
         raise Impossible(sentence)
 
 
-def broken(job: Job, layout: Layout, gpus: int) -> Iterator[str]:
+def violations(job: Job, layout: Layout, gpus: int) -> Iterator[str]:
     """The constraints that a layout breaks."""
     network = job.network
     least = min(layout.tensor, layout.pipeline, layout.data, layout.expert, layout.micro, layout.interleave)
     if least < 1:
-        yield "every number of ways is 1 at least"
+        yield "tp, pp, dp, ep, micro and interleave must be at least 1"
         return
     if layout.gpus != gpus:
-        yield (
-            f"tp={layout.tensor} x pp={layout.pipeline} x dp={layout.data} are {layout.gpus} GPUs, and there are {gpus}"
-        )
+        yield (f"tp={layout.tensor} x pp={layout.pipeline} x dp={layout.data} is {layout.gpus} GPUs, not {gpus}")
     if layout.tensor > network.heads or network.heads % layout.tensor:
         yield f"tp={layout.tensor} does not divide the {network.heads} heads of {network.name}"
     if layout.pipeline * layout.interleave > network.layers:
         yield (
-            f"pp={layout.pipeline} with interleave={layout.interleave} needs as many layers at least; "
-            f"{network.name} has {network.layers}"
+            f"pp={layout.pipeline} x interleave={layout.interleave} is more than the "
+            f"{network.layers} layers of {network.name}"
         )
     if layout.interleave > 1 and layout.pipeline == 1:
-        yield "interleave is of pipelines: give pp=2 or more with it"
-    yield from _broken_batch(job, layout)
-    yield from _broken_experts(network, layout)
+        yield "interleave requires a pipeline: set pp=2 or more"
+    yield from _batch_violations(job, layout)
+    yield from _expert_violations(network, layout)
 
 
-def _broken_batch(job: Job, layout: Layout) -> Iterator[str]:
+def _batch_violations(job: Job, layout: Layout) -> Iterator[str]:
     if job.tokens % job.sequence:
-        yield f"{job.tokens} tokens are no whole number of sequences of {job.sequence}"
+        yield f"{job.tokens} tokens are not a multiple of the sequence length {job.sequence}"
         return
     if job.sequences % (layout.data * layout.micro):
         yield (
@@ -123,7 +121,7 @@ def _broken_batch(job: Job, layout: Layout) -> Iterator[str]:
         yield f"zero={layout.zero}: 0 shards nothing, 1 the optimizer, 2 gradients too, 3 weights too"
 
 
-def _broken_experts(network: Network, layout: Layout) -> Iterator[str]:
+def _expert_violations(network: Network, layout: Layout) -> Iterator[str]:
     if layout.expert == 1:
         return
     if not network.experts:
@@ -131,4 +129,4 @@ def _broken_experts(network: Network, layout: Layout) -> Iterator[str]:
     elif network.experts % layout.expert:
         yield f"ep={layout.expert} does not divide the {network.experts} experts of {network.name}"
     elif layout.data % layout.expert:
-        yield f"ep={layout.expert} does not divide dp={layout.data}: experts are spread over data ways"
+        yield f"ep={layout.expert} does not divide dp={layout.data}: experts are spread over data ranks"

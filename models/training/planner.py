@@ -62,7 +62,7 @@ def plan_of(job: Job, layout: Layout, cluster: Cluster) -> Plan:
         waits=waits,
         tokens=tokens,
         critical_tokens=tokens * data.seconds / step.compute if data else None,
-        tensor_limit=tensor_limit(width, cluster.reached, inner.rate * cluster.ways.ring.share),
+        tensor_limit=tensor_limit(width, cluster.reached, inner.rate * cluster.algorithms.ring.share),
     )
 
 

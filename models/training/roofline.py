@@ -30,20 +30,20 @@ def tensor_limit(width: float, flops: float, rate: float) -> float:
     return width * rate / flops
 
 
-def tensor_width_two_nodes(ways: int, flops: float, rate: float, inside: int = 8) -> float:
+def tensor_width_two_nodes(ranks: int, flops: float, rate: float, inside: int = 8) -> float:
     """The F above which tensor parallelism over exactly two nodes does not wait: C / W (Y - inside)."""
-    return flops / rate * (ways - inside)
+    return flops / rate * (ranks - inside)
 
 
 def expert_times(
-    batch: float, model: float, width: float, active: int, ways: int, flops: float, rate: float, inside: int = 8
+    batch: float, model: float, width: float, active: int, ranks: int, flops: float, rate: float, inside: int = 8
 ) -> tuple[float, float]:
-    """Seconds of compute and of both AllToAlls, with experts over `ways` GPUs and `inside` GPUs per node.
+    """Seconds of compute and of both AllToAlls, with experts over `ranks` GPUs and `inside` GPUs per node.
 
     4 B k D F / (Z C) and 4 B D (Z-8) / (W Z) min(8 k / Z, 1).
     """
-    mathematics = 4 * batch * active * model * width / (ways * flops)
-    messages = 4 * batch * model * (ways - inside) / (rate * ways) * min(inside * active / ways, 1.0)
+    mathematics = 4 * batch * active * model * width / (ranks * flops)
+    messages = 4 * batch * model * (ranks - inside) / (rate * ranks) * min(inside * active / ranks, 1.0)
     return mathematics, messages
 
 
@@ -77,15 +77,15 @@ def train_seconds(parameters: float, tokens: float, gpus: int, flops: float, uti
 
 
 def state_bytes(
-    parameters: float, ways: int, stage: int, weights: float = 2, gradients: float = 2, optimizer: float = 12
+    parameters: float, ranks: int, stage: int, weights: float = 2, gradients: float = 2, optimizer: float = 12
 ) -> float:
-    """Bytes per GPU of weights, gradients and optimizer, with ZeRO stage 0 to 3 over `ways` GPUs.
+    """Bytes per GPU of weights, gradients and optimizer, with ZeRO stage 0 to 3 over `ranks` GPUs.
 
     Rajbhandari and others, "ZeRO" (2020): 16 bytes per parameter for Adam in mixed precision. Stage 1 shards the 12
     bytes of the optimizer, stage 2 also gradients, stage 3 everything.
     """
     kinds = ((weights, 3), (gradients, 2), (optimizer, 1))
-    return parameters * sum(width / (ways if stage >= first else 1) for width, first in kinds)
+    return parameters * sum(width / (ranks if stage >= first else 1) for width, first in kinds)
 
 
 def state_traffic(stage: int) -> float:

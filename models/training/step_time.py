@@ -160,19 +160,19 @@ def _data(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[flo
     expert = BF16 * sizes.in_experts(network) * part / layout.expert
     copies = layout.data // layout.expert
     groups = [(dense, layout.data, layout.tensor), (expert, copies, layout.tensor * layout.expert)]
-    found = [_sharded(size, ways, stride, layout, job, cluster, paces) for size, ways, stride in groups if size]
+    found = [_sharded(size, ranks, stride, layout, job, cluster, paces) for size, ranks, stride in groups if size]
     return sum(took for took, _ in found), max(found)[1]
 
 
 def _sharded(
-    size: float, ways: int, stride: int, layout: Layout, job: Job, cluster: Cluster, paces: Paces
+    size: float, ranks: int, stride: int, layout: Layout, job: Job, cluster: Cluster, paces: Paces
 ) -> tuple[float, str]:
-    if ways == 1:
+    if ranks == 1:
         return 0.0, ""
-    whole = _pace("all_reduce", ways, stride, cluster, paces)
+    whole = _pace("all_reduce", ranks, stride, cluster, paces)
     if layout.zero == 0:
         return seconds(whole, size), whole.held
-    half = _pace("all_gather", ways, stride, cluster, paces)
+    half = _pace("all_gather", ranks, stride, cluster, paces)
     batches = layout.micro_batches(job)
     if layout.zero == 3:  # weights are gathered per layer and pass; gradients are scattered per layer
         layers = math.ceil(job.network.layers / layout.pipeline)
@@ -192,6 +192,6 @@ def _pace(op: str, ranks: int, stride: int, cluster: Cluster, paces: Paces) -> P
     if key not in paces:
         seen = group(cluster.levels, ranks, stride)
         across = any(one.name != cluster.inside for one in seen)
-        pace = pace_of(op, seen, cluster.ways, cluster.inside, cluster.switched)
+        pace = pace_of(op, seen, cluster.algorithms, cluster.inside, cluster.switched)
         paces[key] = replace(pace, measured=cluster.measured.get((op, across), ()))
     return paces[key]

@@ -66,7 +66,7 @@ def forward_flops(network: Network, sequence: int) -> float:
     return float(2 * active_parameters(network) + attention)
 
 
-def kept_bytes(network: Network) -> float:
+def activation_bytes(network: Network) -> float:
     """Minimum bytes per token and layer for the backward pass, in bf16.
 
     Stored are the inputs of both norms, queries, keys, values, the output of attention, and the output of the first

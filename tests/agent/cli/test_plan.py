@@ -101,13 +101,13 @@ def test_lines_fit_a_terminal(name: str, model: str) -> None:
     [
         (["llama3-70c"], "llama3-70c: no model is called 'llama3-70c'; did you mean 'llama3-70b'?"),
         (["llama3-70b,tp=128,dp=4", *DGX], "tp=128 does not divide the 64 heads of llama3-70b"),
-        (["llama3-70b,tp=8,dp=3", *DGX], "tp=8 x pp=1 x dp=3 are 24 GPUs, and there are 512"),
-        (["llama3-70b,tp=8,tokens=8320", *DGX], "8320 tokens are no whole number of sequences of 8192"),
+        (["llama3-70b,tp=8,dp=3", *DGX], "tp=8 x pp=1 x dp=3 is 24 GPUs, not 512"),
+        (["llama3-70b,tp=8,tokens=8320", *DGX], "8320 tokens are not a multiple of the sequence length 8192"),
         (["llama3-70b,tp=8,tokens=8k", *DGX], "1 sequences in a step do not divide into dp=64 x micro=1"),
         (["llama3-70b,zero=1", *DGX], "memory: 411 GB on each GPU"),
         (["llama3-70b", "--machine", "nvidia-dgx-h100", "--nodes", "0"], "--nodes 0: a plan needs one at least"),
         (["llama3-70b", "--machine", "nvidia-dgx-h10"], "no machine type is called 'nvidia-dgx-h10'; did you mean"),
-        (["llama3-70b", "--machine", "mi300x-8", "--nodes", "2"], "how fast its NICs are is not known"),
+        (["llama3-70b", "--machine", "mi300x-8", "--nodes", "2"], "the rate of its NICs is not known"),
         (["llama3-70b", *DGX, "--network", "8"], "--network 8: write a number and Gb/s of each: 8x400"),
         (["llama3-70b", *DGX, "--network", "0x400"], "--network 0x400: write a number"),
         (["llama3-70b", *DGX, "--rails"], "--rails and --oversubscription are of switches"),
@@ -151,7 +151,7 @@ def test_measured_collectives_replace_the_catalog(tmp_path: Path) -> None:
     where = Where("nvidia-dgx-h100", 64, source=[str(near), str(far)])
     slow = plan(JOB, where).cluster
     for ranks_, across, rates in ((8, False, (10.0, 220.0)), (16, True, (5.0, 200.0))):
-        pace = pace_of("all_reduce", group(slow.levels, ranks_), slow.ways, slow.inside, slow.switched)
+        pace = pace_of("all_reduce", group(slow.levels, ranks_), slow.algorithms, slow.inside, slow.switched)
         factor = 2 * (ranks_ - 1) / ranks_
         points = dict(slow.measured["all_reduce", across])
         for size, rate in zip((1 << 20, 1 << 30), rates, strict=True):

@@ -270,7 +270,11 @@ def test_a_dump_that_was_cut_is_told(tmp_path: Path) -> None:
         ),
         (["broken", "--from-node", "--anyway"], 0, FROM_NODE),
         (["bare"], 64, "Error: no machine type fits this node; 'linkgauge profile --from-node' writes one from it\n"),
-        (["bare", "--from-node"], 64, "Error: nothing tells this node from others: no DMI product name of its own"),
+        (
+            ["bare", "--from-node"],
+            64,
+            "Error: nothing distinguishes this node from others: it has no DMI product name of its own",
+        ),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else None,
 )

@@ -16,7 +16,7 @@ from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Expectation, Finding, Level, Range, Report, Training
 from linkgauge.models.site.schema import Site
-from linkgauge.models.training.cost import Uncertain, cost_of
+from linkgauge.models.training.cost import UnknownCost, cost_of
 from linkgauge.models.training.job_spec import read_job
 from tests.support.nodes import node
 
@@ -122,7 +122,7 @@ def test_a_checkpoint_by_the_rates_of_disks(healthy: Snapshot) -> None:
     ("job", "why"),
     [
         ("llama3-70b,tp=3", "tp x pp = 3 does not divide 8 GPUs"),
-        ("llama3-70b,tp=4,dp=3", "its 12 GPUs do not fill nodes of 8"),
+        ("llama3-70b,tp=4,dp=3", "its 12 GPUs do not fill whole nodes of 8 GPUs"),
         ("bloom-176b,tp=8,dp=1", "memory"),
     ],
 )
@@ -134,7 +134,7 @@ def test_what_cannot_be_told_is_not_checked(job: str, why: str) -> None:
 
 
 def test_a_node_of_no_known_type(healthy: Snapshot) -> None:
-    with pytest.raises(Uncertain, match="no machine type"):
+    with pytest.raises(UnknownCost, match="machine type of this node is not known"):
         cost_of(replace(healthy, machine=None), read_job(JOB), {}, ())
 
 

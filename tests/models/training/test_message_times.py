@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.catalog.collectives import collectives
 from linkgauge.models.catalog.links import links
-from linkgauge.models.training.collective_algorithms import known_ways, rated_bus, ways_of
+from linkgauge.models.training.collective_algorithms import algorithms_of, known_algorithms, rated_bus
 from linkgauge.models.training.collectives import bus_bandwidth
 from linkgauge.models.training.message_times import STILL, Pace, pace_of, seconds
 from linkgauge.models.training.network_tiers import Level, group
@@ -53,32 +53,35 @@ def test_what_was_measured_stands_for_what_is_predicted() -> None:
 
 @given(st.sampled_from(OPS), st.sampled_from([2, 4, 8, 64, 1024]), st.sampled_from(["nvlink4", "nvlink5", "xgmi"]))
 def test_more_gpus_are_never_faster(op: str, ranks: int, grade: str) -> None:
-    ways = known_ways(grade)
-    times = [seconds(pace_of(op, group(PODS, many), ways, "node"), 1e9) for many in (1, ranks, 2 * ranks)]
+    algorithms = known_algorithms(grade)
+    times = [seconds(pace_of(op, group(PODS, many), algorithms, "node"), 1e9) for many in (1, ranks, 2 * ranks)]
     assert times[0] == 0 < times[1]
     if op in ("all_reduce", "all_gather", "reduce_scatter"):
         assert times[1] <= times[2] or ranks == 1024
 
 
 def test_what_holds_a_collective_is_named() -> None:
-    ways = known_ways("nvlink4")
-    assert pace_of("all_reduce", PODS[:1], ways, "node").held == "node"
-    assert pace_of("all_reduce", PODS, ways, "node", switched=True).held == "leaf"
-    assert pace_of("alltoall", PODS, ways, "node").held == "leaf"
-    assert pace_of("sendrecv", group(PODS, 4, 256), ways, "node").held == "spine"
-    assert pace_of("all_reduce", (), ways, "node") == STILL
+    algorithms = known_algorithms("nvlink4")
+    assert pace_of("all_reduce", PODS[:1], algorithms, "node").held == "node"
+    assert pace_of("all_reduce", PODS, algorithms, "node", switched=True).held == "leaf"
+    assert pace_of("alltoall", PODS, algorithms, "node").held == "leaf"
+    assert pace_of("sendrecv", group(PODS, 4, 256), algorithms, "node").held == "spine"
+    assert pace_of("all_reduce", (), algorithms, "node") == STILL
 
 
 def test_switches_reduce_from_five_gpus_on() -> None:
     """And then bus bandwidth is above what rings reach: 480 beside 367 GB/s on eight H200 (links.toml)."""
-    ways = known_ways("nvlink4")
+    algorithms = known_algorithms("nvlink4")
     buses = [
-        bus_bandwidth("all_reduce", 8, 1e12, seconds(pace_of("all_reduce", PODS[:1], ways, "node", on), 1e12)) / 1e9
+        bus_bandwidth("all_reduce", 8, 1e12, seconds(pace_of("all_reduce", PODS[:1], algorithms, "node", on), 1e12))
+        / 1e9
         for on in (True, False)
     ]
     assert buses == pytest.approx([480, 345], rel=0.05)
     four = group(PODS, 4)
-    assert pace_of("all_reduce", four, ways, "node", True) == pace_of("all_reduce", four, ways, "node", False)
+    assert pace_of("all_reduce", four, algorithms, "node", True) == pace_of(
+        "all_reduce", four, algorithms, "node", False
+    )
 
 
 def test_no_share_of_a_fabric_is_above_what_it_carries() -> None:
@@ -93,19 +96,19 @@ def test_a_platform_has_one_vote() -> None:
     """A second row of a platform, like the first, changes nothing."""
     rows = collectives()
     again = [*rows, *(one for one in rows if one.platform == "8xH200")]
-    assert ways_of("nvlink4", rows=again) == known_ways("nvlink4")
+    assert algorithms_of("nvlink4", rows=again) == known_algorithms("nvlink4")
 
 
 def test_without_any_alltoall_a_ring_stands_in() -> None:
     rows = [one for one in collectives() if one.op == "all_reduce"]
-    found = ways_of("nvlink3", rows=rows)
+    found = algorithms_of("nvlink3", rows=rows)
     assert found.direct.startup == pytest.approx(found.ring.startup)
 
 
 def test_of_links_without_any_published_collective_nothing_is_said() -> None:
     none = msgspec.structs.replace(links(), measured=())
     with pytest.raises(LookupError, match="nothing is published of collectives over nvlink4"):
-        ways_of("nvlink4", none)
+        algorithms_of("nvlink4", none)
 
 
 @here

@@ -22,7 +22,7 @@ from linkgauge.models.training.job_spec import read_job
 from linkgauge.models.training.memory import USABLE, check_memory, memory_of
 from linkgauge.models.training.message_times import pace_of, seconds
 from linkgauge.models.training.network_tiers import group, slowed
-from linkgauge.models.training.parallelism import Impossible, Job, Layout, broken, check
+from linkgauge.models.training.parallelism import Impossible, Job, Layout, check, violations
 from linkgauge.models.training.planner import binding, layouts, other, plan_of, sweep, training_seconds
 from linkgauge.models.training.step_time import step_of
 
@@ -57,7 +57,7 @@ def test_a_token_costs_two_for_each_parameter_and_attention() -> None:
 def test_what_is_kept_of_a_layer() -> None:
     """With F = 4D, no gates and as many heads of keys 20 D, of the 34 D that Korthikanti and others keep."""
     bloom = NETWORKS["bloom-176b"]
-    assert sizes.kept_bytes(bloom) == pytest.approx(2 * (2 + 4 + 4) * bloom.width)
+    assert sizes.activation_bytes(bloom) == pytest.approx(2 * (2 + 4 + 4) * bloom.width)
 
 
 def test_the_catalog_of_accelerators_fits_the_others() -> None:
@@ -82,9 +82,9 @@ def test_clusters_of_machine_types() -> None:
 @pytest.mark.parametrize(
     ("machine", "nodes", "says"),
     [
-        ("nvidia-dgx-h100", 0, "0 nodes: a plan needs one at least"),
-        ("aws-g5.48xlarge", 2, "which GPUs it has is not in the catalog of plans"),
-        ("mi300x-8", 2, "how fast its NICs are is not known; say it: --network"),
+        ("nvidia-dgx-h100", 0, "0 nodes: at least one node is required"),
+        ("aws-g5.48xlarge", 2, "its GPUs are not in the catalog"),
+        ("mi300x-8", 2, "the rate of its NICs is not known; give it as --network"),
     ],
 )
 def test_clusters_that_nobody_knows(machine: str, nodes: int, says: str) -> None:
@@ -99,33 +99,35 @@ def test_of_one_node_the_nics_do_not_matter() -> None:
 @pytest.mark.parametrize(
     ("layout", "says"),
     [
-        (Layout(16, 1, 16), "tp=16 x pp=1 x dp=16 are 256 GPUs, and there are 512"),
+        (Layout(16, 1, 16), "tp=16 x pp=1 x dp=16 is 256 GPUs, not 512"),
         (Layout(128, 1, 4), "tp=128 does not divide the 64 heads of llama3-70b"),
         (Layout(12, 1, 1), "tp=12 does not divide the 64 heads"),
-        (Layout(4, 128, 1), "pp=128 with interleave=1 needs as many layers at least; llama3-70b has 80"),
-        (Layout(8, 1, 64, interleave=2), "interleave is of pipelines"),
+        (Layout(4, 128, 1), "pp=128 x interleave=1 is more than the 80 layers of llama3-70b"),
+        (Layout(8, 1, 64, interleave=2), "interleave requires a pipeline"),
         (Layout(8, 8, 8, interleave=2, micro=16), r"interleave=2 needs micro-batches \(4\) in multiples of pp=8"),
         (Layout(1, 1, 512, micro=3), "512 sequences in a step do not divide into dp=512 x micro=3"),
         (Layout(8, 1, 64, expert=2), "ep=2: llama3-70b has no experts"),
         (Layout(8, 1, 64, zero=4), "zero=4: 0 shards nothing"),
-        (Layout(0, 1, 64), "every number of ways is 1 at least"),
+        (Layout(0, 1, 64), "tp, pp, dp, ep, micro and interleave must be at least 1"),
     ],
 )
 def test_layouts_that_cannot_be(layout: Layout, says: str) -> None:
     job = Job(NETWORKS["llama3-70b"], 512 * 8192, 8192)
-    assert any(re.search(says, sentence) for sentence in broken(job, layout, 512))
+    assert any(re.search(says, sentence) for sentence in violations(job, layout, 512))
     with pytest.raises(Impossible):
         check(job, layout, 512)
 
 
 def test_experts_and_batches_that_do_not_divide() -> None:
     mixtral = Job(NETWORKS["mixtral-8x7b"], 512 * 4096, 4096)
-    assert list(broken(mixtral, Layout(1, 1, 512, 3), 512)) == ["ep=3 does not divide the 8 experts of mixtral-8x7b"]
-    assert list(broken(mixtral, Layout(1, 1, 4, 8), 4)) == [
-        "ep=8 does not divide dp=4: experts are spread over data ways"
+    assert list(violations(mixtral, Layout(1, 1, 512, 3), 512)) == [
+        "ep=3 does not divide the 8 experts of mixtral-8x7b"
+    ]
+    assert list(violations(mixtral, Layout(1, 1, 4, 8), 4)) == [
+        "ep=8 does not divide dp=4: experts are spread over data ranks"
     ]
     uneven = replace(mixtral, tokens=1000)
-    assert list(broken(uneven, Layout(), 1)) == ["1000 tokens are no whole number of sequences of 4096"]
+    assert list(violations(uneven, Layout(), 1)) == ["1000 tokens are not a multiple of the sequence length 4096"]
 
 
 def test_memory_that_does_not_fit_says_what_needs_it() -> None:
@@ -144,9 +146,12 @@ def test_zero_takes_what_the_paper_says() -> None:
 
 def test_sharded_weights_move_half_as_much_again() -> None:
     """The ZeRO paper: 1.5 times the traffic of gradients alone, for each micro-batch; and layers are short messages."""
-    ways = POD.ways
+    algorithms = POD.algorithms
     at_once = replace(
-        POD, ways=replace(ways, ring=replace(ways.ring, startup=0.0), fabric=replace(ways.fabric, startup=0.0))
+        POD,
+        algorithms=replace(
+            algorithms, ring=replace(algorithms.ring, startup=0.0), fabric=replace(algorithms.fabric, startup=0.0)
+        ),
     )
     job = Job(NETWORKS["llama3-405b"], 512 * 8192, 8192)
 
@@ -167,7 +172,7 @@ def test_pairs_of_a_mesh_have_their_own_links_alone() -> None:
     for machine, nodes, reached in (("mi300x-8", 1, (47.7, 312.9)), ("hpe-cray-ex235n", 1, (72.8, 212.9))):
         one = cluster(machine, nodes)
         for ranks, rate in zip((2, one.gpus), reached, strict=True):
-            pace = pace_of("all_reduce", group(one.levels, ranks), one.ways, one.inside)
+            pace = pace_of("all_reduce", group(one.levels, ranks), one.algorithms, one.inside)
             bus = bus_bandwidth("all_reduce", ranks, 1e12, seconds(pace, 1e12)) / 1e9
             assert bus == pytest.approx(rate, rel=0.12)
 
@@ -194,7 +199,7 @@ def test_steps_of_any_layout(name: str, doublings: int, batch: int, data: st.Dat
     if not known:
         return
     layout = data.draw(st.sampled_from(known))
-    assert list(broken(job, layout, many.gpus)) == []
+    assert list(violations(job, layout, many.gpus)) == []
     step = step_of(job, layout, many)
     assert 0 < step.fastest <= step.usual * (1 + 1e-9)
     assert step.usual <= step.slowest * (1 + 1e-9)
@@ -268,8 +273,8 @@ def test_training_time_is_steps_of_tokens() -> None:
         ("llama3-8b,tp", "'tp' is not part|tp=: not a number"),
         ("llama3-8b,tp=two", "tp=two: not a number"),
         ("llama3-8b,gpus=8", "'gpus=8' is not part of a job"),
-        ("llama3-8b,tp=2,tp=4", "tp is said twice"),
-        ("llama3-8b,tokens=0", "tokens and seq are 1 at least"),
+        ("llama3-8b,tp=2,tp=4", "tp is given twice"),
+        ("llama3-8b,tokens=0", "tokens and seq must be at least 1"),
         ("llama3-8b,tokens=1.0001", "not a whole number"),
     ],
 )
@@ -285,8 +290,8 @@ def test_any_text_is_a_job_or_a_clear_error(text: str) -> None:
 
 
 def test_a_job_in_one_line() -> None:
-    described = read_job("llama3-70b, tp=8, pp=4, tokens=4M, seq=4k, recompute")
-    assert (described.job.tokens, described.job.sequence) == (4 << 20, 4096)
-    assert described.layout(512) == Layout(8, 4, 16, recompute=True)
+    spec = read_job("llama3-70b, tp=8, pp=4, tokens=4M, seq=4k, recompute")
+    assert (spec.job.tokens, spec.job.sequence) == (4 << 20, 4096)
+    assert spec.layout(512) == Layout(8, 4, 16, recompute=True)
     with pytest.raises(Impossible, match="tp x pp = 24 does not divide 512 GPUs"):
         read_job("llama3-70b,tp=8,pp=3").layout(512)
