@@ -69,7 +69,7 @@ def apply_rules(snapshot: Snapshot) -> tuple[list[Finding], list[NotChecked], di
 
 
 def _apply(snapshot: Snapshot, rule: Rule) -> tuple[list[Finding | NotChecked], bool | None]:
-    """The results of one rule, and whether the rule could be evaluated. None: there was nothing to evaluate."""
+    """The results of one rule, and whether it was evaluated: False if data is missing, None if it had no subject."""
     foreign = [missing for missing in snapshot.not_checked if missing.what in rule.foreign]
     if any(missing.subject == "node" or rule.over is Node for missing in foreign):
         return [], False  # a rule over the node reads everything: a hidden part may change its result

@@ -111,7 +111,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """Cost of the findings for the job of the site file, if one of its equal nodes has these findings."""
+    """Cost of the findings for the job of the site file. One of its nodes has the findings, the others none."""
 
     job: str
     gpus: int

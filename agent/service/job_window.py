@@ -84,7 +84,7 @@ def end(host: Host, folder: str, job: str) -> Window:
         os.unlink(path)
     before = {(about, quantity, unit): value for about, quantity, unit, value in opened.counts}
     restarted = abs(_booted() - opened.booted) > 60  # a clock that was set moves it a little
-    found, gone = changes({} if restarted else before, look.counts, anew=restarted)
+    found, gone = changes({} if restarted else before, look.counts, reset=restarted)
     peaks, why = _peaks(folder, job)
     return Window(
         job=job,

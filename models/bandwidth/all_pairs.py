@@ -138,9 +138,7 @@ def _pair(least: _Least, over: _Type, figures: Mapping[Hop, _Figures]) -> Pair:
 
 
 def _rows(senders: Group, first: Iterable[tuple[Pair, End, Group]]) -> Mapping[str, Mapping[str, Pair]]:
-    """The pairs of all senders of a group, derived from the pairs of the first sender with one end of each receiver
-    group.
-    """
+    """The pairs of all senders of a group. Input: the pairs of its first sender with one end of each receiver group."""
     alone: dict[str, Pair] = {}
     shared: dict[Pair, list[str]] = {}
     for pair, end, receivers in first:

@@ -74,10 +74,10 @@ def _of_chipset(limit: Limit, whole: float) -> Attainable:
 
 
 def enough_known(several: tuple[SubFlow, ...], bottleneck: Hop) -> bool:
-    """Whether enough rates on all paths are known to conclude that `full` is the bottleneck. A hop without a rate may
-    be slower.
+    """Whether enough rates are known to conclude that `bottleneck` limits the paths. A hop without a rate may be
+    slower.
 
-    A missing PCIe rate is accepted if a port is the bottleneck: a port is rarely faster than its slot. Copies across
+    If a port is the bottleneck, unknown PCIe rates are accepted: a port is rarely faster than its slot. Copies across
     sockets over PCIe have their own shares. No share is published for NVLink-C2C across sockets, or for copies between
     memories.
     """

@@ -18,10 +18,11 @@ from .best_rates import best_observations
 # copies with few threads vary with placement, so its bound is wide. If the flows of a node scatter more (56 pairs of
 # B200 with 16 MiB: 5.8 %), _apart() computes the bound.
 COHORT_LINK, COHORT_MEMORY = 0.02, 0.15
-_MOST_SLOW = 0.25  # if the paths are unknown: with more slow flows than this share, they are another kind of flow
+# Share of slow flows. With more, and with unknown paths, the slow flows are probably of another kind, not faulty.
+_MOST_SLOW = 0.25
 _SMALLEST_COHORT = 3  # others to compare with; with fewer, the slow one cannot be identified
 _MEDIAN = 1.571  # pi/2: variance of a median relative to a mean (normal distribution)
-# In standard deviations: median distance from the middle, for the closest half of 8 to 56 normal deviates
+# Median deviation in the closest half of 8 to 56 normal deviates, in standard deviations.
 _CLOSEST = 0.26
 _FEWEST_FOR_NOISE = 8  # flows; fewer give no reliable scatter
 
@@ -63,9 +64,7 @@ def _scatter(snapshot: Snapshot) -> Mapping[Hashable, tuple[float, int]]:
 
 
 def _deviations(values: Sequence[float]) -> list[float]:
-    """Relative deviations from the median in the closest half of the values. This half excludes flows that a fault
-    slows.
-    """
+    """Relative deviations from the median in the closest half of the values, which excludes flows with a fault."""
     ordered, size = sorted(values), len(values) // 2 + 1
     start = min(range(len(ordered) - size + 1), key=lambda place: ordered[place + size - 1] - ordered[place])
     closest = ordered[start : start + size]
@@ -74,11 +73,12 @@ def _deviations(values: Sequence[float]) -> list[float]:
 
 
 def _apart(count: int) -> float:
-    """The distance in scatters at which the slowest of `count` flows is no chance, in at least 99 of 100 nodes.
+    """How many scatters the slowest of `count` flows must be below the others. By chance this happens on at most 1 % of
+    nodes.
 
     From 2,000 drawn sets of normal deviates per size: 60 for 8, 34 for 12, 43 for 20 in four groups, 23 for 24, 17 for
-    56. For four or five flows it would be hundreds, and no flow could be slow. Their bound is lower, so false alarms
-    are likelier.
+    56. For four or five flows it would be hundreds, so no flow would ever count as slow. Their bound is lower, so false
+    alarms are likelier.
     """
     return 20 + 200 / count + 1600 / count**2
 

@@ -29,7 +29,7 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     link_version: Count | None = None  # NVLink's generation
     link_rate: Positive | None = None  # of one link
     bridged: bool = False  # its links need bridges that are sold separately; without bridges no link is active
-    fabric: bool = False  # its driver reports the NVSwitch fabric; a GPU outside a fabric is broken
+    fabric: bool = False  # its driver reports its NVSwitch fabric; without a fabric the GPU is faulty
     c2c_rate: Positive | None = None  # to its Grace processor, all links together
     peers: bool = True  # the driver allows PCIe peer access
     memory: Count | None = None  # bytes

@@ -104,8 +104,11 @@ def _accounted(slow: Slow) -> list[Evidence]:
 def _explained(
     snapshot: Snapshot, found: Sequence[Finding], level: Level, missed: Expectation
 ) -> tuple[int | None, float]:
-    """The index of the state with the tightest limit, and the share of the rate that all limits leave. The index is
-    None if the observed rate is below this share.
+    """The index of the state that explains a slow flow (None: no state), and the share of the rate that all limits
+    leave.
+
+    A state explains the flow if the observed rate is what the limits on its path leave. Of several states, the one with
+    the tightest limit.
     """
     on_the_way = {link.id for hop in hops_of(snapshot.topology, level.flow) for link in hop.links}
     holders = [index for index, state in enumerate(found) if on_the_way & state.limits.keys()]

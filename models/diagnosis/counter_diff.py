@@ -55,9 +55,10 @@ class Window:
 
 
 def changes(
-    before: Mapping[Count, float], after: Mapping[Count, float], anew: bool = False
+    before: Mapping[Count, float], after: Mapping[Count, float], reset: bool = False
 ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-    """The increase of each counter, by subject and quantity, and the counters that disappeared. `anew`: all were reset.
+    """The increase of each counter, by subject and quantity, and the counters that disappeared. `reset`: all were
+    reset.
 
     A lower value than before means a reset; the new value is then the minimum increase. A counter without an earlier
     value is left out: its start is unknown. If each NVLink has a counter, the GPU's sum is left out.
@@ -67,13 +68,13 @@ def changes(
     for key, value in after.items():
         about, quantity, unit = key
         kind = _kind(quantity, unit)
-        earlier = 0.0 if anew else before.get(key)
+        earlier = 0.0 if reset else before.get(key)
         if kind is None or earlier is None or (about, quantity) in single:
             continue
         fell = value < earlier
         rose = value if fell else value - earlier
         if rose > 0:
-            change = Change(kind=kind, about=about, quantity=quantity, unit=unit, value=rose, at_least=fell or anew)
+            change = Change(kind=kind, about=about, quantity=quantity, unit=unit, value=rose, at_least=fell or reset)
             found.append(change)
     order = ("errors", "flaps", "throttled", "bytes", "peak")
     things = {about for about, _, _ in after}

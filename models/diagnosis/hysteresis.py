@@ -16,8 +16,7 @@ from .verdict import verdict
 
 _WINDOW, _ENOUGH = 3, 2  # cycles
 _HOUR, _DAY = 3600.0, 86400.0
-# Appearances within an hour; a restart of a driver or a switch causes one or two (rules/core/device_events.py)
-_FLAPS = 3
+_FLAPS = 3  # appearances within an hour; a restart of a driver or a switch causes one or two
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +53,13 @@ def settle(histories: Histories, report: Report, accepted: float | None = None) 
     for key in sorted({*fresh, *histories}):
         before = _without_accepted(histories.get(key), key in fresh, accepted)
         current = fresh.get(key, ())
-        missed = report.checks.get(key[0]) is not False  # what could not be judged has not gone
+        checked = report.checks.get(key[0]) is not False  # without a check, a state is not absent
         if key[2] == "event":
             history = _event(before, current, at, evidence)
         elif key[2] == "measurement":
             history = _measurement(before, current, at)
         else:
-            history = _state(before, current, at, missed)
+            history = _state(before, current, at, checked)
         if history is not None:
             updated[key] = history
     shown = tuple(sorted(_shown(updated, fresh), key=_rank))
@@ -83,7 +82,9 @@ def _by_key(findings: Iterable[Finding]) -> dict[Key, tuple[Finding, ...]]:
 
 
 def _without_accepted(before: History | None, still: bool, accepted: float | None) -> History | None:
-    """The history without entries from before the acceptance. States that are still present restart as new."""
+    """The history after an acceptance: older entries are dropped, and a state that is still present starts a new
+    history.
+    """
     if before is None or accepted is None or before.last > accepted:
         return before
     if not still or before.findings[0].kind == "event":
@@ -91,7 +92,7 @@ def _without_accepted(before: History | None, still: bool, accepted: float | Non
     return replace(before, times=0, came=(), gone=True)  # its next appearance counts as the first
 
 
-def _state(before: History | None, current: tuple[Finding, ...], at: float, missed: bool) -> History | None:
+def _state(before: History | None, current: tuple[Finding, ...], at: float, checked: bool) -> History | None:
     """The two-of-three rule. A state with several appearances within the hour is shown until the hour has passed."""
     seen = (*(before.seen if before else ()), bool(current))[-_WINDOW:]
     comes = bool(current) and (before is None or before.gone)
@@ -111,7 +112,7 @@ def _state(before: History | None, current: tuple[Finding, ...], at: float, miss
         last=last,
         times=(before.times if before else 0) + comes,
         came=came,
-        gone=not current and (missed or (before is not None and before.gone)),
+        gone=not current and (checked or (before is not None and before.gone)),
     )
 
 

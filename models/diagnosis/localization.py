@@ -18,16 +18,11 @@ from ..graph.topology import Topology
 from ..inventory.snapshot import Snapshot
 from ..report import Level
 
-# A link in one direction; a link; the highest device of a PCIe path, where it turns downwards; a device; two ends in
-# both directions.
+# hop: a link in one direction. link: both directions. turnaround: the highest device of a PCIe path, from which the path
+# leads down again. device: an end. pair: two ends, both directions.
 Kind: TypeAlias = Literal["hop", "link", "turnaround", "device", "pair"]
-_PREFERRED: Sequence[Kind] = (
-    "hop",
-    "link",
-    "turnaround",
-    "device",
-    "pair",
-)  # of equal candidates, the most specific first
+# Of equal candidates, the most specific kind comes first.
+_PREFERRED: Sequence[Kind] = ("hop", "link", "turnaround", "device", "pair")
 _FREE = frozenset({"internal", "function", "port", "disk", "member"})  # kinds of links that are never slow themselves
 _UP = ("package", "numa", "host", "host-bridge", "root-port", "upstream-port")  # from processors downwards
 # Factors on the rate of the slow flows that exceed the scatter of copies. If the noise is known, a smaller factor may

@@ -13,9 +13,9 @@ _NUMBERED = re.compile(r"gpu[0-9]+")
 _OF_FUNCTIONS = ("aer_", "link_")  # quantities of the PCI function; its key is also the address
 
 
-def with_gpu_numbers(said: Iterable[Record]) -> tuple[Record, ...]:
+def with_gpu_numbers(records: Iterable[Record]) -> tuple[Record, ...]:
     """The records with GPU numbers instead of addresses, if all dumps agree which GPU is at an address."""
-    everything = tuple(said)
+    everything = tuple(records)
     gpus = [one for one in everything if isinstance(one, Gpu) and one.address]
     if not any(gpu.key == gpu.address for gpu in gpus):
         return everything

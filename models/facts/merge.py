@@ -1,4 +1,4 @@
-"""Facts of one kind and key become one. If two sources disagree, the first value stays and the conflict is recorded."""
+"""Merge facts with the same kind and key. If sources disagree, the first value stays and the conflict is recorded."""
 
 from __future__ import annotations
 

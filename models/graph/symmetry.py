@@ -16,7 +16,7 @@ _SWITCHES = frozenset({"fabric", "nvswitch"})
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A device and the hops that only its own traffic uses: from its memory to the joint with others, and back."""
+    """A device and the hops that only its own traffic uses: from its memory to the first shared device, and back."""
 
     name: str
     out: tuple[Hop, ...]
@@ -60,7 +60,7 @@ def _between(topology: Topology, kinds: Collection[str]) -> _Graph:
 
 
 def _end(topology: Topology, graph: _Graph, name: str, ends: Collection[str]) -> End:
-    """The hops of an end up to its joint: the first device with further neighbours, or another end."""
+    """The hops of an end up to its joint, which is the first device with further neighbours, or another end."""
     memory = [topology.memory[name]] if name in topology.memory else []
     path: list[Hop] = []
     onward = list(graph.get(name, {}).values())

@@ -1,7 +1,8 @@
 """The links of GPUs: NVLink and xGMI to switches and peers, NVLink-C2C and xGMI to the processor, and GPU memory.
 
-Each physical link is a link of its own. So a report can show one of eighteen links that is down, or all links to one
-switch. The rated rate is what both ends can do, even if the link is inactive; an inactive link is trained at 0.
+The topology has one link per physical link. So a report can show a single NVLink that is down, or all links to one
+switch. The rated rate is the lower maximum of both ends, even if the link is inactive. An inactive link is trained at
+0.
 """
 
 from __future__ import annotations

@@ -83,5 +83,5 @@ def _gpu_names(facts: Facts) -> tuple[list[str], str]:
     if names:
         return names, "GPU name"
     found = [f for f in of(facts, Pci).values() if kind_of(f) == "gpu" or f.vendor == AMAZON]
-    known = [alike[0] for function in found if len(alike := products_of(function)) == 1]
+    known = [same[0] for function in found if len(same := products_of(function)) == 1]
     return [name for product in known for name in (product.name, *product.called)], "PCI numbers of"

@@ -14,8 +14,8 @@ from ..site.schema import Machine
 def nic_ports(facts: Facts, machine: Machine | None) -> Iterator[tuple[Device, Link | None]]:
     """RDMA ports and network devices, below their functions or ports.
 
-    The rated rate is what both ends can do, from the network device. Without one: the rate of all NICs with these PCI
-    ids, else the rate in the machine type.
+    The network device reports what both ends can do; this is the rated rate of a port. Otherwise the catalog's rate for
+    the PCI ids applies, then the rate in the machine type.
     """
     adapters, networks = of(facts, Rdma), of(facts, Net)
     built = _as_built(adapters, machine)

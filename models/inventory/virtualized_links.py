@@ -1,7 +1,7 @@
 """PCIe links that a hypervisor hides, with the rates of the machine type.
 
-The devices of a virtual machine are below emulated ports, whose link attributes mean nothing. platforms.toml has the
-real links between a GPU and its processor, from the provider or from a published measurement.
+The devices of a virtual machine are below emulated ports. The link attributes of these ports are not real.
+platforms.toml has the real links between a GPU and its processor, from the provider or from a published measurement.
 """
 
 from __future__ import annotations

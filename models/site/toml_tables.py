@@ -68,7 +68,8 @@ def _located(raw: Any, kind: Any, wrong: str) -> str:
 def _path(raw: Any, kind: Any, where: str, wrong: str) -> Iterator[str | int]:
     """The keys and indexes that lead to the error.
 
-    For a table with arbitrary keys msgspec does not name the key. It is the one whose value alone is refused too.
+    For a table with arbitrary keys msgspec does not name the key. This function tries the values one by one and finds
+    the key whose value is refused.
     """
     here = raw
     for step in _STEP.finditer(where):

@@ -30,7 +30,7 @@ def cost_of(snapshot: Snapshot, spec: JobSpec, slower: Mapping[str, float], leve
     """The cost for a job over nodes like this one, of which only this one has the findings.
 
     Every GPU waits for the slowest, so one node slows all. The program decides how many messages overlap with compute:
-    `least` assumes all possible overlap, `most` assumes none. Raises Uncertain.
+    Range.least assumes all possible overlap, Range.most assumes none. Raises UnknownCost.
     """
     layout, cluster = _cluster(snapshot, spec)
     try:
