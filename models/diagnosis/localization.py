@@ -18,15 +18,15 @@ from ..graph.topology import Topology
 from ..inventory.snapshot import Snapshot
 from ..report import Level
 
-# hop: a link in one direction. link: both directions. turnaround: the highest device of a PCIe path, from which the path
-# leads down again. device: an end. pair: two ends, both directions.
+# hop: a link in one direction. link: both directions. turnaround: the highest device of a PCIe path, where it turns
+# downwards. device: an end. pair: two ends, both directions.
 Kind: TypeAlias = Literal["hop", "link", "turnaround", "device", "pair"]
 # Of equal candidates, the most specific kind comes first.
 _PREFERRED: Sequence[Kind] = ("hop", "link", "turnaround", "device", "pair")
 _FREE = frozenset({"internal", "function", "port", "disk", "member"})  # kinds of links that are never slow themselves
 _UP = ("package", "numa", "host", "host-bridge", "root-port", "upstream-port")  # from processors downwards
-# Factors on the rate of the slow flows that exceed the scatter of copies. If the noise is known, a smaller factor may
-# do.
+# A flow clears a candidate if it is faster than the slow flows by this factor, which exceeds the scatter of copies.
+# _CLEARS_LEAST is the minimum if the noise is known; _ERRORS is in standard deviations.
 _CLEARS, _CLEARS_LEAST, _ERRORS = 1.05, 1.01, 4
 _FEWEST = 2  # flows; a single flow is reported by itself
 

@@ -48,7 +48,7 @@ def build_topology(facts: Facts, site: Site, machine: Machine | None = None) -> 
 
 
 def _fabric(ends: Collection[str], functions: Mapping[str, Pci]) -> Iterator[Device]:
-    """All NVSwitches as one device (see Topology.hops). None if no NVLink ends at a switch."""
+    """All NVSwitches as one device (see Topology.hops). Empty if no NVLink ends at a switch."""
     switches = [end for end in ends if end in functions and kind_of(functions[end]) == "nvswitch"]
     if switches or FABRIC in ends:
         yield Device(FABRIC, "fabric", f"{len(switches)} NVSwitches" if switches else "")

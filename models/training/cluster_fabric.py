@@ -84,7 +84,7 @@ def fat_tree(node: Node, nodes: int, switches: Switches) -> tuple[Level, ...]:
 
 
 def _unit(node: Node, switches: Switches) -> int:
-    """The number of nodes below the leaves of a unit. Of o + 1 ports, o go down and one goes up."""
+    """The number of nodes below the leaves of a unit. With oversubscription o, o of o + 1 ports go down."""
     down = math.floor(switches.radix * switches.oversubscription / (1 + switches.oversubscription))
     ports = 1 if switches.rails else math.ceil(node.egress / switches.rate)
     if ports > down:

@@ -53,7 +53,7 @@ def expert_width(flops: float, rate: float, inside: int = 8) -> float:
 
 
 def pipeline_time(batch: float, model: float, rate: float, micro_batches: int, stages: int) -> float:
-    """Seconds of all hops of one pass: 2 B D / (W m), for m + p - 2 hops."""
+    """Seconds of all hops of one pass: each of m + p - 2 hops takes 2 B D / (W m)."""
     return BF16 * batch * model / (rate * micro_batches) * (micro_batches + stages - 2)
 
 
