@@ -21,8 +21,8 @@ from .efficiency import family
 # Half sizes of the same link differ between machines by up to this factor. nccl-tests on 8 A100: 14.5 and 15.1 MB; host
 # copies over PCIe 4: 0.58 and 0.63 MB; loopback of HDR NICs: 3.7 and 6.3 kB, median 3.8 kB.
 _SPREAD = 1.4
-# Copies of 64 MiB reach at least nine tenths of their rate over every link (links.toml, sized). Collectives are within
-# a tenth of their peak from 0.2 to 5 GB on (fits of 8xA100 to 8xB200).
+# Copies of 64 MiB reach at least nine tenths of their rate over every link (links.toml, sized). Collectives reach
+# nine tenths of their peak at sizes from 0.2 to 5 GB, depending on the machine (fits of 8xA100 to 8xB200).
 _FULL, _FULL_COLLECTIVE = 64 << 20, 1 << 30
 
 

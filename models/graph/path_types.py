@@ -1,4 +1,4 @@
-"""DevicePath types between GPUs and NICs, named as in `nvidia-smi topo -m`, and the NICs nearest to a GPU."""
+"""Path types between GPUs and NICs, named as in `nvidia-smi topo -m`, and the NICs nearest to a GPU."""
 
 from __future__ import annotations
 

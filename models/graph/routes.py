@@ -101,7 +101,7 @@ def routes(topology: Topology, source: str, via: str = "", rate: RateOf = rated)
     """The route with the fewest hops from `source` (id or alias) to every device that can be reached, by id.
 
     The widest route is not used: it would go around a faulty link. A hop without any rate left in `rate` is not used: a
-    GPU without NVLinks copies over PCIe. Only devices that forward pass on traffic of others. `via` names the required
+    GPU without NVLinks copies over PCIe. Only devices in FORWARDS pass on traffic of others. `via` names the required
     medium ("nvlink", "pcie"); links inside chips and devices are always allowed.
 
     The nearest devices come first, and the search stops where the caller stops reading.
