@@ -1,1 +1,1 @@
-"""What sources say: this machine, a recorded one, dumps; and what moves bytes to measure."""
+"""Sources of facts (this machine, a recorded machine, dumps), and active measurements."""

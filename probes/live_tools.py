@@ -1,6 +1,6 @@
-"""Tools that are installed on a machine, asked what our own discovery says too. What they print is read as dumps are.
+"""Installed tools whose output is compared with linkgauge's own discovery. Dump readers parse the output.
 
-Each runs in a child and without a shell: a tool asks the driver, which may hang.
+Each tool runs in a child process without a shell, because a tool uses the driver, which may hang.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from ..models.facts.records import NotChecked, Record
 from .calls.timeouts import no_answer
 from .host.host import Host
 
-_SECONDS = 20.0  # of all commands of a tool; nvidia-smi without persistence starts each GPU first
+_SECONDS = 20.0  # for all commands of a tool; without persistence mode nvidia-smi initializes each GPU first
 _LONGEST = 64 << 20  # characters of an output; nvidia-smi -q -x of 16 GPUs has 1 MB
-_PATH = "/usr/local/sbin:/usr/sbin:/sbin"  # ibstat is there, and users without privileges do not look
+_PATH = "/usr/local/sbin:/usr/sbin:/sbin"  # ibstat is in these folders, which the PATH of users often lacks
 
 
 @dataclass(frozen=True, slots=True)
 class _Tool:
-    """A program under its names, what it is asked, and what brings it."""
+    """A program: its possible names, the arguments of its commands, and how to install it."""
 
     names: tuple[str, ...]
-    questions: tuple[tuple[str, ...], ...]
+    commands: tuple[tuple[str, ...], ...]
     package: str
 
 
-# lstopo: all PCI functions, also the CPUs that this process may not use (lstopo(1)).
+# lstopo prints all PCI functions, and with --disallowed also CPUs that this process may not use (lstopo(1)).
 _TOOLS: Mapping[str, _Tool] = {
     "nvidia-smi": _Tool(
         ("nvidia-smi",),
@@ -49,41 +49,41 @@ NAMES = tuple(_TOOLS)
 
 
 def cross_check(tool: str) -> Callable[[Host], Iterator[Record]]:
-    """Reads what the tool says. What it does not say is a gap of the comparison, not of our own discovery."""
+    """Return a source that runs the tool. Its NotChecked records concern the comparison, not linkgauge's discovery."""
 
     def source(host: Host) -> Iterator[Record]:
-        for said in ask(host, tool):
-            if isinstance(said, NotChecked):
-                about = "" if said.subject == "node" else f"{said.what} of {said.subject}: "
-                yield replace(said, what=tool, subject="node", detail=f"{about}{said.why}", path=None)
+        for record in run_tool(host, tool):
+            if isinstance(record, NotChecked):
+                prefix = "" if record.subject == "node" else f"{record.what} of {record.subject}: "
+                yield replace(record, what=tool, subject="node", detail=f"{prefix}{record.why}", path=None)
             else:
-                yield said
+                yield record
 
     return source
 
 
-def ask(host: Host, tool: str) -> Iterator[Record]:
-    """What the tool says."""
+def run_tool(host: Host, tool: str) -> Iterator[Record]:
+    """Run the tool and yield its records."""
     yield from host.call("tools", tool, deadline=_SECONDS + 2)
 
 
 def outputs(tool: str) -> Iterator[Record]:
-    """Runs in the child: what each command of the tool prints, cited as "nvidia-smi topo -m:7"."""
-    from .dumps import read_text  # some thirty readers
+    """Run each command of the tool, in the child process. Records cite the output as "nvidia-smi topo -m:7"."""
+    from .dumps import read_text  # imports about thirty readers
 
-    told = _TOOLS[tool]
+    entry = _TOOLS[tool]
     path = f"{os.environ.get('PATH') or os.defpath}:{_PATH}"
-    program = next((found for name in told.names if (found := shutil.which(name, path=path))), None)
+    program = next((found for name in entry.names if (found := shutil.which(name, path=path))), None)
     if program is None:
         yield NotChecked(
-            what=tool, subject="node", reason=Reason.NOT_INSTALLED, detail="not installed", how=told.package
+            what=tool, subject="node", reason=Reason.NOT_INSTALLED, detail="not installed", how=entry.package
         )
         return
     until = time.monotonic() + _SECONDS
-    for question in told.questions:
-        command = " ".join((tool, *question))
+    for arguments in entry.commands:
+        command = " ".join((tool, *arguments))
         try:
-            text = _run([program, *question], until)
+            text = _run([program, *arguments], until)
         except (OSError, subprocess.SubprocessError) as error:
             reason, detail = _refusal(error)
             yield NotChecked(what=tool, subject="node", reason=reason, path=command, detail=detail)
@@ -92,7 +92,7 @@ def outputs(tool: str) -> Iterator[Record]:
 
 
 def _run(command: list[str], until: float) -> str:
-    """What the command prints. Raises OSError and SubprocessError."""
+    """Return the output of the command. Raises OSError and SubprocessError."""
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Serial numbers, read for a ticket alone: they identify a machine and its owner, and no report has them."""
+"""Serial numbers, read only for a support ticket. They identify a machine and its owner, so no report contains them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .host.host import Host, Unreadable
 from .pcie.bound_devices import NVIDIA, gpus
 from .storage.nvme import CONTROLLERS
 
-_MACHINE = "sys/class/dmi/id/product_serial"  # for root alone
+_MACHINE = "sys/class/dmi/id/product_serial"  # only root can read it
 
 
 def read_serials(host: Host) -> Iterator[Record]:
-    """A `Serial` of the machine, of NVMe controllers and of NVIDIA GPUs, as far as this user may read them."""
+    """Yield a `Serial` of the machine, each NVMe controller and each NVIDIA GPU, as far as this user can read them."""
     files = {"node": _MACHINE, **{name: f"{CONTROLLERS}/{name}/serial" for name in _controllers(host)}}
     for name, path in files.items():
         try:
             text = (host.read(path) or "").strip()
         except Unreadable:
-            continue  # the ticket says that it is not shown
+            continue  # the ticket states that it is missing
         if text:
             yield Serial(key=name, number=text)
     if gpus(host, NVIDIA):

@@ -1,1 +1,1 @@
-"""Sources about GPUs: NVML and AMD's compute driver."""
+"""Sources for GPUs: NVML and AMD's compute driver."""

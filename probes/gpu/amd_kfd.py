@@ -1,8 +1,8 @@
 """AMD GPUs and their xGMI links from the compute driver's topology, sys/class/kfd/kfd/topology.
 
-Sources: drivers/gpu/drm/amd/amdkfd/kfd_topology.c (files), kfd_crat.c and amdgpu_xgmi.c (links, rates); the files of a
-GPU's PCI function are those of amdgpu_vram_mgr.c and amdgpu_fru_eeprom.c. None needs root; of GPUs that the device
-cgroup of this process hides, they answer EPERM.
+Sources: drivers/gpu/drm/amd/amdkfd/kfd_topology.c (files), kfd_crat.c and amdgpu_xgmi.c (links, rates);
+amdgpu_vram_mgr.c and amdgpu_fru_eeprom.c (files of the PCI function). No file needs root. If the device cgroup of
+this process hides a GPU, the kernel returns EPERM for its files.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ..parsing.parsers import count, known, word
 from ..sysfs.fact_reader import FactReader
 
 _NODES = "sys/class/kfd/kfd/topology/nodes"
-_PROCESSES = "sys/class/kfd/kfd/proc"  # a folder each (kfd_process.c)
+_PROCESSES = "sys/class/kfd/kfd/proc"  # one folder for each process (kfd_process.c)
 _FUNCTIONS = "sys/bus/pci/devices"
 _NVIDIA = "sys/bus/pci/drivers/nvidia"
 _PROPERTY = re.compile(r"^([a-z_0-9]{1,40}) ([0-9]{1,20})$", re.MULTILINE)
 _XGMI = 11  # CRAT_IOLINK_TYPE_XGMI; 2 is PCI Express
-_ONE_HOP = 15  # weight of xGMI for each hop
-_MOST_LINKS = 32  # between two GPUs; real ones have four
+_ONE_HOP = 15  # xGMI weight of each hop
+_MOST_LINKS = 32  # between two GPUs; products have at most four
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A node of the topology that is a GPU."""
+    """A topology node that is a GPU."""
 
     number: int
     gpu: str
@@ -40,10 +40,10 @@ class _Node:
 
 
 def read_kfd(host: Host) -> Iterator[Record]:
-    """A `Gpu` for each AMD GPU, a `GpuLink` for each of its xGMI links.
+    """Yield a `Gpu` for each AMD GPU and a `GpuLink` for each of its xGMI links.
 
-    They are numbered as HIP numbers them, by the nodes of the topology: "gpu0"; beside NVIDIA's, which have these
-    names, "amd0". Partitions of one GPU are nodes too, and share its links: the first stands for the GPU.
+    GPUs are numbered by topology node, like in HIP: "gpu0". If NVIDIA GPUs use these names, "amd0". Partitions of a
+    GPU are also topology nodes and share its links; the first partition represents the GPU.
     """
     try:
         numbers = sorted(int(name) for name in host.list(_NODES) if re.fullmatch("[0-9]{1,4}", name))
@@ -63,10 +63,10 @@ def read_kfd(host: Host) -> Iterator[Record]:
 
 
 def _address(host: Host, number: int) -> Generator[NotChecked, None, str | None]:
-    """The PCI address of the GPU that a node is; None for a processor, and for a GPU that would not say.
+    """Return the PCI address of a GPU node; None for a processor and for an unreadable GPU.
 
-    location_id is its bus, device and function. Some kernels put the number of a partition into the function; in all,
-    the GPU itself is function 0 where there is no other.
+    location_id contains bus, device and function. Some kernels put the partition number into the function. If no PCI
+    function exists at that address, the GPU is function 0.
     """
     try:
         if host.read(f"{_NODES}/{number}/gpu_id") in (None, "0"):
@@ -83,10 +83,10 @@ def _address(host: Host, number: int) -> Generator[NotChecked, None, str | None]
             how=how or refusal.how,
         )
         return None
-    place = f"{found['domain']:04x}:{found['location_id'] >> 8 & 0xFF:02x}:{found['location_id'] >> 3 & 0x1F:02x}"
-    address = f"{place}.{found['location_id'] & 7}"
+    prefix = f"{found['domain']:04x}:{found['location_id'] >> 8 & 0xFF:02x}:{found['location_id'] >> 3 & 0x1F:02x}"
+    address = f"{prefix}.{found['location_id'] & 7}"
     with suppress(Unreadable):
-        return address if host.resolve(f"{_FUNCTIONS}/{address}") else f"{place}.0"
+        return address if host.resolve(f"{_FUNCTIONS}/{address}") else f"{prefix}.0"
     return address
 
 
@@ -100,8 +100,8 @@ def _gpu(host: Host, node: _Node) -> Iterator[Record]:
 
 
 def _links(host: Host, node: _Node, nodes: Mapping[int, _Node]) -> Iterator[Record]:
-    """The xGMI links from a GPU. Partitions list each link again: one of each other end is enough."""
-    folder, number, told = f"{_NODES}/{node.number}/io_links", 0, {node.gpu}
+    """Yield the xGMI links of a GPU. Partitions repeat each link, so this reads one entry for each remote GPU."""
+    folder, number, peers_seen = f"{_NODES}/{node.number}/io_links", 0, {node.gpu}
     try:
         names = sorted(int(name) for name in host.list(folder) if re.fullmatch("[0-9]{1,4}", name))
         for name in names:
@@ -109,9 +109,9 @@ def _links(host: Host, node: _Node, nodes: Mapping[int, _Node]) -> Iterator[Reco
             found = _properties(host, path, ("type", "node_to", "weight", "min_bandwidth", "max_bandwidth"))
             peer = nodes.get(found["node_to"])
             other = peer.gpu if peer else "cpu"
-            if found["type"] != _XGMI or other in told:
+            if found["type"] != _XGMI or other in peers_seen:
                 continue
-            told.add(other)
+            peers_seen.add(other)
             links, rate = _parallel(found)
             for _ in range(links):
                 yield GpuLink(
@@ -137,10 +137,10 @@ def _links(host: Host, node: _Node, nodes: Mapping[int, _Node]) -> Iterator[Reco
 
 
 def _parallel(found: Mapping[str, int]) -> tuple[int, BytesPerSecond | None]:
-    """How many links join two GPUs directly, and what each carries.
+    """Return the number of direct links between two GPUs and the rate of each link.
 
-    min_bandwidth is of one link, max_bandwidth of all of them, in MB/s; that is 0 for peers that are reached through
-    others. Before MI200 the kernel gives neither, and the weight tells how many hops there are.
+    min_bandwidth is the rate of one link and max_bandwidth the rate of all links, both in MB/s. max_bandwidth is 0 for
+    peers without a direct link. Before MI200 both are 0; the weight then gives the number of hops.
     """
     one, all_of_them = found["min_bandwidth"], found["max_bandwidth"]
     if not one or one > all_of_them:
@@ -150,12 +150,12 @@ def _parallel(found: Mapping[str, int]) -> tuple[int, BytesPerSecond | None]:
 
 
 def processes(host: Host) -> list[str]:
-    """Numbers of the processes that have opened AMD's GPUs to compute. Raises Unreadable."""
+    """Return the IDs of processes that use AMD GPUs for compute. Raises Unreadable."""
     return host.list(_PROCESSES)
 
 
 def _properties(host: Host, folder: str, wanted: Iterable[str]) -> Mapping[str, int]:
-    """The numbers of a properties file, "name 42" a line. Raises Unreadable, also where a wanted one is missing."""
+    """Return the numbers of a properties file with lines "name 42". Raises Unreadable, also without a wanted name."""
     path = f"{folder}/properties"
     found = {name: int(number) for name, number in _PROPERTY.findall(host.read(path) or "")}
     if missing := [name for name in wanted if name not in found]:

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs as their driver knows them. It is asked only where the kernel has a GPU that is bound to it."""
+"""NVIDIA GPUs as their driver reports them. The driver is queried only if the kernel has bound a GPU to it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .nvml_threads import seconds
 
 BOUND = "sys/bus/pci/drivers/nvidia"
 _MODULE = "sys/module/nvidia"
-_CHILD = 2.0  # times what the driver may take: the child starts, asks of pairs after GPUs, and ends by itself
+_CHILD = 2.0  # multiple of the driver's time limit: the child starts, reads GPUs, then pairs, and exits by itself
 
 
 def read_gpus(host: Host) -> Iterator[Record]:
-    """The `Driver`; what may change of each `Gpu`, its `GpuLink`s and counters. Nothing without an NVIDIA GPU."""
+    """Yield the `Driver` and the changing values of each `Gpu`, `GpuLink` and counter. Nothing without NVIDIA GPUs."""
     bound = yield from _bound(host)
     if not bound:
         return
@@ -30,48 +30,48 @@ def read_gpus(host: Host) -> Iterator[Record]:
     yield from reading.records()
     known: set[str] = set()
     without_address: list[str] = []
-    for said in _state(host):
-        yield said
-        if isinstance(said, Gpu) and said.address:
-            known.add(said.address)
-        elif isinstance(said, Gpu) and said.failure:
-            without_address.append(said.key)
-        elif _of_driver(said) and hung(said):
-            yield Driver(key="nvidia", failure=said.why, failure_reason=said.reason)
-    left = sorted(set(bound) - known)
-    if len(left) == len(without_address):  # the driver numbers GPUs in the order of their addresses
-        for key, address in zip(without_address, left, strict=True):
+    for record in _state(host):
+        yield record
+        if isinstance(record, Gpu) and record.address:
+            known.add(record.address)
+        elif isinstance(record, Gpu) and record.failure:
+            without_address.append(record.key)
+        elif _concerns_all_gpus(record) and hung(record):
+            yield Driver(key="nvidia", failure=record.why, failure_reason=record.reason)
+    unmatched = sorted(set(bound) - known)
+    if len(unmatched) == len(without_address):  # the driver numbers GPUs in the order of their addresses
+        for key, address in zip(without_address, unmatched, strict=True):
             yield Gpu(key=key, address=address)
 
 
-def _of_driver(said: Record) -> TypeGuard[NotChecked]:
-    """Whether it says why nothing is known of any GPU."""
-    return isinstance(said, NotChecked) and (said.what, said.subject) == ("Gpu", "node")
+def _concerns_all_gpus(record: Record) -> TypeGuard[NotChecked]:
+    """Whether the record explains why no GPU can be read."""
+    return isinstance(record, NotChecked) and (record.what, record.subject) == ("Gpu", "node")
 
 
 def _state(host: Host) -> Iterator[Record]:
-    """What NVML says; where this process cannot use it, and the driver does not hang, what nvidia-smi says."""
+    """Read NVML; if this process cannot use NVML and the driver does not hang, run nvidia-smi fallback."""
     refused: list[NotChecked] = []
-    for said in host.call("nvml", deadline=_CHILD * seconds()):
-        if _of_driver(said) and not hung(said):
-            refused.append(said)
+    for record in host.call("nvml", deadline=_CHILD * seconds()):
+        if _concerns_all_gpus(record) and not hung(record):
+            refused.append(record)
         else:
-            yield said
-    instead = list(tools.ask(host, "nvidia-smi")) if refused else []
-    if any(isinstance(one, Gpu) for one in instead):
-        yield from instead
+            yield record
+    fallback = list(tools.run_tool(host, "nvidia-smi")) if refused else []
+    if any(isinstance(one, Gpu) for one in fallback):
+        yield from fallback
         refused = [replace(one, what="NVML", detail=f"{one.detail}: nvidia-smi was asked instead") for one in refused]
     yield from refused
 
 
 def read_gpu_wiring(host: Host) -> Iterator[Record]:
-    """What lasts until a reset: identities, affinities, the other ends of `GpuLink`s, and each `GpuPair`."""
+    """Yield what is constant until a reset: identities, affinities, remote ends of `GpuLink`s, and each `GpuPair`."""
     if (yield from _bound(host)):
         yield from host.call("nvml_wiring", deadline=_CHILD * seconds())
 
 
 def _bound(host: Host) -> Generator[NotChecked, None, list[str]]:
-    """The PCI addresses that the driver holds."""
+    """Return the PCI addresses that are bound to the driver."""
     try:
         return [name for name in host.list(BOUND) if PCI_ADDRESS.fullmatch(name)]
     except Unreadable as refusal:

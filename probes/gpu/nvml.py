@@ -1,7 +1,7 @@
-"""What NVIDIA's driver says of each GPU now. Runs in a child (calls.py); what lasts until a reset: nvml_wiring.py.
+"""The call `nvml`: the current state of each NVIDIA GPU. It runs in a child process.
 
-43 calls a GPU with 18 NVLinks (docs/operate/overhead.md). PCIe throughput is never asked: the driver samples it for
-20 milliseconds, each direction.
+nvml_topology.py reads what is constant until a reset. A GPU with 18 NVLinks takes 43 calls
+(docs/operate/overhead.md). PCIe throughput is never requested, because the driver samples each direction for 20 ms.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..parsing.parsers import word
 from .nvml_fabric import fabric
 from .nvml_library import ABSENT, INVALID_ARGUMENT, NOT_FOUND, Field, Refused
 from .nvml_links import OF_ALL_LINKS, links
-from .nvml_threads import Asking, Row, answered, each_gpu, opened, seconds
+from .nvml_threads import NvmlReader, Row, each_gpu, open_driver, seconds, value_of
 from .nvml_traffic import ALL_LINKS, NVLINK_DATA
 
 
@@ -65,20 +65,20 @@ _REMAP_PENDING = 144
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A field of Gpu that has a number of its own (nvml.h, "Field Value Enums"), and calls for drivers without it."""
+    """A field of Gpu with an NVML field number (nvml.h, "Field Value Enums"), and fallback calls for older drivers."""
 
     number: int
     row: Row
 
 
-def _value(field: str, number: int, read: Any, calls: tuple[str, ...] = (), takes: tuple[int, ...] = ()) -> _Value:
-    return _Value(number, Row(field, calls, takes, read))
+def _value(field: str, number: int, read: Any, calls: tuple[str, ...] = (), arguments: tuple[int, ...] = ()) -> _Value:
+    return _Value(number, Row(field, calls, arguments, read))
 
 
 _VALUES = (
     _value("ecc", 1, bool, ("DeviceGetCurrentEccMode",)),
     _value("ecc_pending", 2, bool, ("DeviceGetPendingEccMode",)),
-    # The calls take the kind of error, corrected or not, and since when: the driver was loaded, or ever.
+    # Arguments of the calls: error type (0 corrected, 1 uncorrected) and period (0 since driver load, 1 lifetime).
     _value("ecc_corrected", 3, int, ("DeviceGetTotalEccErrors",), (0, 0)),
     _value("ecc_uncorrected", 4, int, ("DeviceGetTotalEccErrors",), (1, 0)),
     _value("ecc_corrected_lifetime", 5, int, ("DeviceGetTotalEccErrors",), (0, 1)),
@@ -92,10 +92,10 @@ _VALUES = (
     _value("power_limit", 190, _watts, ("DeviceGetEnforcedPowerLimit",)),
     _value("recovery", 230, lambda action: meaning(RECOVERY, action)),
 )
-_MOST_INSTANCES = 16  # 7 on all GPUs so far
-_COUNTED = ("ecc_corrected", "ecc_uncorrected")  # observations too
+_MOST_INSTANCES = 16  # products have at most 7
+_COUNTED = ("ecc_corrected", "ecc_uncorrected")  # also yielded as observations
 _PCIE_REPLAY = 94
-# Nanoseconds that something held the clocks down.
+# Nanoseconds of clock throttling, by reason.
 _THROTTLED: Mapping[str, int] = {
     "clocks_sw_power": 74,
     "clocks_sw_thermal": 269,
@@ -105,30 +105,30 @@ _THROTTLED: Mapping[str, int] = {
 
 
 class _SramErrors(Structure):
-    """nvmlEccSramErrorStatus_t, version 1: eleven counts, and whether they are too many."""
+    """nvmlEccSramErrorStatus_t, version 1: eleven counts, and whether they exceed the threshold."""
 
     _fields_ = [("version", c_uint32), ("counts", c_ulonglong * 11), ("too_many", c_uint32)]
 
 
 def state() -> Iterator[Record]:
-    """`Driver`, then of each GPU `Gpu`, its `GpuLink`s and its counters; last, how many calls it took."""
-    until = time.monotonic() + seconds()
-    ready = opened(until)
-    if not isinstance(ready, tuple):
-        yield ready
+    """Yield the `Driver`, then `Gpu`, `GpuLink`s and counters of each GPU, then the number of NVML calls."""
+    deadline = time.monotonic() + seconds()
+    opened = open_driver(deadline)
+    if not isinstance(opened, tuple):
+        yield opened
         return
-    library, driver = ready
+    library, driver = opened
     yield Driver(key=driver.key, **driver.fields)
     yield from driver.lost
-    for asking, failure in each_gpu(library, driver.fields["gpus"], _gpu, until):
-        if asking.fields or failure:
+    for reader, failure in each_gpu(library, driver.fields["gpus"], _gpu, deadline):
+        if reader.fields or failure:
             yield Gpu(
-                key=asking.key,
+                key=reader.key,
                 failure=failure.detail if failure else None,
                 failure_reason=failure.reason if failure else None,
-                **dict(asking.fields),
+                **dict(reader.fields),
             )
-        yield from asking.rest()
+        yield from reader.rest()
     yield Observation(
         about="nvidia",
         quantity="driver_calls",
@@ -139,40 +139,40 @@ def state() -> Iterator[Record]:
     )
 
 
-def _gpu(asking: Asking) -> None:
-    """Everything of one GPU. Raises Refused where it is gone."""
+def _gpu(reader: NvmlReader) -> None:
+    """Read one GPU. Raises Refused if the GPU is lost."""
     for row in _CALLS:
-        asking.take(row)
-    library, handle, fields = asking.library, asking.handle, asking.fields
-    asking.attempt("memory", lambda: _memory(asking))
-    asking.attempt("mig", lambda: _mig(asking))
-    count = asking.attempt("processes", lambda: library.processes(handle))
+        reader.take(row)
+    library, handle, fields = reader.library, reader.handle, reader.fields
+    reader.attempt("memory", lambda: _memory(reader))
+    reader.attempt("mig", lambda: _mig(reader))
+    count = reader.attempt("processes", lambda: library.processes(handle))
     if count is not None:
         fields["processes"] = count
-        asking.observe(asking.key, "processes", "count", float(count), "nvmlDeviceGetComputeRunningProcesses")
-    asking.attempt("fabric_state", lambda: fields.update(fabric(library, handle)))
-    asking.attempt("sram_threshold", lambda: _sram(asking))
-    links(asking, _values(asking))
+        reader.observe(reader.key, "processes", "count", float(count), "nvmlDeviceGetComputeRunningProcesses")
+    reader.attempt("fabric_state", lambda: fields.update(fabric(library, handle)))
+    reader.attempt("sram_threshold", lambda: _sram(reader))
+    links(reader, _values(reader))
 
 
-def _memory(asking: Asking) -> None:
-    said = asking.library.memory(asking.handle)
-    asking.fields.update(memory=said.total, memory_used=said.used)
+def _memory(reader: NvmlReader) -> None:
+    answers = reader.library.memory(reader.handle)
+    reader.fields.update(memory=answers.total, memory_used=answers.used)
 
 
-def _mig(asking: Asking) -> None:
-    """Whether the GPU is cut into instances, and into how many."""
-    library, handle = asking.library, asking.handle
-    on = library.ask("DeviceGetMigMode", handle)[0] == 1
-    asking.fields.update(mig=on, mig_instances=None if on else 0)
+def _mig(reader: NvmlReader) -> None:
+    """Read whether MIG is on, and the number of MIG instances."""
+    library, handle = reader.library, reader.handle
+    on = library.call("DeviceGetMigMode", handle)[0] == 1
+    reader.fields.update(mig=on, mig_instances=None if on else 0)
     if on:
-        places = range(min(library.ask("DeviceGetMaxMigDeviceCount", handle), _MOST_INSTANCES))
-        asking.fields["mig_instances"] = sum(_is_instance(asking, place) for place in places)
+        places = range(min(library.call("DeviceGetMaxMigDeviceCount", handle), _MOST_INSTANCES))
+        reader.fields["mig_instances"] = sum(_is_instance(reader, place) for place in places)
 
 
-def _is_instance(asking: Asking, place: int) -> bool:
+def _is_instance(reader: NvmlReader, place: int) -> bool:
     try:
-        asking.library.ask("DeviceGetMigDeviceHandleByIndex", asking.handle, place)
+        reader.library.call("DeviceGetMigDeviceHandleByIndex", reader.handle, place)
     except Refused as refusal:
         if refusal.code not in (NOT_FOUND, INVALID_ARGUMENT):
             raise
@@ -180,45 +180,45 @@ def _is_instance(asking: Asking, place: int) -> bool:
     return True
 
 
-def _sram(asking: Asking) -> None:
+def _sram(reader: NvmlReader) -> None:
     errors = _SramErrors(version=1 << 24 | sizeof(_SramErrors))
-    asking.library.fill("DeviceGetSramEccErrorStatus", asking.handle, errors)
-    asking.fields["sram_threshold"] = bool(errors.too_many)
+    reader.library.fill("DeviceGetSramEccErrorStatus", reader.handle, errors)
+    reader.fields["sram_threshold"] = bool(errors.too_many)
 
 
-def _remapped(asking: Asking) -> None:
-    """The four fields of remapped rows, of a driver that has no numbers for them."""
-    correctable, uncorrectable, pending, failed = asking.library.ask("DeviceGetRemappedRows", asking.handle)
-    asking.fields.update(remapped_correctable=correctable, remapped_uncorrectable=uncorrectable)
-    asking.fields.update(remap_pending=bool(pending), remap_failed=bool(failed))
+def _remapped(reader: NvmlReader) -> None:
+    """Read the four fields of remapped rows from a driver that has no field numbers for them."""
+    correctable, uncorrectable, pending, failed = reader.library.call("DeviceGetRemappedRows", reader.handle)
+    reader.fields.update(remapped_correctable=correctable, remapped_uncorrectable=uncorrectable)
+    reader.fields.update(remap_pending=bool(pending), remap_failed=bool(failed))
 
 
-def _values(asking: Asking) -> Mapping[Field, float | Refused]:
-    """All that has numbers, in one call: fields of Gpu, its counters, and what is asked of its links next."""
+def _values(reader: NvmlReader) -> Mapping[Field, float | Refused]:
+    """Read all numbered fields in one call: fields of Gpu, its counters, and the fields that links() needs."""
     numbers = (*(value.number for value in _VALUES), _PCIE_REPLAY, *_THROTTLED.values(), *OF_ALL_LINKS)
     data = [(number, ALL_LINKS) for number in NVLINK_DATA.values()]
-    said = asking.numbers([*((number, 0) for number in numbers), *data])
+    answers = reader.numbers([*((number, 0) for number in numbers), *data])
     for value in _VALUES:
-        _take(asking, value, said[value.number, 0])
-        if value.row.field in _COUNTED and (count := asking.fields.get(value.row.field)) is not None:
-            asking.observe(asking.key, value.row.field, "count", float(count), f"NVML field {value.number}")
-    pending = said[_REMAP_PENDING, 0]
+        _take(reader, value, answers[value.number, 0])
+        if value.row.field in _COUNTED and (count := reader.fields.get(value.row.field)) is not None:
+            reader.observe(reader.key, value.row.field, "count", float(count), f"NVML field {value.number}")
+    pending = answers[_REMAP_PENDING, 0]
     if isinstance(pending, Refused) and pending.code in ABSENT:
-        asking.attempt("remap_pending", lambda: _remapped(asking))
-        if "remap_pending" not in asking.fields:  # GPUs before Ampere retire pages instead
-            asking.take(Row("remap_pending", ("DeviceGetRetiredPagesPendingStatus",), read=bool))
-    asking.count(asking.key, "pcie_replay", _PCIE_REPLAY, said[_PCIE_REPLAY, 0])
+        reader.attempt("remap_pending", lambda: _remapped(reader))
+        if "remap_pending" not in reader.fields:  # GPUs before Ampere retire pages instead of rows
+            reader.take(Row("remap_pending", ("DeviceGetRetiredPagesPendingStatus",), read=bool))
+    reader.count(reader.key, "pcie_replay", _PCIE_REPLAY, answers[_PCIE_REPLAY, 0])
     for name, number in NVLINK_DATA.items():
-        asking.count(asking.key, name, number, said[number, ALL_LINKS], "bytes", 1 / 1024)
+        reader.count(reader.key, name, number, answers[number, ALL_LINKS], "bytes", 1 / 1024)
     for name, number in _THROTTLED.items():
-        asking.count(asking.key, name, number, said[number, 0], "seconds", 1e9)
-    return said
+        reader.count(reader.key, name, number, answers[number, 0], "seconds", 1e9)
+    return answers
 
 
-def _take(asking: Asking, value: _Value, answer: float | Refused) -> None:
-    """A field by its number; where that gives nothing, by its call."""
+def _take(reader: NvmlReader, value: _Value, answer: float | Refused) -> None:
+    """Store a field by its number. If the driver refuses the number, use the call."""
     row = value.row
     if isinstance(answer, Refused) and row.calls:
-        asking.take(row)
+        reader.take(row)
     else:
-        asking.attempt(row.field, lambda: asking.fields.update({row.field: row.read(answered(answer))}))
+        reader.attempt(row.field, lambda: reader.fields.update({row.field: row.read(value_of(answer))}))

@@ -1,6 +1,6 @@
-"""How a GPU joined the NVLink fabric of its switches (nvmlDeviceGetGpuFabricInfoV).
+"""The state of a GPU in the NVLink fabric of its switches (nvmlDeviceGetGpuFabricInfoV).
 
-The structures are nvml.h's: those of nvidia-ml-py before 13 have a UUID of 80 bytes where the driver fills 16.
+The structures follow nvml.h. In nvidia-ml-py before 13 the UUID has 80 bytes, but the driver fills 16.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .nvml_library import (
 STATES: Mapping[int, str] = {0: "not supported", 1: "not started", 2: "in progress", 3: "completed"}
 _COMPLETED = 3
 
-# Parts of the health mask that have two bits each: where they begin, the value that is bad, and what it means.
+# Two-bit parts of the health mask: first bit, bad value, meaning.
 _PARTS = (
     (0, 1, "degraded bandwidth"),
     (2, 1, "route recovery"),
@@ -30,8 +30,8 @@ _PARTS = (
     (12, 2, "no partition assigned"),
     (14, 2, "global fabric manager disconnected"),
 )
-# Four bits from bit 8; 0 is not supported, 1 is none.
-_WRONG: Mapping[int, str] = {
+# Incorrect configuration, four bits from bit 8: 0 means not supported, 1 means none.
+_CONFIGURATIONS: Mapping[int, str] = {
     2: "system GUID",
     3: "chassis serial number",
     4: "no partition",
@@ -50,41 +50,41 @@ _JOINED: list[tuple[str, Any]] = [
 
 
 class _FabricInfo(Structure):
-    """Of nvmlDeviceGetGpuFabricInfo, which has no version."""
+    """The structure of nvmlDeviceGetGpuFabricInfo, without a version."""
 
     _fields_ = _JOINED
 
 
 class _FabricInfo2(Structure):
-    """Version 2: with the health mask."""
+    """Version 2 adds the health mask."""
 
     _fields_ = [("version", c_uint32), *_JOINED, ("health", c_uint32)]
 
 
 class _FabricInfo3(Structure):
-    """Version 3: with a summary of it."""
+    """Version 3 adds a summary of the health mask."""
 
     _fields_ = [("version", c_uint32), *_JOINED, ("health", c_uint32), ("summary", c_uint8)]
 
 
 def fabric(library: Library, handle: Any) -> Mapping[str, Any]:
-    """The fields of Gpu that begin with "fabric_". Raises Refused; ValueError for a state without a name."""
-    info = _asked(library, handle)
+    """Return the fields of Gpu that begin with "fabric_". Raises Refused, and ValueError for an unknown state."""
+    info = _fabric_info(library, handle)
     if info.state not in STATES:
         raise ValueError(f"{info.state} is no state of a fabric")
     fields: dict[str, Any] = {"fabric_state": STATES[info.state]}
     health = getattr(info, "health", 0)
-    if health:  # all parts "not supported" otherwise: before Blackwell nobody says
+    if health:  # 0 means that no part is supported: GPUs before Blackwell
         fields["fabric_faults"] = tuple(_faults(health))
     if info.state == _COMPLETED:  # "status must be checked only if state returns complete"
-        fields["fabric_status"] = library.says(info.status) if info.status else "Success"
+        fields["fabric_status"] = library.error_text(info.status) if info.status else "Success"
         fields["fabric_clique"] = info.clique
         fields["fabric_cluster"] = str(UUID(bytes=bytes(info.uuid))) if any(info.uuid) else None
     return fields
 
 
-def _asked(library: Library, handle: Any) -> Any:
-    """The newest structure that the driver knows, filled."""
+def _fabric_info(library: Library, handle: Any) -> Any:
+    """Return the newest structure that the driver supports, filled."""
     for kind, number in ((_FabricInfo3, 3), (_FabricInfo2, 2)):
         try:
             return library.fill("DeviceGetGpuFabricInfoV", handle, kind(version=number << 24 | sizeof(kind)))
@@ -100,6 +100,6 @@ def _faults(health: int) -> Iterator[str]:
     for shift, bad, word in _PARTS:
         if health >> shift & 3 == bad:
             yield word
-    wrong = health >> 8 & 0xF
-    if wrong > 1:
-        yield f"incorrect configuration: {_WRONG.get(wrong, wrong)}"
+    configuration = health >> 8 & 0xF
+    if configuration > 1:
+        yield f"incorrect configuration: {_CONFIGURATIONS.get(configuration, configuration)}"

@@ -1,7 +1,7 @@
-"""NVML as this program asks it: errors with their numbers, calls counted, many fields in one call.
+"""A wrapper of NVML: it keeps error numbers, counts calls, and reads many fields in one call.
 
-The one importer of pynvml (the package nvidia-ml-py). Numbers of errors and fields are those of nvml.h
-(https://docs.nvidia.com/deploy/nvml-api): an older package that lacks a name still asks by number.
+Only this module imports pynvml (package nvidia-ml-py). Error and field numbers are those of nvml.h
+(https://docs.nvidia.com/deploy/nvml-api), so that packages without a name for a field can still request it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ NO_PERMISSION = 4
 NOT_FOUND = 6
 LIBRARY_NOT_FOUND = 12
 FUNCTION_NOT_FOUND = 13
-VERSION_MISMATCH = 25  # of a structure that was to be filled
+VERSION_MISMATCH = 25  # of the structure to fill
 DEPRECATED = 26
 
-# What a driver or a GPU says of a question that is too new, too old or not for it: no answer, and nothing is wrong.
+# Errors for queries that this driver or GPU does not support. They are not faults.
 ABSENT = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, VERSION_MISMATCH, DEPRECATED})
-GONE = frozenset({15, 16})  # GPU is lost; it wants a reset: no further question is answered
+GONE = frozenset({15, 16})  # the GPU is lost, or it needs a reset: all further calls fail
 
-# nvmlValueType_t -> the member of the union that holds the value
+# Union member that holds the value, indexed by nvmlValueType_t
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 
-# nvmlReturn_t; all others are DRIVER
+# Reasons by nvmlReturn_t; all other errors are DRIVER
 _REASONS = {
     NOT_SUPPORTED: Reason.NOT_SUPPORTED,
     FUNCTION_NOT_FOUND: Reason.NOT_SUPPORTED,
@@ -41,15 +41,15 @@ _REASONS = {
     10: Reason.NO_ANSWER,  # timeout
     15: Reason.LOST,
     16: Reason.LOST,
-    999: Reason.LOST,  # "Unknown Error": most often a GPU that has left the bus
+    999: Reason.LOST,  # "Unknown Error": usually a GPU that fell off the bus
     None: Reason.UNREADABLE,
 }
 
-Field: TypeAlias = tuple[int, int]  # its number and its scope: a link, or 0
+Field: TypeAlias = tuple[int, int]  # number and scope (a link number or 0)
 
 
 class Refused(Exception):
-    """NVML gave an error. `code` is its number; None: its answer was no text."""
+    """NVML returned an error. `code` is its number; None if the response cannot be decoded."""
 
     def __init__(self, code: int | None, cause: object) -> None:
         super().__init__(cause)
@@ -57,17 +57,17 @@ class Refused(Exception):
 
     @property
     def reason(self) -> Reason:
-        """The reason, by the error number."""
+        """The reason for the error number."""
         return _REASONS.get(self.code, Reason.DRIVER)
 
     @property
     def how(self) -> str | None:
-        """What would bring the answer, where that is known."""
+        """The remedy, if one is known."""
         return "run as root" if self.code == NO_PERMISSION else None
 
 
 class Library:
-    """libnvidia-ml.so.1 through pynvml. Raises ImportError where the package is not installed."""
+    """libnvidia-ml.so.1 through pynvml. Raises ImportError if the package is not installed."""
 
     def __init__(self) -> None:
         import pynvml
@@ -77,19 +77,19 @@ class Library:
         self._older: type[Exception] = getattr(pynvml, "NVMLLibraryMismatchError", pynvml.NVMLError)
         self._lock = Lock()
         self.calls = 0
-        self.answered = time.monotonic()  # when a call last came back
+        self.last_return = time.monotonic()  # monotonic time when the last call returned
 
-    def ask(self, name: str, *arguments: Any) -> Any:
-        """What nvml`name` answers. Raises Refused."""
-        call = getattr(self._nvml, f"nvml{name}", None)
-        if call is None:
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Return the result of nvml`name`. Raises Refused."""
+        function = getattr(self._nvml, f"nvml{name}", None)
+        if function is None:
             raise Refused(FUNCTION_NOT_FOUND, f"nvidia-ml-py has no nvml{name}")
         self._count()
         try:
-            return call(*arguments)
+            return function(*arguments)
         except self._nvml.NVMLError as error:
             if error.value == FUNCTION_NOT_FOUND:
-                self._count(-1)  # the driver has no such function: nothing was called
+                self._count(-1)  # the driver lacks this function, so no call was made
             raise Refused(error.value, error) from None
         except self._older as error:
             self._count(-1)
@@ -97,58 +97,58 @@ class Library:
         except UnicodeDecodeError as error:
             raise Refused(None, f"nvml{name}: {error}") from None
         finally:
-            self.answered = time.monotonic()
+            self.last_return = time.monotonic()
 
     def fill(self, name: str, handle: Any, filled: Any) -> Any:
-        """`filled`, a number or structure of ctypes, as nvml`name` filled it. Raises Refused.
+        """Let nvml`name` fill the ctypes value `filled` and return it. Raises Refused.
 
-        Releases differ in whether such a call raises or returns its error: nvmlDeviceGetModuleId does either.
+        Depending on the pynvml release such a call raises or returns its error, for example nvmlDeviceGetModuleId.
         """
-        code = self.ask(name, handle, ctypes.byref(filled))
+        code = self.call(name, handle, ctypes.byref(filled))
         if code:
             raise Refused(code, self._nvml.NVMLError(code))
         return filled
 
     def values(self, handle: Any, fields: Iterable[Field]) -> Mapping[Field, float | Refused]:
-        """Numbers of nvml.h's "Field Value Enums", in one call. Raises Refused where nothing was answered at all."""
+        """Read fields of "Field Value Enums" (nvml.h) in one call. Raises Refused if the whole call fails."""
         wanted = list(fields)
-        said = self.ask("DeviceGetFieldValues", handle, wanted)
-        return {field: self._value(one) for field, one in zip(wanted, said, strict=True)}
+        answer = self.call("DeviceGetFieldValues", handle, wanted)
+        return {field: self._value(one) for field, one in zip(wanted, answer, strict=True)}
 
     def processes(self, handle: Any) -> int:
-        """How many processes compute on the GPU. Raises Refused."""
+        """Return the number of compute processes on the GPU. Raises Refused."""
         try:
-            said = self.ask("DeviceGetComputeRunningProcesses", handle)
+            answer = self.call("DeviceGetComputeRunningProcesses", handle)
         except Refused as refusal:
             if refusal.code != FUNCTION_NOT_FOUND:
                 raise
-            said = self.ask("DeviceGetComputeRunningProcesses_v2", handle)  # drivers before 510
-        if said:
-            self._count()  # it asked for their number, then for them
-        return len({process.pid for process in said})
+            answer = self.call("DeviceGetComputeRunningProcesses_v2", handle)  # drivers before 510
+        if answer:
+            self._count()  # pynvml makes two calls: for the number of processes, then for the list
+        return len({process.pid for process in answer})
 
     def memory(self, handle: Any) -> Any:
-        """Bytes `total`, `used` and `free`; where it can, without what the driver keeps for itself. Raises Refused."""
+        """Return the bytes `total`, `used` and `free`, without the driver's reserve if possible. Raises Refused."""
         second = 2 << 24 | 40  # sizeof(nvmlMemory_v2_t)
         try:
-            return self.ask("DeviceGetMemoryInfo", handle, second)
+            return self.call("DeviceGetMemoryInfo", handle, second)
         except Refused as refusal:
             if refusal.code != FUNCTION_NOT_FOUND:
                 raise
-            return self.ask("DeviceGetMemoryInfo", handle)
+            return self.call("DeviceGetMemoryInfo", handle)
 
-    def says(self, code: int) -> str:
-        """What an error number means."""
+    def error_text(self, code: int) -> str:
+        """Return the text of an error number."""
         return str(self._nvml.NVMLError(code))
 
-    def _value(self, said: Any) -> float | Refused:
-        if said.nvmlReturn:
+    def _value(self, answer: Any) -> float | Refused:
+        if answer.nvmlReturn:
             # A driver that does not know a field calls it an invalid argument.
-            code = NOT_SUPPORTED if said.nvmlReturn == INVALID_ARGUMENT else said.nvmlReturn
+            code = NOT_SUPPORTED if answer.nvmlReturn == INVALID_ARGUMENT else answer.nvmlReturn
             return Refused(code, self._nvml.NVMLError(code))
-        if said.valueType >= len(_MEMBERS):
-            return Refused(None, f"field {said.fieldId}: a value of unknown type {said.valueType}")
-        value: float = getattr(said.value, _MEMBERS[said.valueType])
+        if answer.valueType >= len(_MEMBERS):
+            return Refused(None, f"field {answer.fieldId}: a value of unknown type {answer.valueType}")
+        value: float = getattr(answer.value, _MEMBERS[answer.valueType])
         return value
 
     def _count(self, calls: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""NVLinks and NVLink-C2C of one GPU as NVML tells them: which are active, how fast, and what they counted."""
+"""NVLinks and NVLink-C2C of one GPU from NVML: which links are active, their speeds and error counters."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from .nvml_library import (
     Field,
     Refused,
 )
-from .nvml_threads import Asking, Row, answered
+from .nvml_threads import NvmlReader, Row, value_of
 
-# Fields of the GPU: how many NVLinks it has, their common speed in MB/s, how many C2C links it has.
+# Fields of the GPU: number of NVLinks, their common speed in MB/s, number of C2C links.
 _COUNT, _COMMON_SPEED, _C2C_COUNT = 91, 90, 170
 OF_ALL_LINKS = (_COUNT, _COMMON_SPEED, _C2C_COUNT)
-# Fields of a link, whose number is their scope: speed in MB/s, version; C2C: active or not, speed in MB/s.
+# Fields whose scope is the link number. NVLink: speed in MB/s, version. C2C: active or not, speed in MB/s.
 _SPEED, _VERSION, _C2C_STATUS, _C2C_SPEED = 164, 166, 171, 172
 _MOST_LINKS = 36  # NVML_NVLINK_MAX_LINKS
 
 
 @dataclass(frozen=True, slots=True)
 class _Counter:
-    """What a link counts: the numbers of its fields, added up. Each is of link 0, 6, or has the link as its scope."""
+    """A link counter: the sum of some fields. A field number belongs to link 0 or 6, or the link is its scope."""
 
     quantity: str
     scoped: tuple[int, ...] = ()
-    first: tuple[int, ...] = ()  # of links 0 to 5 in a row ...
-    seventh: tuple[int, ...] = ()  # ... and of links 6 to 11
+    first: tuple[int, ...] = ()  # numbers for link 0; links 1 to 5 follow ...
+    seventh: tuple[int, ...] = ()  # ... numbers for link 6; links 7 to 11 follow
 
     def fields(self, link: int) -> list[Field]:
-        """The fields of one link."""
+        """Return the fields of one link."""
         if link < 6:
             own = [(number + link, 0) for number in self.first]
         else:
@@ -44,8 +44,8 @@ class _Counter:
         return own or [(number, link) for number in self.scoped]
 
 
-# Until Ampere each link has fields of its own; Hopper has the link in the scope, and one CRC count instead of two for
-# flow control and data (NVML change log, 520); Blackwell counts as InfiniBand does, and has none of the older ones.
+# Until Ampere each link has its own field numbers. On Hopper the link is the scope, and one CRC counter replaces those
+# of flow control and data (NVML change log, 520). Blackwell has InfiniBand-like counters and none of the older ones.
 _AMPERE = (
     _Counter("nvlink_replay", first=(46,), seventh=(108,)),
     _Counter("nvlink_recovery", first=(53,), seventh=(114,)),
@@ -62,49 +62,50 @@ _BLACKWELL = (
     _Counter("nvlink_symbol_errors", (221,)),
     _Counter("nvlink_effective_errors", (219,)),
 )
-# How many blocks there were of which error correction mended 0, 1 ... 15 symbols: near the end of it links fail.
+# Numbers of blocks in which FEC corrected 0, 1 ... 15 symbols. Links fail near the upper end.
 _CORRECTED = range(235, 251)
 _BIT_ERROR_RATES: Mapping[str, int] = {"nvlink_effective_ber": 220, "nvlink_raw_ber": 293}
 
 
-def links(asking: Asking, said: Mapping[Field, float | Refused]) -> None:
-    """The links into `asking`; `said` has the fields OF_ALL_LINKS. Raises Refused where the GPU is gone."""
-    states = link_states(asking, _number(said[_COUNT, 0]))
-    if states is not None and not asking.missed("nvlinks"):
-        asking.fields.update(nvlinks_present=len(states), nvlinks=sum(states.values()))
+def links(reader: NvmlReader, answers: Mapping[Field, float | Refused]) -> None:
+    """Read the links into `reader`; `answers` contains OF_ALL_LINKS. Raises Refused if the GPU is lost."""
+    states = link_states(reader, _number(answers[_COUNT, 0]))
+    if states is not None and not reader.missed("nvlinks"):
+        reader.fields.update(nvlinks_present=len(states), nvlinks=sum(states.values()))
     states = states or {}
-    c2c = range(min(_number(said[_C2C_COUNT, 0]), _MOST_LINKS))
-    details = asking.numbers(
+    c2c = range(min(_number(answers[_C2C_COUNT, 0]), _MOST_LINKS))
+    details = reader.numbers(
         [(number, link) for link in states for number in (_SPEED, _VERSION)]
         + [(number, link) for link in c2c for number in (_C2C_STATUS, _C2C_SPEED)]
     )
-    generation = _nvlinks(asking, states, details, _number(said[_COMMON_SPEED, 0]))
-    _c2c_links(asking, c2c, details)
-    _errors(asking, states, generation)
+    generation = _nvlinks(reader, states, details, _number(answers[_COMMON_SPEED, 0]))
+    _c2c_links(reader, c2c, details)
+    _errors(reader, states, generation)
 
 
-def link_count(asking: Asking) -> int:
-    """How many NVLinks the GPU has; 0 where the driver does not say. Raises Refused where the GPU is gone."""
-    return _number(asking.numbers([(_COUNT, 0)])[_COUNT, 0])
+def link_count(reader: NvmlReader) -> int:
+    """Return the number of NVLinks; 0 if the driver does not report it. Raises Refused if the GPU is lost."""
+    return _number(reader.numbers([(_COUNT, 0)])[_COUNT, 0])
 
 
-def link_states(asking: Asking, count: int) -> dict[int, bool] | None:
-    """Whether each NVLink is active; None where the driver has no such question.
+def link_states(reader: NvmlReader, count: int) -> dict[int, bool] | None:
+    """Return whether each NVLink is active, by link number; None if the driver lacks the call.
 
-    Beyond the last link NVML says NOT_SUPPORTED or INVALID_ARGUMENT (both were seen); where the GPU has `count` of
-    them, also between links: some are cut off in the factory.
+    Beyond the last link NVML returns NOT_SUPPORTED or INVALID_ARGUMENT (both were observed). It also does so between
+    links, because some links are disabled in production: the loop ends after `count` links. Raises Refused if the GPU
+    is lost.
     """
     states: dict[int, bool] = {}
     for link in range(_MOST_LINKS):
         try:
-            states[link] = asking.library.ask("DeviceGetNvLinkState", asking.handle, link) == 1
+            states[link] = reader.library.call("DeviceGetNvLinkState", reader.handle, link) == 1
         except Refused as refusal:
             if refusal.code in GONE:
                 raise
             if refusal.code == FUNCTION_NOT_FOUND:
                 return None
             if refusal.code not in (NOT_SUPPORTED, INVALID_ARGUMENT):
-                asking.miss("nvlinks", refusal.reason, f"link {link}: {refusal}", refusal.how)
+                reader.miss("nvlinks", refusal.reason, f"link {link}: {refusal}", refusal.how)
             elif len(states) >= count:
                 break
     return states
@@ -115,9 +116,9 @@ def _number(answer: float | Refused) -> int:
 
 
 def _nvlinks(
-    asking: Asking, states: Mapping[int, bool], details: Mapping[Field, float | Refused], common: int
+    reader: NvmlReader, states: Mapping[int, bool], details: Mapping[Field, float | Refused], common: int
 ) -> int | None:
-    """A fact of each NVLink; gives their generation. Versions and speeds are those of active ones."""
+    """Add a `GpuLink` for each NVLink and return the generation. Only active links have a version and a speed."""
     version: int | None = None
     generations: set[int] = set()
     rates: list[float] = []
@@ -125,14 +126,14 @@ def _nvlinks(
         megabytes = _number(details[_SPEED, link]) or common
         speed = megabytes * 1e6 if active and megabytes else None
         version = _number(details[_VERSION, link]) or version
-        if active and version is None:  # drivers before 525 have the call alone
+        if active and version is None:  # drivers before 525 have only the call
             row = Row("nvlink_version", ("DeviceGetNvLinkVersion",), (link,))
-            version = asking.attempt(row.field, partial(asking.first, row)) or 0
+            version = reader.attempt(row.field, partial(reader.first, row)) or 0
         generation = nvlink_generation(version or 0, speed) if active else None
-        asking.links.append(
+        reader.links.append(
             GpuLink(
-                key=f"{asking.key}/nvlink{link}",
-                gpu=asking.key,
+                key=f"{reader.key}/nvlink{link}",
+                gpu=reader.key,
                 kind="nvlink",
                 active=active,
                 version=generation,
@@ -142,69 +143,71 @@ def _nvlinks(
         rates += [nvlink_rate(speed, generation)] if speed else []
         generations |= {generation} if generation else set()
     if rates:
-        asking.fields["nvlink_rate"] = max(rates)
+        reader.fields["nvlink_rate"] = max(rates)
     return max(generations, default=None)
 
 
-def _c2c_links(asking: Asking, links: range, details: Mapping[Field, float | Refused]) -> None:
-    """Links to a Grace processor; a GPU without them says nothing."""
+def _c2c_links(reader: NvmlReader, links: range, details: Mapping[Field, float | Refused]) -> None:
+    """Add the links to a Grace processor. A GPU without C2C links adds none."""
     speeds: list[float | None] = []
     for link in links:
-        status = asking.attempt("c2c_links", partial(answered, details[_C2C_STATUS, link]))
+        status = reader.attempt("c2c_links", partial(value_of, details[_C2C_STATUS, link]))
         speed = _number(details[_C2C_SPEED, link]) * 1e6 or None if status else None
         speeds += [speed] if status else []
-        asking.links.append(
+        reader.links.append(
             GpuLink(
-                key=f"{asking.key}/c2c{link}",
-                gpu=asking.key,
+                key=f"{reader.key}/c2c{link}",
+                gpu=reader.key,
                 kind="c2c",
                 active=None if status is None else bool(status),
                 speed=speed,
                 remote_kind="cpu",
             )
         )
-    if links and not asking.missed("c2c_links"):
-        asking.fields["c2c_links"] = len(speeds)
-        asking.fields["c2c_rate"] = max(filter(None, speeds), default=None)
+    if links and not reader.missed("c2c_links"):
+        reader.fields["c2c_links"] = len(speeds)
+        reader.fields["c2c_rate"] = max(filter(None, speeds), default=None)
 
 
-def _errors(asking: Asking, states: Mapping[int, bool], generation: int | None) -> None:
-    """What the links counted: of the GPU always, of a link where it is not zero."""
+def _errors(reader: NvmlReader, states: Mapping[int, bool], generation: int | None) -> None:
+    """Observe the error counters: always for the GPU, and for each link with a non-zero counter."""
     counters = _HOPPER if generation in (None, 4) else _AMPERE if generation < 4 else _BLACKWELL
     rates = _BIT_ERROR_RATES if counters is _BLACKWELL else {}
     wanted = [field for link in states for counter in counters for field in counter.fields(link)]
     more = (*rates.values(), *_CORRECTED) if rates else ()
-    said = asking.numbers([*wanted, *((number, link) for link in states for number in more)])
+    answers = reader.numbers([*wanted, *((number, link) for link in states for number in more)])
     for counter in counters:
-        _sum(asking, counter, states, said)
+        _sum(reader, counter, states, answers)
     for link, active in states.items():
         for quantity, number in rates.items() if active else ():
-            rate = asking.attempt("nvlink_errors", partial(answered, said[number, link]))
+            rate = reader.attempt("nvlink_errors", partial(value_of, answers[number, link]))
             if rate is not None:
-                about, ratio = f"{asking.key}/nvlink{link}", bit_error_rate(int(rate))
-                asking.observe(about, quantity, "ratio", ratio, f"NVML field {number}")
-        corrected = [number for number in _CORRECTED if rates and active and _number(said[number, link])]
+                about, ratio = f"{reader.key}/nvlink{link}", bit_error_rate(int(rate))
+                reader.observe(about, quantity, "ratio", ratio, f"NVML field {number}")
+        corrected = [number for number in _CORRECTED if rates and active and _number(answers[number, link])]
         if corrected:
-            about, most = f"{asking.key}/nvlink{link}", corrected[-1] - _CORRECTED[0]
-            asking.observe(about, "nvlink_fec_mended", "symbols", most, f"NVML field {corrected[-1]}")
+            about, most = f"{reader.key}/nvlink{link}", corrected[-1] - _CORRECTED[0]
+            reader.observe(about, "nvlink_fec_mended", "symbols", most, f"NVML field {corrected[-1]}")
 
 
-def _sum(asking: Asking, counter: _Counter, states: Mapping[int, bool], said: Mapping[Field, float | Refused]) -> None:
-    """Observe one count: of each link, and their sum."""
+def _sum(
+    reader: NvmlReader, counter: _Counter, states: Mapping[int, bool], answers: Mapping[Field, float | Refused]
+) -> None:
+    """Observe one counter for each link, and the sum for the GPU."""
     counts: list[float] = []
     for link, active in states.items():
-        values = [said[field] for field in counter.fields(link)]
+        values = [answers[field] for field in counter.fields(link)]
         if not active and any(isinstance(value, Refused) for value in values):
-            continue  # a link that is down need not count
-        count = asking.attempt("nvlink_errors", partial(_added, values))
+            continue  # counters of an inactive link are optional
+        count = reader.attempt("nvlink_errors", partial(_total, values))
         if count:
             source = " + ".join(f"NVML field {number}" for number, _ in counter.fields(link))
-            asking.observe(f"{asking.key}/nvlink{link}", counter.quantity, "count", count, source)
+            reader.observe(f"{reader.key}/nvlink{link}", counter.quantity, "count", count, source)
         counts += [] if count is None else [count]
     if counts:
-        asking.observe(asking.key, counter.quantity, "count", sum(counts), "NVML, all of its links")
+        reader.observe(reader.key, counter.quantity, "count", sum(counts), "NVML, all of its links")
 
 
-def _added(values: Iterable[float | Refused]) -> float:
-    """Raises Refused where one of them is not said."""
-    return float(sum(answered(value) for value in values))
+def _total(values: Iterable[float | Refused]) -> float:
+    """Return the sum of the values. Raises Refused if one value is refused."""
+    return float(sum(value_of(value) for value in values))

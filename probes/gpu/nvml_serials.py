@@ -1,4 +1,7 @@
-"""Serial numbers of NVIDIA GPUs, asked for by name alone: they identify a machine. Runs in a child (calls.py)."""
+"""The call `nvml_serials`: serial numbers of NVIDIA GPUs. It runs in a child process.
+
+Only a request for a ticket reads them, because they identify a machine.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ from collections.abc import Iterator
 from ...models.facts.machine import Serial
 from ...models.facts.records import Record
 from ..parsing.parsers import word
-from .nvml_threads import Asking, Row, answering
+from .nvml_threads import NvmlReader, Row, usable_gpus
 
 
 def serials() -> Iterator[Record]:
-    """A `Serial` for each GPU that has one; cards for desks have none."""
-    for asking in answering(_gpu):
-        if number := asking.fields.get("number"):
-            yield Serial(key=asking.key, number=number)
+    """Yield a `Serial` for each GPU that has one. Desktop cards have none."""
+    for reader in usable_gpus(_gpu):
+        if number := reader.fields.get("number"):
+            yield Serial(key=reader.key, number=number)
 
 
-def _gpu(asking: Asking) -> None:
-    asking.take(Row("number", ("DeviceGetSerial",), read=word))
+def _gpu(reader: NvmlReader) -> None:
+    reader.take(Row("number", ("DeviceGetSerial",), read=word))

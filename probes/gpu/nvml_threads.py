@@ -1,4 +1,4 @@
-"""Asking a driver that may hang: each GPU in a thread of its own, none for longer than the whole may take."""
+"""Reading NVML although the driver may hang: one thread for each GPU, and one time limit for all of them."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ from .nvml_library import (
 
 T = TypeVar("T")
 
-CONTROL = "/dev/nvidiactl"  # through which every program talks to the driver
-# Where nothing keeps GPUs initialized, the first who asks waits 1 to 3 seconds for each, ECC scrubbing
+CONTROL = "/dev/nvidiactl"  # every program opens it to use the driver
+# Without persistence mode the first client waits 1 to 3 s for each GPU, for ECC scrubbing
 # (https://docs.nvidia.com/deploy/driver-persistence/overview.html): 30 s with 8 A100 (Azure/aks-gpu, install.sh).
-# Whether something does, only the driver knows: Ubuntu starts nvidia-persistenced with --no-persistence-mode.
+# Only the driver knows whether GPUs stay initialized: Ubuntu starts nvidia-persistenced with --no-persistence-mode.
 _SECONDS = 40.0
-# A GPU hangs where nothing at all was answered for this share of it: the first who asks waits 4 s for an A100.
+# A GPU hangs if no call returns for this share of the time limit. The first client waits 4 s for an A100.
 _STALL = 0.2
 _CONTAINER = "in a container, give it the GPUs (--gpus all)"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A field, the calls that give it (the first that is there), what they take, and how the answer is read."""
+    """A field, its calls (the first available one is used), their arguments, and the parser of the result."""
 
     field: str
     calls: tuple[str, ...]
-    takes: tuple[Any, ...] = ()
+    arguments: tuple[Any, ...] = ()
     read: Callable[[Any], Any] = int
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a GPU cannot be used."""
+    """The reason why a GPU cannot be used."""
 
     reason: Reason
     detail: str
@@ -66,8 +66,11 @@ _DRIVER = (
 
 
 @dataclass
-class Asking:
-    """What is known so far of one thing; the main thread reads it also while the thing's own thread hangs."""
+class NvmlReader:
+    """Reads one device (driver, GPU, link or pair) and holds the results.
+
+    The main thread reads these results even if the device's own thread hangs.
+    """
 
     library: Library
     kind: type[Fact]
@@ -79,24 +82,24 @@ class Asking:
     lost: list[NotChecked] = field(default_factory=list)
 
     def take(self, row: Row) -> None:
-        """Ask for the field of a row; what is not there leaves it out."""
+        """Read the field of a row. An unsupported field stays absent."""
         self.attempt(row.field, lambda: self.fields.update({row.field: row.read(self.first(row))}))
 
     def first(self, row: Row) -> Any:
-        """The answer of the first of its calls that is there. Raises Refused."""
-        given = row.takes if self.handle is None else (self.handle, *row.takes)
+        """Return the result of the first available call of the row. Raises Refused."""
+        arguments = row.arguments if self.handle is None else (self.handle, *row.arguments)
         for call in row.calls[:-1]:
             try:
-                return self.library.ask(call, *given)
+                return self.library.call(call, *arguments)
             except Refused as refusal:
                 if refusal.code not in (FUNCTION_NOT_FOUND, NOT_SUPPORTED):
                     raise
-        return self.library.ask(row.calls[-1], *given)
+        return self.library.call(row.calls[-1], *arguments)
 
     def attempt(self, name: str, question: Callable[[], T]) -> T | None:
-        """The answer; None where it is not there, or would not be given: then `name` is missed.
+        """Return the result of `question`; None if it is unsupported or refused. A refused field is recorded as missed.
 
-        Raises Refused where the GPU is gone.
+        Raises Refused if the GPU is lost.
         """
         try:
             return question()
@@ -110,78 +113,83 @@ class Asking:
         return None
 
     def miss(self, name: str, reason: Reason, detail: str, how: str | None = None) -> None:
-        """Say that a field was wanted and not given; of several reasons, the first is enough."""
+        """Record that a field cannot be read. Only the first reason for a field is kept."""
         if not self.missed(name):
             what = f"{kind_name(self.kind)}.{name}"
             lost = NotChecked(what=what, subject=self.key, reason=reason, detail=detail, how=how)
             self.lost.append(lost)
 
     def rest(self) -> Iterator[Record]:
-        """All but the fact itself."""
+        """Yield all records except the fact itself."""
         yield from self.links.copy()
         yield from self.observed.copy()
         yield from self.lost.copy()
 
     def missed(self, name: str) -> bool:
-        """Whether a field was not given."""
+        """Whether a field is recorded as missed."""
         return any(known.what == f"{kind_name(self.kind)}.{name}" for known in self.lost)
 
     def observe(self, about: str, quantity: str, unit: str, value: float, source: str) -> None:
-        """A number of this moment; `source` is where NVML has it."""
+        """Record a value of this moment. `source` names the NVML call or field."""
         evidence = Evidence(source, f"{value:.15g}")
-        seen = Observation(about=about, quantity=quantity, unit=unit, value=value, at=time.time(), evidence=evidence)
-        self.observed.append(seen)
+        observation = Observation(
+            about=about, quantity=quantity, unit=unit, value=value, at=time.time(), evidence=evidence
+        )
+        self.observed.append(observation)
 
     def numbers(self, fields: Iterable[Field]) -> Mapping[Field, float | Refused]:
-        """What each of these fields holds, or why it is not said. Raises Refused(GONE)."""
+        """Return the value or the error of each field. Raises Refused if the GPU is lost."""
         wanted = list(fields)
         try:
-            said = self.library.values(self.handle, wanted) if wanted else {}
+            answers = self.library.values(self.handle, wanted) if wanted else {}
         except Refused as refusal:
             if refusal.code in GONE:
                 raise
             return dict.fromkeys(wanted, refusal)
-        for answer in said.values():
+        for answer in answers.values():
             if isinstance(answer, Refused) and answer.code in GONE:
                 raise answer
-        return said
+        return answers
 
     def count(
         self, about: str, quantity: str, number: int, answer: float | Refused, unit: str = "count", per: float = 1
     ) -> None:
-        """Observe what the field with this number holds, in `unit`s, of which `per` are one."""
-        value = self.attempt(quantity, lambda: answered(answer))
+        """Observe the value of the field with this number, divided by `per` to convert it to `unit`."""
+        value = self.attempt(quantity, lambda: value_of(answer))
         if value is not None:
             self.observe(about, quantity, unit, value / per, f"NVML field {number}")
 
 
-def answered(answer: float | Refused) -> Any:
-    """The number; raises what was said instead of it."""
+def value_of(answer: float | Refused) -> Any:
+    """Return the value. Raises Refused if there is an error instead."""
     if isinstance(answer, Refused):
         raise answer
     return answer
 
 
 def seconds() -> float:
-    """How long the driver may take for everything; LINKGAUGE_NVML_SECONDS overrides it."""
+    """Return the time limit for all driver calls. LINKGAUGE_NVML_SECONDS overrides the default."""
     return float(os.environ.get("LINKGAUGE_NVML_SECONDS") or _SECONDS)
 
 
-def stall() -> float:
-    """For how many seconds no GPU may answer anything."""
+def stall_seconds() -> float:
+    """Return the seconds without any returned call after which a GPU counts as hung."""
     return _STALL * seconds()
 
 
-def waited(question: ThreadedCall[T], library: Library, until: float) -> bool:
-    """Whether there is an answer by the time `until`; given up before, once the driver answers nobody any more."""
-    while not question.wait(end := min(until, library.answered + stall())):
-        if min(until, library.answered + stall()) <= end:
+def finishes(question: Question[T], library: Library, until: float) -> bool:
+    """Whether `question` finishes before the monotonic time `until`. Stops waiting earlier if the driver hangs."""
+    while not question.wait(end := min(until, library.last_return + stall_seconds())):
+        if min(until, library.last_return + stall_seconds()) <= end:
             return False
     return True
 
 
-def opened(until: float) -> tuple[Library, Asking] | Driver | NotChecked:
-    """The library, ready, and the driver's own facts; or whose fault it is that there are none."""
+def open_driver(until: float) -> tuple[Library, NvmlReader] | Driver | NotChecked:
+    """Initialize NVML and return the library and the driver's facts.
+
+    On failure return a failed `Driver` if the driver is faulty, or a NotChecked if only this process cannot use it.
+    """
     try:
         library = Library()
     except ImportError as missing:
@@ -201,85 +209,85 @@ def opened(until: float) -> tuple[Library, Asking] | Driver | NotChecked:
         return _failure(refusal)
 
 
-def _open(library: Library) -> Asking:
-    library.ask("Init")
-    driver = Asking(library, Driver, "nvidia")
+def _open(library: Library) -> NvmlReader:
+    library.call("Init")
+    driver = NvmlReader(library, Driver, "nvidia")
     for row in _DRIVER:
         driver.take(row)
-    driver.fields["gpus"] = library.ask("DeviceGetCount")
+    driver.fields["gpus"] = library.call("DeviceGetCount")
     return driver
 
 
 def _failure(refusal: Refused) -> Driver | NotChecked:
-    """Nobody can use the driver, or only this process cannot: without the library, or shut out of its device."""
+    """Return a NotChecked if only this process cannot use the driver (no library, no access), else a failed Driver."""
     if refusal.code in (LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND):
         how = f"install the driver's libnvidia-ml.so.1; {_CONTAINER}"
         return NotChecked(what="Gpu", subject="node", reason=refusal.reason, detail=str(refusal), how=how)
-    shut = _shut_out()
-    if refusal.code == NO_PERMISSION or shut:
-        reason = reason_of(shut.errno) if shut else refusal.reason
-        why = f"{refusal}: {CONTROL}: {shut.strerror}" if shut else str(refusal)
+    denied = _access_error()
+    if refusal.code == NO_PERMISSION or denied:
+        reason = reason_of(denied.errno) if denied else refusal.reason
+        why = f"{refusal}: {CONTROL}: {denied.strerror}" if denied else str(refusal)
         return NotChecked(what="Gpu", subject="node", reason=reason, detail=why, how=f"run as root; {_CONTAINER}")
     return Driver(key="nvidia", failure=str(refusal), failure_reason=refusal.reason)
 
 
-def _shut_out() -> OSError | None:
-    """Why this process cannot open the driver's device.
+def _access_error() -> OSError | None:
+    """Return the error of opening the driver's device, if this process lacks access to it.
 
-    A container without it, or whose right to it was taken away, gets the errors of a broken driver: "Driver Not
-    Loaded", "Unknown Error" (https://github.com/NVIDIA/nvidia-container-toolkit/issues/48).
+    In a container without the device, or without access to it, NVML returns the errors of a broken driver: "Driver
+    Not Loaded", "Unknown Error" (https://github.com/NVIDIA/nvidia-container-toolkit/issues/48).
     """
     try:
         os.close(os.open(CONTROL, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
     except (FileNotFoundError, PermissionError) as error:
         return error
     except OSError:
-        pass  # the driver's own word on it is the error that we have
+        pass  # NVML's own error describes this case
     return None
 
 
-def answering(ask: Callable[[Asking], None]) -> Iterator[Asking]:
-    """Each GPU, as far as it answered; none where the driver cannot be used, which others say (nvml.py)."""
+def usable_gpus(read: Callable[[NvmlReader], None]) -> Iterator[NvmlReader]:
+    """Read each GPU with `read`. Yields nothing if the driver cannot be used; nvml.py reports that."""
     until = time.monotonic() + seconds()
-    ready = opened(until)
-    if isinstance(ready, tuple):
-        library, driver = ready
-        yield from (asking for asking, _ in each_gpu(library, driver.fields["gpus"], ask, until))
+    opened = open_driver(until)
+    if isinstance(opened, tuple):
+        library, driver = opened
+        yield from (reader for reader, _ in each_gpu(library, driver.fields["gpus"], read, until))
 
 
 def each_gpu(
-    library: Library, count: int, ask: Callable[[Asking], None], until: float
-) -> Iterator[tuple[Asking, Failure | None]]:
-    """Each GPU, as far as it answered `ask`, and why it cannot be used; in their order."""
-    askings = [Asking(library, Gpu, f"gpu{index}") for index in range(count)]
-    questions = [ThreadedCall(partial(_one_gpu, asking, index, ask)) for index, asking in enumerate(askings)]
+    library: Library, count: int, read: Callable[[NvmlReader], None], until: float
+) -> Iterator[tuple[NvmlReader, Failure | None]]:
+    """Read each GPU with `read`. Yields partial results and the failure of each GPU, in GPU order."""
+    readers = [NvmlReader(library, Gpu, f"gpu{index}") for index in range(count)]
+    questions = [Question(partial(_one_gpu, reader, index, read)) for index, reader in enumerate(readers)]
     faults: list[Exception] = []
-    for asking, question in zip(askings, questions, strict=True):
-        failure: Failure | None = Failure(Reason.NO_ANSWER, no_answer(stall()))
-        if waited(question, library, until):
+    for reader, question in zip(readers, questions, strict=True):
+        failure: Failure | None = Failure(Reason.NO_ANSWER, no_answer(stall_seconds()))
+        if finishes(question, library, until):
             try:
                 failure = question.answer()
-            except Exception as fault:  # our own: the other GPUs first
+            except Exception as fault:  # a bug of this program: read the other GPUs, then raise it
                 faults.append(fault)
                 continue
-        yield asking, failure
+        yield reader, failure
     if faults:
         raise faults[0]
 
 
-def _one_gpu(asking: Asking, index: int, ask: Callable[[Asking], None]) -> Failure | None:
-    """Why the GPU cannot be used; None: it can."""
+def _one_gpu(reader: NvmlReader, index: int, read: Callable[[NvmlReader], None]) -> Failure | None:
+    """Read one GPU. Returns the failure, or None if the GPU can be used."""
     try:
-        asking.handle = asking.library.ask("DeviceGetHandleByIndex", index)
-        ask(asking)
+        reader.handle = reader.library.call("DeviceGetHandleByIndex", index)
+        read(reader)
     except Refused as refusal:
         if refusal.code == NO_PERMISSION:
-            asking.lost = [
-                NotChecked(what="Gpu", subject=asking.key, reason=refusal.reason, detail=str(refusal), how=refusal.how)
+            reader.lost = [
+                NotChecked(what="Gpu", subject=reader.key, reason=refusal.reason, detail=str(refusal), how=refusal.how)
             ]
             return None
         return Failure(refusal.reason, str(refusal))
-    if not asking.fields and asking.lost:
-        first, asking.lost = asking.lost[0], []
+    if not reader.fields and reader.lost:
+        first, reader.lost = reader.lost[0], []
         return Failure(first.reason, first.why)
     return None

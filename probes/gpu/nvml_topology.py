@@ -1,6 +1,6 @@
-"""What NVIDIA's driver says of GPUs that lasts until a reset: what they are, where, and how they are joined.
+"""The call `nvml_wiring`: identities, affinities and links of NVIDIA GPUs, constant until a reset.
 
-Runs in a child (calls.py), once in a while: 689 calls for 8 GPUs with 18 NVLinks each (docs/operate/overhead.md).
+It runs in a child process, rarely: 8 GPUs with 18 NVLinks each take 689 calls (docs/operate/overhead.md).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from ..parsing.nvml_enums import (
 from ..parsing.parsers import word
 from .nvml_library import Refused
 from .nvml_links import link_count, link_states
-from .nvml_threads import Asking, Row, each_gpu, opened, seconds, stall, waited
+from .nvml_threads import NvmlReader, Row, each_gpu, finishes, open_driver, seconds, stall_seconds
 
-_CPU_WORDS, _NODE_WORDS = 128, 16  # of 64 bits: as many CPUs (8192) and NUMA nodes (1024) as Linux can have
+_CPU_WORDS, _NODE_WORDS = 128, 16  # words of 64 bits, for Linux's maximum of 8192 CPUs and 1024 NUMA nodes
 _NEAR = 0  # NVML_AFFINITY_SCOPE_NODE
-_FOR_PAIRS = 0.6  # of the time that GPUs have: pairs come after them, and the parent waits for twice as long
+_FOR_PAIRS = 0.6  # share of the GPUs' time limit. Pairs are read after GPUs, and the parent waits for twice the limit
 
 
 _CALLS = (
@@ -49,106 +49,106 @@ _CALLS = (
     Row("clock_max", ("DeviceGetMaxClockInfo",), (SM,), hertz),
     Row("memory_clock_max", ("DeviceGetMaxClockInfo",), (MEMORY,), hertz),
     Row("application_clock_default", ("DeviceGetDefaultApplicationsClock",), (GRAPHICS,), hertz),
-    Row("bar1", ("DeviceGetBAR1MemoryInfo",), read=lambda said: int(said.bar1Total)),
+    Row("bar1", ("DeviceGetBAR1MemoryInfo",), read=lambda info: int(info.bar1Total)),
     Row("cpus", ("DeviceGetCpuAffinity",), (_CPU_WORDS,), lambda words: members(words) or None),
     Row("numa", ("DeviceGetMemoryAffinity",), (_NODE_WORDS, _NEAR), lambda words: _only(members(words))),
 )
-# nvmlGpuP2PCapsIndex_t. NVML_P2P_CAPS_INDEX_READ of nvidia-ml-py is the tuple (0,), which ctypes does not take.
+# nvmlGpuP2PCapsIndex_t. In nvidia-ml-py NVML_P2P_CAPS_INDEX_READ is the tuple (0,), which ctypes rejects.
 _ABILITIES = {"read": 0, "write": 1, "nvlink": 2, "atomics": 3}
 
 
 def wiring() -> Iterator[Record]:
-    """Of each GPU `Gpu` and the other ends of its `GpuLink`s, then each `GpuPair`.
+    """Yield each `Gpu` with the remote ends of its `GpuLink`s, then each `GpuPair`.
 
-    A GPU that cannot be asked is not called broken here: nvml.py says so.
+    An unusable GPU is a NotChecked here; nvml.py reports the failure.
     """
     limit = seconds()
     until = time.monotonic() + limit
-    ready = opened(until)
-    if not isinstance(ready, tuple):
-        if isinstance(ready, Driver):
-            reason = ready.failure_reason or Reason.DRIVER
-            yield NotChecked(what="GpuPair", subject="node", reason=reason, detail=str(ready.failure))
+    opened = open_driver(until)
+    if not isinstance(opened, tuple):
+        if isinstance(opened, Driver):
+            reason = opened.failure_reason or Reason.DRIVER
+            yield NotChecked(what="GpuPair", subject="node", reason=reason, detail=str(opened.failure))
         else:
-            yield replace(ready, what="GpuPair")
+            yield replace(opened, what="GpuPair")
         return
-    library, driver = ready
-    usable: list[Asking] = []
-    for asking, failure in each_gpu(library, driver.fields["gpus"], _gpu, until):
-        if asking.fields:
-            yield Gpu(key=asking.key, **dict(asking.fields))
-        yield from asking.rest()
+    library, driver = opened
+    usable: list[NvmlReader] = []
+    for reader, failure in each_gpu(library, driver.fields["gpus"], _gpu, until):
+        if reader.fields:
+            yield Gpu(key=reader.key, **dict(reader.fields))
+        yield from reader.rest()
         if failure:
             for what in ("GpuLink.remote", "GpuPair"):
-                yield NotChecked(what=what, subject=asking.key, reason=failure.reason, detail=failure.detail)
+                yield NotChecked(what=what, subject=reader.key, reason=failure.reason, detail=failure.detail)
         else:
-            usable.append(asking)
+            usable.append(reader)
     yield from _pairs(usable, until + _FOR_PAIRS * limit)
 
 
-def _gpu(asking: Asking) -> None:
-    """Everything of one GPU alone. Raises Refused where it is gone."""
+def _gpu(reader: NvmlReader) -> None:
+    """Read one GPU, without pairs. Raises Refused if the GPU is lost."""
     for row in _CALLS:
-        asking.take(row)
-    asking.attempt("module_id", lambda: asking.fields.update(module_id=_module_id(asking)))
-    for link, active in (link_states(asking, link_count(asking)) or {}).items():
+        reader.take(row)
+    reader.attempt("module_id", lambda: reader.fields.update(module_id=_module_id(reader)))
+    for link, active in (link_states(reader, link_count(reader)) or {}).items():
         if active:
-            _far_end(asking, link)
+            _far_end(reader, link)
 
 
-def _module_id(asking: Asking) -> int:
-    """Its place on the baseboard. Without a number to fill, nvidia-ml-py has all threads fill one and the same."""
-    return int(asking.library.fill("DeviceGetModuleId", asking.handle, c_uint()).value)
+def _module_id(reader: NvmlReader) -> int:
+    """Return the position on the baseboard. Without an explicit buffer, nvidia-ml-py shares one between threads."""
+    return int(reader.library.fill("DeviceGetModuleId", reader.handle, c_uint()).value)
 
 
 def _only(several: tuple[int, ...]) -> int | None:
     return several[0] if len(several) == 1 else None
 
 
-def _far_end(asking: Asking, link: int) -> None:
-    """What an active link leads to. A guest and a multi-node NVLink system do not show their switches."""
-    end = Asking(asking.library, GpuLink, f"{asking.key}/nvlink{link}", asking.handle)
+def _far_end(reader: NvmlReader, link: int) -> None:
+    """Read the remote end of an active link. Guests and multi-node NVLink systems hide their switches."""
+    end = NvmlReader(reader.library, GpuLink, f"{reader.key}/nvlink{link}", reader.handle)
     end.take(Row("remote_kind", ("DeviceGetNvLinkRemoteDeviceType",), (link,), ENDS.get))
-    end.take(Row("remote", ("DeviceGetNvLinkRemotePciInfo",), (link,), _shown_address))
+    end.take(Row("remote", ("DeviceGetNvLinkRemotePciInfo",), (link,), _address_or_none))
     if any(end.fields.values()):
-        asking.links.append(GpuLink(key=end.key, **end.fields))
-    asking.lost += end.lost
+        reader.links.append(GpuLink(key=end.key, **end.fields))
+    reader.lost += end.lost
 
 
-def _shown_address(info: Any) -> str | None:
+def _address_or_none(info: Any) -> str | None:
     try:
         return pci_address(info.busId)
     except ValueError:
-        return None  # what stands there for a switch that is not shown is no address
+        return None  # a hidden switch has a placeholder instead of an address
 
 
-def _pairs(usable: list[Asking], until: float) -> Iterator[Record]:
-    """Each pair; those of one first GPU in a thread."""
-    rows: list[tuple[Asking, list[Asking], list[list[Record]], ThreadedCall[None]]] = []
+def _pairs(usable: list[NvmlReader], until: float) -> Iterator[Record]:
+    """Yield each pair. One thread reads all pairs with the same first GPU."""
+    rows: list[tuple[NvmlReader, list[NvmlReader], list[list[Record]], Question[None]]] = []
     for place, a in enumerate(usable):
-        others, done = usable[place + 1 :], list[list[Record]]()
-        rows.append((a, others, done, ThreadedCall(partial(_row, a, others, done))))
-    for a, others, done, question in rows:
-        if waited(question, a.library, until):
-            question.answer()  # raises what is our own fault
-        answers = done.copy()
-        yield from (said for answer in answers for said in answer)
+        others, finished_pairs = usable[place + 1 :], list[list[Record]]()
+        rows.append((a, others, finished_pairs, Question(partial(_row, a, others, finished_pairs))))
+    for a, others, finished_pairs, question in rows:
+        if finishes(question, a.library, until):
+            question.answer()  # raises bugs of this program
+        answers = finished_pairs.copy()
+        yield from (record for answer in answers for record in answer)
         for b in others[len(answers) :]:
             yield NotChecked(
                 what="GpuPair",
                 subject=f"{a.key}-{b.key}",
                 reason=Reason.NO_ANSWER,
-                detail=no_answer(stall()),
+                detail=no_answer(stall_seconds()),
             )
 
 
-def _row(a: Asking, others: Iterable[Asking], done: list[list[Record]]) -> None:
+def _row(a: NvmlReader, others: Iterable[NvmlReader], finished_pairs: list[list[Record]]) -> None:
     for b in others:
-        done.append(_pair(a, b))
+        finished_pairs.append(_pair(a, b))
 
 
-def _pair(a: Asking, b: Asking) -> list[Record]:
-    pair = Asking(a.library, GpuPair, f"{a.key}-{b.key}")
+def _pair(a: NvmlReader, b: NvmlReader) -> list[Record]:
+    pair = NvmlReader(a.library, GpuPair, f"{a.key}-{b.key}")
     ends = (a.handle, b.handle)
     try:
         for field, index in _ABILITIES.items():

@@ -1,7 +1,7 @@
-"""How much jobs send over NVLink: the most bytes that pass a GPU's links in one direction in any second.
+"""The call `nvml_traffic`: peak NVLink traffic of jobs, in bytes per second and direction, over one second.
 
-The driver counts them; nothing is moved for it. It is asked once a GPU and second, for all links at once: each alone
-would be 36 numbers of a GPU. Runs in the service's child (calls.py), which has the driver open anyway.
+The sampler reads the driver's counters once per GPU and second; it sends no traffic. It reads the sum of all links,
+because single links would be 36 values for each GPU. It runs in the service's child process, which has the driver open.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 from ...models.facts.records import Evidence, Observation, Record
 from ..sysfs.counter_peaks import Peaks, words
 from .nvml_library import Library, Refused
-from .nvml_threads import opened, seconds
+from .nvml_threads import open_driver, seconds
 
-ALL_LINKS = 0xFFFFFFFF  # as the scope of a field (nvml.h)
+ALL_LINKS = 0xFFFFFFFF  # scope of a field (nvml.h)
 NVLINK_DATA: Mapping[str, int] = {"nvlink_tx_bytes": 138, "nvlink_rx_bytes": 139}  # KiB of data (nvml.h)
-_LOOK = 1.0  # seconds between two looks
+_INTERVAL = 1.0  # seconds between two samples
 
 
-class Looking:
-    """At all GPUs once a second, in a thread, until nobody wants it any more."""
+class NvlinkSampler:
+    """Samples all GPUs once a second, in a thread, until the time set by extend() ends."""
 
     def __init__(
         self, library: Library, gpus: Mapping[str, Any], monotonic: Callable[[], float] = time.monotonic
@@ -35,28 +35,28 @@ class Looking:
 
     @property
     def ended(self) -> bool:
-        """Whether it looks no more."""
+        """Whether the thread has ended."""
         return not self._thread.is_alive()
 
-    def go_on(self, seconds: float) -> None:
-        """For so long from now; the first time it begins."""
+    def extend(self, seconds: float) -> None:
+        """Continue for this time from now. The first call starts the thread."""
         self._until = self._monotonic() + seconds
         if self._thread.ident is None:
             self._thread.start()
 
-    def look(self) -> None:
-        """Once."""
+    def sample(self) -> None:
+        """Take one sample of each GPU."""
         for gpu, handle in self._gpus.items():
-            with suppress(Refused):  # it is lost, or has no NVLinks: others say so
-                said = self._library.values(handle, [(number, ALL_LINKS) for number in NVLINK_DATA.values()])
+            with suppress(Refused):  # a GPU without NVLinks, or a lost GPU, which nvml.py reports
+                answers = self._library.values(handle, [(number, ALL_LINKS) for number in NVLINK_DATA.values()])
                 now = self._monotonic()
-                for (number, _), value in said.items():
+                for (number, _), value in answers.items():
                     if not isinstance(value, Refused):
                         with self._lock:
                             self._peaks.sample(gpu, f"NVML field {number}", now, int(value) * 1024)
 
     def taken(self) -> Iterator[Observation]:
-        """The highest rate of each GPU since this was asked last."""
+        """Yield the peak rate of each GPU since the last call."""
         with self._lock:
             highest = self._peaks.taken()
         for gpu, (rate, where) in highest.items():
@@ -72,32 +72,32 @@ class Looking:
 
     def _run(self) -> None:
         while self._monotonic() < self._until:
-            self.look()
-            time.sleep(_LOOK)
+            self.sample()
+            time.sleep(_INTERVAL)
 
 
-_looking: list[Looking] = []  # at most one a process
+_samplers: list[NvlinkSampler] = []  # at most one per process
 
 
 def peaks(lasts: str) -> Iterator[Record]:
-    """What was seen since this was asked last; and it is looked on for `lasts` seconds more."""
-    if _looking and _looking[0].ended:
-        yield from _looking.pop().taken()
-    if not _looking and (new := looking()):
-        _looking.append(new)
-    for one in _looking:
-        one.go_on(float(lasts))
+    """Yield the peaks since the last call, and continue sampling for `lasts` seconds."""
+    if _samplers and _samplers[0].ended:
+        yield from _samplers.pop().taken()
+    if not _samplers and (new := new_sampler()):
+        _samplers.append(new)
+    for one in _samplers:
+        one.extend(float(lasts))
         yield from one.taken()
 
 
-def looking(monotonic: Callable[[], float] = time.monotonic) -> Looking | None:
-    """At the GPUs that answer, not begun yet; None where the driver cannot be used, which others say (nvml.py)."""
-    ready = opened(time.monotonic() + seconds())
-    if not isinstance(ready, tuple):
+def new_sampler(monotonic: Callable[[], float] = time.monotonic) -> NvlinkSampler | None:
+    """Return a sampler of the usable GPUs, not started; None if the driver cannot be used (nvml.py reports that)."""
+    opened = open_driver(time.monotonic() + seconds())
+    if not isinstance(opened, tuple):
         return None
-    library, driver = ready
+    library, driver = opened
     gpus: dict[str, Any] = {}
     for index in range(driver.fields["gpus"]):
         with suppress(Refused):
-            gpus[f"gpu{index}"] = library.ask("DeviceGetHandleByIndex", index)
-    return Looking(library, gpus, monotonic)
+            gpus[f"gpu{index}"] = library.call("DeviceGetHandleByIndex", index)
+    return NvlinkSampler(library, gpus, monotonic)

@@ -140,8 +140,8 @@ def _largest(addresses: Iterable[str]) -> int:
     free = list[int]()
     with suppress(ImportError, NvmlRefused):
         library = Library()
-        library.ask("Init")
-        free = [library.memory(library.ask("DeviceGetHandleByPciBusId", address)).free for address in addresses]
+        library.call("Init")
+        free = [library.memory(library.call("DeviceGetHandleByPciBusId", address)).free for address in addresses]
     size = fitting(min(free), _LARGEST, _BUFFERS, _LEAST) if free else _LEAST
     if size is None:
         raise Refused(

@@ -37,9 +37,9 @@ class Lane:
         """Start it, with a first copy that does not count."""
         self.stream.begin(self.target, self.source, self.size)
 
-    def ask(self) -> None:
-        """Ask for as much again as has been counted."""
-        self.stream.ask(self.target, self.source, self.size)
+    def queue(self) -> None:
+        """Queue as many copies as have ended since the last call."""
+        self.stream.queue(self.target, self.source, self.size)
 
     def rate(self) -> float:
         """Bytes per second of the copies that have ended."""
@@ -67,7 +67,7 @@ def rates(lanes: Sequence[Lane], seconds: float, meanwhile: Callable[[], None] |
                 late = [place for place, lane in enumerate(lanes) if lane.stream.copies < _FEWEST]
                 raise Hung(late, passed)
             for lane in lanes:
-                lane.ask()
+                lane.queue()
         found = [lane.rate() for lane in lanes]
     except Refused as refusal:
         for place, lane in enumerate(lanes):

@@ -105,7 +105,7 @@ def _measured(what: str, run: Run, bench: Bench, pace: Pace, devices: dict[str, 
         for _ in range(pace.tries):
             now = rates(lanes, pace.seconds, lambda: seen.__setitem__(slice(None), bench.look(run, lanes)))
             found = [max(pair) for pair in zip(found, now, strict=True)]
-            moved += sum(lane.stream.asked * lane.size for lane in lanes)
+            moved += sum(lane.stream.queued * lane.size for lane in lanes)
         yield from seen
         yield from _rates(bench, run, lanes, found, pace)
         yield _moved("node", moved)

@@ -47,12 +47,12 @@ class Cuda:
             ) from None
         self._driver: Any = driver
         try:
-            self.ask("Init", 0)
+            self.call("Init", 0)
         except Refused as refusal:
             how = f"load NVIDIA's driver; {_CONTAINER}"
             raise Refused(f"no CUDA driver that works: {refusal}", how, refusal.code, refusal.reason) from None
 
-    def ask(self, name: str, *arguments: Any) -> Any:
+    def call(self, name: str, *arguments: Any) -> Any:
         """What cu`name` answers: nothing, a value, or several. Raises Refused."""
         try:
             code, *values = getattr(self._driver, f"cu{name}")(*arguments)
@@ -64,16 +64,16 @@ class Cuda:
 
     def seconds(self, begin: Any, end: Any) -> float:
         """Between two marks of one GPU that were passed. Raises Refused."""
-        return float(self.ask("EventElapsedTime", begin, end)) / 1e3
+        return float(self.call("EventElapsedTime", begin, end)) / 1e3
 
     def pinned(self, address: int, size: int) -> None:
         """Lock memory of the host in its place, for the copy engines of all GPUs. Raises Refused."""
-        self.ask("MemHostRegister", address, size, _PORTABLE)
+        self.call("MemHostRegister", address, size, _PORTABLE)
 
     def unpinned(self, address: int) -> None:
         """Let go of it. What the driver says to that is of no use to anybody."""
         with suppress(Refused):
-            self.ask("MemHostUnregister", address)
+            self.call("MemHostUnregister", address)
 
 
 class Device:
@@ -82,7 +82,7 @@ class Device:
     def __init__(self, cuda: Cuda, name: str, address: str) -> None:
         self.cuda, self.name, self.address, self._opened = cuda, name, address, ExitStack()
         try:
-            self.handle = cuda.ask("DeviceGetByPCIBusId", address.encode())
+            self.handle = cuda.call("DeviceGetByPCIBusId", address.encode())
         except Refused as refusal:
             named = next((variable for variable in _SHOWN_LESS if os.environ.get(variable)), None)
             how = f"run it without {named}" if named else f"look into dmesg; {_CONTAINER}"
@@ -92,16 +92,16 @@ class Device:
     @property
     def reserved(self) -> str | None:
         """The compute mode, where it lets one process alone or none use the GPU; no context is needed to see it."""
-        return _MODES.get(self.cuda.ask("DeviceGetAttribute", _attribute(_COMPUTE_MODE), self.handle))
+        return _MODES.get(self.cuda.call("DeviceGetAttribute", _attribute(_COMPUTE_MODE), self.handle))
 
     @property
     def cache(self) -> int:
         """Bytes of its last cache."""
-        return int(self.cuda.ask("DeviceGetAttribute", _attribute(_L2_CACHE), self.handle))
+        return int(self.cuda.call("DeviceGetAttribute", _attribute(_L2_CACHE), self.handle))
 
     def open(self) -> None:
         """Take its primary context, which others in this process share. Raises Refused."""
-        self.context = self.cuda.ask("DevicePrimaryCtxRetain", self.handle)
+        self.context = self.cuda.call("DevicePrimaryCtxRetain", self.handle)
         self._later("DevicePrimaryCtxRelease", self.handle)
         self.use()
 
@@ -114,27 +114,27 @@ class Device:
 
     def use(self) -> None:
         """Make its context that of this thread: what is launched or taken next is on this GPU."""
-        self.cuda.ask("CtxSetCurrent", self.context)
+        self.cuda.call("CtxSetCurrent", self.context)
 
     def free(self) -> int:
         """Bytes of memory that nobody has taken."""
         self.use()
-        return int(self.cuda.ask("MemGetInfo")[0])
+        return int(self.cuda.call("MemGetInfo")[0])
 
     def take(self, size: int) -> int:
         """The address of `size` bytes of its memory. Raises Refused."""
         self.use()
-        address = int(self.cuda.ask("MemAlloc", size))
+        address = int(self.cuda.call("MemAlloc", size))
         self._later("MemFree", address)
         return address
 
     def reaches(self, peer: Device) -> bool:
         """Whether its copies go straight to the peer's memory; else the driver leads them through that of the host."""
-        if not self.cuda.ask("DeviceCanAccessPeer", self.handle, peer.handle):
+        if not self.cuda.call("DeviceCanAccessPeer", self.handle, peer.handle):
             return False
         self.use()
         try:
-            self.cuda.ask("CtxEnablePeerAccess", peer.context, 0)
+            self.cuda.call("CtxEnablePeerAccess", peer.context, 0)
         except Refused as refusal:
             return refusal.code == _ALREADY
         return True
@@ -142,14 +142,14 @@ class Device:
     def stream(self) -> Stream:
         """A queue of copies that waits for no other."""
         self.use()
-        stream = self.cuda.ask("StreamCreate", 1)  # CU_STREAM_NON_BLOCKING
+        stream = self.cuda.call("StreamCreate", 1)  # CU_STREAM_NON_BLOCKING
         self._later("StreamDestroy", stream)
         return Stream(self, stream)
 
     def event(self) -> Any:
         """A mark that a stream passes at some time."""
         self.use()
-        event = self.cuda.ask("EventCreate", 0)
+        event = self.cuda.call("EventCreate", 0)
         self._later("EventDestroy", event)
         return event
 
@@ -158,7 +158,7 @@ class Device:
 
         def give_back() -> None:
             with suppress(Refused):
-                self.cuda.ask(name, thing)
+                self.cuda.call(name, thing)
 
         self._opened.callback(give_back)
 
@@ -176,16 +176,16 @@ class Stream:
         self._device, self._cuda, self.handle = device, device.cuda, handle
         self._begin, *marks = (device.event() for _ in range(1 + self._AHEAD))
         self._unused, self._waiting = deque(marks), deque[Any]()
-        self.asked = 0  # copies in all
+        self.queued = 0  # copies in all
         self.copies, self.seconds = 0, 0.0  # that have ended since the clock started, and when the last of them did
 
     def begin(self, target: int, source: int, size: int) -> None:
         """Start the clock behind a first copy that does not count, and queue some. Raises Refused."""
-        self.asked = 0
+        self.queued = 0
         self._device.use()
         self._copy(target, source, size)
         self._start()
-        self.ask(target, source, size)
+        self.queue(target, source, size)
 
     def count(self) -> None:
         """Count what has ended. Raises Refused."""
@@ -195,7 +195,7 @@ class Stream:
             self.seconds = self._cuda.seconds(self._begin, mark)
             self._unused.append(mark)
 
-    def ask(self, target: int, source: int, size: int) -> None:
+    def queue(self, target: int, source: int, size: int) -> None:
         """Queue as much again as has been counted. Raises Refused."""
         if self._unused:
             self._device.use()
@@ -212,7 +212,7 @@ class Stream:
 
     def end(self) -> None:
         """Wait for what is queued, which does not count. Raises Refused."""
-        self._cuda.ask("StreamSynchronize", self.handle)
+        self._cuda.call("StreamSynchronize", self.handle)
         self._forget()
 
     def small(self, target: int, source: int, behind: tuple[int, int, int], count: int, size: int) -> float | None:
@@ -243,15 +243,15 @@ class Stream:
         self._waiting.clear()
 
     def _copy(self, target: int, source: int, size: int) -> None:
-        self._cuda.ask("MemcpyAsync", target, source, size, self.handle)
-        self.asked += 1
+        self._cuda.call("MemcpyAsync", target, source, size, self.handle)
+        self.queued += 1
 
     def _mark(self, event: Any) -> None:
-        self._cuda.ask("EventRecord", event, self.handle)
+        self._cuda.call("EventRecord", event, self.handle)
 
     def _passed(self, event: Any) -> bool:
         try:
-            self._cuda.ask("EventQuery", event)
+            self._cuda.call("EventQuery", event)
         except Refused as refusal:
             if refusal.code == _NOT_READY:
                 return False

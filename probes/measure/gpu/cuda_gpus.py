@@ -78,10 +78,10 @@ def check(address: str, owned: bool, mode: str | None = None) -> None:
     mig = False
     with suppress(ImportError, ValueError, NvmlRefused):  # GPUs before Ampere have no MIG; CUDA says the mode as well
         library = Library()
-        library.ask("Init")
-        handle = library.ask("DeviceGetHandleByPciBusId", address)
-        mode = meaning(COMPUTE_MODES, library.ask("DeviceGetComputeMode", handle))
-        mig = library.ask("DeviceGetMigMode", handle)[0] == 1
+        library.call("Init")
+        handle = library.call("DeviceGetHandleByPciBusId", address)
+        mode = meaning(COMPUTE_MODES, library.call("DeviceGetComputeMode", handle))
+        mig = library.call("DeviceGetMigMode", handle)[0] == 1
     if mig:
         raise Refused(_MIG, "measure it while MIG is off", reason=Reason.NOT_SUPPORTED)
     if mode not in (None, "default") and not (owned and mode == "exclusive process"):
@@ -103,9 +103,9 @@ def address_of(name: str) -> str:
     """Of "gpu3", which sysfs does not have, as the driver that numbered it says. Raises Refused."""
     with suppress(ImportError, ValueError, NvmlRefused):
         library = Library()
-        library.ask("Init")
-        handle = library.ask("DeviceGetHandleByIndex", int(name.removeprefix("gpu")))
-        if address := pci_address(library.ask("DeviceGetPciInfo", handle).busId):
+        library.call("Init")
+        handle = library.call("DeviceGetHandleByIndex", int(name.removeprefix("gpu")))
+        if address := pci_address(library.call("DeviceGetPciInfo", handle).busId):
             return address
     raise Refused("nobody says at which PCI address it is")
 

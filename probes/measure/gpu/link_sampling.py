@@ -31,9 +31,9 @@ class LinkSampling:
         self._nvml: Library | None = None
         with suppress(ImportError, Refused):
             library = Library()
-            library.ask("Init")
-            self._handle = library.ask("DeviceGetHandleByPciBusId", address)
-            if pci_address(library.ask("DeviceGetPciInfo", self._handle).busId) == address:
+            library.call("Init")
+            self._handle = library.call("DeviceGetHandleByPciBusId", address)
+            if pci_address(library.call("DeviceGetPciInfo", self._handle).busId) == address:
                 self._nvml = library
 
     def awake(self) -> bool:
@@ -62,7 +62,7 @@ class LinkSampling:
                 )
         if self._nvml:
             with suppress(Refused):
-                state = self._nvml.ask("DeviceGetPerformanceState", self._handle)
+                state = self._nvml.call("DeviceGetPerformanceState", self._handle)
                 if state < 16:  # 32 says that it is not known
                     yield self._seen(
                         self._name,

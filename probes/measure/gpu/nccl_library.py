@@ -33,8 +33,8 @@ class Nccl:
             ) from None
         self._nccl: Any = nccl
         self._devices = devices
-        self._version = _version(self._ask("get_version"))
-        self._ranks = self._ask("comm_init_all", len(devices), [int(device.handle) for device in devices])
+        self._version = _version(self._call("get_version"))
+        self._ranks = self._call("comm_init_all", len(devices), [int(device.handle) for device in devices])
         self._streams = [device.stream().handle for device in devices]
 
     def bandwidths(self, op: str, sizes: Sequence[int], gpus: Sequence[str]) -> NcclRun:
@@ -51,7 +51,7 @@ class Nccl:
     def close(self) -> None:
         """End the ranks; they do not wait for each other."""
         for rank in self._ranks:
-            self._ask("comm_abort", rank)
+            self._call("comm_abort", rank)
         os.close(self._log)
 
     def _times(self, op: str, size: int, buffers: Sequence[tuple[int, int]], times: int) -> float:
@@ -59,25 +59,25 @@ class Nccl:
         marks = [(device.event(), device.event()) for device in self._devices]
         self._mark([begin for begin, _ in marks])
         for _ in range(times):
-            self._ask("group_start")
+            self._call("group_start")
             for rank, stream, (source, target) in zip(self._ranks, self._streams, buffers, strict=True):
                 if op == "alltoall":
                     count = size // 4 // len(self._devices)
-                    self._ask("allto_all", source, target, count, _FLOAT, rank, int(stream))
+                    self._call("allto_all", source, target, count, _FLOAT, rank, int(stream))
                 else:
-                    self._ask("all_reduce", source, target, size // 4, _FLOAT, _SUM, rank, int(stream))
-            self._ask("group_end")
+                    self._call("all_reduce", source, target, size // 4, _FLOAT, _SUM, rank, int(stream))
+            self._call("group_end")
         self._mark([end for _, end in marks])
         for device, stream in zip(self._devices, self._streams, strict=True):
-            device.cuda.ask("StreamSynchronize", stream)
+            device.cuda.call("StreamSynchronize", stream)
         return max(device.cuda.seconds(*pair) for device, pair in zip(self._devices, marks, strict=True))
 
     def _mark(self, events: Sequence[Any]) -> None:
         for device, stream, event in zip(self._devices, self._streams, events, strict=True):
             device.use()
-            device.cuda.ask("EventRecord", event, stream)
+            device.cuda.call("EventRecord", event, stream)
 
-    def _ask(self, name: str, *arguments: Any) -> Any:
+    def _call(self, name: str, *arguments: Any) -> Any:
         try:
             return getattr(self._nccl, name)(*arguments)
         except (AttributeError, OSError, RuntimeError) as missing:  # libnccl.so.2, or a function of it

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from linkgauge.models.facts.records import Evidence, Observation
-from linkgauge.probes.gpu.nvml_traffic import looking, peaks
+from linkgauge.probes.gpu.nvml_traffic import new_sampler, peaks
 
 TRAFFIC = """
 gpus = 3
@@ -26,13 +26,13 @@ def test_the_second_in_which_a_gpu_sent_most(driver: Callable[[str], Path]) -> N
     """Of a GPU that counts; one without NVLinks and one that is lost are left out."""
     file = driver(TRAFFIC.format(sent=0, got=0))
     seconds: list[float] = []
-    look = looking(lambda: seconds[-1])
-    assert look is not None
+    sampler = new_sampler(lambda: seconds[-1])
+    assert sampler is not None
     for now, sent, got in ((0, 0, 0), (1, 100, 90), (2, 150, 390), (3, 151, 395)):
         seconds.append(now)
         file.write_text(TRAFFIC.format(sent=sent * GIB, got=got * GIB))
-        look.look()
-    (seen,) = look.taken()
+        sampler.sample()
+    (seen,) = sampler.taken()
     text = "322.12 GB/s in one second of a job's traffic"
     assert replace(seen, at=0) == Observation(
         about="gpu0",
@@ -43,7 +43,7 @@ def test_the_second_in_which_a_gpu_sent_most(driver: Callable[[str], Path]) -> N
         busy=True,
         evidence=Evidence("NVML field 139", text),
     )
-    assert list(look.taken()) == []
+    assert list(sampler.taken()) == []
 
 
 @pytest.mark.parametrize("text", ["gpus = 0", "[returns]\nnvmlInitWithFlags = 9"])
