@@ -12,7 +12,7 @@ from ...probes.calls.hold import held
 from ...probes.gpu.amd_kfd import processes
 from ...probes.gpu.nvml_use import gpu_use
 from ...probes.host.host import Host, Unreadable
-from ...probes.pcie.busy_speed import BUSY, moved
+from ...probes.pcie.busy_speed import BUSY, byte_counts
 from ...probes.system.scheduler_allocations import Unknown, allocations
 from ..pipeline.source import Source
 
@@ -84,7 +84,7 @@ def _in_use(host: Host) -> str | None:
     """What CPUs, memory, ports and disks say over a moment."""
     import psutil  # takes 15 ms, and `--passive` does not need it
 
-    before = moved(host)
+    before = byte_counts(host)
     try:
         load, free = psutil.cpu_percent(interval=_INTERVAL), psutil.virtual_memory().available
     except (OSError, TypeError, ValueError):  # sandboxes give parts of /proc, or empty files
@@ -94,7 +94,7 @@ def _in_use(host: Host) -> str | None:
         return f"the CPUs are {load:.0f} % busy, {load / 100 * count:.1f} of {count}"
     if free < _FREE_MEMORY:
         return f"only {as_bytes(free)} of memory are free"
-    moving = _moving(before, moved(host))
+    moving = _moving(before, byte_counts(host))
     return f"bytes move through {_listed(moving)}" if moving else None
 
 

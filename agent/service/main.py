@@ -148,7 +148,7 @@ def _wait(daemon: Daemon, workers: Workers, traffic: PortTraffic, signals: _Sign
         time.sleep(max(0.0, min(left, _GLANCE)))
         workers.release()
         if daemon.busy:
-            daemon.hang_guard.ask((Source("traffic", traffic.look),), daemon.host)
+            daemon.hang_guard.ask((Source("traffic", traffic.sample),), daemon.host)
         if signals.reload or signals.end or left <= _GLANCE:
             return
 

@@ -10,7 +10,7 @@ from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Pci
 from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
 from linkgauge.models.inventory.snapshot import Snapshot
-from linkgauge.probes.kernel_log.patterns import fold
+from linkgauge.probes.kernel_log.patterns import group_events
 
 Edit: TypeAlias = Callable[[list[Record]], list[Record]]
 
@@ -68,7 +68,7 @@ def measured(about: str, quantity: str, value: float, at: float, unit: str = "co
 
 def logged(text: str, at: float) -> Edit:
     """The kernel wrote a line."""
-    return lambda said: [*said, *fold([(at, text)], "dev/kmsg")]
+    return lambda said: [*said, *group_events([(at, text)], "dev/kmsg")]
 
 
 def without(names: Iterable[str]) -> Edit:

@@ -1,1 +1,1 @@
-"""The kernel log: ring buffer, journal, and the lines that concern links."""
+"""The kernel log: ring buffer, journal, and patterns of the lines about links and devices."""

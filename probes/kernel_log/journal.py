@@ -1,4 +1,4 @@
-"""The call `journal`: what the kernel logged since boot, from systemd's journal (journalctl(1), journal-fields(7))."""
+"""The call `journal`: kernel log lines since boot, from systemd's journal (journalctl(1), journal-fields(7))."""
 
 from __future__ import annotations
 
@@ -15,57 +15,57 @@ import msgspec
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ..calls.timeouts import no_answer
-from .patterns import event_of, fold
+from .patterns import event_of, group_events
 
 SOURCE = "journalctl -k -b"
 _ARGUMENTS = ("-k", "-b", "--reverse", "--no-pager", "--output=json")
 _FIELDS = "--output-fields=MESSAGE,_SOURCE_MONOTONIC_TIMESTAMP"  # systemd 236 and later
-_LONGEST = 7.0  # seconds: less than the deadline of the call, so that what was read until then is told
+_LONGEST = 7.0  # seconds; shorter than the deadline of the call, so that the lines read so far are still returned
 _MOST = 200_000  # lines
 
 
 def read(before: str = "") -> Iterator[Record]:
-    """An `Event` for each thing logged since boot; or, if given, before so many microseconds since boot.
+    """Yield an `Event` for each group of equal lines since boot; with `before`, only lines before that time.
 
-    Newest lines first, so that a journal too long to be read whole loses its beginning.
+    `before` is in microseconds since boot. Lines are read newest first, so that a long journal loses its beginning.
     """
     program = shutil.which("journalctl")
     if program is None:
-        yield _lost(Reason.NOT_INSTALLED, "journalctl is not there")
+        yield _lost(Reason.NOT_INSTALLED, "journalctl is not installed")
         return
     lines: list[tuple[float, str]] = []
-    seen, lost = 0, None
-    for one in _entries((program, *_ARGUMENTS, _FIELDS)):
-        if isinstance(one, NotChecked):
-            lost = one
+    entries_read, lost = 0, None
+    for entry in _entries((program, *_ARGUMENTS, _FIELDS)):
+        if isinstance(entry, NotChecked):
+            lost = entry
             continue
-        seen += 1
-        text, at, monotonic = _message(one), one.get("__REALTIME_TIMESTAMP"), _microseconds(one)
+        entries_read += 1
+        text, at, monotonic = _message(entry), entry.get("__REALTIME_TIMESTAMP"), _microseconds(entry)
         if before and (monotonic is None or monotonic >= int(before)):
             continue
         if text and isinstance(at, str) and at.isdecimal() and event_of(text):
             lines.append((int(at[:17]) / 1e6, text))
-    if lost or not seen:  # each boot logs something: nothing at all means that it may not be seen
+    if lost or not entries_read:  # each boot logs lines, so no line means no permission
         yield lost or _lost(Reason.PERMISSION, "it shows this user no line of the kernel")
-    yield from fold(reversed(lines), SOURCE)
+    yield from group_events(reversed(lines), SOURCE)
 
 
 def _entries(command: tuple[str, ...]) -> Iterator[Mapping[str, Any] | NotChecked]:
-    """The journal's entries; at last, why there are no more than these."""
+    """Yield the journal's entries, then a NotChecked if reading stopped early or failed."""
     end = time.monotonic() + _LONGEST
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as journalctl:
         assert journalctl.stdout
         assert journalctl.stderr
-        waiting, number = b"", 0
+        pending, number = b"", 0
         with selectors.DefaultSelector() as ready:
             ready.register(journalctl.stdout, selectors.EVENT_READ)
             while (left := end - time.monotonic()) > 0 and number < _MOST and ready.select(left):
                 part = os.read(journalctl.stdout.fileno(), 1 << 20)
                 if not part:
                     break
-                *complete, waiting = (waiting + part).split(b"\n")
+                *complete, pending = (pending + part).split(b"\n")
                 number += len(complete)
                 yield from (entry for line in complete if (entry := _entry(line)) is not None)
             else:
@@ -88,7 +88,7 @@ def _entry(line: bytes) -> Mapping[str, Any] | None:
 
 
 def _message(entry: Mapping[str, Any]) -> str:
-    """The text; one that is no UTF-8 is a list of its bytes."""
+    """Return the text of an entry. journalctl writes text that is not UTF-8 as a list of bytes."""
     message = entry.get("MESSAGE")
     if isinstance(message, list) and all(isinstance(byte, int) and 0 <= byte < 256 for byte in message):
         message = bytes(message).decode("utf-8", "replace")
@@ -96,7 +96,7 @@ def _message(entry: Mapping[str, Any]) -> str:
 
 
 def _microseconds(entry: Mapping[str, Any]) -> int | None:
-    """When the kernel logged it, since boot."""
+    """Return when the kernel logged the entry, in microseconds since boot."""
     for field in ("_SOURCE_MONOTONIC_TIMESTAMP", "__MONOTONIC_TIMESTAMP"):
         time = entry.get(field)
         if isinstance(time, str) and time.isdecimal() and len(time) <= 20:

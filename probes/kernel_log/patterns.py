@@ -1,9 +1,9 @@
-"""Lines of the kernel log that tell of links and devices: a table of forms, and the events that lines make.
+"""Kernel log lines about links and devices: a table of line patterns, and the events parsed from lines.
 
-Drivers write "DRIVER ADDRESS: text" (dev_printk). The forms, by who prints them: NVRM and nvidia-nvswitch (NVIDIA, Xid
+Drivers write "DRIVER ADDRESS: text" (dev_printk). Sources of the patterns: NVRM and nvidia-nvswitch (NVIDIA, Xid
 Errors; Fabric Manager user guide), drivers/pci/pcie/aer.c and dpc.c, drivers/pci/pci.c (__pcie_print_link_status),
 drivers/pci/hotplug/pciehp_ctrl.c, drivers/infiniband/core/cache.c, mlx5_core (health.c, events.c, en_main.c), bnxt,
-ice, igb and kin, drivers/nvme/host, drivers/edac/edac_mc.c, mm/memory-failure.c, drivers/thermal/intel/therm_throt.c.
+ice, igb, drivers/nvme/host, drivers/edac/edac_mc.c, mm/memory-failure.c, drivers/thermal/intel/therm_throt.c.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ...models.facts.records import Evidence
 from ...models.facts.units import from_gigabits
 
 _HOUR = 3600.0  # seconds
-LONGEST = 500  # characters of a line that are looked at and kept
+LONGEST = 500  # characters of a line that are parsed and stored
 _A = r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
-# Of an Xid: older drivers leave out "PCI:" or the domain, none has the function, MIG adds "GPU-I:05".
+# Start of an Xid line. Older drivers omit "PCI:" or the domain, all omit the function, and MIG adds "GPU-I:05".
 _XID = r"NVRM: Xid \((?:PCI:)?(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?(?: [^)]{1,40})?\): "
 _MLX5, _NICS = rf"mlx5_core {_A}(?: \S{{1,20}})?: ", rf"(?:bnxt_en|ice|i40e) {_A}(?: \S{{1,20}})?: "
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of line: its kind, a text without which no line has it, and the pattern whose groups fill an Event."""
+    """A line pattern: the event kind, a substring of every matching line, and a regular expression."""
 
     kind: str
     needle: str
@@ -38,15 +38,15 @@ def _forms(*rows: tuple[str, str, str]) -> tuple[Form, ...]:
     return tuple(Form(kind, needle, re.compile(pattern)) for kind, needle, pattern in rows)
 
 
-# Groups: address, subject and name are texts; code, link and count are numbers; action is one in base 16; rate and able
-# are in Gb/s; fatal is a word of the line, or nothing where the form itself is fatal. A line is of the first form that
-# fits.
+# Groups: address, subject and name are texts; code, link and count are decimal numbers; action is hexadecimal; rate and
+# able are in Gb/s; fatal is a word of the line, or empty if every matching line is fatal. The first matching form
+# applies.
 FORMS = _forms(
-    # What to do changed: 0 nothing, 1 GPU reset, 2 node reboot, 3 drain P2P, 4 drain and reset (nvml.h). The words
-    # behind the number differ between drivers.
+    # Recovery action: 0 none, 1 GPU reset, 2 node reboot, 3 drain P2P, 4 drain and reset (nvml.h). The text after the
+    # number differs between drivers.
     ("recovery", ": 154, ", _XID + r".{0,80}GPU recovery action changed from .{1,40} to 0x(?P<action>[0-9a-f]{1,2})\b"),
-    # NVLink 5: which part, whether fatal, whether contained, whether injected, which link (-1: none), registers.
-    # The driver fills the columns up with spaces; some name the process first.
+    # NVLink 5 columns: unit, fatal, contained, injected, link (-1: none), registers. The driver pads the columns with
+    # spaces. Some drivers print the process first.
     (
         "xid",
         "NVRM: Xid (",
@@ -55,7 +55,7 @@ FORMS = _forms(
     ),
     ("xid", "NVRM: Xid (", _XID + r"(?P<code>74), .{0,120}\blink (?P<link>[0-9]{1,3})\b"),
     ("xid", "NVRM: Xid (", _XID + r"(?P<code>[0-9]{1,4})\b"),
-    # Each SXid comes as three lines: what it is, its severity and place, its registers.
+    # The driver prints three lines for each SXid: description, severity and link, registers.
     (
         "sxid",
         ": SXid (",
@@ -66,7 +66,7 @@ FORMS = _forms(
     ("reset", ": reset done", _A + r": reset done$"),
     ("gpu init failed", "RmInitAdapter", rf"NVRM: GPU {_A}: RmInitAdapter failed"),
     ("gpu init failed", "NVRM: The NVIDIA", rf"NVRM: The NVIDIA (?:probe routine|GPU {_A})"),
-    # The end of a message of three lines, of which the first names the GPU.
+    # The last of three lines; the first line names the GPU.
     ("gpu fell off", "NVRM: fallen", r"(?P<subject>NVRM): fallen off the bus"),
     ("gpu init failed", "NVRM: API mismatch", r"(?P<subject>NVRM): API mismatch: "),
     ("gpu init failed", "NVRM: No", r"(?P<subject>NVRM): (?:No NVIDIA |None of the NVIDIA )"),
@@ -76,8 +76,8 @@ FORMS = _forms(
         rf"nvidia(?:: probe of {_A}| {_A.replace('address', 'address2')}: probe "
         r"with driver nvidia) failed with error",
     ),
-    # The line before it, "error received", names the port that heard of it and tells no more. Named Correctable and
-    # Uncorrectable since Linux 6.14.
+    # The line before it, "error received", only names the port that received the message. Since Linux 6.14 the
+    # severities are "Correctable" and "Uncorrectable".
     ("aer corrected", "PCIe Bus Error", _A + r": (?:AER: )?PCIe Bus Error: severity=Correct"),
     (
         "aer",
@@ -85,7 +85,7 @@ FORMS = _forms(
         _A + r": (?:AER: )?PCIe Bus Error: severity=Uncorrect[a-z]{2,4} "
         r"\((?P<fatal>Fatal|Non-Fatal)\)",
     ),
-    ("aer", "aer_uncor_severity", _A + r": (?:AER: )?aer_uncor_severity: "),  # where firmware has the errors first
+    ("aer", "aer_uncor_severity", _A + r": (?:AER: )?aer_uncor_severity: "),  # if firmware handles errors first
     ("surprise down", "[ 5]", _A + r": (?:AER: )? {0,8}\[ 5\] S(?:urprise Down|DES)(?P<fatal>)"),
     ("surprise down", "ontainment event", _A + r"(?::pcie[0-9a-f]{2,3})?: (?:DPC: |DPC )containment event(?P<fatal>)"),
     (
@@ -132,14 +132,14 @@ FORMS = _forms(
 _MILD = ("Non-fatal", "Nonfatal", "Non-Fatal", "CE")
 
 
-def may_tell(line: str) -> bool:
-    """Whether a line with its time is an event: what does not is not looked at further."""
+def contains_event(line: str) -> bool:
+    """Whether a line, possibly with a time stamp, contains an event. It is a quick filter before event_of()."""
     line = line[: 2 * LONGEST]
     return any(form.needle in line and form.pattern.search(line) for form in FORMS)
 
 
 def event_of(text: str) -> Event | None:
-    """What a line says, without its time; None for a line that says nothing of links and devices."""
+    """Return the event of a line without its time and key; None if no form matches."""
     text = text[:LONGEST]
     for form in FORMS:
         if form.needle in text and (found := form.pattern.search(text)):
@@ -147,11 +147,11 @@ def event_of(text: str) -> Event | None:
     return None
 
 
-def _event(kind: str, text: str, said: Mapping[str, str | None]) -> Event:
-    """The event of a line; its key is yet to be made."""
-    fatal, link = said.get("fatal"), _number(said.get("link"))
-    action = said.get("action")
-    address = said.get("address") or said.get("address2")
+def _event(kind: str, text: str, groups: Mapping[str, str | None]) -> Event:
+    """Return the event of a matched line, with an empty key."""
+    fatal, link = groups.get("fatal"), _number(groups.get("link"))
+    action = groups.get("action")
+    address = groups.get("address") or groups.get("address2")
     if address and address.count(":") == 1:
         address = f"0000:{address}"
     if address and "." not in address:
@@ -159,26 +159,26 @@ def _event(kind: str, text: str, said: Mapping[str, str | None]) -> Event:
     return Event(
         key="",
         kind=kind,
-        code=int(action, 16) if action else _number(said.get("code")),
-        subject=address or _named(said),
+        code=int(action, 16) if action else _number(groups.get("code")),
+        subject=address or _named(groups),
         text=text,
         fatal=None if fatal is None else fatal not in _MILD,
         link=link if link is None or link >= 0 else None,
-        count=_number(said.get("count")) or 1,
-        name=said.get("name"),
-        port=said.get("port"),
-        rate=_rate(said.get("rate")),
-        able=_rate(said.get("able")),
+        count=_number(groups.get("count")) or 1,
+        name=groups.get("name"),
+        port=groups.get("port"),
+        rate=_rate(groups.get("rate")),
+        able=_rate(groups.get("able")),
     )
 
 
-def _named(said: Mapping[str, str | None]) -> str:
-    """The kernel's name of what has no PCI address."""
-    if (controller := said.get("memory")) is not None:
+def _named(groups: Mapping[str, str | None]) -> str:
+    """Return the kernel's name of a device without a PCI address."""
+    if (controller := groups.get("memory")) is not None:
         return f"mc{int(controller)}"
-    if (cpu := said.get("cpu")) is not None:
+    if (cpu := groups.get("cpu")) is not None:
         return f"cpu{int(cpu)}"
-    subject = said.get("subject") or "node"
+    subject = groups.get("subject") or "node"
     return "nvidia" if subject in ("NVRM", "NVIDIA") else subject
 
 
@@ -192,17 +192,18 @@ def _rate(gigabits: str | None) -> float | None:
 
 @dataclass(slots=True)
 class _Series:
-    """Equal events: the last one, and when each came, as which number of them."""
+    """Equal events: the latest one, its time, and the time and count of each."""
 
     last: Event
     at: float
     times: list[tuple[float, int]] = field(default_factory=list)
 
 
-def fold(lines: Iterable[tuple[float, str]], source: str) -> Iterator[Event]:
-    """The events that the lines make, each with its time, equal ones as one: a storm of 50,000 lines is one event.
+def group_events(lines: Iterable[tuple[float, str]], source: str) -> Iterator[Event]:
+    """Yield one `Event` for each group of equal events in the lines: a storm of 50,000 lines is one event.
 
-    Events in the order in which they came up. `source` is what the lines are cited from.
+    `lines` are pairs of time (seconds since 1970) and text. Events are in the order of first occurrence. Evidence cites
+    `source`.
     """
     series: dict[tuple[Any, ...], _Series] = {}
     for at, text in lines:
@@ -223,8 +224,8 @@ def fold(lines: Iterable[tuple[float, str]], source: str) -> Iterator[Event]:
         )
 
 
-def joined(earlier: Iterable[Event], later: Iterable[Event]) -> Iterator[Event]:
-    """The events of a log whose two parts were read one by one."""
+def merged(earlier: Iterable[Event], later: Iterable[Event]) -> Iterator[Event]:
+    """Merge the events of the two parts of a log, adding the counts of equal events."""
     events = {event.key: event for event in earlier}
     for event in later:
         before = events.get(event.key)
@@ -243,7 +244,7 @@ def _sum(before: Event, after: Event) -> Event:
 
 
 def _identity(event: Event) -> tuple[Any, ...]:
-    """What makes two events equal; in its text it is their key."""
+    """Return the fields that identify equal events. Their text is the event's key."""
     grade = {True: "fatal", False: "mild", None: None}[event.fatal]
     link = None if event.link is None else f"link{event.link}"
     return (event.kind, event.code, event.subject, event.name, link, grade, event.port)

@@ -1,5 +1,6 @@
-"""What the kernel logged of links and devices since boot: from its ring buffer, and from the journal where that is not
-enough (kernel documentation, ABI/testing/dev-kmsg; journalctl(1)).
+"""Kernel log lines about links and devices since boot, from the ring buffer and, if necessary, the journal.
+
+Sources: kernel documentation, ABI/testing/dev-kmsg; journalctl(1).
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from ...models.facts.machine import Event
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
-from .patterns import event_of, fold, joined
+from .patterns import event_of, group_events, merged
 
 KMSG, STAT = "dev/kmsg", "proc/stat"
 _RECORD = re.compile(r"(?P<head>[0-9]{1,9},(?P<sequence>[0-9]{1,20}),(?P<microseconds>[0-9]{1,15}),[^;]*;)(?P<text>.*)")
 _DEADLINE = 10.0  # seconds
-_BOOTED = 300e6  # microseconds: what is lost before says how the machine came up
-_DAY = 86400e6  # microseconds: what is older is history, and need not be fetched
+_BOOTED = 300e6  # microseconds since boot: lines lost before this time only concern the boot
+_DAY = 86400e6  # microseconds: lost lines that are older are not requested from the journal
 _HOW = "run as root, add the user to the group systemd-journal or adm, or set kernel.dmesg_restrict to 0"
 
 
 def read_kernel_log(host: Host) -> Iterator[Record]:
-    """An `Event` for everything of kernel_lines.py that the kernel logged since boot, equal ones as one.
+    """Yield an `Event` for each group of equal lines that match patterns.py, since boot.
 
-    From /dev/kmsg; where that may not be read, from the journal. A buffer that has lost its beginning is completed
-    from there too. Where neither says anything, a NotChecked; where there is no log (a container), nothing.
+    The source is /dev/kmsg. The journal replaces it if this user cannot read it, and supplies the beginning if the
+    buffer has lost it. If both fail, yields a NotChecked. Without a log (in a container) yields nothing.
     """
     try:
         log = host.read(KMSG)
@@ -33,40 +34,40 @@ def read_kernel_log(host: Host) -> Iterator[Record]:
         yield from _from_journal(host, refusal)
         return
     boot, lines = _boot_time(host), _records(log or "")
-    events = list(fold(((boot + int(us) / 1e6, text) for us, text in lines), KMSG))
+    events = list(group_events(((boot + int(us) / 1e6, text) for us, text in lines), KMSG))
     if start := _lost_before(log or "", (host.now() - boot) * 1e6 if boot else None):
         earlier = list(host.call("journal", str(start), deadline=_DEADLINE))
-        events = list(joined((one for one in earlier if isinstance(one, Event)), events))
+        events = list(merged((one for one in earlier if isinstance(one, Event)), events))
         yield from (_cut_short(one, start) for one in earlier if isinstance(one, NotChecked))
     yield from events
 
 
 def relevant(log: str) -> str:
-    """The records of a log that are read here: the others tell of its owner, and of nothing that we judge.
+    """Return only the records that this module evaluates; the others contain private data of the machine's owner.
 
-    Of a log that has lost its beginning, the head of the first record too: it says when the log begins.
+    If the log has lost its beginning, the result starts with the head of the first record, which holds its time.
     """
-    kept = [line for line in log.splitlines() if (record := _RECORD.match(line)) and event_of(_plain(record["text"]))]
+    lines = [line for line in log.splitlines() if (record := _RECORD.match(line)) and event_of(_plain(record["text"]))]
     first = _first(log)
-    if first and int(first["sequence"]) and int(first["microseconds"]) > _BOOTED and first[0] not in kept[:1]:
-        kept.insert(0, first["head"])
-    return "\n".join(kept)
+    if first and int(first["sequence"]) and int(first["microseconds"]) > _BOOTED and first[0] not in lines[:1]:
+        lines.insert(0, first["head"])
+    return "\n".join(lines)
 
 
 def boot_line(stat: str) -> str:
-    """The line of proc/stat that is read here."""
+    """Return the only line of proc/stat that this module evaluates."""
     return "\n".join(line for line in stat.splitlines() if line.startswith("btime "))
 
 
 def _records(log: str) -> Iterator[tuple[str, str]]:
-    """Microseconds since boot and text of each record; lines with a space in front belong to the record before."""
+    """Yield microseconds since boot and text of each record. Lines that begin with a space continue the last record."""
     for line in log.splitlines():
         if record := _RECORD.match(line):
             yield record["microseconds"], _plain(record["text"])
 
 
 def _plain(text: str) -> str:
-    r"""A record of several lines has them joined by "\x0a"."""
+    r"""Replace "\x0a", which joins the lines of a record, by a space."""
     return text.replace("\\x0a", " ")
 
 
@@ -75,7 +76,7 @@ def _first(log: str) -> re.Match[str] | None:
 
 
 def _lost_before(log: str, uptime: float | None) -> int | None:
-    """Where the log begins, in microseconds since boot, if what came before matters and is no longer in it."""
+    """Return the start of the log in microseconds since boot, if relevant earlier lines are lost; else None."""
     first = _first(log)
     if first is None or int(first["sequence"]) == 0 or int(first["microseconds"]) <= _BOOTED:
         return None
@@ -89,18 +90,18 @@ def _cut_short(lost: NotChecked, start: int) -> NotChecked:
 
 
 def _from_journal(host: Host, refusal: Unreadable) -> Iterator[Record]:
-    """What the journal says instead of the buffer."""
-    for said in host.call("journal", deadline=_DEADLINE):
-        if isinstance(said, NotChecked):
-            reason = said.reason if said.reason is Reason.NO_ANSWER else refusal.reason
-            detail = f"{refusal.why}; journal: {said.why}"
+    """Yield the journal's events instead of the buffer's."""
+    for record in host.call("journal", deadline=_DEADLINE):
+        if isinstance(record, NotChecked):
+            reason = record.reason if record.reason is Reason.NO_ANSWER else refusal.reason
+            detail = f"{refusal.why}; journal: {record.why}"
             yield NotChecked(what="Event", subject="node", reason=reason, path=KMSG, detail=detail, how=_HOW)
         else:
-            yield said
+            yield record
 
 
 def _boot_time(host: Host) -> float:
-    """Seconds since 1970 at boot; 0 where that cannot be read, so that events count from boot."""
+    """Return the boot time in seconds since 1970. If it cannot be read, 0, so that event times count from boot."""
     try:
         found = re.search(r"^btime ([0-9]{1,11})$", host.read(STAT) or "", re.MULTILINE)
     except Unreadable:

@@ -1,1 +1,1 @@
-"""Sources about network and RDMA devices."""
+"""Sources for network and RDMA devices."""

@@ -1,4 +1,7 @@
-"""What network ports and their partners can do, by ioctl (include/uapi/linux/ethtool.h). Runs in a child (calls.py)."""
+"""The call `ethtool`: link modes of network ports and their partners, by ioctl (include/uapi/linux/ethtool.h).
+
+It runs in a child process.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,15 @@ from ...models.facts.units import BytesPerSecond, from_megabits
 
 _SIOCETHTOOL = 0x8946
 _GLINKSETTINGS = 0x4C
-_SETTINGS = struct.Struct("=II7xb32x")  # struct ethtool_link_settings: command, speed, words of each bit map
+_SETTINGS = struct.Struct("=II7xb32x")  # struct ethtool_link_settings: command, speed, words in each bit map
 _REQUEST = struct.Struct("16sP16x")  # struct ifreq, or longer
-_NOTHING = (errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL)  # no such question to this driver, or the device has gone
+_NOTHING = (
+    errno.EOPNOTSUPP,
+    errno.ENODEV,
+    errno.EINVAL,
+)  # the driver does not support the command, or the device is gone
 
-# Mbit/s -> its ETHTOOL_LINK_MODE_*_BIT. The bits that are missing are no speeds: connectors, pause, FEC.
+# ETHTOOL_LINK_MODE_*_BIT numbers by Mbit/s. The missing bits are not speeds: connectors, pause, FEC.
 MODES: Mapping[int, tuple[int, ...]] = {
     10: (0, 1, 92, *range(99, 103)),
     100: (2, 3, 67, 90, 91),
@@ -45,10 +52,10 @@ _KNOWN = max(bit for bits in MODES.values() for bit in bits)
 
 
 def link_modes(*names: str) -> Iterator[Record]:
-    """The fastest mode that each port supports and that its partner advertises; nothing where a driver has none."""
+    """Yield the fastest supported and the fastest partner-advertised speed of each port; nothing without link modes."""
     try:
-        # Asking for a name that is not here makes the kernel load a module of that name.
-        here = {name for _, name in socket.if_nameindex()}
+        # A request for a missing name makes the kernel load a module of that name.
+        present = {name for _, name in socket.if_nameindex()}
         handle = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     except OSError as error:
         yield NotChecked(
@@ -61,7 +68,7 @@ def link_modes(*names: str) -> Iterator[Record]:
         return
     with handle:
         for name in names:
-            if name in here:
+            if name in present:
                 yield from _port(handle, name)
             else:
                 how = "run in the network namespace of the host"
@@ -75,9 +82,9 @@ def link_modes(*names: str) -> Iterator[Record]:
 
 
 def fastest(modes: int) -> BytesPerSecond | None:
-    """The fastest of a bit map of link modes; None where it has no speed.
+    """Return the fastest speed of a bit map of link modes; None if it contains no speed.
 
-    Raises ValueError for bits that are newer than the table: they may be faster than all others.
+    Raises ValueError for bits beyond the table, because they may be faster than all others.
     """
     if modes >> _KNOWN + 1:
         raise ValueError(f"link mode {modes.bit_length() - 1} is newer than this program")
@@ -86,10 +93,10 @@ def fastest(modes: int) -> BytesPerSecond | None:
 
 
 def bit_maps(answer: bytes) -> tuple[int, int]:
-    """The modes that the port supports and those that its partner advertises, from a struct ethtool_link_settings."""
+    """Return the bit maps of supported and partner-advertised modes of a struct ethtool_link_settings."""
     _, _, words = _SETTINGS.unpack_from(answer)
     maps = struct.unpack_from(f"={3 * words}I", answer, _SETTINGS.size)
-    supported, partner = maps[:words], maps[2 * words :]  # between them: what the port advertises
+    supported, partner = maps[:words], maps[2 * words :]  # the map between them is what the port advertises
     return _joined(supported), _joined(partner)
 
 
@@ -101,7 +108,7 @@ def _port(handle: socket.socket, name: str) -> Iterator[Record]:
     question = f"ETHTOOL_GLINKSETTINGS {name}"
     try:
         supported, partner = bit_maps(_settings(handle, name))
-        able, across = fastest(supported), fastest(partner)
+        supported_speed, partner_speed = fastest(supported), fastest(partner)
     except OSError as error:
         if error.errno not in _NOTHING:
             how = "run as root" if error.errno in (errno.EPERM, errno.EACCES) else None
@@ -116,22 +123,22 @@ def _port(handle: socket.socket, name: str) -> Iterator[Record]:
     except ValueError as wrong:
         yield NotChecked(what="Net.max_speed", subject=name, reason=Reason.UNREADABLE, path=question, detail=str(wrong))
     else:
-        if able or across:
+        if supported_speed or partner_speed:
             cites = {
                 "max_speed": Evidence(question, f"supported {supported:#x}"),
                 "partner_speed": Evidence(question, f"link partner {partner:#x}"),
             }
-            yield Net(key=name, cites=cites, max_speed=able, partner_speed=across)
+            yield Net(key=name, cites=cites, max_speed=supported_speed, partner_speed=partner_speed)
 
 
 def _settings(handle: socket.socket, name: str) -> bytes:
-    """The kernel's answer. It says first, as a negative number, how many words its bit maps have."""
+    """Return the kernel's answer. The kernel first returns the number of words of its bit maps as a negative number."""
     words = 0
     for _ in range(2):
         buffer = array("B", _SETTINGS.pack(_GLINKSETTINGS, 0, words) + bytes(3 * 4 * words))
         fcntl.ioctl(handle, _SIOCETHTOOL, _REQUEST.pack(os.fsencode(name), buffer.buffer_info()[0]))
-        answered = _SETTINGS.unpack_from(buffer)[2]
-        if answered > 0:
+        size = _SETTINGS.unpack_from(buffer)[2]
+        if size > 0:
             return buffer.tobytes()
-        words = -answered
+        words = -size
     raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))

@@ -20,7 +20,7 @@ _ETHERNET = 1
 _TYPES = {_ETHERNET: "ethernet", 32: "infiniband", 772: "loopback"}  # ARPHRD numbers, include/uapi/linux/if_arp.h
 # SPEED_UNKNOWN is all ones, which drivers print in 16 and 32 bits, signed and unsigned; 0 is a port without a link.
 _NO_SPEED = (-1, 0, 0xFFFF, 0xFFFFFFFF)
-# Few: what a bad cable or port raises, and how much was moved beside it.
+# Only counters of errors that bad cables and ports cause, and of bytes.
 _COUNTERS = (
     "carrier_changes",
     "statistics/rx_errors",
@@ -33,13 +33,13 @@ _IN_BYTES = {"rx_bytes": 1, "tx_bytes": 1}
 
 
 def read_net(host: Host) -> Iterator[Record]:
-    """Every network device, virtual ones too; and what the hardware among them counted."""
+    """Yield a `Net` for every network device, also virtual ones, and the counters of hardware devices."""
     for name, folder in (yield from devices(host, DEVICES, "Net")):
         yield from _device(host, name, folder)
 
 
 def read_link_modes(host: Host) -> Iterator[Record]:
-    """What Ethernet ports and their partners can do, asked in a child: a driver may hang (ethtool.py)."""
+    """Yield the fastest modes of Ethernet ports and their partners. A child process reads them (ethtool.py)."""
     found = yield from devices(host, DEVICES, "Net.max_speed")
     names = [name for name, folder in found if not is_virtual(folder) and _is_ethernet(host, folder)]
     if names:
@@ -51,9 +51,9 @@ def _device(host: Host, name: str, folder: str) -> Iterator[Record]:
     reading.take("link_type", "type", _link_type, required=True)
     enabled = reading.take("enabled", "flags", _is_up, required=True)
     if {"link_type", "enabled"} <= reading.absent:
-        return  # no device: the plain file bonding_masters
+        return  # not a device: the plain file bonding_masters
     virtual = is_virtual(folder)
-    if enabled is not False:  # the kernel answers these with EINVAL while the device is switched off
+    if enabled is not False:  # the kernel returns EINVAL for these while the device is down
         reading.take("speed", "speed", _speed, required=not virtual, means=errno.EINVAL)
         reading.take("duplex", "duplex", _duplex, means=errno.EINVAL)
         reading.take("carrier", "carrier", flag, means=errno.EINVAL)
@@ -73,7 +73,7 @@ def _is_ethernet(host: Host, folder: str) -> bool:
     try:
         return host.read(f"{folder}/type") == str(_ETHERNET)
     except Unreadable:
-        return False  # read_net says so
+        return False  # read_net reports it
 
 
 def _link_type(text: str) -> str:
@@ -85,7 +85,7 @@ def _is_up(text: str) -> bool:
 
 
 def _speed(text: str) -> BytesPerSecond | None:
-    """An empty text is what tools that save sysfs leave of EINVAL: a driver without speeds."""
+    """Parse a speed. Tools that save sysfs write an empty file for EINVAL, that is for a driver without speeds."""
     return None if not text or decimal(text) in _NO_SPEED else from_megabits(count(text))
 
 

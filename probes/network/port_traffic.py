@@ -1,6 +1,6 @@
-"""How much jobs send through the ports of NICs: the most bytes that pass in one direction in any second.
+"""Peak traffic of jobs through NIC ports, in bytes per second and direction, over one second.
 
-Read from counters that cost nothing to read; nothing is moved for it.
+It reads existing counters and sends no traffic.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..host.host import Host, Unreadable
 from ..sysfs.counter_peaks import Peaks, words
 from .rdma import DEVICES
 
-# Units of four bytes (InfiniBand Architecture Specification 1, 16.1.3.5); the efa driver has bytes.
+# Bytes per unit: four for InfiniBand counters (InfiniBand Architecture Specification 1, 16.1.3.5), one for efa.
 COUNTERS: Mapping[str, int] = {
     "counters/port_xmit_data": 4,
     "counters/port_rcv_data": 4,
@@ -24,15 +24,15 @@ COUNTERS: Mapping[str, int] = {
 
 
 class PortTraffic:
-    """Looks again and again; between two asks it remembers the highest rate of each port."""
+    """Samples the port counters and keeps the highest rate of each port until peaks() is called."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._files: list[tuple[str, str, int]] = []
         self._peaks = Peaks()
 
-    def look(self, host: Host) -> Iterable[Record]:
-        """A source that is asked once a second while a job runs, and says nothing yet."""
+    def sample(self, host: Host) -> Iterable[Record]:
+        """Take one sample. The service calls it once a second while a job runs; it yields no records."""
         self._files = self._files or list(_found(host))
         for port, path, unit in self._files:
             count = None
@@ -42,8 +42,8 @@ class PortTraffic:
         return ()
 
     def peaks(self, host: Host) -> Iterator[Observation]:
-        """The highest rate of each port since this was asked last."""
-        self._files = []  # ports come and go
+        """Yield the highest rate of each port since the last call."""
+        self._files = []  # list the ports again, because they can change
         for port, (rate, path) in self._peaks.taken().items():
             yield Observation(
                 about=port,

@@ -1,6 +1,6 @@
 """RDMA devices (InfiniBand, RoCE, EFA, soft ones) and their ports from sysfs (ABI/stable/sysfs-class-infiniband).
 
-GUIDs, GIDs and node descriptions are not read: they identify machines.
+GUIDs, GIDs and node descriptions are not read, because they identify machines.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _NUMBERED = re.compile(r"[0-9]{1,3}: (.+)")
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9])?) Gb/sec \(([0-9]{1,2}X(?: [A-Z0-9]{1,6})?)\)")
 # PortXmitData and PortRcvData count units of four bytes (InfiniBand Architecture Specification 1, 16.1.3.5).
 _IN_BYTES = {"port_xmit_data": 4, "port_rcv_data": 4, "rx_bytes": 1, "tx_bytes": 1}
-# What tells of a link, its congestion and its retries. Drivers count dozens of things more, in a file each: a machine
-# of eight ports would cost hundreds of reads (infiniband-diags perfquery; mlx5 and EFA driver counters).
+# Counters of link errors, congestion and retries. Drivers have dozens more, each in its own file: eight ports would
+# cost hundreds of reads (infiniband-diags perfquery; mlx5 and EFA driver counters).
 _COUNTERS = frozenset(
     {
         "symbol_error",
@@ -57,11 +57,11 @@ _COUNTERS = frozenset(
         "unresponsive_remote_events",
     }
 )
-_FIRST_GIDS = 4  # those of the port itself stand first, the others are for addresses of its users
+_FIRST_GIDS = 4  # the port's own GIDs come first; later entries belong to addresses of users
 
 
 def read_rdma(host: Host) -> Iterator[Record]:
-    """Every RDMA device, its ports, and what both counted."""
+    """Yield an `Rdma` for each device, a `Port` for each port, and their counters."""
     for name, folder in (yield from devices(host, DEVICES, "Rdma")):
         yield from _device(host, name, folder)
 
@@ -92,9 +92,9 @@ def _device(host: Host, name: str, folder: str) -> Iterator[Record]:
         yield from _port(host, name, folder, port, ports)
 
 
-def _port(host: Host, device: str, above: str, number: int, ports: Sequence[int]) -> Iterator[Record]:
-    key, folder = f"{device}/{number}", f"{above}/ports/{number}"
-    reading = FactReader(host, Port, key, folder)
+def _port(host: Host, device: str, device_folder: str, number: int, ports: Sequence[int]) -> Iterator[Record]:
+    key, folder = f"{device}/{number}", f"{device_folder}/ports/{number}"
+    reading = Reading(host, Port, key, folder)
     reading.take("state", "state", _numbered, required=True)
     reading.take("physical_state", "phys_state", _numbered, required=True)
     reading.take("rate", "rate", _rate, required=True)
@@ -102,9 +102,9 @@ def _port(host: Host, device: str, above: str, number: int, ports: Sequence[int]
     layer = reading.take("link_layer", "link_layer", _link_layer)
     reading.set(device=device, lanes=_lanes(reading.text("rate")))
     try:
-        # GIDs of InfiniBand belong to no network device.
-        shared = None if layer == "InfiniBand" else _of_gids(host, folder)
-        reading.set(netdev=shared or _of_function(host, f"{above}/device/net", number, ports))
+        # InfiniBand GIDs do not belong to a network device.
+        shared = None if layer == "InfiniBand" else _gid_netdev(host, folder)
+        reading.set(netdev=shared or _function_netdev(host, f"{device_folder}/device/net", number, ports))
     except Unreadable as refusal:
         reading.refused("netdev", refusal.path, refusal)
     yield from reading.records()
@@ -112,8 +112,8 @@ def _port(host: Host, device: str, above: str, number: int, ports: Sequence[int]
         yield from _counters(host, f"Port.{counters}", key, f"{folder}/{counters}")
 
 
-def _of_gids(host: Host, folder: str) -> str | None:
-    """The network device of the port's own GIDs. The table has thousands of entries; those not in use answer EINVAL."""
+def _gid_netdev(host: Host, folder: str) -> str | None:
+    """Return the network device of the port's own GIDs. Of thousands of table entries, unused ones return EINVAL."""
     for index in range(_FIRST_GIDS):
         try:
             name = host.read(f"{folder}/gid_attrs/ndevs/{index}")
@@ -127,11 +127,11 @@ def _of_gids(host: Host, folder: str) -> str | None:
     return None
 
 
-def _of_function(host: Host, folder: str, number: int, ports: Sequence[int]) -> str | None:
-    """The network device on the same function: the only one of an only port, or the one with the port's number.
+def _function_netdev(host: Host, folder: str, number: int, ports: Sequence[int]) -> str | None:
+    """Return the network device on the same PCI function.
 
-    dev_port counts from 0, ports count from 1. Some drivers number the ports of a card, not those of a function, hence
-    the first rule.
+    If there is one port and one network device, they belong together, because some drivers number the ports of a card
+    instead of a function. Else dev_port, which counts from 0, must match the port number, which counts from 1.
     """
     names = [name for name in host.list(folder) if name.isprintable()]
     if len(names) != 1 or len(ports) != 1:
@@ -149,7 +149,7 @@ def _counters(host: Host, what: str, about: str, folder: str) -> Iterator[Record
 
 
 def _numbered(text: str) -> str | None:
-    """ "4: ACTIVE"; None where the driver does not know."""
+    """Parse "4: ACTIVE"; None if the driver reports an unknown state."""
     match = _NUMBERED.fullmatch(text)
     if not match or not text.isprintable():
         raise ValueError(f"{shown(text)} is not a number and its name")
@@ -157,7 +157,7 @@ def _numbered(text: str) -> str | None:
 
 
 def _rate(text: str) -> BytesPerSecond | None:
-    """ "400 Gb/sec (4X NDR)", "10 Gb/sec (4X)"; None for 0."""
+    """Parse "400 Gb/sec (4X NDR)" or "10 Gb/sec (4X)"; None for 0."""
     if not (match := _RATE.fullmatch(text)):
         raise ValueError(f"{shown(text)} is not a rate")
     return from_gigabits(float(match[1])) or None
@@ -169,10 +169,10 @@ def _lanes(rate: str | None) -> str | None:
 
 
 def _lid(text: str) -> int | None:
-    """None for 0: the port has none (Ethernet, EFA), or the subnet manager has not given it one."""
+    """Parse a LID; None for 0: the port type has none (Ethernet, EFA), or the subnet manager has not assigned one."""
     return hexadecimal(text) or None
 
 
 def _link_layer(text: str) -> str | None:
-    """As libibverbs names it: what the kernel calls "Unknown" (EFA) is "Unspecified" there."""
+    """Return the name of libibverbs: the kernel's "Unknown" (EFA) is "Unspecified" there."""
     return "Unspecified" if text == "Unknown" else word(text)

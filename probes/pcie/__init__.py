@@ -1,1 +1,1 @@
-"""Sources about PCI functions and their links."""
+"""Sources for PCI functions and their links."""

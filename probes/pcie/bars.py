@@ -1,4 +1,4 @@
-"""How much of a GPU's memory its peers can reach: the window (BAR) that it lies in, from sysfs."""
+"""Size of the PCI memory window (BAR) through which peers access a GPU's memory, from sysfs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..sysfs.fact_reader import FactReader
 from .bound_devices import NVIDIA, gpus
 
 _WIDE, _UNSET = 0x0010_0000, 0x2000_0000  # IORESOURCE_MEM_64, IORESOURCE_UNSET of include/linux/ioport.h
-_SMALLEST = 20  # bit 0 of the sizes stands for 1 MiB
+_SMALLEST = 20  # bit 0 of the sizes means 1 MiB
 
 
 def read_pci_windows(host: Host) -> Iterator[Record]:
-    """The second memory window of each NVIDIA GPU, and the largest that it could be: registers are in the first."""
+    """Yield the size and the largest possible size of each NVIDIA GPU's second window. The first contains registers."""
     for address in gpus(host, NVIDIA):
         reading = FactReader(host, Pci, address, f"sys/bus/pci/devices/{address}")
         reading.take("bar1", "resource", second_window)
@@ -26,7 +26,10 @@ def read_pci_windows(host: Host) -> Iterator[Record]:
 
 
 def second_window(text: str) -> int | None:
-    """Bytes, from the table of start, end and flags; 0: not assigned. None where the table is empty (a sandbox)."""
+    """Return the bytes of the second window in a table of start, end and flags.
+
+    0 means not assigned. None means an empty table (in a sandbox).
+    """
     windows = [tuple(map(hexadecimal, line.split(" "))) for line in text.splitlines()]
     if len(windows) <= 2 or any(len(window) != 3 for window in windows):
         raise ValueError(f"{shown(text)} is not a table of windows")
@@ -37,12 +40,12 @@ def second_window(text: str) -> int | None:
 
 
 def _second(text: str) -> int:
-    """The number of the second window: one of 64 bits takes two places."""
+    """Return the number of the second window. A 64-bit first window occupies two numbers."""
     return 2 if int(text.partition("\n")[0].rpartition(" ")[2] or "0", 16) & _WIDE else 1
 
 
 def largest(text: str) -> int | None:
-    """The largest of a bit map of sizes (ABI/testing/sysfs-bus-pci, resourceN_resize); None where it has none."""
+    """Return the largest size, in bytes, of a bit map (ABI/testing/sysfs-bus-pci, resourceN_resize); None if empty."""
     if not re.fullmatch("[0-9a-f]{1,16}", text):
         raise ValueError(f"{shown(text)} is not a bit map of sizes")
     sizes = int(text, 16)

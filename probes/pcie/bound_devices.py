@@ -1,4 +1,4 @@
-"""Which GPUs and RDMA devices drivers have bound, from the drivers' folders: before anything is read of each."""
+"""GPUs and RDMA devices that are bound to drivers, from the drivers' folders, without reading each device."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ _DRIVERS = (NVIDIA, AMD, "habanalabs")
 
 
 def gpus(host: Host, *drivers: str) -> list[str]:
-    """Addresses of the GPUs that these drivers (or any) have bound."""
+    """Return the addresses of the GPUs that are bound to these drivers, or to any GPU driver."""
     names = [names_in(host, f"sys/bus/pci/drivers/{driver}") for driver in drivers or _DRIVERS]
     return [name for some in names for name in some if PCI_ADDRESS.fullmatch(name)]
 
 
 def rdma(host: Host) -> list[str]:
-    """Names of the RDMA devices, those of software too."""
+    """Return the names of the RDMA devices, including software devices."""
     return names_in(host, RDMA)
 
 
 def iommu_groups(host: Host) -> list[str]:
-    """The IOMMU groups of GPUs and RDMA devices, each once; none where there is no IOMMU."""
-    places = [f"{DEVICES}/{address}" for address in gpus(host)] + [f"{RDMA}/{name}/device" for name in rdma(host)]
-    return list(dict.fromkeys(_groups(host, places)))
+    """Return the distinct IOMMU groups of GPUs and RDMA devices; empty without an IOMMU."""
+    paths = [f"{DEVICES}/{address}" for address in gpus(host)] + [f"{RDMA}/{name}/device" for name in rdma(host)]
+    return list(dict.fromkeys(_groups(host, paths)))
 
 
-def _groups(host: Host, places: list[str]) -> Iterator[str]:
-    for place in places:
+def _groups(host: Host, paths: list[str]) -> Iterator[str]:
+    for path in paths:
         try:
-            group = host.resolve(f"{place}/iommu_group")
+            group = host.resolve(f"{path}/iommu_group")
         except Unreadable:
-            continue  # the reader of PCI functions has said so
+            continue  # pci.py reports it
         if group:
             yield group.rpartition("/")[2]
 
 
 def names_in(host: Host, folder: str) -> list[str]:
-    """The names in a folder; none where it would not say: who reads what is in it says so."""
+    """Return the names in a folder; empty if it is unreadable. The source that reads the devices reports that."""
     try:
         return host.list(folder)
     except Unreadable:

@@ -1,4 +1,7 @@
-"""The speed of links while a job's own bytes move over them: at rest it says nothing. Nothing is moved for it."""
+"""The trained speed of links while jobs move data over them. Idle links save power at lower speeds.
+
+It sends no traffic.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +15,27 @@ from ..host.live import Live
 from ..network.port_traffic import COUNTERS
 from ..parsing.parsers import PCI_ADDRESS, pcie_speed
 
-_INTERVAL = 0.1  # seconds between two looks at the counters
-BUSY = 50e6  # bytes per second: more than management traffic, less than any job's
+_INTERVAL = 0.1  # seconds between two samples of the counters
+BUSY = 50e6  # bytes per second: above management traffic, below the traffic of any job
 _SECTOR = 512  # bytes: the unit of block statistics (kernel documentation, block/stat)
-DEADLINE = 5.0  # seconds, with the start of a process on a busy machine
+DEADLINE = 5.0  # seconds, including the start of a process on a busy machine
 
 
 def read_link_load(host: Host) -> Iterator[Record]:
-    """Trained speeds of the links that are busy just now; nothing for those at rest."""
+    """Yield the trained speed of each busy link; nothing for idle links."""
     yield from host.call("link_load", deadline=DEADLINE)
 
 
 def sample() -> Iterator[Record]:
-    """Look twice at the counters of this machine, and at the links of what moved bytes between."""
+    """The call `link_load`: sample the counters twice, then yield the links above devices that moved bytes."""
     host = Live()
-    before, start = moved(host), time.monotonic()
+    before, start = byte_counts(host), time.monotonic()
     time.sleep(_INTERVAL)
-    yield from busy_links(host, before, moved(host), time.monotonic() - start)
+    yield from busy_links(host, before, byte_counts(host), time.monotonic() - start)
 
 
 def busy_links(host: Host, before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> Iterator[Record]:
-    """For each device whose counters moved: the trained speed of every link above it. Counters are those of moved()."""
+    """Yield the trained speed of every link above a busy device. `before` and `after` are results of byte_counts()."""
     seen: set[str] = set()
     for folder, now in after.items():
         rate = (now - before.get(folder, now)) / seconds
@@ -51,7 +54,7 @@ def _speeds(host: Host, folder: str, text: str, seen: set[str]) -> Iterator[Reco
         try:
             speed = pcie_speed(host.read(path) or "Unknown")
         except (Unreadable, ValueError):
-            continue  # the reader of PCI functions has said so
+            continue  # links.py reports it
         if speed:
             evidence = Evidence(path, f"{as_transfers(speed)}, {text}")
             yield Observation(
@@ -65,21 +68,21 @@ def _speeds(host: Host, folder: str, text: str, seen: set[str]) -> Iterator[Reco
             )
 
 
-def moved(host: Host) -> Mapping[str, int]:
-    """Bytes in and out since boot, by the folder of the network device, RDMA device or disk.
+def byte_counts(host: Host) -> Mapping[str, int]:
+    """Return the bytes in and out since boot, by the sysfs folder of the network device, RDMA device or disk.
 
-    What cannot be read is left out. RDMA does not pass through the network device of its port.
+    Unreadable counters are left out. The counters of a network device do not include RDMA traffic of the same port.
     """
-    moved: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for kind, count in (("net", _net_bytes), ("infiniband", _rdma_bytes), ("block", _disk_bytes)):
         for name in host.list(f"sys/class/{kind}"):
             try:
                 folder = host.resolve(f"sys/class/{kind}/{name}")
                 if folder and "/virtual/" not in folder:
-                    moved[folder] = count(host, folder)
+                    counts[folder] = count(host, folder)
             except (Unreadable, ValueError, IndexError):
                 continue
-    return moved
+    return counts
 
 
 def _net_bytes(host: Host, folder: str) -> int:
@@ -87,12 +90,12 @@ def _net_bytes(host: Host, folder: str) -> int:
 
 
 def _rdma_bytes(host: Host, folder: str) -> int:
-    """Of all ports; an EFA counts in its own way."""
-    whole = 0
+    """Return the bytes of all ports. EFA has its own counters."""
+    total = 0
     for port in host.list(f"{folder}/ports"):
         for name, unit in COUNTERS.items():
-            whole += unit * int(host.read(f"{folder}/ports/{port}/{name}") or 0)
-    return whole
+            total += unit * int(host.read(f"{folder}/ports/{port}/{name}") or 0)
+    return total
 
 
 def _disk_bytes(host: Host, folder: str) -> int:

@@ -1,8 +1,8 @@
 """The configuration space of PCI functions: payload sizes, relaxed ordering, access control (ACS).
 
-Capabilities are a list in the first 256 bytes, extended ones a list from there on (PCI Express Base Specification
-5.0, 7.5.3, 7.6.3 and 7.7.8; names as in include/uapi/linux/pci_regs.h). The kernel shows users without privileges no
-more than 64 bytes (pci_read_config of drivers/pci/pci-sysfs.c).
+Capabilities form a linked list in the first 256 bytes, extended capabilities a list after them (PCI Express Base
+Specification 5.0, 7.5.3, 7.6.3 and 7.7.8; names as in include/uapi/linux/pci_regs.h). Users without privileges can
+read only 64 bytes (pci_read_config of drivers/pci/pci-sysfs.c).
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from .links import DEVICES
 
 DEADLINE = 5.0  # seconds
 WANTED = frozenset({"bridge", "gpu", "nic", "nvme", "nvswitch"})
-_OPEN = 64  # bytes that everybody sees
+_OPEN = 64  # bytes that all users can read
 _SIZE = 4096
 _STATUS, _HAS_LIST, _FIRST = 0x06, 0x10, 0x34
 _EXPRESS, _DEVICE_CONTROL = 0x10, 0x08
 _EXTENDED, _ACS, _ACS_CONTROL = 0x100, 0x000D, 0x06
-# PCI_ACS_SV and so on, as lspci calls them.
+# ACS control bits from PCI_ACS_SV on, with the names of lspci.
 _CONTROLS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
-_SHUT = (
+_DENIED = (
     "the kernel shows users 64 bytes of configuration space: whether ports send peer traffic up (ACS), "
     "and the sizes of payloads and read requests, lie beyond"
 )
 
 
 def read_pci_config(host: Host) -> Iterator[Record]:
-    """What the configuration spaces say, where devices may talk to each other: several GPUs, or a GPU and a NIC."""
+    """Yield capabilities() if devices can be peers: with several GPUs, or a GPU and a NIC."""
     number = len(gpus(host))
     if number > 1 or number and rdma(host):
         yield from host.call("pci_config", deadline=DEADLINE)
 
 
 def capabilities(root: str = "/") -> Iterator[Record]:
-    """A `Pci` for each bridge, GPU, NIC and NVMe controller that has a PCI Express capability. Runs in a child."""
+    """The call `pci_config`: a `Pci` for each bridge, GPU, NIC and NVMe controller with a PCI Express capability."""
     folder = os.path.join(root, DEVICES)
-    shut = False
+    denied = False
     for address in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         path = f"{DEVICES}/{address}/config"
         if not PCI_ADDRESS.fullmatch(address) or _asleep(os.path.join(root, DEVICES, address)):
@@ -55,7 +55,7 @@ def capabilities(root: str = "/") -> Iterator[Record]:
                 config = file.read(_OPEN)
                 if not _wanted(config):
                     continue
-                # Of these alone: some devices fall over when they are read to the end (lspci(8), -xxx).
+                # Only these are read completely: some devices crash if their whole space is read (lspci(8), -xxx).
                 config += file.read(_SIZE - _OPEN)
         except OSError as error:
             yield NotChecked(
@@ -63,15 +63,15 @@ def capabilities(root: str = "/") -> Iterator[Record]:
             )
             continue
         if len(config) <= _OPEN:
-            shut = True
-        elif said := capabilities_of(address, config, path):
-            yield said
-    if shut:
-        yield NotChecked(what="Pci.acs", subject="node", reason=Reason.PERMISSION, detail=_SHUT, how="run as root")
+            denied = True
+        elif capability := capabilities_of(address, config, path):
+            yield capability
+    if denied:
+        yield NotChecked(what="Pci.acs", subject="node", reason=Reason.PERMISSION, detail=_DENIED, how="run as root")
 
 
 def _asleep(folder: str) -> bool:
-    """Whether the function has no power: reading its configuration space would wake it."""
+    """Whether the function is in D3cold, without power. Reading its configuration space would wake it."""
     try:
         with open(f"{folder}/power_state", "rb", buffering=0) as file:
             return file.read(16).startswith(b"D3cold")
@@ -80,7 +80,7 @@ def _asleep(folder: str) -> bool:
 
 
 def _wanted(config: bytes) -> bool:
-    """Whether it is a kind of function that matters here, and answers. Virtual functions show no vendor."""
+    """Whether the function is of a kind in WANTED and responds. Virtual functions have no vendor here."""
     if len(config) < _OPEN:
         return False
     vendor, device = struct.unpack_from("<HH", config)
@@ -89,7 +89,7 @@ def _wanted(config: bytes) -> bool:
 
 
 def capabilities_of(address: str, config: bytes, path: str) -> Pci | None:
-    """What a whole configuration space says; None for one that is no PCI Express function's."""
+    """Parse a whole configuration space; None if it has no PCI Express capability."""
     at = _capability(config, _EXPRESS)
     if at is None or at + _DEVICE_CONTROL + 2 > len(config):
         return None
@@ -112,12 +112,12 @@ def capabilities_of(address: str, config: bytes, path: str) -> Pci | None:
 
 
 def _size(code: int) -> int | None:
-    """Bytes from three bits; 6 and 7 are reserved."""
+    """Convert a three-bit code to bytes; None for the reserved codes 6 and 7."""
     return 128 << (code & 7) if code & 7 < 6 else None
 
 
 def _capability(config: bytes, wanted: int) -> int | None:
-    """Where a capability begins. A list that leads in a circle or out of the space ends there."""
+    """Return the offset of a capability. The search ends if the list loops or leaves the space."""
     if len(config) <= _OPEN or not config[_STATUS] & _HAS_LIST:
         return None
     at, seen = config[_FIRST] & ~3, set[int]()

@@ -1,6 +1,6 @@
-"""PCIe links as they run now, from sysfs: speed, width, errors (kernel documentation, ABI/testing/sysfs-bus-pci).
+"""Current speed, width and errors of PCIe links, from sysfs (kernel documentation, ABI/testing/sysfs-bus-pci).
 
-Apart from what functions were built as: that lasts, and a machine of eight GPUs has five hundred functions.
+pci.py reads the constant attributes less often, because a machine with eight GPUs has five hundred functions.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ DEVICES = "sys/bus/pci/devices"
 ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _BUILT = {"max_speed": "max_link_speed", "max_width": "max_link_width"}
 _NOW = {"speed": "current_link_speed", "width": "current_link_width"}
-# Unsupported requests are left out of the sums: looking for devices that are not there causes them on healthy machines.
+# Unsupported requests are left out of the sums: probing for missing devices causes them on healthy machines.
 _HARMLESS = frozenset({"UnsupReq"})
 
 
 def read_pci_links(host: Host) -> Iterator[Record]:
-    """How the link of each function that is at an end of one runs, and what its AER counters stand at."""
+    """Yield the link state and the AER counters of each function at the end of a link."""
     placed, refused = places(host)
     yield from refused
     parents = {address: parent_of(folder, placed) for address, folder in placed.items()}
@@ -34,13 +34,13 @@ def read_pci_links(host: Host) -> Iterator[Record]:
     for address in (each for each in placed if each in ends):
         reading = FactReader(host, Pci, address, placed[address])
         link_now(reading)
-        yield from reading.records()
-        if not reading.absent.issuperset(_NOW):  # conventional PCI has no AER either
+        yield from reading.said()
+        if not reading.absent.issuperset(_NOW):  # conventional PCI has neither link attributes nor AER
             yield from _aer(host, address, placed[address])
 
 
 def places(host: Host) -> tuple[Mapping[str, str], list[NotChecked]]:
-    """The folder of each function, by address; and what could not be found."""
+    """Return the sysfs folder of each function, by address, and a NotChecked for each unresolved one."""
     try:
         addresses = [name for name in host.list(DEVICES) if PCI_ADDRESS.fullmatch(name)]
     except Unreadable as refusal:
@@ -57,21 +57,21 @@ def places(host: Host) -> tuple[Mapping[str, str], list[NotChecked]]:
 
 
 def parent_of(folder: str, listed: Collection[str]) -> str | None:
-    """The bridge or root above: the nearest folder that is one. A copy of sysfs may have a bridge as a mere folder."""
+    """Return the nearest bridge or root above a folder. In a copy of sysfs a bridge may be a plain folder."""
     above = folder.split("/")[:-1]
     return next((name for name in reversed(above) if name in listed or ROOT.fullmatch(name)), None)
 
 
-def link_built(reading: FactReader, required: bool) -> None:
-    """What the function's end of its link can do.
+def link_built(reading: Reading, required: bool) -> None:
+    """Read the maximum speed and width of the function's end of its link.
 
-    The kernel gives all link attributes or none, so one that is absent beside others is missed. All are absent of
-    conventional PCI, before Linux 4.13, and in sandboxes; where they are `required`, they are missed too.
+    The kernel shows all link attributes or none, so a single missing one is recorded as missed. All are missing for
+    conventional PCI, before Linux 4.13 and in sandboxes; they are recorded as missed if `required`.
     """
     reading.take("max_speed", _BUILT["max_speed"], pcie_speed)
     reading.take("max_width", _BUILT["max_width"], pcie_width)
     if not reading.absent.issuperset(_BUILT):
-        _beside(reading, _BUILT)
+        _miss_absent(reading, _BUILT)
     elif required:
         reading.miss(
             "width",
@@ -81,11 +81,11 @@ def link_built(reading: FactReader, required: bool) -> None:
         )
 
 
-def link_now(reading: FactReader) -> None:
-    """What the link is trained at; or that the function answers no more.
+def link_now(reading: Reading) -> None:
+    """Read the trained speed and width, or set `lost` if the function does not respond.
 
-    One that sleeps in D3cold has no power, and is not asked: since Linux 6.18 that wakes it (drivers/pci/pci-sysfs.c),
-    before, it looks like one that is lost.
+    A function in D3cold has no power and is not read: since Linux 6.18 reading wakes it (drivers/pci/pci-sysfs.c);
+    before, it looks like a lost one.
     """
     if reading.peek("power_state") == "D3cold":
         reading.set(lost=False)
@@ -98,18 +98,18 @@ def link_now(reading: FactReader) -> None:
     elif not reading.absent & set(_NOW):
         reading.set(lost=False)
     elif not reading.absent.issuperset(_NOW):
-        _beside(reading, _NOW)
+        _miss_absent(reading, _NOW)
 
 
-def _beside(reading: FactReader, files: Mapping[str, str]) -> None:
-    """Miss those that are absent beside others."""
+def _miss_absent(reading: Reading, files: Mapping[str, str]) -> None:
+    """Record attributes as missed that are absent although others are present."""
     for field, name in files.items():
         if field in reading.absent:
             reading.miss(field, Reason.NOT_INSTALLED, f"{name} is not there, though other link attributes are")
 
 
 def _aer(host: Host, address: str, folder: str) -> Iterator[Record]:
-    """Errors since boot by severity (ABI/testing/sysfs-bus-pci-devices-aer_stats): a name and a number a line."""
+    """Yield errors since boot by severity (ABI/testing/sysfs-bus-pci-devices-aer_stats; lines of name and count)."""
     for severity in ("correctable", "nonfatal", "fatal"):
         path = f"{folder}/aer_dev_{severity}"
         try:
@@ -141,9 +141,9 @@ def _aer(host: Host, address: str, folder: str) -> Iterator[Record]:
         )
 
 
-@lru_cache(maxsize=256)  # nearly all files of all ports say the same: that there was none
+@lru_cache(maxsize=256)  # nearly all files have the same text: no errors
 def _errors(text: str) -> tuple[float, str]:
-    """Their number, and which they were. Raises ValueError."""
+    """Return the number of errors and a text with their names. Raises ValueError."""
     counts = {name: count(number) for name, number in (line.rsplit(None, 1) for line in text.splitlines())}
     seen = {name: n for name, n in counts.items() if n and not name.startswith("TOTAL") and name not in _HARMLESS}
     return float(sum(seen.values())), ", ".join(f"{name} {n}" for name, n in seen.items()) or "no errors"

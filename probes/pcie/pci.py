@@ -1,4 +1,4 @@
-"""PCI functions as they were built, from sysfs (kernel documentation, ABI/testing/sysfs-bus-pci)."""
+"""Constant attributes of PCI functions, from sysfs (kernel documentation, ABI/testing/sysfs-bus-pci)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .links import ROOT, link_built, link_now, parent_of, places
 from .pci_ids import read_names
 
 SLOTS = "sys/bus/pci/slots"
-# pci_uevent of drivers/pci/pci-driver.c.
+# Format: pci_uevent of drivers/pci/pci-driver.c.
 _UEVENT = re.compile(
     r"^PCI_CLASS=(?P<pci_class>[0-9A-F]{1,6})\nPCI_ID=(?P<vendor>[0-9A-F]{4}):(?P<device>[0-9A-F]{4})\n"
     r"PCI_SUBSYS_ID=(?P<subvendor>[0-9A-F]{4}):(?P<subdevice>[0-9A-F]{4})$",
@@ -26,18 +26,18 @@ _EXPRESS = frozenset({"gpu", "nvme", "nvswitch"})
 
 
 def read_pci(host: Host) -> Iterator[Record]:
-    """Every function as it was built, and the roots above them. How links run now is asked apart (pci_links.py)."""
-    placed, refused = places(host)
+    """Yield a `Pci` for each function, and the PCI roots above them. links.py reads the state of links."""
+    folders, refused = places(host)
     yield from refused
     slots = _slots(host)
     roots: dict[str, HostBridge] = {}
     functions: list[Pci] = []
-    for address, folder in placed.items():
+    for address, folder in folders.items():
         slot = slots.get(address.rpartition(".")[0])
-        for said in _function(host, address, folder, parent_of(folder, placed), slot):
-            if isinstance(said, Pci):
-                functions.append(said)
-            yield said
+        for record in _function(host, address, folder, parent_of(folder, folders), slot):
+            if isinstance(record, Pci):
+                functions.append(record)
+            yield record
         for root in _roots(folder):
             roots.setdefault(root.key, root)
     yield from roots.values()
@@ -51,14 +51,14 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
     kind = kind_of(reading.fact())
     physfn = reading.target("physfn", "physfn")
     below = parent is not None and PCI_ADDRESS.fullmatch(parent) is not None
-    # A large processor lists hundreds of functions of its own, which have no link and of which nothing is judged.
+    # A large processor has hundreds of internal functions without links, which no rule evaluates.
     if below or kind != "pci":
         reading.take("numa", "numa_node", known)
-    if kind != "bridge" and below:  # firmware gives labels to devices that can be taken out
+    if kind != "bridge" and below:  # firmware labels removable devices
         reading.take("label", "label", word)
     if below or kind == "bridge":
         link_built(reading, required=below and kind in _EXPRESS and address.endswith(".0") and not physfn)
-    elif kind != "pci":  # a hypervisor may have put it there, link and all
+    elif kind != "pci":  # a hypervisor may pass through the function with its link
         link_built(reading, required=False)
         link_now(reading)
     reading.set(
@@ -71,8 +71,8 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
     yield from reading.records()
 
 
-def _identity(reading: FactReader) -> None:
-    """What the function is: from its uevent, one file for five numbers; where that does not have them, one by one."""
+def _identity(reading: Reading) -> None:
+    """Read class and IDs: five numbers from the uevent file, or each from its own file if uevent lacks them."""
     if found := _UEVENT.search(reading.peek("uevent") or ""):
         numbers = {name: int(number, 16) for name, number in found.groupdict().items()}
         reading.cite("uevent", found[0].replace("\n", " "), **numbers)
@@ -85,7 +85,7 @@ def _identity(reading: FactReader) -> None:
 
 
 def _roots(folder: str) -> Iterator[HostBridge]:
-    """The PCI roots on the path; behind a function (Intel VMD) there is another one."""
+    """Yield the PCI roots on the path. Intel VMD has another root below a function."""
     above: str | None = None
     for name in folder.split("/"):
         if PCI_ADDRESS.fullmatch(name):
@@ -95,9 +95,9 @@ def _roots(folder: str) -> Iterator[HostBridge]:
 
 
 def _slots(host: Host) -> Mapping[str, str]:
-    """The slot of a device without its function, "0000:53:00": names are printed on the board."""
+    """Return the slot names printed on the board, by device address without function ("0000:53:00")."""
     slots: dict[str, str] = {}
-    with suppress(Unreadable):  # a convenience for the technician: nothing is judged by it
+    with suppress(Unreadable):  # only for display: no rule uses the slot
         for name in filter(str.isprintable, host.list(SLOTS)):
             with suppress(Unreadable):
                 if address := host.read(f"{SLOTS}/{name}/address"):

@@ -1,4 +1,4 @@
-"""Names of vendors and devices from the system's pci.ids (format: the head of that file)."""
+"""Vendor and device names from the system's pci.ids (the head of that file describes the format)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 
-_LEGAL = re.compile(r",| (?=Inc|Corp|Tech|Electronics|Co\b|Ltd|Limited|Semi|GmbH|/|\[)")  # what follows a maker's name
-# Behind the chip's name; the file of 2023 has "GH100[H100 SXM5 80GB]".
+_LEGAL = re.compile(r",| (?=Inc|Corp|Tech|Electronics|Co\b|Ltd|Limited|Semi|GmbH|/|\[)")  # what follows a vendor's name
+# The product in brackets follows the chip's name; the file of 2023 has "GH100[H100 SXM5 80GB]".
 _PRODUCT = re.compile(r"(?: |(?=\[[A-Z]+[0-9]))\[([^\[\]]+)\]$")
 FILES = ("usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/pci.ids")
 
 
 def read_names(host: Host, functions: Iterable[Pci]) -> Iterator[Record]:
-    """A fact with the name of each function that the file knows."""
+    """Yield a `Pci` with the name of each function that pci.ids contains."""
     text = None
     for path in FILES:
         try:
             text = host.read(path)
         except Unreadable:
-            continue  # another copy may be readable; without one, the names are missed below
+            continue  # another copy may be readable; else the NotChecked below reports it
         if text is not None:
             break
     if text is None:
@@ -47,7 +47,7 @@ def read_names(host: Host, functions: Iterable[Pci]) -> Iterator[Record]:
 
 
 def section(text: str, vendor: int) -> str:
-    """The lines of one vendor: its own, then its devices'; empty where the file does not know it."""
+    """Return the lines of a vendor and its devices; empty if the file does not contain the vendor."""
     start = text.find(f"\n{vendor:04x}  ") + 1
     if not start:
         return ""
@@ -61,7 +61,7 @@ def section(text: str, vendor: int) -> str:
 
 
 def _name(lines: str, device: int) -> str | None:
-    """Maker and product as people say them: "NVIDIA H100 SXM5 80GB" of "GH100 [H100 SXM5 80GB]"."""
+    """Return the common name of a product: "NVIDIA H100 SXM5 80GB" for "GH100 [H100 SXM5 80GB]"."""
     start = lines.find(f"\n\t{device:04x}  ")
     if start < 0:
         return None

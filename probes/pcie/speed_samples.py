@@ -1,6 +1,7 @@
-"""The speed at which the links above a device are trained while its bytes move: the fastest that is seen.
+"""The fastest trained speed of the links above a device while it moves data.
 
-Links slow down at rest, and a look may fall between two blocks: the fastest of several looks is that under load.
+Idle links slow down, and a sample may fall between two blocks. So the fastest of several samples is the speed under
+load.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from ...models.facts.units import as_transfers
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS, pcie_speed
 
-FEWEST = 5  # looks
+FEWEST = 5  # samples that a result needs
 
 
 @dataclass(slots=True)
 class LinkSamples:
-    """What was seen of the links above a device; `folder` is the device's in sysfs, without links."""
+    """Samples of the links above a device. `folder` is the device's sysfs folder, with symbolic links resolved."""
 
     host: Host
     folder: str
-    looks: int = 0
+    count: int = 0
     fastest: dict[str, float] = field(default_factory=dict)  # transfers per second, by file
 
-    def look(self) -> None:
-        """Once more."""
-        self.looks += 1
+    def sample(self) -> None:
+        """Take one sample."""
+        self.count += 1
         parts = self.folder.split("/")
         for depth, part in enumerate(parts, 1):
             if PCI_ADDRESS.fullmatch(part):
@@ -35,13 +36,13 @@ class LinkSamples:
                 try:
                     speed = pcie_speed(self.host.read(path) or "Unknown")
                 except (Unreadable, ValueError):
-                    continue  # the reader of PCI functions has said so
+                    continue  # links.py reports it
                 self.fastest[path] = max(speed or 0.0, self.fastest.get(path, 0.0))
 
-    def said(self, text: str) -> Iterator[Record]:
-        """The speeds, with what moved in words; nothing where that was too short to be seen."""
+    def observations(self, text: str) -> Iterator[Record]:
+        """Yield the speeds; `text` describes the load. Yields nothing for a load shorter than FEWEST samples."""
         for path, speed in self.fastest.items():
-            if speed and self.looks >= FEWEST:
+            if speed and self.count >= FEWEST:
                 evidence = Evidence(path, f"{as_transfers(speed)}, {text}")
                 yield Observation(
                     about=path.split("/")[-2],

@@ -19,7 +19,7 @@ from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Finding, Origin
 from linkgauge.models.rules.core.log_history import logged
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.kernel_log.patterns import FORMS, fold
+from linkgauge.probes.kernel_log.patterns import FORMS, group_events
 
 NOW = 1.8e9
 PORT, ADDRESS = "0000:00:01.0", "0000:01:00.0"
@@ -46,7 +46,7 @@ Told = tuple[str, str, str]
 
 def log(*lines: str, last: float = NOW - 60) -> list[Record]:
     """Lines a second apart, of which the last was then."""
-    return list(fold(((last - len(lines) + 1 + n, line) for n, line in enumerate(lines)), "log"))
+    return list(group_events(((last - len(lines) + 1 + n, line) for n, line in enumerate(lines)), "log"))
 
 
 def findings(*said: Record, origin: Origin = "live") -> list[Finding]:
@@ -333,7 +333,7 @@ def test_flapping() -> None:
     shared = [Net(key="eth2", address=NIC.key), Port(key="mlx5_0/1", device="mlx5_0", netdev="eth2")]
     assert told(NIC, *shared, *log(*[eth, ib] * 3)) == [("nic-port-flapping", "mlx5_0/1", "warning")]
     assert told(replace(NIC, physfn="0000:17:00.1"), *log(*[eth] * 3)) == []
-    slowly = list(fold(((NOW - 3500 * n, eth) for n in range(50)), "log"))
+    slowly = list(group_events(((NOW - 3500 * n, eth) for n in range(50)), "log"))
     assert told(NIC, *slowly) == []
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ....models.facts.gpu import Driver
 from ....models.facts.machine import Event, Node
 from ....models.facts.records import Record
-from ...kernel_log.patterns import FORMS, LONGEST, fold, may_tell
+from ...kernel_log.patterns import FORMS, LONGEST, contains_event, group_events
 from ..core.part import Part
 from . import log_times
 from .log_times import LEVEL, head
@@ -52,7 +52,7 @@ def read(part: Part) -> Iterator[Record]:
     lines = [
         _line(number, whole)
         for number, whole in part.lines_with(_NEEDLES)
-        if _BOOTED in whole or _LOADED in whole or may_tell(whole)
+        if _BOOTED in whole or _LOADED in whole or contains_event(whole)
     ]
     yield from _versions(part, lines)
     clocks: dict[str, list[_Line]] = defaultdict(list)
@@ -93,7 +93,7 @@ def _events(part: Part, lines: list[_Line], ends: tuple[float, float] | None) ->
     shown = [near] if clock == "boot" else [_moment(clock, end, near) for end in ends or ()]
     until = max((*shown, *(at for at, _ in timed)), default=0.0)
     origin = 0.0 if clock in ("boot", "zoned") else min((at for at, _ in timed), default=0.0)
-    for event in fold(timed, part.file):
+    for event in group_events(timed, part.file):
         line = cites[event.text or ""]
         told = replace(event, cites={"text": part.cite(line.number, line.whole)})
         if ends is None:

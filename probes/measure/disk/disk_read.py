@@ -169,18 +169,18 @@ def _read(host: Host, name: str, blocks: Sequence[Block], effort: str) -> Iterat
     if effort == "full":
         run = disk_tools.longest_run(blocks)
         checked = direct_io.read(run[:: max(1, len(run) // _CHECKED)], depth, _SECONDS["quick"])
-        said = list(disk_tools.by_fio(name, run, depth, _SECONDS[effort], samples.look))
+        said = list(disk_tools.by_fio(name, run, depth, _SECONDS[effort], samples.sample))
         rates = [one for one in said if isinstance(one, Observation)]
         yield from said
         if rates and not checked.failed:
             yield from _hollow(flow, checked, rates[-1].at)
-            yield from samples.said(f"while fio read {name}")
+            yield from samples.observations(f"while fio read {name}")
             whole = checked.bytes + min(len(run) * BLOCK, rates[-1].value * (_SECONDS[effort] + 1))
             yield _bytes_moved(name, whole, rates[-1].at, rates[-1].evidence)
             return
-    moved = direct_io.read(blocks, depth, _SECONDS[effort], samples.look)
+    moved = direct_io.read(blocks, depth, _SECONDS[effort], samples.sample)
     yield from told(flow, name, moved, depth)
-    yield from samples.said(f"{moved.rate / 1e6:.0f} MB/s from {name}")
+    yield from samples.observations(f"{moved.rate / 1e6:.0f} MB/s from {name}")
 
 
 def told(flow: Flow, name: str, moved: Moved, depth: int) -> Iterator[Record]:

@@ -113,7 +113,7 @@ class HostBench:
         load = f"copies of {as_size(lanes[0].size)} {' and '.join('>'.join(ends) for ends in run[:2])}"
         if len(run) > 2:
             load += f" and {len(run) - 2} more"
-        return [seen for gpu in self._gpus(run) for seen in self._links[gpu].look(load)]
+        return [seen for gpu in self._gpus(run) for seen in self._links[gpu].sample(load)]
 
     def close(self) -> None:
         for memory in self._memory.values():

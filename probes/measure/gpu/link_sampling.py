@@ -49,12 +49,12 @@ class LinkSampling:
                 return False
         return True
 
-    def look(self, load: str) -> Iterator[Record]:
+    def sample(self, load: str) -> Iterator[Record]:
         """Speeds and widths of all links, and the GPU's performance state; `load` says what moves, in words."""
         samples = LinkSamples(self._host, next(reversed(self._folders.values()), ""))
         for _ in range(FEWEST):
-            samples.look()
-        yield from samples.said(load)
+            samples.sample()
+        yield from samples.observations(load)
         for address, folder in self._folders.items():
             if width := self._width(folder):
                 yield self._seen(

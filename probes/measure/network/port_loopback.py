@@ -141,7 +141,7 @@ def _watched(device: str, messages: int, ask: Callable[[Callable[[], None]], Ite
     except Unreadable:
         folder = ""
     samples = LinkSamples(host, folder)
-    for said in ask(samples.look):
+    for said in ask(samples.sample):
         yield said
         if isinstance(said, Observation) and said.unit == "bytes_per_second":
             whole = float(messages * SIZE)
@@ -149,4 +149,4 @@ def _watched(device: str, messages: int, ask: Callable[[Callable[[], None]], Ite
                 about=device, quantity="bytes_moved", unit="bytes", value=whole, at=said.at, evidence=said.evidence
             )
             if whole / said.value >= _SEEN:  # else a look may have fallen before and behind it
-                yield from samples.said(f"{said.value / 1e9:.1f} GB/s through {device}")
+                yield from samples.observations(f"{said.value / 1e9:.1f} GB/s through {device}")

@@ -16,7 +16,7 @@ from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.models.facts.units import as_utc, from_utc
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.kernel_log.patterns import fold
+from linkgauge.probes.kernel_log.patterns import group_events
 from tests.support.small_nodes import Clock, but, copy, gpu_address, gpus_under_switches, said_by
 
 NOW, HOUR, DAY = 1.8e9, 3600.0, 86400.0
@@ -38,7 +38,7 @@ class At(Clock):
 
 
 def log(*lines: tuple[float, str]) -> list[Record]:
-    return list(fold(lines, "dev/kmsg"))
+    return list(group_events(lines, "dev/kmsg"))
 
 
 def ran(memory: Memory, at: float, *said: Record) -> tuple[Memory, Report]:

@@ -102,7 +102,7 @@ def test_one_that_breaks_off(answer: Answer) -> None:
 
 def test_a_machine_without_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert list(read()) == [lost("journalctl is not there", Reason.NOT_INSTALLED)]
+    assert list(read()) == [lost("journalctl is not installed", Reason.NOT_INSTALLED)]
 
 
 def test_one_that_has_no_end(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -430,8 +430,8 @@ def test_a_buffer_that_lost_its_beginning_is_completed() -> None:
     long_ago = replace(before, first=1795220000.0, count=2)
     assert wrapped([long_ago]) == [replace(late, count=3, first=1795220000.0), remapped]
     assert wrapped([]) == [late, remapped]
-    lost = NotChecked(what="Event", subject="node", reason=Reason.NOT_INSTALLED, detail="journalctl is not there")
-    why = "the kernel's buffer begins 1.0 hours after boot; the journal before: journalctl is not there"
+    lost = NotChecked(what="Event", subject="node", reason=Reason.NOT_INSTALLED, detail="journalctl is not installed")
+    why = "the kernel's buffer begins 1.0 hours after boot; the journal before: journalctl is not installed"
     assert wrapped([lost]) == [replace(lost, detail=why, how=HOW), late, remapped]
     assert wrapped(None, taken=1795230000 + 100_000) == [late, remapped]  # a day later that is history
 

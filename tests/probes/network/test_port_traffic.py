@@ -26,23 +26,23 @@ class Traffic:
     def __init__(self) -> None:
         self.now = 0.0
         self.host = Breaking(tree({}))
-        self.looking = PortTraffic(lambda: self.now)
+        self.traffic = PortTraffic(lambda: self.now)
 
     def at(self, now: float, **counters: int | Entry) -> None:
         names = {"sent": SENT, "received": RECEIVED, "efa": EFA}
         texts = {names[name]: str(n) if isinstance(n, int) else n for name, n in counters.items()}
         self.now, self.host.recorded = now, tree(texts)
-        self.looking.look(self.host)
+        self.traffic.sample(self.host)
 
     def rates(self) -> dict[str, float]:
-        return {str(one.about): one.value for one in self.looking.peaks(self.host)}
+        return {str(one.about): one.value for one in self.traffic.peaks(self.host)}
 
 
 def test_the_highest_second_of_either_direction() -> None:
     traffic = Traffic()
     for now, sent, received in ((0, 0, 0), (1, 10, 5), (2, 30, 5), (3, 31, 35), (4, 32, 36)):
         traffic.at(now, sent=sent * GIGABYTE, received=received * GIGABYTE)
-    assert list(traffic.looking.peaks(traffic.host)) == [
+    assert list(traffic.traffic.peaks(traffic.host)) == [
         Observation(
             about="mlx5_0/1",
             quantity="port_traffic",

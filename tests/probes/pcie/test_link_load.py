@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkgauge.models.facts.records import Evidence, Observation
 from linkgauge.probes.host.entries import Entry, Link, Refused
-from linkgauge.probes.pcie.busy_speed import busy_links, moved, read_link_load
+from linkgauge.probes.pcie.busy_speed import busy_links, byte_counts, read_link_load
 from tests.support.trees import tree
 
 SWITCH = "sys/devices/pci0000:18/0000:18:01.0/0000:19:00.0"
@@ -39,12 +39,12 @@ def seen(address: str, speed: float, path: str, text: str) -> Observation:
 
 
 def test_counters_of_hardware_alone() -> None:
-    assert moved(tree(FILES)) == {ETH: 1500, NVME: 150 * 512}
+    assert byte_counts(tree(FILES)) == {ETH: 1500, NVME: 150 * 512}
 
 
 def test_every_link_above_a_busy_device() -> None:
     machine = tree(FILES)
-    before = moved(machine)
+    before = byte_counts(machine)
     after = {ETH: before[ETH] + 50_000_000, NVME: before[NVME] + 2_000_000}
     assert list(busy_links(machine, before, after, 0.1)) == [
         seen("0000:19:00.0", 16e9, SWITCH, "16 GT/s, 500 MB/s through eth0"),
@@ -54,7 +54,7 @@ def test_every_link_above_a_busy_device() -> None:
 
 def test_nothing_of_links_at_rest_or_that_were_not_there_before() -> None:
     machine = tree(FILES)
-    before = moved(machine)
+    before = byte_counts(machine)
     assert list(busy_links(machine, before, before, 0.1)) == []
     assert list(busy_links(machine, {}, {ETH: 1 << 40}, 0.1)) == []
 

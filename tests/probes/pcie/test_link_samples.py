@@ -17,10 +17,10 @@ def test_a_link_that_wakes_up(tmp_path: Path) -> None:
     (tmp_path / DISK).write_text("16.0 GT/s PCIe\n")
     samples = LinkSamples(Live(str(tmp_path)), FOLDER)
     for speed in ("2.5", "16.0", "2.5", "2.5", "Unknown"):
-        assert list(samples.said("x")) == []  # too few looks
+        assert list(samples.observations("x")) == []  # too few looks
         (tmp_path / PORT).write_text(f"{speed} GT/s PCIe\n")
-        samples.look()
-    said = [one for one in samples.said("7000 MB/s from nvme0n1") if isinstance(one, Observation)]
+        samples.sample()
+    said = [one for one in samples.observations("7000 MB/s from nvme0n1") if isinstance(one, Observation)]
     assert [(one.about, one.quantity, one.value, one.busy) for one in said] == [
         ("0000:00:01.0", "link_speed", 16e9, True),
         ("0000:01:00.0", "link_speed", 16e9, True),
@@ -31,5 +31,5 @@ def test_a_link_that_wakes_up(tmp_path: Path) -> None:
 def test_what_is_on_no_bus(tmp_path: Path) -> None:
     samples = LinkSamples(Live(str(tmp_path)), "")
     for _ in range(9):
-        samples.look()
-    assert list(samples.said("x")) == []
+        samples.sample()
+    assert list(samples.observations("x")) == []

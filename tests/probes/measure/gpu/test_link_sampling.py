@@ -44,7 +44,7 @@ def test_awake_is_as_fast_as_both_ends_can(speeds: list[str], most: list[str], a
 
 def test_speed_and_width_of_each_hop() -> None:
     host = machine([FAST, FAST, SLOW, SLOW])
-    seen = [one for one in LinkSampling(host, "gpu0", GPU).look("copies of 64 MiB") if isinstance(one, Observation)]
+    seen = [one for one in LinkSampling(host, "gpu0", GPU).sample("copies of 64 MiB") if isinstance(one, Observation)]
     assert [(one.about, one.quantity, one.value) for one in seen if one.quantity == "link_speed"] == [
         (ROOT, "link_speed", 32e9),
         (SWITCH, "link_speed", 32e9),
@@ -69,6 +69,6 @@ def test_speed_and_width_of_each_hop() -> None:
 def test_what_cannot_be_read_is_left_to_the_reader_of_functions() -> None:
     refused = machine([FAST] * 4, current_link_speed=Refused(5, "Input/output error"), current_link_width="63")
     sampling = LinkSampling(refused, "gpu0", GPU)
-    assert {one.about for one in sampling.look("x") if isinstance(one, Observation)} == {ROOT, SWITCH, PORT}
+    assert {one.about for one in sampling.sample("x") if isinstance(one, Observation)} == {ROOT, SWITCH, PORT}
     assert sampling.awake()
-    assert list(LinkSampling(tree({}), "gpu0", GPU).look("x")) == []
+    assert list(LinkSampling(tree({}), "gpu0", GPU).sample("x")) == []
