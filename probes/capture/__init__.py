@@ -1,1 +1,1 @@
-"""Recording a machine, without what identifies it or its owner."""
+"""Recording a machine without data that identifies it or its owner."""

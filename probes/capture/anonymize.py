@@ -1,9 +1,9 @@
-"""Taking out of a record what identifies a machine or its owner; what is left says as much about its links.
+"""Removing data from a recording that identifies a machine or its owner. All data about links remains.
 
-Hardware addresses, GUIDs and GIDs, UUIDs, IP addresses, serial numbers, the host name, file servers and their exports,
-and names of users and of the programs of jobs become numbered stand-ins of the same shape, the same original always the
-same one: in paths, texts, links and calls. Stand-ins stay as they are, so scrubbing twice is scrubbing once. What only
-looks like one of them stays too: PCI addresses, versions, masks, addresses that everybody has.
+Numbered stand-ins of the same shape replace hardware addresses, GUIDs and GIDs, UUIDs, IP addresses, serial numbers,
+the host name, file servers and their exports, and names of users and of the programs of jobs, in paths, texts, links
+and calls. Each original always has the same stand-in. Stand-ins are not replaced again, so scrubbing twice has the same
+result as scrubbing once. Values that only look similar remain: PCI addresses, versions, masks, universal addresses.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ _SERIALS = (
     "board_asset_tag",
     "chassis_asset_tag",
 )
-_CLOUD_TAG = "7783-7084-3265-9085-8269-3286-77"  # that of every machine of Azure (systemd, src/basic/virt.c)
+_CLOUD_TAG = "7783-7084-3265-9085-8269-3286-77"  # identical on every Azure machine (systemd, src/basic/virt.c)
 _STAND_IN = re.compile("SERIAL[0-9]{4,}")
 _NETWORK = re.compile(r"nfs4?|cifs|smb3|lustre|ceph|fuse\..+")
-_VERSION = re.compile(r"fw|firmware|version|rev$|release|bios|kernel")  # files and fields: four numbers are no address
+# In these files and fields four numbers are a version, not an address.
+_VERSION = re.compile(r"fw|firmware|version|rev$|release|bios|kernel")
 
 
 def scrub(recorded: Recorded) -> Recorded:
-    """The same machine, owned by nobody."""
+    """Return the recording without identifying data."""
     identities = Identities(_names(recorded.entries))
     identities.learning = True
     _changed(recorded, identities)
@@ -44,11 +45,11 @@ def scrub(recorded: Recorded) -> Recorded:
 
 
 def _names(entries: Mapping[str, Entry]) -> Mapping[str, str]:
-    """The words that identify this machine wherever they stand, and what kind each is of.
+    """Return the words that identify this machine in any text, with their kinds.
 
-    A host that is called like a part of every machine ("nvidia", "net") keeps its name outside of its own file.
+    If the host name is also a common path component ("nvidia", "net"), it is replaced only in its own file.
     """
-    everyday = {word for path in entries for cut in ("/", "[^a-z0-9]+") for word in re.split(cut, path.lower())}
+    common = {word for path in entries for cut in ("/", "[^a-z0-9]+") for word in re.split(cut, path.lower())}
     texts = {path: entry for path, entry in entries.items() if isinstance(entry, str)}
     hostname = texts.get(_HOSTNAME, "")
     found = {hostname: "node", hostname.partition(".")[0]: "node"}
@@ -61,22 +62,22 @@ def _names(entries: Mapping[str, Entry]) -> Mapping[str, str]:
     return {
         name: kind
         for name, kind in found.items()
-        if len(name) >= 3 and re.search("[A-Za-z/]", name) and name.lower() not in everyday
+        if len(name) >= 3 and re.search("[A-Za-z/]", name) and name.lower() not in common
     }
 
 
 def _serial(path: str, text: str) -> str | None:
-    """The serial number that a file holds; None for placeholders ("Not Specified"), and for what has another shape."""
+    """Return the serial number in a file; None for placeholders ("Not Specified") and for values of another shape."""
     name = path.rpartition("/")[2]
     serial = text.rpartition(":")[2] if name == "subsysnqn" else text.strip() if name in _SERIALS else ""
-    if ours := _STAND_IN.search(serial):
-        serial = ours[0]  # what stood around a serial number is none
+    if stand_in := _STAND_IN.search(serial):
+        serial = stand_in[0]  # only the stand-in is the serial number, not the text around it
     known = len(serial) >= 4 and re.search("[0-9]", serial) and "\n" not in serial
     return serial if known and serial != _CLOUD_TAG and not has_shape(serial) else None
 
 
 def _network_devices(path: str, text: str) -> Iterator[str]:
-    """What network file systems are mounted from, of a table of mounts."""
+    """Yield the devices of network file systems in a table of mounts."""
     if path.endswith("/mounts"):
         for line in text.splitlines():
             device, _, fstype, *_ = *line.split(" "), "", "", ""
@@ -114,10 +115,10 @@ def _entry(path: str, entry: Entry, identities: Identities) -> Entry:
 
 
 def _line(line: str, identities: Identities) -> str:
-    """A line of said_lines.py: the strings in it."""
-    said = msgspec.json.decode(line)
-    scrubbed = _value(said, "", identities)
-    return line if scrubbed == said else msgspec.json.encode(scrubbed).decode()
+    """Scrub the strings in the JSON line of a record."""
+    decoded = msgspec.json.decode(line)
+    scrubbed = _value(decoded, "", identities)
+    return line if scrubbed == decoded else msgspec.json.encode(scrubbed).decode()
 
 
 def _value(value: Any, field: str, identities: Identities) -> Any:

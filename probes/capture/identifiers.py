@@ -1,6 +1,6 @@
-"""What in a text identifies a machine or its owner, and the stand-ins that take its place.
+"""Identifiers of a machine or its owner in a text, and the stand-ins that replace them.
 
-The shapes, and the ranges that stand-ins are taken from, so that they are known for what they are:
+The shapes, and the reserved ranges of the stand-ins, which make stand-ins recognizable:
 
     hardware address  aa:bb:cc:dd:ee:ff, enxaabbccddeeff   02:00:00:...: locally administered (IEEE 802)
     GUID              b8ce:f603:0012:3456                  0200:00ff:fe...: an EUI-64 made of such an address
@@ -29,18 +29,18 @@ _SHAPES = "|".join(
         rf"(?<![0-9A-Za-z])(?P<fours>{_H}{{4}}(?::{_H}{{4}}){{3,}})(?![0-9A-Za-z])",
         rf"(?<![0-9A-Za-z])(?<!{_H}:)(?P<ipv6>{_H}{{0,4}}(?::{_H}{{0,4}}){{2,8}})(?![0-9A-Za-z]|\.[0-9])",
         rf"(?<![0-9A-Za-z.])(?P<ipv4>(?:{_OCTET}\.){{3}}{_OCTET})(?![0-9A-Za-z]|\.[0-9])",
-        # systemd.net-naming-scheme(7): interfaces that are called by their hardware address
+        # systemd.net-naming-scheme(7): interfaces named after their hardware address
         r"(?<![0-9A-Za-z])(?:en|ib|sl|wl|ww)x(?P<named>[0-9a-f]{12})(?![0-9A-Za-z])",
         rf"(?i:naa\.|eui\.|wwn-0x)(?P<wwn>{_H}{{16}}(?:{_H}{{16}})?)(?![0-9A-Za-z])",
         r"(?i:serial ?number[:=] ?)(?P<serial>[0-9A-Za-z][0-9A-Za-z._-]{3,})",
         r"(?<![0-9A-Za-z_])(?:unique_id|hive_id) (?P<unique>[1-9][0-9]{5,19})(?![0-9A-Za-z])",
-        r"(?<![0-9A-Za-z])pid=[0-9]{1,10}, name=(?P<program>[^,<]{1,64})",  # of a job, in an Xid
+        r"(?<![0-9A-Za-z])pid=[0-9]{1,10}, name=(?P<program>[^,<]{1,64})",  # program of a job, in an Xid line
         r"(?<=/home/)(?P<user>[^/\s\"'\\,;:=)\]]+)",
     )
 )
 _VERSION = re.compile(r"(?i)(?:version|firmware|fw|bios|driver|rev)\W{0,3}$")
 
-# How the stand-in with a number is written, for each kind of original.
+# Format of the stand-in with a number, by kind of original.
 _FORMS: Mapping[str, Callable[[int, str], str]] = {
     "mac": lambda number, _: f"020000{number:06x}",
     "guid": lambda number, _: f"020000fffe{number:06x}",
@@ -55,7 +55,7 @@ _FORMS: Mapping[str, Callable[[int, str], str]] = {
     "user": lambda number, _: f"some-user-{number}",
     "program": lambda number, _: f"some-program-{number}",
 }
-_OURS = {
+_STAND_INS = {
     "mac": re.compile("020000.*"),
     "guid": re.compile("020000fffe.*"),
     "prefix": re.compile("20010db8.*"),
@@ -75,23 +75,23 @@ _NO_SERVER = re.compile(r"\[.*\]|(?:tcp|o2ib|gni|kfi)[0-9]*")
 
 
 class Identities:
-    """Gives texts without what identifies. `names`: words and phrases that do so here, and what kind each is of.
+    """Replaces identifiers in texts. `names` are additional identifying words and phrases, with their kinds.
 
-    While it is `learning`, it gives texts back as they are, and notes what is in them: no stand-in is given out later
-    that is there already.
+    While `learning` is set, texts are returned unchanged and existing identifiers are noted, so that no new stand-in
+    equals an existing one.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
         known = "|".join(map(_literal, sorted(names, key=len, reverse=True)))
         self._pattern = re.compile(f"(?P<name>{known})|{_SHAPES}" if names else _SHAPES)
-        self._there: dict[str, set[str]] = defaultdict(set)
+        self._existing: dict[str, set[str]] = defaultdict(set)
         self._numbers: dict[str, count[int]] = defaultdict(lambda: count(1))
-        self._made: dict[tuple[str, str], str] = {}
+        self._assigned: dict[tuple[str, str], str] = {}
         self.learning = False
 
     def scrubbed(self, text: str, version: bool = False) -> str:
-        """The text with stand-ins. In a `version`, four numbers are no address."""
+        """Return the text with stand-ins. In a `version`, four numbers are not an address."""
 
         def replace(match: re.Match[str]) -> str:
             shape = str(match.lastgroup)
@@ -103,18 +103,18 @@ class Identities:
         return self._pattern.sub(replace, text)
 
     def of(self, kind: str, original: str) -> str:
-        """The stand-in of an original; the same one for the same original."""
+        """Return the stand-in of an original; always the same one for the same original."""
         if self.learning:
-            self._there[kind].add(original)
-        if self.learning or _OURS[kind].fullmatch(original):
+            self._existing[kind].add(original)
+        if self.learning or _STAND_INS[kind].fullmatch(original):
             return original
-        if (kind, original) not in self._made:
+        if (kind, original) not in self._assigned:
             forms = (_FORMS[kind](number, original) for number in self._numbers[kind])
-            self._made[kind, original] = next(form for form in forms if form not in self._there[kind])
-        return self._made[kind, original]
+            self._assigned[kind, original] = next(form for form in forms if form not in self._existing[kind])
+        return self._assigned[kind, original]
 
     def device(self, text: str) -> str:
-        """What a network file system is mounted from: "server:/export", "//server/share"."""
+        """Scrub the device of a network file system: "server:/export", "//server/share"."""
         head, slash, export = _parts(text)
         known = {word: self.of("server", word) for word in servers(text)}
         words = re.split(_BETWEEN_SERVERS, head)
@@ -138,7 +138,7 @@ class Identities:
         return text if changed == text.lower() else changed
 
     def _digits(self, shape: str, digits: str) -> str:
-        """Hexadecimal digits without what stands between them; longer runs have what identifies at their end."""
+        """Replace hexadecimal digits without separators. In longer runs the identifying part is at the end."""
         if shape in ("uuid", "eights", "wwn") and len(digits) == 32:
             return self._hex("uuid", digits)
         if shape in ("pairs", "fours") and len(digits) == 32:
@@ -147,12 +147,12 @@ class Identities:
         return digits[:-size] + self._hex(kind, digits[-size:])
 
     def _hex(self, kind: str, digits: str) -> str:
-        """Of nobody: nothing but zeros and ones (none, broadcast), and the prefix that all local addresses have."""
-        nobody = re.fullmatch("(?:00|ff)*|fe80000000000000", digits)
-        return digits if nobody else self.of(kind, digits)
+        """Replace an identifier. All zeros or all ones (unset, broadcast) and the link-local prefix remain."""
+        universal = re.fullmatch("(?:00|ff)*|fe80000000000000", digits)
+        return digits if universal else self.of(kind, digits)
 
     def _address(self, digits: str) -> str:
-        """The 32 digits of an IPv6 address or of a GID: a prefix and a GUID, or zeros and an IPv4 address."""
+        """Replace the 32 digits of an IPv6 address or GID: a prefix and a GUID, or zeros and an IPv4 address."""
         address = ipaddress.IPv6Address(int(digits, 16))
         if address.is_loopback or address.is_multicast:
             return digits
@@ -161,12 +161,12 @@ class Identities:
         return self._hex("prefix", digits[:16]) + self._hex("guid", digits[16:])
 
     def _ipv4(self, text: str) -> str:
-        """Of nobody: this host, loopback, masks, multicast."""
+        """Replace an IPv4 address. This host, loopback, masks and multicast addresses remain."""
         first = int(text.partition(".")[0])
         return text if first in (0, 127) or first >= 224 else self.of("ipv4", text)
 
     def _ipv6(self, text: str) -> str:
-        """An address as people write it, where it is one; a colon before or behind it may be a comma."""
+        """Replace a compressed IPv6 address. A colon before or after it may be punctuation."""
         for start, end in ((0, None), (0, -1), (1, None), (1, -1)):
             try:
                 digits = ipaddress.IPv6Address(text[start:end]).exploded.replace(":", "")
@@ -179,19 +179,19 @@ class Identities:
 
 
 def _literal(name: str) -> str:
-    """A name as a pattern: a word of its own, but a long one with letters and digits may stand in others."""
+    """Return the pattern of a name. It matches whole words; a long name with letters and digits also parts of words."""
     strong = len(name) >= 8 and re.search("[A-Za-z]", name) and re.search("[0-9]", name)
     return re.escape(name) if strong else rf"(?<![0-9A-Za-z]){re.escape(name)}(?![0-9A-Za-z])"
 
 
 def has_shape(text: str) -> bool:
-    """Whether the text is a stand-in (but for a serial number), or something in it identifies by its shape alone."""
-    stand_in = any(ours.fullmatch(text) for kind, ours in _OURS.items() if kind != "serial")
+    """Whether the text is a stand-in other than a serial number, or contains an identifier with a known shape."""
+    stand_in = any(pattern.fullmatch(text) for kind, pattern in _STAND_INS.items() if kind != "serial")
     return stand_in or bool(re.search(_SHAPES, text))
 
 
 def servers(device: str) -> list[str]:
-    """The names in what a network file system is mounted from; addresses and Lustre's networks ("@o2ib") are none."""
+    """Return the server names in a network device, without addresses and Lustre's networks ("@o2ib")."""
     words = re.split(_BETWEEN_SERVERS, _parts(device)[0])
     return [word for word in words if re.search("[A-Za-z]", word) and not _NO_SERVER.fullmatch(word)]
 

@@ -1,4 +1,4 @@
-"""Recording a machine while sources ask it: what they asked is what the record holds."""
+"""Recording a machine while sources read it. The recording contains exactly what they read."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from ..system.cloud_init import INSTANCE_DATA, instance_type_alone
 from ..system.container import CGROUP, cgroup_marks
 from ..system.settings import STATUS, status_lines
 
-# Files lie in the folder of whichever process asked; its number would make every record of one machine another one.
+# Replaces the number of the reading process, so that recordings of one machine are equal.
 _PROCESS = re.compile(r"proc/[0-9]+(?=/|$)")
+# Only the evaluated part of these files is recorded: the rest is private.
 _PARTS = {
     CGROUP: cgroup_marks,
     INSTANCE_DATA: instance_type_alone,
     KMSG: relevant,
     STAT: boot_line,
     STATUS: status_lines,
-}  # of these only what is read: the rest is its owner's business
+}
 _ID_LINE = re.compile(r"^PCI_(?:SUBSYS_)?ID=([0-9A-F]{4}):([0-9A-F]{4})$", re.MULTILINE)
 _ID_FILES = ("/vendor", "/device", "/subsystem_vendor", "/subsystem_device")
 
 
 class Recording:
-    """A Host that passes everything on to another one and remembers it; recorded() answers the same questions alike."""
+    """A Host that forwards all reads to another Host and stores the results. recorded() returns equal results."""
 
     def __init__(self, host: Host) -> None:
         self.origin: Origin = host.origin
@@ -39,8 +40,8 @@ class Recording:
         self._taken = int(host.now())
         self._entries: dict[str, Entry] = {}
         self._listed: dict[str, Names] = {}
-        self._gone: set[str] = set()
-        self._places: dict[str, str | None] = {}
+        self._missing: set[str] = set()
+        self._resolved: dict[str, str | None] = {}
         self._calls: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def read(self, path: str) -> str | None:
@@ -49,7 +50,7 @@ class Recording:
         except Unreadable as refusal:
             self._refuse(path, refusal)
             raise
-        place = self._place(path)
+        place = self._resolve(path)
         if place is not None and text is not None:
             self._entries[place] = text
         return text
@@ -60,21 +61,21 @@ class Recording:
         except Unreadable as refusal:
             self._refuse(path, refusal, folder=True)
             raise
-        place = self._place(path)
+        place = self._resolve(path)
         if place is not None and isinstance(self._entries[place], Folder):
             self._entries[place] = Folder()
             self._listed[place] = names
         return names
 
     def resolve(self, path: str) -> str | None:
-        return self._place(path)
+        return self._resolve(path)
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         lines: list[str] = []
         try:
-            for said in self._host.call(what, *args, deadline=deadline):
-                lines.append(encode(said))
-                yield said
+            for record in self._host.call(what, *args, deadline=deadline):
+                lines.append(encode(record))
+                yield record
         finally:
             self._calls[(what, *args)] = tuple(lines)
 
@@ -82,7 +83,7 @@ class Recording:
         return self._host.now()
 
     def recorded(self) -> Recorded:
-        """What was asked so far, and the names of what stood beside it in folders that were listed."""
+        """Return the reads so far, and the names of all entries in listed folders."""
         entries = dict(self._entries)
         known: set[str] = set()
         for path in entries:
@@ -93,22 +94,22 @@ class Recording:
             for name in names:
                 path = f"{folder}/{name}" if folder else name
                 if path not in known:
-                    entries[path] = Link("") if path in self._gone else UNASKED
+                    entries[path] = Link("") if path in self._missing else UNASKED
         for path, entry in self._entries.items():
             if isinstance(entry, str) and path.endswith("/pci.ids"):
-                entries[path] = _cut_down(entry, entries)
+                entries[path] = _reduced(entry, entries)
         for path, part in _PARTS.items():
-            place = self._places.get(path) or path
+            place = self._resolved.get(path) or path
             if isinstance(text := entries.get(place), str):
                 entries[place] = part(text)
         return Recorded(self._taken, entries, dict(self._calls))
 
-    def _place(self, path: str) -> str | None:
-        """Where the path really is; None: not here. Remembers the links on the way, and that something is there."""
-        if path in self._places:
-            return self._places[path]
+    def _resolve(self, path: str) -> str | None:
+        """Return the resolved path; None if it does not exist. Stores the links on the way and the existence."""
+        if path in self._resolved:
+            return self._resolved[path]
         folder, _, name = path.rpartition("/")
-        above = self._place(folder) if path else ""
+        above = self._resolve(folder) if path else ""
         here = f"{above}/{name}" if above else name
         try:
             place = self._host.resolve(path)
@@ -116,22 +117,22 @@ class Recording:
             self._entries[here] = Link(Refused(refusal.code, refusal.why))
             raise
         if place is None:
-            self._gone.add(here)
+            self._missing.add(here)
         else:
             place = place if _PROCESS.match(path) else _PROCESS.sub("proc/self", place)
             self._entries.setdefault(place, UNLISTED)
             if place != here and above is not None and name not in ("", ".", ".."):
                 self._entries[here] = Link(f"/{place}")
-        self._places[path] = place
+        self._resolved[path] = place
         return place
 
     def _refuse(self, path: str, refusal: Unreadable, folder: bool = False) -> None:
-        """Remember that a path would not say: as a file, or as a folder that was to be listed."""
+        """Store the refusal to read a file or to list a folder."""
         refused = Refused(refusal.code, refusal.why)
         try:
-            place = self._place(path)
+            place = self._resolve(path)
             if refusal.code == errno.EISDIR and not folder:
-                self.list(path)  # so that it is known for a folder
+                self.list(path)  # so that it is stored as a folder
             elif place is None or refused == NOT_RECORDED or self._listed.get(place):
                 return
             elif folder:
@@ -139,17 +140,17 @@ class Recording:
             elif self._entries[place] in (UNLISTED, Folder()):
                 self._entries[place] = refused
         except Unreadable:
-            return  # remembered where the way ended
+            return  # stored at the path component that refused
 
 
-def _cut_down(pci_ids: str, entries: Mapping[str, Entry]) -> str:
-    """Of pci.ids, the vendors, devices and subsystems that the machine has: some lines of 40,000."""
+def _reduced(pci_ids: str, entries: Mapping[str, Entry]) -> str:
+    """Reduce pci.ids, with 40,000 lines, to the vendors, devices and subsystems of the machine."""
     texts = [(path, entry) for path, entry in entries.items() if isinstance(entry, str)]
     ids = {text[2:] for path, text in texts if path.endswith(_ID_FILES)}
     uevents = (text for path, text in texts if path.endswith("/uevent"))
     ids |= {number.lower() for text in uevents for pair in _ID_LINE.findall(text) for number in pair}
     lines = ["# The part of pci.ids that is about this machine"]
-    keeps = [False, False, False]  # a vendor's line, a device's below it, a subsystem's below that
+    keeps = [False, False, False]  # whether to keep the current vendor, device and subsystem lines
     for line in pci_ids.split("\n"):
         level = len(line) - len(line.lstrip("\t"))
         words = line.split(maxsplit=2 if level == 2 else 1)

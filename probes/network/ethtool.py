@@ -22,11 +22,8 @@ _SIOCETHTOOL = 0x8946
 _GLINKSETTINGS = 0x4C
 _SETTINGS = struct.Struct("=II7xb32x")  # struct ethtool_link_settings: command, speed, words in each bit map
 _REQUEST = struct.Struct("16sP16x")  # struct ifreq, or longer
-_NOTHING = (
-    errno.EOPNOTSUPP,
-    errno.ENODEV,
-    errno.EINVAL,
-)  # the driver does not support the command, or the device is gone
+# The driver does not support the command, or the device is gone.
+_NOTHING = (errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL)
 
 # ETHTOOL_LINK_MODE_*_BIT numbers by Mbit/s. The missing bits are not speeds: connectors, pause, FEC.
 MODES: Mapping[int, tuple[int, ...]] = {

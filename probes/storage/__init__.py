@@ -1,1 +1,1 @@
-"""Sources about disks, arrays and mounts."""
+"""Sources for disks, arrays and mounts."""

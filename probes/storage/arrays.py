@@ -16,7 +16,7 @@ _MEMBER = "dev-"
 
 
 def read_arrays(host: Host) -> Iterator[Record]:
-    """An `Array` for each md device. One without a level is being assembled, or holds others (external metadata)."""
+    """Yield an `Array` for each md device. Without a level it is being assembled, or it contains other arrays."""
     try:
         names = [name for name in host.list(_BLOCK) if name.startswith("md") and name.isprintable()]
     except Unreadable as refusal:
@@ -29,7 +29,7 @@ def read_arrays(host: Host) -> Iterator[Record]:
         except Unreadable as refusal:
             yield refusal.missed("Array", name, folder)
             continue
-        if files:  # a partition of an array has no such folder
+        if files:  # partitions of an array have no md folder
             yield from _array(host, name, folder, files)
 
 
@@ -40,7 +40,7 @@ def _array(host: Host, name: str, folder: str, files: list[str]) -> Iterator[Rec
     reading.take("state", "array_state", word)
     reading.take("wanted", "raid_disks", _disks)
     reading.take("missing", "degraded", count)
-    # A member that was pulled out has no link to its disk any more; the name stays.
+    # The entry of a removed member remains, but without a link to its disk.
     links = {member: reading.target("members", f"{member}/block") for member in members}
     disks = {member: link or member[len(_MEMBER) :] for member, link in links.items()}
     reading.set(members=tuple(disks.values()))
@@ -52,8 +52,8 @@ def _array(host: Host, name: str, folder: str, files: list[str]) -> Iterator[Rec
     yield from reading.records()
 
 
-def _is_faulty(host: Host, reading: FactReader, path: str) -> bool | None:
-    """Whether the kernel gave a member up; None: not known."""
+def _is_faulty(host: Host, reading: Reading, path: str) -> bool | None:
+    """Whether the kernel has marked a member as faulty; None if unknown."""
     try:
         state = host.read(path)
     except Unreadable as refusal:
@@ -63,7 +63,7 @@ def _is_faulty(host: Host, reading: FactReader, path: str) -> bool | None:
 
 
 def _disks(text: str) -> int:
-    """ "4"; "5 (4)" while an array of 4 is reshaped to 5"""
+    """Parse "4", or "5 (4)" while an array of 4 disks is reshaped to 5."""
     if not (match := re.fullmatch(r"([0-9]{1,6})(?: \([0-9]{1,6}\))?", text)):
         raise ValueError(f"{shown(text)} is not a number of disks")
     return int(match[1])

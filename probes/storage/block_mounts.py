@@ -1,7 +1,4 @@
-"""Where the files of a disk are seen, and on which disk a folder lies: mount points of this process.
-
-proc_pid_mountinfo(5).
-"""
+"""Mount points of a disk, and the disk of a folder, from the mounts of this process (proc_pid_mountinfo(5))."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from ..host.host import Host, Unreadable
-from .mounts import is_far, unescaped
+from .mounts import is_network_type, unescaped
 
 _BLOCK = "sys/class/block"
 _LINE = re.compile(r"\d+ \d+ (?P<number>\d+:\d+) \S+ (?P<point>\S+) .* - (?P<fstype>\S+) (?P<source>\S+) \S*")
@@ -18,53 +15,53 @@ _LINE = re.compile(r"\d+ \d+ (?P<number>\d+:\d+) \S+ (?P<point>\S+) .* - (?P<fst
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A mount point, or a folder below it; the block device, where it lies on one."""
+    """A mount point, or a folder below it, and its block device if there is one."""
 
     point: str
     fstype: str
     device: str | None  # "nvme0n1p1", "dm-0"
-    far: bool  # a server answers for it
+    remote: bool  # a server provides it
 
 
 def places(host: Host) -> list[Place]:
-    """All mount points. A file system that is mounted several times is there several times."""
+    """Return all mount points. A file system with several mounts appears several times."""
     numbers = {_read(host, f"{_BLOCK}/{name}/dev"): name for name in _names(host, _BLOCK)}
     found = []
     for line in _read(host, "proc/self/mountinfo").splitlines():
         if match := _LINE.fullmatch(line):
             fstype, source = match["fstype"], unescaped(match["source"])
-            # File systems of several disks (btrfs) have numbers of their own, and tell the name of one of them.
+            # File systems on several disks (btrfs) have their own device number and name one of the disks.
             named = host.resolve(source[1:]) if source.startswith("/dev/") else None
             device = numbers.get(match["number"]) or (named or "").rpartition("/")[2]
             is_block = device in numbers.values()
-            found.append(Place(unescaped(match["point"]), fstype, device if is_block else None, is_far(fstype)))
+            found.append(
+                Place(unescaped(match["point"]), fstype, device if is_block else None, is_network_type(fstype))
+            )
     return found
 
 
 def place_of(host: Host, folder: str) -> Place | None:
-    """The folder, on the file system that it lies on: the longest mount point above it; None where it is no folder."""
+    """Return the folder with its file system, which has the longest matching mount point; None if it is no folder."""
     path = os.path.realpath(folder)
     if not os.path.isdir(path):
         return None
-    above = [one for one in places(host) if path == one.point or path.startswith(one.point.rstrip("/") + "/")]
-    last = max(above, key=lambda one: len(one.point), default=None)  # of equals the first; the last hides the others
-    hiding = [one for one in above if last and one.point == last.point]
-    return Place(path, hiding[-1].fstype, hiding[-1].device, hiding[-1].far) if hiding else None
+    candidates = [one for one in places(host) if path == one.point or path.startswith(one.point.rstrip("/") + "/")]
+    # max() returns the first of equal mount points; the last one hides the others.
+    last = max(candidates, key=lambda one: len(one.point), default=None)
+    visible = [one for one in candidates if last and one.point == last.point]
+    return Place(path, visible[-1].fstype, visible[-1].device, visible[-1].remote) if visible else None
 
 
 def places_of(host: Host, disk: str) -> list[Place]:
-    """Where files of the disk are seen, the largest mount first. On an array they are the array's, not its members'."""
+    """Return the mount points of a disk or array. Members of an array have none."""
     return [
         one for one in places(host) if one.device and disk_of(host, one.device) == disk and os.path.isdir(one.point)
     ]
 
 
 def disk_of(host: Host, device: str) -> str:
-    """The disk or array that a block device lies on: of a partition its disk, of a mapped device what is below it.
-
-    What lies on several is its own disk.
-    """
-    for _ in range(8):  # a logical volume on an encrypted partition: three
+    """Return the disk or array below a partition or mapped device. A device on several disks counts as a disk."""
+    for _ in range(8):  # a logical volume on an encrypted partition takes three steps
         below = _names(host, f"{_BLOCK}/{device}/slaves")
         if device.startswith("dm-") and len(below) == 1:
             device = below[0]

@@ -14,14 +14,14 @@ from ..sysfs.fact_reader import FactReader
 from .nvme import CONTROLLERS
 
 BLOCK = "sys/class/block"
-_SECTOR = 512  # the unit of `size`, whatever the device's own sectors are
+_SECTOR = 512  # unit of `size`, independent of the device's sector size
 _CONTROLLER = re.compile(r"nvme[0-9]+")
 _RAM = re.compile(r"ram[0-9]+")
-_PATH = re.compile(r"nvme[0-9]+c[0-9]+n[0-9]+")  # one way to a multipath disk: nobody can open it
+_PATH = re.compile(r"nvme[0-9]+c[0-9]+n[0-9]+")  # one path to a multipath disk; it cannot be opened
 
 
 def read_disks(host: Host) -> Iterator[Record]:
-    """A `Disk` for each device that lsblk shows: loop devices without a file and RAM disks are left out."""
+    """Yield a `Disk` for each device that lsblk shows. Loop devices without a file and RAM disks are left out."""
     found = yield from devices(host, BLOCK, "Disk")
     names = frozenset(name for name, _ in found)
     for name, folder in found:
@@ -32,12 +32,13 @@ def read_disks(host: Host) -> Iterator[Record]:
 def _disk(host: Host, name: str, folder: str, names: Collection[str]) -> Iterator[Record]:
     reading = FactReader(host, Disk, name, folder)
     size = reading.take("size", "size", _bytes)
-    if "size" in reading.absent or (size == 0 and name.startswith("loop")):  # unplugged just now, or without a file
+    # Just unplugged, or a loop device without a file.
+    if "size" in reading.absent or (size == 0 and name.startswith("loop")):
         return
     above, _, _ = folder.rpartition("/")
     parent = above.rpartition("/")[2]
     if parent in names:
-        reading.set(partition_of=parent)  # which has the rest
+        reading.set(partition_of=parent)  # the disk has the other attributes
     else:
         try:
             controller = _controller(host, above, parent)
@@ -51,10 +52,10 @@ def _disk(host: Host, name: str, folder: str, names: Collection[str]) -> Iterato
 
 
 def _controller(host: Host, above: str, parent: str) -> str | None:
-    """The NVMe controller of a disk; None for other disks, and where several controllers lead to it.
+    """Return the NVMe controller of a disk; None for other disks, and for disks with several controllers.
 
-    With native multipath (nvme_core.multipath, the default), the disk of a dual-port drive belongs to a subsystem, in
-    whose folder the controllers are links. The number in its name is that of the subsystem.
+    With native multipath (nvme_core.multipath, the default), the disk of a dual-port drive belongs to a subsystem. The
+    subsystem's folder contains links to the controllers. The number in the disk's name is that of the subsystem.
     """
     if _CONTROLLER.fullmatch(parent):
         return parent

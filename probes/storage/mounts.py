@@ -1,4 +1,4 @@
-"""Mounted file systems from procfs (proc_pid_mounts(5)), and what is free on them."""
+"""Mounted file systems from procfs (proc_pid_mounts(5)), and their free space."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import shown
 
-# "self" is the process that reads: under --root that is one of our container, in a recording it is nobody. The first
-# process has the mounts of the machine. proc/mounts is a link to self, and a file of its own in some collections.
+# "self" is the reading process: with --root it is in our container, and in a recording it does not exist. Process 1
+# has the mounts of the machine. proc/mounts is a link to self, but a plain file in some collections.
 _TABLES = ("proc/1/mounts", "proc/self/mounts", "proc/mounts")
 _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "lustre", "ceph", "beegfs", "gpfs", "9p", "virtiofs", "wekafs"}
 )  # and fuse.*
 _IMAGES = frozenset({"squashfs", "iso9660", "erofs", "cramfs"})  # read-only, always full
-_DESKTOP = frozenset({"fuse.portal", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.snapfuse", "fuse.squashfuse"})  # no storage
-_DEADLINE = 5.0  # seconds, for all of them and the start of a process
+# Not storage.
+_DESKTOP = frozenset({"fuse.portal", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.snapfuse", "fuse.squashfuse"})
+_DEADLINE = 5.0  # seconds for all mounts, including the start of a process
 
 
 def read_mounts(host: Host) -> Iterator[Record]:
-    """A `Mount` for each file system that a job may write to, local ones first; then their sizes, as they answer."""
+    """Yield a `Mount` for each file system that a job may write to, local ones first, then their sizes."""
     text, refused = None, None
     for table in _TABLES:
         try:
@@ -34,61 +35,61 @@ def read_mounts(host: Host) -> Iterator[Record]:
     if not text:
         yield from [refused] if refused else []
         return
-    mounts, rubbish = _mounts(text)
-    if rubbish:
-        yield NotChecked(what="Mount", subject="node", reason=Reason.UNREADABLE, path=table, detail=rubbish)
-    stores = sorted(filter(is_store, mounts.values()), key=_far)
+    mounts, invalid = _mounts(text)
+    if invalid:
+        yield NotChecked(what="Mount", subject="node", reason=Reason.UNREADABLE, path=table, detail=invalid)
+    stores = sorted(filter(is_job_storage, mounts.values()), key=_is_network)
     yield from stores
     yield from _free(host, stores)
 
 
 def _mounts(text: str) -> tuple[Mapping[str, Mount], str | None]:
-    """Mounts by mount point, and what is wrong with a line. The last one mounted there hides the others."""
+    """Return mounts by mount point, and the error of an invalid line. The last mount at a point hides the others."""
     mounts: dict[str, Mount] = {}
-    rubbish = None
+    invalid = None
     for line in text.split("\n"):
         device, point, fstype, options, *_ = *map(unescaped, line.split(" ")), "", "", "", ""
         if point.startswith("/") and fstype and "\0" not in point:
             read_only = "ro" in options.split(",")
             mounts[point] = Mount(key=point, device=device, fstype=fstype, read_only=read_only)
         else:
-            rubbish = f"{shown(line)} is not a mount"
-    return mounts, rubbish
+            invalid = f"{shown(line)} is not a mount"
+    return mounts, invalid
 
 
 def unescaped(text: str) -> str:
-    r"""Spaces, tabs, line ends, # and \ stand there as three octal digits (mangle_path of fs/seq_file.c)."""
+    r"""Decode spaces, tabs, line ends, # and \ from three octal digits (mangle_path of fs/seq_file.c)."""
     return re.sub(r"\\([0-3][0-7]{2})", lambda digits: chr(int(digits[1], 8)), text)
 
 
-def is_store(mount: Mount) -> bool:
-    """Whether it holds files that matter: on a device, over the network, or the memory that NCCL shares."""
+def is_job_storage(mount: Mount) -> bool:
+    """Whether a job may use the file system: on a device, over the network, or NCCL's shared memory."""
     fstype, device = mount.fstype or "", mount.device or ""
     if fstype in _IMAGES or fstype in _DESKTOP:
         return False
     return (
         device.startswith("/dev/")
         or fstype == "zfs"
-        or _far(mount)
+        or _is_network(mount)
         or (fstype == "tmpfs" and mount.key == "/dev/shm")
         or (fstype == "overlay" and mount.key == "/")
     )
 
 
-def _far(mount: Mount) -> bool:
-    return is_far(mount.fstype or "")
+def _is_network(mount: Mount) -> bool:
+    return is_network_type(mount.fstype or "")
 
 
-def is_far(fstype: str) -> bool:
-    """Whether a server answers for a file system of that type, which may be away."""
+def is_network_type(fstype: str) -> bool:
+    """Whether a server provides file systems of this type. The server may be unreachable."""
     return fstype in _NETWORK or fstype.startswith("fuse.")
 
 
 def _free(host: Host, stores: list[Mount]) -> Iterator[Record]:
-    """Sizes from a child; a NotChecked for each mount point that was not answered for."""
-    left = {mount.key: mount for mount in _ours(host, stores)}
+    """Yield sizes from a child process, and a NotChecked for each mount point without a result."""
+    pending = {mount.key: mount for mount in _visible_here(host, stores)}
     for mount in stores:
-        if mount.key not in left:
+        if mount.key not in pending:
             why = "mounted for the machine's first process, not for this one"
             yield NotChecked(
                 what="Mount.free",
@@ -98,29 +99,29 @@ def _free(host: Host, stores: list[Mount]) -> Iterator[Record]:
                 how="run outside of the container",
             )
     lost = NotChecked(what="Mount.free", subject="node", reason=Reason.NO_ANSWER, detail="no answer")
-    for said in host.call("statvfs", *left, deadline=_DEADLINE) if left else ():
-        if isinstance(said, NotChecked) and said.subject not in left:
-            lost = said
-        elif isinstance(said, NotChecked | Mount):
-            left.pop(said.subject if isinstance(said, NotChecked) else said.key, None)
-            yield said
-    for point, mount in left.items():
-        how = lost.how or (f"see whether {mount.device} answers" if _far(mount) else None)
+    for record in host.call("statvfs", *pending, deadline=_DEADLINE) if pending else ():
+        if isinstance(record, NotChecked) and record.subject not in pending:
+            lost = record
+        elif isinstance(record, NotChecked | Mount):
+            pending.pop(record.subject if isinstance(record, NotChecked) else record.key, None)
+            yield record
+    for point, mount in pending.items():
+        how = lost.how or (f"see whether {mount.device} answers" if _is_network(mount) else None)
         yield NotChecked(
             what="Mount.free", subject=point, reason=lost.reason, detail=lost.detail, path=lost.path, how=how
         )
 
 
-def _ours(host: Host, stores: list[Mount]) -> list[Mount]:
-    """Those that this process sees: statvfs would answer for whatever is there in its own mount namespace."""
+def _visible_here(host: Host, stores: list[Mount]) -> list[Mount]:
+    """Return the mounts that this process sees too. Else statvfs would measure another mount of its own namespace."""
     try:
         text = host.read("proc/self/mounts")
     except Unreadable:
         text = None
     mine = _mounts(text)[0] if text else None
-    return [mount for mount in stores if mine is None or _place(mine.get(mount.key)) == _place(mount)]
+    return [mount for mount in stores if mine is None or _identity(mine.get(mount.key)) == _identity(mount)]
 
 
-def _place(mount: Mount | None) -> tuple[str | None, str | None] | None:
-    """What is mounted there. A service may see read-only what others write to (systemd.exec(5), ProtectSystem=)."""
+def _identity(mount: Mount | None) -> tuple[str | None, str | None] | None:
+    """Return what identifies a mount. Options are ignored: ProtectSystem= makes it read-only (systemd.exec(5))."""
     return (mount.device, mount.fstype) if mount else None

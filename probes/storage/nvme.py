@@ -15,13 +15,13 @@ CONTROLLERS = "sys/class/nvme"
 
 
 def read_nvme(host: Host) -> Iterator[Record]:
-    """An `Nvme` for each controller; one over fabrics has no address."""
+    """Yield an `Nvme` for each controller. A controller over fabrics has no PCI address."""
     for name, folder in (yield from devices(host, CONTROLLERS, "Nvme")):
         reading = FactReader(host, Nvme, name, folder)
         reading.take("model", "model", word)
         reading.take("firmware", "firmware_rev", word)
         reading.take("state", "state", word)
         reading.take("transport", "transport", word)
-        # Not from the file `address`: over fabrics it holds that of a server, and kernels before 4.12 lack it.
+        # The file `address` is not used: over fabrics it is a server's address, and kernels before 4.12 lack it.
         reading.set(address=pci_function(folder))
         yield from reading.records()

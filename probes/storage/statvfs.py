@@ -1,4 +1,7 @@
-"""How large file systems are and what is free on them. It runs in a child: statvfs hangs where a server is away."""
+"""The call `statvfs`: size and free space of file systems, in a child process.
+
+statvfs hangs if a server is unreachable.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from ...models.facts.records import NotChecked, Record
 
 
 def free_space(*mountpoints: str) -> Iterator[Record]:
-    """Size and free bytes of each mount point, one by one: what hangs loses itself and what comes after it."""
+    """Yield size and free bytes of each mount point in turn. If one hangs, it and all later ones have no result."""
     for point in mountpoints:
         try:
-            said = os.statvfs(point)
+            stats = os.statvfs(point)
         except OSError as error:
             how = "run as root" if error.errno in (errno.EACCES, errno.EPERM) else None
             yield NotChecked(
@@ -27,8 +30,8 @@ def free_space(*mountpoints: str) -> Iterator[Record]:
                 how=how,
             )
             continue
-        if said.f_blocks:
-            yield Mount(key=point, size=said.f_blocks * said.f_frsize, free=said.f_bavail * said.f_frsize)
+        if stats.f_blocks:
+            yield Mount(key=point, size=stats.f_blocks * stats.f_frsize, free=stats.f_bavail * stats.f_frsize)
         else:
             yield NotChecked(
                 what="Mount.free",

@@ -1,1 +1,1 @@
-"""Sources about the node: processors, memory, services, settings, allocations."""
+"""Sources for the node: processors, memory, services, settings, allocations."""

@@ -1,6 +1,6 @@
-"""What cloud-init wrote down about the machine type when the machine was started: no network is asked for it.
+"""The machine type that cloud-init recorded at boot. No network request is necessary.
 
-The file is there for everybody, and much in it is nobody's business (names, addresses, keys): one value is taken out.
+All users can read the file. It also contains private data (names, addresses, keys), so only one value is read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 INSTANCE_DATA = "run/cloud-init/instance-data.json"
-# Below "ds" stands what the cloud's service said, in its own words (cloud-init, cloudinit/sources/DataSource*.py).
+# "ds" contains the unchanged metadata of the cloud's service (cloud-init, cloudinit/sources/DataSource*.py).
 _KEYS = (
     ("ds", "meta_data", "instance_type"),  # EC2, and OpenStack's copy of it
     ("ds", "meta_data", "instance-type"),
@@ -23,12 +23,12 @@ _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def instance_type(text: str) -> str | None:
-    """ "Standard_ND96isr_H100_v5"; None where the cloud does not say: Google's does not"""
+    """Return the machine type, "Standard_ND96isr_H100_v5"; None if the metadata has none, for example at Google."""
     return next((found for _, found in _found(text)), None)
 
 
 def instance_type_alone(text: str) -> str:
-    """A file that holds the type of the instance and no more; of one that is no JSON nothing."""
+    """Return the file reduced to the instance type; an empty text if it is not JSON."""
     try:
         for keys, found in _found(text):
             kept: Any = found
@@ -41,7 +41,7 @@ def instance_type_alone(text: str) -> str:
 
 
 def _found(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Where a type stands, and which it is."""
+    """Yield the keys and the value of each instance type. Raises ValueError if the text is not JSON."""
     try:
         everything = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):

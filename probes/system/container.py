@@ -1,4 +1,4 @@
-"""Whether this process runs in a container, from what container managers leave there."""
+"""Whether this process runs in a container, detected from files of container managers."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Mapping
 
 from ..host.host import Host, Unreadable
 
-# Files and folders that are there in a container of that kind alone. A pod may have another's as well.
+# Files and folders that exist only in a container of that kind. A pod may also have those of its runtime.
 _MARKS: Mapping[str, str] = {
     "run/secrets/kubernetes.io": "kubernetes",  # the pod's service account
     "run/.containerenv": "podman",
     ".dockerenv": "docker",
     ".singularity.d": "apptainer",
 }
-# Where a manager puts its name (https://systemd.io/CONTAINER_INTERFACE).
+# Files with the manager's name (https://systemd.io/CONTAINER_INTERFACE).
 _NAMED = ("run/systemd/container", "run/host/container-manager")
 CGROUP = "proc/1/cgroup"
 _CGROUPS: Mapping[str, str] = {"kubepods": "kubernetes", "libpod": "podman", "docker": "docker", "lxc": "lxc"}
-_SECOND = "proc/2/comm"  # outside of all containers the second process is the kernel's, for ever
+_SECOND = "proc/2/comm"  # outside of containers process 2 always belongs to the kernel
 
 
 def container(host: Host) -> str | None:
-    """What runs this process: "docker", "kubernetes" ..., "other"; "" for none; None where nothing tells."""
+    """Return the container manager: "docker", "kubernetes" ..., "other"; "" without a container; None if unknown."""
     for path, name in _MARKS.items():
-        if _there(host, path):
+        if _exists(host, path):
             return name
     for path in _NAMED:
         text = _text(host, path) or ""
@@ -41,15 +41,15 @@ def container(host: Host) -> str | None:
 
 
 def cgroup_marks(cgroups: str) -> str:
-    """What of that file is read here: the rest numbers pods and containers."""
+    """Return only the names of managers in a cgroup file, without the IDs of pods and containers."""
     return f"0::/{'/'.join(mark for mark in _CGROUPS if mark in cgroups)}" if cgroups else ""
 
 
-def _there(host: Host, path: str) -> bool:
+def _exists(host: Host, path: str) -> bool:
     try:
         return host.resolve(path) is not None
     except Unreadable:
-        return False  # what others may not see is not this container's
+        return False  # an unreadable path does not belong to this container
 
 
 def _text(host: Host, path: str) -> str | None:

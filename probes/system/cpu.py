@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 _CPUS = "sys/devices/system/cpu"
 _CPUINFO = "proc/cpuinfo"
-# Arm has numbers only. Names from sys-utils/lscpu-arm.c of util-linux and arch/arm64/include/asm/cputype.h.
+# Arm reports only numbers. Names are from sys-utils/lscpu-arm.c of util-linux and arch/arm64/include/asm/cputype.h.
 _IMPLEMENTERS = {"0x41": "ARM", "0x46": "FUJITSU", "0x48": "HiSilicon", "0x4e": "NVIDIA", "0xc0": "Ampere"}
 _PARTS = {
     ("0x41", "0xd0c"): "Neoverse-N1",
@@ -36,26 +36,26 @@ _PARTS = {
     ("0x4e", "0x010"): "Olympus",
 }
 
-_Processors: TypeAlias = Mapping[int, str]  # what proc/cpuinfo has on each CPU
+_Processors: TypeAlias = Mapping[int, str]  # the block of proc/cpuinfo by CPU number
 
 
 def read_cpu(host: Host) -> Iterator[Record]:
-    """A `Package` for each that has a CPU online, called by the firmware's number: "package36" may be the only one."""
-    processors = _ask(host, _CPUINFO, _processors)
+    """Yield a `Package` for each package with an online CPU. Firmware numbers them, for example "package36"."""
+    processors = _parsed(host, _CPUINFO, _processors)
     if isinstance(processors, NotChecked):
         yield processors
         processors = None
     found = False
-    for said in _from_sysfs(host, processors or {}):
-        found = found or isinstance(said, Package)
-        yield said
+    for record in _from_sysfs(host, processors or {}):
+        found = found or isinstance(record, Package)
+        yield record
     if not found:
         yield from _from_cpuinfo(processors or {})
 
 
 def _from_sysfs(host: Host, processors: _Processors) -> Iterator[Record]:
-    """Asks the first CPU of each package for the others: few reads on a machine with hundreds of CPUs."""
-    online = _ask(host, f"{_CPUS}/online", cpu_list)
+    """Read the CPU list of each package from its first CPU only, to save reads on machines with hundreds of CPUs."""
+    online = _parsed(host, f"{_CPUS}/online", cpu_list)
     if isinstance(online, NotChecked):
         yield online
         return
@@ -65,13 +65,13 @@ def _from_sysfs(host: Host, processors: _Processors) -> Iterator[Record]:
     for cpu in online or ():
         if cpu in placed:
             continue
-        number = _ask(host, f"{_CPUS}/cpu{cpu}/topology/physical_package_id", decimal)
+        number = _parsed(host, f"{_CPUS}/cpu{cpu}/topology/physical_package_id", decimal)
         if isinstance(number, NotChecked):
             refused = refused or number
             continue
-        if number is None:  # it went offline just now, or the kernel shows no topology
+        if number is None:  # the CPU just went offline, or the kernel shows no topology
             continue
-        key = f"package{max(number, 0)}"  # -1 where firmware does not say: then all CPUs are one package
+        key = f"package{max(number, 0)}"  # -1 if firmware gives no number; then all CPUs are one package
         if key not in done:
             done.add(key)
             reading = FactReader(host, Package, key, f"{_CPUS}/cpu{cpu}/topology")
@@ -81,26 +81,26 @@ def _from_sysfs(host: Host, processors: _Processors) -> Iterator[Record]:
         yield refused
 
 
-def _package(host: Host, reading: FactReader, processors: _Processors) -> set[int]:
-    """Fill in a package, and give its CPUs."""
+def _package(host: Host, reading: Reading, processors: _Processors) -> set[int]:
+    """Read a package and return its CPUs."""
     cpus: tuple[int, ...] = reading.take("cpus", "package_cpus_list", cpu_list) or ()
-    if not cpus:  # Linux before 5.3 has the name that is deprecated now
+    if not cpus:  # the name before Linux 5.3, now deprecated
         cpus = reading.take("cpus", "core_siblings_list", cpu_list, required=True) or ()
-    vendor, model = _called(processors.get(cpu, "") for cpu in cpus)
+    vendor, model = _vendor_and_model(processors.get(cpu, "") for cpu in cpus)
     reading.set(vendor=vendor, model=model, cores=_cores(host, cpus, reading))
     return set(cpus)
 
 
-def _cores(host: Host, cpus: tuple[int, ...], reading: FactReader) -> int | None:
-    """Cores are sets of sibling CPUs, as in hwloc: numbers of cores repeat from die to die."""
+def _cores(host: Host, cpus: tuple[int, ...], reading: Reading) -> int | None:
+    """Count cores as sets of sibling CPUs, like hwloc, because core IDs repeat from die to die."""
     left, cores = set(cpus), 0
     for cpu in cpus:
         if cpu not in left:
             continue
         folder = f"{_CPUS}/cpu{cpu}/topology"
-        siblings = _ask(host, f"{folder}/core_cpus_list", cpu_list)
+        siblings = _parsed(host, f"{folder}/core_cpus_list", cpu_list)
         if siblings is None:
-            siblings = _ask(host, f"{folder}/thread_siblings_list", cpu_list)
+            siblings = _parsed(host, f"{folder}/thread_siblings_list", cpu_list)
         if isinstance(siblings, NotChecked):
             reading.miss("cores", siblings.reason, siblings.detail, siblings.how, siblings.path)
         if siblings is None or isinstance(siblings, NotChecked):
@@ -111,26 +111,26 @@ def _cores(host: Host, cpus: tuple[int, ...], reading: FactReader) -> int | None
 
 
 def _from_cpuinfo(processors: _Processors) -> Iterator[Record]:
-    """Where sysfs has no topology. A processor without "physical id" belongs to a package that nobody names."""
+    """Yield packages without sysfs topology. CPUs without "physical id" belong to no known package and are left out."""
     packages: dict[str, list[int]] = defaultdict(list)
     for cpu, text in processors.items():
         if number := _entry(text, "physical id"):
             packages[f"package{number}"].append(cpu)
     for key, cpus in packages.items():
-        vendor, model = _called(processors[cpu] for cpu in cpus)
+        vendor, model = _vendor_and_model(processors[cpu] for cpu in cpus)
         cores = {_entry(processors[cpu], "core id") for cpu in cpus}
         count = len(cores) if None not in cores else None
         yield Package(key=key, vendor=vendor, model=model, cpus=tuple(cpus), cores=count)
 
 
 def _processors(text: str) -> _Processors:
-    """The blocks of proc/cpuinfo by their "processor"."""
+    """Return the blocks of proc/cpuinfo by "processor" number."""
     blocks = text.split("\n\n")
     return {int(match[1]): block for block in blocks if (match := re.match(r"processor[ \t]*: ([0-9]{1,6})\n", block))}
 
 
-def _called(processors: Iterator[str]) -> tuple[str | None, str | None]:
-    """Vendor and model of some processors; different models (a few fast cores, many small ones) are joined."""
+def _vendor_and_model(processors: Iterator[str]) -> tuple[str | None, str | None]:
+    """Return vendor and model of some CPUs. Different models (performance and efficiency cores) are joined by "+"."""
     names = [name for name in dict.fromkeys(map(_name, processors)) if any(name)]
     vendors = dict.fromkeys(vendor for vendor, _ in names if vendor)
     models = dict.fromkeys(model for _, model in names if model)
@@ -138,7 +138,7 @@ def _called(processors: Iterator[str]) -> tuple[str | None, str | None]:
 
 
 def _name(processor: str) -> tuple[str | None, str | None]:
-    """x86 has "vendor_id" and "model name", Arm "CPU implementer" and "CPU part", POWER "cpu"."""
+    """Return vendor and model: "vendor_id", "model name" (x86), "CPU implementer", "CPU part" (Arm), or "cpu" (POWER)."""
     if model := _entry(processor, "model name") or _entry(processor, "cpu"):
         return _entry(processor, "vendor_id"), model
     implementer, part = _entry(processor, "CPU implementer"), _entry(processor, "CPU part")
@@ -148,7 +148,7 @@ def _name(processor: str) -> tuple[str | None, str | None]:
 
 
 def _entry(processor: str, name: str) -> str | None:
-    """The value in "name : value"; None where it is not there, or empty."""
+    """Return the value of "name : value"; None if it is absent or empty."""
     match = re.search(rf"^{name}[ \t]*:(.*)$", processor, re.MULTILINE)
     try:
         return word(match[1]) if match else None
@@ -156,8 +156,8 @@ def _entry(processor: str, name: str) -> str | None:
         return None
 
 
-def _ask(host: Host, path: str, parse: Callable[[str], T]) -> T | NotChecked | None:
-    """The value of a file; None where it is not here."""
+def _parsed(host: Host, path: str, parse: Callable[[str], T]) -> T | NotChecked | None:
+    """Return the parsed file; None if it does not exist; a NotChecked if it is unreadable or invalid."""
     try:
         text = host.read(path)
         return None if text is None else parse(text)

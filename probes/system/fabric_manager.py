@@ -1,4 +1,4 @@
-"""The version of NVIDIA's fabric manager, as the program says it. Runs in a child: a program may hang."""
+"""The call `fabric_manager`: the version that NVIDIA's fabric manager prints. It runs in a child: it may hang."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VERSION = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,5}){1,3}")
 
 
 def version(program: str = f"/{BINARY}") -> Iterator[Record]:
-    """ "Fabric Manager version is : 570.124.06" """
+    """Yield the `Service` with the version of "Fabric Manager version is : 570.124.06"."""
     try:
         done = subprocess.run(
             [program, "--version"],

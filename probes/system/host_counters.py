@@ -1,4 +1,4 @@
-"""What processors and memory have suffered since boot: throttling by heat, and errors of memory (EDAC)."""
+"""Thermal throttling of processors and memory errors (EDAC) since boot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTERS = ("ce_count", "ue_count")  # corrected, uncorrected (ABI/testing/sysf
 
 
 def read_host_counters(host: Host) -> Iterator[Record]:
-    """Observations of packages ("package0") and of memory controllers ("mc0"). Nothing where the kernel counts none."""
+    """Yield observations of packages ("package0") and memory controllers ("mc0"). Nothing without kernel counters."""
     for package, cpu in first_cpus(host).items():
         yield from _throttled(host, package, f"{CPUS}/cpu{cpu}/thermal_throttle")
     try:
@@ -37,7 +37,7 @@ def read_host_counters(host: Host) -> Iterator[Record]:
 
 
 def _throttled(host: Host, package: str, folder: str) -> Iterator[Record]:
-    """Seconds that the package was held back (Intel alone: drivers/thermal/intel/therm_throt.c)."""
+    """Yield the seconds of thermal throttling of a package (only Intel: drivers/thermal/intel/therm_throt.c)."""
     path = f"{folder}/package_throttle_total_time_ms"
     try:
         text = host.read(path)

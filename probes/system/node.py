@@ -1,4 +1,4 @@
-"""The machine as a whole: its name, what its firmware says of it, whether it is virtual or seen from a container."""
+"""The machine as a whole: name, firmware strings, virtualization and container."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..sysfs.fact_reader import FactReader
 from .cloud_init import INSTANCE_DATA, instance_type, instance_type_alone
 from .container import container
 
-_DMI = "sys/class/dmi/id"  # the serial numbers and UUIDs beside these are nobody's business
+_DMI = "sys/class/dmi/id"  # serial numbers and UUIDs in this folder are private and not read
 _FIELDS = {
     "hostname": "proc/sys/kernel/hostname",
     "kernel": "proc/sys/kernel/osrelease",
@@ -25,7 +25,7 @@ _FIELDS = {
     "bios": f"{_DMI}/bios_version",
     "asset_tag": f"{_DMI}/chassis_asset_tag",
 }
-# What only virtual machines are called: how the vendor starts, what the product contains, what it runs under.
+# Names of virtual machines: start of the vendor, part of the product, hypervisor.
 _VIRTUAL = (
     ("Amazon EC2", "", "Amazon Nitro"),
     ("Microsoft Corporation", "Virtual Machine", "Microsoft Hyper-V"),
@@ -39,9 +39,9 @@ _VIRTUAL = (
     ("", "KVM", "KVM"),
     ("QEMU", "", "QEMU"),
 )
-# These clouds call bare-metal machines the same (https://github.com/systemd/systemd/pull/38125): a name, no proof.
+# These clouds use the same name for bare-metal machines (https://github.com/systemd/systemd/pull/38125).
 _CLOUDS = {"Google": "Google Compute Engine", "Alibaba Cloud": "Alibaba Cloud"}
-# Where the kernel itself names its hypervisor, and the words that it uses.
+# Files in which the kernel names its hypervisor, and the names that it uses.
 _MARKED = (
     "sys/hypervisor/type",
     "proc/device-tree/hypervisor/compatible",
@@ -51,8 +51,8 @@ _MARKS = {"kvm": "KVM", "hyperv": "Microsoft Hyper-V", "xen": "Xen", "vmware": "
 
 
 def read_node(host: Host) -> Iterator[Record]:
-    """One `Node`. `virtual` is None where nothing is certain: an Arm machine has no flag that says so."""
-    reading = FactReader(host, Node, "node", "")
+    """Yield the `Node`. `virtual` is None if unknown: Arm machines have no hypervisor flag."""
+    reading = Reading(host, Node, "node", "")
     dmi = {field: reading.take(field, path, word) for field, path in _FIELDS.items()}
     reading.take("booted", STAT, _boot_time)
     reading.take("instance", INSTANCE_DATA, instance_type, cited=instance_type_alone)
@@ -65,7 +65,7 @@ def read_node(host: Host) -> Iterator[Record]:
         virtual = _flagged(host, reading)
     reading.set(virtual=virtual)
     if virtual:
-        # Firmware of QEMU runs with and without KVM; the kernel knows which.
+        # QEMU firmware runs with and without KVM; the kernel knows which.
         reading.set(hypervisor=(marked or named) if named == "QEMU" else named or cloud or marked)
     reading.set(container=container(host))
     yield from reading.records()
@@ -79,14 +79,14 @@ def _boot_time(stat: str) -> float:
 
 
 def _named(vendor: str, product: str) -> str | None:
-    """The hypervisor that the firmware's strings stand for (as src/basic/virt.c of systemd has them)."""
-    if ".metal" in product:  # "i4i.metal", "r8g.metal-48xl": Amazon's without a hypervisor
+    """Return the hypervisor for the firmware's strings (after src/basic/virt.c of systemd)."""
+    if ".metal" in product:  # "i4i.metal", "r8g.metal-48xl": Amazon machines without a hypervisor
         return None
     return next((name for start, part, name in _VIRTUAL if vendor.startswith(start) and part in product), None)
 
 
-def _marked(host: Host, reading: FactReader) -> str | None:
-    """The hypervisor that the kernel found when it started."""
+def _marked(host: Host, reading: Reading) -> str | None:
+    """Return the hypervisor that the kernel detected at boot."""
     for path in _MARKED:
         text = _text(host, reading, path)
         if name := next((name for mark, name in _MARKS.items() if mark in text), None):
@@ -94,11 +94,11 @@ def _marked(host: Host, reading: FactReader) -> str | None:
     return None
 
 
-def _flagged(host: Host, reading: FactReader) -> bool | None:
-    """Whether the processor says that it is a guest's.
+def _flagged(host: Host, reading: Reading) -> bool | None:
+    """Whether the processor is virtual; None if unknown.
 
-    x86 has a flag for it (arch/x86/include/asm/cpufeatures.h). On Arm the kernel registers KVM where it was started at
-    EL2 (arch/arm64/kvm/arm.c), which hypervisors keep to themselves; a kernel without KVM leaves the question open.
+    x86 has a flag for it (arch/x86/include/asm/cpufeatures.h). On Arm the kernel registers KVM if it booted at EL2
+    (arch/arm64/kvm/arm.c), which hypervisors reserve for themselves. With a kernel without KVM the result is unknown.
     """
     text = _text(host, reading, "proc/cpuinfo")
     if flags := re.search(r"^flags[ \t]*:(.*)$", text, re.MULTILINE):

@@ -17,8 +17,8 @@ _NODES = "sys/devices/system/node"
 
 
 def read_numa(host: Host) -> Iterator[Record]:
-    """A `Numa` for each node that is online. A kernel without NUMA has none."""
-    path = f"{_NODES}/online"  # the folder itself lists thousands of memory blocks on large machines
+    """Yield a `Numa` for each online node. A kernel without NUMA has none."""
+    path = f"{_NODES}/online"  # the folder also lists thousands of memory blocks on large machines
     try:
         text = host.read(path)
         if text is None:
@@ -27,7 +27,7 @@ def read_numa(host: Host) -> Iterator[Record]:
                     what="Numa", subject="node", reason=Reason.NOT_INSTALLED, detail=f"{path} is not there"
                 )
             return
-        online = tuple(dict.fromkeys(cpu_list(text.rstrip("\n\0"))))  # Linux 2.6.32 ends it with a zero byte
+        online = tuple(dict.fromkeys(cpu_list(text.rstrip("\n\0"))))  # Linux 2.6.32 appends a zero byte
     except Unreadable as refusal:
         yield refusal.missed("Numa", "node", path)
         return
@@ -43,14 +43,14 @@ def read_numa(host: Host) -> Iterator[Record]:
 
 
 def _total(text: str) -> int:
-    """ "Node 0 MemTotal:       16747124 kB" as bytes"""
+    """Convert "Node 0 MemTotal:       16747124 kB" to bytes."""
     if not (match := re.search(r"MemTotal:[ \t]*([0-9]{1,15}) kB", text)):
         raise ValueError(f"{shown(text)} has no MemTotal")
     return int(match[1]) * 1024
 
 
 def _distances(online: tuple[int, ...], text: str) -> Mapping[str, int]:
-    """ "10 21": a column for each node that is online, in their order (node_read_distance of drivers/base/node.c)."""
+    """Parse "10 21", one column for each online node in order (node_read_distance of drivers/base/node.c)."""
     columns = [count(column) for column in text.split()]
     if len(columns) != len(online):
         raise ValueError(f"{shown(text)} is not one distance for each of {len(online)} nodes")

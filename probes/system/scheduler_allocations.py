@@ -1,4 +1,4 @@
-"""To whom a scheduler has given this machine, or devices of it: also where no process of the job runs just now."""
+"""Jobs and pods to which a scheduler has allocated this machine or its devices, even without a running process."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import msgspec
 from ..host.host import Host, Unreadable
 
 _CGROUPS = "sys/fs/cgroup"
-# cgroup.conf(5) of Slurm: version 2 below the scope of its step daemon, version 1 below each controller.
+# cgroup.conf(5) of Slurm: with cgroup v2 below the scope of its step daemon, with v1 below each controller.
 _SCOPE = re.compile(r"(?:.+_)?slurmstepd\.scope")
 _TREE = re.compile(r"slurm(?:_.+)?")
 _JOB = re.compile(r"job_([0-9]{1,12})")
 _OWN_JOB = re.compile(r"slurm.*/job_([0-9]{1,12})(?:/|$)")
-# Which devices the kubelet has given to which pod (pkg/kubelet/cm/devicemanager/checkpoint of Kubernetes).
+# The kubelet's device allocations by pod (pkg/kubelet/cm/devicemanager/checkpoint of Kubernetes).
 _PODS = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
-_POD_FOLDERS = "var/lib/kubelet/pods"  # by their UIDs; there before their containers, and until they are removed
+_POD_FOLDERS = "var/lib/kubelet/pods"  # a folder for each pod UID, from before container start until pod removal
 _POD_CGROUPS = re.compile(r"kubepods(?:\.slice)?")
 
 
 class Unknown(Exception):
-    """A scheduler runs here, and what it gave to whom cannot be read. The message is the reason."""
+    """A scheduler runs here, but its allocations cannot be read. The message is the reason."""
 
 
 class _Entry(msgspec.Struct, rename="pascal"):
@@ -39,12 +39,12 @@ class _Checkpoint(msgspec.Struct, rename="pascal"):
 
 
 def allocations(host: Host, owner: str | None = None) -> Mapping[str, str]:
-    """What belongs to whom: {"slurm:4711": "Slurm job 4711"}; without what is the caller's own.
+    """Return the allocations of others, for example {"slurm:4711": "Slurm job 4711"}.
 
-    `owner` names that ("slurm:4711", "kubernetes:POD-UID"); a Slurm job that this process is part of is known without.
-    Raises Unknown.
+    `owner` is the caller's own allocation ("slurm:4711", "kubernetes:POD-UID"). The Slurm job of this process is
+    detected automatically. Raises Unknown.
     """
-    found = {**_of_slurm(host, owner), **_of_kubernetes(host, owner)}
+    found = {**_slurm_allocations(host, owner), **_kubernetes_allocations(host, owner)}
     own = {owner, *_own(host)}
     return {who: text for who, text in found.items() if who not in own}
 
@@ -56,7 +56,7 @@ def _own(host: Host) -> list[str]:
         return []
 
 
-def _of_slurm(host: Host, owner: str | None) -> dict[str, str]:
+def _slurm_allocations(host: Host, owner: str | None) -> dict[str, str]:
     try:
         trees = list(_slurm_trees(host))
         jobs = [job[1] for tree in trees for name in host.list(tree) if (job := _JOB.fullmatch(name))]
@@ -68,7 +68,7 @@ def _of_slurm(host: Host, owner: str | None) -> dict[str, str]:
 
 
 def _slurm_trees(host: Host) -> Iterator[str]:
-    """The folders in which jobs have one of their own."""
+    """Yield the cgroup folders that contain a folder for each job."""
     for name in host.list(f"{_CGROUPS}/system.slice"):
         if _SCOPE.fullmatch(name):
             yield f"{_CGROUPS}/system.slice/{name}"
@@ -91,31 +91,31 @@ def _runs(host: Host, program: str) -> bool:
     return False
 
 
-def _of_kubernetes(host: Host, owner: str | None) -> dict[str, str]:
-    ours = (owner or "").startswith("kubernetes:")
+def _kubernetes_allocations(host: Host, owner: str | None) -> dict[str, str]:
+    is_own_pod = (owner or "").startswith("kubernetes:")
     try:
         text = host.read(_PODS)
         if text is None:
-            if not ours and _has_pods(host) and not host.list("var/lib/kubelet"):
+            if not is_own_pod and _has_pods(host) and not host.list("var/lib/kubelet"):
                 raise Unknown("pods run, and /var/lib/kubelet, which says what they were given, is not here")
             return {}
         entries = msgspec.json.decode(text, type=_Checkpoint).data.pod_device_entries or []
     except (Unreadable, msgspec.DecodeError) as refusal:
-        if ours:
+        if is_own_pod:
             return {}
         raise Unknown(f"{_PODS}: {getattr(refusal, 'why', refusal)}") from None
-    there = _pods_there(host)
+    existing = _existing_pods(host)
     return {
         f"kubernetes:{one.pod_uid}": f"pod {one.pod_uid} ({one.resource_name})"
         for one in entries
-        if not there or one.pod_uid in there
+        if not existing or one.pod_uid in existing
     }
 
 
-def _pods_there(host: Host) -> list[str]:
-    """The pods that have not been removed; none where nothing says so.
+def _existing_pods(host: Host) -> list[str]:
+    """Return the UIDs of existing pods; empty if unknown.
 
-    What was given to a pod stays written down until the kubelet gives something to the next one
+    The checkpoint keeps allocations of removed pods until the next allocation
     (https://github.com/kubernetes/kubernetes/issues/137010).
     """
     try:
@@ -125,6 +125,6 @@ def _pods_there(host: Host) -> list[str]:
 
 
 def _has_pods(host: Host) -> bool:
-    """Outside of containers the pods' cgroups are seen, inside the pod's own service account."""
+    """Whether pods run. The host sees the pods' cgroups; a pod sees its own service account."""
     names = (*host.list(_CGROUPS), *host.list(f"{_CGROUPS}/memory"))
     return any(map(_POD_CGROUPS.fullmatch, names)) or host.resolve("run/secrets/kubernetes.io") is not None

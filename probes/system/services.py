@@ -1,4 +1,4 @@
-"""Programs that NVIDIA machines run in the background, from the control groups that systemd keeps them in."""
+"""NVIDIA's background services, from their systemd control groups."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ FABRIC_MANAGER = "nvidia-fabricmanager"
 BINARY = "usr/bin/nv-fabricmanager"
 DEADLINE = 5.0  # seconds
 _SERVICES = (FABRIC_MANAGER, "nvidia-imex", "nvidia-persistenced")
-# Version 2 of control groups, systemd's tree beside version 1, and version 1 (kernel documentation, cgroup-v2).
+# cgroup v2, systemd's v2 tree beside v1, and v1 (kernel documentation, cgroup-v2).
 _SLICES = tuple(f"sys/fs/cgroup/{tree}system.slice" for tree in ("", "unified/", "systemd/"))
-_NOT_THE_ROOT = "sys/fs/cgroup/cgroup.type"  # which the root of all has not: here a container sees its own group
+# Only the root cgroup lacks this file. If it exists, a container sees its own cgroup.
+_NOT_THE_ROOT = "sys/fs/cgroup/cgroup.type"
 
 
 def read_services(host: Host) -> Iterator[Record]:
-    """A `Service` for each: whether systemd runs it. Nothing without NVIDIA GPUs, or where the host's are not seen."""
+    """Yield a `Service` for each, with its running state. Nothing without NVIDIA GPUs or the host's cgroups."""
     if not gpus(host, NVIDIA):
         return
     folder = _slice(host)
@@ -29,18 +30,18 @@ def read_services(host: Host) -> Iterator[Record]:
             reading = FactReader(host, Service, name, f"{folder}/{name}.service")
             running = reading.take("running", "cgroup.procs", bool)
             reading.set(running=False if "running" in reading.absent else running)
-            yield from reading.records()
-    if _there(host, BINARY):
+            yield from reading.said()
+    if _exists(host, BINARY):
         yield from host.call("fabric_manager", deadline=DEADLINE)
 
 
 def _slice(host: Host) -> str | None:
-    if _there(host, _NOT_THE_ROOT):
+    if _exists(host, _NOT_THE_ROOT):
         return None
-    return next((folder for folder in _SLICES if _there(host, folder)), None)
+    return next((folder for folder in _SLICES if _exists(host, folder)), None)
 
 
-def _there(host: Host, path: str) -> bool:
+def _exists(host: Host, path: str) -> bool:
     try:
         return host.resolve(path) is not None
     except Unreadable:

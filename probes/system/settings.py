@@ -1,4 +1,4 @@
-"""Settings of the machine around its GPUs, as the rows of models/catalog/settings.toml say where they stand."""
+"""Settings of the machine that affect its GPUs. The rows of models/catalog/settings.toml define their paths."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..sysfs.packages import first_cpus
 
 STATUS = "proc/self/status"
 _LONGEST = 100  # characters of a value
-# What the folders of drivers tell at once. The other conditions of rows are judged with all facts (models/rules).
-_HERE: Mapping[str, Callable[[Host], object]] = {
+# Conditions that are decidable from driver folders. The rules evaluate other conditions with all facts (models/rules).
+_CONDITIONS: Mapping[str, Callable[[Host], object]] = {
     "gpu": gpus,
     "nvidia gpu": lambda host: gpus(host, NVIDIA),
     "amd gpu": lambda host: gpus(host, AMD),
@@ -30,11 +30,11 @@ _HERE: Mapping[str, Callable[[Host], object]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """What is asked of a machine once, whatever the number of rows that need it."""
+    """Values of a machine that are read once for all rows."""
 
     host: Host
-    here: Mapping[str, bool]
-    things: dict[str, list[str]] = field(default_factory=dict)  # by placeholder
+    conditions: Mapping[str, bool]
+    values: dict[str, list[str]] = field(default_factory=dict)  # by placeholder
     texts: dict[str, str | None] = field(default_factory=dict)
 
     def read(self, path: str) -> str | None:
@@ -44,29 +44,29 @@ class _Machine:
 
 
 def read_settings(host: Host) -> Iterator[Record]:
-    """A `Setting` for each row that this machine has; where its parts differ, "powersave, performance"."""
-    machine = _Machine(host, {name: bool(asked(host)) for name, asked in _HERE.items()})
+    """Yield a `Setting` for each row that applies. Different values of parts are joined: "powersave, performance"."""
+    machine = _Machine(host, {name: bool(condition(host)) for name, condition in _CONDITIONS.items()})
     for name, row in settings().items():
-        if row.paths and all(_may_be(condition, machine.here) for condition in row.where):
+        if row.paths and all(_may_be(condition, machine.conditions) for condition in row.where):
             yield from _setting(machine, name, row)
 
 
 def status_lines(status: str) -> str:
-    """The lines of proc/self/status that are read here: the others tell of its owner."""
+    """Return only the lines of proc/self/status that settings need; the others contain private data of the owner."""
     entries = tuple(row.entry for row in settings().values() if STATUS in row.paths)
     return "\n".join(line for line in status.splitlines() if line.startswith(entries))
 
 
-def _may_be(condition: str, here: Mapping[str, bool]) -> bool:
-    return any(here.get(name, True) for name in condition.split("|"))
+def _may_be(condition: str, conditions: Mapping[str, bool]) -> bool:
+    return any(conditions.get(name, True) for name in condition.split("|"))
 
 
 def _setting(machine: _Machine, name: str, row: Row) -> Iterator[Record]:
     values: dict[str, Evidence] = {}
     refused: NotChecked | None = None
-    for places in _places(machine, row):
+    for paths in _paths(machine, row):
         try:
-            for value, evidence in _values(machine, row, places):
+            for value, evidence in _values(machine, row, paths):
                 values.setdefault(value, evidence)
         except Unreadable as refusal:
             refused = refused or NotChecked(
@@ -79,7 +79,7 @@ def _setting(machine: _Machine, name: str, row: Row) -> Iterator[Record]:
             )
         except ValueError as wrong:
             refused = refused or NotChecked(
-                what="Setting.value", subject=name, reason=Reason.UNREADABLE, path=places[0], detail=str(wrong)
+                what="Setting.value", subject=name, reason=Reason.UNREADABLE, path=paths[0], detail=str(wrong)
             )
     if refused:
         yield refused
@@ -90,17 +90,17 @@ def _setting(machine: _Machine, name: str, row: Row) -> Iterator[Record]:
         yield Setting(key=name)
 
 
-def _places(machine: _Machine, row: Row) -> list[tuple[str, ...]]:
-    """The paths of the row with its placeholder filled in, once for each thing."""
+def _paths(machine: _Machine, row: Row) -> list[tuple[str, ...]]:
+    """Return the row's paths for each value of its placeholder."""
     placeholder = next((one for one in ("cpu", "group", "process") if f"{{{one}}}" in row.paths[0]), None)
     if placeholder is None:
         return [row.paths]
-    if placeholder not in machine.things:
-        machine.things[placeholder] = _things(machine, placeholder, row)
-    return [tuple(path.format(**{placeholder: thing}) for path in row.paths) for thing in machine.things[placeholder]]
+    if placeholder not in machine.values:
+        machine.values[placeholder] = _placeholder_values(machine, placeholder, row)
+    return [tuple(path.format(**{placeholder: value}) for path in row.paths) for value in machine.values[placeholder]]
 
 
-def _things(machine: _Machine, placeholder: str, row: Row) -> list[str]:
+def _placeholder_values(machine: _Machine, placeholder: str, row: Row) -> list[str]:
     if placeholder == "cpu":
         return [str(cpu) for cpu in first_cpus(machine.host).values()]
     if placeholder == "group":
@@ -108,18 +108,18 @@ def _things(machine: _Machine, placeholder: str, row: Row) -> list[str]:
     try:
         first = (machine.read(row.service) or "").partition("\n")[0]
     except Unreadable:
-        return []  # a process that nobody names is none that we know of
+        return []  # without a readable process number there is no process to read
     return [first] if re.fullmatch("[1-9][0-9]{0,9}", first) else []
 
 
-def _values(machine: _Machine, row: Row, places: tuple[str, ...]) -> Iterator[tuple[str, Evidence]]:
-    """What the first of the paths that is there holds, and of all that a * stands for. Raises as value_in does."""
+def _values(machine: _Machine, row: Row, paths: tuple[str, ...]) -> Iterator[tuple[str, Evidence]]:
+    """Yield the values of the first existing path, or of all matches of a path with *. Raises like value_in()."""
     if row.read == "exists":
-        yield from _existing(machine.host, places)
+        yield from _existing(machine.host, paths)
         return
-    for place in places:
-        paths = list(_expanded(machine, row, place)) if "*" in place else [place]
-        texts = {path: text for path in paths if (text := machine.read(path)) is not None}
+    for pattern in paths:
+        matches = list(_expanded(machine, row, pattern)) if "*" in pattern else [pattern]
+        texts = {path: text for path in matches if (text := machine.read(path)) is not None}
         for path, text in texts.items():
             value, line = value_in(row, text)
             yield value, Evidence(path, line)
@@ -127,30 +127,30 @@ def _values(machine: _Machine, row: Row, places: tuple[str, ...]) -> Iterator[tu
             return
 
 
-def _existing(host: Host, places: tuple[str, ...]) -> Iterator[tuple[str, Evidence]]:
-    """The last part of the first path that is there; "none" where the folder that it would be in is there."""
-    for place in places:
-        if host.resolve(place) is not None:
-            name = place.rpartition("/")[2]
-            yield name, Evidence(place, name)
+def _existing(host: Host, paths: tuple[str, ...]) -> Iterator[tuple[str, Evidence]]:
+    """Yield the last part of the first existing path; "none" if only its folder exists."""
+    for path in paths:
+        if host.resolve(path) is not None:
+            name = path.rpartition("/")[2]
+            yield name, Evidence(path, name)
             return
-    folder = places[0].rpartition("/")[0]
+    folder = paths[0].rpartition("/")[0]
     if host.resolve(folder) is not None:
-        yield "none", Evidence(places[0], "not there")
+        yield "none", Evidence(paths[0], "not there")
 
 
-def _expanded(machine: _Machine, row: Row, place: str) -> Iterator[str]:
-    above, _, below = place.partition("*")
+def _expanded(machine: _Machine, row: Row, pattern: str) -> Iterator[str]:
+    above, _, below = pattern.partition("*")
     folder, _, start = above.rpartition("/")
     for name in machine.host.list(folder):
         if name.startswith(start) and name.isprintable():
-            beside = f"{folder}/{name}"
-            if not any(machine.read(f"{beside}/{file}") == text for file, text in row.skip.items()):
-                yield f"{beside}{below}"
+            entry = f"{folder}/{name}"
+            if not any(machine.read(f"{entry}/{file}") == text for file, text in row.skip.items()):
+                yield f"{entry}{below}"
 
 
 def value_in(row: Row, text: str) -> tuple[str, str]:
-    """The value in a file's text, and the line where it stands. ValueError for a text that holds none."""
+    """Return the value in a file's text and its line. Raises ValueError if the text contains none."""
     if row.read in ("entry", "bit"):
         text = _line(row.entry, text)
         found = re.match(r"[ \t:=]+(\S+)", text[len(row.entry) :])

@@ -9,7 +9,7 @@ from typing import Any
 from ....models.facts.machine import Disk, Mount, Nvme
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
-from ...storage.mounts import is_store
+from ...storage.mounts import is_job_storage
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
 
@@ -63,7 +63,7 @@ def _block(one: dict[str, Any], above: str | None, cite: Evidence, depth: int) -
         place = _text(point) or ""
         if place.startswith("/") and kind != "loop":
             mount = Mount(key=place, device=f"/dev/{name[1]}", fstype=_text(one.get("fstype")))
-            if is_store(mount):
+            if is_job_storage(mount):
                 cites = {"device": cited, **({"fstype": cited} if mount.fstype else {})}
                 yield Mount(key=place, device=mount.device, fstype=mount.fstype, cites=cites)
     for child in map(object_of, list_of(one.get("children"))):

@@ -10,7 +10,7 @@ from typing import Any
 from ....models.facts.machine import Array, Disk, Mount, Nvme
 from ....models.facts.records import Evidence, Record
 from ....models.facts.units import GIB, KIB, MIB
-from ...storage.mounts import is_store
+from ...storage.mounts import is_job_storage
 from ..core.part import Part
 
 BEGIN = (
@@ -159,7 +159,7 @@ def _mount(point: str, device: str, fstype: str | None, cite: _Cite, known: Mapp
     virtual = fstype or (device if device in ("tmpfs", "overlay", "zfs") else None)
     fact = Mount(key=point, device=device, fstype=virtual, **known)
     remote = fstype is None and ":/" in device
-    if not device.startswith("/dev/loop") and (remote or is_store(fact)):
+    if not device.startswith("/dev/loop") and (remote or is_job_storage(fact)):
         told = ("device", "fstype", "size", "free", "read_only")
         cites = dict.fromkeys((name for name in told if getattr(fact, name) is not None), cite())
         yield Mount(key=point, device=device, fstype=virtual, cites=cites, **known)

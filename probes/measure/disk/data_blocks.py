@@ -70,12 +70,12 @@ def of_files(places: Sequence[Place], most: int, until: float) -> list[Block]:
     whys: dict[str, None] = {}
     seen = set[tuple[int, int]]()  # one file system may be mounted several times
     for place in places:
-        if place.device is None and not place.far:
+        if place.device is None and not place.remote:
             whys[f"{place.fstype} on {place.point} lies on no disk that is seen here"] = None
             continue
         for path in _large_files(place.point, until, seen):
             try:
-                blocks += _of_file(path, place.far, most // BLOCK - len(blocks))
+                blocks += _of_file(path, place.remote, most // BLOCK - len(blocks))
             except OSError as error:
                 whys[_refusal(place, error)] = None
             if len(blocks) * BLOCK >= most or len({block.file for block in blocks}) >= _FILES:

@@ -80,7 +80,7 @@ def writes(host: Host, folder: str, seconds: float) -> Iterator[Record]:
 
 def _room(place: Place | None, folder: str) -> int:
     """How many bytes a test file in the folder may have. Raises _Unfit, and OSError."""
-    if place and place.device is None and not place.far:
+    if place and place.device is None and not place.remote:
         raise _Unfit(f"{place.fstype} on {folder} lies on no disk that is seen here")
     told = os.statvfs(folder)
     free = told.f_bavail * told.f_frsize
