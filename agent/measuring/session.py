@@ -12,7 +12,7 @@ from ...models.report import Report
 from ...probes.calls.hold import held
 from ...probes.host.host import Host
 from ...probes.host.recorded import Recorded
-from ...probes.measure.probe import Effort, Plan, Probe, Wanted
+from ...probes.measure.probe import Effort, Plan, Probe, Scope
 from ..pipeline.source import Source
 from .budget import BUDGETS, PROBES, Budget, plan_of
 from .idle import busy_because, computing, given_away, not_measured, said_once
@@ -102,7 +102,7 @@ class Session:
         found = (report.topology.find(end) for ends in slow for end in ends)
         ends = (device.id for device in (report.topology.devices if self.rounds == 1 else found) if device)
         options = self.options
-        wanted = Wanted(
+        wanted = Scope(
             effort=options.effort,
             ends=frozenset(ends),
             mounts=options.mounts,

@@ -1,6 +1,6 @@
-"""Programs of others that measure (perftest, fio, iperf3, libfabric's): where they are, and a run of one.
+"""External benchmarks (perftest, fio, iperf3, libfabric's tools): finding and running them.
 
-A program that was started here dies with this process, however that ends.
+The kernel kills a started program when this process ends, for any reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import NotChecked
 from ..calls.timeouts import no_answer
 
-# Where users without privileges do not look; the last one is that of AWS's EFA installer.
+# Folders that the PATH of users often lacks; AWS's EFA installer uses the last one.
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/gds/tools:/usr/local/cuda/gds/tools:/opt/amazon/efa/bin"
 _PACKAGES: Mapping[str, str] = {
     "fio": "install fio",
@@ -29,13 +29,13 @@ _PACKAGES: Mapping[str, str] = {
     "fi_rma_bw": "install libfabric's fabtests (AWS: the EFA installer)",
 }
 _PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
-_GLANCE = 0.02  # seconds between two looks at what a run does to the machine
-_OF_VERSION = 5.0  # seconds
+_WATCH_INTERVAL = 0.02  # seconds between two calls of `watch` during a run
+_VERSION_SECONDS = 5.0  # seconds
 _LONGEST = 4 << 20  # characters of an output; fio's JSON of one job has 5 kB
 
 
 class ToolFailed(Exception):
-    """A program that did not do what it was started for; its text says why, in words."""
+    """A program failed. The message is the reason."""
 
     def __init__(self, why: str, reason: Reason = Reason.OTHER) -> None:
         super().__init__(why)
@@ -43,22 +43,22 @@ class ToolFailed(Exception):
 
 
 def found(name: str) -> str | None:
-    """Where the program is; None where it is not installed."""
+    """Return the path of the program; None if it is not installed."""
     return shutil.which(name, path=f"{os.environ.get('PATH') or os.defpath}:{_PATH}")
 
 
 def absent(name: str, what: str, subject: str) -> NotChecked:
-    """That the program is not installed, and what brings it."""
+    """Return the NotChecked of a program that is not installed, with the package to install."""
     return NotChecked(
         what=what, subject=subject, reason=Reason.NOT_INSTALLED, detail=f"{name} is not installed", how=_PACKAGES[name]
     )
 
 
 def version(program: str, flag: str = "--version") -> str:
-    """The first line that tells its version: "fio-3.33", "iperf 3.12 (cJSON 1.7.15)"; else the program's name."""
+    """Return the first line with a version, "fio-3.33", "iperf 3.12 (cJSON 1.7.15)"; else the program's name."""
     name = os.path.basename(program)
     try:
-        text = run([program, flag], _OF_VERSION, ends_with=(0, 1))
+        text = run([program, flag], _VERSION_SECONDS, ends_with=(0, 1))
     except ToolFailed:
         return name
     line = next((line.strip() for line in text.splitlines() if any(map(str.isdigit, line))), "")[:80]
@@ -66,12 +66,12 @@ def version(program: str, flag: str = "--version") -> str:
 
 
 def started(command: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-    """The program, without a shell; it is killed when this process ends. Raises ToolFailed."""
+    """Start the program without a shell. The kernel kills it when this process ends. Raises ToolFailed."""
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
 
-    def die_with_parent() -> None:  # between fork and exec: nothing that takes a lock
+    def die_with_parent() -> None:  # runs between fork and exec, so it must not take a lock
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it ended before it could be told so
+        if os.getppid() != parent:  # the parent ended before prctl()
             os._exit(1)
 
     try:
@@ -99,9 +99,9 @@ def run(
     watch: Callable[[], None] | None = None,
     ends_with: Sequence[int] = (0,),
 ) -> str:
-    """What the program prints on standard output, within `deadline` seconds; `watch` is called while it runs.
+    """Run the program for at most `deadline` seconds and return its standard output.
 
-    Raises ToolFailed.
+    `watch` is called repeatedly meanwhile. Raises ToolFailed.
     """
     with started(command, env) as process:
         try:
@@ -117,14 +117,14 @@ def finished(
     watch: Callable[[], None] | None = None,
     ends_with: Sequence[int] = (0,),
 ) -> str:
-    """What a program that was started prints until it ends. Raises ToolFailed."""
+    """Wait for a started program and return its standard output. Raises ToolFailed."""
     end = time.monotonic() + deadline
     while True:
         left = end - time.monotonic()
         if left <= 0:
             raise ToolFailed(f"{name}: {no_answer(deadline)}", Reason.NO_ANSWER)
         try:
-            output, errors = process.communicate(timeout=min(left, _GLANCE) if watch else left)
+            output, errors = process.communicate(timeout=min(left, _WATCH_INTERVAL) if watch else left)
         except subprocess.TimeoutExpired:
             if watch:
                 watch()
@@ -135,6 +135,6 @@ def finished(
 
 
 def _last(text: str) -> str:
-    """The last line that says something."""
+    """Return the last line with text other than dashes."""
     lines = [line.strip() for line in text.splitlines() if line.strip(" -\t")]
     return lines[-1][:200] if lines else ""

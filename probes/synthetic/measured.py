@@ -14,7 +14,7 @@ from ..gpu.gpus import read_gpu_wiring, read_gpus
 from ..host.host import Host
 from ..measure.gpu import device_memory, host_copy, peer_copy
 from ..measure.gpu.copy_request import Run, flows, parsed
-from ..measure.probe import Plan, Probe, Wanted
+from ..measure.probe import Plan, Probe, Scope
 from ..network.net import read_net
 from ..network.rdma import read_rdma
 from ..parsing.parsers import pcie_speed
@@ -51,7 +51,7 @@ def probes_of(host: Host) -> Iterator[Probe]:
     )
     ends = frozenset(device.id for device in snapshot.topology.devices)
     for effort in ("quick", "full"):
-        wanted = Wanted(effort="full" if effort == "full" else "quick", ends=ends)
+        wanted = Scope(effort="full" if effort == "full" else "quick", ends=ends)
         yield from (probe for plan in PLANS.values() for probe in plan(report, wanted))
 
 
@@ -82,7 +82,7 @@ def _rate(node: Node, flow: Flow) -> float | None:
 
 
 def _size(name: str, run: Run) -> int:
-    return peer_copy.place(_SIZES[name], run) if name == "peer_copy" else _SIZES[name]
+    return peer_copy.copy_size(_SIZES[name], run) if name == "peer_copy" else _SIZES[name]
 
 
 def _links(tree: TreeWriter, called: Mapping[str, Function], address: str, at: float) -> Iterator[Observation]:

@@ -138,7 +138,7 @@ def _vendor_and_model(processors: Iterator[str]) -> tuple[str | None, str | None
 
 
 def _name(processor: str) -> tuple[str | None, str | None]:
-    """Return vendor and model: "vendor_id", "model name" (x86), "CPU implementer", "CPU part" (Arm), or "cpu" (POWER)."""
+    """Return "vendor_id" and "model name" (x86), "CPU implementer", "CPU part" (Arm), or "cpu" (POWER)."""
     if model := _entry(processor, "model name") or _entry(processor, "cpu"):
         return _entry(processor, "vendor_id"), model
     implementer, part = _entry(processor, "CPU implementer"), _entry(processor, "CPU part")

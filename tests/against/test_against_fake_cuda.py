@@ -23,7 +23,7 @@ from linkgauge.probes.measure.gpu import device_memory, host_copy, peer_copy
 from linkgauge.probes.measure.gpu.copy_request import CopyRequest, Run
 from linkgauge.probes.measure.gpu.cuda_driver import Refused
 from linkgauge.probes.measure.gpu.cuda_gpus import tool_may_use
-from linkgauge.probes.measure.probe import Wanted
+from linkgauge.probes.measure.probe import Scope
 from linkgauge.probes.synthetic.build import build
 from tests.support import fake_tools
 from tests.support.fake_gpus import ADDRESSES, fake_gpus
@@ -253,7 +253,7 @@ def once(report: Report) -> list[Source]:
     """What the quick level plans for GPUs, a single time."""
     if report.levels:
         return []
-    wanted = Wanted(ends=frozenset(device.id for device in report.topology.devices))
+    wanted = Scope(ends=frozenset(device.id for device in report.topology.devices))
     plans = {"host_copy": host_copy.plan, "peer_copy": peer_copy.plan, "device_memory": device_memory.plan}
     return [Source(probe.name, probe) for plan in plans.values() for probe in plan(report, wanted)]
 

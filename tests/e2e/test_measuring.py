@@ -33,7 +33,7 @@ from linkgauge.probes.host.live import Live
 from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.measure.memory import host_memory
 from linkgauge.probes.measure.memory.host_memory import SIZE
-from linkgauge.probes.measure.probe import Probe, Wanted
+from linkgauge.probes.measure.probe import Probe, Scope
 from tests.support.nodes import node, report_of
 from tests.support.trees import tree
 from tests.support.waiting import until
@@ -177,7 +177,7 @@ def test_many_disks_leave_time_for_collectives(name: str) -> None:
     """Sixteen disks take a minute; what does not fit at the end are some of them."""
     report = report_of(node(name))
     ends = frozenset(device.id for device in report.topology.devices)
-    wanted = Wanted(effort="full", ends=ends)
+    wanted = Scope(effort="full", ends=ends)
     planned = [probe for name in PROBES for probe in plan_of(name)(report, wanted)]
     last = max(place for place, probe in enumerate(planned) if probe.name == "collective")
     assert sum(probe.seconds for probe in planned[: last + 1]) <= BUDGETS["full"].seconds
@@ -298,7 +298,7 @@ def test_a_cause_of_several_slow_flows_is_measured_by_them() -> None:
     [(0.1, "it does not fit"), (1.5, "the rest of it does not fit")],  # of one node, of two
 )
 def test_what_the_budget_does_not_allow_is_left_out_and_said(share: float, left_out: str) -> None:
-    one, _ = host_memory.plan(REPORT, Wanted(ends=frozenset({"numa0", "numa1"})))
+    one, _ = host_memory.plan(REPORT, Scope(ends=frozenset({"numa0", "numa1"})))
     budget = Budget(30, share * one.bytes)
     session = Session(MeasurementOptions(force=True, budget=budget, only=frozenset({"host_memory"})), Live())
     said = [one for source in session.probes(REPORT) for one in ask(source, Live())]

@@ -35,9 +35,9 @@ from linkgauge.exporters.formats.json import as_json
 from linkgauge.models.site.schema import read_site
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.measure.network.port_loopback import plan
-from linkgauge.probes.measure.probe import Wanted
+from linkgauge.probes.measure.probe import Scope
 
-wanted = Wanted(effort="full", ends=frozenset(), peers=(sys.argv[1],))
+wanted = Scope(effort="full", ends=frozenset(), peers=(sys.argv[1],))
 once = lambda report: [] if report.levels else [Source(probe.name, probe) for probe in plan(report, wanted)]
 print(as_json(diagnose(Live(), named("net"), once, read_site(sys.argv[2]))))
 """

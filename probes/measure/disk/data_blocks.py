@@ -1,7 +1,7 @@
-"""Blocks of a disk that are known to hold data: those of files that lie on it, else of the disk itself.
+"""Blocks of a disk that contain data: blocks of its files, else of the disk itself.
 
-Only they tell how fast a disk reads: one that was trimmed or never written answers with zeros, at the speed of its link
-and without looking at its memory.
+Only these blocks show how fast a disk reads. For a trimmed or unwritten block the disk returns zeros at the speed of
+its link, without reading its memory.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ....models.facts.units import MIB
 from ...storage.block_mounts import Place
 from .extents import extents
 
-BLOCK = 1 * MIB  # of one read: what disks are specified with (128 KiB) and more, and the page tables of few pages
-_SMALLEST = 64 * MIB  # of a file: smaller ones are many, and lie in pieces
-_SETTLED = 60.0  # seconds: what was changed since then is somebody's work, and may not be on the disk yet
-_PIECES = 64  # places of a disk without files, each as long as is needed for the whole
-_FILES = 256  # that are open at once, of the 1024 that a process may have
-_WITHOUT = (errno.EOPNOTSUPP, errno.ENOTTY)  # how file systems say that they have no FIEMAP
-_LOOKED_AT = 4096  # bytes of a block
+BLOCK = 1 * MIB  # bytes of one read: above the 128 KiB of disk specifications, with small page tables
+_SMALLEST = 64 * MIB  # bytes of a file: smaller files are numerous and fragmented
+_SETTLED = 60.0  # seconds: files changed more recently are in use, and may not be on the disk yet
+_PIECES = 64  # regions of a disk without files
+_FILES = 256  # open files at once; a process may have 1024
+_NO_FIEMAP = (errno.EOPNOTSUPP, errno.ENOTTY)  # errors of file systems without FIEMAP
+_CHECKED_BYTES = 4096  # bytes at the start of a block that _is_empty() reads
 
 
 class NoData(Exception):
-    """Nothing to read; its text says why, in words."""
+    """There is no data to read. The message is the reason."""
 
     def __init__(self, why: str, reason: Reason = Reason.NOT_MEASURED) -> None:
         super().__init__(why)
@@ -39,56 +39,55 @@ class NoData(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Where to read BLOCK bytes: an open file, and the offset in it."""
+    """BLOCK bytes to read, at an offset in an open file."""
 
     file: int
     offset: int
 
 
-def open_direct(path: str, is_it: Callable[[int], bool] = stat.S_ISREG) -> int:
-    """The file, to be read past the page cache; and where that is allowed, without a note that it was read (a write).
+def open_direct(path: str, is_expected: Callable[[int], bool] = stat.S_ISREG) -> int:
+    """Open a file for direct reads, without an update of its access time if permitted.
 
-    `is_it` tells of a mode whether that is what is read: whoever owns a folder may put something else in the place of
-    what was seen there, and to open a device alone can start something (a watchdog). Raises OSError: EINVAL where the
-    file system has no direct reads (tmpfs).
+    `is_it` checks the file's mode before it is opened, because the owner of a folder can replace a file, and opening a
+    device can have side effects (a watchdog). Raises OSError; EINVAL if the file system has no direct reads (tmpfs).
     """
     flags = os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC | os.O_NONBLOCK
-    held = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # opens nothing yet
+    path_handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # O_PATH does not open the file itself
     try:
-        if not is_it(os.fstat(held).st_mode):
+        if not is_expected(os.fstat(path_handle).st_mode):
             raise OSError(errno.ENOENT, "it became something else")
-        with suppress(PermissionError):  # allowed to its owner and to root
-            return os.open(f"/proc/self/fd/{held}", flags | os.O_NOATIME)
-        return os.open(f"/proc/self/fd/{held}", flags)
+        with suppress(PermissionError):  # O_NOATIME is only allowed for the owner and for root
+            return os.open(f"/proc/self/fd/{path_handle}", flags | os.O_NOATIME)
+        return os.open(f"/proc/self/fd/{path_handle}", flags)
     finally:
-        os.close(held)
+        os.close(path_handle)
 
 
 def of_files(places: Sequence[Place], most: int, until: float) -> list[Block]:
-    """Blocks of the largest files that are found until that time (monotonic), `most` bytes of them. Raises NoData."""
+    """Return blocks of the large files found until the monotonic time `until`, at most `most` bytes. Raises NoData."""
     blocks: list[Block] = []
-    whys: dict[str, None] = {}
-    seen = set[tuple[int, int]]()  # one file system may be mounted several times
+    reasons: dict[str, None] = {}
+    seen = set[tuple[int, int]]()  # a file system may have several mounts
     for place in places:
         if place.device is None and not place.remote:
-            whys[f"{place.fstype} on {place.point} lies on no disk that is seen here"] = None
+            reasons[f"{place.fstype} on {place.point} lies on no disk that is seen here"] = None
             continue
         for path in _large_files(place.point, until, seen):
             try:
                 blocks += _of_file(path, place.remote, most // BLOCK - len(blocks))
             except OSError as error:
-                whys[_refusal(place, error)] = None
+                reasons[_refusal(place, error)] = None
             if len(blocks) * BLOCK >= most or len({block.file for block in blocks}) >= _FILES:
                 return blocks
     if len(blocks) * BLOCK < _SMALLEST:
         where = ", ".join(place.point for place in places[:3]) or "it"
         nothing = f"no file of {_SMALLEST // MIB} MiB and more that holds data was found on {where}"
-        raise NoData("; ".join(whys) or nothing)
+        raise NoData("; ".join(reasons) or nothing)
     return blocks
 
 
 def of_device(path: str, most: int) -> list[Block]:
-    """Blocks of a disk that hold something, from places all over it. Raises NoData, and OSError where it is refused."""
+    """Return non-empty blocks from all regions of a disk, at most `most` bytes. Raises NoData, OSError."""
     file = open_direct(path, stat.S_ISBLK)
     size = os.lseek(file, 0, os.SEEK_END)
     each = max(1, most // BLOCK // _PIECES)
@@ -106,7 +105,7 @@ def of_device(path: str, most: int) -> list[Block]:
 
 
 def _large_files(point: str, until: float, seen: set[tuple[int, int]]) -> Iterator[str]:
-    """Files below a folder, on its file system alone, level by level; none that was seen before."""
+    """Yield large files below a folder, breadth first, on the same file system, without those in `seen`."""
     folders = deque([point])
     try:
         device = os.stat(point).st_dev
@@ -116,31 +115,31 @@ def _large_files(point: str, until: float, seen: set[tuple[int, int]]) -> Iterat
         with suppress(OSError), os.scandir(folders.popleft()) as entries:
             for entry in entries:
                 with suppress(OSError):
-                    told = entry.stat(follow_symlinks=False)
-                    number = told.st_dev, told.st_ino
-                    if told.st_dev != device or number in seen:
+                    status = entry.stat(follow_symlinks=False)
+                    number = status.st_dev, status.st_ino
+                    if status.st_dev != device or number in seen:
                         continue
                     seen.add(number)
-                    if stat.S_ISDIR(told.st_mode):
+                    if stat.S_ISDIR(status.st_mode):
                         folders.append(entry.path)
-                    elif _is_large(told):
+                    elif _is_large(status):
                         yield entry.path
 
 
-def _is_large(told: os.stat_result) -> bool:
-    """Also on the disk, of which it may have holes, and not just being written."""
-    settled = time.time() - told.st_mtime > _SETTLED
-    return stat.S_ISREG(told.st_mode) and min(told.st_size, 512 * told.st_blocks) >= _SMALLEST and settled
+def _is_large(status: os.stat_result) -> bool:
+    """Whether a file is large, also without its holes, and was not changed recently."""
+    settled = time.time() - status.st_mtime > _SETTLED
+    return stat.S_ISREG(status.st_mode) and min(status.st_size, 512 * status.st_blocks) >= _SMALLEST and settled
 
 
-def _of_file(path: str, far: bool, most: int) -> list[Block]:
-    """Blocks of a file. Servers do not tell where it holds data; there all counts that is not zero."""
+def _of_file(path: str, remote: bool, most: int) -> list[Block]:
+    """Return the blocks of a file that contain data. For network file systems without FIEMAP, return all its blocks."""
     file = open_direct(path)
-    end = os.fstat(file).st_size  # whole blocks: the end of a file is none
+    end = os.fstat(file).st_size  # only whole blocks are used
     try:
         spans = [(one.offset, min(end, one.offset + one.length)) for one in extents(file)]
     except OSError as error:
-        if not (far and error.errno in _WITHOUT):
+        if not (remote and error.errno in _NO_FIEMAP):
             os.close(file)
             raise
         spans = [(0, end)]
@@ -151,24 +150,24 @@ def _of_file(path: str, far: bool, most: int) -> list[Block]:
 
 
 def _is_empty(file: int, offset: int) -> bool:
-    """Whether the beginning of a block is zeros."""
+    """Whether the block begins with zeros."""
     import mmap
 
-    with mmap.mmap(-1, _LOOKED_AT) as memory:  # begins at a page, as direct reads must
-        return os.preadv(file, [memory], offset) < _LOOKED_AT or not any(memory[:])
+    with mmap.mmap(-1, _CHECKED_BYTES) as memory:  # direct reads need page alignment
+        return os.preadv(file, [memory], offset) < _CHECKED_BYTES or not any(memory[:])
 
 
 def _refusal(place: Place, error: OSError) -> str:
     if error.errno == errno.EINVAL:
         return f"{place.fstype} on {place.point} has no direct reads"
-    if error.errno in _WITHOUT:
+    if error.errno in _NO_FIEMAP:
         return f"{place.fstype} on {place.point} does not tell where its files lie"
     return f"{place.point}: {error.strerror}"
 
 
 @contextmanager
 def closing(blocks: Collection[Block]) -> Iterator[None]:
-    """Close the files of the blocks in the end."""
+    """Close the files of the blocks at the end."""
     try:
         yield
     finally:

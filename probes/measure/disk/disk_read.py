@@ -1,6 +1,6 @@
-"""How fast disks and arrays read: large blocks of data, past the page cache. Nothing is written unless that is asked.
+"""The probe `disk_read`: the read rate of disks and arrays with large direct reads. It writes only on request.
 
-`plan` says what is read; `reads` runs in a child. Limits: docs/operate/probes.md.
+`plan` selects the disks; `reads` runs in a child process. Limits: docs/operate/probes.md.
 """
 
 from __future__ import annotations
@@ -20,51 +20,53 @@ from ...host.host import Host, Unreadable
 from ...host.live import Live
 from ...pcie.speed_samples import LinkSamples
 from ...storage.block_mounts import Place, disk_of, place_of, places_of
-from ..probe import Probe, Wanted
+from ..probe import Probe, Scope
 from . import data_blocks, direct_io, disk_write
 from . import fio_gdsio as disk_tools
 from .data_blocks import BLOCK, Block, NoData
-from .direct_io import Moved
+from .direct_io import Transfer
 
-_DEPTH, _MOST_THREADS = 8, 64  # reads at a time of each disk: fewer do not fill one, more gain little; and of an array
-_SECONDS = {"quick": 0.25, "full": 3.0}  # of one disk
-_BYTES = {"quick": 4 * GIB, "full": 48 * GIB}  # of one disk: what the fastest (PCIe 5, 14 GB/s) read in that time
-_LOOKING, _FOUND, _STARTING = 0.5, 0.1, 0.3  # seconds for files at most and usually, and until a process begins
-_GRACE = 20.0  # seconds, beyond which it hangs
-_FEWEST, _SHORTEST = 16, 0.02  # blocks, seconds: in less, threads that begin and end are a part of what is measured
-_CHECKED = 256  # blocks that are looked at before a tool reads them, which does not look
-# NVMe disks that are not in the machine, by their models (AWS, "Map Amazon EBS volumes to NVMe device names"; Google
-# Cloud, "Local SSD": nvme_card is one; Azure, "Enable NVMe": NVMe Direct Disk is one).
+_DEPTH, _MOST_THREADS = 8, 64  # concurrent reads of a disk, where more gain little; at most, of an array
+_SECONDS = {"quick": 0.25, "full": 3.0}  # for one disk
+# For one disk: what the fastest disk (PCIe 5, 14 GB/s) reads in that time.
+_BYTES = {"quick": 4 * GIB, "full": 48 * GIB}
+_SEARCH_LIMIT, _SEARCH_TYPICAL = 0.5, 0.1  # seconds for finding files
+_STARTING = 0.3  # seconds for the start of a process
+_GRACE = 20.0  # seconds beyond the plan after which the process is killed
+_FEWEST, _SHORTEST = 16, 0.02  # blocks, seconds: in shorter runs the start and end of threads distort the result
+_CHECKED = 256  # blocks checked for zeros before a tool reads them, because tools do not check
+# Models of NVMe disks that are network disks (AWS, "Map Amazon EBS volumes to NVMe device names"; Google Cloud, "Local
+# SSD": nvme_card is local; Azure, "Enable NVMe": NVMe Direct Disk is local).
 _REMOTE = ("Amazon Elastic Block Store*", "nvme_card-pd*", "MSFT NVMe Accelerator*")
 
 
-def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
-    """Local NVMe disks, and arrays of them in the place of their members; what is far only where it is named."""
-    if wanted.effort == "passive":
+def plan(report: Report, scope: Scope) -> Iterator[Probe]:
+    """Yield probes of local NVMe disks and arrays (at "quick" without members), and of requested folders."""
+    if scope.effort == "passive":
         return
-    topology, quick = report.topology, wanted.effort == "quick"
-    disks = [one.id for one in _local(topology, quick) if {one.id, _above(topology).get(one.id)} & wanted.ends]
+    topology, quick = report.topology, scope.effort == "quick"
+    disks = [one.id for one in _local(topology, quick) if {one.id, _above(topology).get(one.id)} & scope.ends]
     for group in filter(None, [disks] if quick else [[one] for one in disks]):
-        yield _probe("disks", wanted, group, "host")
+        yield _probe("disks", scope, group, "host")
     pairs = [name for disk in disks for name in (disk, _gpu(topology, disk)) if name and _gpu(topology, disk)]
     if pairs and not quick:
-        yield _probe("gdsio", wanted, [*pairs, *(["owned"] if wanted.owned else [])], "gpu")
-    for folder in wanted.mounts:
-        yield _probe("mount", wanted, [folder], "host")
-    if wanted.write_to is not None:
-        yield _probe("write", wanted, [wanted.write_to], "host")
+        yield _probe("gdsio", scope, [*pairs, *(["owned"] if scope.owned else [])], "gpu")
+    for folder in scope.mounts:
+        yield _probe("mount", scope, [folder], "host")
+    if scope.write_to is not None:
+        yield _probe("write", scope, [scope.write_to], "host")
 
 
-def _probe(what: str, wanted: Wanted, targets: Sequence[str], end: str) -> Probe:
+def _probe(what: str, scope: Scope, targets: Sequence[str], end: str) -> Probe:
     count = len(targets) // (2 if what == "gdsio" else 1)
-    seconds = _STARTING + count * (_SECONDS[wanted.effort] + _FOUND)
+    seconds = _STARTING + count * (_SECONDS[scope.effort] + _SEARCH_TYPICAL)
     kinds = frozenset({("disk", end), ("array", end), (end, "disk")})
     return Probe(
         name="disk_read",
-        args=(what, wanted.effort, *targets),
+        args=(what, scope.effort, *targets),
         kinds=kinds,
         seconds=seconds,
-        bytes=count * _BYTES[wanted.effort],
+        bytes=count * _BYTES[scope.effort],
         deadline=seconds + _GRACE,
     )
 
@@ -83,7 +85,7 @@ def _local(topology: Topology, quick: bool) -> Iterator[Device]:
 
 
 def _is_local(topology: Topology, part: str) -> bool:
-    """A disk of an NVMe controller of this machine, or a partition of one."""
+    """Whether `part` is a disk, or a partition of a disk, of an NVMe controller of this machine."""
     disk = _disk(topology, part)
     device, above = topology.find(disk), _above(topology).get(disk, "")
     remote = device is None or any(fnmatchcase(device.name, pattern) for pattern in _REMOTE)
@@ -99,7 +101,7 @@ def _above(topology: Topology) -> dict[str, str]:
 
 
 def _gpu(topology: Topology, disk: str) -> str | None:
-    """The GPU that is nearest, as its driver calls it, and its address: "gpu3=0000:1b:00.0"."""
+    """Return the driver's name and the address of the nearest GPU: "gpu3=0000:1b:00.0"."""
     for name in routes(topology, _above(topology).get(disk, disk)):
         device = topology.by_name[name]
         if device.kind == "gpu":
@@ -108,14 +110,16 @@ def _gpu(topology: Topology, disk: str) -> str | None:
 
 
 def reads(what: str, effort: str, *targets: str) -> Iterator[Record]:
-    """What "disks", or the file system of a folder ("mount"), read; what is written into it ("write"); and what
-    gdsio reads from disks into GPUs, which stand in pairs.
+    """Measure the targets; `what` selects the test.
+
+    "disks": reads of disks. "mount": reads of the file system of each folder. "write": writes to a folder. "gdsio":
+    GPUDirect reads; targets are pairs of disk and GPU, and "owned" at the end if the caller owns the GPUs.
     """
     host = Live()
     if what == "write":
         yield from disk_write.writes(host, targets[0], _SECONDS[effort])
         return
-    owned = what == "gdsio" and targets[-1] == "owned"  # the GPUs are the caller's
+    owned = what == "gdsio" and targets[-1] == "owned"  # the caller owns the GPUs
     for number, target in enumerate(targets[:-1] if owned else targets):
         if what == "gdsio" and number % 2:
             continue
@@ -146,10 +150,10 @@ _HOW = "run as root; or put a file of 1 GiB that is not zeros there, and name it
 
 
 def _blocks(host: Host, name: str, folder: Place | None, most: int) -> list[Block]:
-    """What is known to hold data. Raises NoData."""
+    """Return blocks with data. Raises NoData."""
     places = [folder] if folder else places_of(host, name)
     try:
-        return data_blocks.of_files(places, most, time.monotonic() + _LOOKING)
+        return data_blocks.of_files(places, most, time.monotonic() + _SEARCH_LIMIT)
     except NoData as nothing:
         if folder:
             raise
@@ -160,70 +164,77 @@ def _blocks(host: Host, name: str, folder: Place | None, most: int) -> list[Bloc
 
 
 def _read(host: Host, name: str, blocks: Sequence[Block], effort: str) -> Iterator[Record]:
-    """At the full level by fio, where it is installed."""
+    """Measure reads of the blocks, at "full" with fio if it is installed."""
     folder = _folder(host, name)
     samples = LinkSamples(host, folder)
-    parts = host.list(f"{folder}/slaves") if folder else []  # of an array its disks
+    parts = host.list(f"{folder}/slaves") if folder else []  # the disks of an array
     depth = min(_MOST_THREADS, _DEPTH * max(1, len(parts)))
     flow = Flow("read", (name, "host"))
     if effort == "full":
         run = disk_tools.longest_run(blocks)
         checked = direct_io.read(run[:: max(1, len(run) // _CHECKED)], depth, _SECONDS["quick"])
-        said = list(disk_tools.by_fio(name, run, depth, _SECONDS[effort], samples.sample))
-        rates = [one for one in said if isinstance(one, Observation)]
-        yield from said
+        records = list(disk_tools.by_fio(name, run, depth, _SECONDS[effort], samples.sample))
+        rates = [one for one in records if isinstance(one, Observation)]
+        yield from records
         if rates and not checked.failed:
-            yield from _hollow(flow, checked, rates[-1].at)
+            yield from _zeros(flow, checked, rates[-1].at)
             yield from samples.observations(f"while fio read {name}")
-            whole = checked.bytes + min(len(run) * BLOCK, rates[-1].value * (_SECONDS[effort] + 1))
-            yield _bytes_moved(name, whole, rates[-1].at, rates[-1].evidence)
+            total = checked.bytes + min(len(run) * BLOCK, rates[-1].value * (_SECONDS[effort] + 1))
+            yield _bytes_moved(name, total, rates[-1].at, rates[-1].evidence)
             return
-    moved = direct_io.read(blocks, depth, _SECONDS[effort], samples.sample)
-    yield from told(flow, name, moved, depth)
-    yield from samples.observations(f"{moved.rate / 1e6:.0f} MB/s from {name}")
+    transfer = direct_io.read(blocks, depth, _SECONDS[effort], samples.sample)
+    yield from results(flow, name, transfer, depth)
+    yield from samples.observations(f"{transfer.rate / 1e6:.0f} MB/s from {name}")
 
 
-def told(flow: Flow, name: str, moved: Moved, depth: int) -> Iterator[Record]:
-    """What a run of own reads says; too short a one has no rate."""
+def results(flow: Flow, name: str, transfer: Transfer, depth: int) -> Iterator[Record]:
+    """Yield the results of a run of direct_io; no rate if the run was too short."""
     now = time.time()
     text = (
-        f"{moved.blocks} blocks of {BLOCK // MIB} MiB in {moved.seconds:.2f} s, {depth} at a time, past the page cache"
+        f"{transfer.blocks} blocks of {BLOCK // MIB} MiB in {transfer.seconds:.2f} s, "
+        f"{depth} at a time, past the page cache"
     )
     evidence = Evidence("preadv", text)
-    if moved.failed:
+    if transfer.failed:
         yield NotChecked(
             what="disk_read",
             subject=name,
-            reason=reason_of(moved.failed.errno),
-            detail=f"{moved.failed.strerror}, after {text}",
+            reason=reason_of(transfer.failed.errno),
+            detail=f"{transfer.failed.strerror}, after {text}",
         )
-    elif moved.blocks < _FEWEST or moved.seconds < _SHORTEST:
+    elif transfer.blocks < _FEWEST or transfer.seconds < _SHORTEST:
         yield NotChecked(
             what="disk_read", subject=name, reason=Reason.NOT_MEASURED, detail=f"too little to tell: {text}", how=_HOW
         )
     else:
         yield Observation(
-            about=flow, quantity="rate", unit="bytes_per_second", value=moved.rate, at=now, busy=True, evidence=evidence
+            about=flow,
+            quantity="rate",
+            unit="bytes_per_second",
+            value=transfer.rate,
+            at=now,
+            busy=True,
+            evidence=evidence,
         )
-        yield from _hollow(flow, moved, now)
-    yield _bytes_moved(name, moved.bytes, now, evidence)
+        yield from _zeros(flow, transfer, now)
+    yield _bytes_moved(name, transfer.bytes, now, evidence)
 
 
 def _bytes_moved(name: str, value: float, at: float, evidence: Evidence) -> Observation:
     return Observation(about=name, quantity="bytes_moved", unit="bytes", value=float(value), at=at, evidence=evidence)
 
 
-def _hollow(flow: Flow, moved: Moved, at: float) -> Iterator[Record]:
-    """How much of it was zeros: which a disk may give without reading."""
-    if moved.zeros:
-        evidence = Evidence("preadv", f"{moved.zeros} of {moved.blocks} blocks hold nothing but zeros")
+def _zeros(flow: Flow, transfer: Transfer, at: float) -> Iterator[Record]:
+    """Yield the share of zeros, which a disk may return without reading its memory."""
+    if transfer.zeros:
+        evidence = Evidence("preadv", f"{transfer.zeros} of {transfer.blocks} blocks hold nothing but zeros")
         yield Observation(
-            about=flow, quantity="zeros", unit="share", value=moved.hollow, at=at, busy=True, evidence=evidence
+            about=flow, quantity="zeros", unit="share", value=transfer.zero_share, at=at, busy=True, evidence=evidence
         )
 
 
 def _folder(host: Host, name: str) -> str:
-    """The disk's in sysfs; empty for what is no disk of this machine: a file system of a server."""
+    """Return the disk's sysfs folder; empty for a network file system."""
     try:
         return (host.resolve(f"sys/class/block/{name}") or "") if "/" not in name else ""
     except Unreadable:

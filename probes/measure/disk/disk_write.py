@@ -1,4 +1,4 @@
-"""How fast a folder takes what is written to it: one file without a name, which is gone when this process is."""
+"""The write rate of a folder, with an unnamed file that the kernel deletes when this process ends."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .data_blocks import BLOCK
 
 _DEPTH = 8
 _MOST = 4 * GIB
-_SHARE = 0.05  # of what is free, no more is taken
+_SHARE = 0.05  # of the free space, at most
 _LEAST = 64 * MIB
 _HOW = "name another folder with --write-to"
-_WHYS = {
+_REASONS = {
     errno.EINVAL: "its file system has no direct writes",
     errno.EOPNOTSUPP: "its file system has no files without a name (O_TMPFILE)",
     errno.EISDIR: "its file system has no files without a name (O_TMPFILE)",
@@ -28,7 +28,7 @@ _WHYS = {
 
 
 class _Unfit(Exception):
-    """The folder cannot take a test file; the text says why, in words."""
+    """The folder is unsuitable for a test file. The message is the reason."""
 
 
 def writes(host: Host, folder: str, seconds: float) -> Iterator[Record]:
@@ -36,54 +36,58 @@ def writes(host: Host, folder: str, seconds: float) -> Iterator[Record]:
     place = place_of(host, folder)
     name = folder if place is None else disk_of(host, place.device) if place.device else place.point
     try:
-        most = _room(place, folder)
+        most = _file_size(place, folder)
         file = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC, 0o600)
     except _Unfit as unfit:
         yield NotChecked(what="disk_write", subject=name, reason=Reason.NOT_MEASURED, detail=str(unfit), how=_HOW)
         return
     except OSError as error:
-        known = _WHYS.get(error.errno or 0)
+        known = _REASONS.get(error.errno or 0)
         reason, why = (Reason.NOT_SUPPORTED, known) if known else (reason_of(error.errno), str(error.strerror))
         yield NotChecked(what="disk_write", subject=name, reason=reason, path=folder, detail=why, how=_HOW)
         return
     try:
-        moved = direct_io.write(file, most, _DEPTH, seconds)
+        transfer = direct_io.write(file, most, _DEPTH, seconds)
     finally:
         os.close(file)
+    yield from _results(name, folder, transfer)
+
+
+def _results(name: str, folder: str, transfer: direct_io.Transfer) -> Iterator[Record]:
     now = time.time()
     text = (
-        f"{moved.blocks} blocks of {BLOCK // MIB} MiB in {moved.seconds:.2f} s with fdatasync, {_DEPTH} at a time, "
+        f"{transfer.blocks} blocks of {BLOCK // MIB} MiB in {transfer.seconds:.2f} s with fdatasync, {_DEPTH} at a time, "
         f"into a file without a name in {folder}, which is gone"
     )
     evidence = Evidence("pwrite", text)
-    if moved.failed:
+    if transfer.failed:
         yield NotChecked(
             what="disk_write",
             subject=name,
-            reason=reason_of(moved.failed.errno),
-            detail=f"{moved.failed.strerror}, after {text}",
+            reason=reason_of(transfer.failed.errno),
+            detail=f"{transfer.failed.strerror}, after {text}",
         )
     else:
         yield Observation(
             about=Flow("write", ("host", name)),
             quantity="rate",
             unit="bytes_per_second",
-            value=moved.rate,
+            value=transfer.rate,
             at=now,
             busy=True,
             evidence=evidence,
         )
     yield Observation(
-        about=name, quantity="bytes_moved", unit="bytes", value=float(moved.bytes), at=now, evidence=evidence
+        about=name, quantity="bytes_moved", unit="bytes", value=float(transfer.bytes), at=now, evidence=evidence
     )
 
 
-def _room(place: Place | None, folder: str) -> int:
-    """How many bytes a test file in the folder may have. Raises _Unfit, and OSError."""
+def _file_size(place: Place | None, folder: str) -> int:
+    """Return the maximum bytes of a test file in the folder. Raises _Unfit, OSError."""
     if place and place.device is None and not place.remote:
         raise _Unfit(f"{place.fstype} on {folder} lies on no disk that is seen here")
-    told = os.statvfs(folder)
-    free = told.f_bavail * told.f_frsize
+    status = os.statvfs(folder)
+    free = status.f_bavail * status.f_frsize
     most = min(_MOST, int(_SHARE * free)) // BLOCK * BLOCK
     if most < _LEAST:
         raise _Unfit(f"{as_bytes(free)} are free on {folder}: too little to write a test file")

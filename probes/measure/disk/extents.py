@@ -1,7 +1,7 @@
-"""Which parts of a file hold data on its disk, as the file system tells (FIEMAP).
+"""The parts of a file that contain data on its disk, from FIEMAP (kernel documentation, filesystems/fiemap).
 
-Kernel documentation, filesystems/fiemap. An extent that was never written, that is kept in an inode, or that is
-compressed or encrypted, is no evidence: reading it moves no bytes of a disk, or others than are counted.
+Unwritten, inline, compressed and encrypted extents are left out: reading them moves no bytes of the disk, or a
+different number of bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _FIEMAP = 0xC020660B  # FS_IOC_FIEMAP, include/uapi/linux/fs.h; its structures: include/uapi/linux/fiemap.h
-_HEAD = struct.Struct("=QQIIII")  # start, length, flags, mapped extents, room for so many, reserved
+_HEAD = struct.Struct("=QQIIII")  # start, length, flags, mapped extents, capacity in extents, reserved
 _EXTENT = struct.Struct("=QQQ2QI3I")  # logical, physical, length, reserved, flags, reserved
 _ROOM = 256  # extents in one answer
 _LAST = 0x1
@@ -22,16 +22,16 @@ _NO_DATA = 0x2 | 0x4 | 0x8 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """A stretch of a file, in bytes."""
+    """A contiguous part of a file, in bytes."""
 
     offset: int
     length: int
 
 
 def extents(file: int) -> Iterator[Extent]:
-    """The stretches of an open file that hold data as they are, wherever they lie. Those that touch are one.
+    """Yield the extents of an open file that contain plain data; adjacent extents are merged.
 
-    Raises OSError, where the file system has no FIEMAP.
+    Raises OSError if the file system has no FIEMAP.
     """
     begin = end = 0
     for one in _mapped(file):

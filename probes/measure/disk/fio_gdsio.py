@@ -1,4 +1,4 @@
-"""fio and gdsio on blocks that hold data: what experts measure disks with, read as their dumps are."""
+"""Disk measurements with fio and gdsio on blocks that contain data; the dump readers parse their output."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..gpu.cuda_driver import Refused
 from ..gpu.cuda_gpus import NUMBERED, tool_may_use
 from .data_blocks import BLOCK, Block
 
-_DEPTH = 32  # reads at a time: the fastest disks need more than 8
+_DEPTH = 32  # concurrent reads: the fastest disks need more than 8
 _GPU_THREADS = 8
-_FEWEST = 256 * MIB  # less is over before it has begun
+_FEWEST = 256 * MIB  # bytes; a shorter run ends too soon
 
 
 def longest_run(blocks: Sequence[Block]) -> Sequence[Block]:
-    """The longest stretch of blocks that follow each other in one file."""
+    """Return the longest sequence of contiguous blocks in one file."""
     starts = [
         number
         for number, block in enumerate(blocks)
@@ -36,14 +36,14 @@ def longest_run(blocks: Sequence[Block]) -> Sequence[Block]:
 
 
 def by_fio(
-    disk: str, run_of: Sequence[Block], depth: int, seconds: float, watch: Callable[[], None]
+    disk: str, run_blocks: Sequence[Block], depth: int, seconds: float, watch: Callable[[], None]
 ) -> Iterator[Record]:
     """What fio reads of blocks that follow each other."""
     program = found("fio")
     if program is None:
         yield absent("fio", "fio", disk)
         return
-    first, size = run_of[0], len(run_of) * BLOCK
+    size = len(run_blocks) * BLOCK
     if size < _FEWEST:
         yield NotChecked(
             what="fio",
@@ -53,8 +53,18 @@ def by_fio(
         )
         return
     depth = max(depth, _DEPTH)
-    path = _path(first).replace(":", "\\:")  # which stands between several
-    command = [
+    try:
+        text = run(_fio_command(program, run_blocks, depth, seconds), seconds + 10, watch=watch)
+    except ToolFailed as failed:
+        yield NotChecked(what="fio", subject=disk, reason=failed.reason, detail=str(failed))
+        return
+    prefix = f"{version(program)}: libaio, depth {depth}, blocks of {BLOCK // MIB} MiB, {size // MIB} MiB at most; "
+    yield from _named(fio.read(Part("fio", 1, text, time.time())), Flow("read", (disk, "host")), prefix, "fio")
+
+
+def _fio_command(program: str, run_blocks: Sequence[Block], depth: int, seconds: float) -> list[str]:
+    path = _path(run_blocks[0]).replace(":", "\\:")  # fio separates file names by colons
+    return [
         program,
         "--name=read",
         f"--filename={path}",
@@ -65,29 +75,22 @@ def by_fio(
         "--ioengine=libaio",
         f"--iodepth={depth}",
         f"--bs={BLOCK}",
-        f"--offset={first.offset}",
-        f"--size={size}",
+        f"--offset={run_blocks[0].offset}",
+        f"--size={len(run_blocks) * BLOCK}",
         f"--runtime={max(1, round(seconds))}",
         "--invalidate=0",
         "--allow_file_create=0",
         "--output-format=json",
     ]
-    try:
-        text = run(command, seconds + 10, watch=watch)
-    except ToolFailed as failed:
-        yield NotChecked(what="fio", subject=disk, reason=failed.reason, detail=str(failed))
-        return
-    told = f"{version(program)}: libaio, depth {depth}, blocks of {BLOCK // MIB} MiB, {size // MIB} MiB at most; "
-    yield from _named(fio.read(Part("fio", 1, text, time.time())), Flow("read", (disk, "host")), told, "fio")
 
 
 def by_gdsio(disk: str, gpu: str, blocks: Sequence[Block], seconds: float, owned: bool) -> Iterator[Record]:
-    """What GPUDirect Storage reads into the GPU that is nearest, "gpu3=0000:1b:00.0"; `owned`: it is the caller's."""
+    """Yield the rate of GPUDirect Storage into `gpu`, "gpu3=0000:1b:00.0"; `owned`: the caller owns the GPU."""
     program = found("gdsio")
-    if program is None:  # who does not use it, does not miss it
+    if program is None:  # optional: not reported as missing
         return
-    run_of = longest_run(blocks)
-    first, size = run_of[0], len(run_of) * BLOCK
+    run_blocks = longest_run(blocks)
+    first, size = run_blocks[0], len(run_blocks) * BLOCK
     options = ["-w", str(_GPU_THREADS), "-s", f"{size // MIB}M", "-i", "1M", "-x", "0", "-I", "0"]
     gpu, _, address = gpu.partition("=")
     try:
@@ -100,21 +103,21 @@ def by_gdsio(disk: str, gpu: str, blocks: Sequence[Block], seconds: float, owned
     except ToolFailed as failed:
         yield NotChecked(what="gdsio", subject=disk, reason=failed.reason, detail=str(failed))
         return
-    asked = f"$ gdsio -f /dev/{disk} -d {number} {' '.join(options)}\n"  # the file lies there
+    command_line = f"$ gdsio -f /dev/{disk} -d {number} {' '.join(options)}\n"  # the disk of the file
     flow = Flow("read", (disk, gpu))
-    yield from _named(gds.read(Part("gdsio", 1, asked + text, time.time())), flow, "gdsio: GPUDirect, ", "gdsio")
+    yield from _named(gds.read(Part("gdsio", 1, command_line + text, time.time())), flow, "gdsio: GPUDirect, ", "gdsio")
 
 
 def _path(block: Block) -> str:
-    """The name of the file. Below /proc it is a link, whose own size fio takes for that of the file."""
+    """Return the file's name. fio would use the size of the link in /proc instead of the file's."""
     return os.readlink(f"/proc/self/fd/{block.file}")
 
 
-def _named(said: Iterator[Record], flow: Flow, told: str, tool: str) -> Iterator[Record]:
-    """The rates of a tool under the name of the flow. So many at a time fill the disk: their size is no limit."""
-    rates = [one for one in said if isinstance(one, Observation) and one.quantity == "rate"]
+def _named(records: Iterator[Record], flow: Flow, prefix: str, tool: str) -> Iterator[Record]:
+    """Yield a tool's rates for the flow. At this depth the block size does not limit the rate: the flow has no size."""
+    rates = [one for one in records if isinstance(one, Observation) and one.quantity == "rate"]
     for one in rates:
-        yield replace(one, about=flow, evidence=Evidence(tool, told + one.evidence.text))
+        yield replace(one, about=flow, evidence=Evidence(tool, prefix + one.evidence.text))
     if not rates:
         yield NotChecked(
             what=tool, subject=flow.subject, reason=Reason.UNREADABLE, detail="nothing of what it printed is a rate"

@@ -1,6 +1,6 @@
-"""How fast all GPUs of a node reduce and exchange arrays with NCCL, over sizes; and which algorithm it chose for each.
+"""The probe `collective`: bus bandwidth and chosen algorithm of NCCL collectives over all GPUs, by message size.
 
-By the programs of nccl-tests where they are installed, else by the library through nccl4py.
+It runs nccl-tests if installed, else the library through nccl4py.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from ....models.training.collectives import bus_factor
 from ...gpu.nvml_library import Library
 from ...gpu.nvml_library import Refused as NvmlRefused
 from ..external_tools import ToolFailed
-from ..probe import Probe, Wanted
+from ..probe import Probe, Scope
 from . import nccl_tests
-from .copy_plan import gpus_of, rate_of, wanted_runs
+from .copy_plan import gpus_of, rate_of, runs_in_scope
 from .copy_request import CopyRequest
 from .cuda_driver import Cuda, Refused
-from .cuda_gpus import address_of, check, closing, fitting, opened
+from .cuda_gpus import address_of, check, close_gpus, fitting, open_gpus
 from .nccl_algorithm import TIMES, NcclRun, algorithms
 from .nccl_library import Nccl
 
 OPS = ("all_reduce", "alltoall")
-_LARGEST, _LEAST, _STEP = GIB, 64 * MIB, 4  # sizes: below the least it is startup that is measured, not links
-_BUFFERS = 4  # to send, to receive, and as much again for NCCL's own
-_STARTING, _EACH = 6.0, 0.5  # seconds that are planned for NCCL to look at the machine, and for a rank
+_LARGEST, _LEAST, _STEP = GIB, 64 * MIB, 4  # bytes; smaller messages measure startup, not links
+_BUFFERS = 4  # send and receive buffers, and as much for NCCL's own
+_STARTING, _EACH = 6.0, 0.5  # planned seconds for NCCL's topology detection, and for each rank
 _DEADLINE = 90.0
 
 
-def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
-    """At "full" one process for each operation, over all GPUs: fewer would be another machine."""
+def plan(report: Report, scope: Scope) -> Iterator[Probe]:
+    """Yield at "full" one probe for each operation, always over all GPUs."""
     gpus = gpus_of(report.topology)
     run = tuple((name,) for name in gpus)
-    if wanted.effort != "full" or len(gpus) < 2 or not wanted_runs(report.topology, [run], wanted):
+    if scope.effort != "full" or len(gpus) < 2 or not runs_in_scope(report.topology, [run], scope):
         return
     for op in OPS:
         flow = Flow(op, tuple(gpus), None)
         rate, whole = rate_of(report.topology, [flow]), 2 * TIMES * sum(_sizes(_LARGEST)) * bus_factor(op, len(gpus))
-        args = (op, *(("owned",) if wanted.owned else ()), *(f"{name}={address}" for name, address in gpus.items()))
+        args = (op, *(("owned",) if scope.owned else ()), *(f"{name}={address}" for name, address in gpus.items()))
         yield Probe(
             name="collective",
             args=args,
@@ -54,33 +54,34 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
 
 
 def collectives(op: str, *words: str) -> Iterator[Record]:
-    """Runs in the child: words are "owned", where the GPUs are the caller's, and the GPUs as "gpu0=0000:1b:00.0"."""
-    asked = dict(word.split("=", 1) for word in words if "=" in word)
+    """Measure `op` in the child process. `words` are the GPUs as "gpu0=0000:1b:00.0", and "owned" if the caller's."""
+    requested = dict(word.split("=", 1) for word in words if "=" in word)
     try:
-        gpus = {name: address or address_of(name) for name, address in asked.items()}
+        gpus = {name: address or address_of(name) for name, address in requested.items()}
         for name, address in gpus.items():
             _may_use(name, address, "owned" in words)
         sizes = _sizes(_largest(gpus.values()))
         if program := nccl_tests.program(op):
-            done = nccl_tests.bandwidths(program, len(gpus), sizes, _STEP, _DEADLINE - 5)
+            result = nccl_tests.bandwidths(program, len(gpus), sizes, _STEP, _DEADLINE - 5)
         else:
-            done = _by_library(op, gpus, "owned" in words, sizes)
+            result = _by_library(op, gpus, "owned" in words, sizes)
     except (Refused, ToolFailed) as refusal:
         how = refusal.how if isinstance(refusal, Refused) else None
         yield NotChecked(what="collective", subject="node", reason=refusal.reason, detail=f"{op}: {refusal}", how=how)
         return
-    yield from _said(op, gpus, done)
+    yield from _observations(op, gpus, result)
 
 
-def _said(op: str, gpus: Mapping[str, str], done: NcclRun) -> Iterator[Observation]:
-    """The bus bandwidths. Of an AllReduce of which the algorithm is not known nobody can say what to expect: its ends
-    are ranks, not GPUs.
+def _observations(op: str, gpus: Mapping[str, str], result: NcclRun) -> Iterator[Observation]:
+    """Yield the bus bandwidths.
+
+    Without the algorithm of an AllReduce its expected rate is unknown. Then the ends of its flow are ranks, not GPUs.
     """
-    chosen = algorithms(done.log) if op == "all_reduce" else {}
+    chosen = algorithms(result.log) if op == "all_reduce" else {}
     named = {address: name for name, address in gpus.items()}
-    placed = tuple(named[address] for address in done.gpus if address in named)
+    placed = tuple(named[address] for address in result.gpus if address in named)
     ranks = tuple(f"rank{number}" for number in range(len(gpus)))
-    for size, rate in done.rates.items():
+    for size, rate in result.rates.items():
         algorithm = chosen.get(size)
         known = len(placed) == len(gpus) and (op != "all_reduce" or algorithm is not None)
         reduced = op == "all_reduce" and (algorithm or "").startswith("NVLS")
@@ -92,22 +93,22 @@ def _said(op: str, gpus: Mapping[str, str], done: NcclRun) -> Iterator[Observati
             value=rate,
             at=time.time(),
             busy=True,
-            evidence=Evidence(done.source, text),
+            evidence=Evidence(result.source, text),
         )
-    moved = 2 * TIMES * len(gpus) * bus_factor(op, len(gpus)) * sum(done.rates)
+    moved = 2 * TIMES * len(gpus) * bus_factor(op, len(gpus)) * sum(result.rates)
     yield Observation(
         about="node",
         quantity="bytes_moved",
         unit="bytes",
         value=moved,
         at=time.time(),
-        evidence=Evidence(done.source, f"{2 * TIMES} times, all sizes, all ranks"),
+        evidence=Evidence(result.source, f"{2 * TIMES} times, all sizes, all ranks"),
     )
 
 
 def _by_library(op: str, gpus: Mapping[str, str], owned: bool, sizes: Sequence[int]) -> NcclRun:
-    """NCCL in this process. Raises Refused."""
-    devices, lost = opened(Cuda(), CopyRequest(effort="full", gpus=gpus, runs=(), owned=owned), "collective")
+    """Run NCCL in this process. Raises Refused."""
+    devices, lost = open_gpus(Cuda(), CopyRequest(effort="full", gpus=gpus, runs=(), owned=owned), "collective")
     try:
         if lost:
             raise Refused(f"{lost[0].subject}: {lost[0].why}", lost[0].how, reason=lost[0].reason)
@@ -117,7 +118,7 @@ def _by_library(op: str, gpus: Mapping[str, str], owned: bool, sizes: Sequence[i
         finally:
             library.close()
     finally:
-        closing(devices)
+        close_gpus(devices)
 
 
 def _may_use(name: str, address: str, owned: bool) -> None:
@@ -128,7 +129,7 @@ def _may_use(name: str, address: str, owned: bool) -> None:
 
 
 def _sizes(largest: int) -> list[int]:
-    """From the least on, as nccl-tests take them with -f."""
+    """Return the sizes from the smallest on, like nccl-tests with -f."""
     sizes = [_LEAST]
     while sizes[-1] * _STEP <= largest:
         sizes.append(sizes[-1] * _STEP)
@@ -136,7 +137,7 @@ def _sizes(largest: int) -> list[int]:
 
 
 def _largest(addresses: Iterable[str]) -> int:
-    """What fits beside its buffers into 5 % of the memory that is free on each GPU; the least where nobody says."""
+    """Return the largest size whose buffers fit into 5 % of each GPU's free memory; the smallest size if unknown."""
     free = list[int]()
     with suppress(ImportError, NvmlRefused):
         library = Library()

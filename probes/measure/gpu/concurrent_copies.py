@@ -1,4 +1,4 @@
-"""Copies that run at the same moment: the rate of each, while all of them run."""
+"""Concurrent copies: the rate of each copy while all run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from ....models.facts.reason import Reason
 from .cuda_driver import Refused, Stream
 
-_FEWEST = 3  # copies that must have ended
-_LONGEST = 5.0  # seconds until they have, one behind the other: 3 of 256 MiB at 0.2 GB/s
-SMALL, _SMALL_COPIES = 8, 64  # bytes of a copy that costs nothing but its latency; and how many make one try
+_FEWEST = 3  # copies that must end
+_LONGEST = 5.0  # seconds for them in sequence: 3 copies of 256 MiB at 0.2 GB/s
+SMALL, _SMALL_COPIES = 8, 64  # bytes of a copy that measures latency; number of copies in one try
 
 
 class Hung(Refused):
-    """Copies that do not end: nothing that would wait for them may be asked any more. `lanes` are their places."""
+    """Copies do not end, so no call may wait for them. `lanes` are the indexes of the hung lanes."""
 
     def __init__(self, lanes: Sequence[int], seconds: float) -> None:
         why = f"no {_FEWEST} copies in a row within {seconds:.0f} s"
@@ -26,7 +26,7 @@ class Hung(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A stream, and what it copies over and over again. Addresses are those of the GPUs' and the host's one space."""
+    """A stream and the copy that it repeats. Addresses are in CUDA's unified address space of GPUs and host."""
 
     stream: Stream
     target: int
@@ -34,7 +34,7 @@ class Lane:
     size: int
 
     def begin(self) -> None:
-        """Start it, with a first copy that does not count."""
+        """Start the lane with a first copy that does not count."""
         self.stream.begin(self.target, self.source, self.size)
 
     def queue(self) -> None:
@@ -42,46 +42,46 @@ class Lane:
         self.stream.queue(self.target, self.source, self.size)
 
     def rate(self) -> float:
-        """Bytes per second of the copies that have ended."""
+        """Return bytes per second of the copies that have ended."""
         return self.stream.copies * self.size / self.stream.seconds
 
     def latency(self) -> float | None:
-        """Seconds of a copy of a few bytes; None where this process was too slow to tell."""
+        """Return the seconds of a small copy; None if this process was too slow to measure it."""
         return self.stream.small(self.target, self.source, (self.target, self.source, self.size), _SMALL_COPIES, SMALL)
 
 
 def rates(lanes: Sequence[Lane], seconds: float, meanwhile: Callable[[], None] | None = None) -> list[float]:
-    """Bytes per second of each. All are kept busy until the last count is taken, so that none is alone at the end.
+    """Return bytes per second of each lane. All lanes stay busy until the last count, so that none runs alone.
 
-    `meanwhile` is called once, in the middle. Raises Refused where a copy fails, or nothing ends.
+    `meanwhile` is called once, halfway. Raises Refused if a copy fails, and Hung if copies do not end.
     """
     try:
         for lane in lanes:
             lane.begin()
         start = time.monotonic()
-        while not _done(lanes, (passed := time.monotonic() - start) >= seconds and meanwhile is None):
+        while not _is_enough(lanes, (passed := time.monotonic() - start) >= seconds and meanwhile is None):
             if meanwhile and passed > seconds / 2:
                 meanwhile()
                 meanwhile = None
             if passed > _LONGEST + seconds:
-                late = [place for place, lane in enumerate(lanes) if lane.stream.copies < _FEWEST]
+                late = [index for index, lane in enumerate(lanes) if lane.stream.copies < _FEWEST]
                 raise Hung(late, passed)
             for lane in lanes:
                 lane.queue()
-        found = [lane.rate() for lane in lanes]
+        measured = [lane.rate() for lane in lanes]
     except Refused as refusal:
-        for place, lane in enumerate(lanes):
-            if not isinstance(refusal, Hung) or place not in refusal.lanes:
+        for index, lane in enumerate(lanes):
+            if not isinstance(refusal, Hung) or index not in refusal.lanes:
                 with suppress(Refused):
                     lane.stream.end()
         raise
     for lane in lanes:
         lane.stream.end()
-    return found
+    return measured
 
 
-def _done(lanes: Sequence[Lane], late: bool) -> bool:
-    """Count, and say whether that is enough: before more is asked for, which may start a clock anew."""
+def _is_enough(lanes: Sequence[Lane], late: bool) -> bool:
+    """Count ended copies and return whether they suffice. Call it before queue(), which may restart a clock."""
     for lane in lanes:
         lane.stream.count()
     return late and all(lane.stream.copies >= _FEWEST for lane in lanes)

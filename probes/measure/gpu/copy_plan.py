@@ -1,4 +1,4 @@
-"""Which GPUs copies are planned for, and what a run of them costs."""
+"""Planning of copies: the GPUs, and the cost of a run."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from ....models.graph.routes import rated, routes
 from ....models.graph.topology import Topology
 from ....models.report import Report
 from ...parsing.parsers import PCI_ADDRESS
-from ..probe import Probe, Wanted
+from ..probe import Probe, Scope
 from .copy_request import PACES, CopyRequest, Run, flows
 from .cuda_gpus import OPENING, starting
 from .pinned_memory import ANYWHERE
 
-_UNKNOWN = 64e9  # bytes per second of a way of which no rate is known
-_OTHERS = ("Instinct", "Radeon", "Arc ", "Data Center GPU", "Gaudi", "[AMD", "Intel")  # GPUs that CUDA does not know
-_BESIDE = 0.005  # seconds of a run that are not its tries: latency, events, words
-_QUEUED = 5  # copies of a try that do not count: the first, and those that are queued when it ends
+_UNKNOWN = 64e9  # assumed bytes per second of a path with unknown rate
+_OTHERS = ("Instinct", "Radeon", "Arc ", "Data Center GPU", "Gaudi", "[AMD", "Intel")  # GPUs that CUDA does not support
+_BESIDE = 0.005  # seconds of a run besides its tries: latency, events, output
+_QUEUED = 5  # copies of a try that do not count: the first, and those still queued at its end
 _NUMBERED = re.compile(r"gpu[0-9]+")
 
 
 def gpus_of(topology: Topology) -> Mapping[str, str]:
-    """The addresses of the GPUs that CUDA may know, by their names; "" where sysfs does not have them.
+    """Return the addresses of GPUs that CUDA may support, by name; "" if sysfs does not have the GPU.
 
-    Those that the driver has numbered; where nobody could ask it, all. A container has some of the machine's.
+    Returns the GPUs numbered by the driver, because a container has only some of the machine's GPUs; all GPUs if the
+    driver was not readable.
     """
     known = [one for one in topology.devices if one.kind == "gpu" and not any(word in one.name for word in _OTHERS)]
     named = {
@@ -40,29 +41,29 @@ def gpus_of(topology: Topology) -> Mapping[str, str]:
 
 
 def nearest_memory(topology: Topology, gpu: str) -> str:
-    """The NUMA node with the fewest hops to a GPU."""
+    """Return the NUMA node with the fewest hops to a GPU."""
     return next((name for name in routes(topology, gpu) if topology.kind(name) == "numa"), ANYWHERE)
 
 
-def wanted_runs(topology: Topology, runs: Iterable[Run], wanted: Wanted) -> list[Run]:
-    """Those of which any end is wanted."""
+def runs_in_scope(topology: Topology, runs: Iterable[Run], scope: Scope) -> list[Run]:
+    """Return the runs with at least one end in scope."""
 
-    def is_wanted(name: str) -> bool:
+    def in_scope(name: str) -> bool:
         device = topology.find(name)
-        return name == ANYWHERE or (device is not None and device.id in wanted.ends)
+        return name == ANYWHERE or (device is not None and device.id in scope.ends)
 
-    return [run for run in runs if any(is_wanted(end) for ends in run for end in ends)]
+    return [run for run in runs if any(in_scope(end) for ends in run for end in ends)]
 
 
 def probe_of(
-    name: str, report: Report, wanted: Wanted, runs: Sequence[Run], size: int, kinds: frozenset[tuple[str, ...]]
+    name: str, report: Report, scope: Scope, runs: Sequence[Run], size: int, kinds: frozenset[tuple[str, ...]]
 ) -> Probe:
-    """A process that does these runs with copies of `size` bytes, and what it costs where all is well."""
-    topology, pace = report.topology, PACES[wanted.effort]
+    """Return the probe for these runs with copies of `size` bytes, and its cost on a healthy machine."""
+    topology, pace = report.topology, PACES[scope.effort]
     known = gpus_of(topology)
     ends = dict.fromkeys(end for run in runs for one in run for end in one)
     gpus = {end: known[end] for end in ends if end in known}
-    request = CopyRequest(effort=wanted.effort, gpus=gpus, runs=tuple(runs), owned=wanted.owned)
+    request = CopyRequest(effort=scope.effort, gpus=gpus, runs=tuple(runs), owned=scope.owned)
     rates = [rate_of(topology, flows(run)) for run in runs]
     queued = sum(_QUEUED * size * len(run) / rate for run, rate in zip(runs, rates, strict=True))
     seconds = starting(len(gpus)) + len(runs) * (pace.whole + _BESIDE) + pace.tries * queued
@@ -78,8 +79,8 @@ def probe_of(
 
 
 def rate_of(topology: Topology, run: Iterable[Flow]) -> float:
-    """Bytes per second of all flows of a run, together, at the rated speed of their links."""
-    taken = {flow: sub_flows(topology, flow) for flow in run}
-    found = fill(taken, rated)
-    each = [found[flow].rate if flow in found else _UNKNOWN for flow in taken]
+    """Return the total bytes per second of a run's flows at the rated speed of their links."""
+    routes_taken = {flow: sub_flows(topology, flow) for flow in run}
+    found = fill(routes_taken, rated)
+    each = [found[flow].rate if flow in found else _UNKNOWN for flow in routes_taken]
     return sum(rate if rate < float("inf") else _UNKNOWN for rate in each)

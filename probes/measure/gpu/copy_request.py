@@ -1,4 +1,4 @@
-"""What a probe of copies is asked, as the words of a call: which GPUs, and which copies run at the same moment.
+"""The arguments of a copy probe: the GPUs, and the runs of concurrent copies.
 
 For example "quick gpu0=0000:1b:00.0 gpu1=0000:3d:00.0 numa0>gpu0 gpu0>numa0 numa0>gpu0+numa0>gpu1 gpu1".
 """
@@ -12,13 +12,14 @@ from typing import TypeAlias
 from ....models.facts.records import Flow
 from ..probe import Effort
 
-Run: TypeAlias = tuple[tuple[str, ...], ...]  # the ends of copies that run at the same moment; one end: inside it
+# (source, target) of each concurrent copy; (device,) for a copy within a device.
+Run: TypeAlias = tuple[tuple[str, ...], ...]
 _OWNED = "owned"
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long each run is measured, and how often: the best counts, for what disturbs a copy only lowers it."""
+    """Duration and number of tries of a run. The best try counts, because disturbances only lower the rate."""
 
     seconds: float
     tries: int
@@ -29,34 +30,34 @@ class Pace:
         return self.seconds * self.tries
 
 
-# By the GPU's own clock a few copies are enough; 10 ms are eight of 64 MiB over PCIe 5 x16, and two over PCIe 3 x16.
+# The GPU's clock needs few copies: 10 ms are eight copies of 64 MiB over PCIe 5 x16, and two over PCIe 3 x16.
 PACES: Mapping[Effort, Pace] = {"quick": Pace(0.01, 3), "full": Pace(0.04, 3)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyRequest:
-    """`gpus` are their PCI addresses by the names that the runs use."""
+    """A parsed request. `gpus` has the PCI addresses by the names in the runs."""
 
     effort: Effort
     gpus: Mapping[str, str]
     runs: tuple[Run, ...]
-    owned: bool = False  # the GPUs are the caller's: those in an exclusive mode may be used
+    owned: bool = False  # the caller owns the GPUs: GPUs in exclusive mode may be used
 
     @property
     def pace(self) -> Pace:
-        """Of each run."""
+        """The pace of each run."""
         return PACES[self.effort]
 
     @property
     def args(self) -> tuple[str, ...]:
-        """The words; parsed() gives the same request again."""
+        """The arguments; parsed() is the inverse."""
         named = (f"{name}={address}" for name, address in self.gpus.items())
         runs = ("+".join(">".join(ends) for ends in run) for run in self.runs)
         return (self.effort, *((_OWNED,) if self.owned else ()), *named, *runs)
 
 
 def parsed(words: Iterable[str]) -> CopyRequest:
-    """The request that these words are."""
+    """Parse the arguments of a call."""
     effort, *rest = words
     owned = rest[:1] == [_OWNED]
     named = [word for word in rest[owned:] if "=" in word]
@@ -66,6 +67,8 @@ def parsed(words: Iterable[str]) -> CopyRequest:
 
 
 def flows(run: Run, size: int | None = None, via: Mapping[tuple[str, ...], str] | None = None) -> list[Flow]:
-    """What the rates of a run are about, in the order of its copies."""
-    ways = via or {}
-    return [Flow("copy", ends, size, ways.get(ends, ""), tuple(one for one in run if one != ends)) for ends in run]
+    """Return the flows of a run, in the order of its copies. `via` overrides the route of a pair of ends."""
+    via_by_ends = via or {}
+    return [
+        Flow("copy", ends, size, via_by_ends.get(ends, ""), tuple(one for one in run if one != ends)) for ends in run
+    ]

@@ -1,8 +1,8 @@
-"""The CUDA driver as probes ask it: devices by their PCI addresses, memory, copies on streams, errors as sentences.
+"""A wrapper of the CUDA driver API: devices by PCI address, memory, copies on streams, errors as text.
 
-The one importer of cuda.bindings (the package cuda-bindings, extra "cuda"). Its release need not be that of the driver:
-functions are looked up by name, and one that the driver lacks is refused like any other (CUDA Driver API,
-cuGetProcAddress). What is opened here is given back by close(), and by the kernel where the process dies.
+Only this module imports cuda.bindings (package cuda-bindings, extra "cuda"). Its release may differ from the driver's:
+functions are resolved by name, and a missing function raises Refused (CUDA Driver API, cuGetProcAddress). close()
+releases all resources; the kernel does so if the process dies.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ EXTRA = "pip install 'linkgauge[cuda]'"
 _CONTAINER = "in a container, give it the GPUs with the capability `compute` (--gpus all)"
 _PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: pinned for all contexts
 _COMPUTE_MODE, _L2_CACHE = 20, 38  # CUdevice_attribute
-_MODES = {2: "prohibited", 3: "exclusive process"}  # CUcomputemode: those in which not everybody may make contexts
-_NOT_READY, _ALREADY = 600, 704  # CUresult: still running; peer access is on
+_MODES = {2: "prohibited", 3: "exclusive process"}  # CUcomputemode: modes that restrict the creation of contexts
+_NOT_READY, _ALREADY = 600, 704  # CUresult: not finished; peer access is already enabled
 _REASONS = {800: Reason.PERMISSION, 801: Reason.NOT_SUPPORTED}  # CUresult
-_SHOWN_LESS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+_GPU_FILTERS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
 class Refused(Exception):
-    """The driver gave an error, or is not there. `how` says what would help, where that is known."""
+    """The driver returned an error or is missing. `how` is the remedy, if known."""
 
     def __init__(
         self, why: str, how: str | None = None, code: int | None = None, reason: Reason = Reason.DRIVER
@@ -35,10 +35,10 @@ class Refused(Exception):
 
 
 class Cuda:
-    """libcuda.so.1, ready. Raises Refused where it, its package or a GPU is missing."""
+    """An initialized libcuda.so.1. Raises Refused if the library, its package or a GPU is missing."""
 
     def __init__(self) -> None:
-        os.environ.pop("CUDA_LAUNCH_BLOCKING", None)  # with it no copy runs beside another
+        os.environ.pop("CUDA_LAUNCH_BLOCKING", None)  # it would prevent concurrent copies
         try:
             from cuda.bindings import driver
         except (ImportError, OSError, RuntimeError) as missing:
@@ -53,83 +53,83 @@ class Cuda:
             raise Refused(f"no CUDA driver that works: {refusal}", how, refusal.code, refusal.reason) from None
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """What cu`name` answers: nothing, a value, or several. Raises Refused."""
+        """Return the results of cu`name`: an empty tuple, a value, or a tuple. Raises Refused."""
         try:
             code, *values = getattr(self._driver, f"cu{name}")(*arguments)
-        except (AttributeError, OSError, RuntimeError) as missing:  # a package, a library or a driver without it
+        except (AttributeError, OSError, RuntimeError) as missing:  # missing in the package, the library or the driver
             raise Refused(f"cu{name}: {_first_line(missing)}") from None
         if code.value:
             raise Refused(f"cu{name}: {code.name}", code=code.value, reason=_REASONS.get(code.value, Reason.DRIVER))
         return values[0] if len(values) == 1 else tuple(values)
 
     def seconds(self, begin: Any, end: Any) -> float:
-        """Between two marks of one GPU that were passed. Raises Refused."""
+        """Return the seconds between two recorded events of one GPU. Raises Refused."""
         return float(self.call("EventElapsedTime", begin, end)) / 1e3
 
     def pinned(self, address: int, size: int) -> None:
-        """Lock memory of the host in its place, for the copy engines of all GPUs. Raises Refused."""
+        """Pin host memory for the copy engines of all GPUs. Raises Refused."""
         self.call("MemHostRegister", address, size, _PORTABLE)
 
     def unpinned(self, address: int) -> None:
-        """Let go of it. What the driver says to that is of no use to anybody."""
+        """Unpin host memory. Errors are ignored."""
         with suppress(Refused):
             self.call("MemHostUnregister", address)
 
 
 class Device:
-    """A GPU. Nothing is made on it before open(). Raises Refused where CUDA does not show it."""
+    """A GPU. No context is created before open(). Raises Refused if CUDA does not show the GPU."""
 
     def __init__(self, cuda: Cuda, name: str, address: str) -> None:
-        self.cuda, self.name, self.address, self._opened = cuda, name, address, ExitStack()
+        self.cuda, self.name, self.address, self._cleanup = cuda, name, address, ExitStack()
         try:
             self.handle = cuda.call("DeviceGetByPCIBusId", address.encode())
         except Refused as refusal:
-            named = next((variable for variable in _SHOWN_LESS if os.environ.get(variable)), None)
+            named = next((variable for variable in _GPU_FILTERS if os.environ.get(variable)), None)
             how = f"run it without {named}" if named else f"look into dmesg; {_CONTAINER}"
             raise Refused(f"CUDA does not show it: {refusal}", how, refusal.code, refusal.reason) from None
         self.context: Any = None
 
     @property
     def reserved(self) -> str | None:
-        """The compute mode, where it lets one process alone or none use the GPU; no context is needed to see it."""
+        """The compute mode if it is exclusive or prohibited, else None. This needs no context."""
         return _MODES.get(self.cuda.call("DeviceGetAttribute", _attribute(_COMPUTE_MODE), self.handle))
 
     @property
     def cache(self) -> int:
-        """Bytes of its last cache."""
+        """Bytes of the last-level cache."""
         return int(self.cuda.call("DeviceGetAttribute", _attribute(_L2_CACHE), self.handle))
 
     def open(self) -> None:
-        """Take its primary context, which others in this process share. Raises Refused."""
+        """Retain the primary context, which this process shares. Raises Refused."""
         self.context = self.cuda.call("DevicePrimaryCtxRetain", self.handle)
-        self._later("DevicePrimaryCtxRelease", self.handle)
+        self._on_close("DevicePrimaryCtxRelease", self.handle)
         self.use()
 
     def close(self) -> None:
-        """Give everything back, the last first."""
+        """Release all resources in reverse order."""
         if self.context is not None:
             with suppress(Refused):
                 self.use()
-        self._opened.close()
+        self._cleanup.close()
 
     def use(self) -> None:
-        """Make its context that of this thread: what is launched or taken next is on this GPU."""
+        """Make the GPU's context current in this thread, so that the next calls use this GPU."""
         self.cuda.call("CtxSetCurrent", self.context)
 
     def free(self) -> int:
-        """Bytes of memory that nobody has taken."""
+        """Return the bytes of free memory."""
         self.use()
         return int(self.cuda.call("MemGetInfo")[0])
 
     def take(self, size: int) -> int:
-        """The address of `size` bytes of its memory. Raises Refused."""
+        """Allocate `size` bytes of GPU memory and return the address. Raises Refused."""
         self.use()
         address = int(self.cuda.call("MemAlloc", size))
-        self._later("MemFree", address)
+        self._on_close("MemFree", address)
         return address
 
     def reaches(self, peer: Device) -> bool:
-        """Whether its copies go straight to the peer's memory; else the driver leads them through that of the host."""
+        """Enable peer access and return whether copies to the peer are direct. Else they go through host memory."""
         if not self.cuda.call("DeviceCanAccessPeer", self.handle, peer.handle):
             return False
         self.use()
@@ -140,34 +140,34 @@ class Device:
         return True
 
     def stream(self) -> Stream:
-        """A queue of copies that waits for no other."""
+        """Create a queue of copies that is independent of others."""
         self.use()
         stream = self.cuda.call("StreamCreate", 1)  # CU_STREAM_NON_BLOCKING
-        self._later("StreamDestroy", stream)
+        self._on_close("StreamDestroy", stream)
         return Stream(self, stream)
 
     def event(self) -> Any:
-        """A mark that a stream passes at some time."""
+        """Create an event."""
         self.use()
         event = self.cuda.call("EventCreate", 0)
-        self._later("EventDestroy", event)
+        self._on_close("EventDestroy", event)
         return event
 
-    def _later(self, name: str, thing: Any) -> None:
-        """Something that close() asks for; of a GPU that is gone it is refused, and nothing is lost by that."""
+    def _on_close(self, name: str, thing: Any) -> None:
+        """Register a call for close(). Errors, for example of a lost GPU, are ignored."""
 
-        def give_back() -> None:
+        def release() -> None:
             with suppress(Refused):
                 self.cuda.call(name, thing)
 
-        self._opened.callback(give_back)
+        self._cleanup.callback(release)
 
 
 class Stream:
-    """Copies one after the other, and the seconds that they took by the GPU's own clock.
+    """Sequential copies, timed by the GPU's own clock.
 
-    It is kept a few copies ahead, so that the engine never waits for the next. Where it may have waited, because this
-    process got no processor, the clock starts anew, with more ahead: what it shows is the engine's time alone.
+    Several copies are queued ahead, so that the copy engine never waits. If the queue ran empty, because this process
+    was not scheduled, the clock restarts with a longer queue, so that it measures only the engine's time.
     """
 
     _AHEAD, _MOST_AHEAD = 4, 32
@@ -175,12 +175,12 @@ class Stream:
     def __init__(self, device: Device, handle: Any) -> None:
         self._device, self._cuda, self.handle = device, device.cuda, handle
         self._begin, *marks = (device.event() for _ in range(1 + self._AHEAD))
-        self._unused, self._waiting = deque(marks), deque[Any]()
-        self.queued = 0  # copies in all
-        self.copies, self.seconds = 0, 0.0  # that have ended since the clock started, and when the last of them did
+        self._unused, self._pending = deque(marks), deque[Any]()
+        self.queued = 0  # all queued copies
+        self.copies, self.seconds = 0, 0.0  # ended copies and seconds since the start of the clock
 
     def begin(self, target: int, source: int, size: int) -> None:
-        """Start the clock behind a first copy that does not count, and queue some. Raises Refused."""
+        """Queue a first copy that does not count, start the clock after it, and queue more copies. Raises Refused."""
         self.queued = 0
         self._device.use()
         self._copy(target, source, size)
@@ -188,38 +188,38 @@ class Stream:
         self.queue(target, source, size)
 
     def count(self) -> None:
-        """Count what has ended. Raises Refused."""
-        while self._waiting and self._passed(self._waiting[0]):
-            mark = self._waiting.popleft()
+        """Count the copies that have ended. Raises Refused."""
+        while self._pending and self._is_done(self._pending[0]):
+            mark = self._pending.popleft()
             self.copies += 1
             self.seconds = self._cuda.seconds(self._begin, mark)
             self._unused.append(mark)
 
     def queue(self, target: int, source: int, size: int) -> None:
-        """Queue as much again as has been counted. Raises Refused."""
+        """Queue a new copy for each counted one. Raises Refused."""
         if self._unused:
             self._device.use()
         for _ in range(len(self._unused)):
-            before = self._waiting[-1] if self._waiting else self._begin
+            before = self._pending[-1] if self._pending else self._begin
             self._copy(target, source, size)
-            if self._passed(before):
+            if self._is_done(before):
                 self._start()
                 if len(self._unused) < self._MOST_AHEAD:
                     self._unused += [self._device.event() for _ in self._unused]
             else:
-                self._waiting.append(self._unused.popleft())
-                self._mark(self._waiting[-1])
+                self._pending.append(self._unused.popleft())
+                self._mark(self._pending[-1])
 
     def end(self) -> None:
-        """Wait for what is queued, which does not count. Raises Refused."""
+        """Wait for the queued copies, without counting them. Raises Refused."""
         self._cuda.call("StreamSynchronize", self.handle)
         self._forget()
 
     def small(self, target: int, source: int, behind: tuple[int, int, int], count: int, size: int) -> float | None:
-        """Seconds that the engine takes for one copy of a few bytes.
+        """Return the engine's seconds for one small copy, or None.
 
-        They are queued behind a long copy: else it is the time that the program takes to ask for them, as it is where
-        the long one ends too soon; then None. Raises Refused.
+        The small copies are queued behind a long copy. Else the result would be the time to queue them. Returns None if
+        the long copy ended before they were queued. Raises Refused.
         """
         self._device.use()
         last = self._unused[0]
@@ -228,19 +228,19 @@ class Stream:
         for _ in range(count):
             self._copy(target, source, size)
         self._mark(last)
-        late = self._passed(self._begin)
+        ended_early = self._is_done(self._begin)
         self.end()
-        return None if late else self._cuda.seconds(self._begin, last) / count
+        return None if ended_early else self._cuda.seconds(self._begin, last) / count
 
     def _start(self) -> None:
-        """The clock, behind what is queued."""
+        """Restart the clock after the queued copies."""
         self._forget()
         self.copies, self.seconds = 0, 0.0
         self._mark(self._begin)
 
     def _forget(self) -> None:
-        self._unused += self._waiting
-        self._waiting.clear()
+        self._unused += self._pending
+        self._pending.clear()
 
     def _copy(self, target: int, source: int, size: int) -> None:
         self._cuda.call("MemcpyAsync", target, source, size, self.handle)
@@ -249,7 +249,7 @@ class Stream:
     def _mark(self, event: Any) -> None:
         self._cuda.call("EventRecord", event, self.handle)
 
-    def _passed(self, event: Any) -> bool:
+    def _is_done(self, event: Any) -> bool:
         try:
             self._cuda.call("EventQuery", event)
         except Refused as refusal:

@@ -1,4 +1,4 @@
-"""The GPUs on which a probe may make contexts, opened; and why others are left alone."""
+"""Opening the GPUs on which a probe may create contexts, and the reasons for skipping others."""
 
 from __future__ import annotations
 
@@ -19,36 +19,33 @@ from ...parsing.parsers import PCI_ADDRESS
 from .copy_request import CopyRequest
 from .cuda_driver import Cuda, Device, Refused
 
-# Where nothing keeps GPUs initialized, whoever opens the first waits seconds for each (probes/gpu/nvml_threads.py).
+# Without persistence mode the first client waits seconds for each GPU (probes/gpu/nvml_threads.py).
 OPENING = 30.0
-STARTING, EACH = 0.7, 0.2  # seconds that are planned for a process with the driver, and for the context of a GPU
-NUMBERED: Mapping[str, str] = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # as the driver numbers GPUs: else the fastest is 0
-_SHARE = 20  # one part of so many of what is free, at most
+STARTING, EACH = 0.7, 0.2  # planned seconds for the start of a process with the driver, and for each GPU's context
+NUMBERED: Mapping[str, str] = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # the driver's numbering; else the fastest GPU is 0
+_SHARE = 20  # at most one twentieth of the free memory is used
 _MIG = "it is cut into MIG instances: CUDA shows a process one of them, and links are shared by all"
 _ALONE = "on GPUs of others no context is made"
 
 
-def opened(cuda: Cuda, request: CopyRequest, what: str) -> tuple[dict[str, Device], list[NotChecked]]:
-    """The GPUs of a request that may be used, each with a context; and why the others are not measured.
-
-    All are asked at once, and none of them holds up the others.
-    """
-    asked = {
-        name: ThreadedCall(partial(_open, cuda, name, address, request.owned)) for name, address in request.gpus.items()
+def open_gpus(cuda: Cuda, request: CopyRequest, what: str) -> tuple[dict[str, Device], list[NotChecked]]:
+    """Open the GPUs of a request in parallel; return usable GPUs by name, and a NotChecked for each other GPU."""
+    openings = {
+        name: Question(partial(_open, cuda, name, address, request.owned)) for name, address in request.gpus.items()
     }
     until = time.monotonic() + OPENING
-    ready: dict[str, Device] = {}
+    usable: dict[str, Device] = {}
     lost: list[NotChecked] = []
-    for name, question in asked.items():
+    for name, question in openings.items():
         try:
             if not question.wait(until):
                 raise Refused(no_answer(OPENING), reason=Reason.NO_ANSWER)
-            ready[name] = question.answer()
+            usable[name] = question.answer()
         except Refused as refusal:
             lost.append(
                 NotChecked(what=what, subject=name, reason=refusal.reason, detail=str(refusal), how=refusal.how)
             )
-    return ready, lost
+    return usable, lost
 
 
 def _open(cuda: Cuda, name: str, address: str, owned: bool) -> Device:
@@ -56,7 +53,7 @@ def _open(cuda: Cuda, name: str, address: str, owned: bool) -> Device:
     try:
         device = Device(cuda, name, address)
     except Refused:
-        check(address, owned)  # of one that is cut into instances NVML says more
+        check(address, owned)  # NVML gives a better reason for a GPU with MIG instances
         raise
     check(address, owned, device.reserved)
     try:
@@ -67,16 +64,16 @@ def _open(cuda: Cuda, name: str, address: str, owned: bool) -> Device:
 
 
 def fitting(free: int, size: int, buffers: int, least: int) -> int | None:
-    """`size` bytes, halved until so many buffers are 5 % of what is free; None where they would be below `least`."""
+    """Halve `size` until all `buffers` fit into 5 % of the `free` bytes; None if the result is below `least`."""
     while size * buffers > free // _SHARE:
         size //= 2
     return size if size >= least else None
 
 
 def check(address: str, owned: bool, mode: str | None = None) -> None:
-    """Raises Refused where no context may be made on a GPU; `mode` is its compute mode where NVML does not say it."""
+    """Raise Refused if no context may be created on a GPU. `mode` is its compute mode if NVML does not report it."""
     mig = False
-    with suppress(ImportError, ValueError, NvmlRefused):  # GPUs before Ampere have no MIG; CUDA says the mode as well
+    with suppress(ImportError, ValueError, NvmlRefused):  # GPUs before Ampere have no MIG; `mode` comes from CUDA
         library = Library()
         library.call("Init")
         handle = library.call("DeviceGetHandleByPciBusId", address)
@@ -90,7 +87,7 @@ def check(address: str, owned: bool, mode: str | None = None) -> None:
 
 
 def tool_may_use(name: str, address: str, owned: bool) -> str:
-    """The number by which a program, started with NUMBERED, knows a GPU of which it makes a context. Raises Refused."""
+    """Return the number of a GPU for a program started with the environment NUMBERED. Raises Refused."""
     check(address if PCI_ADDRESS.fullmatch(address) else address_of(name), owned)
     if os.environ.get("CUDA_VISIBLE_DEVICES"):
         raise Refused(
@@ -100,7 +97,7 @@ def tool_may_use(name: str, address: str, owned: bool) -> str:
 
 
 def address_of(name: str) -> str:
-    """Of "gpu3", which sysfs does not have, as the driver that numbered it says. Raises Refused."""
+    """Return the PCI address of "gpu3" from the driver, if sysfs does not have it. Raises Refused."""
     with suppress(ImportError, ValueError, NvmlRefused):
         library = Library()
         library.call("Init")
@@ -111,11 +108,11 @@ def address_of(name: str) -> str:
 
 
 def starting(gpus: int) -> float:
-    """Seconds that are planned until a process can copy on so many GPUs."""
+    """Return the planned seconds until a process can copy on this many GPUs."""
     return STARTING + EACH * gpus
 
 
-def closing(devices: Mapping[str, Device]) -> None:
-    """Give all of them back."""
+def close_gpus(devices: Mapping[str, Device]) -> None:
+    """Close all GPUs."""
     for device in devices.values():
         device.close()

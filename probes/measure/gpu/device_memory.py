@@ -1,4 +1,4 @@
-"""How fast the memory of a GPU copies within itself. What is read and what is written both count, as published."""
+"""The probe `device_memory`: copy rate within a GPU's memory. Read and written bytes both count, as in data sheets."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import Flow, Record
 from ....models.facts.units import MIB
 from ....models.report import Report
-from ..probe import Probe, Wanted
+from ..probe import Probe, Scope
 from .concurrent_copies import Lane
-from .copy_plan import gpus_of, probe_of, wanted_runs
+from .copy_plan import gpus_of, probe_of, runs_in_scope
 from .copy_request import CopyRequest, Run, flows
 from .copy_runs import measured
 from .cuda_driver import Cuda, Device, Refused, Stream
 from .cuda_gpus import fitting
 
-SIZE = 512 * MIB  # of a copy: ten times the largest cache of a Hopper, four times that of a Blackwell
-_LEAST, _CACHES = 64 * MIB, 4  # bytes; and of the last cache, so many times: what fits into it never leaves it
+SIZE = 512 * MIB  # bytes of a copy: ten times the largest cache of Hopper, four times that of Blackwell
+_LEAST, _CACHES = 64 * MIB, 4  # bytes; multiple of the last-level cache, because a smaller buffer stays in the cache
 _KINDS = frozenset({("gpu",)})
 
 
-def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
-    """One process, in which one GPU after the other copies."""
+def plan(report: Report, scope: Scope) -> Iterator[Probe]:
+    """Yield one probe, in which the GPUs copy in sequence."""
     runs: list[Run] = [((name,),) for name in gpus_of(report.topology)]
-    if asked := wanted_runs(report.topology, runs, wanted):
-        yield probe_of("device_memory", report, wanted, asked, SIZE, _KINDS)
+    if planned := runs_in_scope(report.topology, runs, scope):
+        yield probe_of("device_memory", report, scope, planned, SIZE, _KINDS)
 
 
 def copies(*words: str) -> Iterator[Record]:
-    """Runs in the child. What is asked is in the words of copy_request.py."""
-    yield from measured("device_memory", words, MemoryBench)
+    """Measure in the child process. `words` are the arguments of copy_request.py."""
+    yield from measured("device_memory", words, MemorySetup)
 
 
-class MemoryBench:
-    """Two buffers on each GPU, taken when it is its turn."""
+class MemorySetup:
+    """Two buffers on each GPU."""
 
-    counted = 2
+    bytes_factor = 2
 
     def __init__(self, cuda: Cuda, request: CopyRequest, devices: Mapping[str, Device]) -> None:
         self._memory: dict[str, tuple[Stream, int, int]] = {}
@@ -57,11 +57,11 @@ class MemoryBench:
     def flows(self, run: Run, size: int | None) -> list[Flow]:
         return flows(run, size)
 
-    def wake(self, run: Run, lanes: Sequence[Lane]) -> None:
-        """The first copy, which does not count, wakes the memory."""
+    def wake_links(self, run: Run, lanes: Sequence[Lane]) -> None:
+        """Do nothing: the first copy, which does not count, wakes the memory."""
 
-    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Record]:
+    def sample_links(self, run: Run, lanes: Sequence[Lane]) -> list[Record]:
         return []
 
     def close(self) -> None:
-        """All that was taken is the GPUs'."""
+        """Do nothing: all memory belongs to the GPUs."""

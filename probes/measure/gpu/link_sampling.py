@@ -1,6 +1,6 @@
-"""How the links above a GPU run while a probe moves bytes over them, hop by hop, and how fast the GPU itself then is.
+"""State of the links above a GPU, hop by hop, and of the GPU itself, while a probe moves bytes.
 
-At rest links and clocks are slow on purpose. What is slow here is slow under load.
+Idle links and clocks slow down on purpose, so only values under load are meaningful.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...pcie.speed_samples import FEWEST, LinkSamples
 
 
 class LinkSampling:
-    """The functions from the root to a GPU in sysfs, and the GPU in NVML, as far as either is there."""
+    """Reads the functions from the root to a GPU in sysfs, and the GPU in NVML, as far as available."""
 
     def __init__(self, host: Host, name: str, address: str) -> None:
         self._host, self._name = host, name
@@ -37,34 +37,34 @@ class LinkSampling:
                 self._nvml = library
 
     def awake(self) -> bool:
-        """Whether each link runs as fast as both its ends can; also where nothing says so.
+        """Whether each link runs at the maximum speed of its ends; also True if unknown.
 
-        From the root on every second step is a link; those between are inside switches.
+        From the root, every second step is a link. The steps between are inside switches.
         """
         folders = [*self._folders.values()]
         for ends in zip(folders[::2], folders[1::2], strict=False):
-            able = [self._speed(end, "max_link_speed") for end in ends]
+            max_speeds = [self._speed(end, "max_link_speed") for end in ends]
             now = self._speed(ends[1], "current_link_speed")
-            if now is not None and all(speed is not None and now < speed for speed in able):
+            if now is not None and all(speed is not None and now < speed for speed in max_speeds):
                 return False
         return True
 
     def sample(self, load: str) -> Iterator[Record]:
-        """Speeds and widths of all links, and the GPU's performance state; `load` says what moves, in words."""
+        """Yield speed and width of all links, and the GPU's performance state; `load` describes the traffic."""
         samples = LinkSamples(self._host, next(reversed(self._folders.values()), ""))
         for _ in range(FEWEST):
             samples.sample()
         yield from samples.observations(load)
         for address, folder in self._folders.items():
             if width := self._width(folder):
-                yield self._seen(
+                yield self._observation(
                     address, "link_width", "lanes", width, f"{folder}/current_link_width", f"x{width}, {load}"
                 )
         if self._nvml:
             with suppress(Refused):
                 state = self._nvml.call("DeviceGetPerformanceState", self._handle)
-                if state < 16:  # 32 says that it is not known
-                    yield self._seen(
+                if state < 16:  # 32 means unknown
+                    yield self._observation(
                         self._name,
                         "performance_state",
                         "state",
@@ -73,7 +73,7 @@ class LinkSampling:
                         f"P{state}, {load}",
                     )
 
-    def _seen(self, about: str, quantity: str, unit: str, value: float, source: str, text: str) -> Observation:
+    def _observation(self, about: str, quantity: str, unit: str, value: float, source: str, text: str) -> Observation:
         return Observation(
             about=about,
             quantity=quantity,
@@ -85,7 +85,7 @@ class LinkSampling:
         )
 
     def _speed(self, folder: str, name: str) -> float | None:
-        """Transfers per second; None where it is not here or makes no sense: the reader of PCI functions says so."""
+        """Return transfers per second; None if missing or invalid (links.py reports that)."""
         with suppress(Unreadable, ValueError):
             return pcie_speed(self._host.read(f"{folder}/{name}") or "Unknown")
         return None

@@ -1,6 +1,6 @@
-"""What a run of NCCL gave, and which algorithm it chose for messages of a size, of its log.
+"""The result of an NCCL run, and the algorithms that NCCL chose, from its log.
 
-Until 2.22 it writes "33554432 Bytes -> Algo 1 proto 2 time 170.4", since then "AllReduce: 33554432 Bytes -> Algo RING
+Until 2.22 NCCL writes "33554432 Bytes -> Algo 1 proto 2 time 170.4", since then "AllReduce: 33554432 Bytes -> Algo RING
 proto SIMPLE channel{Lo..Hi}={0..23}" (NVIDIA/nccl, src/enqueue.cc).
 """
 

@@ -1,6 +1,6 @@
-"""Collectives of the NCCL library in this process. The one importer of nccl (the package nccl4py, extra "nccl").
+"""Collectives of the NCCL library in this process. Only this module imports nccl (package nccl4py, extra "nccl").
 
-All ranks are of one process and one thread, as nccl-tests have them with -g.
+One process with one thread runs all ranks, like nccl-tests with -g.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _WARM = 3
 
 
 class Nccl:
-    """libnccl.so.2 with a rank on each of `devices`, which have contexts. Raises Refused."""
+    """libnccl.so.2 with a rank on each of `devices`, which must be open. Raises Refused."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self._log = os.memfd_create("nccl")
         os.environ.update({**LOG, "NCCL_DEBUG_FILE": f"/proc/self/fd/{self._log}"})
         try:
-            from nccl.bindings import nccl  # loads the library when it is first asked
+            from nccl.bindings import nccl  # loads the library on first use
         except (ImportError, OSError, RuntimeError) as missing:
             raise Refused(
                 f"the package nccl4py does not load: {_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED
@@ -38,24 +38,24 @@ class Nccl:
         self._streams = [device.stream().handle for device in devices]
 
     def bandwidths(self, op: str, sizes: Sequence[int], gpus: Sequence[str]) -> NcclRun:
-        """Of each size; `gpus` are the addresses of the devices. Raises Refused."""
+        """Return the bandwidth of each size; `gpus` are the addresses of the devices. Raises Refused."""
         buffers = [(device.take(max(sizes)), device.take(max(sizes))) for device in self._devices]
         rates = {}
         for size in sizes:
-            self._times(op, size, buffers, _WARM)
-            seconds = self._times(op, size, buffers, TIMES) / TIMES
+            self._seconds(op, size, buffers, _WARM)
+            seconds = self._seconds(op, size, buffers, TIMES) / TIMES
             rates[size] = bus_bandwidth(op, len(self._devices), size, seconds)
         log = os.pread(self._log, 1 << 24, 0).decode("utf-8", "replace")
         return NcclRun(f"NCCL {self._version}", rates, gpus, log)
 
     def close(self) -> None:
-        """End the ranks; they do not wait for each other."""
+        """Abort the ranks, without waiting for each other."""
         for rank in self._ranks:
             self._call("comm_abort", rank)
         os.close(self._log)
 
-    def _times(self, op: str, size: int, buffers: Sequence[tuple[int, int]], times: int) -> float:
-        """Seconds of so many, one behind the other, by the clock of the GPU that took longest."""
+    def _seconds(self, op: str, size: int, buffers: Sequence[tuple[int, int]], times: int) -> float:
+        """Return the seconds of `times` operations in sequence, by the clock of the slowest GPU."""
         marks = [(device.event(), device.event()) for device in self._devices]
         self._mark([begin for begin, _ in marks])
         for _ in range(times):
@@ -80,14 +80,14 @@ class Nccl:
     def _call(self, name: str, *arguments: Any) -> Any:
         try:
             return getattr(self._nccl, name)(*arguments)
-        except (AttributeError, OSError, RuntimeError) as missing:  # libnccl.so.2, or a function of it
+        except (AttributeError, OSError, RuntimeError) as missing:  # libnccl.so.2 or one of its functions is missing
             raise Refused(f"NCCL: {name}: {_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED) from None
         except self._nccl.NCCLError as error:
             raise Refused(f"NCCL: {name}: {_line(error)}", reason=Reason.OTHER) from None
 
 
 def _version(number: int) -> str:
-    """ "2.27.3" of 22703."""
+    """Convert 22703 to "2.27.3"."""
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 

@@ -1,4 +1,4 @@
-"""Collectives by the programs of nccl-tests (github.com/NVIDIA/nccl-tests), where they are installed."""
+"""Collectives with the programs of nccl-tests (github.com/NVIDIA/nccl-tests)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ...dumps.core.part import Part
 from ..external_tools import ToolFailed, run
 from .nccl_algorithm import LOG, TIMES, NcclRun
 
-_PLACES = "/opt/nccl-tests/build:/usr/local/nccl-tests/build:/usr/local/bin"  # of cloud images and containers
+_PLACES = "/opt/nccl-tests/build:/usr/local/nccl-tests/build:/usr/local/bin"  # folders in cloud images and containers
 _WARM = 5
 
 
 def program(op: str) -> str | None:
-    """Where "all_reduce_perf" is; None where it is not."""
+    """Return the path of, for example, "all_reduce_perf"; None if it is not installed."""
     return shutil.which(f"{op}_perf", path=f"{os.environ.get('PATH') or os.defpath}:{_PLACES}")
 
 
 def bandwidths(program: str, ranks: int, sizes: Sequence[int], step: int, deadline: float) -> NcclRun:
-    """Of each size, with a rank on each of the first so many GPUs, which are numbered as the driver numbers them.
+    """Return the bandwidth of each size with a rank on each of the first `ranks` GPUs, in the driver's numbering.
 
     Raises ToolFailed.
     """
@@ -32,11 +32,11 @@ def bandwidths(program: str, ranks: int, sizes: Sequence[int], step: int, deadli
     text = run([program, *options], deadline, {**LOG, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
     source = " ".join((os.path.basename(program), *options))
     rates, addresses = dict[int, float](), dict[str, str | None]()
-    for said in nccl.read(Part(source, 1, text)):
-        if isinstance(said, Observation) and isinstance(said.about, Flow) and said.about.size:
-            rates[said.about.size] = said.value
-        elif isinstance(said, Gpu):
-            addresses[said.key] = said.address
+    for record in nccl.read(Part(source, 1, text)):
+        if isinstance(record, Observation) and isinstance(record.about, Flow) and record.about.size:
+            rates[record.about.size] = record.value
+        elif isinstance(record, Gpu):
+            addresses[record.key] = record.address
     if not rates:
         raise ToolFailed(f"{source}: it printed no bandwidth")
     return NcclRun(source, rates, [addresses.get(f"gpu{rank}") for rank in range(ranks)], text)

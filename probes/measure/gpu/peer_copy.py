@@ -1,7 +1,7 @@
-"""How fast GPUs copy to each other, pair by pair and in the patterns that find what pairs hide.
+"""The probe `peer_copy`: rates between GPUs, for pairs and for concurrent patterns that show shared bottlenecks.
 
-The sender's copy engine writes: what a chipset passes on slowly are writes. Where the driver lets a pair not reach each
-other the copy goes through the host's memory, and that is what is measured then.
+The sender's copy engine writes, because chipsets forward writes more slowly than reads. If the driver gives a pair no
+peer access, the copy goes through host memory, and the rate is that of this route.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from ....models.facts.units import MIB
 from ....models.graph.routes import Route, route, routes
 from ....models.graph.topology import Topology
 from ....models.report import Report
-from ..probe import Probe, Wanted
+from ..probe import Probe, Scope
 from .concurrent_copies import Lane
-from .copy_plan import gpus_of, nearest_memory, probe_of, wanted_runs
+from .copy_plan import gpus_of, nearest_memory, probe_of, runs_in_scope
 from .copy_request import CopyRequest, Run, flows
 from .copy_runs import measured
 from .cuda_driver import Cuda, Device, Refused, Stream
 from .cuda_gpus import fitting
 
-SIZE = 256 * MIB  # of a copy alone: NVLink 5 is at 95 % of its rate with that
-_ROOM = 2 * SIZE  # in which all copies to one GPU have a place of their own
+SIZE = 256 * MIB  # bytes of a single copy: NVLink 5 reaches 95 % of its rate with it
+_ROOM = 2 * SIZE  # bytes shared by the targets of all copies to one GPU
 _LEAST = 16 * MIB
 _KINDS = frozenset({("gpu", "gpu")})
 
 
-def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
-    """At "quick" a ring: each GPU sends once and receives once. At "full" all pairs, and what runs at one moment."""
+def plan(report: Report, scope: Scope) -> Iterator[Probe]:
+    """Yield at "quick" a ring, in which each GPU sends and receives once; at "full" all pairs and patterns."""
     topology = report.topology
     names = [*gpus_of(topology)]
     if len(names) < 2:
@@ -39,22 +39,23 @@ def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
     ring: list[Run] = [((a, b),) for a, b in zip(names, names[1:] + names[:1], strict=True)]
     pairs: list[Run] = [((a, b),) for a, b in permutations(names, 2)]
     both: list[Run] = [((a, b), (b, a)) for a, b in combinations(names, 2)]
-    crowds = [*_crowds(topology, names), tuple(permutations(names, 2))] if len(names) > 2 else []
-    for runs in [ring] if wanted.effort == "quick" else [pairs, both, crowds]:
-        if asked := wanted_runs(topology, runs, wanted):
-            yield probe_of("peer_copy", report, wanted, asked, SIZE, _KINDS)
+    concurrent = [*_concurrent_runs(topology, names), tuple(permutations(names, 2))] if len(names) > 2 else []
+    for runs in [ring] if scope.effort == "quick" else [pairs, both, concurrent]:
+        if planned := runs_in_scope(topology, runs, scope):
+            yield probe_of("peer_copy", report, scope, planned, SIZE, _KINDS)
 
 
-def _crowds(topology: Topology, gpus: Sequence[str]) -> Iterator[Run]:
-    """Where GPUs reach each other over PCIe: each beside its neighbour below one switch, then across switches; and two
-    that write from below one switch to two others.
+def _concurrent_runs(topology: Topology, gpus: Sequence[str]) -> Iterator[Run]:
+    """Yield concurrent patterns for GPUs that are connected over PCIe.
+
+    First a pair below each switch, then pairs across switches, then two GPUs of one switch that write to two others.
     """
     below = defaultdict[str, list[str]](list)
     for name in gpus:
         if switch := _switch(topology, name):
             below[switch].append(name)
     several = [names for names in below.values() if len(names) > 1]
-    if not several or _is_joined(topology, *several[0][:2]):
+    if not several or _avoids_pcie(topology, *several[0][:2]):
         return
     yield tuple((names[0], names[1]) for names in several)
     if len(several) > 1:
@@ -66,26 +67,26 @@ def _crowds(topology: Topology, gpus: Sequence[str]) -> Iterator[Run]:
 
 
 def _switch(topology: Topology, gpu: str) -> str | None:
-    """The switch chip that is nearest to the processor above a GPU; None where it hangs on a root port."""
-    way: Route = routes(topology, gpu, "pcie").get(nearest_memory(topology, gpu), ())
-    return next((hop.receiver for hop in reversed(way) if topology.kind(hop.receiver) == "upstream-port"), None)
+    """Return the switch above a GPU that is nearest to the processor; None if the GPU is attached to a root port."""
+    path: Route = routes(topology, gpu, "pcie").get(nearest_memory(topology, gpu), ())
+    return next((hop.receiver for hop in reversed(path) if topology.kind(hop.receiver) == "upstream-port"), None)
 
 
-def _is_joined(topology: Topology, one: str, other: str) -> bool:
-    """Whether something else than PCIe leads from one to the other."""
-    way = route(topology, one, other)
-    return way is not None and way[0].links[0].kind != "pcie"
+def _avoids_pcie(topology: Topology, one: str, other: str) -> bool:
+    """Whether the route between two GPUs does not start with PCIe."""
+    path = route(topology, one, other)
+    return path is not None and path[0].links[0].kind != "pcie"
 
 
 def copies(*words: str) -> Iterator[Record]:
-    """Runs in the child. What is asked is in the words of copy_request.py."""
-    yield from measured("peer_copy", words, PeerBench)
+    """Measure in the child process. `words` are the arguments of copy_request.py."""
+    yield from measured("peer_copy", words, PeerSetup)
 
 
-class PeerBench:
-    """On each GPU a buffer that all its copies read, and room in which each copy that arrives has its own place."""
+class PeerSetup:
+    """On each GPU one source buffer for all its copies, and a region with a separate target for each arriving copy."""
 
-    counted = 1
+    bytes_factor = 1
 
     def __init__(self, cuda: Cuda, request: CopyRequest, devices: Mapping[str, Device]) -> None:
         self._devices = devices
@@ -106,40 +107,40 @@ class PeerBench:
         self._memory[device.name] = base, base + size, size
 
     def lanes(self, run: Run) -> list[Lane]:
-        size = place(min(self._memory[end][2] for ends in run for end in ends), run)
-        found, leaving, landed = list[Lane](), Counter[str](), Counter[str]()
+        size = copy_size(min(self._memory[end][2] for ends in run for end in ends), run)
+        lanes, sent, received = list[Lane](), Counter[str](), Counter[str]()
         for sender, receiver in run:
             if (sender, receiver) not in self._via:
-                straight = self._devices[sender].reaches(self._devices[receiver])
-                self._via[sender, receiver] = "" if straight else "host"
-            stream = self._stream(sender, leaving[sender])
-            leaving[sender] += 1
-            target = self._memory[receiver][1] + landed[receiver] * size
-            landed[receiver] += 1
-            found.append(Lane(stream, target, self._memory[sender][0], size))
-        return found
+                direct = self._devices[sender].reaches(self._devices[receiver])
+                self._via[sender, receiver] = "" if direct else "host"
+            stream = self._stream(sender, sent[sender])
+            sent[sender] += 1
+            target = self._memory[receiver][1] + received[receiver] * size
+            received[receiver] += 1
+            lanes.append(Lane(stream, target, self._memory[sender][0], size))
+        return lanes
 
     def flows(self, run: Run, size: int | None) -> list[Flow]:
         return flows(run, size, self._via)
 
-    def wake(self, run: Run, lanes: Sequence[Lane]) -> None:
-        """NVLinks wake within the first copy, which does not count; PCIe's have been woken by copies to the host."""
+    def wake_links(self, run: Run, lanes: Sequence[Lane]) -> None:
+        """Do nothing: the first copy, which does not count, wakes NVLinks; copies to the host have woken PCIe links."""
 
-    def look(self, run: Run, lanes: Sequence[Lane]) -> list[Record]:
+    def sample_links(self, run: Run, lanes: Sequence[Lane]) -> list[Record]:
         return []
 
     def close(self) -> None:
-        """All that was taken is the GPUs'."""
+        """Do nothing: all memory belongs to the GPUs."""
 
     def _stream(self, gpu: str, number: int) -> Stream:
-        """The `number`th stream of a GPU: what leaves it at one moment has a stream each."""
+        """Return the `number`th stream of a GPU. Each concurrent copy from a GPU has its own stream."""
         if number == len(self._streams[gpu]):
             self._streams[gpu].append(self._devices[gpu].stream())
         return self._streams[gpu][number]
 
 
-def place(size: int, run: Run) -> int:
-    """Bytes of each copy of a run, of `size` alone: halved until all that arrive at one GPU have room."""
+def copy_size(size: int, run: Run) -> int:
+    """Return the bytes of each copy of a run: `size`, halved until the targets of all copies to a GPU fit."""
     room, most = _ROOM // SIZE * size, max(Counter(receiver for _, receiver in run).values())
     while size * most > room:
         size //= 2

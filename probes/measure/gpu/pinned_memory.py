@@ -1,7 +1,7 @@
-"""Memory of the host of which the pages lie on one NUMA node, and stay in their place while engines read and write it.
+"""Pinned host memory on one NUMA node, for the GPUs' copy engines.
 
-First touch puts them there (kernel documentation, admin-guide/mm/numa_memory_policy): calls that set a policy are
-forbidden in most containers. Where they really lie is looked up afterwards.
+First touch places the pages (kernel documentation, admin-guide/mm/numa_memory_policy), because most containers forbid
+calls that set a policy. The actual placement is checked afterwards.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ...parsing.parsers import cpu_list
 from ..memory.page_placement import misplaced, pages
 from .cuda_driver import Cuda, Refused
 
-ANYWHERE = "host"  # of a machine whose kernel knows no NUMA nodes
+ANYWHERE = "host"  # for a kernel without NUMA nodes
 
 
 class PinnedMemory:
-    """`size` bytes on `node`, "numa0" or ANYWHERE. Raises Refused where this process may not have them."""
+    """`size` bytes on `node`, "numa0" or ANYWHERE. Raises Refused if this process cannot allocate them there."""
 
     def __init__(self, cuda: Cuda, node: str, size: int) -> None:
         self._cuda = cuda
@@ -44,20 +44,22 @@ class PinnedMemory:
             ) from None
         finally:
             os.sched_setaffinity(0, allowed)
-        if wrong := None if node == ANYWHERE else misplaced(before, pages(), node):
+        if placement_error := None if node == ANYWHERE else misplaced(before, pages(), node):
             raise Refused(
-                f"memory of {node}: {wrong}", "free memory there, or lift the policy", reason=Reason.NOT_MEASURED
+                f"memory of {node}: {placement_error}",
+                "free memory there, or lift the policy",
+                reason=Reason.NOT_MEASURED,
             )
         cuda.pinned(self.address, size)
 
     def close(self) -> None:
-        """Let the pages go. The map itself ends with the process: ctypes holds it."""
+        """Release the pages. The mapping remains until the process ends, because ctypes refers to it."""
         self._cuda.unpinned(self.address)
         self._map.madvise(mmap.MADV_DONTNEED)
 
 
 def cpus_of(node: str) -> set[int]:
-    """The CPUs of a NUMA node; none of one that is memory alone, or is not there."""
+    """Return the CPUs of a NUMA node; empty for a missing node or one without CPUs."""
     try:
         return set(cpu_list(Live().read(f"sys/devices/system/node/node{node.removeprefix('numa')}/cpulist") or ""))
     except (Unreadable, ValueError):

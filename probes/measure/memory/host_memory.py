@@ -1,6 +1,6 @@
-"""How fast the memory of NUMA nodes copies, in each and between them, and how long one access takes.
+"""The probe `host_memory`: copy rate and access latency within and between NUMA nodes.
 
-Threads are pinned, and pages are placed by who touches them first; where they really lie is looked up afterwards.
+Threads are pinned and place their pages by first touch. The probe then checks the actual placement.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ....models.report import Report
 from ...host.host import Unreadable
 from ...host.live import Live
 from ...parsing.parsers import cpu_list
-from ..probe import Probe, Wanted
+from ..probe import Probe, Scope
 from .memory_latency import latency
 from .page_placement import misplaced, pages
 
@@ -29,34 +29,35 @@ if TYPE_CHECKING:
 
     Bytes = numpy.ndarray[Any, numpy.dtype[numpy.uint8]]
 
-SIZE = 64 * MIB  # one buffer of one thread: several times a core's share of the last cache
-THREADS = 4  # enough to pass what one core can ask for, few enough not to be in the way
+SIZE = 64 * MIB  # bytes of one buffer of one thread: several times a core's share of the last-level cache
+THREADS = 4  # enough to exceed the rate of one core, few enough not to disturb each other
 _PASSES = 8
 _KINDS = frozenset({("numa",), ("numa", "numa")})
-_LEAST = 20e9  # bytes per second that four threads copy at least: what a run takes is planned with it
-_STARTING = 0.4  # seconds: a process with numpy; and for each way, buffers that are touched and the walk of the latency
+_LEAST = 20e9  # minimum bytes per second of four threads, to plan the time of a run
+_STARTING = 0.4  # seconds: start of a process with numpy; for each path, touching of buffers and the latency test
 
 
-def plan(report: Report, wanted: Wanted) -> Iterator[Probe]:
-    """One process for each NUMA node; at "full" one for the ways between them."""
-    nodes = [name for name in with_cpus(report.topology) if name in wanted.ends]
+def plan(report: Report, scope: Scope) -> Iterator[Probe]:
+    """Yield one probe for each NUMA node; at "full" also one for all paths between nodes."""
+    nodes = [name for name in with_cpus(report.topology) if name in scope.ends]
     for node in nodes:
         yield _probe((node,), 1)
-    if wanted.effort == "full" and len(nodes) > 1:
+    if scope.effort == "full" and len(nodes) > 1:
         yield _probe(tuple(nodes), len(nodes) * (len(nodes) - 1))
 
 
-def _probe(nodes: tuple[str, ...], ways: int) -> Probe:
-    moved = ways * THREADS * SIZE * (_PASSES + 1)
-    seconds = _STARTING * (1 + ways) + moved / _LEAST
+def _probe(nodes: tuple[str, ...], paths: int) -> Probe:
+    moved = paths * THREADS * SIZE * (_PASSES + 1)
+    seconds = _STARTING * (1 + paths) + moved / _LEAST
     return Probe(name="host_memory", args=nodes, kinds=_KINDS, seconds=seconds, bytes=moved, deadline=5 + 4 * seconds)
 
 
 def copies(*nodes: str) -> Iterator[Record]:
-    """Of one node its own rate and latency, of several the rates and latencies between them.
+    """Measure rate and latency within one node, or between several nodes.
 
-    The best of a few passes. A byte copied counts once (STREAM counts it twice: read and written). Between two nodes
-    the threads run where the bytes arrive. Nodes without CPUs are not measured: nobody could touch their pages first.
+    The result is the best of several passes. A copied byte counts once (STREAM counts it twice: read and written).
+    Between two nodes the threads run on the target node. Nodes without CPUs are not measured, because no CPU
+    can place their pages by first touch.
     """
     allowed = {node: os.sched_getaffinity(0) & set(_cpus(node)) for node in nodes if _cpus(node)}
     for node in [node for node, cpus in allowed.items() if not cpus]:
@@ -65,9 +66,9 @@ def copies(*nodes: str) -> Iterator[Record]:
         yield NotChecked(
             what="rate of copy", subject=node, reason=Reason.OTHER_CONTEXT, detail=why, how="widen its cpuset"
         )
-    ways = [(node, node) for node in allowed] if len(nodes) == 1 else permutations(allowed, 2)
-    for source, target in ways:
-        yield from _way(source, target, allowed)
+    paths = [(node, node) for node in allowed] if len(nodes) == 1 else permutations(allowed, 2)
+    for source, target in paths:
+        yield from _measure_path(source, target, allowed)
 
 
 def _cpus(node: str) -> tuple[int, ...]:
@@ -77,37 +78,27 @@ def _cpus(node: str) -> tuple[int, ...]:
         return ()
 
 
-def _way(source: str, target: str, cpus: dict[str, set[int]]) -> Iterator[Record]:
-    """The copy from one node's memory to the other's, and the latency of reading the first from the second."""
+def _measure_path(source: str, target: str, cpus: dict[str, set[int]]) -> Iterator[Record]:
+    """Measure the copy from `source` to `target` memory, and the latency of `source` memory from `target` CPUs."""
     ends = (source,) if source == target else (source, target)
     name = "-".join(ends)
-    import numpy  # noqa: F401  # its own pages, 15 MB and anywhere, come before those that are looked at
+    import numpy  # noqa: F401  # its 15 MB of pages must exist before pages() counts
 
     threads = min(THREADS, len(cpus[source]), len(cpus[target]))
     before = pages()
-    rates, wrong = _passes(threads, cpus[source], cpus[target], lambda: misplaced(before, pages(), source, target))
-    if wrong:
+    rates, placement_error = _passes(
+        threads, cpus[source], cpus[target], lambda: misplaced(before, pages(), source, target)
+    )
+    if placement_error:
         yield NotChecked(
             what="rate of copy",
             subject=name,
             reason=Reason.NOT_MEASURED,
-            detail=wrong,
+            detail=placement_error,
             how="free memory there, or lift the policy",
         )
         return
-    text = f"{threads} threads, {SIZE // MIB} MiB each, best of {_PASSES} passes"
-    now, evidence = time.time(), Evidence("numpy.copyto", text)
-    yield Observation(
-        about=Flow("copy", ends, SIZE),
-        quantity="rate",
-        unit="bytes_per_second",
-        value=max(rates),
-        at=now,
-        busy=True,
-        evidence=evidence,
-    )
-    moved = float(threads * SIZE * (_PASSES + 1))
-    yield Observation(about=name, quantity="bytes_moved", unit="bytes", value=moved, at=now, evidence=evidence)
+    yield from _copy_observations(name, ends, threads, max(rates))
     seconds, how = latency(cpus[source], cpus[target])
     yield Observation(
         about=Flow("read", ends),
@@ -120,21 +111,40 @@ def _way(source: str, target: str, cpus: dict[str, set[int]]) -> Iterator[Record
     )
 
 
+def _copy_observations(name: str, ends: tuple[str, ...], threads: int, rate: float) -> Iterator[Record]:
+    text = f"{threads} threads, {SIZE // MIB} MiB each, best of {_PASSES} passes"
+    now, evidence = time.time(), Evidence("numpy.copyto", text)
+    yield Observation(
+        about=Flow("copy", ends, SIZE),
+        quantity="rate",
+        unit="bytes_per_second",
+        value=rate,
+        at=now,
+        busy=True,
+        evidence=evidence,
+    )
+    moved = float(threads * SIZE * (_PASSES + 1))
+    yield Observation(about=name, quantity="bytes_moved", unit="bytes", value=moved, at=now, evidence=evidence)
+
+
 def _passes(threads: int, source: set[int], target: set[int], placed: Any) -> tuple[list[float], str | None]:
-    """Bytes per second of each pass, after one that warms up; the slowest thread ends a pass. And what is wrong."""
+    """Return bytes per second of each pass after a warm-up pass, and the error of `placed`.
+
+    A pass ends with its slowest thread.
+    """
     import numpy
 
     gate = threading.Barrier(threads + 1)
-    spans = [(0.0, 0.0)] * threads  # of the pass, by thread: when it began and ended
+    spans = [(0.0, 0.0)] * threads  # start and end of the pass, by thread
 
     def work(number: int) -> None:
-        given = _touched(source, 1)
-        taken = _touched(target, 2)  # the thread stays where the bytes arrive
+        source_buffer = _touched(source, 1)
+        target_buffer = _touched(target, 2)  # the thread stays on the target node
         gate.wait()
         for _ in range(_PASSES + 1):
             gate.wait()
-            start = time.perf_counter()  # here: who waits for them may wait for a processor too, and see it late
-            numpy.copyto(taken, given)  # releases the interpreter lock
+            start = time.perf_counter()  # timed in the thread: the main thread may be scheduled late
+            numpy.copyto(target_buffer, source_buffer)  # releases the interpreter lock
             spans[number] = start, time.perf_counter()
             gate.wait()
 
@@ -142,7 +152,7 @@ def _passes(threads: int, source: set[int], target: set[int], placed: Any) -> tu
     for worker in workers:
         worker.start()
     gate.wait()
-    wrong = placed()
+    placement_error = placed()
     rates = []
     for _ in range(_PASSES + 1):
         gate.wait()
@@ -151,13 +161,13 @@ def _passes(threads: int, source: set[int], target: set[int], placed: Any) -> tu
         rates.append(threads * SIZE / (max(ends) - min(starts)))
     for worker in workers:
         worker.join()
-    return rates[1:], wrong
+    return rates[1:], placement_error
 
 
 def _touched(cpus: set[int], value: int) -> Bytes:
-    """A buffer whose pages are of the node of those CPUs, on which this thread then runs.
+    """Pin this thread to the CPUs and return a buffer with pages on their node.
 
-    Untouched pages are one page of zeros, which no copy reads from memory.
+    The buffer is written, because untouched pages all map to one page of zeros, which copies do not read from memory.
     """
     import numpy
 

@@ -1,4 +1,4 @@
-"""On which NUMA node the pages of this process lie: proc/self/numa_maps of proc(5)."""
+"""The NUMA nodes of this process's pages, from proc/self/numa_maps (proc(5))."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 _PART = re.compile(r" N(\d+)=(\d+)")
 _PAGE = re.compile(r" kernelpagesize_kB=(\d+)")
-_SHARE = 0.95  # of what was touched that must lie where it should
+_SHARE = 0.95  # required share of new pages on the wanted nodes
 
 
 def pages() -> Mapping[str, int] | None:
-    """Bytes by node; None where the kernel does not say (one without NUMA)."""
+    """Return the bytes of pages by node; None if the kernel has no NUMA support."""
     try:
         with open("/proc/self/numa_maps", encoding="ascii", errors="replace") as file:
             return parsed(file.read())
@@ -21,7 +21,7 @@ def pages() -> Mapping[str, int] | None:
 
 
 def parsed(text: str) -> Mapping[str, int]:
-    """Bytes by node, of the text of numa_maps."""
+    """Return the bytes by node of a numa_maps text."""
     found: Counter[str] = Counter()
     for line in text.splitlines():
         if page := _PAGE.search(line):
@@ -30,22 +30,21 @@ def parsed(text: str) -> Mapping[str, int]:
 
 
 def misplaced(before: Mapping[str, int] | None, after: Mapping[str, int] | None, *wanted: str) -> str | None:
-    """What of the pages that came since lies elsewhere than on the `wanted` nodes, in words; None where nothing does.
+    """Return an error text if new pages are not on the `wanted` nodes; None if they are.
 
-    Of several nodes each should have its part: else copies between two of them were copies within one.
-
-    Also None where the kernel does not say: threads are pinned, and first touch is what it does without a policy.
+    Each of several nodes must have an equal share. Else a copy between two nodes would be a copy within one. Also None
+    if placement is unknown, because threads are pinned and the kernel places pages by first touch without a policy.
     """
     if before is None or after is None:
         return None
     grown = {node: after[node] - before.get(node, 0) for node in after}
-    whole = sum(size for size in grown.values() if size > 0)
-    shares = {node: max(0, grown.get(node, 0)) / whole for node in dict.fromkeys(wanted)} if whole else {}
-    there = sum(shares.values())
-    if not whole or all(share >= _SHARE / len(shares) for share in shares.values()):
+    total = sum(size for size in grown.values() if size > 0)
+    shares = {node: max(0, grown.get(node, 0)) / total for node in dict.fromkeys(wanted)} if total else {}
+    share_on_wanted = sum(shares.values())
+    if not total or all(share >= _SHARE / len(shares) for share in shares.values()):
         return None
-    if there >= _SHARE:
+    if share_on_wanted >= _SHARE:
         least = min(shares, key=lambda node: shares[node])
         return f"{shares[least]:.0%} of its pages lie on {least}, {1 / len(shares):.0%} should"
     elsewhere = max((node for node in grown if node not in wanted), key=lambda node: grown[node])
-    return f"{1 - there:.0%} of its pages lie elsewhere, most on {elsewhere}"
+    return f"{1 - share_on_wanted:.0%} of its pages lie elsewhere, most on {elsewhere}"

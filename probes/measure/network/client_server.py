@@ -1,4 +1,4 @@
-"""Both ends of a measuring tool on this machine: one waits as the server, the other one connects and measures."""
+"""Running the server and the client of a benchmark on this machine."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..external_tools import ToolFailed, finished, run, started
 
 _TABLES = ("/proc/self/net/tcp", "/proc/self/net/tcp6")
 _LISTENS = "0A"  # TCP_LISTEN, include/net/tcp_states.h
-_STARTING = 5.0  # seconds within which a server listens; GPU memory takes a second
-_GLANCE = 0.01
+_STARTING = 5.0  # seconds until a server must listen; allocating GPU memory takes one second
+_POLL_INTERVAL = 0.01
 
 
 def free_port() -> int:
-    """A TCP port of this machine that nobody uses just now."""
+    """Return an unused TCP port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -32,29 +32,32 @@ def both_ends(
     env: Mapping[str, str] | None = None,
     watch: Callable[[], None] | None = None,
 ) -> str:
-    """What the client prints, which is started when the server listens on that port. Raises ToolFailed."""
+    """Start the server, then the client once the server listens on `port`; return the client's output.
+
+    Raises ToolFailed.
+    """
     name = os.path.basename(server[0])
-    if listens(port):  # the client would measure with whoever that is
+    if listens(port):  # the client would connect to the other program
         raise ToolFailed(f"{name}: somebody else took port {port}")
-    with started(server, env) as waiting:
+    with started(server, env) as server_process:
         try:
             until = time.monotonic() + min(_STARTING, deadline)
             while not listens(port):
-                if waiting.poll() is not None:
-                    finished(waiting, name, deadline)
+                if server_process.poll() is not None:
+                    finished(server_process, name, deadline)
                     raise ToolFailed(f"{name}: its server ended before anybody came")
                 if time.monotonic() > until:
                     raise ToolFailed(
                         f"{name}: its server does not listen after {min(_STARTING, deadline):g} s", Reason.NO_ANSWER
                     )
-                time.sleep(_GLANCE)
+                time.sleep(_POLL_INTERVAL)
             return run(client, deadline, env, watch)
         finally:
-            waiting.kill()
+            server_process.kill()
 
 
 def listens(port: int) -> bool:
-    """Whether somebody waits on that port. To connect would use up a server that takes one client."""
+    """Whether a program listens on the port. It does not connect, because some servers accept only one client."""
     for table in _TABLES:
         try:
             with open(table) as file:

@@ -1,7 +1,7 @@
 """libfabric's tools on an EFA device: fi_rma_bw (fabtests) for the rate, fi_pingpong for the latency.
 
-Both ends are one device, and libfabric would take shared memory between them: it is forbidden to
-(FI_EFA_ENABLE_SHM_TRANSFER, fi_efa(7)). Tables: libfabric, util/pingpong.c and fabtests/common/shared.c.
+Both ends are the same device. FI_EFA_ENABLE_SHM_TRANSFER (fi_efa(7)) stops libfabric from using shared memory between
+them. Output tables: libfabric, util/pingpong.c and fabtests/common/shared.c.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..external_tools import ToolFailed, absent, found, version
 from .client_server import both_ends, free_port
 
 _ENVIRONMENT = {"FI_EFA_ENABLE_SHM_TRANSFER": "0"}
-_SMALL = 8  # bytes of a message whose latency is measured
+_SMALL = 8  # bytes of a message in the latency test
 _TRIES = 1000
 _ROW = re.compile(
     r"\s*(?P<size>\d{1,9})(?P<unit>[kmg]?)\s+\S+\s+=?\S+\s+\S+\s+[0-9.]{1,12}s"
@@ -29,21 +29,21 @@ _UNITS = {"": 1, "k": KIB, "m": MIB, "g": GIB}
 def rate(
     device: str, messages: int, seconds: float, watch: Callable[[], None] | None = None, provider: str = "efa"
 ) -> Iterator[Record]:
-    """What RDMA writes of 1 MiB reach from the device to itself."""
+    """Yield the rate of RDMA writes of 1 MiB from the device to itself."""
     port = free_port()
     options = ["-o", "write", "-S", str(MIB), "-I", str(messages), f"-E={port}"]
-    yield from _said("fi_rma_bw", device, provider, options, options, port, seconds, "rate", watch)
+    yield from _measured("fi_rma_bw", device, provider, options, options, port, seconds, "rate", watch)
 
 
 def latency(device: str, seconds: float, provider: str = "efa") -> Iterator[Record]:
-    """How long a small message takes, one way."""
+    """Yield the one-way latency of a small message."""
     port = free_port()
     options = ["-S", str(_SMALL), "-I", str(_TRIES)]
     server, client = [*options, "-B", str(port)], [*options, "-P", str(port)]
-    yield from _said("fi_pingpong", device, provider, server, client, port, seconds, "latency")
+    yield from _measured("fi_pingpong", device, provider, server, client, port, seconds, "latency")
 
 
-def _said(
+def _measured(
     tool: str,
     device: str,
     provider: str,
@@ -58,7 +58,7 @@ def _said(
     if program is None:
         yield absent(tool, "port_loopback", device)
         return
-    domain = ["-d", f"{device}-rdm"] if provider == "efa" else []  # as fi_info calls it
+    domain = ["-d", f"{device}-rdm"] if provider == "efa" else []  # the name that fi_info prints
     command = [program, "-p", provider, "-e", "rdm", *domain]
     try:
         commands = [*command, *server], [*command, *client, "127.0.0.1"]
@@ -67,10 +67,10 @@ def _said(
         yield NotChecked(what="port_loopback", subject=device, reason=failed.reason, detail=str(failed))
         return
     info = found("fi_info")
-    told = f"{version(info) if info else 'libfabric'}, {tool} {' '.join(client)}"
-    said = list(rows(text, device, told, quantity))
-    yield from said
-    if not said:
+    command_text = f"{version(info) if info else 'libfabric'}, {tool} {' '.join(client)}"
+    observations = list(rows(text, device, command_text, quantity))
+    yield from observations
+    if not observations:
         yield NotChecked(
             what="port_loopback",
             subject=device,
@@ -80,8 +80,8 @@ def _said(
         )
 
 
-def rows(text: str, device: str, told: str, quantity: str) -> Iterator[Observation]:
-    """The "rate" or the "latency" of each row of a table."""
+def rows(text: str, device: str, command_text: str, quantity: str) -> Iterator[Observation]:
+    """Yield the "rate" or the "latency" of each row of a table. `command` is the evidence."""
     for line in text.splitlines():
         row = _ROW.fullmatch(line)
         if row is None:
@@ -97,5 +97,5 @@ def rows(text: str, device: str, told: str, quantity: str) -> Iterator[Observati
                 value=value,
                 at=time.time(),
                 busy=True,
-                evidence=Evidence(told, line.strip()),
+                evidence=Evidence(command_text, line.strip()),
             )

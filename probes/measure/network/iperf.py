@@ -1,4 +1,4 @@
-"""iperf3 to another machine where it waits as a server: what TCP reaches over the interface that leads there."""
+"""TCP rate to another machine with an iperf3 server, over the interface of the route to it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ...dumps.core.part import Part
 from ..external_tools import ToolFailed, absent, found, run, version
 
 PORT = 5201  # iperf3's own
-_STREAMS = 4  # one waits for its window on long or fast ways, and for its processor
-_FIRST = 16 * MIB  # that tells about how fast it is
+_STREAMS = 4  # one stream is limited by its window on long or fast paths, and by its processor
+_FIRST = 16 * MIB  # bytes of the first run, which estimates the rate
 _SECONDS = 2.0
-_MOST = 20 * GIB  # that are sent, however fast it is
-_TRIES, _PAUSE = 5, 0.5  # seconds: a server has one client at a time, and takes a moment after the last one
+_MOST = 20 * GIB  # bytes sent at most
+_TRIES, _PAUSE = 5, 0.5  # tries, seconds: a server accepts one client at a time, and needs a moment after each
 _BUSY = ("the server is busy", "control message")
 _SIOCGIFADDR = 0x8915  # include/uapi/linux/sockios.h: netdevice(7)
 
 
 def rate(peer: str, deadline: float, watch: Callable[[], None] | None = None) -> Iterator[Record]:
-    """Bytes per second that arrived; by the host and the interface that the kernel sends over to the peer."""
+    """Yield the received bytes per second. The flow ends at the interface of the kernel's route to the peer."""
     program = found("iperf3")
     if program is None:
         yield absent("iperf3", "port_loopback", peer)
@@ -37,14 +37,14 @@ def rate(peer: str, deadline: float, watch: Callable[[], None] | None = None) ->
     address, _, port = peer.partition(":") if peer.count(":") == 1 else (peer, "", "")
     command = [program, "-c", address, "-p", port or str(PORT), "-P", str(_STREAMS), "--json"]
     try:
-        _, first = _one(program, [*command, "-n", str(_FIRST)], deadline, None)
+        _, first = _run_once(program, [*command, "-n", str(_FIRST)], deadline, None)
         most = min(_MOST, max(_FIRST, int(_SECONDS * first.value)))
-        where, whole = _one(program, [*command, "-n", str(most)], deadline, watch)
+        local_address, result = _run_once(program, [*command, "-n", str(most)], deadline, watch)
     except ToolFailed as failed:
         how = f"run iperf3 -s on {address}"
         yield NotChecked(what="port_loopback", subject=peer, reason=failed.reason, detail=str(failed), how=how)
         return
-    interface = interface_of(where)
+    interface = interface_of(local_address)
     if interface == "lo":
         yield NotChecked(
             what="port_loopback",
@@ -53,23 +53,23 @@ def rate(peer: str, deadline: float, watch: Callable[[], None] | None = None) ->
             detail="it is this machine: nothing went over a wire",
         )
         return
-    text = f"{version(program)}: {_STREAMS} streams to {peer}, {most / MIB:.0f} MiB; {whole.evidence.text}"
+    text = f"{version(program)}: {_STREAMS} streams to {peer}, {most / MIB:.0f} MiB; {result.evidence.text}"
     evidence = Evidence("iperf3", text)
-    yield replace(whole, about=Flow("tcp", ("host", interface or "network")), evidence=evidence)
+    yield replace(result, about=Flow("tcp", ("host", interface or "network")), evidence=evidence)
     yield Observation(
         about=interface or "network",
         quantity="bytes_moved",
         unit="bytes",
         value=float(_FIRST + most),
-        at=whole.at,
+        at=result.at,
         evidence=evidence,
     )
 
 
-def _one(
+def _run_once(
     program: str, command: list[str], deadline: float, watch: Callable[[], None] | None
 ) -> tuple[str, Observation]:
-    """Our own address of the connection, and what arrived. Raises ToolFailed."""
+    """Return the local address of the connection and the received rate. Raises ToolFailed."""
     for _ in range(_TRIES):
         text = run(command, deadline, watch=watch, ends_with=(0, 1))
         rates = [one for one in iperf.read(Part("iperf3", 1, text, time.time())) if isinstance(one, Observation)]
@@ -90,23 +90,23 @@ def _error(text: str) -> str:
 
 
 def interface_of(address: str) -> str | None:
-    """The network device that has this address of our own; None for a further address of one that has several."""
+    """Return the network device with this local address; None for a secondary address."""
     for _, name in socket.if_nameindex():
-        if address and address in (_address(name), *_six(name)):
+        if address and address in (_ipv4_address(name), *_ipv6_addresses(name)):
             return name
     return None
 
 
-def _address(name: str) -> str:
-    """The first IPv4 address of a device; empty where it has none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking, suppress(OSError):
-        answer = fcntl.ioctl(asking, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+def _ipv4_address(name: str) -> str:
+    """Return the first IPv4 address of a device; empty if it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle, suppress(OSError):
+        answer = fcntl.ioctl(handle, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
         return socket.inet_ntoa(answer[20:24])
     return ""
 
 
-def _six(name: str) -> Iterator[str]:
-    """The IPv6 addresses of a device."""
+def _ipv6_addresses(name: str) -> Iterator[str]:
+    """Yield the IPv6 addresses of a device."""
     with suppress(OSError), open("/proc/self/net/if_inet6") as file:
         for line in file:
             digits, *_, device = line.split()

@@ -1,6 +1,6 @@
-"""perftest (ib_write_bw, ib_write_lat) on an adapter: to itself, or to another machine.
+"""perftest (ib_write_bw, ib_write_lat) from an adapter to itself or to another machine.
 
-https://github.com/linux-rdma/perftest. Its tables are read as dumps are: what --out_json writes is no JSON (6.06).
+https://github.com/linux-rdma/perftest. The dump reader parses its tables, because --out_json of 6.06 is not valid JSON.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from ..gpu.cuda_driver import Refused
 from ..gpu.cuda_gpus import NUMBERED, tool_may_use
 from .client_server import both_ends, free_port
 
-SIZE = MIB  # bytes of a message: InfiniBand comes within a hundredth of its rate from 128 KiB on (link-facts)
-_SMALL = 8  # bytes of a message whose latency is measured
+SIZE = MIB  # bytes of a message: InfiniBand reaches 99 % of its rate from 128 KiB on (link-facts)
+_SMALL = 8  # bytes of a message in the latency test
 _TRIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One run: which port, how many messages, whose memory."""
+    """One run: port, number of messages, and memory."""
 
     port: str  # "mlx5_0/1"
     messages: int
-    seconds: float  # that it may take
+    seconds: float  # time limit
     gpu: str | None = None  # "gpu0"
     bus: str | None = None  # the PCI address of that GPU
-    owned: bool = False  # it is the caller's
-    peer: str | None = None  # another machine; None: the adapter itself
-    at: int | None = None  # the TCP port at which the peer waits
+    owned: bool = False  # the caller owns the GPU
+    peer: str | None = None  # another machine; None for the adapter itself
+    at: int | None = None  # TCP port of the peer's server
 
     @property
     def device(self) -> str:
@@ -44,16 +44,16 @@ class Test:
 
 
 def rate(test: Test, watch: Callable[[], None] | None = None) -> Iterator[Record]:
-    """What RDMA writes reach; "hca_loopback" of an adapter to itself, which says nothing of its cable."""
-    yield from _said(test, "ib_write_bw", ["-s", str(SIZE), "-n", str(test.messages), "--report_gbits"], watch)
+    """Yield the rate of RDMA writes: "rate" to a peer, "hca_loopback" to the adapter itself, without its cable."""
+    yield from _measured(test, "ib_write_bw", ["-s", str(SIZE), "-n", str(test.messages), "--report_gbits"], watch)
 
 
 def latency(test: Test) -> Iterator[Record]:
-    """How long a small write takes."""
-    yield from _said(test, "ib_write_lat", ["-s", str(_SMALL), "-n", str(_TRIES)], None)
+    """Yield the latency of a small write."""
+    yield from _measured(test, "ib_write_lat", ["-s", str(_SMALL), "-n", str(_TRIES)], None)
 
 
-def _said(test: Test, tool: str, options: list[str], watch: Callable[[], None] | None) -> Iterator[Record]:
+def _measured(test: Test, tool: str, options: list[str], watch: Callable[[], None] | None) -> Iterator[Record]:
     program = found(tool)
     if program is None:
         yield absent(tool, "port_loopback", test.device)
@@ -88,7 +88,7 @@ def _said(test: Test, tool: str, options: list[str], watch: Callable[[], None] |
 def _run(test: Test, program: str, options: list[str], watch: Callable[[], None] | None) -> str:
     device, _, number = test.port.partition("/")
     port = test.at or free_port()
-    # -F: does not mind a frequency that varies
+    # -F: do not fail if the CPU frequency varies
     command = [program, "-d", device, "-i", number or "1", "-p", str(port), "-F", *options, *_memory(test, program)]
     if test.peer:
         return run([*command, test.peer], test.seconds, watch=watch)
@@ -96,24 +96,24 @@ def _run(test: Test, program: str, options: list[str], watch: Callable[[], None]
 
 
 def _memory(test: Test, program: str) -> list[str]:
-    """The option that names the GPU. Raises ToolFailed where this perftest knows of no GPUs, and Refused."""
+    """Return the option for the GPU. Raises ToolFailed if perftest was built without CUDA, and Refused."""
     if test.gpu is None:
         return []
     number = tool_may_use(test.gpu, test.bus or "", test.owned)
-    told = run([program, "--help"], 5.0, ends_with=(0, 1))
-    if "--use_cuda_bus_id" in told and test.bus:
+    help_text = run([program, "--help"], 5.0, ends_with=(0, 1))
+    if "--use_cuda_bus_id" in help_text and test.bus:
         return [f"--use_cuda_bus_id={test.bus}"]
-    if "--use_cuda" in told:
+    if "--use_cuda" in help_text:
         return [f"--use_cuda={number}"]
     raise ToolFailed(
         "this perftest was built without CUDA: build it with --enable-cudart, or take NVIDIA's", Reason.NOT_SUPPORTED
     )
 
 
-def _named(test: Test, row: Observation, told: str) -> Observation:
-    """The same under the name of what was measured. Messages of SIZE are long: their size is no limit."""
+def _named(test: Test, row: Observation, help_text: str) -> Observation:
+    """Return the observation for the measured flow. Messages of SIZE do not limit the rate, so the flow has no size."""
     assert isinstance(row.about, Flow)
-    evidence = Evidence(row.evidence.source.partition(":")[0], f"{told}: {row.evidence.text}")
+    evidence = Evidence(row.evidence.source.partition(":")[0], f"{help_text}: {row.evidence.text}")
     size = row.about.size if row.quantity == "latency" else None
     if test.peer:
         flow = replace(row.about, ends=(test.gpu or test.device, test.port), size=size or SIZE)

@@ -44,13 +44,13 @@ def host(tmp_path: Path) -> Live:
 
 def test_mount_points_and_their_devices(host: Live) -> None:
     assert places(host) == [
-        Place("/", "ext4", "nvme0n1p2", far=False),
-        Place("/proc", "proc", None, far=False),
-        Place("/data", "xfs", "dm-0", far=False),
-        Place("/my files", "btrfs", "nvme1n1", far=False),
-        Place("/raid", "ext4", "md0", far=False),
-        Place("/far", "nfs4", None, far=True),
-        Place("/dev/shm", "tmpfs", None, far=False),
+        Place("/", "ext4", "nvme0n1p2", remote=False),
+        Place("/proc", "proc", None, remote=False),
+        Place("/data", "xfs", "dm-0", remote=False),
+        Place("/my files", "btrfs", "nvme1n1", remote=False),
+        Place("/raid", "ext4", "md0", remote=False),
+        Place("/far", "nfs4", None, remote=True),
+        Place("/dev/shm", "tmpfs", None, remote=False),
     ]
 
 
@@ -79,4 +79,4 @@ def test_a_folder_of_this_machine(tmp_path: Path) -> None:
     assert place_of(Live(), str(tmp_path / "none")) is None
     link = tmp_path / "link"
     link.symlink_to("/proc")
-    assert place_of(Live(), str(link)) == Place("/proc", "proc", None, far=False)
+    assert place_of(Live(), str(link)) == Place("/proc", "proc", None, remote=False)

@@ -20,7 +20,7 @@ from linkgauge.probes.host.live import Live
 from linkgauge.probes.measure.disk import data_blocks, direct_io, disk_read
 from linkgauge.probes.measure.disk.data_blocks import BLOCK, Block
 from linkgauge.probes.measure.disk.disk_read import plan
-from linkgauge.probes.measure.probe import Effort, Probe, Wanted
+from linkgauge.probes.measure.probe import Effort, Probe, Scope
 from linkgauge.probes.storage.block_mounts import disk_of, place_of
 from tests.support import fake_tools
 from tests.support.disk_topologies import ARRAY, DISKS, report_on
@@ -36,7 +36,7 @@ def asked(*args: str) -> list[Record]:
 def planned(devices: str, effort: Effort = "quick", ends: set[str] | None = None, **wanted: object) -> list[Probe]:
     report = report_on(devices)
     known = {one.id for one in report.topology.devices}
-    return list(plan(report, Wanted(effort=effort, ends=frozenset(known if ends is None else ends), **wanted)))  # type: ignore[arg-type]
+    return list(plan(report, Scope(effort=effort, ends=frozenset(known if ends is None else ends), **wanted)))  # type: ignore[arg-type]
 
 
 def test_local_disks_are_read_and_those_of_others_are_not() -> None:
@@ -126,8 +126,8 @@ def test_a_file_of_zeros_is_told_apart(data: Path) -> None:
 
 def test_what_was_over_at_once_tells_no_rate() -> None:
     """64 MiB at 7 GB/s are 9 ms, of which threads that begin and end are a part."""
-    short = direct_io.Moved(bytes=64 * BLOCK, seconds=0.009, blocks=64)
-    lost, moved = disk_read.told(Flow("read", ("nvme0n1", "host")), "nvme0n1", short, 8)
+    short = direct_io.Transfer(bytes=64 * BLOCK, seconds=0.009, blocks=64)
+    lost, moved = disk_read.results(Flow("read", ("nvme0n1", "host")), "nvme0n1", short, 8)
     assert isinstance(lost, NotChecked)
     assert lost.why == "too little to tell: 64 blocks of 1 MiB in 0.01 s, 8 at a time, past the page cache"
     assert isinstance(moved, Observation)

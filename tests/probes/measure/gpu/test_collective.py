@@ -20,7 +20,7 @@ from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.measure.gpu import collective
 from linkgauge.probes.measure.gpu.nccl_algorithm import algorithms
-from linkgauge.probes.measure.probe import Probe, Wanted
+from linkgauge.probes.measure.probe import Probe, Scope
 from tests.support.nodes import found, node, report_of
 from tests.support.processes import children
 
@@ -178,8 +178,8 @@ def test_the_last_choice_holds_and_unknown_ones_keep_their_name() -> None:
 def planned(name: str) -> list[Probe]:
     report = report_of(node(name))
     ends = frozenset(device.id for device in report.topology.devices)
-    assert list(collective.plan(report, Wanted(effort="quick", ends=ends))) == []
-    return list(collective.plan(report, Wanted(effort="full", ends=ends)))
+    assert list(collective.plan(report, Scope(effort="quick", ends=ends))) == []
+    return list(collective.plan(report, Scope(effort="full", ends=ends)))
 
 
 def test_plans_are_over_all_gpus_at_full_effort() -> None:

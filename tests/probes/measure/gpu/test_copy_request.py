@@ -10,7 +10,7 @@ from linkgauge.models.facts.records import Flow
 from linkgauge.probes.measure.gpu import device_memory, host_copy, peer_copy
 from linkgauge.probes.measure.gpu.copy_request import CopyRequest, flows, parsed
 from linkgauge.probes.measure.gpu.cuda_gpus import fitting
-from linkgauge.probes.measure.probe import Effort, Plan, Probe, Wanted
+from linkgauge.probes.measure.probe import Effort, Plan, Probe, Scope
 from tests.support.nodes import EACH, node, report_of
 
 NAMES = st.sampled_from(["gpu0", "gpu7", "numa0", "host", "0000:1b:00.0"])
@@ -47,7 +47,7 @@ def test_buffers_are_a_twentieth_of_what_is_free(free: int, size: int, buffers: 
 def plans(name: str, effort: Effort, *ends: str, owned: bool = False) -> list[Probe]:
     report = report_of(node(name))
     every = frozenset(device.id for device in report.topology.devices)
-    wanted = Wanted(effort=effort, ends=frozenset(ends) or every, owned=owned)
+    wanted = Scope(effort=effort, ends=frozenset(ends) or every, owned=owned)
     return [probe for plan in PLANS for probe in plan(report, wanted)]
 
 

@@ -11,7 +11,7 @@ from linkgauge.models.graph.topology import Device, Topology
 from linkgauge.models.report import Report
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.measure.memory.host_memory import SIZE, THREADS, plan
-from linkgauge.probes.measure.probe import Effort, Probe, Wanted
+from linkgauge.probes.measure.probe import Effort, Probe, Scope
 from tests.support.nodes import node, report_of
 
 NODES = Path("/sys/devices/system/node")
@@ -23,7 +23,7 @@ def test_memory_without_cpus_is_no_end_of_what_is_planned() -> None:
     report = report_of(node("gh200-quad"))
     ends = frozenset(device.id for device in report.topology.devices)
     four = ("numa0", "numa1", "numa2", "numa3")
-    assert [probe.args for probe in plan(report, Wanted(effort="full", ends=ends))] == [
+    assert [probe.args for probe in plan(report, Scope(effort="full", ends=ends))] == [
         *((name,) for name in four),
         four,
     ]
@@ -33,7 +33,7 @@ def planned(effort: Effort, *ends: str) -> list[Probe]:
     report = Report(
         node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown", topology=TWO
     )
-    return list(plan(report, Wanted(effort=effort, ends=frozenset(ends))))
+    return list(plan(report, Scope(effort=effort, ends=frozenset(ends))))
 
 
 def copied(*nodes: str, root: str = "/") -> list[Record]:

@@ -19,7 +19,7 @@ from linkgauge.probes.host.live import Live
 from linkgauge.probes.measure.external_tools import found
 from linkgauge.probes.measure.network import efa as efa_run
 from linkgauge.probes.measure.network.port_loopback import plan
-from linkgauge.probes.measure.probe import Effort, Probe, Wanted
+from linkgauge.probes.measure.probe import Effort, Probe, Scope
 from tests.support import fake_tools
 from tests.support.loopback_node import NIC, PORT, node
 from tests.support.nodes import node as recorded
@@ -40,7 +40,7 @@ def asked(*args: str) -> list[Record]:
 
 def planned(report: Report, effort: Effort = "quick", peers: tuple[str, ...] = ()) -> list[Probe]:
     ends = frozenset(one.id for one in report.topology.devices)
-    return list(plan(report, Wanted(effort=effort, ends=ends, peers=peers)))
+    return list(plan(report, Scope(effort=effort, ends=ends, peers=peers)))
 
 
 def with_gpu() -> list[Record]:
@@ -55,7 +55,7 @@ def test_ports_that_are_up_are_measured() -> None:
     assert probe.bytes == 2000 << 20
     assert planned(report_of(node(port=replace(PORT, state="DOWN")))) == []
     assert planned(report_of(node()), "passive") == []
-    assert list(plan(report_of(node()), Wanted(ends=frozenset({"gpu7"})))) == []
+    assert list(plan(report_of(node()), Scope(ends=frozenset({"gpu7"})))) == []
 
 
 def test_of_many_ports_a_few_are_measured_together() -> None:
@@ -83,7 +83,7 @@ def test_gpu_memory_where_nics_reach_it() -> None:
     report = report_of(with_gpu())
     assert ("gpu", "full", "mlx5_0/1", "gpu0", "0000:02:00.0") in [probe.args for probe in planned(report, "full")]
     ends = frozenset(one.id for one in report.topology.devices)
-    mine = [probe.args for probe in plan(report, Wanted(effort="full", ends=ends, owned=True))]
+    mine = [probe.args for probe in plan(report, Scope(effort="full", ends=ends, owned=True))]
     assert ("gpu", "full", "mlx5_0/1", "gpu0", "0000:02:00.0", "owned") in mine
     off = Finding(code="gdr-disabled", severity="critical", subject="gpu0", message="")
     assert [probe.args[0] for probe in planned(replace(report, findings=(off,)), "full")] == ["itself"]
