@@ -1,1 +1,1 @@
-"""A node built from a description in TOML, as the kernel and the drivers would show it."""
+"""Building a recorded node from a TOML description, as the kernel and the drivers would show it."""

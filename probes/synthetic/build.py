@@ -1,4 +1,4 @@
-"""Building a node from a few lines of TOML: a whole tree of sysfs and procfs as a kernel would show it.
+"""Building a node from a short TOML text: the complete sysfs and procfs tree, as a kernel would show it.
 
     hostname = "desk"
 
@@ -8,15 +8,15 @@
     [[root]]                                   # a PCI root
     bus = [0x00]
     numa = 0
-    ports = ["rtx4090", "990pro", "i226"]      # a root port each
+    ports = ["rtx4090", "990pro", "i226"]      # each below its own root port
     integrated = ["ahci"]                      # on the root's own bus
 
     [device.gpu0]                              # by name, or by its PCI address
     speed = 2.5                                # trained at rest
     busy_speed = 16
-    gpu = {power_limit = 350}                  # its driver says so; whatever is not said is as on a healthy GPU
+    gpu = {power_limit = 350}                  # fields of the driver; others are those of a healthy GPU
 
-The keys are those of synthetic_node.py, the models those of synthetic_models.py and of the node's own [model.NAME].
+The keys are those of schema.py. The models are those of models.toml and of the node's own [model.NAME] tables.
 """
 
 from __future__ import annotations
@@ -52,12 +52,20 @@ from .schema import Node
 from .storage import free_space, write_storage
 from .tree_writer import TreeWriter
 
-# Our sources that call, rather than read files alone.
-_ASKING = (read_link_modes, read_mounts, read_pci_config, read_services, read_gpus, read_gpu_wiring, read_link_load)
+# Sources that make calls; the others only read files.
+_CALLING_SOURCES = (
+    read_link_modes,
+    read_mounts,
+    read_pci_config,
+    read_services,
+    read_gpus,
+    read_gpu_wiring,
+    read_link_load,
+)
 
 
 def build(text: str) -> Recorded:
-    """The node that a TOML text describes. ValueError says what in it makes no node."""
+    """Return the node that a TOML text describes. Raises ValueError with the error in the description."""
     try:
         node = msgspec.toml.decode(text, type=Node)
     except RecursionError:
@@ -82,7 +90,7 @@ def build(text: str) -> Recorded:
 
 
 def _taken(node: Node) -> int:
-    """Seconds since 1970; a time without a zone is in UTC."""
+    """Return the time of the capture in seconds since 1970. A time without a zone is in UTC."""
     taken = node.taken if node.taken.tzinfo else node.taken.replace(tzinfo=timezone.utc)
     if not 1970 < taken.year < 9999:
         raise ValueError(f"taken in {taken.year}: a capture is from this age")
@@ -90,7 +98,7 @@ def _taken(node: Node) -> int:
 
 
 def _own_files(tree: TreeWriter, folder: str, files: Mapping[str, str]) -> None:
-    """Files that the description has word by word; the links of the tree lead to where they belong."""
+    """Write the literal files of the description, following the links of the tree."""
 
     def target(path: str) -> str | None:
         entry = tree.entries.get(path)
@@ -109,35 +117,35 @@ def _own_files(tree: TreeWriter, folder: str, files: Mapping[str, str]) -> None:
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """The folders above a path, the nearest first."""
+    """Yield the folders above a path, nearest first."""
     while path:
         path = path.rpartition("/")[0]
         yield path
 
 
 @dataclass
-class _Answering(Recorded):
-    """A machine whose calls are answered by functions, and kept."""
+class _CallRecorder(Recorded):
+    """A machine whose calls run functions; it stores the results."""
 
-    answers: Mapping[str, Callable[..., Iterable[Record]]] = field(default_factory=dict)
-    kept: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+    functions: Mapping[str, Callable[..., Iterable[Record]]] = field(default_factory=dict)
+    results: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
-        """Calls that nothing answers are answered by nothing: a description has no configuration space, no journal."""
-        said = tuple(self.answers[what](*args)) if what in self.answers else ()
-        self.kept[(what, *args)] = tuple(map(encode, said))
-        yield from said
+        """Run the function of a call. Other calls, for example for the journal, yield nothing."""
+        records = tuple(self.functions[what](*args)) if what in self.functions else ()
+        self.results[(what, *args)] = tuple(map(encode, records))
+        yield from records
 
 
 def _calls(
     taken: int, tree: TreeWriter, node: Node, functions: list[Function]
 ) -> Mapping[tuple[str, ...], tuple[str, ...]]:
-    """The calls that our sources make of this tree, and what is said to them."""
-    machine = _Answering(taken, tree.entries)
-    machine.answers = {
+    """Return the calls of all sources on this tree, with their results."""
+    machine = _CallRecorder(taken, tree.entries)
+    machine.functions = {
         "ethtool": partial(link_modes, functions),
         "statvfs": partial(free_space, node),
-        # Of a machine that was measured no link was busy before.
+        # The links of a measured machine were idle before.
         "link_load": partial(busy_speeds, () if node.measured else functions, float(taken)),
         "pci_config": partial(config_spaces, functions),
         "fabric_manager": partial(manager, node),
@@ -145,8 +153,8 @@ def _calls(
         "nvml_wiring": partial(wiring, tree, node, functions),
         **{name: partial(copies, name, tree, node, functions, float(taken)) for name in PLANS},
     }
-    for source in _ASKING:
+    for source in _CALLING_SOURCES:
         deque(source(machine), maxlen=0)
     for probe in probes_of(machine) if node.measured else ():
         deque(probe(machine), maxlen=0)
-    return machine.kept
+    return machine.results

@@ -1,4 +1,4 @@
-"""GPUs of a synthetic node as their driver describes them: healthy and at rest, but for what was changed."""
+"""GPUs of a synthetic node as their driver reports them: healthy and idle, except for the described changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIELDS = frozenset(Gpu.__dataclass_fields__) - {"key", "cites"}
 
 @dataclass(frozen=True)
 class Listed:
-    """A GPU that the driver shows. `ends` are those of its NVLinks; None: not shown."""
+    """A GPU that the driver shows. `ends` are the remote ends of its NVLinks; None for a hidden switch."""
 
     key: str
     function: Function
@@ -36,23 +36,23 @@ class Listed:
 
     @property
     def failure(self) -> str:
-        """Why it cannot be used, and nothing else is known of it; "" for a GPU that answers."""
+        """Why the GPU cannot be used; "" for a usable GPU."""
         return self.function.change.failure or ("GPU is lost" if self.function.change.lost else "")
 
     @property
     def c2c_links(self) -> int:
-        """Links to its Grace processor."""
+        """The number of links to its Grace processor."""
         return round((self.product and self.product.c2c_rate or 0) / C2C_RATE)
 
 
 def driven(function: Function) -> bool:
-    """Whether the function is a GPU that NVIDIA's driver holds."""
+    """Whether the function is a GPU bound to NVIDIA's driver."""
     driver = function.model.driver if function.change.driver is None else function.change.driver
     return function.model.kind == "gpu" and function.model.id.startswith("10de:") and driver == "nvidia"
 
 
 def listed(functions: Iterable[Function]) -> list[Listed]:
-    """The GPUs that the driver shows, numbered as it does. ValueError for a link or a peer that is not there."""
+    """Return the GPUs that the driver shows, with its numbering. Raises ValueError for a missing link or peer."""
     functions = list(functions)
     shown = [function for function in functions if driven(function) and not function.change.unlisted]
     switches = [function for function in functions if function.model.kind == "nvswitch"]
@@ -63,31 +63,31 @@ def listed(functions: Iterable[Function]) -> list[Listed]:
 def _listed(key: str, function: Function, peers: list[Function], switches: list[Function]) -> Listed:
     product = next((product for product in products() if function.model.id in product.ids), None)
     links = range(product.links if product and product.link_kind == "nvlink" else 0)
-    if strange := set(function.change.inactive) - set(links):
-        raise ValueError(f"{function.address}: has no NVLinks {', '.join(map(str, sorted(strange)))}")
-    joined = bool(peers) or (product is not None and (product.fabric or bool(switches) and not product.bridged))
-    far = peers or switches
+    if unknown := set(function.change.inactive) - set(links):
+        raise ValueError(f"{function.address}: has no NVLinks {', '.join(map(str, sorted(unknown)))}")
+    connected = bool(peers) or (product is not None and (product.fabric or bool(switches) and not product.bridged))
+    remote = peers or switches
     return Listed(
         key,
         function,
         product,
-        ends=tuple(far[number % len(far)] if far else None for number in links),
-        active=tuple(joined and number not in function.change.inactive for number in links),
+        ends=tuple(remote[number % len(remote)] if remote else None for number in links),
+        active=tuple(connected and number not in function.change.inactive for number in links),
     )
 
 
 def _peers(shown: list[Function]) -> Mapping[Function, list[Function]]:
-    """The GPUs at the other ends of each one's bridges, in their order."""
-    called = {name: function for function in shown for name in (function.address, *function.names)}
+    """Return the GPUs at the remote ends of each GPU's bridges, in order."""
+    by_name = {name: function for function in shown for name in (function.address, *function.names)}
     pairs = {(function, peer) for function in shown for peer in function.change.peers}
-    if strange := {peer for _, peer in pairs} - called.keys():
-        raise ValueError(f"peers: no GPU that the driver shows is called {', '.join(sorted(strange))}")
-    joined = {(function, called[peer]) for function, peer in pairs}
-    return {one: [other for other in shown if {(one, other), (other, one)} & joined] for one in shown}
+    if unknown := {peer for _, peer in pairs} - by_name.keys():
+        raise ValueError(f"peers: no GPU that the driver shows is called {', '.join(sorted(unknown))}")
+    connected = {(function, by_name[peer]) for function, peer in pairs}
+    return {one: [other for other in shown if {(one, other), (other, one)} & connected] for one in shown}
 
 
 def fact(gpu: Listed, node: Node, tree: TreeWriter) -> Gpu:
-    """All that the driver says of a GPU. ValueError for a change that is no field of a GPU, or no value of one."""
+    """Return all fields of a GPU. Raises ValueError for a change with an unknown field or an invalid value."""
     healthy = {
         **_identity(gpu, node),
         **_place(gpu.function, tree),
@@ -98,20 +98,20 @@ def fact(gpu: Listed, node: Node, tree: TreeWriter) -> Gpu:
         **_mode(gpu),
     }
     fields = {**healthy, **node.gpu.every, **gpu.function.change.gpu}
-    if strange := {*fields, *node.gpu.unsaid} - _FIELDS:
-        raise ValueError(f"gpu: a GPU has no field {', '.join(sorted(strange))}")
-    if fields.get("fabric_state") != "completed":  # of what is not complete, the driver says no more
+    if unknown := {*fields, *node.gpu.unsaid} - _FIELDS:
+        raise ValueError(f"gpu: a GPU has no field {', '.join(sorted(unknown))}")
+    if fields.get("fabric_state") != "completed":  # before completion the driver reports no other field of the fabric
         fields = {name: value for name, value in fields.items() if name not in _OF_FABRIC}
-    said = {name: value for name, value in fields.items() if name not in node.gpu.unsaid}
+    supported = {name: value for name, value in fields.items() if name not in node.gpu.unsaid}
     try:
-        return msgspec.convert({"key": gpu.key, **said}, Gpu)
+        return msgspec.convert({"key": gpu.key, **supported}, Gpu)
     except msgspec.ValidationError as wrong:
         raise ValueError(f"gpu: {wrong}") from None
 
 
 def _identity(gpu: Listed, node: Node) -> Mapping[str, Any]:
     model, product = gpu.function.model, gpu.product
-    number = int(gpu.function.names[0].removeprefix("gpu")) + 1  # also of the GPUs that the driver does not list
+    number = int(gpu.function.names[0].removeprefix("gpu")) + 1  # counts also GPUs that the driver does not list
     return {
         "name": product.called[0] if product and product.called else model.name,
         "uuid": f"GPU-00000000-0000-4000-8000-{number:012x}",
@@ -130,7 +130,7 @@ def _place(function: Function, tree: TreeWriter) -> Mapping[str, Any]:
 
 
 def _pcie(function: Function, tree: TreeWriter) -> Mapping[str, Any]:
-    """As sysfs has it. A port that a hypervisor made up is not the port that the GPU hangs on."""
+    """Return the PCIe fields from sysfs. An emulated port of a hypervisor is not the GPU's real port."""
     ends = [function] if function.port is None or function.port.model.emulated else [function, function.port]
     speeds = [_attribute(tree, f"{end.folder}/max_link_speed", pcie_speed) for end in ends]
     widths = [_attribute(tree, f"{end.folder}/max_link_width", pcie_width) for end in ends]
@@ -168,7 +168,7 @@ def _hertz(megahertz: float | None) -> float | None:
 
 
 def _memory(gpu: Listed) -> Mapping[str, Any]:
-    """Rows are remapped, and SRAM has its threshold, since Ampere, which came with PCIe 4."""
+    """Return the memory fields. Row remapping and the SRAM threshold exist since Ampere, the first with PCIe 4."""
     model, window = gpu.function.model, gpu.function.change.bar1
     counts = ("ecc_corrected", "ecc_uncorrected", "ecc_corrected_lifetime", "ecc_uncorrected_lifetime")
     rows: dict[str, Any] = {
@@ -188,7 +188,7 @@ def _memory(gpu: Listed) -> Mapping[str, Any]:
 
 
 def _links(gpu: Listed) -> Mapping[str, Any]:
-    """NVLinks, C2C, and how the GPU joined its fabric: a Hopper without one says so, older ones say nothing.
+    """Return the fields of NVLinks, C2C and fabric. Hopper reports a missing fabric; older GPUs report nothing.
 
     The health mask has bits since Blackwell (nvidia-smi -q of an H100: N/A).
     """
@@ -213,7 +213,7 @@ def _mode(gpu: Listed) -> Mapping[str, Any]:
 
 
 def _attribute(tree: TreeWriter, path: str, parse: Callable[[str], T]) -> T | None:
-    """What a file of sysfs holds; None where it is not there, or the description has something else in it."""
+    """Return the parsed sysfs file; None if it is missing or invalid."""
     entry = tree.entries.get(path)
     with suppress(ValueError):
         return parse(entry) if isinstance(entry, str) else None

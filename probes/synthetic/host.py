@@ -1,4 +1,4 @@
-"""Processors, memory, firmware's strings and the kernel's own files of a synthetic node."""
+"""Processors, memory, firmware strings and kernel files of a synthetic node."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .tree_writer import TreeWriter
 _CPUS = "sys/devices/system/cpu"
 _NODES = "sys/devices/system/node"
 _MOST_CPUS, _MOST_NODES = 2048, 64
-_FAR_MEMORY = 80  # from a Grace processor to the memory of its GPU; of another one, as much more as that is away
+_FAR_MEMORY = 80  # distance from a Grace processor to its GPU's memory; for another socket its distance is added
 
 
 def write_host(tree: TreeWriter, node: Node, taken: int) -> None:
-    """Everything that hangs on no PCI function. ValueError for more processors than there are machines for."""
+    """Write everything except PCI functions. Raises ValueError for too many CPUs or NUMA nodes."""
     cpus = node.cpu.sockets * node.cpu.cores * node.cpu.threads
     nodes = node.cpu.sockets * node.cpu.numa_nodes + len(node.cpu.memory_only)
     if cpus > _MOST_CPUS or nodes > _MOST_NODES:
@@ -51,7 +51,7 @@ def write_host(tree: TreeWriter, node: Node, taken: int) -> None:
 
 
 def _cpus(tree: TreeWriter, node: Node) -> None:
-    """CPUs are numbered by sockets and cores, and then, again, their second threads."""
+    """Write the CPUs, numbered by socket and core: first all first threads, then all second threads."""
     cpu = node.cpu
     cores = cpu.sockets * cpu.cores
     number_of_cpus = cores * cpu.threads
@@ -83,7 +83,7 @@ def _cpus(tree: TreeWriter, node: Node) -> None:
 
 
 def _numa_nodes(tree: TreeWriter, cpu: Cpu) -> None:
-    """Those of the sockets, and behind them those that are memory alone, as those of Grace machines."""
+    """Write the NUMA nodes of the sockets, then nodes without CPUs, like on Grace machines."""
     usual = cpu.sockets * cpu.numa_nodes
     numbers = range(usual + len(cpu.memory_only))
     tree.files(_NODES, online=listed(numbers), possible=listed(numbers))
@@ -102,30 +102,30 @@ def _numa_nodes(tree: TreeWriter, cpu: Cpu) -> None:
 
 
 def _distance(cpu: Cpu, one: int, other: int) -> int:
-    """10 is local (ACPI specification, System Locality Information Table)."""
+    """Return the distance of two nodes; 10 is local (ACPI specification, System Locality Information Table)."""
     if one == other:
         return 10
-    together = _socket(cpu, one) == _socket(cpu, other)
+    same_socket = _socket(cpu, one) == _socket(cpu, other)
     if max(one, other) >= cpu.sockets * cpu.numa_nodes:
-        return _FAR_MEMORY if together else _FAR_MEMORY + cpu.far
-    return cpu.near if together else cpu.far
+        return _FAR_MEMORY if same_socket else _FAR_MEMORY + cpu.far
+    return cpu.near if same_socket else cpu.far
 
 
 def _socket(cpu: Cpu, number: int) -> int:
-    """The socket that a NUMA node belongs to."""
-    further = number - cpu.sockets * cpu.numa_nodes
-    return number // cpu.numa_nodes if further < 0 else further * cpu.sockets // len(cpu.memory_only)
+    """Return the socket of a NUMA node."""
+    extra = number - cpu.sockets * cpu.numa_nodes
+    return number // cpu.numa_nodes if extra < 0 else extra * cpu.sockets // len(cpu.memory_only)
 
 
 def _of_socket(cpu: Cpu, socket: int) -> list[int]:
-    """The CPUs of a socket, in order."""
+    """Return the CPUs of a socket, in order."""
     cores = cpu.sockets * cpu.cores
     first = range(socket * cpu.cores, (socket + 1) * cpu.cores)
     return [thread * cores + core for thread in range(cpu.threads) for core in first]
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """ "0-3,8": as the kernel lists CPUs and nodes"""
+    """Format numbers like the kernel's lists of CPUs and nodes: "0-3,8"."""
 
     def runs() -> Iterator[str]:
         for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):

@@ -1,4 +1,4 @@
-"""What the probes of copies found on a synthetic node that says what copies reach: the very calls that they plan."""
+"""Results of copy probes on a synthetic node with described rates, for the calls that the probes plan."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from .pci import Function
 from .schema import Node
 from .tree_writer import TreeWriter
 
-# By the name of the call: what plans it, the size of a copy alone, and how much all that arrive at one GPU have.
+# The plan of each call.
 PLANS: Mapping[str, Plan] = {
     "host_copy": host_copy.plan,
     "peer_copy": peer_copy.plan,
     "device_memory": device_memory.plan,
 }
 _SIZES = {"host_copy": host_copy.SIZE, "peer_copy": peer_copy.SIZE, "device_memory": device_memory.SIZE}
-# All that tells what is there and how it is joined.
+# Sources of the devices and their connections.
 _READERS = (read_node, read_cpu, read_numa, read_pci, read_gpus, read_gpu_wiring, read_net, read_rdma)
 
 
 def probes_of(host: Host) -> Iterator[Probe]:
-    """All that would be measured on this machine, at any effort."""
+    """Yield all probes of this machine, for both efforts."""
     snapshot = assemble([said for read in _READERS for said in read(host)], Site(), host.now(), origin="capture")
     report = Report(
         node=None,
@@ -51,27 +51,27 @@ def probes_of(host: Host) -> Iterator[Probe]:
     )
     ends = frozenset(device.id for device in snapshot.topology.devices)
     for effort in ("quick", "full"):
-        wanted = Scope(effort="full" if effort == "full" else "quick", ends=ends)
-        yield from (probe for plan in PLANS.values() for probe in plan(report, wanted))
+        scope = Scope(effort="full" if effort == "full" else "quick", ends=ends)
+        yield from (probe for plan in PLANS.values() for probe in plan(report, scope))
 
 
 def copies(
     name: str, tree: TreeWriter, node: Node, functions: Iterable[Function], at: float, *words: str
 ) -> Iterator[Record]:
-    """What the call answers: the rate of each copy of which the description tells, and how links ran meanwhile."""
+    """Yield the results of a call: the described rates of copies, and the states of links meanwhile."""
     request = parsed(words)
-    called = {function.address: function for function in functions}
+    by_address = {function.address: function for function in functions}
     for run in request.runs:
-        told = [(flow, rate) for flow in flows(run, _size(name, run)) if (rate := _rate(node, flow)) is not None]
-        for flow, rate in told:
+        described = [(flow, rate) for flow in flows(run, _size(name, run)) if (rate := _rate(node, flow)) is not None]
+        for flow, rate in described:
             yield _observed(flow, "rate", "bytes_per_second", from_gigabytes(rate), at, "cuMemcpyAsync", f"{rate} GB/s")
-        if name == "host_copy" and len(run) == 1 and told:
+        if name == "host_copy" and len(run) == 1 and described:
             gpu = next(end for end in run[0] if end in request.gpus)
-            yield from _links(tree, called, request.gpus[gpu], at)
+            yield from _links(tree, by_address, request.gpus[gpu], at)
 
 
 def _rate(node: Node, flow: Flow) -> float | None:
-    """Of the last row that is about it."""
+    """Return the rate of the last matching row; None without one."""
     source, to = flow.ends[0], flow.ends[1] if len(flow.ends) > 1 else ""
     about = (
         row
@@ -85,11 +85,11 @@ def _size(name: str, run: Run) -> int:
     return peer_copy.copy_size(_SIZES[name], run) if name == "peer_copy" else _SIZES[name]
 
 
-def _links(tree: TreeWriter, called: Mapping[str, Function], address: str, at: float) -> Iterator[Observation]:
-    """The links above a GPU: as fast as both ends can be, or as slow as they stay."""
-    parts = called[address].folder.split("/")
+def _links(tree: TreeWriter, by_address: Mapping[str, Function], address: str, at: float) -> Iterator[Observation]:
+    """Yield the speeds of the links above a GPU: the maximum of both ends, or the described busy speed."""
+    parts = by_address[address].folder.split("/")
     for depth, name in enumerate(parts, 1):
-        function = called.get(name)
+        function = by_address.get(name)
         if function is None:
             continue
         folder = "/".join(parts[:depth])

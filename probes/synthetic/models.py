@@ -1,6 +1,6 @@
-"""Devices that a synthetic node can be made of: what they are called, and what their links can do.
+"""The device models of synthetic nodes: identity and capabilities.
 
-The devices themselves are in models.toml. The description of a node can add its own.
+models.toml contains the models. The description of a node can add its own.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CLASSES: Mapping[str, int] = {
 
 
 class Model(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A kind of device. Speeds in GT/s, rates in Gb/s, sizes in bytes, clocks in MHz, power in watts."""
+    """A device model. Speeds in GT/s, rates in Gb/s, sizes in bytes, clocks in MHz, power in watts."""
 
     kind: Kind
     id: Id  # vendor and device
@@ -61,42 +61,42 @@ class Model(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
     pci_class: Annotated[int, msgspec.Meta(ge=0, lt=1 << 24)] | None = None
     name: Line = ""
     driver: Word = ""
-    speed: float | None = None  # what its link can do; None: it has no PCIe capability
+    speed: float | None = None  # maximum speed of its link; None: no PCIe capability
     width: Lanes = 16
     functions: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
-    second: Word = ""  # the model of its last function, where that is another one
-    switch: Word = ""  # the model of the switch that the card has before its device
-    emulated: bool = False  # a hypervisor's port: its link files are about nothing
-    handed_on: bool = False  # a virtual function in a guest: it has no link of its own
-    rate: Annotated[float, msgspec.Meta(ge=0, le=1e5)] = 0  # of a network port; 0: its driver does not say
-    netdev: Word = ""  # how its network device is called, without the number
-    rdma: Word = ""  # how its RDMA device is called, without the number
+    second: Word = ""  # the model of its last function, if different
+    switch: Word = ""  # the model of a switch on the card
+    emulated: bool = False  # an emulated port of a hypervisor: its link files have no meaning
+    handed_on: bool = False  # a virtual function in a guest, without its own link
+    rate: Annotated[float, msgspec.Meta(ge=0, le=1e5)] = 0  # of a network port; 0: the driver does not report it
+    netdev: Word = ""  # name of its network device, without the number
+    rdma: Word = ""  # name of its RDMA device, without the number
     link_layer: Literal["InfiniBand", "Ethernet", "Unknown"] = "Ethernet"
     hca_type: Line = ""
     board_id: Line = ""
     firmware: Line = "1.0"
     product: Line = ""  # of a disk
     size: Size = 0  # of a disk
-    # Of a GPU, what the catalog of products does not have.
-    clock: Amount | None = None  # the highest of its SMs
-    default_clock: Amount | None = None  # where it is lower than that
+    # GPU attributes that the catalog of products does not have.
+    clock: Amount | None = None  # maximum clock of its SMs
+    default_clock: Amount | None = None  # if lower than `clock`
     memory_clock: Amount | None = None
-    rests: Annotated[int, msgspec.Meta(ge=0, le=15)] = 0  # its performance state without work
-    power: Amount | None = None  # its default limit
+    rests: Annotated[int, msgspec.Meta(ge=0, le=15)] = 0  # performance state when idle
+    power: Amount | None = None  # default power limit
     bar1: Size | None = None
     ecc: bool = False
-    mig: bool = False  # can be cut into instances
+    mig: bool = False  # supports MIG instances
     vbios: Line = ""
-    part: Line = ""  # of its board
+    part: Line = ""  # board part number
 
     @property
     def infiniband(self) -> bool:
-        """Whether its ports speak InfiniBand."""
+        """Whether its ports are InfiniBand."""
         return bool(self.rdma) and self.link_layer == "InfiniBand"
 
 
 @cache
 def models() -> Mapping[str, Model]:
-    """The devices of models.toml, by name."""
+    """Return the models of models.toml, by name."""
     with open(f"{os.path.dirname(__file__)}/models.toml", "rb") as file:
         return msgspec.toml.decode(file.read(), type=dict[str, Model])

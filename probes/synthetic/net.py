@@ -62,7 +62,7 @@ _HW_COUNTERS = (
     "rx_icrc_encapsulated",
 )
 _EFA_COUNTERS = ("rx_bytes", "rx_drops", "rx_pkts", "tx_bytes", "tx_pkts")
-# Lanes and speed of each rate in Gb/s, as ib_device's rate_show of drivers/infiniband/core/sysfs.c names them.
+# Lanes and speed by rate in Gb/s, in the format of rate_show (drivers/infiniband/core/sysfs.c).
 _RATES = {
     10: "4X SDR",
     25: "1X EDR",
@@ -77,7 +77,7 @@ _RATES = {
 
 
 def write_net(tree: TreeWriter, functions: Iterable[Function]) -> None:
-    """Loopback, and what the drivers of NICs add. ValueError for a rate that has no lanes."""
+    """Write loopback and the devices of NIC drivers. Raises ValueError for a rate that is not in _RATES."""
     up: dict[str, Entry | int] = {"carrier": 1, "duplex": _INVALID, "speed": _INVALID}
     _netdev(tree, "sys/devices/virtual/net/lo", 1, _LOOPBACK, 0x9, 65536, up)
     numbers = count(2)
@@ -91,28 +91,28 @@ def write_net(tree: TreeWriter, functions: Iterable[Function]) -> None:
 
 
 def names(function: Function) -> tuple[str | None, str | None]:
-    """How the RDMA device and the network device of a NIC are called."""
-    model, called = function.model, list(function.names)
-    rdma = called.pop(0) if model.rdma else None
-    return rdma, called.pop(0) if model.netdev else None
+    """Return the names of a NIC's RDMA device and network device; None if it has none."""
+    model, remaining_names = function.model, list(function.names)
+    rdma = remaining_names.pop(0) if model.rdma else None
+    return rdma, remaining_names.pop(0) if model.netdev else None
 
 
-def link_modes(functions: Iterable[Function], *asked: str) -> Iterator[Net]:
-    """What ethtool answers: what a port and its partner can do."""
+def link_modes(functions: Iterable[Function], *requested: str) -> Iterator[Net]:
+    """Yield the results of the call `ethtool`: speeds of a port and its partner."""
     ports = {str(names(function)[1]): function for function in functions if function.model.netdev}
     for name, function in ports.items():
-        if name not in asked:
+        if name not in requested:
             continue
-        able, change = function.model.rate, function.change
-        partner = (able if change.partner is None else change.partner) if change.up and change.enabled else 0
-        if able:
+        rate, change = function.model.rate, function.change
+        partner = (rate if change.partner is None else change.partner) if change.up and change.enabled else 0
+        if rate:
             source = f"ETHTOOL_GLINKSETTINGS {name}"
             cites = {
-                "max_speed": Evidence(source, f"supported {able * 1000:g} Mb/s"),
+                "max_speed": Evidence(source, f"supported {rate * 1000:g} Mb/s"),
                 "partner_speed": Evidence(source, f"link partner {partner * 1000:g} Mb/s"),
             }
             yield Net(
-                key=name, cites=cites, max_speed=from_gigabits(able), partner_speed=from_gigabits(partner) or None
+                key=name, cites=cites, max_speed=from_gigabits(rate), partner_speed=from_gigabits(partner) or None
             )
 
 
@@ -121,7 +121,7 @@ def _rate(function: Function) -> float:
 
 
 def _is_fabric(function: Function) -> bool:
-    """RoCE as it is used between GPU nodes: whoever sets it up makes room for packets of 4096 bytes."""
+    """Whether the NIC is for RoCE between GPU nodes, which needs an MTU for packets of 4096 bytes."""
     return bool(function.model.rdma) and function.model.rate >= 100
 
 

@@ -1,4 +1,4 @@
-"""What a synthetic node's NVIDIA driver answers to the calls `nvml` and `nvml_wiring`."""
+"""Results of the calls `nvml` and `nvml_wiring` on a synthetic node."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .pci import Function
 from .schema import Node
 from .tree_writer import TreeWriter
 
-# What lasts until a reset is said with the wiring, and not with what may change.
-_LASTING: Mapping[str, Any] = dict.fromkeys(
+# Fields that are constant until a reset belong to `nvml_wiring`, not to `nvml`.
+_CONSTANT: Mapping[str, Any] = dict.fromkeys(
     (
         "vbios",
         "board_part",
@@ -33,9 +33,9 @@ _LASTING: Mapping[str, Any] = dict.fromkeys(
         "numa",
     )
 )
-# Bytes per second that `nvidia-smi nvlink -s` shows of one link, by NVLink's generation: signals, not data.
+# Bytes per second of one link in `nvidia-smi nvlink -s`, by NVLink generation: signal rates, not data rates.
 _SIGNALS = {2: 25.781e9, 3: 25e9, 4: 26.562e9, 5: 53.125e9}
-_NO_ERRORS = 15e-255  # what firmware says for a bit error rate of nothing
+_NO_ERRORS = 15e-255  # the firmware's value for a bit error rate of zero
 _SECONDS = ("clocks_sw_power", "clocks_sw_thermal", "clocks_hw_thermal", "clocks_hw_power_brake")
 _ECC = ("ecc_corrected", "ecc_uncorrected")
 _LINK_ERRORS = ("nvlink_replay", "nvlink_recovery", "nvlink_crc")
@@ -43,7 +43,7 @@ _LINK_5_ERRORS = ("nvlink_recovery", "nvlink_recovery_failed", "nvlink_symbol_er
 
 
 def write_driver(tree: TreeWriter, node: Node, functions: Iterable[Function]) -> None:
-    """The kernel module, where a GPU is bound to it, and the fabric manager, where it is installed."""
+    """Write the kernel module, if a GPU is bound to it, and the fabric manager, if it is installed."""
     if any(map(driven, functions)):
         tree.put("sys/module/nvidia/version", node.gpu.version)
         maker = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64"
@@ -53,14 +53,14 @@ def write_driver(tree: TreeWriter, node: Node, functions: Iterable[Function]) ->
 
 
 def manager(node: Node) -> Iterator[Service]:
-    """What the fabric manager says of itself."""
+    """Yield the version of the fabric manager."""
     version = node.gpu.manager or node.gpu.version
     cites = {"version": Evidence(f"/{BINARY}", f"Fabric Manager version is : {version}")}
     yield Service(key=FABRIC_MANAGER, version=version, cites=cites)
 
 
 def state(tree: TreeWriter, node: Node, functions: Iterable[Function], at: float) -> Iterator[Record]:
-    """What may change at any time. ValueError for a change that a GPU does not have."""
+    """Yield the results of `nvml`. Raises ValueError for a change that does not apply to a GPU."""
     gpus, driver = listed(functions), node.gpu
     if driver.error:
         yield Driver(key="nvidia", failure=driver.error)
@@ -74,14 +74,14 @@ def state(tree: TreeWriter, node: Node, functions: Iterable[Function], at: float
         if gpu.failure:
             yield Gpu(key=gpu.key, address=gpu.function.address, failure=gpu.failure)
             continue
-        said = fact(gpu, node, tree)
-        yield replace(said, **_LASTING)
+        gpu_fact = fact(gpu, node, tree)
+        yield replace(gpu_fact, **_CONSTANT)
         yield from _links(gpu)
-        yield from _counters(gpu, said, at)
+        yield from _counters(gpu, gpu_fact, at)
 
 
 def wiring(tree: TreeWriter, node: Node, functions: Iterable[Function]) -> Iterator[Record]:
-    """What lasts until a reset."""
+    """Yield the results of `nvml_wiring`."""
     if why := node.gpu.error or node.gpu.missing:
         reason = Reason.DRIVER if node.gpu.error else Reason.NOT_INSTALLED
         yield NotChecked(what="GpuPair", subject="node", reason=reason, detail=why)
@@ -94,8 +94,8 @@ def wiring(tree: TreeWriter, node: Node, functions: Iterable[Function]) -> Itera
     gpus = [gpu for gpu in gpus if not gpu.failure]
     facts = {gpu.key: fact(gpu, node, tree) for gpu in gpus}
     for gpu in gpus:
-        yield Gpu(key=gpu.key, **{name: getattr(facts[gpu.key], name) for name in _LASTING})
-        yield from _far_ends(gpu)
+        yield Gpu(key=gpu.key, **{name: getattr(facts[gpu.key], name) for name in _CONSTANT})
+        yield from _remote_links(gpu)
     for a, b in combinations(gpus, 2):
         complete = {facts[gpu.key].fabric_state for gpu in (a, b)} <= {"completed", None}
         yield _pair(a, b, _bridged(a, b) or complete and _switched(a, b), node.gpu.p2p)
@@ -119,8 +119,8 @@ def _links(gpu: Listed) -> Iterator[GpuLink]:
         )
 
 
-def _far_ends(gpu: Listed) -> Iterator[GpuLink]:
-    """The other ends of NVLinks; in a guest, and since NVLink 5, switches are there and their addresses are not."""
+def _remote_links(gpu: Listed) -> Iterator[GpuLink]:
+    """Yield the remote ends of NVLinks. In a guest, and since NVLink 5, switches have no address."""
     for number, (active, end) in enumerate(zip(gpu.active, gpu.ends, strict=True)):
         if active:
             kind = "gpu" if end and end.model.kind == "gpu" else "switch"
@@ -129,24 +129,24 @@ def _far_ends(gpu: Listed) -> Iterator[GpuLink]:
 
 
 def _bridged(a: Listed, b: Listed) -> bool:
-    """Whether NVLinks lead from one straight to the other."""
-    return b.function in _far(a)
+    """Whether NVLinks connect two GPUs directly."""
+    return b.function in _remote_ends(a)
 
 
 def _switched(a: Listed, b: Listed) -> bool:
-    """Whether NVLinks lead from one to the other through switches."""
-    return any(end is None or end.model.kind != "gpu" for end in _far(a) & _far(b))
+    """Whether NVLinks connect two GPUs through switches."""
+    return any(end is None or end.model.kind != "gpu" for end in _remote_ends(a) & _remote_ends(b))
 
 
-def _far(gpu: Listed) -> set[Function | None]:
-    """What the NVLinks that are up lead to."""
+def _remote_ends(gpu: Listed) -> set[Function | None]:
+    """Return the remote ends of the active NVLinks."""
     return {end for end, up in zip(gpu.ends, gpu.active, strict=True) if up}
 
 
-def _pair(a: Listed, b: Listed, joined: bool, refused: str) -> GpuPair:
-    able = joined or all(gpu.product is None or gpu.product.peers for gpu in (a, b))
+def _pair(a: Listed, b: Listed, connected: bool, refused: str) -> GpuPair:
+    able = connected or all(gpu.product is None or gpu.product.peers for gpu in (a, b))
     reach = refused or ("ok" if able else "chipset not supported")
-    nvlink = refused or ("ok" if joined else "not supported")
+    nvlink = refused or ("ok" if connected else "not supported")
     return GpuPair(
         key=f"{a.key}-{b.key}",
         a=a.key,
@@ -160,7 +160,7 @@ def _pair(a: Listed, b: Listed, joined: bool, refused: str) -> GpuPair:
 
 
 def path(a: Function, b: Function) -> str:
-    """The nearest thing above both, in the words of nvmlDeviceGetTopologyCommonAncestor."""
+    """Return the nearest common ancestor, as nvmlDeviceGetTopologyCommonAncestor names it."""
     above_a, above_b = a.folder.split("/")[2:-1], b.folder.split("/")[2:-1]
     shared = sum(one == other for one, other in zip(above_a, above_b, strict=False))
     if shared == 0:  # other roots
@@ -172,19 +172,19 @@ def path(a: Function, b: Function) -> str:
     return "PIX" if len(above_a) == len(above_b) == shared + 1 else "PXB"
 
 
-def _counters(gpu: Listed, said: Gpu, at: float) -> Iterator[Observation]:
-    """What a GPU counts, zeros too; of its links, what is not zero, and error rates since NVLink 5."""
-    corrected = {name: count for name in _ECC if (count := getattr(said, name)) is not None}
+def _counters(gpu: Listed, gpu_fact: Gpu, at: float) -> Iterator[Observation]:
+    """Yield all counters of a GPU, non-zero counters of its links, and their error rates since NVLink 5."""
+    corrected = {name: count for name in _ECC if (count := getattr(gpu_fact, name)) is not None}
     changes = {**corrected, **gpu.function.change.counters}
     version = (gpu.product and gpu.product.link_version) or 0
     errors = (_LINK_5_ERRORS if version >= 5 else _LINK_ERRORS) if gpu.active else ()
-    seconds = _SECONDS if said.clock_reasons is not None else ()
-    known = (*(("pcie_replay",) if said.pcie_width else ()), *corrected, *errors, *seconds)
-    if said.processes is not None:
-        yield _observed(gpu.key, "processes", "count", said.processes, at)
+    seconds = _SECONDS if gpu_fact.clock_reasons is not None else ()
+    known = (*(("pcie_replay",) if gpu_fact.pcie_width else ()), *corrected, *errors, *seconds)
+    if gpu_fact.processes is not None:
+        yield _observed(gpu.key, "processes", "count", gpu_fact.processes, at)
     of_links = {f"nvlink{number}.{name}" for number in range(len(gpu.active)) for name in errors}
-    if strange := changes.keys() - {*known, *of_links}:
-        raise ValueError(f"{gpu.function.address}: a GPU like this has no counter {', '.join(sorted(strange))}")
+    if unknown := changes.keys() - {*known, *of_links}:
+        raise ValueError(f"{gpu.function.address}: a GPU like this has no counter {', '.join(sorted(unknown))}")
     for name in known:
         total = changes.get(name, 0) + sum(changes.get(link, 0) for link in of_links if link.endswith(f".{name}"))
         yield _observed(gpu.key, name, "seconds" if name in _SECONDS else "count", total, at)

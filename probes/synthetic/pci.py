@@ -1,4 +1,4 @@
-"""The PCI tree of a synthetic node: which functions there are, at which addresses, and how they are called."""
+"""The PCI tree of a synthetic node: functions, addresses and names."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import TypeAlias
 from .models import Model, models
 from .schema import Change, Node, Root
 
-Hanging: TypeAlias = "str | Sequence[Hanging]"  # on a port: a model, a switch with what hangs on it, ""
+Attached: TypeAlias = "str | Sequence[Attached]"  # below a port: a model, the list below a switch, or "" for nothing
 
 
 @dataclass(eq=False)
 class Function:
-    """A PCI function in the making."""
+    """A PCI function."""
 
     address: str
     folder: str
     model: Model
     numa: int
-    port: Function | None = None  # at the upper end of its link
-    below: Function | None = None  # of a port: function 0 at the lower end of its link
+    port: Function | None = None  # the upper end of its link
+    below: Function | None = None  # for a port: function 0 at the lower end of its link
     physfn: Function | None = None
     names: tuple[str, ...] = ()
     change: Change = Change()
@@ -33,13 +33,13 @@ class Function:
 
 
 def place(node: Node) -> list[Function]:
-    """All functions of the node, in the order of their addresses. ValueError says what does not fit."""
-    known = {**models(), **node.model}
+    """Return all functions of the node, ordered by address. Raises ValueError for conflicts."""
+    available = {**models(), **node.model}
     found: dict[str, Function] = {}
     for root in node.root:
         domains = root.domain if isinstance(root.domain, list) else [root.domain]
         for domain, bus in product(domains, root.bus):
-            for function in _Root(root, domain, bus, known).functions():
+            for function in _Root(root, domain, bus, available).functions():
                 if function.address in found:
                     raise ValueError(f"two devices are at {function.address}: leave more buses between the roots")
                 found[function.address] = function
@@ -54,43 +54,46 @@ def place(node: Node) -> list[Function]:
 
 
 class _Root:
-    """One PCI root: buses are counted through it from left to right, as firmware does."""
+    """One PCI root. Buses are numbered depth first, like firmware does."""
 
     def __init__(self, root: Root, domain: int, bus: int, models: Mapping[str, Model]) -> None:
         self._root, self._domain, self._models = root, domain, models
         self._bus, self._last, self._slots = bus, bus, count(root.slot)
 
     def functions(self) -> Iterator[Function]:
-        """Root ports with what is below them, then what sits on the root bus."""
+        """Yield the root ports with everything below them, then the devices on the root bus."""
         folder = f"sys/devices/pci{self._domain:04x}:{self._bus:02x}"
-        for hanging in (*self._root.ports, *self._root.switches):
+        for attached in (*self._root.ports, *self._root.switches):
             port = self._port(self._root.port, folder, self._bus, next(self._slots))
-            yield from (port, *self._below(hanging, port))
+            yield from (port, *self._below(attached, port))
         for name in self._root.integrated:
             yield from self._device(name, folder, self._bus, next(self._slots), None)
 
-    def _below(self, hanging: Hanging, port: Function) -> Iterator[Function]:
-        """What hangs on a port: a device, a switch, a card with a switch of its own, or nothing."""
-        if not isinstance(hanging, str):
-            yield from self._switch(self._root.switch, [partial(self._below, one) for one in hanging], port)
-        elif not hanging:
+    def _below(self, attached: Attached, port: Function) -> Iterator[Function]:
+        """Yield the functions below a port: a device, a switch, a card with its own switch, or nothing."""
+        if not isinstance(attached, str):
+            yield from self._switch(self._root.switch, [partial(self._below, one) for one in attached], port)
+        elif not attached:
             self._next()
-        elif own := self._model(hanging).switch:
-            yield from self._switch(own, [partial(self._card, hanging)], port)
+        elif own := self._model(attached).switch:
+            yield from self._switch(own, [partial(self._card, attached)], port)
         else:
-            yield from self._card(hanging, port)
+            yield from self._card(attached, port)
 
     def _card(self, name: str, port: Function) -> Iterator[Function]:
         return self._device(name, port.folder, self._next(), 0, port)
 
     def _switch(
-        self, name: str, hang: Sequence[Callable[[Function], Iterator[Function]]], port: Function
+        self, name: str, below_ports: Sequence[Callable[[Function], Iterator[Function]]], port: Function
     ) -> Iterator[Function]:
-        """The upstream port, with what shares its chip, and the downstream ports; `hang` makes what is below each."""
+        """Yield the upstream port, other functions of its chip, and the downstream ports with the functions below.
+
+        Each function in `below_ports` creates the functions below one downstream port.
+        """
         upstream, *others = self._card(name, port)
         yield from (self._is_port(upstream, name), *others)
         inside = self._next()
-        for number, below in enumerate(hang):
+        for number, below in enumerate(below_ports):
             downstream = self._port(name, upstream.folder, inside, number)
             yield from (downstream, *below(downstream))
 
@@ -103,7 +106,7 @@ class _Root:
         return function
 
     def _device(self, name: str, folder: str, bus: int, slot: int, port: Function | None) -> Iterator[Function]:
-        """The functions of a device; the first is at the end of the link."""
+        """Yield the functions of a device. The first is the end of the link."""
         if slot > 31:
             raise ValueError(f"bus {bus:#04x} has no room for a device number {slot}")
         model = self._model(name)
@@ -128,9 +131,9 @@ class _Root:
 
 
 def _name(functions: list[Function]) -> None:
-    """Give functions the names that drivers give them, in the order of their addresses: gpu0, mlx5_0, eth0 ...
+    """Give functions the names that drivers use, in address order: gpu0, mlx5_0, eth0 ...
 
-    The port at the other end of a device's link is called "gpu0.port", a switch by its upstream port.
+    The port above a device is "gpu0.port". A switch has the name of its upstream port.
     """
     numbers: dict[str, int] = defaultdict(int)
     for function in functions:
@@ -157,7 +160,7 @@ def _prefixes(function: Function) -> list[str]:
 
 
 def _letters(number: int) -> str:
-    """0 is "a", 26 is "aa": sd_format_disk_name of drivers/scsi/sd.c."""
+    """Convert 0 to "a" and 26 to "aa", like sd_format_disk_name of drivers/scsi/sd.c."""
     text = ""
     while number >= 0:
         text, number = chr(ord("a") + number % 26) + text, number // 26 - 1
@@ -165,31 +168,33 @@ def _letters(number: int) -> str:
 
 
 def _change(functions: list[Function], changes: Mapping[str, Change]) -> None:
-    called = {name: function for function in functions for name in (function.address, *function.names, *function.disks)}
-    done: dict[Function, str] = {}
+    by_name = {
+        name: function for function in functions for name in (function.address, *function.names, *function.disks)
+    }
+    changed: dict[Function, str] = {}
     for name, change in changes.items():
-        function = called.get(name)
+        function = by_name.get(name)
         if function is None:
-            near = ", ".join(get_close_matches(name, called, 5, 0)) or "none at all"
+            near = ", ".join(get_close_matches(name, by_name, 5, 0)) or "none at all"
             raise ValueError(f"device {name!r}: there is none; there are, among others, {near}")
-        if function in done:
-            raise ValueError(f"device {name!r} is {done[function]!r}: put all of its changes in one table")
+        if function in changed:
+            raise ValueError(f"device {name!r} is {changed[function]!r}: put all of its changes in one table")
         if change.gone and function.model.kind == "port":
             raise ValueError(f"device {name!r} is a port: take away what hangs on it")
-        done[function] = name
+        changed[function] = name
         function.change = change
 
 
 def _virtual(functions: list[Function]) -> Iterator[Function]:
-    """Virtual functions: numbered on behind the physical ones of their device, as SR-IOV does with an offset."""
-    behind: dict[str, int] = {}
+    """Yield virtual functions, numbered after the physical functions of their device, like SR-IOV with an offset."""
+    next_number: dict[str, int] = {}
     for function in functions:
         card = function.address.rpartition(":")[0]
         for _ in range(function.change.vfs):
-            number = behind.setdefault(card, function.model.functions)
+            number = next_number.setdefault(card, function.model.functions)
             if number > 0xFF:
                 raise ValueError(f"{card} has more virtual functions than a bus has numbers")
-            behind[card] += 1
+            next_number[card] += 1
             address = f"{card}:{number >> 3:02x}.{number & 7}"
             folder = f"{function.folder.rpartition('/')[0]}/{address}"
             yield Function(address, folder, models()["connectx-vf"], function.numa, physfn=function)

@@ -1,4 +1,4 @@
-"""What the PCI core shows of the functions of a synthetic node (drivers/pci/pci-sysfs.c, drivers/pci/pcie/aer.c)."""
+"""The sysfs files of a synthetic node's PCI functions (drivers/pci/pci-sysfs.c, drivers/pci/pcie/aer.c)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FATAL = frozenset({"DLP", "SDES", "FCP", "RxOF", "MalfTLP", "UncorrIntErr"})
 
 
 def write_functions(tree: TreeWriter, node: Node, functions: Iterable[Function]) -> None:
-    """The folder of each function, and the links to it. ValueError says what PCIe does not have."""
+    """Write the folder of each function, and the links to it. Raises ValueError for values that PCIe does not have."""
     for group, function in enumerate(functions):
         folder, change = function.folder, function.change
         tree.link(f"sys/bus/pci/devices/{function.address}", folder)
@@ -76,7 +76,7 @@ def _numbers(function: Function) -> Mapping[str, str]:
 
 
 def _uevent(function: Function, driver: str) -> str:
-    """As pci_uevent of drivers/pci/pci-driver.c writes it, with the driver core's line before."""
+    """Format like pci_uevent of drivers/pci/pci-driver.c, after the driver core's line."""
     numbers = {name: text.removeprefix("0x").upper() for name, text in _numbers(function).items()}
     lines = [f"DRIVER={driver}"] if driver else []
     lines += [
@@ -89,19 +89,20 @@ def _uevent(function: Function, driver: str) -> str:
 
 
 def _windows(function: Function) -> Mapping[str, str]:
-    """The memory windows of a GPU: registers, its memory (a prefetchable one of 64 bits), and a third one.
+    """Return a GPU's memory windows: registers, its memory (64-bit, prefetchable), and a third one.
 
-    Flags as in include/linux/ioport.h. What size the second could have is a bit map from 1 MiB on (resource1_resize).
+    Flags as in include/linux/ioport.h. The possible sizes of the second window are a bit map from 1 MiB on
+    (resource1_resize).
     """
-    most, size = function.model.bar1, function.change.bar1
-    if not most:
+    largest, size = function.model.bar1, function.change.bar1
+    if not largest:
         return {}
-    size = most if size is None else size
+    size = largest if size is None else size
     windows = [(0xFB00_0000, 16 << 20, 0x40200), (1 << 44, size, 0x14220C), (0, 0, 0), (1 << 43, 32 << 20, 0x14220C)]
     lines = [(start, start + length - 1, flags) if length else (0, 0, 0) for start, length, flags in windows]
     lines += [(0, 0, 0)] * (13 - len(lines))
     table = "\n".join(f"{start:#018x} {end:#018x} {flags:#018x}" for start, end, flags in lines)
-    sizes = (1 << (most >> 20).bit_length()) - (1 << 6)
+    sizes = (1 << (largest >> 20).bit_length()) - (1 << 6)
     return {"resource": table} | ({"resource1_resize": f"{sizes:016x}"} if sizes > 1 << 8 else {})
 
 
@@ -116,27 +117,27 @@ def _virtual_function(tree: TreeWriter, function: Function) -> None:
 
 
 def _link(function: Function) -> Mapping[str, str]:
-    """The four link attributes; none where there is no PCIe capability."""
+    """Return the four link attributes; none without a PCIe capability."""
     if function.change.lost:
         return _attributes("Unknown", 63, "Unknown", 255)
-    if function.physfn or function.model.handed_on:  # its link is that of the physical function
+    if function.physfn or function.model.handed_on:  # the physical function has the link
         return _attributes("Unknown", 0, "Unknown", 0)
-    able = _able(function)
-    if able is None:
+    own_maximum = _maximum(function)
+    if own_maximum is None:
         return {}
     leads_down = function.model.kind == "port" and function.port is None
     port = function if function.below or leads_down else function.port
     if port and (port.below is None or port.below.change.gone):
-        return _attributes(_speed(2.5), 0, _speed(able[0]), able[1])
-    # A made-up port and the device below it know nothing of each other; a hypervisor may leave out the port too.
+        return _attributes(_speed(2.5), 0, _speed(own_maximum[0]), own_maximum[1])
+    # The speed of an emulated port is independent of the device below it. A hypervisor may also omit the port.
     ends = [function] if port is None or port.model.emulated else [port, port.below or function]
-    speeds, widths = zip(*filter(None, map(_able, ends)), strict=True)
+    speeds, widths = zip(*filter(None, map(_maximum, ends)), strict=True)
     speed = next((end.change.speed for end in ends if end.change.speed is not None), min(speeds))
     width = next((end.change.width for end in ends if end.change.width is not None), min(widths))
-    return _attributes(_speed(speed), width, _speed(able[0]), able[1])
+    return _attributes(_speed(speed), width, _speed(own_maximum[0]), own_maximum[1])
 
 
-def _able(function: Function) -> tuple[float, int] | None:
+def _maximum(function: Function) -> tuple[float, int] | None:
     model, change = function.model, function.change
     if model.speed is None:
         return None
@@ -154,14 +155,14 @@ def _attributes(speed: str, width: int, max_speed: str, max_width: int) -> Mappi
 
 
 def _speed(gigatransfers: float) -> str:
-    """As pci_speed_string of drivers/pci/probe.c writes it."""
+    """Format like pci_speed_string of drivers/pci/probe.c."""
     if generation(gigatransfers * 1e9) is None:
         raise ValueError(f"{gigatransfers:g} GT/s is no speed of PCIe: 2.5, 5, 8, 16, 32 and 64 are")
     return f"{gigatransfers:.1f} GT/s PCIe"
 
 
 def _aer(function: Function) -> Mapping[str, str]:
-    """The counters of AER, which the kernel keeps where there is a link."""
+    """Return the AER counters, which the kernel has for functions with a link."""
     errors = function.change.errors
     unknown = errors.keys() - {*_CORRECTABLE, *_UNCORRECTABLE}
     if unknown:
@@ -183,7 +184,7 @@ def _counters(names: Iterable[str], numbers: Mapping[str, int], total: str) -> s
 
 
 def busy_speeds(functions: Iterable[Function], at: float) -> Iterator[Observation]:
-    """The speeds at which links were seen while bytes moved over them."""
+    """Yield the described speeds of busy links."""
     for function in functions:
         speed = function.change.busy_speed
         if speed is not None:
@@ -200,7 +201,7 @@ def busy_speeds(functions: Iterable[Function], at: float) -> Iterator[Observatio
 
 
 def pci_ids(functions: Iterable[Function]) -> str:
-    """The lines of pci.ids for these functions."""
+    """Return the pci.ids text for these functions."""
     names = {function.model.id: function.model.name for function in functions if function.model.name}
     lines = ["# The part of pci.ids that is about this machine"]
     for vendor in sorted({number[:4] for number in names}):

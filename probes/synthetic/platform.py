@@ -1,4 +1,4 @@
-"""What stands around the devices of a synthetic node: frequency policy, counters of heat and memory, limits."""
+"""Platform files of a synthetic node: frequency policy, thermal and memory counters, limits."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .tree_writer import TreeWriter
 
 _CPUS = "sys/devices/system/cpu"
 _CONTROLLERS = "sys/devices/system/edac/mc"
-# Drivers of the frequency policy, by the processor's maker.
+# Drivers of the frequency policy, by processor vendor.
 _POLICIES = {"GenuineIntel": "intel_pstate", "AuthenticAMD": "amd-pstate-epp"}
-_PAYLOAD, _READ_REQUEST = 256, 512  # bytes; the bits of Device Control that say so are 1 and 2
+_PAYLOAD, _READ_REQUEST = 256, 512  # bytes; their codes in Device Control are 1 and 2
 _CONTROL = 2 << 12 | 1 << 11 | 1 << 5 | 1 << 4
 
 
 def write_platform(tree: TreeWriter, node: Node) -> None:
-    """Files of the machine, and of the process that asks. A virtual machine has no policy and counts nothing."""
+    """Write files of the machine and of the reading process. A virtual machine has no policy and no counters."""
     cpus = node.cpu.sockets * node.cpu.cores * node.cpu.threads
     nodes = node.cpu.sockets * node.cpu.numa_nodes
     tree.put("proc/2/comm", "kthreadd")
@@ -55,7 +55,7 @@ def write_platform(tree: TreeWriter, node: Node) -> None:
 
 
 def config_spaces(functions: Iterable[Function]) -> Iterator[Record]:
-    """What configuration spaces say where firmware and kernel have set peers free: no access control is on."""
+    """Yield the results of `pci_config`. Access control is off unless described, so that peers communicate directly."""
     for function in functions:
         change, path = function.change, f"{function.folder}/config"
         port = function.model.kind == "port"

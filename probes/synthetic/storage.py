@@ -12,12 +12,12 @@ from .schema import Array, Node
 from .tree_writer import TreeWriter
 
 _SECTOR = 512
-# Levels that survive the loss of a disk; the others have no `degraded` (md_redundancy_group of drivers/md/md.c).
+# Redundant levels; the others have no file `degraded` (md_redundancy_group of drivers/md/md.c).
 _REDUNDANT = ("raid1", "raid4", "raid5", "raid6", "raid10")
 
 
 def write_storage(tree: TreeWriter, node: Node, functions: Iterable[Function]) -> None:
-    """Disks with their partitions, and arrays over them. ValueError for a member that is not there."""
+    """Write disks with partitions, arrays and mounts. Raises ValueError for a missing array member."""
     for function in functions:
         if function.model.kind == "nvme":
             _nvme(tree, function)
@@ -31,10 +31,10 @@ def write_storage(tree: TreeWriter, node: Node, functions: Iterable[Function]) -
     tree.link("proc/mounts", "proc/self/mounts")
 
 
-def free_space(node: Node, *asked: str) -> Iterator[Mount]:
-    """What statvfs answers."""
+def free_space(node: Node, *requested: str) -> Iterator[Mount]:
+    """Yield the results of the call `statvfs`."""
     for mount in node.mount:
-        if mount.at in asked:
+        if mount.at in requested:
             yield Mount(key=mount.at, size=mount.size, free=mount.free)
 
 
@@ -83,7 +83,7 @@ def _block(tree: TreeWriter, folder: str, size: int) -> None:
 
 
 def _array(tree: TreeWriter, name: str, array: Array) -> None:
-    folder, places = f"sys/devices/virtual/block/{name}", _places(tree)
+    folder, folders = f"sys/devices/virtual/block/{name}", _folders(tree)
     _block(tree, folder, array.size)
     tree.link(f"sys/block/{name}", folder)
     tree.files(
@@ -92,15 +92,15 @@ def _array(tree: TreeWriter, name: str, array: Array) -> None:
     if array.level in _REDUNDANT:
         tree.put(f"{folder}/md/degraded", array.missing + len(array.faulty))
     for slot, member in enumerate(array.members):
-        if member not in places:
-            raise ValueError(f"array {name!r}: there is no disk {member!r}; there are {', '.join(places) or 'none'}")
+        if member not in folders:
+            raise ValueError(f"array {name!r}: there is no disk {member!r}; there are {', '.join(folders) or 'none'}")
         tree.files(f"{folder}/md/dev-{member}", state="faulty" if member in array.faulty else "in_sync", slot=slot)
-        tree.link(f"{folder}/md/dev-{member}/block", places[member])
-        tree.link(f"{folder}/slaves/{member}", places[member])
+        tree.link(f"{folder}/md/dev-{member}/block", folders[member])
+        tree.link(f"{folder}/slaves/{member}", folders[member])
 
 
-def _places(tree: TreeWriter) -> Mapping[str, str]:
-    """The folders of all disks and partitions, by name."""
+def _folders(tree: TreeWriter) -> Mapping[str, str]:
+    """Return the folders of all disks and partitions, by name."""
     links = {path: entry.target for path, entry in tree.entries.items() if isinstance(entry, Link)}
     return {
         path.rpartition("/")[2]: posixpath.normpath(f"sys/class/block/{target}")

@@ -1,4 +1,4 @@
-"""Writing a tree of sysfs and procfs in memory, folders and relative links as the kernel makes them."""
+"""Writing a sysfs and procfs tree in memory, with folders and relative links like the kernel's."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ..host.entries import Entry, Folder, Link
 
 
 class TreeWriter:
-    """Entries of a machine in the making; every folder above one is there too."""
+    """The entries of a machine, with all folders above them."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {"": Folder()}
 
     def put(self, path: str, entry: Entry | int) -> None:
-        """A file (a number is its text; white space at its end is dropped), a link or a folder."""
+        """Add a file, a link or a folder. Numbers become text, and trailing white space is removed."""
         self.entries[path] = str(entry).rstrip() if isinstance(entry, int | str) else entry
         above = posixpath.dirname(path)
         while above not in self.entries:
@@ -22,10 +22,10 @@ class TreeWriter:
             above = posixpath.dirname(above)
 
     def files(self, folder: str, **texts: Entry | int) -> None:
-        """Several files in one folder."""
+        """Add several files to a folder."""
         for name, text in texts.items():
             self.put(f"{folder}/{name}", text)
 
     def link(self, path: str, target: str) -> None:
-        """A link to `target`, a path from the root, relative as in sysfs."""
+        """Add a link to `target`, a path from the root. The stored link is relative, like in sysfs."""
         self.put(path, Link(posixpath.relpath(target, posixpath.dirname(path))))

@@ -56,7 +56,8 @@ def writes(host: Host, folder: str, seconds: float) -> Iterator[Record]:
 def _results(name: str, folder: str, transfer: direct_io.Transfer) -> Iterator[Record]:
     now = time.time()
     text = (
-        f"{transfer.blocks} blocks of {BLOCK // MIB} MiB in {transfer.seconds:.2f} s with fdatasync, {_DEPTH} at a time, "
+        f"{transfer.blocks} blocks of {BLOCK // MIB} MiB in {transfer.seconds:.2f} s with fdatasync, "
+        f"{_DEPTH} at a time, "
         f"into a file without a name in {folder}, which is gone"
     )
     evidence = Evidence("pwrite", text)

@@ -36,6 +36,6 @@ def algorithms(log: str) -> Mapping[int, str]:
     }
 
 
-def _word(said: str, words: Sequence[str]) -> str:
-    """Of a number its word; else what was said, which some releases write in small letters."""
-    return words[int(said)] if said.isdecimal() and int(said) < len(words) else said.upper()
+def _word(text: str, words: Sequence[str]) -> str:
+    """Return the name for a number, else the text in upper case, because some releases write lower case."""
+    return words[int(text)] if text.isdecimal() and int(text) < len(words) else text.upper()
