@@ -17,7 +17,7 @@ from ..system.cloud_init import INSTANCE_DATA, instance_type_alone
 from ..system.container import CGROUP, cgroup_marks
 from ..system.settings import STATUS, status_lines
 
-# Replaces the number of the reading process, so that recordings of one machine are equal.
+# Replaces the ID of the reading process, so that recordings of one machine are equal.
 _PROCESS = re.compile(r"proc/[0-9]+(?=/|$)")
 # Only the evaluated part of these files is recorded: the rest is private.
 _PARTS = {
@@ -105,7 +105,7 @@ class Recording:
         return Recorded(self._taken, entries, dict(self._calls))
 
     def _resolve(self, path: str) -> str | None:
-        """Return the resolved path; None if it does not exist. Stores the links on the way and the existence."""
+        """Return the resolved path; None if it does not exist. Stores the links on the path."""
         if path in self._resolved:
             return self._resolved[path]
         folder, _, name = path.rpartition("/")

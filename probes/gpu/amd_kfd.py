@@ -155,7 +155,7 @@ def processes(host: Host) -> list[str]:
 
 
 def _properties(host: Host, folder: str, wanted: Iterable[str]) -> Mapping[str, int]:
-    """Return the numbers of a properties file with lines "name 42". Raises Unreadable, also without a wanted name."""
+    """Return the numbers of a properties file with lines "name 42". Raises Unreadable if a wanted name is missing."""
     path = f"{folder}/properties"
     found = {name: int(number) for name, number in _PROPERTY.findall(host.read(path) or "")}
     if missing := [name for name in wanted if name not in found]:

@@ -65,7 +65,7 @@ def _state(host: Host) -> Iterator[Record]:
 
 
 def read_gpu_wiring(host: Host) -> Iterator[Record]:
-    """Yield what is constant until a reset: identities, affinities, remote ends of `GpuLink`s, and each `GpuPair`."""
+    """Yield identities, affinities, remote ends of `GpuLink`s and `GpuPair`s, which are constant until a reset."""
     if (yield from _bound(host)):
         yield from host.call("nvml_wiring", deadline=_CHILD * seconds())
 

@@ -1,6 +1,6 @@
 """The call `nvml`: the current state of each NVIDIA GPU. It runs in a child process.
 
-nvml_topology.py reads what is constant until a reset. A GPU with 18 NVLinks takes 43 calls
+nvml_topology.py reads the attributes that are constant until a reset. A GPU with 18 NVLinks takes 43 calls
 (docs/operate/overhead.md). PCIe throughput is never requested, because the driver samples each direction for 20 ms.
 """
 
@@ -30,7 +30,7 @@ from ..parsing.parsers import word
 from .nvml_fabric import fabric
 from .nvml_library import ABSENT, INVALID_ARGUMENT, NOT_FOUND, Field, Refused
 from .nvml_links import OF_ALL_LINKS, links
-from .nvml_threads import NvmlReader, Row, each_gpu, open_driver, seconds, value_of
+from .nvml_threads import FieldQuery, NvmlReader, each_gpu, open_driver, seconds, value_of
 from .nvml_traffic import ALL_LINKS, NVLINK_DATA
 
 
@@ -39,25 +39,25 @@ def _watts(milliwatts: int) -> float:
 
 
 _CALLS = (
-    Row("address", ("DeviceGetPciInfo",), read=lambda info: pci_address(info.busId)),
-    Row("name", ("DeviceGetName",), read=word),
-    Row("uuid", ("DeviceGetUUID",), read=word),
-    Row("pcie_speed", ("DeviceGetCurrPcieLinkGeneration",), read=pcie_speed),
-    Row("pcie_width", ("DeviceGetCurrPcieLinkWidth",), read=lambda lanes: lanes or None),
-    Row("pcie_max_speed", ("DeviceGetMaxPcieLinkGeneration",), read=pcie_speed),
-    Row("pcie_max_width", ("DeviceGetMaxPcieLinkWidth",), read=lambda lanes: lanes or None),
-    Row("performance_state", ("DeviceGetPerformanceState",), read=lambda state: state if state < 16 else None),
-    Row("clock", ("DeviceGetClockInfo",), (SM,), hertz),
-    Row("memory_clock", ("DeviceGetClockInfo",), (MEMORY,), hertz),
-    Row("application_clock", ("DeviceGetApplicationsClock",), (GRAPHICS,), hertz),
-    Row(
+    FieldQuery("address", ("DeviceGetPciInfo",), read=lambda info: pci_address(info.busId)),
+    FieldQuery("name", ("DeviceGetName",), read=word),
+    FieldQuery("uuid", ("DeviceGetUUID",), read=word),
+    FieldQuery("pcie_speed", ("DeviceGetCurrPcieLinkGeneration",), read=pcie_speed),
+    FieldQuery("pcie_width", ("DeviceGetCurrPcieLinkWidth",), read=lambda lanes: lanes or None),
+    FieldQuery("pcie_max_speed", ("DeviceGetMaxPcieLinkGeneration",), read=pcie_speed),
+    FieldQuery("pcie_max_width", ("DeviceGetMaxPcieLinkWidth",), read=lambda lanes: lanes or None),
+    FieldQuery("performance_state", ("DeviceGetPerformanceState",), read=lambda state: state if state < 16 else None),
+    FieldQuery("clock", ("DeviceGetClockInfo",), (SM,), hertz),
+    FieldQuery("memory_clock", ("DeviceGetClockInfo",), (MEMORY,), hertz),
+    FieldQuery("application_clock", ("DeviceGetApplicationsClock",), (GRAPHICS,), hertz),
+    FieldQuery(
         "clock_reasons",
         ("DeviceGetCurrentClocksEventReasons", "DeviceGetCurrentClocksThrottleReasons"),
         read=clock_reasons,
     ),
-    Row("temperature", ("DeviceGetTemperatureV", "DeviceGetTemperature"), (0,), float),
-    Row("persistence", ("DeviceGetPersistenceMode",), read=bool),
-    Row("compute_mode", ("DeviceGetComputeMode",), read=lambda mode: meaning(COMPUTE_MODES, mode)),
+    FieldQuery("temperature", ("DeviceGetTemperatureV", "DeviceGetTemperature"), (0,), float),
+    FieldQuery("persistence", ("DeviceGetPersistenceMode",), read=bool),
+    FieldQuery("compute_mode", ("DeviceGetComputeMode",), read=lambda mode: meaning(COMPUTE_MODES, mode)),
 )
 
 _REMAP_PENDING = 144
@@ -68,11 +68,11 @@ class _Value:
     """A field of Gpu with an NVML field number (nvml.h, "Field Value Enums"), and fallback calls for older drivers."""
 
     number: int
-    row: Row
+    query: FieldQuery
 
 
 def _value(field: str, number: int, read: Any, calls: tuple[str, ...] = (), arguments: tuple[int, ...] = ()) -> _Value:
-    return _Value(number, Row(field, calls, arguments, read))
+    return _Value(number, FieldQuery(field, calls, arguments, read))
 
 
 _VALUES = (
@@ -141,8 +141,8 @@ def state() -> Iterator[Record]:
 
 def _gpu(reader: NvmlReader) -> None:
     """Read one GPU. Raises Refused if the GPU is lost."""
-    for row in _CALLS:
-        reader.take(row)
+    for query in _CALLS:
+        reader.take(query)
     library, handle, fields = reader.library, reader.handle, reader.fields
     reader.attempt("memory", lambda: _memory(reader))
     reader.attempt("mig", lambda: _mig(reader))
@@ -200,13 +200,13 @@ def _values(reader: NvmlReader) -> Mapping[Field, float | Refused]:
     answers = reader.numbers([*((number, 0) for number in numbers), *data])
     for value in _VALUES:
         _take(reader, value, answers[value.number, 0])
-        if value.row.field in _COUNTED and (count := reader.fields.get(value.row.field)) is not None:
-            reader.observe(reader.key, value.row.field, "count", float(count), f"NVML field {value.number}")
+        if value.query.field in _COUNTED and (count := reader.fields.get(value.query.field)) is not None:
+            reader.observe(reader.key, value.query.field, "count", float(count), f"NVML field {value.number}")
     pending = answers[_REMAP_PENDING, 0]
     if isinstance(pending, Refused) and pending.code in ABSENT:
         reader.attempt("remap_pending", lambda: _remapped(reader))
         if "remap_pending" not in reader.fields:  # GPUs before Ampere retire pages instead of rows
-            reader.take(Row("remap_pending", ("DeviceGetRetiredPagesPendingStatus",), read=bool))
+            reader.take(FieldQuery("remap_pending", ("DeviceGetRetiredPagesPendingStatus",), read=bool))
     reader.count(reader.key, "pcie_replay", _PCIE_REPLAY, answers[_PCIE_REPLAY, 0])
     for name, number in NVLINK_DATA.items():
         reader.count(reader.key, name, number, answers[number, ALL_LINKS], "bytes", 1 / 1024)
@@ -217,8 +217,8 @@ def _values(reader: NvmlReader) -> Mapping[Field, float | Refused]:
 
 def _take(reader: NvmlReader, value: _Value, answer: float | Refused) -> None:
     """Store a field by its number. If the driver refuses the number, use the call."""
-    row = value.row
-    if isinstance(answer, Refused) and row.calls:
-        reader.take(row)
+    query = value.query
+    if isinstance(answer, Refused) and query.calls:
+        reader.take(query)
     else:
-        reader.attempt(row.field, lambda: reader.fields.update({row.field: row.read(value_of(answer))}))
+        reader.attempt(query.field, lambda: reader.fields.update({query.field: query.read(value_of(answer))}))

@@ -16,7 +16,7 @@ from .nvml_library import (
     Field,
     Refused,
 )
-from .nvml_threads import NvmlReader, Row, value_of
+from .nvml_threads import FieldQuery, NvmlReader, value_of
 
 # Fields of the GPU: number of NVLinks, their common speed in MB/s, number of C2C links.
 _COUNT, _COMMON_SPEED, _C2C_COUNT = 91, 90, 170
@@ -127,8 +127,8 @@ def _nvlinks(
         speed = megabytes * 1e6 if active and megabytes else None
         version = _number(details[_VERSION, link]) or version
         if active and version is None:  # drivers before 525 have only the call
-            row = Row("nvlink_version", ("DeviceGetNvLinkVersion",), (link,))
-            version = reader.attempt(row.field, partial(reader.first, row)) or 0
+            query = FieldQuery("nvlink_version", ("DeviceGetNvLinkVersion",), (link,))
+            version = reader.attempt(query.field, partial(reader.first, query)) or 0
         generation = nvlink_generation(version or 0, speed) if active else None
         reader.links.append(
             GpuLink(

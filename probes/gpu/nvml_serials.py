@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ...models.facts.machine import Serial
 from ...models.facts.records import Record
 from ..parsing.parsers import word
-from .nvml_threads import NvmlReader, Row, usable_gpus
+from .nvml_threads import FieldQuery, NvmlReader, usable_gpus
 
 
 def serials() -> Iterator[Record]:
@@ -21,4 +21,4 @@ def serials() -> Iterator[Record]:
 
 
 def _gpu(reader: NvmlReader) -> None:
-    reader.take(Row("number", ("DeviceGetSerial",), read=word))
+    reader.take(FieldQuery("number", ("DeviceGetSerial",), read=word))

@@ -41,7 +41,7 @@ _CONTAINER = "in a container, give it the GPUs (--gpus all)"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FieldQuery:
     """A field, its calls (the first available one is used), their arguments, and the parser of the result."""
 
     field: str
@@ -59,9 +59,9 @@ class Failure:
 
 
 _DRIVER = (
-    Row("library", ("SystemGetDriverVersion",), read=word),
-    Row("nvml", ("SystemGetNVMLVersion",), read=word),
-    Row("cuda", ("SystemGetCudaDriverVersion",), read=lambda number: f"{number // 1000}.{number % 1000 // 10}"),
+    FieldQuery("library", ("SystemGetDriverVersion",), read=word),
+    FieldQuery("nvml", ("SystemGetNVMLVersion",), read=word),
+    FieldQuery("cuda", ("SystemGetCudaDriverVersion",), read=lambda number: f"{number // 1000}.{number % 1000 // 10}"),
 )
 
 
@@ -81,20 +81,20 @@ class NvmlReader:
     observed: list[Observation] = field(default_factory=list)
     lost: list[NotChecked] = field(default_factory=list)
 
-    def take(self, row: Row) -> None:
-        """Read the field of a row. An unsupported field stays absent."""
-        self.attempt(row.field, lambda: self.fields.update({row.field: row.read(self.first(row))}))
+    def take(self, query: FieldQuery) -> None:
+        """Read the field of `query`. An unsupported field stays absent."""
+        self.attempt(query.field, lambda: self.fields.update({query.field: query.read(self.first(query))}))
 
-    def first(self, row: Row) -> Any:
-        """Return the result of the first available call of the row. Raises Refused."""
-        arguments = row.arguments if self.handle is None else (self.handle, *row.arguments)
-        for call in row.calls[:-1]:
+    def first(self, query: FieldQuery) -> Any:
+        """Return the result of the first available call of `query`. Raises Refused."""
+        arguments = query.arguments if self.handle is None else (self.handle, *query.arguments)
+        for call in query.calls[:-1]:
             try:
                 return self.library.call(call, *arguments)
             except Refused as refusal:
                 if refusal.code not in (FUNCTION_NOT_FOUND, NOT_SUPPORTED):
                     raise
-        return self.library.call(row.calls[-1], *arguments)
+        return self.library.call(query.calls[-1], *arguments)
 
     def attempt(self, name: str, question: Callable[[], T]) -> T | None:
         """Return the result of `question`; None if it is unsupported or refused. A refused field is recorded as missed.
@@ -212,8 +212,8 @@ def open_driver(until: float) -> tuple[Library, NvmlReader] | Driver | NotChecke
 def _open(library: Library) -> NvmlReader:
     library.call("Init")
     driver = NvmlReader(library, Driver, "nvidia")
-    for row in _DRIVER:
-        driver.take(row)
+    for query in _DRIVER:
+        driver.take(query)
     driver.fields["gpus"] = library.call("DeviceGetCount")
     return driver
 

@@ -34,7 +34,7 @@ from ..parsing.nvml_enums import (
 from ..parsing.parsers import word
 from .nvml_library import Refused
 from .nvml_links import link_count, link_states
-from .nvml_threads import NvmlReader, Row, each_gpu, finishes, open_driver, seconds, stall_seconds
+from .nvml_threads import FieldQuery, NvmlReader, each_gpu, finishes, open_driver, seconds, stall_seconds
 
 _CPU_WORDS, _NODE_WORDS = 128, 16  # words of 64 bits, for Linux's maximum of 8192 CPUs and 1024 NUMA nodes
 _NEAR = 0  # NVML_AFFINITY_SCOPE_NODE
@@ -42,16 +42,16 @@ _FOR_PAIRS = 0.6  # share of the GPUs' time limit. Pairs are read after GPUs, an
 
 
 _CALLS = (
-    Row("vbios", ("DeviceGetVbiosVersion",), read=word),
-    Row("board_part", ("DeviceGetBoardPartNumber",), read=word),
-    Row("virtualization", ("DeviceGetVirtualizationMode",), read=partial(meaning, VIRTUALIZATION)),
-    Row("pcie_own_max_speed", ("DeviceGetGpuMaxPcieLinkGeneration",), read=pcie_speed),
-    Row("clock_max", ("DeviceGetMaxClockInfo",), (SM,), hertz),
-    Row("memory_clock_max", ("DeviceGetMaxClockInfo",), (MEMORY,), hertz),
-    Row("application_clock_default", ("DeviceGetDefaultApplicationsClock",), (GRAPHICS,), hertz),
-    Row("bar1", ("DeviceGetBAR1MemoryInfo",), read=lambda info: int(info.bar1Total)),
-    Row("cpus", ("DeviceGetCpuAffinity",), (_CPU_WORDS,), lambda words: members(words) or None),
-    Row("numa", ("DeviceGetMemoryAffinity",), (_NODE_WORDS, _NEAR), lambda words: _only(members(words))),
+    FieldQuery("vbios", ("DeviceGetVbiosVersion",), read=word),
+    FieldQuery("board_part", ("DeviceGetBoardPartNumber",), read=word),
+    FieldQuery("virtualization", ("DeviceGetVirtualizationMode",), read=partial(meaning, VIRTUALIZATION)),
+    FieldQuery("pcie_own_max_speed", ("DeviceGetGpuMaxPcieLinkGeneration",), read=pcie_speed),
+    FieldQuery("clock_max", ("DeviceGetMaxClockInfo",), (SM,), hertz),
+    FieldQuery("memory_clock_max", ("DeviceGetMaxClockInfo",), (MEMORY,), hertz),
+    FieldQuery("application_clock_default", ("DeviceGetDefaultApplicationsClock",), (GRAPHICS,), hertz),
+    FieldQuery("bar1", ("DeviceGetBAR1MemoryInfo",), read=lambda info: int(info.bar1Total)),
+    FieldQuery("cpus", ("DeviceGetCpuAffinity",), (_CPU_WORDS,), lambda words: members(words) or None),
+    FieldQuery("numa", ("DeviceGetMemoryAffinity",), (_NODE_WORDS, _NEAR), lambda words: _only(members(words))),
 )
 # nvmlGpuP2PCapsIndex_t. In nvidia-ml-py NVML_P2P_CAPS_INDEX_READ is the tuple (0,), which ctypes rejects.
 _ABILITIES = {"read": 0, "write": 1, "nvlink": 2, "atomics": 3}
@@ -88,8 +88,8 @@ def wiring() -> Iterator[Record]:
 
 def _gpu(reader: NvmlReader) -> None:
     """Read one GPU, without pairs. Raises Refused if the GPU is lost."""
-    for row in _CALLS:
-        reader.take(row)
+    for query in _CALLS:
+        reader.take(query)
     reader.attempt("module_id", lambda: reader.fields.update(module_id=_module_id(reader)))
     for link, active in (link_states(reader, link_count(reader)) or {}).items():
         if active:
@@ -108,8 +108,8 @@ def _only(several: tuple[int, ...]) -> int | None:
 def _far_end(reader: NvmlReader, link: int) -> None:
     """Read the remote end of an active link. Guests and multi-node NVLink systems hide their switches."""
     end = NvmlReader(reader.library, GpuLink, f"{reader.key}/nvlink{link}", reader.handle)
-    end.take(Row("remote_kind", ("DeviceGetNvLinkRemoteDeviceType",), (link,), ENDS.get))
-    end.take(Row("remote", ("DeviceGetNvLinkRemotePciInfo",), (link,), _address_or_none))
+    end.take(FieldQuery("remote_kind", ("DeviceGetNvLinkRemoteDeviceType",), (link,), ENDS.get))
+    end.take(FieldQuery("remote", ("DeviceGetNvLinkRemotePciInfo",), (link,), _address_or_none))
     if any(end.fields.values()):
         reader.links.append(GpuLink(key=end.key, **end.fields))
     reader.lost += end.lost
@@ -124,11 +124,11 @@ def _address_or_none(info: Any) -> str | None:
 
 def _pairs(usable: list[NvmlReader], until: float) -> Iterator[Record]:
     """Yield each pair. One thread reads all pairs with the same first GPU."""
-    rows: list[tuple[NvmlReader, list[NvmlReader], list[list[Record]], Question[None]]] = []
+    threads: list[tuple[NvmlReader, list[NvmlReader], list[list[Record]], Question[None]]] = []
     for place, a in enumerate(usable):
         others, finished_pairs = usable[place + 1 :], list[list[Record]]()
-        rows.append((a, others, finished_pairs, Question(partial(_row, a, others, finished_pairs))))
-    for a, others, finished_pairs, question in rows:
+        threads.append((a, others, finished_pairs, Question(partial(_read_pairs, a, others, finished_pairs))))
+    for a, others, finished_pairs, question in threads:
         if finishes(question, a.library, until):
             question.answer()  # raises bugs of this program
         answers = finished_pairs.copy()
@@ -142,7 +142,7 @@ def _pairs(usable: list[NvmlReader], until: float) -> Iterator[Record]:
             )
 
 
-def _row(a: NvmlReader, others: Iterable[NvmlReader], finished_pairs: list[list[Record]]) -> None:
+def _read_pairs(a: NvmlReader, others: Iterable[NvmlReader], finished_pairs: list[list[Record]]) -> None:
     for b in others:
         finished_pairs.append(_pair(a, b))
 
@@ -152,8 +152,8 @@ def _pair(a: NvmlReader, b: NvmlReader) -> list[Record]:
     ends = (a.handle, b.handle)
     try:
         for field, index in _ABILITIES.items():
-            pair.take(Row(field, ("DeviceGetP2PStatus",), (*ends, index), partial(meaning, P2P)))
-        pair.take(Row("path", ("DeviceGetTopologyCommonAncestor",), ends, partial(meaning, PATHS)))
+            pair.take(FieldQuery(field, ("DeviceGetP2PStatus",), (*ends, index), partial(meaning, P2P)))
+        pair.take(FieldQuery("path", ("DeviceGetTopologyCommonAncestor",), ends, partial(meaning, PATHS)))
     except Refused as gone:
         return [NotChecked(what="GpuPair", subject=pair.key, reason=gone.reason, detail=str(gone))]
     return [GpuPair(key=pair.key, a=a.key, b=b.key, **pair.fields), *pair.lost]

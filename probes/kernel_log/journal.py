@@ -46,7 +46,7 @@ def read(before: str = "") -> Iterator[Record]:
         if text and isinstance(at, str) and at.isdecimal() and event_of(text):
             lines.append((int(at[:17]) / 1e6, text))
     if lost or not entries_read:  # each boot logs lines, so no line means no permission
-        yield lost or _lost(Reason.PERMISSION, "it shows this user no line of the kernel")
+        yield lost or _lost(Reason.PERMISSION, "it shows this user no kernel lines")
     yield from group_events(reversed(lines), SOURCE)
 
 

@@ -93,7 +93,7 @@ def bit_maps(answer: bytes) -> tuple[int, int]:
     """Return the bit maps of supported and partner-advertised modes of a struct ethtool_link_settings."""
     _, _, words = _SETTINGS.unpack_from(answer)
     maps = struct.unpack_from(f"={3 * words}I", answer, _SETTINGS.size)
-    supported, partner = maps[:words], maps[2 * words :]  # the map between them is what the port advertises
+    supported, partner = maps[:words], maps[2 * words :]  # the map between them has the modes that the port advertises
     return _joined(supported), _joined(partner)
 
 

@@ -30,8 +30,8 @@ _EXTENDED, _ACS, _ACS_CONTROL = 0x100, 0x000D, 0x06
 # ACS control bits from PCI_ACS_SV on, with the names of lspci.
 _CONTROLS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
 _DENIED = (
-    "the kernel shows users 64 bytes of configuration space: whether ports send peer traffic up (ACS), "
-    "and the sizes of payloads and read requests, lie beyond"
+    "the kernel shows users only 64 bytes of configuration space; ACS of ports (redirection of peer traffic), "
+    "payload sizes and read request sizes are hidden"
 )
 
 

@@ -26,7 +26,7 @@ _HARMLESS = frozenset({"UnsupReq"})
 
 def read_pci_links(host: Host) -> Iterator[Record]:
     """Yield the link state and the AER counters of each function at the end of a link."""
-    placed, refused = places(host)
+    placed, refused = function_folders(host)
     yield from refused
     parents = {address: parent_of(folder, placed) for address, folder in placed.items()}
     below = {address for address, parent in parents.items() if parent and PCI_ADDRESS.fullmatch(parent)}
@@ -39,7 +39,7 @@ def read_pci_links(host: Host) -> Iterator[Record]:
             yield from _aer(host, address, placed[address])
 
 
-def places(host: Host) -> tuple[Mapping[str, str], list[NotChecked]]:
+def function_folders(host: Host) -> tuple[Mapping[str, str], list[NotChecked]]:
     """Return the sysfs folder of each function, by address, and a NotChecked for each unresolved one."""
     try:
         addresses = [name for name in host.list(DEVICES) if PCI_ADDRESS.fullmatch(name)]
@@ -85,7 +85,7 @@ def link_now(reading: Reading) -> None:
     """Read the trained speed and width, or set `lost` if the function does not respond.
 
     A function in D3cold has no power and is not read: since Linux 6.18 reading wakes it (drivers/pci/pci-sysfs.c);
-    before, it looks like a lost one.
+    older kernels show it like a lost one.
     """
     if reading.peek("power_state") == "D3cold":
         reading.set(lost=False)

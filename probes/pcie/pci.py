@@ -11,8 +11,8 @@ from ...models.facts.pci_classes import kind_of
 from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS, count, hexadecimal, known, word
-from ..sysfs.fact_reader import FactReader
-from .links import ROOT, link_built, link_now, parent_of, places
+from ..sysfs.fact_reader import Reading
+from .links import ROOT, function_folders, link_built, link_now, parent_of
 from .pci_ids import read_names
 
 SLOTS = "sys/bus/pci/slots"
@@ -27,7 +27,7 @@ _EXPRESS = frozenset({"gpu", "nvme", "nvswitch"})
 
 def read_pci(host: Host) -> Iterator[Record]:
     """Yield a `Pci` for each function, and the PCI roots above them. links.py reads the state of links."""
-    folders, refused = places(host)
+    folders, refused = function_folders(host)
     yield from refused
     slots = _slots(host)
     roots: dict[str, HostBridge] = {}

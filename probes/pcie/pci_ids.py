@@ -10,7 +10,7 @@ from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 
-_LEGAL = re.compile(r",| (?=Inc|Corp|Tech|Electronics|Co\b|Ltd|Limited|Semi|GmbH|/|\[)")  # what follows a vendor's name
+_LEGAL = re.compile(r",| (?=Inc|Corp|Tech|Electronics|Co\b|Ltd|Limited|Semi|GmbH|/|\[)")  # suffixes of vendor names
 # The product in brackets follows the chip's name; the file of 2023 has "GH100[H100 SXM5 80GB]".
 _PRODUCT = re.compile(r"(?: |(?=\[[A-Z]+[0-9]))\[([^\[\]]+)\]$")
 FILES = ("usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/pci.ids")
@@ -27,7 +27,7 @@ def read_names(host: Host, functions: Iterable[Pci]) -> Iterator[Record]:
         if text is not None:
             break
     if text is None:
-        why = "no pci.ids on this machine: devices have numbers for names"
+        why = "no pci.ids on this machine: device names are unknown"
         yield NotChecked(
             what="Pci.name",
             subject="node",

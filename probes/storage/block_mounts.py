@@ -14,7 +14,7 @@ _LINE = re.compile(r"\d+ \d+ (?P<number>\d+:\d+) \S+ (?P<point>\S+) .* - (?P<fst
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MountedFolder:
     """A mount point, or a folder below it, and its block device if there is one."""
 
     point: str
@@ -23,7 +23,7 @@ class Place:
     remote: bool  # a server provides it
 
 
-def places(host: Host) -> list[Place]:
+def mount_points(host: Host) -> list[MountedFolder]:
     """Return all mount points. A file system with several mounts appears several times."""
     numbers = {_read(host, f"{_BLOCK}/{name}/dev"): name for name in _names(host, _BLOCK)}
     found = []
@@ -35,27 +35,31 @@ def places(host: Host) -> list[Place]:
             device = numbers.get(match["number"]) or (named or "").rpartition("/")[2]
             is_block = device in numbers.values()
             found.append(
-                Place(unescaped(match["point"]), fstype, device if is_block else None, is_network_type(fstype))
+                MountedFolder(unescaped(match["point"]), fstype, device if is_block else None, is_network_type(fstype))
             )
     return found
 
 
-def place_of(host: Host, folder: str) -> Place | None:
+def mounted_folder(host: Host, folder: str) -> MountedFolder | None:
     """Return the folder with its file system, which has the longest matching mount point; None if it is no folder."""
     path = os.path.realpath(folder)
     if not os.path.isdir(path):
         return None
-    candidates = [one for one in places(host) if path == one.point or path.startswith(one.point.rstrip("/") + "/")]
+    candidates = [
+        one for one in mount_points(host) if path == one.point or path.startswith(one.point.rstrip("/") + "/")
+    ]
     # max() returns the first of equal mount points; the last one hides the others.
     last = max(candidates, key=lambda one: len(one.point), default=None)
     visible = [one for one in candidates if last and one.point == last.point]
-    return Place(path, visible[-1].fstype, visible[-1].device, visible[-1].remote) if visible else None
+    return MountedFolder(path, visible[-1].fstype, visible[-1].device, visible[-1].remote) if visible else None
 
 
-def places_of(host: Host, disk: str) -> list[Place]:
+def mount_points_of(host: Host, disk: str) -> list[MountedFolder]:
     """Return the mount points of a disk or array. Members of an array have none."""
     return [
-        one for one in places(host) if one.device and disk_of(host, one.device) == disk and os.path.isdir(one.point)
+        one
+        for one in mount_points(host)
+        if one.device and disk_of(host, one.device) == disk and os.path.isdir(one.point)
     ]
 
 

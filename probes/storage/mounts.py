@@ -123,5 +123,5 @@ def _visible_here(host: Host, stores: list[Mount]) -> list[Mount]:
 
 
 def _identity(mount: Mount | None) -> tuple[str | None, str | None] | None:
-    """Return what identifies a mount. Options are ignored: ProtectSystem= makes it read-only (systemd.exec(5))."""
+    """Return device and type. Options are ignored, because ProtectSystem= changes them (systemd.exec(5))."""
     return (mount.device, mount.fstype) if mount else None

@@ -12,7 +12,7 @@
     integrated = ["ahci"]                      # on the root's own bus
 
     [device.gpu0]                              # by name, or by its PCI address
-    speed = 2.5                                # trained at rest
+    speed = 2.5                                # trained speed when idle
     busy_speed = 16
     gpu = {power_limit = 350}                  # fields of the driver; others are those of a healthy GPU
 

@@ -163,7 +163,7 @@ def path(a: Function, b: Function) -> str:
     """Return the nearest common ancestor, as nvmlDeviceGetTopologyCommonAncestor names it."""
     above_a, above_b = a.folder.split("/")[2:-1], b.folder.split("/")[2:-1]
     shared = sum(one == other for one, other in zip(above_a, above_b, strict=False))
-    if shared == 0:  # other roots
+    if shared == 0:  # different PCI roots
         return "NODE" if a.numa == b.numa else "SYS"
     if shared == 1:
         return "PHB"

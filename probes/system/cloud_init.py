@@ -31,10 +31,10 @@ def instance_type_alone(text: str) -> str:
     """Return the file reduced to the instance type; an empty text if it is not JSON."""
     try:
         for keys, found in _found(text):
-            kept: Any = found
+            reduced: Any = found
             for key in reversed(keys):
-                kept = {key: kept}
-            return msgspec.json.encode(kept).decode()
+                reduced = {key: reduced}
+            return msgspec.json.encode(reduced).decode()
     except ValueError:
         return ""
     return "{}"

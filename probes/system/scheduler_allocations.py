@@ -61,7 +61,7 @@ def _slurm_allocations(host: Host, owner: str | None) -> dict[str, str]:
         trees = list(_slurm_trees(host))
         jobs = [job[1] for tree in trees for name in host.list(tree) if (job := _JOB.fullmatch(name))]
         if not trees and _runs(host, "slurmd") and not (owner or "").startswith("slurm:"):
-            raise Unknown("slurmd runs, and no cgroups show which jobs it has started (ProctrackType is not cgroup)")
+            raise Unknown("slurmd runs, but no cgroups show its jobs (ProctrackType is not cgroup)")
     except Unreadable as refusal:
         raise Unknown(f"{refusal.path}: {refusal.why}") from None
     return {f"slurm:{job}": f"Slurm job {job}" for job in jobs}
@@ -97,7 +97,7 @@ def _kubernetes_allocations(host: Host, owner: str | None) -> dict[str, str]:
         text = host.read(_PODS)
         if text is None:
             if not is_own_pod and _has_pods(host) and not host.list("var/lib/kubelet"):
-                raise Unknown("pods run, and /var/lib/kubelet, which says what they were given, is not here")
+                raise Unknown("pods run, but /var/lib/kubelet with their device allocations is not visible")
             return {}
         entries = msgspec.json.decode(text, type=_Checkpoint).data.pod_device_entries or []
     except (Unreadable, msgspec.DecodeError) as refusal:

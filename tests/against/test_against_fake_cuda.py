@@ -173,7 +173,7 @@ def test_no_context_on_a_gpu_of_others(conf: Path) -> None:
     fault(conf, "gpu.0.compute_mode=3", "gpu.1.compute_mode=2", "gpu.2.mig=1")
     runs: list[Run] = [((gpu,),) for gpu in ("gpu0", "gpu1", "gpu2", "gpu3")]
     said = call("device_memory", *runs)
-    alone = "on GPUs of others no context is made"
+    alone = "no context is created on GPUs of others"
     assert lost(said) == [
         ("gpu0", f"its compute mode is exclusive process: {alone}"),
         ("gpu1", f"its compute mode is prohibited: {alone}"),
@@ -191,7 +191,7 @@ def test_nor_by_the_tools_of_others(conf: Path, tmp_path: Path, monkeypatch: pyt
     what = "print('ran', os.environ['CUDA_DEVICE_ORDER'])"
     log = fake_tools.perftest(tmp_path, monkeypatch, "ib_write_bw", f"import os; {what}", "--use_cuda=<n>")
     words = ("gpu", "full", "mlx5_0/1", "gpu0", ADDRESSES["gpu0"])
-    alone = "its compute mode is exclusive process: on GPUs of others no context is made"
+    alone = "its compute mode is exclusive process: no context is created on GPUs of others"
     assert lost([*Live().call("port_loopback", *words, deadline=60)]) == [("gpu0", alone)]
     assert not log.exists()
     list(Live().call("port_loopback", *words, "owned", deadline=60))
@@ -215,11 +215,11 @@ def test_gpus_that_the_caller_may_not_see(conf: Path) -> None:
 def test_no_gpu_and_no_driver(conf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fault(conf, "gpus=0")
     assert lost(call("peer_copy", (("gpu0", "gpu1"),))) == [
-        ("node", "no CUDA driver that works: cuInit: CUDA_ERROR_NO_DEVICE")
+        ("node", "the CUDA driver is not usable: cuInit: CUDA_ERROR_NO_DEVICE")
     ]
     fault(conf, "gpus=8", "cuda.init_error=803")
     assert lost(call("peer_copy", (("gpu0", "gpu1"),))) == [
-        ("node", "no CUDA driver that works: cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH")
+        ("node", "the CUDA driver is not usable: cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH")
     ]
 
 

@@ -13,7 +13,7 @@ NO_NAMES = NotChecked(
     what="Pci.name",
     subject="node",
     reason=Reason.NOT_INSTALLED,
-    detail="no pci.ids on this machine: devices have numbers for names",
+    detail="no pci.ids on this machine: device names are unknown",
     how="install the package pci.ids (or hwdata)",
 )
 Files = dict[str, str]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ....models.facts.reason import Reason
 from ....models.facts.units import MIB
-from ...storage.block_mounts import Place
+from ...storage.block_mounts import MountedFolder
 from .extents import extents
 
 BLOCK = 1 * MIB  # bytes of one read: above the 128 KiB of disk specifications, with small page tables
@@ -55,7 +55,7 @@ def open_direct(path: str, is_expected: Callable[[int], bool] = stat.S_ISREG) ->
     path_handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # O_PATH does not open the file itself
     try:
         if not is_expected(os.fstat(path_handle).st_mode):
-            raise OSError(errno.ENOENT, "it became something else")
+            raise OSError(errno.ENOENT, "it was replaced")
         with suppress(PermissionError):  # O_NOATIME is only allowed for the owner and for root
             return os.open(f"/proc/self/fd/{path_handle}", flags | os.O_NOATIME)
         return os.open(f"/proc/self/fd/{path_handle}", flags)
@@ -63,24 +63,24 @@ def open_direct(path: str, is_expected: Callable[[int], bool] = stat.S_ISREG) ->
         os.close(path_handle)
 
 
-def of_files(places: Sequence[Place], most: int, until: float) -> list[Block]:
+def of_files(folders: Sequence[MountedFolder], most: int, until: float) -> list[Block]:
     """Return blocks of the large files found until the monotonic time `until`, at most `most` bytes. Raises NoData."""
     blocks: list[Block] = []
     reasons: dict[str, None] = {}
     seen = set[tuple[int, int]]()  # a file system may have several mounts
-    for place in places:
-        if place.device is None and not place.remote:
-            reasons[f"{place.fstype} on {place.point} lies on no disk that is seen here"] = None
+    for folder in folders:
+        if folder.device is None and not folder.remote:
+            reasons[f"{folder.fstype} on {folder.point} is on no disk visible here"] = None
             continue
-        for path in _large_files(place.point, until, seen):
+        for path in _large_files(folder.point, until, seen):
             try:
-                blocks += _of_file(path, place.remote, most // BLOCK - len(blocks))
+                blocks += _of_file(path, folder.remote, most // BLOCK - len(blocks))
             except OSError as error:
-                reasons[_refusal(place, error)] = None
+                reasons[_refusal(folder, error)] = None
             if len(blocks) * BLOCK >= most or len({block.file for block in blocks}) >= _FILES:
                 return blocks
     if len(blocks) * BLOCK < _SMALLEST:
-        where = ", ".join(place.point for place in places[:3]) or "it"
+        where = ", ".join(folder.point for folder in folders[:3]) or "it"
         nothing = f"no file of {_SMALLEST // MIB} MiB and more that holds data was found on {where}"
         raise NoData("; ".join(reasons) or nothing)
     return blocks
@@ -157,12 +157,12 @@ def _is_empty(file: int, offset: int) -> bool:
         return os.preadv(file, [memory], offset) < _CHECKED_BYTES or not any(memory[:])
 
 
-def _refusal(place: Place, error: OSError) -> str:
+def _refusal(folder: MountedFolder, error: OSError) -> str:
     if error.errno == errno.EINVAL:
-        return f"{place.fstype} on {place.point} has no direct reads"
+        return f"{folder.fstype} on {folder.point} has no direct reads"
     if error.errno in _NO_FIEMAP:
-        return f"{place.fstype} on {place.point} does not tell where its files lie"
-    return f"{place.point}: {error.strerror}"
+        return f"{folder.fstype} on {folder.point} does not tell where its files lie"
+    return f"{folder.point}: {error.strerror}"
 
 
 @contextmanager

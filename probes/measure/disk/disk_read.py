@@ -19,16 +19,16 @@ from ....models.report import Report
 from ...host.host import Host, Unreadable
 from ...host.live import Live
 from ...pcie.speed_samples import LinkSamples
-from ...storage.block_mounts import Place, disk_of, place_of, places_of
+from ...storage.block_mounts import MountedFolder, disk_of, mount_points_of, mounted_folder
 from ..probe import Probe, Scope
 from . import data_blocks, direct_io, disk_write
 from . import fio_gdsio as disk_tools
 from .data_blocks import BLOCK, Block, NoData
 from .direct_io import Transfer
 
-_DEPTH, _MOST_THREADS = 8, 64  # concurrent reads of a disk, where more gain little; at most, of an array
+_DEPTH, _MOST_THREADS = 8, 64  # concurrent reads of a disk (more gain little), and of an array at most
 _SECONDS = {"quick": 0.25, "full": 3.0}  # for one disk
-# For one disk: what the fastest disk (PCIe 5, 14 GB/s) reads in that time.
+# Bytes that the fastest disk (PCIe 5, 14 GB/s) reads in that time.
 _BYTES = {"quick": 4 * GIB, "full": 48 * GIB}
 _SEARCH_LIMIT, _SEARCH_TYPICAL = 0.5, 0.1  # seconds for finding files
 _STARTING = 0.3  # seconds for the start of a process
@@ -123,7 +123,7 @@ def reads(what: str, effort: str, *targets: str) -> Iterator[Record]:
     for number, target in enumerate(targets[:-1] if owned else targets):
         if what == "gdsio" and number % 2:
             continue
-        folder = place_of(host, target) if what == "mount" else None
+        folder = mounted_folder(host, target) if what == "mount" else None
         if what == "mount" and folder is None:
             yield NotChecked(
                 what="disk_read",
@@ -149,11 +149,11 @@ def reads(what: str, effort: str, *targets: str) -> Iterator[Record]:
 _HOW = "run as root; or put a file of 1 GiB that is not zeros there, and name its folder with --mount"
 
 
-def _blocks(host: Host, name: str, folder: Place | None, most: int) -> list[Block]:
+def _blocks(host: Host, name: str, folder: MountedFolder | None, most: int) -> list[Block]:
     """Return blocks with data. Raises NoData."""
-    places = [folder] if folder else places_of(host, name)
+    folders = [folder] if folder else mount_points_of(host, name)
     try:
-        return data_blocks.of_files(places, most, time.monotonic() + _SEARCH_LIMIT)
+        return data_blocks.of_files(folders, most, time.monotonic() + _SEARCH_LIMIT)
     except NoData as nothing:
         if folder:
             raise
@@ -204,7 +204,11 @@ def results(flow: Flow, name: str, transfer: Transfer, depth: int) -> Iterator[R
         )
     elif transfer.blocks < _FEWEST or transfer.seconds < _SHORTEST:
         yield NotChecked(
-            what="disk_read", subject=name, reason=Reason.NOT_MEASURED, detail=f"too little to tell: {text}", how=_HOW
+            what="disk_read",
+            subject=name,
+            reason=Reason.NOT_MEASURED,
+            detail=f"too little data for a rate: {text}",
+            how=_HOW,
         )
     else:
         yield Observation(

@@ -11,7 +11,7 @@ from ....models.facts.reason import Reason, reason_of
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import GIB, MIB, as_bytes
 from ...host.host import Host
-from ...storage.block_mounts import Place, disk_of, place_of
+from ...storage.block_mounts import MountedFolder, disk_of, mounted_folder
 from . import direct_io
 from .data_blocks import BLOCK
 
@@ -32,11 +32,11 @@ class _Unfit(Exception):
 
 
 def writes(host: Host, folder: str, seconds: float) -> Iterator[Record]:
-    """Bytes per second that are written and reached the disk (fdatasync)."""
-    place = place_of(host, folder)
-    name = folder if place is None else disk_of(host, place.device) if place.device else place.point
+    """Yield the write rate in bytes per second, including fdatasync."""
+    mounted = mounted_folder(host, folder)
+    name = folder if mounted is None else disk_of(host, mounted.device) if mounted.device else mounted.point
     try:
-        most = _file_size(place, folder)
+        most = _file_size(mounted, folder)
         file = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC, 0o600)
     except _Unfit as unfit:
         yield NotChecked(what="disk_write", subject=name, reason=Reason.NOT_MEASURED, detail=str(unfit), how=_HOW)
@@ -83,10 +83,10 @@ def _results(name: str, folder: str, transfer: direct_io.Transfer) -> Iterator[R
     )
 
 
-def _file_size(place: Place | None, folder: str) -> int:
+def _file_size(mounted: MountedFolder | None, folder: str) -> int:
     """Return the maximum bytes of a test file in the folder. Raises _Unfit, OSError."""
-    if place and place.device is None and not place.remote:
-        raise _Unfit(f"{place.fstype} on {folder} lies on no disk that is seen here")
+    if mounted and mounted.device is None and not mounted.remote:
+        raise _Unfit(f"{mounted.fstype} on {folder} is on no disk visible here")
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize
     most = min(_MOST, int(_SHARE * free)) // BLOCK * BLOCK

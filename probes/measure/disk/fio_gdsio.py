@@ -38,7 +38,7 @@ def longest_run(blocks: Sequence[Block]) -> Sequence[Block]:
 def by_fio(
     disk: str, run_blocks: Sequence[Block], depth: int, seconds: float, watch: Callable[[], None]
 ) -> Iterator[Record]:
-    """What fio reads of blocks that follow each other."""
+    """Yield the read rate of fio for contiguous blocks."""
     program = found("fio")
     if program is None:
         yield absent("fio", "fio", disk)
@@ -120,5 +120,5 @@ def _named(records: Iterator[Record], flow: Flow, prefix: str, tool: str) -> Ite
         yield replace(one, about=flow, evidence=Evidence(tool, prefix + one.evidence.text))
     if not rates:
         yield NotChecked(
-            what=tool, subject=flow.subject, reason=Reason.UNREADABLE, detail="nothing of what it printed is a rate"
+            what=tool, subject=flow.subject, reason=Reason.UNREADABLE, detail="its output contains no rate"
         )

@@ -161,5 +161,5 @@ def _moved(about: str, size: float) -> Observation:
 
 
 def as_size(size: int) -> str:
-    """ "64 MiB" """
+    """Format bytes: "64 MiB"."""
     return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB"

@@ -50,7 +50,7 @@ class Cuda:
             self.call("Init", 0)
         except Refused as refusal:
             how = f"load NVIDIA's driver; {_CONTAINER}"
-            raise Refused(f"no CUDA driver that works: {refusal}", how, refusal.code, refusal.reason) from None
+            raise Refused(f"the CUDA driver is not usable: {refusal}", how, refusal.code, refusal.reason) from None
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Return the results of cu`name`: an empty tuple, a value, or a tuple. Raises Refused."""

@@ -25,7 +25,7 @@ STARTING, EACH = 0.7, 0.2  # planned seconds for the start of a process with the
 NUMBERED: Mapping[str, str] = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # the driver's numbering; else the fastest GPU is 0
 _SHARE = 20  # at most one twentieth of the free memory is used
 _MIG = "it is cut into MIG instances: CUDA shows a process one of them, and links are shared by all"
-_ALONE = "on GPUs of others no context is made"
+_ALONE = "no context is created on GPUs of others"
 
 
 def open_gpus(cuda: Cuda, request: CopyRequest, what: str) -> tuple[dict[str, Device], list[NotChecked]]:
@@ -91,7 +91,9 @@ def tool_may_use(name: str, address: str, owned: bool) -> str:
     check(address if PCI_ADDRESS.fullmatch(address) else address_of(name), owned)
     if os.environ.get("CUDA_VISIBLE_DEVICES"):
         raise Refused(
-            "the tool would count those in CUDA_VISIBLE_DEVICES alone", "run it without", reason=Reason.OTHER_CONTEXT
+            "the tool would number only the GPUs in CUDA_VISIBLE_DEVICES",
+            "unset CUDA_VISIBLE_DEVICES",
+            reason=Reason.OTHER_CONTEXT,
         )
     return name.removeprefix("gpu")
 
@@ -104,7 +106,7 @@ def address_of(name: str) -> str:
         handle = library.call("DeviceGetHandleByIndex", int(name.removeprefix("gpu")))
         if address := pci_address(library.call("DeviceGetPciInfo", handle).busId):
             return address
-    raise Refused("nobody says at which PCI address it is")
+    raise Refused("its PCI address is unknown")
 
 
 def starting(gpus: int) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 LOG: Mapping[str, str] = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "TUNING"}
-TIMES = 20  # of each size
+TIMES = 20  # repetitions for each size
 _CHOSEN = re.compile(r"NCCL INFO (?:AllReduce: )?(\d{1,15}) Bytes -> Algo (\w{1,20}) proto (\w{1,20})")
 # NCCL_ALGO_..., in the order of their numbers (src/include/nccl_common.h); NCCL_PROTO_...
 _ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT")
@@ -22,14 +22,14 @@ _PROTOCOLS = ("LL", "LL128", "SIMPLE")
 class NcclRun:
     """Bus bandwidth in bytes per second by the size of the message, and the address of each rank's GPU."""
 
-    source: str  # what was run
+    source: str  # the command or the library
     rates: Mapping[int, float]
     gpus: Sequence[str | None]
     log: str
 
 
 def algorithms(log: str) -> Mapping[int, str]:
-    """ "RING SIMPLE" or "NVLS SIMPLE" by the size of an AllReduce in bytes, as NCCL chose last."""
+    """Return the last algorithm and protocol ("RING SIMPLE") of AllReduce, by message size in bytes."""
     return {
         int(found[1]): f"{_word(found[2], _ALGORITHMS)} {_word(found[3], _PROTOCOLS)}"
         for found in _CHOSEN.finditer(log)

@@ -38,14 +38,14 @@ def both_ends(
     """
     name = os.path.basename(server[0])
     if listens(port):  # the client would connect to the other program
-        raise ToolFailed(f"{name}: somebody else took port {port}")
+        raise ToolFailed(f"{name}: another program uses port {port}")
     with started(server, env) as server_process:
         try:
             until = time.monotonic() + min(_STARTING, deadline)
             while not listens(port):
                 if server_process.poll() is not None:
                     finished(server_process, name, deadline)
-                    raise ToolFailed(f"{name}: its server ended before anybody came")
+                    raise ToolFailed(f"{name}: its server ended before the client connected")
                 if time.monotonic() > until:
                     raise ToolFailed(
                         f"{name}: its server does not listen after {min(_STARTING, deadline):g} s", Reason.NO_ANSWER

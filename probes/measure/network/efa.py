@@ -76,7 +76,7 @@ def _measured(
             subject=device,
             reason=Reason.UNREADABLE,
             path=tool,
-            detail="nothing that it printed is a result",
+            detail="its output contains no result",
         )
 
 

@@ -18,7 +18,7 @@ from ...dumps.benchmarks import iperf
 from ...dumps.core.part import Part
 from ..external_tools import ToolFailed, absent, found, run, version
 
-PORT = 5201  # iperf3's own
+PORT = 5201  # iperf3's default
 _STREAMS = 4  # one stream is limited by its window on long or fast paths, and by its processor
 _FIRST = 16 * MIB  # bytes of the first run, which estimates the rate
 _SECONDS = 2.0
@@ -86,7 +86,7 @@ def _run_once(
 def _error(text: str) -> str:
     with suppress(ValueError, LookupError, TypeError):
         return str(json.loads(text)["error"])[:200]
-    return "nothing that it printed is a result"
+    return "its output contains no result"
 
 
 def interface_of(address: str) -> str | None:

@@ -81,7 +81,7 @@ def _measured(test: Test, tool: str, options: list[str], watch: Callable[[], Non
             subject=test.port,
             reason=Reason.UNREADABLE,
             path=tool,
-            detail="nothing that it printed is a result",
+            detail="its output contains no result",
         )
 
 

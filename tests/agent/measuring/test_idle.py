@@ -92,8 +92,7 @@ def test_a_node_that_belongs_to_a_job_is_busy_though_nothing_runs() -> None:
 def test_a_scheduler_that_does_not_say_is_a_reason() -> None:
     host = tree({"proc/17/comm": "slurmd"})
     assert given_away(host) == (
-        "nothing says whether a job has it: slurmd runs, and no cgroups show which jobs it has started "
-        "(ProctrackType is not cgroup)"
+        "nothing says whether a job has it: slurmd runs, but no cgroups show its jobs (ProctrackType is not cgroup)"
     )
 
 

@@ -92,7 +92,7 @@ def test_one_who_may_not_see_it(answer: Answer) -> None:
     hint = "Hint: You are currently not seeing messages from other users and the system."
     files = "No journal files were opened due to insufficient permissions."
     assert answer(script=f"echo '{hint}' >&2; echo '{files}' >&2; exit 1") == [lost(files)]
-    assert answer(script=f"echo '{hint}' >&2") == [lost("it shows this user no line of the kernel", Reason.PERMISSION)]
+    assert answer(script=f"echo '{hint}' >&2") == [lost("it shows this user no kernel lines", Reason.PERMISSION)]
     assert answer(script="exit 3") == [lost("journalctl ended with 3")]
 
 

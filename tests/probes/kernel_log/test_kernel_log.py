@@ -390,7 +390,7 @@ def test_the_journal_instead() -> None:
     told = event(79, "0000:53:00.0", 1795230001.0, "of the journal")
     assert list(read_kernel_log(tree(REFUSED, {("journal",): (encode(told),)}))) == [told]
     lost = NotChecked(
-        what="Event", subject="node", reason=Reason.PERMISSION, detail="it shows this user no line of the kernel"
+        what="Event", subject="node", reason=Reason.PERMISSION, detail="it shows this user no kernel lines"
     )
     assert list(read_kernel_log(tree(REFUSED, {("journal",): (encode(lost),)}))) == [
         replace(lost, path="dev/kmsg", detail=f"Operation not permitted; journal: {lost.why}", how=HOW)

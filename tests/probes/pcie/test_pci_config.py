@@ -30,8 +30,8 @@ SHUT = NotChecked(
     subject="node",
     how="run as root",
     reason=Reason.PERMISSION,
-    detail="the kernel shows users 64 bytes of configuration space: whether ports send peer traffic up (ACS), "
-    "and the sizes of payloads and read requests, lie beyond",
+    detail="the kernel shows users only 64 bytes of configuration space; ACS of ports (redirection of peer traffic), "
+    "payload sizes and read request sizes are hidden",
 )
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.probes.host.live import Live
-from linkgauge.probes.storage.block_mounts import Place, disk_of, place_of, places
+from linkgauge.probes.storage.block_mounts import MountedFolder, disk_of, mount_points, mounted_folder
 
 MOUNTS = r"""21 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw
 22 21 0:5 / /proc rw,nosuid - proc proc rw
@@ -43,14 +43,14 @@ def host(tmp_path: Path) -> Live:
 
 
 def test_mount_points_and_their_devices(host: Live) -> None:
-    assert places(host) == [
-        Place("/", "ext4", "nvme0n1p2", remote=False),
-        Place("/proc", "proc", None, remote=False),
-        Place("/data", "xfs", "dm-0", remote=False),
-        Place("/my files", "btrfs", "nvme1n1", remote=False),
-        Place("/raid", "ext4", "md0", remote=False),
-        Place("/far", "nfs4", None, remote=True),
-        Place("/dev/shm", "tmpfs", None, remote=False),
+    assert mount_points(host) == [
+        MountedFolder("/", "ext4", "nvme0n1p2", remote=False),
+        MountedFolder("/proc", "proc", None, remote=False),
+        MountedFolder("/data", "xfs", "dm-0", remote=False),
+        MountedFolder("/my files", "btrfs", "nvme1n1", remote=False),
+        MountedFolder("/raid", "ext4", "md0", remote=False),
+        MountedFolder("/far", "nfs4", None, remote=True),
+        MountedFolder("/dev/shm", "tmpfs", None, remote=False),
     ]
 
 
@@ -69,14 +69,14 @@ def test_any_table_of_mounts(text: str) -> None:
         def read(self, path: str) -> str | None:
             return text if path.endswith("mountinfo") else None
 
-    assert all(one.point for one in places(Told("/nowhere")))
+    assert all(one.point for one in mount_points(Told("/nowhere")))
 
 
 def test_a_folder_of_this_machine(tmp_path: Path) -> None:
-    place = place_of(Live(), str(tmp_path))
+    place = mounted_folder(Live(), str(tmp_path))
     assert place
     assert place.point == str(tmp_path)
-    assert place_of(Live(), str(tmp_path / "none")) is None
+    assert mounted_folder(Live(), str(tmp_path / "none")) is None
     link = tmp_path / "link"
     link.symlink_to("/proc")
-    assert place_of(Live(), str(link)) == Place("/proc", "proc", None, remote=False)
+    assert mounted_folder(Live(), str(link)) == MountedFolder("/proc", "proc", None, remote=False)

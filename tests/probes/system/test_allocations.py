@@ -80,11 +80,11 @@ def test_a_node_without_a_scheduler() -> None:
         ({CHECKPOINT: Refused(13, "Permission denied")}, f"{CHECKPOINT}: Permission denied"),
         (
             {"sys/fs/cgroup/kubepods.slice/cgroup.procs": ""},
-            "pods run, and /var/lib/kubelet, which says what they were given, is not here",
+            "pods run, but /var/lib/kubelet with their device allocations is not visible",
         ),
         (
             {"run/secrets/kubernetes.io/serviceaccount/namespace": "train"},
-            "pods run, and /var/lib/kubelet, which says what they were given, is not here",
+            "pods run, but /var/lib/kubelet with their device allocations is not visible",
         ),
     ],
 )

@@ -21,7 +21,7 @@ from linkgauge.probes.measure.disk import data_blocks, direct_io, disk_read
 from linkgauge.probes.measure.disk.data_blocks import BLOCK, Block
 from linkgauge.probes.measure.disk.disk_read import plan
 from linkgauge.probes.measure.probe import Effort, Probe, Scope
-from linkgauge.probes.storage.block_mounts import disk_of, place_of
+from linkgauge.probes.storage.block_mounts import disk_of, mounted_folder
 from tests.support import fake_tools
 from tests.support.disk_topologies import ARRAY, DISKS, report_on
 from tests.support.small_nodes import bridge, function, observation, report_of
@@ -77,7 +77,7 @@ def test_what_is_named_is_read_and_written() -> None:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """A folder with a file of random bytes, that was written long ago."""
-    place = place_of(Live(), str(tmp_path))
+    place = mounted_folder(Live(), str(tmp_path))
     if place is None or place.device is None:
         pytest.skip(f"the folder of tests lies on no disk ({place.fstype if place else 'unknown'})")
     file = tmp_path / "secret name"
@@ -129,7 +129,7 @@ def test_what_was_over_at_once_tells_no_rate() -> None:
     short = direct_io.Transfer(bytes=64 * BLOCK, seconds=0.009, blocks=64)
     lost, moved = disk_read.results(Flow("read", ("nvme0n1", "host")), "nvme0n1", short, 8)
     assert isinstance(lost, NotChecked)
-    assert lost.why == "too little to tell: 64 blocks of 1 MiB in 0.01 s, 8 at a time, past the page cache"
+    assert lost.why == "too little data for a rate: 64 blocks of 1 MiB in 0.01 s, 8 at a time, past the page cache"
     assert isinstance(moved, Observation)
     assert (moved.quantity, moved.value) == ("bytes_moved", 64 * BLOCK)
 
@@ -142,7 +142,7 @@ def test_what_takes_the_place_of_a_file_is_not_opened(data: Path) -> None:
     (data / "device").symlink_to("/dev")
     (data / "link").symlink_to(data / "before/null")
     for name in ("device/null", "link", "before"):
-        with pytest.raises(OSError, match="it became something else"):
+        with pytest.raises(OSError, match="it was replaced"):
             data_blocks.open_direct(str(data / name))
     os.close(data_blocks.open_direct(str(data / "before/null")))
 
@@ -167,8 +167,8 @@ def test_holes_and_files_that_are_being_written_hold_nothing(data: Path) -> None
     [
         (("mount", "quick", "/nowhere"), "there is no such folder"),
         (("disks", "quick", "nvme99n1"), "/dev/nvme99n1: No such file or directory"),
-        (("mount", "quick", "/proc"), "proc on /proc lies on no disk that is seen here"),
-        (("write", "quick", "/proc"), "proc on /proc lies on no disk that is seen here"),
+        (("mount", "quick", "/proc"), "proc on /proc is on no disk visible here"),
+        (("write", "quick", "/proc"), "proc on /proc is on no disk visible here"),
         (("write", "quick", "/nowhere"), "/nowhere: No such file or directory"),
     ],
 )
@@ -250,7 +250,7 @@ def test_gdsio_reads_into_a_gpu(data: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """The file that it is given lies on the disk, which its answer does not name."""
     tools = data / "tools"
     tools.mkdir()
-    place = place_of(Live(), str(data))
+    place = mounted_folder(Live(), str(data))
     disk = disk_of(Live(), place.device) if place and place.device else ""
     if place and place.point != "/" and disk == "":
         pytest.skip("no disk")
@@ -275,7 +275,7 @@ def test_a_fio_that_tells_nothing(data: Path, monkeypatch: pytest.MonkeyPatch, p
     fake_tools.put(tools, monkeypatch, "fio", f"#!/bin/sh\necho '{prints}'\n")
     lost, rate, moved = asked("mount", "full", str(data))
     assert isinstance(lost, NotChecked)
-    assert (lost.what, lost.why) == ("fio", "nothing of what it printed is a rate")
+    assert (lost.what, lost.why) == ("fio", "its output contains no rate")
     assert isinstance(rate, Observation)
     assert rate.evidence.source == "preadv"
     assert isinstance(moved, Observation)

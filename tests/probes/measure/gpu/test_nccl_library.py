@@ -101,5 +101,5 @@ def test_gpus_of_others_are_left_alone(conf: Path) -> None:
         file.write("gpu.1.compute_mode=3\n")
     (said,) = call("all_reduce")
     assert isinstance(said, NotChecked)
-    why = "all_reduce: gpu1: its compute mode is exclusive process: on GPUs of others no context is made"
+    why = "all_reduce: gpu1: its compute mode is exclusive process: no context is created on GPUs of others"
     assert said.why == why

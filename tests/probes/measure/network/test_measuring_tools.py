@@ -74,7 +74,7 @@ def test_both_ends() -> None:
     ("server", "deadline", "why"),
     [
         ("raise SystemExit('no such device')", 60, "no such device"),
-        ("pass", 60, "its server ended before anybody came"),
+        ("pass", 60, "its server ended before the client connected"),
         ("import time; time.sleep(600)", 1, "its server does not listen after 1 s"),
     ],
 )
@@ -87,7 +87,7 @@ def test_nobody_measures_with_a_stranger() -> None:
     """Who has taken the port since it was free: another program, or somebody who waited for that."""
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         port = stranger.getsockname()[1]
-        with pytest.raises(ToolFailed, match=f"somebody else took port {port}"):
+        with pytest.raises(ToolFailed, match=f"another program uses port {port}"):
             both_ends([PYTHON, "-c", "pass"], [PYTHON, "-c", "print('a rate')"], port, 5)
 
 
