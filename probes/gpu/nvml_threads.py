@@ -96,13 +96,13 @@ class NvmlReader:
                     raise
         return self.library.call(query.calls[-1], *arguments)
 
-    def attempt(self, name: str, question: Callable[[], T]) -> T | None:
-        """Return the result of `question`; None if it is unsupported or refused. A refused field is recorded as missed.
+    def attempt(self, name: str, call: Callable[[], T]) -> T | None:
+        """Return the result of `call`; None if it is unsupported or refused. A refused field is recorded as missed.
 
         Raises Refused if the GPU is lost.
         """
         try:
-            return question()
+            return call()
         except Refused as refusal:
             if refusal.code in GONE:
                 raise
@@ -177,9 +177,9 @@ def stall_seconds() -> float:
     return _STALL * seconds()
 
 
-def finishes(question: Question[T], library: Library, until: float) -> bool:
-    """Whether `question` finishes before the monotonic time `until`. Stops waiting earlier if the driver hangs."""
-    while not question.wait(end := min(until, library.last_return + stall_seconds())):
+def finishes(call: ThreadedCall[T], library: Library, until: float) -> bool:
+    """Whether `call` finishes before the monotonic time `until`. Stops waiting earlier if the driver hangs."""
+    while not call.wait(end := min(until, library.last_return + stall_seconds())):
         if min(until, library.last_return + stall_seconds()) <= end:
             return False
     return True
@@ -260,13 +260,13 @@ def each_gpu(
 ) -> Iterator[tuple[NvmlReader, Failure | None]]:
     """Read each GPU with `read`. Yields partial results and the failure of each GPU, in GPU order."""
     readers = [NvmlReader(library, Gpu, f"gpu{index}") for index in range(count)]
-    questions = [Question(partial(_one_gpu, reader, index, read)) for index, reader in enumerate(readers)]
+    calls = [ThreadedCall(partial(_one_gpu, reader, index, read)) for index, reader in enumerate(readers)]
     faults: list[Exception] = []
-    for reader, question in zip(readers, questions, strict=True):
+    for reader, call in zip(readers, calls, strict=True):
         failure: Failure | None = Failure(Reason.NO_ANSWER, no_answer(stall_seconds()))
-        if finishes(question, library, until):
+        if finishes(call, library, until):
             try:
-                failure = question.answer()
+                failure = call.answer()
             except Exception as fault:  # a bug of this program: read the other GPUs, then raise it
                 faults.append(fault)
                 continue

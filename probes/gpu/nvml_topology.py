@@ -124,13 +124,13 @@ def _address_or_none(info: Any) -> str | None:
 
 def _pairs(usable: list[NvmlReader], until: float) -> Iterator[Record]:
     """Yield each pair. One thread reads all pairs with the same first GPU."""
-    threads: list[tuple[NvmlReader, list[NvmlReader], list[list[Record]], Question[None]]] = []
+    threads: list[tuple[NvmlReader, list[NvmlReader], list[list[Record]], ThreadedCall[None]]] = []
     for place, a in enumerate(usable):
         others, finished_pairs = usable[place + 1 :], list[list[Record]]()
-        threads.append((a, others, finished_pairs, Question(partial(_read_pairs, a, others, finished_pairs))))
-    for a, others, finished_pairs, question in threads:
-        if finishes(question, a.library, until):
-            question.answer()  # raises bugs of this program
+        threads.append((a, others, finished_pairs, ThreadedCall(partial(_read_pairs, a, others, finished_pairs))))
+    for a, others, finished_pairs, call in threads:
+        if finishes(call, a.library, until):
+            call.answer()  # raises bugs of this program
         answers = finished_pairs.copy()
         yield from (record for answer in answers for record in answer)
         for b in others[len(answers) :]:

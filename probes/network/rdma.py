@@ -94,7 +94,7 @@ def _device(host: Host, name: str, folder: str) -> Iterator[Record]:
 
 def _port(host: Host, device: str, device_folder: str, number: int, ports: Sequence[int]) -> Iterator[Record]:
     key, folder = f"{device}/{number}", f"{device_folder}/ports/{number}"
-    reading = Reading(host, Port, key, folder)
+    reading = FactReader(host, Port, key, folder)
     reading.take("state", "state", _numbered, required=True)
     reading.take("physical_state", "phys_state", _numbered, required=True)
     reading.take("rate", "rate", _rate, required=True)

@@ -34,7 +34,7 @@ def read_pci_links(host: Host) -> Iterator[Record]:
     for address in (each for each in placed if each in ends):
         reading = FactReader(host, Pci, address, placed[address])
         link_now(reading)
-        yield from reading.said()
+        yield from reading.records()
         if not reading.absent.issuperset(_NOW):  # conventional PCI has neither link attributes nor AER
             yield from _aer(host, address, placed[address])
 
@@ -62,7 +62,7 @@ def parent_of(folder: str, listed: Collection[str]) -> str | None:
     return next((name for name in reversed(above) if name in listed or ROOT.fullmatch(name)), None)
 
 
-def link_built(reading: Reading, required: bool) -> None:
+def link_built(reading: FactReader, required: bool) -> None:
     """Read the maximum speed and width of the function's end of its link.
 
     The kernel shows all link attributes or none, so a single missing one is recorded as missed. All are missing for
@@ -81,7 +81,7 @@ def link_built(reading: Reading, required: bool) -> None:
         )
 
 
-def link_now(reading: Reading) -> None:
+def link_now(reading: FactReader) -> None:
     """Read the trained speed and width, or set `lost` if the function does not respond.
 
     A function in D3cold has no power and is not read: since Linux 6.18 reading wakes it (drivers/pci/pci-sysfs.c);
@@ -101,7 +101,7 @@ def link_now(reading: Reading) -> None:
         _miss_absent(reading, _NOW)
 
 
-def _miss_absent(reading: Reading, files: Mapping[str, str]) -> None:
+def _miss_absent(reading: FactReader, files: Mapping[str, str]) -> None:
     """Record attributes as missed that are absent although others are present."""
     for field, name in files.items():
         if field in reading.absent:

@@ -11,7 +11,7 @@ from ...models.facts.pci_classes import kind_of
 from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS, count, hexadecimal, known, word
-from ..sysfs.fact_reader import Reading
+from ..sysfs.fact_reader import FactReader
 from .links import ROOT, function_folders, link_built, link_now, parent_of
 from .pci_ids import read_names
 
@@ -71,7 +71,7 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
     yield from reading.records()
 
 
-def _identity(reading: Reading) -> None:
+def _identity(reading: FactReader) -> None:
     """Read class and IDs: five numbers from the uevent file, or each from its own file if uevent lacks them."""
     if found := _UEVENT.search(reading.peek("uevent") or ""):
         numbers = {name: int(number, 16) for name, number in found.groupdict().items()}

@@ -52,7 +52,7 @@ def _array(host: Host, name: str, folder: str, files: list[str]) -> Iterator[Rec
     yield from reading.records()
 
 
-def _is_faulty(host: Host, reading: Reading, path: str) -> bool | None:
+def _is_faulty(host: Host, reading: FactReader, path: str) -> bool | None:
     """Whether the kernel has marked a member as faulty; None if unknown."""
     try:
         state = host.read(path)

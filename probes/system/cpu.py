@@ -81,7 +81,7 @@ def _from_sysfs(host: Host, processors: _Processors) -> Iterator[Record]:
         yield refused
 
 
-def _package(host: Host, reading: Reading, processors: _Processors) -> set[int]:
+def _package(host: Host, reading: FactReader, processors: _Processors) -> set[int]:
     """Read a package and return its CPUs."""
     cpus: tuple[int, ...] = reading.take("cpus", "package_cpus_list", cpu_list) or ()
     if not cpus:  # the name before Linux 5.3, now deprecated
@@ -91,7 +91,7 @@ def _package(host: Host, reading: Reading, processors: _Processors) -> set[int]:
     return set(cpus)
 
 
-def _cores(host: Host, cpus: tuple[int, ...], reading: Reading) -> int | None:
+def _cores(host: Host, cpus: tuple[int, ...], reading: FactReader) -> int | None:
     """Count cores as sets of sibling CPUs, like hwloc, because core IDs repeat from die to die."""
     left, cores = set(cpus), 0
     for cpu in cpus:

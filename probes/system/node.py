@@ -52,7 +52,7 @@ _MARKS = {"kvm": "KVM", "hyperv": "Microsoft Hyper-V", "xen": "Xen", "vmware": "
 
 def read_node(host: Host) -> Iterator[Record]:
     """Yield the `Node`. `virtual` is None if unknown: Arm machines have no hypervisor flag."""
-    reading = Reading(host, Node, "node", "")
+    reading = FactReader(host, Node, "node", "")
     dmi = {field: reading.take(field, path, word) for field, path in _FIELDS.items()}
     reading.take("booted", STAT, _boot_time)
     reading.take("instance", INSTANCE_DATA, instance_type, cited=instance_type_alone)
@@ -85,7 +85,7 @@ def _named(vendor: str, product: str) -> str | None:
     return next((name for start, part, name in _VIRTUAL if vendor.startswith(start) and part in product), None)
 
 
-def _marked(host: Host, reading: Reading) -> str | None:
+def _marked(host: Host, reading: FactReader) -> str | None:
     """Return the hypervisor that the kernel detected at boot."""
     for path in _MARKED:
         text = _text(host, reading, path)
@@ -94,7 +94,7 @@ def _marked(host: Host, reading: Reading) -> str | None:
     return None
 
 
-def _flagged(host: Host, reading: Reading) -> bool | None:
+def _flagged(host: Host, reading: FactReader) -> bool | None:
     """Whether the processor is virtual; None if unknown.
 
     x86 has a flag for it (arch/x86/include/asm/cpufeatures.h). On Arm the kernel registers KVM if it booted at EL2

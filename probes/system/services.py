@@ -30,7 +30,7 @@ def read_services(host: Host) -> Iterator[Record]:
             reading = FactReader(host, Service, name, f"{folder}/{name}.service")
             running = reading.take("running", "cgroup.procs", bool)
             reading.set(running=False if "running" in reading.absent else running)
-            yield from reading.said()
+            yield from reading.records()
     if _exists(host, BINARY):
         yield from host.call("fabric_manager", deadline=DEADLINE)
 

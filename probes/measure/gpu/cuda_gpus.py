@@ -31,16 +31,16 @@ _ALONE = "no context is created on GPUs of others"
 def open_gpus(cuda: Cuda, request: CopyRequest, what: str) -> tuple[dict[str, Device], list[NotChecked]]:
     """Open the GPUs of a request in parallel; return usable GPUs by name, and a NotChecked for each other GPU."""
     openings = {
-        name: Question(partial(_open, cuda, name, address, request.owned)) for name, address in request.gpus.items()
+        name: ThreadedCall(partial(_open, cuda, name, address, request.owned)) for name, address in request.gpus.items()
     }
     until = time.monotonic() + OPENING
     usable: dict[str, Device] = {}
     lost: list[NotChecked] = []
-    for name, question in openings.items():
+    for name, call in openings.items():
         try:
-            if not question.wait(until):
+            if not call.wait(until):
                 raise Refused(no_answer(OPENING), reason=Reason.NO_ANSWER)
-            usable[name] = question.answer()
+            usable[name] = call.answer()
         except Refused as refusal:
             lost.append(
                 NotChecked(what=what, subject=name, reason=refusal.reason, detail=str(refusal), how=refusal.how)
