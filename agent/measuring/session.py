@@ -102,7 +102,7 @@ class Session:
         found = (report.topology.find(end) for ends in slow for end in ends)
         ends = (device.id for device in (report.topology.devices if self.rounds == 1 else found) if device)
         options = self.options
-        wanted = Scope(
+        scope = Scope(
             effort=options.effort,
             ends=frozenset(ends),
             mounts=options.mounts,
@@ -110,7 +110,7 @@ class Session:
             owned=options.owner is not None,
             peers=options.peers,
         )
-        probes = [probe for plan in self._plans() for probe in plan(report, wanted)]
+        probes = [probe for plan in self._plans() for probe in plan(report, scope)]
         kinds = {tuple(map(report.topology.kind, ends)) for ends in slow}
         return [probe for probe in probes if self.rounds == 1 or probe.kinds & kinds]
 

@@ -39,7 +39,7 @@ _READERS = (read_node, read_cpu, read_numa, read_pci, read_gpus, read_gpu_wiring
 
 def probes_of(host: Host) -> Iterator[Probe]:
     """Yield all probes of this machine, for both efforts."""
-    snapshot = assemble([said for read in _READERS for said in read(host)], Site(), host.now(), origin="capture")
+    snapshot = assemble([record for read in _READERS for record in read(host)], Site(), host.now(), origin="capture")
     report = Report(
         node=None,
         taken_at=None,

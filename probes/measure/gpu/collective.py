@@ -85,7 +85,7 @@ def _observations(op: str, gpus: Mapping[str, str], result: NcclRun) -> Iterator
         algorithm = chosen.get(size)
         known = len(placed) == len(gpus) and (op != "all_reduce" or algorithm is not None)
         reduced = op == "all_reduce" and (algorithm or "").startswith("NVLS")
-        text = f"{size} bytes, {TIMES} times" + (f", algorithm {algorithm or 'not said'}" if op == "all_reduce" else "")
+        text = f"{size} bytes, {TIMES} times" + (f", algorithm {algorithm or 'unknown'}" if op == "all_reduce" else "")
         yield Observation(
             about=Flow(f"{op}-nvls" if reduced else op, placed if known else ranks, size),
             quantity="bus_bandwidth",
