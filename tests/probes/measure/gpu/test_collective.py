@@ -104,7 +104,7 @@ def test_the_algorithm_that_ran_is_part_of_the_flow(tests: Path, line: str, algo
 def test_an_algorithm_that_is_not_said_is_nobodys_expectation(tests: Path) -> None:
     program(tests, table("", "", {67108864: 250.5}))
     assert rates(call("all_reduce")) == [
-        (Flow("all_reduce", ("rank0", "rank1"), 67108864), 250.5e9, "67108864 bytes, 20 times, algorithm not said")
+        (Flow("all_reduce", ("rank0", "rank1"), 67108864), 250.5e9, "67108864 bytes, 20 times, algorithm unknown")
     ]
 
 
