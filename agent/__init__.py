@@ -1,1 +1,1 @@
-"""The program: what is asked when, on the command line and in the daemon."""
+"""The program: the command line, the service, and the pipeline from sources to a report."""

@@ -1,1 +1,1 @@
-"""A report in the forms that people and programs read. They see nothing but the report."""
+"""Output formats of a report, a topology or a plan, for people and programs."""

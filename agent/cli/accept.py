@@ -1,4 +1,4 @@
-"""`linkgauge accept`: a node is good from now on."""
+"""`linkgauge accept`: mark a node as good from now on."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from ..inputs.resolve import BadInput, Input
 from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import examine
 from ..state import acceptance as state
-from .output.progress import shown as watched
-from .output.reports import tell_forced, tell_lost
+from .output.progress import show_progress
+from .output.reports import warn_forced, warn_unread_dumps
 
-_CUMULATIVE = ("count", "seconds")  # units of what is counted since a machine or a driver was started
+_CUMULATIVE = ("count", "seconds")  # units of counters, which start with the machine or the driver
 
 
 def accept(
     root: str, source: Sequence[str], site: str | None, options: MeasurementOptions, anyway: bool, state_dir: str | None
 ) -> tuple[str, Verdict]:
-    """What to tell, and "ok" where the node was accepted, else its verdict. Raises BadInput."""
-    given = _machine(root, source, state_dir)
-    at = given.host.now()  # what is logged while we look was not seen by who says that the node is good
+    """The text to print, and "ok" if the node was accepted, else its verdict. Raises BadInput."""
+    target = _machine(root, source, state_dir)
+    at = target.host.now()  # before reading: log entries written later are not accepted
     known = state.of(root, source, state_dir, at)
-    session = given.session(options)
-    with watched(given.readers, session.probes) as (readers, measured):
-        snapshot, before = examine(given.host, readers, measured, inputs.site(site), known.baseline, accepted=known.at)
-    tell_lost(snapshot)
-    tell_forced(session)
+    session = target.session(options)
+    with show_progress(target.readers, session.probes) as (readers, measured):
+        snapshot, before = examine(target.host, readers, measured, inputs.site(site), known.baseline, accepted=known.at)
+    warn_unread_dumps(snapshot)
+    warn_forced(session)
     if session.interrupted:
         raise BadInput("interrupted: the node was not accepted")
     counts = tuple(_counts(snapshot, at))
@@ -53,15 +53,15 @@ def accept(
 
 def _machine(root: str, source: Sequence[str], state_dir: str | None) -> Input:
     if source and state_dir is None:
-        raise BadInput("--from is a recording, not this machine: name the folder of its state with --state-dir")
-    given = inputs.of(root, source)
-    if given.host.origin == "dumps":
+        raise BadInput("--from is a recording, not this machine: name a state folder for it with --state-dir")
+    target = inputs.of(root, source)
+    if target.host.origin == "dumps":
         raise BadInput("--from: dumps show parts of a machine; accept the machine itself, or a capture of it")
-    return given
+    return target
 
 
 def _counts(snapshot: Snapshot, at: float) -> Iterator[Observation]:
-    """The last reading of each count, as that of the moment from which on the node is good."""
+    """The last value of each counter, dated to the time of acceptance."""
     last: dict[tuple[str, str], Observation] = {}
     for one in sorted(snapshot.observations, key=lambda one: one.at):
         if isinstance(one.about, str) and one.unit in _CUMULATIVE:
@@ -70,7 +70,7 @@ def _counts(snapshot: Snapshot, at: float) -> Iterator[Observation]:
 
 
 def _cleared(before: Report, after: Report) -> list[str]:
-    """What is no finding any more, or history."""
+    """The findings that the acceptance clears."""
     still = {(one.code, one.subject) for one in after.findings if one.severity != "info"}
     return [
         f"{one.code} {one.subject}: {one.message}"

@@ -1,4 +1,4 @@
-"""`linkgauge capture`: a node as text, this one or one that was made up."""
+"""`linkgauge capture`: this node, or a synthetic one, as text."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ from ...probes.measure.probe import Effort
 from ..inputs.resolve import BadInput, live, read_text
 from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import diagnose
-from .output.progress import shown as watched
+from .output.progress import show_progress
 
 
 def record_node(root: str, effort: Effort = "passive") -> str:
-    """Everything that the readers see, and what is measured, without what identifies the machine or its owner.
-
-    Raises BadInput.
-    """
-    given = live(root)
-    host = Recording(given.host)
-    session = given.session(MeasurementOptions(effort=effort))
-    with watched(given.readers, session.probes) as (readers, probes):
+    """Everything that the sources read and the probes measure, with all identifiers removed. Raises BadInput."""
+    target = live(root)
+    host = Recording(target.host)
+    session = target.session(MeasurementOptions(effort=effort))
+    with show_progress(target.readers, session.probes) as (readers, probes):
         diagnose(host, readers, probes, Site())
     if session.stopped:
         print(f"Warning: nothing more was measured: {session.stopped}", file=sys.stderr)
@@ -32,7 +29,7 @@ def record_node(root: str, effort: Effort = "passive") -> str:
 
 def build_node(path: str) -> str:
     """The capture of a node that a TOML file describes. Raises BadInput."""
-    from ...probes.synthetic.build import build  # its tables of devices are for this alone
+    from ...probes.synthetic.build import build  # slow to import, and only needed here
 
     try:
         return dump(build(read_text(path, "--synthetic")))

@@ -1,4 +1,4 @@
-"""`linkgauge expect`: what links and ways should give."""
+"""`linkgauge expect`: the expected rates of links and flows."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from .options.input import OPS, VIA, from_options
 from .output.write import clear_errors, write
 
 
-@click.command(short_help="Say what links and ways should give, and what holds them.")
+@click.command(short_help="Show the expected rates of links and flows, and their bottlenecks.")
 @click.argument("ends", nargs=-1)
 @from_options
-@click.option("--op", metavar="OP", type=click.Choice(OPS), help=f"{', '.join(OPS)}.  [default: what fits the ends]")
-@click.option("--via", type=click.Choice(VIA), help="What the way must go over.")
-@click.option("--size", metavar="BYTES", help="Of one message: 64MiB, 1G, 4096.  [default: long ones]")
-@click.option("--concurrent", is_flag=True, help="All flows run at once, and share the links that they have in common.")
+@click.option("--op", metavar="OP", type=click.Choice(OPS), help=f"{', '.join(OPS)}.  [default: fits the ENDS]")
+@click.option("--via", type=click.Choice(VIA), help="The kind of link that the path must use.")
+@click.option("--size", metavar="BYTES", help="Size of one message: 64MiB, 1G, 4096.  [default: long messages]")
+@click.option("--concurrent", is_flag=True, help="Run all flows at the same time; they share common links.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
 def expect(
     ends: tuple[str, ...],
@@ -27,11 +27,11 @@ def expect(
     concurrent: bool,
     form: str,
 ) -> None:
-    """Say what each level of this node should give, from GPU memory to disks; or what flows between ENDS get, and why.
+    """Show the expected rate of each kind of link, from GPU memory to disks, or of the flows between ENDS, and why.
 
     \b
     linkgauge expect                              the whole node
-    linkgauge expect GPU0 NIC3                    one way, hop by hop
+    linkgauge expect GPU0 NIC3                    one path, hop by hop
     linkgauge expect gpu0 gpu1 --via host         through host memory
     linkgauge expect numa0                        one memory
     linkgauge expect 'gpu*->numa*' --concurrent   many flows at once

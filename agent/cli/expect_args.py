@@ -1,4 +1,4 @@
-"""`linkgauge expect`: what its arguments ask for."""
+"""`linkgauge expect`: turn its arguments into flows and explain them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _NETWORK = frozenset({"nic", "port", "netdev"})
 def expect(
     snapshot: Snapshot, ends: Sequence[str], op: str | None, via: str, size: str | None, concurrent: bool, form: str
 ) -> str:
-    """The hierarchy of the node; of given ends, what flows between them get, and why. Raises BadInput."""
+    """The expected rates of all links of the node, or of the flows between the given ends. Raises BadInput."""
     if not ends:
         if op or via or size is not None or concurrent:
-            raise BadInput("--op, --via, --size and --concurrent are about flows: name their ends")
+            raise BadInput("--op, --via, --size and --concurrent apply to flows: name the ENDS of the flows")
         tiers = hierarchy(snapshot)
         return (
             exporter.as_hierarchy(snapshot, tiers)
@@ -44,9 +44,9 @@ def expect(
     found = explained(snapshot, flows, concurrent)
     if not found:
         further = f" (and {len(flows) - 1} more)" if len(flows) > 1 else ""
-        raise BadInput(_no_way(snapshot.topology, flows[0]) + further)
+        raise BadInput(_no_path(snapshot.topology, flows[0]) + further)
     seen = {(one.level.op, one.level.ends) for one in found}
-    lost = [_no_way(snapshot.topology, flow) for flow in flows if (flow.op, flow.ends) not in seen]
+    lost = [_no_path(snapshot.topology, flow) for flow in flows if (flow.op, flow.ends) not in seen]
     if form == "text":
         return as_flows(found, lost)
     for why in lost:
@@ -55,10 +55,10 @@ def expect(
 
 
 def _flows(topology: Topology, ends: Sequence[str], op: str | None, via: str, size: int | None) -> Iterator[Flow]:
-    """The flows that arguments mean: 'a->b' each one, else one or two ends, or the ranks of a collective."""
+    """The flows that the arguments name: each 'a->b', one or two ends, or the ranks of a collective."""
     if op in COLLECTIVES or op == EGRESS:
         if any(_ARROW in end for end in ends):
-            raise BadInput(f"all ends of {op} send: name them without '{_ARROW}'")
+            raise BadInput(f"all ends of {op} send: write the ends without '{_ARROW}'")
         yield Flow(op, tuple(dict.fromkeys(name for end in ends for name in resolve_ends(topology, end))), size, via)
         return
     for names in _pairs(topology, ends):
@@ -66,23 +66,28 @@ def _flows(topology: Topology, ends: Sequence[str], op: str | None, via: str, si
 
 
 def _pairs(topology: Topology, ends: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Both ends of each flow, or the one end; each name of the first with each of the second, but not with itself."""
+    """The ends of each flow: a single end, or each pair of a name of the first end and another one of the second."""
     arrows = [end for end in ends if _ARROW in end]
     if arrows and len(arrows) < len(ends):
-        raise BadInput(f"{arrows[0]!r} is a whole flow, {next(end for end in ends if _ARROW not in end)!r} is one end")
+        single = next(end for end in ends if _ARROW not in end)
+        raise BadInput(f"{arrows[0]!r} is a flow and {single!r} is one end: do not mix them")
     if not arrows and len(ends) > 2:
         raise BadInput(f"{len(ends)} ends: name one or two, or several flows as 'gpu0{_ARROW}numa0'")
     for pair in [end.split(_ARROW) for end in arrows] or [list(ends)]:
         if len(pair) > 2 or not all(map(str.strip, pair)):
-            raise BadInput(f"{_ARROW.join(pair)!r} is no flow: write it as 'gpu0{_ARROW}numa0'")
-        ways = list(product(*(resolve_ends(topology, end.strip()) for end in pair)))
-        if not any(len(set(way)) == len(way) for way in ways):
-            raise BadInput(f"{ways[0][0]} is both ends: name one end for its memory, or two that differ")
-        yield from (_whole(topology, way) for way in ways if len(set(way)) == len(way))
+            raise BadInput(f"{_ARROW.join(pair)!r} is not a flow: write it as 'gpu0{_ARROW}numa0'")
+        combinations = list(product(*(resolve_ends(topology, end.strip()) for end in pair)))
+        if not any(len(set(combination)) == len(combination) for combination in combinations):
+            raise BadInput(
+                f"both ends are {combinations[0][0]}: name it once for its memory, or name two different ends"
+            )
+        yield from (
+            _whole(topology, combination) for combination in combinations if len(set(combination)) == len(combination)
+        )
 
 
 def _whole(topology: Topology, ends: tuple[str, ...]) -> tuple[str, ...]:
-    """A port alone is what its NIC sends over it."""
+    """A port alone stands for the flow from its NIC over this port."""
     device = topology.find(ends[0])
     if len(ends) == 2 or device is None or device.kind not in _NETWORK:
         return ends
@@ -91,7 +96,7 @@ def _whole(topology: Topology, ends: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _usual(topology: Topology, ends: tuple[str, ...]) -> str:
-    """The operation that people mean of such ends: STREAM's triad of a memory, RDMA writes of NICs."""
+    """The usual operation between such ends: STREAM's triad for a memory, RDMA writes for NICs."""
     if len(ends) == 1:
         return "triad"
     source, target = (device.kind if (device := topology.find(end)) else "" for end in ends)
@@ -101,7 +106,7 @@ def _usual(topology: Topology, ends: tuple[str, ...]) -> str:
 
 
 def _bytes(text: str | None) -> int | None:
-    """ "64MiB", "64M" and "67108864" are alike; "64MB" is 64 million. Raises BadInput."""
+    """ "64MiB", "64M" and "67108864" are equal; "64MB" is 64 million. Raises BadInput."""
     if text is None:
         return None
     read = _SIZE.fullmatch(text.strip())
@@ -111,20 +116,20 @@ def _bytes(text: str | None) -> int | None:
     base = 1000 if suffix and suffix.lower() == "b" else 1024
     size = int(float(number) * base ** (" kmgt".index(unit.lower()) if unit else 0))
     if not 0 < size < 1 << 50:
-        raise BadInput(f"--size {text}: from 1 byte to 1 PiB")
+        raise BadInput(f"--size {text}: write a size from 1 byte to 1 PiB")
     return size
 
 
-def _no_way(topology: Topology, flow: Flow) -> str:
-    """Why the flow has none."""
+def _no_path(topology: Topology, flow: Flow) -> str:
+    """Why the flow has no path, as text."""
     over = f" over {flow.via}" if flow.via else ""
     if flow.op in COLLECTIVES:
-        return f"{flow.op} needs two GPUs or more that reach each other{over}; given: {', '.join(flow.ends)}"
+        return f"{flow.op} needs at least two GPUs that reach each other{over}; given: {', '.join(flow.ends)}"
     if flow.op == EGRESS:
         return f"none of these reaches a NIC: {', '.join(flow.ends)}"
     if len(flow.ends) > 1:
-        return f"there is no way{over} from {flow.ends[0]} to {flow.ends[1]}"
+        return f"there is no path{over} from {flow.ends[0]} to {flow.ends[1]}"
     device = topology.find(flow.ends[0])
     if device and device.kind in _MEMORIES:
-        return f"no rate is known of the memory of {flow.ends[0]}"
-    return f"{flow.ends[0]} alone moves nothing: name two ends"
+        return f"the memory rate of {flow.ends[0]} is not known"
+    return f"{flow.ends[0]} alone is not a flow: name two ends"

@@ -1,4 +1,4 @@
-"""`linkgauge gate`: may a job run here?"""
+"""`linkgauge gate`: whether a job may run here."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ import click
 
 from .output.write import clear_errors
 
-CLOSED = 2  # as a failed node; every other exit code but 0 is a fault, for which no gate may close
-_SECONDS = 4.1  # for all calls of Slurm together, but for the one that takes a note away
+CLOSED = 2  # as for a failed node; callers must keep the gate open on any other exit code
+_SECONDS = 4.1  # for all calls of Slurm together, except the removal of a note
 
 
-@click.command(short_help="Say whether a job may run on this node.")
+@click.command(short_help="Check whether a job may run on this node.")
 @click.option(
     "--site",
     metavar="FILE",
     type=click.Path(),
-    help="The file whose table [gate] says when it closes (TOML).  [default: /etc/linkgauge/site.toml]",
+    help="The site file with the table [gate] (TOML).  [default: /etc/linkgauge/site.toml]",
 )
 @click.option(
     "--state-dir",
     metavar="DIR",
     type=click.Path(),
-    help="Where `linkgauge serve` keeps what it found.  [default: /var/lib/linkgauge]",
+    help="The state folder of `linkgauge serve`.  [default: /var/lib/linkgauge]",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Close also where the site file does not enforce it: for a job that can go to other nodes.",
+    help="Close the gate even if the site file does not enforce it: for jobs that can run on other nodes.",
 )
 @click.option(
     "--counted",
     is_flag=True,
-    help="Close only a node that the health check has drained, since it counts them: for prologs, whose failure drains "
-    "a node too, and which may not ask Slurm.",
+    help="Close the gate only if the health check has drained the node. For prologs: a failed prolog drains the node, "
+    "and only the health check limits the number of drained nodes.",
 )
 @click.option(
     "--slurm",
     is_flag=True,
-    help="Be Slurm's health check: drain the node where the gate is closed and there is room, give it back after "
-    "'linkgauge accept'.",
+    help="Run as Slurm's health check: drain the node if the gate is closed and not too many nodes are drained; resume "
+    "it after 'linkgauge accept'.",
 )
-@click.option("--node", metavar="NAME", help="Its name in Slurm.  [default: $SLURMD_NODENAME, or the host's name]")
-@click.option("--scontrol", metavar="PROGRAM", default="scontrol", show_default=True, help="What asks Slurm.")
+@click.option("--node", metavar="NAME", help="Node name in Slurm.  [default: $SLURMD_NODENAME, or the host name]")
+@click.option("--scontrol", metavar="PROGRAM", default="scontrol", show_default=True, help="The scontrol program.")
 def gate(
     site: str | None, state_dir: str | None, strict: bool, counted: bool, slurm: bool, node: str | None, scontrol: str
 ) -> None:
-    """Say whether a job may run on this node, from what `linkgauge serve` found last: nothing is measured.
+    """Check whether a job may run on this node, from the last result of `linkgauge serve`. Nothing is measured.
 
-    Exit code 0: it may; 2: it may not. What closes a gate stands in the site file, in the table [gate]; as it ships it
-    closes nothing, and this says what it would close for.
+    Exit code 0: yes; 2: no. The table [gate] of the site file lists the findings that close the gate. By default the
+    gate is not enforced, and this command prints what would close it.
     """
     if strict + counted + slurm > 1:
         raise click.UsageError("--strict, --counted and --slurm exclude each other: give one of them")
@@ -64,8 +64,8 @@ def gate(
         from ..state.acceptance import folder_of
 
         folder = folder_of("/", state_dir)
-        seen = view(site, folder, strict)
-    closed, text = seen.closed, str(seen)
+        state = view(site, folder, strict)
+    closed, text = state.closed, str(state)
     if counted and closed:
         from ..slurm.health_check import record_of
 
@@ -76,7 +76,7 @@ def gate(
 
 
 def _health_check(site: str | None, state_dir: str | None, node: str | None, scontrol: str) -> None:
-    """Ends with 0 whatever it did: Slurm takes nothing from it."""
+    """Run the health check. Its exit code is 0 in all cases, because Slurm ignores it."""
     until = time.monotonic() + _SECONDS
     with clear_errors():
         from ..slurm.gate import view
@@ -85,12 +85,12 @@ def _health_check(site: str | None, state_dir: str | None, node: str | None, sco
         from ..state.acceptance import folder_of
 
         folder = folder_of("/", state_dir)
-        seen = view(site, folder)
+        state = view(site, folder)
         name = node or os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
-        check = Check(view=seen, slurm=Slurm(program=scontrol, until=until), node=name, folder=folder)
+        check = Check(view=state, slurm=Slurm(program=scontrol, until=until), node=name, folder=folder)
         try:
-            told = check.run(time.time())
+            message = check.run(time.time())
         except (Refused, OSError) as refused:
-            told = f"nothing changed: {refused}"
-    if told:
-        click.echo(told)
+            message = f"nothing changed: {refused}"
+    if message:
+        click.echo(message)

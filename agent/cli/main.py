@@ -15,7 +15,7 @@ from ... import __version__
 from .expect import expect
 from .gate import gate
 from .hold import hold, release
-from .options.input import codes_begun, from_options, state_dir, with_tools
+from .options.input import complete_code, from_options, state_dir, with_tools
 from .options.measuring import measuring_options
 from .options.push import Sinks, sending_options
 from .output.exits import BAD_INPUT, EXIT, INTERRUPTED, OUR_BUG, READER_LEFT
@@ -32,31 +32,31 @@ if TYPE_CHECKING:
 
 
 class Commands(click.Group):
-    """Bad usage exits with 64, since 2 means a failed node; and a typo gets a suggestion."""
+    """The command group. Bad usage exits with 64, since 2 means a failed node."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run; one place turns errors into sentences on standard error."""
-        # A stream that was closed (">&-") is None, which not everything below expects.
-        sys.stdout, sys.stderr = (given or open(os.devnull, "w") for given in (sys.stdout, sys.stderr))  # noqa: SIM115
+        """Run a command and turn errors into messages on standard error and exit codes."""
+        # A closed stream (">&-") is None, which other code does not expect.
+        sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
         output = sys.stdout
         if isinstance(output, TextIOWrapper):
-            output.reconfigure(errors="backslashreplace")  # a terminal's alphabet may lack letters of a device's name
+            output.reconfigure(errors="backslashreplace")  # the terminal's encoding may lack letters of a device name
         try:
             return super().main(*args, **{**kwargs, "standalone_mode": False})
         except (click.exceptions.Abort, KeyboardInterrupt):
             sys.exit(INTERRUPTED)
         except SystemExit as leave:
-            # Where the reader of our output has left, click wraps standard output and leaves with 1: our "degraded".
+            # If the reader of our output closed the pipe, click wraps stdout and exits with 1, our "degraded".
             sys.exit(leave.code if sys.stdout is output else READER_LEFT)
         except click.ClickException as wrong:
             error = wrong
         except OSError as refused:
             error = click.ClickException(f"{refused.filename or 'standard output'}: {refused.strerror or refused}")
-        except Exception:  # nothing of ours may look like "degraded", which Python's own 1 would
+        except Exception:  # Python's own exit code 1 would mean "degraded"
             traceback.print_exc()
             click.echo("This is a fault in linkgauge itself: please report it, with a capture.", err=True)
             sys.exit(OUR_BUG)
-        with suppress(OSError):  # a disk may be full under standard error too
+        with suppress(OSError):  # standard error may be a file on a full disk
             error.show()
         sys.exit(BAD_INPUT)
 
@@ -70,7 +70,7 @@ def main() -> None:
     """
 
 
-@main.command(short_help="Say what is wrong with the links of a node.")
+@main.command(short_help="Find faults of the links of a node.")
 @from_options
 @with_tools
 @click.option(
@@ -86,20 +86,20 @@ def main() -> None:
     "--context",
     type=click.Choice(["host", "job"]),
     default="host",
-    help="Where this runs: inside a job its limits on locked and shared memory are judged too.  [default: host]",
+    help="job: also check the limits of this job on locked and shared memory.  [default: host]",
 )
 @state_dir
 @click.option(
     "--ignore",
     metavar="CODE[:SUBJECT][=REASON]",
     multiple=True,
-    shell_complete=codes_begun,
-    help="A known finding that does not count; the report says so. May be given several times.",
+    shell_complete=complete_code,
+    help="A known finding that must not count; the report shows it as silenced. Repeatable.",
 )
 @click.option(
     "--job",
     metavar="MODEL,tp=8,...",
-    help="Say what findings cost this training, written as for linkgauge plan, with ckpt=2.3TB for its checkpoints.",
+    help="Show what findings cost this training job; written as for linkgauge plan; ckpt=2.3TB: size of a checkpoint.",
 )
 @click.option(
     "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report there instead of standard output."
@@ -118,10 +118,10 @@ def diagnose(
     output: str | None,
     sinks: Sinks,
 ) -> None:
-    """Say what is wrong with the links of this node, or of a recorded one.
+    """Find faults of the links of this node, or of a recorded one.
 
-    Needs no root. Measures for some seconds if the node is idle: --level says how much. Ctrl-C ends that, and what was
-    found so far is told.
+    Needs no root. Measures for some seconds if the node is idle; --level sets how much. Ctrl-C ends the measurement and
+    prints the report so far.
     """
     from .output import reports as looking
 
@@ -130,7 +130,7 @@ def diagnose(
             root, source, site, options, context, with_tools, ignore, state_dir, job
         )
     if form != "prometheus":
-        write(looking.told(report, form, colour=output is None and sys.stdout.isatty()), output)
+        write(looking.rendered(report, form, colour=output is None and sys.stdout.isatty()), output)
     if form == "prometheus" or any(sinks):
         from .push import send
 
@@ -142,7 +142,7 @@ def diagnose(
 @main.command(short_help="Mark a node as good after a repair.")
 @from_options
 @measuring_options
-@click.option("--anyway", is_flag=True, help="Also a node with findings, or one that could not be judged.")
+@click.option("--anyway", is_flag=True, help="Accept also a node with findings, or one that could not be evaluated.")
 @state_dir
 def accept(
     root: str,
@@ -152,10 +152,10 @@ def accept(
     anyway: bool,
     state_dir: str | None,
 ) -> None:
-    """Mark this node as good, after a repair or when it is taken over.
+    """Mark this node as good, after a repair or at takeover.
 
-    What was logged and counted before is history from then on, and rates are compared with those that were measured
-    now. A node on which something is wrong now is refused, with the list and the exit code of diagnose.
+    Log entries and counts from before no longer count as findings. Later rates are compared with the rates measured
+    now. A node with present faults is refused, with the findings and the exit code of diagnose.
     """
     with clear_errors():
         from .accept import accept as accepting
@@ -173,13 +173,13 @@ def accept(
     "form",
     type=click.Choice(["text", "json", "nccl-xml"]),
     default="text",
-    help="nccl-xml is what NCCL and RCCL read with NCCL_TOPO_FILE.  [default: text]",
+    help="nccl-xml is a file for NCCL and RCCL (NCCL_TOPO_FILE).  [default: text]",
 )
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
-@click.option("--matrix", is_flag=True, help="How GPUs and NICs reach each other, as nvidia-smi topo -m prints it.")
-@click.option("--rates", is_flag=True, help="The matrix with GB/s in one direction instead of types of path.")
-@click.option("--copies", is_flag=True, help="The matrix with GB/s that a copy typically reaches.")
-@click.option("--conflicts", is_flag=True, help="Where two sources disagree, with both values.")
+@click.option("--matrix", is_flag=True, help="Path types between GPUs and NICs, as nvidia-smi topo -m prints them.")
+@click.option("--rates", is_flag=True, help="The matrix with link rates (GB/s in one direction) instead of path types.")
+@click.option("--copies", is_flag=True, help="The matrix with the typical rates of copies (GB/s).")
+@click.option("--conflicts", is_flag=True, help="Values on which two sources disagree.")
 def topology(
     root: str,
     source: tuple[str, ...],
@@ -192,7 +192,7 @@ def topology(
     copies: bool,
     conflicts: bool,
 ) -> None:
-    """Show what is in this node and what its links carry."""
+    """Show the devices of this node and the rates of its links."""
     views = [name for name, on in (("rates", rates), ("copies", copies), ("conflicts", conflicts)) if on]
     if form != "text" and (matrix or views):
         raise click.UsageError(f"--matrix, --rates, --copies and --conflicts are text: leave out --format {form}")
@@ -202,10 +202,10 @@ def topology(
 
     with clear_errors():
         snapshot = looking.snapshot_of(root, source, site, with_tools)
-    write(looking.shown(snapshot, views[0] if views else "matrix" if matrix else form), output)
+    write(looking.rendered_topology(snapshot, views[0] if views else "matrix" if matrix else form), output)
 
 
-@main.command(short_help="Record this node as text, to look at it elsewhere.")
+@main.command(short_help="Record this node as text, to diagnose it elsewhere.")
 @click.argument("file", type=click.Path())
 @click.option("--root", metavar="DIR", type=click.Path(), default="/", help="Record the host with its root at DIR.")
 @click.option(
@@ -218,10 +218,10 @@ def topology(
     "--level",
     type=click.Choice(["passive", "quick", "full"]),
     default="passive",
-    help="Also measure, and record what was measured.  [default: passive]",
+    help="Also measure, and record the results.  [default: passive]",
 )
 def capture(file: str, root: str, synthetic: str | None, level: Effort) -> None:
-    """Record this node as text in FILE (- for standard output), to look at it elsewhere.
+    """Record this node as text in FILE (- for standard output), to diagnose it elsewhere.
 
     Serial numbers, GUIDs, MAC addresses and host names are replaced. `linkgauge diagnose --from FILE` then gives the
     same report.
@@ -233,10 +233,10 @@ def capture(file: str, root: str, synthetic: str | None, level: Effort) -> None:
     write(text, None if file == "-" else file)
 
 
-@main.command(short_help="Say what a finding's CODE means and how to mend it.")
-@click.argument("code", required=False, shell_complete=codes_begun)
+@main.command(short_help="Explain a finding's CODE and how to fix it.")
+@click.argument("code", required=False, shell_complete=complete_code)
 def explain(code: str | None) -> None:
-    """Say what a finding's CODE means, how to confirm it and how to mend it; without one, list the codes."""
+    """Explain what a finding's CODE means, how to confirm it and how to fix it. Without CODE, list all codes."""
     from ...exporters.text import explain as explaining
 
     try:
@@ -247,11 +247,11 @@ def explain(code: str | None) -> None:
         raise click.ClickException(no_code(str(code))) from None
 
 
-@main.command(short_help="Print what a technician or vendor needs about one thing.")
+@main.command(short_help="Print a repair ticket for one device.")
 @click.argument("subject")
 @from_options
 @measuring_options
-@click.option("--serial", is_flag=True, help="With serial numbers: root may read more of them.")
+@click.option("--serial", is_flag=True, help="Include serial numbers. Root can read more of them.")
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
 def ticket(
     subject: str,
@@ -262,10 +262,10 @@ def ticket(
     serial: bool,
     output: str | None,
 ) -> None:
-    """Print what a technician or vendor needs about SUBJECT: a PCI address, gpu3, mlx5_0/1, nvme2, or node for all.
+    """Print a repair ticket for SUBJECT: a PCI address, gpu3, mlx5_0/1, nvme2, or node for the whole node.
 
-    Where it is, which part with which firmware, what is wrong with the lines that show it, how to confirm it, and which
-    tests were done. Serial numbers only with --serial.
+    The ticket lists location, part, firmware, findings with their evidence, commands that confirm them, and the tests
+    done. Serial numbers only with --serial.
     """
     with clear_errors():
         from .ticket import ticket as ticketing

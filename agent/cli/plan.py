@@ -1,29 +1,29 @@
-"""`linkgauge plan`: what a training waits for, and how to lay it out."""
+"""`linkgauge plan`: the step time of a training job, its bottleneck, and better layouts."""
 
 from __future__ import annotations
 
 import click
 
-from .options.input import from_options, machines_begun
+from .options.input import complete_machine, from_options
 from .output.write import clear_errors, write
 
 _TEXTS = {
     "machine": "The type of the machines (linkgauge profile --list).  [default: this node's]",
-    "network": "NICs of a node and Gb/s of each, where the machine type does not say, or says otherwise.",
-    "switches": "Ports of a switch and Gb/s of each: the fabric is a tree of them.  [default: full rate between nodes]",
-    "rails": "NIC i of each node is on leaf i of its unit.",
-    "oversubscription": "Ports of a leaf down for each one up.",
-    "plot": "Draw it (needs the extra: pip install 'linkgauge[plot]').",
+    "network": "NICs of a node and Gb/s of each, if the machine type does not define them or they differ.",
+    "switches": "Ports of a switch and Gb/s of each; the fabric is a tree of them.  [default: full rate between nodes]",
+    "rails": "NIC i of each node connects to leaf i of its unit.",
+    "oversubscription": "Downlinks per uplink of a leaf.",
+    "plot": "Draw a chart (needs: pip install 'linkgauge[plot]').",
 }
 
 
-@click.command(short_help="Say what a training waits for, and which layout of it is best.")
+@click.command(short_help="Predict the step time of a training job, and find the best layout.")
 @click.argument("job")
-@click.option("--machine", metavar="NAME", shell_complete=machines_begun, help=_TEXTS["machine"])
-@click.option("--nodes", metavar="N", type=int, default=1, help="How many machines.  [default: 1]")
+@click.option("--machine", metavar="NAME", shell_complete=complete_machine, help=_TEXTS["machine"])
+@click.option("--nodes", metavar="N", type=int, default=1, help="Number of machines.  [default: 1]")
 @click.option("--sweep", is_flag=True, help="Try all layouts and show the best.")
-@click.option("--top", metavar="N", type=click.IntRange(1, 1000), default=10, help="How many of them.  [default: 10]")
-@click.option("--train", metavar="TOKENS", help="How long a whole training of so many tokens takes: 15T, 300B.")
+@click.option("--top", metavar="N", type=click.IntRange(1, 1000), default=10, help="Layouts to show.  [default: 10]")
+@click.option("--train", metavar="TOKENS", help="Show the time of a training on this many tokens: 15T, 300B.")
 @click.option("--plot", metavar="FILE.png|svg", type=click.Path(), help=_TEXTS["plot"])
 @click.option("--network", metavar="NxGb/s", help=_TEXTS["network"])
 @click.option("--switches", metavar="NxGb/s", help=_TEXTS["switches"])
@@ -50,26 +50,25 @@ def plan(
     form: str,
     output: str | None,
 ) -> None:
-    """Say how long a step of a training takes on a number of machines, what it waits for, and which layout is better.
+    """Predict the step time of a training job on a number of machines, its bottleneck, and a better layout.
 
     \b
     JOB is a model and its layout: llama3-70b,tp=8,pp=4,dp=64,tokens=4M
       models   llama3-8b llama3-70b llama3-405b mixtral-8x7b deepseek-v3 gpt-oss-120b bloom-176b
-      tp pp ep ways of tensor, pipeline and expert parallelism; dp: what is left, if it is not said
-      zero     sharded over dp: 0 nothing, 1 the optimizer (usual), 2 gradients, 3 weights (FSDP)
-      micro    sequences in a micro-batch; interleave: parts of the model on a stage; recompute
-      tokens   in a step (4M); seq: in a sequence
+      tp pp ep degrees of tensor, pipeline and expert parallelism; dp: data parallelism (the rest of the GPUs)
+      zero     sharded over dp: 0 nothing, 1 optimizer (default), 2 also gradients, 3 also weights (FSDP)
+      micro    sequences per micro-batch; interleave: model parts per stage; recompute: activations
+      tokens   tokens per step (4M); seq: tokens per sequence
     \b
     linkgauge plan llama3-70b,tp=8,zero=3 --machine nvidia-dgx-h100 --nodes 64
     linkgauge plan llama3-405b --machine nvidia-dgx-h100 --nodes 2048 --sweep --plot best.png
-    linkgauge plan mixtral-8x7b,ep=8 --nodes 16                     machines like this one
+    linkgauge plan mixtral-8x7b,ep=8 --nodes 16                     16 machines like this one
     linkgauge plan llama3-8b --machine aws-p5.48xlarge --nodes 2 --from all_reduce.txt
-                                                      with what nccl-tests measured there
+                                                      with rates that nccl-tests measured there
     """  # noqa: D301 (click wants the character itself)
     with clear_errors():
-        from . import plan_api as planning
-        from . import plan_output as planning_shown
+        from . import plan_output
+        from .plan_api import Where
 
-        where = planning.Where(machine, nodes, network, switches, rails, oversubscription, source, root, site)
-        text = planning_shown.shown(job, where, top if sweep else None, form, plot, train)
-    write(text, output)
+        where = Where(machine, nodes, network, switches, rails, oversubscription, source, root, site)
+        write(plan_output.rendered(job, where, top if sweep else None, form, plot, train), output)

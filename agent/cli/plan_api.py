@@ -1,7 +1,7 @@
-"""`linkgauge plan`: what a training waits for on a number of machines, and which layout of it is best.
+"""`linkgauge plan` for programs (docs/operate/plan.md): step time, bottleneck and best layout of a training job.
 
-For programs (docs/operate/plan.md): `plan` and `sweep` return what the models compute, `frame` returns a pandas table
-of either. They raise BadInput. Its text is a sentence that names the constraint.
+`plan` and `sweep` return the results of the models, `frame` returns either as a pandas table. They raise BadInput. Its
+message names the constraint.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 _PORTS = re.compile(r"(\d{1,4})x(\d{1,5}(?:\.\d{1,3})?)")
 _MEASURED = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv")
-_LIKE_ALL_REDUCE = ("all_gather", "reduce_scatter")  # where they were not measured themselves
-_LEAST = 1 << 16  # bytes: of smaller messages a table rounds the bandwidth
+_LIKE_ALL_REDUCE = ("all_gather", "reduce_scatter")  # collectives that use its measured points if they have none
+_LEAST = 1 << 16  # bytes: tables round the bandwidth of smaller messages
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The machines: a type by its name, or the node that is looked at; so many of them, and what joins them."""
+    """The cluster: a machine type by name or from a node, the number of machines, and their network."""
 
     machine: str | None = None
     nodes: int = 1
@@ -48,14 +48,14 @@ class Where:
     switches: str | None = None  # "64x400": ports of a switch, Gb/s of each
     rails: bool = False
     oversubscription: float = 1.0
-    source: Sequence[str] = ()  # dumps: of the node, or of nccl-tests on such machines
+    source: Sequence[str] = ()  # dumps of the node, or of nccl-tests on such machines
     root: str = "/"
     site: str | None = None
 
 
 def plan(job: str, where: Where) -> Plan:
-    """A layout that the job names: "llama3-70b,tp=8,dp=64,tokens=4M". Raises BadInput."""
-    spec, cluster = _asked(job, where)
+    """Plan the layout that the job names: "llama3-70b,tp=8,dp=64,tokens=4M". Raises BadInput."""
+    spec, cluster = _job_and_cluster(job, where)
     try:
         return plan_of(spec.job, spec.layout(cluster.gpus), cluster)
     except ValueError as wrong:
@@ -63,8 +63,8 @@ def plan(job: str, where: Where) -> Plan:
 
 
 def sweep(job: str, where: Where, best: int = 10) -> tuple[Plan, Sweep]:
-    """The best layouts, and the plan of the first of them. Raises BadInput."""
-    spec, cluster = _asked(job, where)
+    """Try all layouts. Returns the plan of the best one, and the sweep with the best layouts. Raises BadInput."""
+    spec, cluster = _job_and_cluster(job, where)
     if spec.fields:
         raise BadInput(f"--sweep tries all layouts: leave out {', '.join(spec.fields)}, or leave out --sweep")
     try:
@@ -75,7 +75,7 @@ def sweep(job: str, where: Where, best: int = 10) -> tuple[Plan, Sweep]:
 
 
 def frame(found: Plan | Sweep) -> Any:
-    """A pandas.DataFrame: of a plan a row for each thing that takes time, of a sweep one for each layout.
+    """A pandas.DataFrame: one row per part of the step for a plan, one row per layout for a sweep.
 
     Needs pandas: pip install "linkgauge[frames]". Raises BadInput without it.
     """
@@ -86,7 +86,7 @@ def frame(found: Plan | Sweep) -> Any:
     return as_frame(found)
 
 
-def _asked(job: str, where: Where) -> tuple[JobSpec, Cluster]:
+def _job_and_cluster(job: str, where: Where) -> tuple[JobSpec, Cluster]:
     try:
         spec = read_job(job)
     except ValueError as wrong:
@@ -95,11 +95,11 @@ def _asked(job: str, where: Where) -> tuple[JobSpec, Cluster]:
 
 
 def cluster(where: Where) -> Cluster:
-    """The machines that are meant, with what was measured of them. Raises BadInput."""
+    """The cluster with its measured collective times. Raises BadInput."""
     if where.nodes < 1:
-        raise BadInput(f"--nodes {where.nodes}: a plan needs one at least")
-    looked = where.machine is None or bool(where.source)
-    snapshot = _looked(where) if looked else None
+        raise BadInput(f"--nodes {where.nodes}: at least one node is required")
+    needs_node = where.machine is None or bool(where.source)
+    snapshot = _snapshot_of(where) if needs_node else None
     machine = _named(where) if where.machine is not None else _recognised(snapshot)
     product = None if where.machine is not None else _product(snapshot)
     try:
@@ -119,19 +119,19 @@ def _cluster(machine: Machine, nodes: int, where: Where, product: Product | None
         radix, rate = _pair(where.switches, "--switches")
         switches = Switches(radix, rate, where.oversubscription, where.rails)
     elif where.rails or where.oversubscription != 1:
-        raise BadInput("--rails and --oversubscription are of switches: say which, --switches 64x400 (ports x Gb/s)")
+        raise BadInput("--rails and --oversubscription need the switches: add --switches 64x400 (ports x Gb/s)")
     return cluster_of(machine, nodes, switches, nics, product)
 
 
 def _pair(text: str, option: str) -> tuple[int, float]:
-    """How many, and bytes per second of each."""
+    """Parse "8x400": the number, and the bytes per second of each."""
     read = _PORTS.fullmatch(text)
     if read is None or not int(read[1]) or not float(read[2]):
         raise BadInput(f"{option} {text}: write a number and Gb/s of each: 8x400")
     return int(read[1]), float(read[2]) * 1e9 / 8
 
 
-def _looked(where: Where) -> Snapshot:
+def _snapshot_of(where: Where) -> Snapshot:
     from .output.reports import snapshot_of
 
     return snapshot_of(where.root, where.source, where.site)
@@ -148,12 +148,12 @@ def _named(where: Where) -> Machine:
 
 def _recognised(snapshot: Snapshot | None) -> Machine:
     if snapshot is None or snapshot.machine is None:
-        raise BadInput("this node is of no machine type that is known: name one, as --machine nvidia-dgx-h100")
+        raise BadInput("no known machine type fits this node: name one, such as --machine nvidia-dgx-h100")
     return snapshot.machine
 
 
 def _product(snapshot: Snapshot | None) -> Product | None:
-    """What its GPUs are, if they are all alike."""
+    """The GPU product of the node, if all GPUs are of the same product."""
     if snapshot is None:
         return None
     functions = snapshot.of(Pci)
@@ -164,9 +164,10 @@ def _product(snapshot: Snapshot | None) -> Product | None:
 def _measured(
     snapshot: Snapshot, machine: Machine, where: Where, product: Product | None, found: Cluster
 ) -> Mapping[tuple[str, bool], Points]:
-    """By operation, and whether from node to node: sizes, and times over what is predicted of the same GPUs.
+    """(operation, whether it crosses nodes) -> points (bytes, measured time divided by predicted time).
 
-    So a table of 16 ranks also mends what is expected of 512. Of several tables that with the most ranks counts.
+    The prediction is for the same number of GPUs, so a table of 16 ranks also corrects the prediction for 512. Of
+    several tables the one with the most ranks is used.
     """
     tables = _tables(snapshot)
     chosen: dict[tuple[str, bool], Points] = {}
@@ -189,7 +190,7 @@ def _measured(
 
 
 def _tables(snapshot: Snapshot) -> dict[tuple[str, int], dict[int, float]]:
-    """Bus bandwidth by size, of each operation and number of ranks; the best of several runs."""
+    """(operation, ranks) -> message bytes -> bus bandwidth in bytes per second, the best of several runs."""
     found: dict[tuple[str, int], dict[int, float]] = defaultdict(dict)
     for about, series in snapshot.observed.items():
         if not isinstance(about, Flow) or about.size is None or about.size < _LEAST or len(about.ends) < 2:

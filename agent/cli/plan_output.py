@@ -1,4 +1,4 @@
-"""What `linkgauge plan` prints, and the picture that it draws."""
+"""The output of `linkgauge plan`: text, JSON and the chart."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .plan_api import Where, plan, sweep
 _PICTURES = (".png", ".svg", ".pdf")
 
 
-def shown(job: str, where: Where, top: int | None, form: str, plot: str | None, train: str | None = None) -> str:
-    """One layout, or the best `top` of all; `train` is how many tokens a whole training has. Raises BadInput."""
+def rendered(job: str, where: Where, top: int | None, form: str, plot: str | None, train: str | None = None) -> str:
+    """One layout, or the best `top` of all layouts. `train`: tokens of the whole training. Raises BadInput."""
     tokens = _tokens(train)
     if plot is not None and not plot.lower().endswith(_PICTURES):
         raise BadInput(f"--plot {plot}: name a file that ends in {', '.join(_PICTURES)}")
@@ -30,12 +30,12 @@ def shown(job: str, where: Where, top: int | None, form: str, plot: str | None, 
 
 
 def _tokens(text: str | None) -> float | None:
-    """ "15T" are 15e12: data sets are counted in powers of ten. Raises BadInput."""
+    """Parse "15T" as 15e12: data set sizes use powers of ten. Raises BadInput."""
     if text is None:
         return None
     read = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([MBT])", text)
     if read is None or not float(read[1]):
-        raise BadInput(f"--train {text}: write the tokens of the whole training as 15T, 300B or 500M")
+        raise BadInput(f"--train {text}: write the number of tokens as 15T, 300B or 500M")
     return float(read[1]) * {"M": 1e6, "B": 1e9, "T": 1e12}[read[2]]
 
 

@@ -1,4 +1,4 @@
-"""`linkgauge profile`: types of machines."""
+"""`linkgauge profile`: machine types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options.input import from_options, machines_begun
+from .options.input import complete_machine, from_options
 from .options.measuring import measuring_options
 from .output.write import clear_errors, write
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from ..measuring.session import MeasurementOptions
 
 
-@click.command(short_help="Show or write what a type of machine should have.")
-@click.argument("machine", required=False, shell_complete=machines_begun)
+@click.command(short_help="Show a machine type, or write one from this node.")
+@click.argument("machine", required=False, shell_complete=complete_machine)
 @from_options
-@click.option("--list", "every", is_flag=True, help="The machine types that are known.")
-@click.option("--from-node", is_flag=True, help="Write a type for the site file from this node, which was accepted.")
-@click.option("--name", metavar="NAME", help="With --from-node: what to call it.  [default: our-node]")
+@click.option("--list", "every", is_flag=True, help="List the known machine types.")
+@click.option("--from-node", is_flag=True, help="Write a machine type for the site file from this accepted node.")
+@click.option("--name", metavar="NAME", help="With --from-node: name of the type.  [default: our-node]")
 @measuring_options
-@click.option("--anyway", is_flag=True, help="With --from-node: also from a node with findings.")
+@click.option("--anyway", is_flag=True, help="With --from-node: also accept a node with findings.")
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
 def profile(
     machine: str | None,
@@ -35,17 +35,17 @@ def profile(
     anyway: bool,
     output: str | None,
 ) -> None:
-    """Show what MACHINE should have, or the type that this node is recognised as; or write one from this node.
+    """Show the machine type MACHINE, or the type that this node is recognised as, or write one from this node.
 
-    What --from-node writes is TOML for the site file: counts, rates of ports, modes of GPUs, and, where the node is
-    idle, what its flows reached. Nodes like it are judged by that before any catalog.
+    --from-node writes TOML for the site file: device counts, port rates, GPU modes and, if the node is idle, the
+    measured rates of its flows. For nodes of this type these values take precedence over the catalog.
     """
     if sum((every, from_node, machine is not None)) > 1:
         raise click.UsageError("MACHINE, --list and --from-node exclude each other")
     if (name is not None or anyway) and not from_node:
-        raise click.UsageError("--name and --anyway are about a type that --from-node writes")
+        raise click.UsageError("--name and --anyway need --from-node")
     with clear_errors():
         from . import profile_logic as profiling
 
-        text = profiling.chosen(root, source, site, machine, every, from_node, name, options, anyway)
+        text = profiling.profile_text(root, source, site, machine, every, from_node, name, options, anyway)
     write(text, output)

@@ -1,4 +1,4 @@
-"""Machine types: the one that a node is recognised as, and one written from a node that was accepted."""
+"""Machine types: list them, show one, recognise the type of a node, and write one from an accepted node."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..inputs import resolve as inputs
 from ..inputs.resolve import BadInput, Input
 from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import examine
-from .output.progress import shown as watched
-from .output.reports import snapshot_of, tell_lost
+from .output.progress import show_progress
+from .output.reports import snapshot_of, warn_unread_dumps
 
 
-def chosen(
+def profile_text(
     root: str,
     source: Sequence[str],
     site: str | None,
@@ -29,18 +29,18 @@ def chosen(
     options: MeasurementOptions,
     anyway: bool,
 ) -> str:
-    """What `linkgauge profile` prints. Raises BadInput."""
+    """The output of `linkgauge profile`. Raises BadInput."""
     if every:
         return listing(inputs.site(site))
     if machine is not None:
-        return shown(machine, inputs.site(site))
+        return machine_toml(machine, inputs.site(site))
     if from_node:
-        return accepted(inputs.of(root, source), inputs.site(site), name, options, anyway)
+        return from_accepted_node(inputs.of(root, source), inputs.site(site), name, options, anyway)
     return recognised(snapshot_of(root, source, site))
 
 
 def listing(site: Site) -> str:
-    """The names of all machine types, those of the site first, and what each is known by."""
+    """The names of all machine types, those of the site first, and what identifies each."""
     every = (*site.machine, *machines())
     width = max(len(machine.name) for machine in every)
     return "\n".join(f"{machine.name:{width}}  {_known_by(machine)}" for machine in every)
@@ -51,7 +51,7 @@ def _known_by(machine: Machine) -> str:
     return machine.instance or machine.product or machine.gpu or functions
 
 
-def shown(name: str, site: Site) -> str:
+def machine_toml(name: str, site: Site) -> str:
     """A machine type of the site or the catalog, as TOML. Raises BadInput."""
     known = {machine.name: machine for machine in (*machines(), *site.machine)}
     if name not in known:
@@ -62,26 +62,26 @@ def shown(name: str, site: Site) -> str:
 
 
 def recognised(snapshot: Snapshot) -> str:
-    """The machine type of the node, as TOML, and by what it was recognised. Raises BadInput."""
+    """The machine type of the node as TOML, with what identified it. Raises BadInput."""
     if snapshot.machine is None:
-        raise BadInput("no machine type fits this node; 'linkgauge profile --from-node' writes one from it")
+        raise BadInput("no known machine type fits this node; 'linkgauge profile --from-node' writes one from it")
     return f"# recognised by {snapshot.matched_by}\n\n{as_toml(snapshot.machine)}"
 
 
-def accepted(given: Input, site: Site, name: str | None, options: MeasurementOptions, anyway: bool) -> str:
-    """A machine type written from the node, as TOML: what it has, and what it reaches where idle. Raises BadInput."""
+def from_accepted_node(target: Input, site: Site, name: str | None, options: MeasurementOptions, anyway: bool) -> str:
+    """Write a machine type from the node as TOML: its devices and, if idle, its measured rates. Raises BadInput."""
     if name == "":
         raise BadInput("--name: a machine type needs a name")
-    with watched(given.readers, given.session(options).probes) as (readers, probes):
-        snapshot, report = examine(given.host, readers, probes, site)
-    tell_lost(snapshot)
+    with show_progress(target.readers, target.session(options).probes) as (readers, probes):
+        snapshot, report = examine(target.host, readers, probes, site)
+    warn_unread_dumps(snapshot)
     wrong = [finding for finding in report.findings if finding.severity != "info" and not finding.silenced]
     if wrong and not anyway:
-        told = ", ".join(f"{finding.code} {finding.subject}" for finding in wrong[:3])
+        codes = ", ".join(f"{finding.code} {finding.subject}" for finding in wrong[:3])
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise BadInput(
-            f"this node is {report.verdict} ({told}{more}): a machine type of it would accept that; mend it first, or "
-            "give --anyway"
+            f"this node is {report.verdict} ({codes}{more}), and its machine type would accept these faults: fix them "
+            "first, or pass --anyway"
         )
     try:
         return FROM_NODE + as_toml(machine_of(snapshot, name or "our-node"))

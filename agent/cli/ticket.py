@@ -1,4 +1,4 @@
-"""`linkgauge ticket`: one thing of a node, looked at and looked up."""
+"""`linkgauge ticket`: a repair ticket for one device of a node, or for the node."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ..inputs import resolve as inputs
 from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import examine
 from ..pipeline.source import Source
-from .output.progress import shown as watched
-from .output.reports import tell_lost
+from .output.progress import show_progress
+from .output.reports import warn_unread_dumps
 
 
 def ticket(
     root: str, source: Sequence[str], site: str | None, subject: str, options: MeasurementOptions, serial: bool
 ) -> str:
-    """What a technician needs about one thing of the node. Raises BadInput."""
-    given = inputs.of(root, source)
-    readers = (*given.readers, Source("serials", read_serials)) if serial else given.readers
-    with watched(readers, given.session(options).probes) as (asked, measured):
-        snapshot, report = examine(given.host, asked, measured, inputs.site(site))
-    tell_lost(snapshot)
+    """The text of the ticket. Raises BadInput."""
+    target = inputs.of(root, source)
+    sources = (*target.readers, Source("serials", read_serials)) if serial else target.readers
+    with show_progress(sources, target.session(options).probes) as (readers, measured):
+        snapshot, report = examine(target.host, readers, measured, inputs.site(site))
+    warn_unread_dumps(snapshot)
     found = [one.subject for one in report.findings]
     if subject not in ("node", *found) and not names_of(snapshot, subject):
         near = get_close_matches(subject, [*found, *_names(snapshot)], 3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "'linkgauge topology' shows what there is"
-        raise inputs.BadInput(f"nothing here is called {subject!r}; {hint}")
+        hint = f"did you mean {' or '.join(near)}?" if near else "'linkgauge topology' lists all names"
+        raise inputs.BadInput(f"this node has no device {subject!r}; {hint}")
     serials = {one.key: one.number or "" for one in snapshot.of(Serial).values()}
     return as_ticket(snapshot, report, subject, serials if serial else None)
 

@@ -1,4 +1,4 @@
-"""`linkgauge window`: what the time of a job saw."""
+"""`linkgauge window`: errors, flaps, throttling and traffic during a job."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ _state_dir = click.option(
     "--state-dir",
     metavar="DIR",
     type=click.Path(),
-    help="Where it is kept until the job ends.  [default: /var/lib/linkgauge]",
+    help="Folder for the data of open windows.  [default: /var/lib/linkgauge]",
 )
 _root = click.option(
     "--root", metavar="DIR", type=click.Path(), default="/", help="Read the host whose root is mounted at DIR."
 )
 
 
-@click.group(short_help="Say what the time of a job saw: errors, flaps, throttling, bytes.")
+@click.group(short_help="Show errors, flaps, throttling and traffic during a job.")
 def window() -> None:
-    """Say what the time of a job saw: errors, flaps, throttled seconds, bytes, and the most of them in a second.
+    """Show errors, flaps, throttled seconds, traffic and peak traffic per second during a job.
 
-    A prolog opens the window of a job, its epilog closes it. Counters are read at both; what went over a link in its
-    busiest second is known where `linkgauge serve` runs. On a node with several jobs all of them count.
+    A prolog opens the window of a job and its epilog closes it. Both read the counters. Peak traffic needs a running
+    `linkgauge serve`. On a node with several jobs the counters include all of them.
     """
 
 
-@window.command("open", short_help="Remember what is counted when a job begins.")
+@window.command("open", short_help="Store the counters when a job starts.")
 @click.argument("job")
 @_state_dir
 @_root
 def open_(job: str, state_dir: str | None, root: str) -> None:
-    """Remember what is counted now, when JOB begins."""
+    """Store the counters now, at the start of JOB."""
     with clear_errors():
         from ..inputs.resolve import live
-        from ..service.job_window import begin
+        from ..service.job_window import open_window
         from ..state.acceptance import folder_of
 
-        begin(live(root).host, folder_of(root, state_dir), job)
+        open_window(live(root).host, folder_of(root, state_dir), job)
 
 
-@window.command(short_help="Say what was counted since the job began.")
+@window.command(short_help="Show the changes since the job started.")
 @click.argument("job")
 @click.option(
     "--format",
@@ -52,12 +52,12 @@ def open_(job: str, state_dir: str | None, root: str) -> None:
 @_state_dir
 @_root
 def close(job: str, form: str, state_dir: str | None, root: str) -> None:
-    """Say what was counted since the window of JOB was opened, and forget it."""
+    """Show the changes since the window of JOB was opened, and delete the window."""
     with clear_errors():
         from ...exporters.text.job_window import as_json, as_text
         from ..inputs.resolve import live
-        from ..service.job_window import end
+        from ..service.job_window import close_window
         from ..state.acceptance import folder_of
 
-        told = end(live(root).host, folder_of(root, state_dir), job)
-    write(as_json(told) if form == "json" else as_text(told), None)
+        result = close_window(live(root).host, folder_of(root, state_dir), job)
+    write(as_json(result) if form == "json" else as_text(result), None)

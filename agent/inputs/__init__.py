@@ -1,1 +1,1 @@
-"""Where a report comes from: this machine, a mounted root, a capture, outputs of tools."""
+"""The inputs of a report: this machine, a mounted root, a capture, or outputs of tools."""

@@ -1,4 +1,4 @@
-"""What people hold of a machine: files, folders, archives, a paste, as one host in memory."""
+"""Dumps of a machine (files, folders, archives, standard input) as one host in memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...probes.host.entries import Entry, Folder, Link, Refused
 from ...probes.host.recorded import Recorded
 
-BIGGEST = 256 << 20  # bytes of one file: a capture of a large node has a few MB, a log of weeks some hundred
+BIGGEST = 256 << 20  # bytes of one file: the capture of a large node has a few MB, a log of weeks some hundred MB
 STDIN = "-"
-CAPTURE = "linkgauge capture "  # how the first line of a capture begins
-_CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})  # that text does not have
-_TREE = ("sys", "proc")  # what hwloc-gather-topology and sosreports keep of a machine as it was
+CAPTURE = "linkgauge capture "  # start of the first line of a capture
+_CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})  # control characters that do not occur in text
+_TREE = ("sys", "proc")  # folders that hwloc-gather-topology and sosreports copy unchanged
 
 
-def collect(paths: Sequence[str]) -> Recorded:
-    """All files below the paths, by their names relative to a single folder, else behind the path that was given.
+def read_dumps(paths: Sequence[str]) -> Recorded:
+    """Read all files below the paths. Names are relative to a single folder, else they begin with the given path.
 
-    What cannot be read is an entry that says why. OSError where a path itself is not there; ValueError, with a
-    sentence, where an archive that was named cannot be read.
+    A file that cannot be read becomes an entry with the reason. Raises OSError if a given path does not exist, and
+    ValueError with a message if a given archive cannot be read.
     """
     entries: dict[str, Entry] = {}
     for path in paths:
@@ -38,20 +38,20 @@ def collect(paths: Sequence[str]) -> Recorded:
     return recorded
 
 
-def trees(entries: Mapping[str, Entry]) -> tuple[str, ...]:
-    """Where in a collection machines' trees stand: "" or "node1/", below which are sys and proc; the nearest first."""
+def machine_prefixes(entries: Mapping[str, Entry]) -> tuple[str, ...]:
+    """The prefixes at which machines' file systems start: "" or "node1/", each with sys and proc; shortest first."""
     heads = {name.split(f"{_TREE[0]}/", 1)[0] for name in entries if name.startswith("sys/") or "/sys/" in name}
     found = [head for head in heads if any(name.startswith(f"{head}{_TREE[1]}/") for name in entries)]
     return tuple(sorted(found, key=lambda head: (len(head), head)))
 
 
-def below(entries: Mapping[str, Entry], head: str) -> Recorded:
-    """The machine whose tree stands there, and beside it the files that are in no machine's tree."""
-    trees_of = trees(entries)
-    beside = {name: entry for name, entry in entries.items() if not any(map(name.startswith, trees_of))}
+def machine_at(entries: Mapping[str, Entry], head: str) -> Recorded:
+    """The machine with this prefix, and all files that belong to no machine."""
+    prefixes = machine_prefixes(entries)
+    beside = {name: entry for name, entry in entries.items() if not any(map(name.startswith, prefixes))}
     own = {name.removeprefix(head): entry for name, entry in entries.items() if name.startswith(head)}
     inside = {**beside, **own}
-    for name in [*inside]:  # each folder is there whole
+    for name in [*inside]:  # add every parent folder
         while name:
             name = name.rpartition("/")[0]
             inside.setdefault(name, Folder())
@@ -74,13 +74,13 @@ def _of_folder(folder: str) -> Iterator[tuple[str, Entry]]:
 
 
 def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
-    """A file, or what is in an archive. What was `named` by the user must be readable."""
+    """A file, or the members of an archive. `named`: the user gave this path, so errors are raised."""
     try:
-        told = os.stat(path)
-        if not stat.S_ISREG(told.st_mode):
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
             return {name: Refused(None, "not a plain file")}
-        if told.st_size > BIGGEST:
-            return {name: Refused(None, f"larger than {BIGGEST >> 20} MB, which no capture or dump is")}
+        if status.st_size > BIGGEST:
+            return {name: Refused(None, f"larger than {BIGGEST >> 20} MB, the limit of captures and dumps")}
         with open(path, "rb") as file:
             content = file.read(BIGGEST + 1)
     except OSError as error:
@@ -89,7 +89,7 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
         return {name: Refused(error.errno, error.strerror or str(error))}
     if content.startswith(CAPTURE.encode()):
         return {name: _text(content)}
-    from ...probes.dumps.core.archives import is_archive, unpack  # takes long to import
+    from ...probes.dumps.core.archives import is_archive, unpack  # slow to import
 
     if not is_archive(content[:512]):
         return {name: _text(content)}
@@ -104,10 +104,10 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
 
 def _text(content: bytes) -> Entry:
     if len(content) > BIGGEST:
-        return Refused(None, f"larger than {BIGGEST >> 20} MB, which no capture or dump is")
+        return Refused(None, f"larger than {BIGGEST >> 20} MB, the limit of captures and dumps")
     head = content[:4096]
     if len(head) - len(head.translate(None, _CONTROLS)) > len(head) // 20:  # logs of crashed machines have some zeros
         return Refused(None, "a binary file; captures and dumps are text")
     tail = content[-4096:]
     end = len(content) - len(tail) + len(tail.rstrip())
-    return str(memoryview(content)[:end], "utf-8", "replace")  # no copy of hundreds of MB
+    return str(memoryview(content)[:end], "utf-8", "replace")  # does not copy hundreds of MB

@@ -1,4 +1,4 @@
-"""Where a report comes from: this machine, a root, a capture, dumps. What cannot be one is a clear error."""
+"""Resolve the input of a report: this machine, a root, a capture or dumps. Anything else raises BadInput."""
 
 from __future__ import annotations
 
@@ -23,93 +23,93 @@ from ...probes.host.recorded import Recorded, Replayed, parse
 from ..measuring.session import NOTHING, MeasurementOptions, Session
 from ..pipeline.registry import SOURCES, TOOLS
 from ..pipeline.source import Source
-from . import dump_files as held
+from . import dump_files
 
 SITE = "/etc/linkgauge/site.toml"
 _ROOT_SIGNS = ("sys", "proc")
-_MACHINE = {"sys", "proc", "dev", "run", "etc", "usr", "var", "lib", "boot"}  # folders at the root of a machine
-_LOGS = ("var/log/", "proc/driver/nvidia/")  # sosreports have them
+_MACHINE = {"sys", "proc", "dev", "run", "etc", "usr", "var", "lib", "boot"}  # folders below the root of a machine
+_LOGS = ("var/log/", "proc/driver/nvidia/")  # part of sosreports
 
 
 class BadInput(Exception):
-    """The user's mistake, in a sentence that says what to do."""
+    """A mistake of the user. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A host and the sources to ask of it."""
+    """A host and the sources to read from it."""
 
     host: Host
     readers: tuple[Source, ...]
-    here: bool = False  # the machine that we run on, which alone may be measured
+    here: bool = False  # the machine that we run on; only this one may be measured
 
     def session(self, options: MeasurementOptions) -> Session:
-        """The measuring that is wanted, as far as it may be: of a capture what was measured then, of others nothing."""
+        """A measurement session. A capture replays its own measurement; other recordings are never measured."""
         return Session(options if self.here or isinstance(self.host, Recorded) else NOTHING, self.host)
 
 
 def of(root: str, source: Sequence[str], with_tools: bool = False) -> Input:
-    """What the options --root, --from and --with-tools name. Raises BadInput."""
+    """The input that the options --root, --from and --with-tools name. Raises BadInput."""
     if source and root != "/":
         raise BadInput("--from and --root exclude each other: one is a recording, the other a machine")
     if with_tools and (source or root != "/"):
-        raise BadInput("--with-tools asks the tools of this machine: it goes with neither --from nor --root")
-    found = given(source) if source else live(root)
+        raise BadInput("--with-tools runs the tools of this machine: leave out --from and --root")
+    found = from_paths(source) if source else live(root)
     return replace(found, readers=(*found.readers, *TOOLS)) if with_tools else found
 
 
 def live(root: str, children: Children | None = None) -> Input:
-    """The machine that we run on, or the one whose root is mounted at `root`. Raises BadInput."""
+    """The input for this machine, or for the one whose root is mounted at `root`. Raises BadInput."""
     if root != "/":
         _check_folder(root, "--root")
         if not any(os.path.isdir(os.path.join(root, name)) for name in _ROOT_SIGNS):
-            raise BadInput(f"--root {root}: holds neither sys nor proc: mount the host's root there, with both")
+            raise BadInput(f"--root {root}: holds neither sys nor proc: mount the host's root there")
     return Input(Live(root, children=children), SOURCES, here=root == "/")
 
 
 def replayed(path: str) -> Host:
-    """A capture as a machine of now, for a service. Raises BadInput."""
-    host = given((path,)).host
+    """A capture whose clock runs on from now, for the service. Raises BadInput."""
+    host = from_paths((path,)).host
     if not isinstance(host, Recorded) or host.origin != "capture":
-        raise BadInput(f"--from {path}: a service takes a capture; 'linkgauge diagnose --from' reads outputs of tools")
+        raise BadInput(f"--from {path}: not a capture; 'linkgauge diagnose --from' reads outputs of tools")
     return Replayed(host.taken, host.entries, host.calls)
 
 
-def given(paths: Sequence[str]) -> Input:
-    """A capture; or files, folders and archives of dumps, "-" for standard input. Raises BadInput."""
+def from_paths(paths: Sequence[str]) -> Input:
+    """A capture, or files, folders and archives of dumps; "-" is standard input. Raises BadInput."""
     shown = ", ".join(paths)
     for path in paths:
-        if path != held.STDIN:
+        if path != dump_files.STDIN:
             _mode(path, "--from")
     try:
-        collected = held.collect(paths)
+        collected = dump_files.read_dumps(paths)
     except OSError as error:
         raise BadInput(f"--from {error.filename or shown}: {error.strerror}") from None
     except ValueError as wrong:
         raise BadInput(f"--from {shown}: {wrong}") from None
     files = {name: entry for name, entry in collected.entries.items() if not isinstance(entry, Folder)}
     if not files:
-        raise BadInput(f"--from {shown}: an empty folder: put dumps into it (output of nccl-tests ...)")
+        raise BadInput(f"--from {shown}: the folder is empty: put dumps into it (output of nccl-tests ...)")
     if len(files) == 1 and len(paths) == 1 and not os.path.isdir(paths[0]):
-        return _alone(shown, collected, *files.items())
-    from ...probes import dumps  # some thirty readers, which captures and this machine do without
+        return _single_file(shown, collected, *files.items())
+    from ...probes import dumps  # some thirty readers, which captures and this machine do not need
 
-    heads = held.trees(collected.entries)
-    if not heads:
+    prefixes = dump_files.machine_prefixes(collected.entries)
+    if not prefixes:
         return Input(collected, _dumps(sorted(files)))
-    machine = held.below(collected.entries, heads[0])
+    machine = dump_files.machine_at(collected.entries, prefixes[0])
     texts = {name: entry for name, entry in machine.entries.items() if isinstance(entry, str)}
     others = [name for name, text in texts.items() if _is_dump(name) or _is_log(name) and dumps.recognise(text)]
-    left = tuple(_other_machine(head, heads[0]) for head in heads[1:] if not head.startswith(heads[0]))
+    left = tuple(_other_machine(head, prefixes[0]) for head in prefixes[1:] if not head.startswith(prefixes[0]))
     return Input(machine, (*SOURCES, *_dumps(sorted(others)), *left))
 
 
-def _alone(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
-    """A single file must be something that is known."""
+def _single_file(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
+    """A single file, which must be a capture or the output of a known tool."""
     name, entry = file
     if isinstance(entry, Refused):
         raise BadInput(f"--from {shown}: {entry.why}")
-    if isinstance(entry, str) and entry.startswith(held.CAPTURE):
+    if isinstance(entry, str) and entry.startswith(dump_files.CAPTURE):
         try:
             return Input(parse(f"{entry}\n"), SOURCES)
         except ValueError as wrong:
@@ -119,44 +119,41 @@ def _alone(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
     if isinstance(entry, str) and dumps.recognise(entry):
         return Input(collected, _dumps([name]))
     raise BadInput(
-        f"--from {shown}: neither a capture (its first line would be '{held.CAPTURE}') nor the output of a tool that "
-        "is known here; make a capture with 'linkgauge capture FILE'"
+        f"--from {shown}: neither a capture (its first line begins with '{dump_files.CAPTURE}') nor the output of a "
+        "known tool; make a capture with 'linkgauge capture FILE'"
     )
 
 
 def _dumps(names: Iterable[str]) -> tuple[Source, ...]:
-    """A source for each file of a folder of dumps; the host is that folder."""
+    """One source for each dump file. Its host is the folder of the dumps."""
     from ...probes.dumps import read_dump
 
     return tuple(Source("dump", partial(read_dump, name)) for name in names)
 
 
 def _other_machine(head: str, evaluated: str) -> Source:
-    return Source("_other_machine", partial(_not_judged, head, evaluated))
+    return Source("_other_machine", partial(_not_covered, head, evaluated))
 
 
-def _not_judged(head: str, evaluated: str, host: Host) -> Iterator[Record]:
-    why = f"the files of another machine than those below {evaluated}; one is judged at a time"
+def _not_covered(head: str, evaluated: str, host: Host) -> Iterator[Record]:
+    why = f"these files are of another machine than those below {evaluated}; a report covers one machine"
     yield NotChecked(
-        what="dump", subject=head, reason=Reason.OTHER_CONTEXT, detail=why, how="give the files of this machine alone"
+        what="dump", subject=head, reason=Reason.OTHER_CONTEXT, detail=why, how="pass the files of this machine alone"
     )
 
 
 def _is_dump(name: str) -> bool:
-    """A file of a collection that is not part of the machine's own tree."""
+    """Whether the file is not part of the machine's own file system."""
     return name.partition("/")[0] not in _MACHINE
 
 
 def _is_log(name: str) -> bool:
-    """A file of the machine's own tree that the readers of a machine leave to those of dumps."""
+    """Whether the file is a log in the machine's file system, which only the dump readers parse."""
     return name.startswith(_LOGS)
 
 
 def site(path: str | None, ignore: Sequence[str] = (), job: str | None = None) -> Site:
-    """The site file that was named, or the system's where there is one, and what --ignore and --job add.
-
-    Raises BadInput.
-    """
+    """Read the named site file, else the system's file if it exists, and add --ignore and --job. Raises BadInput."""
     if path is None and os.path.exists(SITE):
         path = SITE
     known = Site()
@@ -186,7 +183,7 @@ def _check_job(text: str | None, where: str) -> None:
 
 
 def _ignored(text: str) -> tuple[str, str]:
-    """What to ignore and why, of "CODE", "CODE:SUBJECT", "CODE:SUBJECT=REASON"."""
+    """Parse "CODE", "CODE:SUBJECT" or "CODE:SUBJECT=REASON": what to ignore, and why."""
     what, _, reason = text.partition("=")
     return what, reason or "--ignore"
 
@@ -199,7 +196,7 @@ def _check_codes(ignore: Iterable[str], where: str) -> None:
 
 
 def no_code(code: str) -> str:
-    """That no finding has the code, and which one may be meant."""
+    """The error message for an unknown code, with the most similar code."""
     near = get_close_matches(code, codes(), 1)
     hint = f"did you mean {near[0]!r}?" if near else "'linkgauge explain' lists them"
     return f"no finding has the code {code!r}; {hint}"
@@ -218,12 +215,14 @@ def _mode(path: str, option: str) -> int:
 
 
 def read_text(path: str, option: str = "--from") -> str:
-    """The text of a plain file of reasonable size."""
+    """Read a plain text file of limited size. Raises BadInput."""
     if _mode(path, option) != stat.S_IFREG:
         raise BadInput(f"{option} {path}: not a plain file")
     try:
-        if os.path.getsize(path) > held.BIGGEST:
-            raise BadInput(f"{option} {path}: larger than {held.BIGGEST >> 20} MB, which no capture or dump is")
+        if os.path.getsize(path) > dump_files.BIGGEST:
+            raise BadInput(
+                f"{option} {path}: larger than {dump_files.BIGGEST >> 20} MB, the limit of captures and dumps"
+            )
         with open(path, "rb") as file:
             content = file.read()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Which probes there are, how long they may take together, and how many bytes they may move."""
+"""The registry of probes, and the budget of all probes together in seconds and bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...models.facts.units import as_bytes
 from ...probes.calls.targets import load
 
 if TYPE_CHECKING:
@@ -31,25 +30,27 @@ _BYTES = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(KB|MB|GB|TB)")
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What all probes together may use."""
+    """Seconds and bytes that all probes together may use."""
 
     seconds: float
     bytes: float
 
     def __str__(self) -> str:
+        from ...models.facts.units import as_bytes  # --help must not import the models
+
         return f"{self.seconds:g} s and {as_bytes(self.bytes)}"
 
     def affords(self, probe: Probe, seconds: float, moved: float) -> bool:
-        """Whether the probe fits into what is left of it, as it is planned."""
+        """Whether the planned probe fits into the rest of the budget, after `seconds` and `moved` bytes are used."""
         return seconds + probe.seconds <= self.seconds and moved + probe.bytes <= self.bytes
 
 
-# NVLinks of eight GPUs carry terabytes in a second: it is the seconds that count.
+# Seconds are the effective limit: the NVLinks of eight GPUs carry terabytes per second.
 BUDGETS: Mapping[Effort, Budget] = {"passive": Budget(0, 0), "quick": Budget(15, 5e12), "full": Budget(150, 100e12)}
 
 
 def budget_of(text: str, effort: Effort) -> Budget:
-    """Of "30s", "20GB" or "30s,20GB"; what is not said is as usual. ValueError, with a sentence."""
+    """Parse "30s", "20GB" or "30s,20GB"; the level defines a missing part. Raises ValueError with a user message."""
     usual = BUDGETS[effort]
     seconds, most = usual.seconds, usual.bytes
     for part in text.upper().replace(" ", "").split(","):
@@ -63,6 +64,6 @@ def budget_of(text: str, effort: Effort) -> Budget:
 
 
 def plan_of(name: str) -> Plan:
-    """The function that plans a probe. Its module is imported here: commands that only read need none of them."""
+    """The function that plans a probe. Its module is imported here, so that commands that only read do not load it."""
     plan: Plan = load(PROBES[name])
     return plan

@@ -1,4 +1,4 @@
-"""May we measure? A probe never takes what a job is using; and who cannot tell, does not measure."""
+"""Decide whether the node is idle. Probes run only if the node is known to be idle."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from ...probes.system.scheduler_allocations import Unknown, allocations
 from ..pipeline.source import Source
 
 _BUSY_PERCENT = 40.0  # of all CPUs over the interval
-_BUSY_CPUS = 1.5  # a job of one process a GPU polls with a CPU each: few of a large machine, and not idle
+_BUSY_CPUS = 1.5  # one process per GPU polls with one CPU each: a small share of a large machine, but not idle
 _INTERVAL = 0.1  # seconds
 _FREE_MEMORY = 2 * GIB  # several times what a probe takes
-_GPU_MEMORY = 1 * GIB  # that a driver may keep of a GPU without processes
-_GPU_PERCENT = 5.0  # of its time that a GPU computed
-_MOST = 4  # names in a sentence
+_GPU_MEMORY = 1 * GIB  # that a driver may use on a GPU without processes
+_GPU_PERCENT = 5.0  # share of the time in which a GPU computes
+_MOST = 4  # names that a message lists
 
 
-def busy_because(report: Report, host: Host, owner: str | None = None) -> str | None:
-    """Why nothing should be measured now, in words; None where the node is idle.
+def busy_reason(report: Report, host: Host, owner: str | None = None) -> str | None:
+    """The reason why probes must not run now, as text; None if the node is idle.
 
-    `owner` is the job that this machine was given to, where that is the caller's own.
+    `owner` is the caller's own job, if the scheduler has allocated this machine to it.
     """
-    return given_away(host, owner) or _gpus_in_use(report, host) or _in_use(host)
+    return claimed_by(host, owner) or _gpus_in_use(report, host) or _in_use(host)
 
 
-def given_away(host: Host, owner: str | None = None) -> str | None:
-    """Who has asked for this machine, whether or not it is used: what may change from one probe to the next."""
+def claimed_by(host: Host, owner: str | None = None) -> str | None:
+    """The hold or job that claims this machine, even if unused; None: no claim. It can change between two probes."""
     if why := held():
         return why
     try:
@@ -47,7 +47,7 @@ def given_away(host: Host, owner: str | None = None) -> str | None:
 
 
 def _gpus_in_use(report: Report, host: Host) -> str | None:
-    """What the drivers say of its GPUs; the processes of other containers are seen by their memory and time."""
+    """The GPUs in use according to their drivers. Memory and utilization also show processes of other containers."""
     try:
         use, numbers = gpu_use(host), processes(host)
     except Unreadable:
@@ -71,17 +71,17 @@ def _gpus_in_use(report: Report, host: Host) -> str | None:
     return None
 
 
-def computing(host: Host) -> str | None:
-    """Which GPUs processes compute on by now; between two probes, when nothing of ours does.
+def gpus_computing(host: Host) -> str | None:
+    """The GPUs that processes use now. Call it between two probes, when no process of ours uses a GPU.
 
-    Memory that is in use or free says nothing then: a driver takes a moment to give back what a probe had.
+    Memory use is no sign then: a driver takes a moment to free the memory of the last probe.
     """
     names = [str(one.about) for one in gpu_use(host) or () if one.quantity == "processes" and one.value]
     return f"processes use {_listed(names)}" if names else None
 
 
 def _in_use(host: Host) -> str | None:
-    """What CPUs, memory, ports and disks say over a moment."""
+    """The load of CPUs, memory, ports and disks over 0.1 s."""
     import psutil  # takes 15 ms, and `--passive` does not need it
 
     before = byte_counts(host)
@@ -109,13 +109,13 @@ def _listed(names: list[str]) -> str:
 
 
 def not_measured(why: str) -> Source:
-    """The source in the place of probes that do not run: it says why there are no measurements."""
+    """A source that replaces the probes and reports why they did not run."""
     how = "run it when the node is idle; --owner names a job of your own, --force measures all the same"
-    return said_once("bandwidth", Reason.NOT_MEASURED, f"not measured: {why}", how)
+    return not_checked_source("bandwidth", Reason.NOT_MEASURED, f"not measured: {why}", how)
 
 
-def said_once(what: str, reason: Reason, detail: str, how: str) -> Source:
-    """A source that has one thing to say about measuring."""
+def not_checked_source(what: str, reason: Reason, detail: str, how: str) -> Source:
+    """A source that yields one NotChecked."""
 
     def idle(host: Host) -> Iterator[Record]:
         del host

@@ -1,4 +1,4 @@
-"""Two runs that measure the same machine would measure each other: one lock, held while bytes move."""
+"""One lock per machine while probes run, since two runs at the same time would disturb each other's measurement."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NAME = "linkgauge.lock"
 
 @contextmanager
 def locked() -> Iterator[str | None]:
-    """Hold the lock; or why that is not possible, in words, and it is not held."""
+    """Hold the lock and yield None, or yield the reason why it cannot be taken."""
     path = os.path.join(folder(), _NAME)
     try:
-        descriptor = _opened(path)
+        descriptor = _open_lock_file(path)
     except OSError as refused:
-        yield f"the lock {path} cannot be had: {refused.strerror}"
+        yield f"the lock {path} cannot be taken: {refused.strerror}"
         return
     try:
         try:
@@ -28,30 +28,30 @@ def locked() -> Iterator[str | None]:
         except OSError:
             yield f"another run measures this machine ({_holder(descriptor)})"
             return
-        # Who holds it, for whoever finds it held. A file of another user may be for reading alone.
+        # Write who holds the lock, for other processes. The file of another user may be read-only.
         with suppress(OSError):
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
         yield None
     finally:
-        os.close(descriptor)  # which lets go of it; so does the end of the process, whatever ends it
+        os.close(descriptor)  # releases the lock, as does any end of the process
 
 
 def is_locked() -> str | None:
-    """Who measures this machine now, in words; None where nobody does."""
+    """The process that measures this machine now, as text; None if there is none."""
     with locked() as why:
         return why
 
 
-def _opened(path: str) -> int:
-    """A file that everybody may lock.
+def _open_lock_file(path: str) -> int:
+    """Open or create a file that every user may lock.
 
-    Created only where nothing is: with O_CREAT the kernel refuses what another user left in a folder of everybody's
-    (fs.protected_regular). It may be anything that somebody has put there: a pipe must not block.
+    O_EXCL comes first: with O_CREAT alone the kernel refuses another user's file in a world-writable folder
+    (fs.protected_regular). An existing file can be of any kind, so O_NONBLOCK keeps a pipe from blocking.
     """
     with suppress(FileExistsError):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        os.fchmod(descriptor, 0o666)  # whatever the umask takes
+        os.fchmod(descriptor, 0o666)  # independent of the umask
         return descriptor
     flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -61,8 +61,8 @@ def _opened(path: str) -> int:
 
 
 def _holder(descriptor: int) -> str:
-    """What is written there: by anybody, so that only letters and digits are told."""
-    with suppress(OSError):  # a pipe has no places
+    """The text in the lock file. Any user can write it, so only a few plain characters are accepted."""
+    with suppress(OSError):  # a pipe has no offsets
         text = os.pread(descriptor, 100, 0).decode("utf-8", "replace").strip()
         return text if re.fullmatch(r"[\w ,.-]+", text) else "process unknown"
     return "process unknown"

@@ -1,4 +1,4 @@
-"""Measuring: which probes run, one after the other, as long as nobody else wants the machine."""
+"""Run probes one after the other, as long as the budget lasts and no job or hold claims the machine."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from ...probes.host.recorded import Recorded
 from ...probes.measure.probe import Effort, Plan, Probe, Scope
 from ..pipeline.source import Source
 from .budget import BUDGETS, PROBES, Budget, plan_of
-from .idle import busy_because, computing, given_away, not_measured, said_once
+from .idle import busy_reason, claimed_by, gpus_computing, not_checked_source, not_measured
 from .lock import locked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementOptions:
-    """What the caller wants measured, and what he vouches for."""
+    """What the caller wants to measure, and which checks the caller overrides."""
 
     effort: Effort = "quick"
     only: frozenset[str] = frozenset()  # names of probes; none: all
     skip: frozenset[str] = frozenset()
-    budget: Budget | None = None  # None: what the effort allows
-    force: bool = False  # the machine is measured though it is busy
-    owner: str | None = None  # "slurm:4711": the job that the caller is, or prepares
+    budget: Budget | None = None  # None: the budget of the effort
+    force: bool = False  # measure although the machine is busy
+    owner: str | None = None  # "slurm:4711": the caller's own job
     mounts: tuple[str, ...] = ()
     write_to: str | None = None
-    peers: tuple[str, ...] = ()  # other machines at which tools of the same kind wait
+    peers: tuple[str, ...] = ()  # other machines, on which the server of the same tool runs
 
 
-_LOOK = 5.0  # seconds from one look whether a process computes on a GPU to the next: jobs may come without a scheduler
+_LOOK = 5.0  # seconds between two checks for GPU processes: jobs can start without a scheduler
 NOTHING = MeasurementOptions(effort="passive")
-RECORDED = "Probe"  # the name of all probes of a recorded machine in its runs
+RECORDED = "Probe"  # the run name of all probes on a recorded machine
 
 
 @dataclass(slots=True)
 class Session:
-    """How one measuring goes. Its `probes` are for the pipeline."""
+    """One measurement and its state. The pipeline calls `probes`."""
 
     options: MeasurementOptions
     host: Host
     rounds: int = 0
-    stopped: str | None = None  # why nothing more is measured
-    overridden: str | None = None  # why nothing should have been
+    stopped: str | None = None  # reason why no further probe runs
+    overridden: str | None = None  # reason against measuring that --force overrides
     interrupted: bool = False  # by Ctrl-C
 
     def probes(self, report: Report) -> Iterator[Source]:
-        """What a report makes worth measuring: at first everything, then once more what was slow."""
+        """The probes that a report selects: in the first round all, in the second round those of the slow flows."""
         if self.options.effort == "passive" or self.stopped:
             return
         self.rounds += 1
-        if isinstance(self.host, Recorded):  # it says what was measured then
+        if isinstance(self.host, Recorded):  # a capture holds the results of its own measurement
             then = (probe for probe in self._planned(report) if (probe.name, *probe.args) in self.host.calls)
             yield from (Source(RECORDED, probe) for probe in then)
             return
-        if self.rounds == 1 and (why := busy_because(report, self.host, self.options.owner)):
+        if self.rounds == 1 and (why := busy_reason(report, self.host, self.options.owner)):
             if not self.options.force or held():
                 yield self._stop(why)
                 return
             self.overridden = why
-            yield said_once(
+            yield not_checked_source(
                 "idle", Reason.OTHER, f"measured by force, although {why}: rates may be too low", "measure an idle node"
             )
         planned = self._planned(report)
@@ -74,30 +74,30 @@ class Session:
             if taken:
                 yield self._stop(taken)
                 return
-            yield from self._while_free(planned)
+            yield from self._within_budget(planned)
 
-    def _while_free(self, planned: list[Probe]) -> Iterator[Source]:
-        """The probes, as long as budget and peace last; what is left out is said."""
+    def _within_budget(self, planned: list[Probe]) -> Iterator[Source]:
+        """The probes while budget lasts and the machine is free. Probes that do not fit are reported."""
         budget = self.options.budget or BUDGETS[self.options.effort]
-        began, moved, late, ran = time.monotonic(), 0.0, dict[str, None](), set[str]()
-        looked = began
+        began, moved, left_out, ran = time.monotonic(), 0.0, dict[str, None](), set[str]()
+        last_check = began
         for place, probe in enumerate(planned):
-            why = self.stopped or given_away(self.host, self.options.owner)
-            if not why and time.monotonic() - looked >= _LOOK:
-                why, looked = computing(self.host), time.monotonic()
+            why = self.stopped or claimed_by(self.host, self.options.owner)
+            if not why and time.monotonic() - last_check >= _LOOK:
+                why, last_check = gpus_computing(self.host), time.monotonic()
             if why and why != self.overridden:
                 yield self._stop(why)
                 return
             if not budget.affords(probe, time.monotonic() - began, moved):
-                late[probe.name] = None
+                left_out[probe.name] = None
                 continue
             moved += probe.bytes
             ran.add(probe.name)
-            yield self._watched(probe, len(planned) - place - 1)
-        yield from _too_dear(late, ran, budget)
+            yield self._interruptible(probe, len(planned) - place - 1)
+        yield from _over_budget(left_out, ran, budget)
 
     def _planned(self, report: Report) -> list[Probe]:
-        """All that is worth measuring; after the first round what touches the flows that were slow."""
+        """The planned probes: in the first round all, later those whose kinds of ends match a slow flow."""
         slow = [] if self.rounds == 1 else slow_flows(report)
         found = (report.topology.find(end) for ends in slow for end in ends)
         ends = (device.id for device in (report.topology.devices if self.rounds == 1 else found) if device)
@@ -123,8 +123,8 @@ class Session:
         self.stopped = why
         return not_measured(why)
 
-    def _watched(self, probe: Probe, left: int) -> Source:
-        """The probe; Ctrl-C ends it and all that would follow, and what was found is told. `left` is for people."""
+    def _interruptible(self, probe: Probe, left: int) -> Source:
+        """The probe as a source. Ctrl-C ends it and all further probes; results so far are kept."""
 
         def source(host: Host) -> Iterator[Record]:
             try:
@@ -137,14 +137,14 @@ class Session:
 
 
 def slow_flows(report: Report) -> list[tuple[str, ...]]:
-    """The ends of the flows that were found slow; a finding is about one of them, or explains several."""
-    said = [one for one in report.findings if one.kind == "measurement"]
-    names = {name for one in said for name in (one.subject, *(flow.partition(":")[2] for flow in one.explains))}
+    """The ends of each slow flow: those that a finding is about or explains."""
+    findings = [one for one in report.findings if one.kind == "measurement"]
+    names = {name for one in findings for name in (one.subject, *(flow.partition(":")[2] for flow in one.explains))}
     return [level.ends for level in report.levels if level.flow.subject in names]
 
 
-def _too_dear(names: Iterable[str], ran: Collection[str], budget: Budget) -> Iterator[Source]:
-    """`ran`: those of which a part was measured."""
+def _over_budget(names: Iterable[str], ran: Collection[str], budget: Budget) -> Iterator[Source]:
+    """Sources that report what did not fit. `ran`: names of probes that ran in part."""
     for name in names:
-        why = f"left out: {'the rest of it' if name in ran else 'it'} does not fit into {budget}"
-        yield said_once(name, Reason.NOT_MEASURED, why, f"allow more with --budget, or --only {name}")
+        why = f"left out: {'the rest of it' if name in ran else 'it'} does not fit into the budget of {budget}"
+        yield not_checked_source(name, Reason.NOT_MEASURED, why, f"allow more with --budget, or --only {name}")

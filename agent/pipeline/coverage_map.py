@@ -1,4 +1,4 @@
-"""What is not known where a source was cut off: in the words in which rules say what they need."""
+"""Missing data of an interrupted source, under the names by which rules request data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .source import Source
 def gaps(
     source: Source, reason: Reason, detail: str, how: str | None = None, path: str | None = None
 ) -> tuple[NotChecked, ...]:
-    """One for each of what the source would have said."""
+    """One NotChecked for each kind of fact that the source provides."""
     return tuple(
         NotChecked(what=what, subject="node", reason=reason, detail=detail, path=path, how=how)
         for what in source.provides or (source.name,)

@@ -1,4 +1,4 @@
-"""The whole program: `diagnose` once, `cycle` with memory. Live, recorded and dumps differ in their readers only."""
+"""From sources to a report: `diagnose` runs once, `cycle` runs with memory. Only the sources depend on the input."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from ...models.report import Context, Report
 from ...models.site.schema import Site
 from ...probes.host.host import Host
 from .hang_guard import collect_all
-from .run_source import ask, collect_each
+from .run_source import collect, collect_each
 from .source import Source
 
 Probes: TypeAlias = Callable[[Report], Iterable[Source]]
 
 _MINUTE, _HOUR = 60.0, 3600.0
-_LONGEST = 48 * _HOUR  # a daemon must not grow with its age
+_LONGEST = 48 * _HOUR  # limits the memory of a service
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """All that a daemon remembers: what each source said last, which findings stand, and earlier observations."""
+    """The memory of a service: the last records of each source, the active findings, and earlier observations."""
 
     collected: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)
-    measured: tuple[Record, ...] = ()  # by probes, when they ran last
+    measured: tuple[Record, ...] = ()  # by the last run of the probes
     standing: Histories = field(default_factory=dict)
     past: tuple[Observation, ...] = ()
     baseline: tuple[Observation, ...] = ()
     accepted: float | None = None  # when the node was marked as good, in seconds since 1970
 
 
-def look(host: Host, readers: Iterable[Source], site: Site) -> Snapshot:
-    """What the readers make known of a node, not judged."""
+def read_snapshot(host: Host, readers: Iterable[Source], site: Site) -> Snapshot:
+    """Collect from all readers and return the snapshot, not evaluated."""
     return assemble(collect_all(readers, host), site, host.now(), origin=host.origin)
 
 
@@ -51,10 +51,10 @@ def diagnose(
     context: Context = "host",
     accepted: float | None = None,
 ) -> Report:
-    """One report. `probes` says from a report what to measure next; what was slow is measured once more.
+    """Return one report. `probes` selects from a report what to measure next; slow flows are measured a second time.
 
-    `context` says whose limits are met: those of a job, or of nobody in particular. `accepted` is when the node was
-    marked as good, `baseline` what was observed then.
+    `context` is "job" if the process runs under the limits of a job, else "host". `accepted` is the time at which the
+    node was marked as good, in seconds since 1970; `baseline` holds the observations of that time.
     """
     return examine(host, readers, probes, site, baseline, context, accepted)[1]
 
@@ -68,7 +68,7 @@ def examine(
     context: Context = "host",
     accepted: float | None = None,
 ) -> tuple[Snapshot, Report]:
-    """As `diagnose`, with the case that was judged."""
+    """As `diagnose`, and return the evaluated snapshot too."""
     read = collect_all(readers, host)
     known = tuple(baseline)
 
@@ -85,11 +85,11 @@ def examine(
 def _confirmed(
     host: Host, probes: Probes, evaluated: Callable[[Sequence[Record]], tuple[Snapshot, Report]]
 ) -> tuple[list[Record], Snapshot, Report]:
-    """What probes measured: at first what a report without it makes worth measuring, then once more what was slow."""
+    """Measure what the first report selects, then the slow flows once more. Evaluate after each round."""
     measured: list[Record] = []
     snapshot, report = evaluated(measured)
     for _ in range(2):
-        further = [one for probe in probes(report) for one in ask(probe, host)]
+        further = [one for probe in probes(report) for one in collect(probe, host)]
         if not further:
             break
         measured += further
@@ -104,19 +104,21 @@ def cycle(
     memory: Memory,
     probes: Probes | None = None,
     pause: Callable[[], None] = lambda: None,
-    ask_them: Callable[[Iterable[Source], Host], Mapping[str, tuple[Record, ...]]] = collect_each,
+    collector: Callable[[Iterable[Source], Host], Mapping[str, tuple[Record, ...]]] = collect_each,
 ) -> tuple[Memory, Report]:
-    """One round of the daemon: what is not due is remembered, and ages. `pause` divides its work into short bursts.
+    """One cycle of the service. Sources that are not due keep their last records. `pause` splits the work into bursts.
 
-    `probes` as in `diagnose`, where it is time to measure: what was measured before is forgotten then.
+    `probes` as in `diagnose`, or None if no measurement is due. A measurement replaces the rates measured before.
     """
-    fresh = ask_them(due, host)
+    fresh = collector(due, host)
     collected = {**memory.collected, **fresh}
-    kept = () if probes else memory.measured
+    retained = () if probes else memory.measured
 
     def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
-        said = chain(*collected.values(), kept, measured)
-        snapshot = assemble(said, site, host.now(), memory.past, memory.baseline, host.origin, accepted=memory.accepted)
+        records = chain(*collected.values(), retained, measured)
+        snapshot = assemble(
+            records, site, host.now(), memory.past, memory.baseline, host.origin, accepted=memory.accepted
+        )
         pause()
         return snapshot, evaluate(snapshot)
 
@@ -124,34 +126,34 @@ def cycle(
     pause()
     standing, shown = settle(memory.standing, report, memory.accepted)
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
-    return replace(memory, collected=collected, measured=(*kept, *measured), standing=standing, past=past), shown
+    return replace(memory, collected=collected, measured=(*retained, *measured), standing=standing, past=past), shown
 
 
-def thin(said: Iterable[Record], now: float) -> tuple[Observation, ...]:
-    """What rules need of earlier observations: of the last hour the first of each thing in each minute, of the two days
-    before that in each hour; and of a number that stays as it is, the first and the last time.
+def thin(records: Iterable[Record], now: float) -> tuple[Observation, ...]:
+    """Thin out earlier observations to what rules need, which also limits the memory of a service.
 
-    A daemon must not grow with its age; and what a clock that was wrong has dated in the future is forgotten.
+    Each series keeps the first value of each minute in the last hour, and of each hour before that, up to 48 hours. A
+    run of equal values keeps only its first and its last value. Observations dated in the future are dropped.
     """
     series: dict[tuple[Flow | str, str], list[Observation]] = {}
-    for one in said:
+    for one in records:
         if isinstance(one, Observation) and now - _LONGEST <= one.at <= now:
             series.setdefault((one.about, one.quantity), []).append(one)
     return tuple(one for several in series.values() for one in _thinned(several, now))
 
 
 def _thinned(several: list[Observation], now: float) -> Iterable[Observation]:
-    """Of one thing."""
-    kept: list[Observation] = []
+    """Thin out one series."""
+    retained: list[Observation] = []
     for one in sorted(several, key=lambda one: one.at):
-        if kept[1:] and kept[-2].value == kept[-1].value == one.value:
-            kept[-1] = one
-        elif not kept or _span(kept[-1], now) != _span(one, now):
-            kept.append(one)
-    return kept
+        if retained[1:] and retained[-2].value == retained[-1].value == one.value:
+            retained[-1] = one
+        elif not retained or _span(retained[-1], now) != _span(one, now):
+            retained.append(one)
+    return retained
 
 
 def _span(one: Observation, now: float) -> tuple[float, int]:
-    """The minute or the hour that it fell into."""
+    """The minute or the hour of the observation."""
     step = _MINUTE if one.at > now - _HOUR else _HOUR
     return step, int(one.at // step)

@@ -1,4 +1,4 @@
-"""Sources are asked in a thread of their own: a file of the kernel that never answers keeps nobody waiting."""
+"""Sources run in a thread of their own, so that a kernel file that never answers does not block the service."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from ...probes.calls.timeouts import HOW, no_answer, stuck
 from ...probes.host.host import Host
 from ...probes.host.stall_watch import StallWatch, TimedOut, Waiting
 from .coverage_map import gaps
-from .run_source import ask
+from .run_source import collect
 from .source import Source
 
-_PATIENCE = 10.0  # seconds for one file; a driver that waits for its device may take some
-_GLANCE = 1.0  # seconds between two looks; a machine that stood still meanwhile gets another one
+_PATIENCE = 10.0  # seconds for one file; a driver that waits for its device takes several
+_GLANCE = 1.0  # seconds between two checks; a read is hung if two checks find it, since the machine may be suspended
 
 
-class _Asker:
-    """A thread, which asks source after source, until it hangs and is given up.
+class _SourceThread:
+    """A thread that runs source after source until one hangs. The caller then abandons the thread.
 
-    It stays: children end with the thread that has started them (prctl(2), PR_SET_PDEATHSIG).
+    The thread lives between cycles: its children end with the thread that started them (prctl(2), PR_SET_PDEATHSIG).
     """
 
     def __init__(self) -> None:
         self.collected: dict[str, tuple[Record, ...]] = {}
-        self.name = ""  # of the source that is being asked
-        self.said: list[Record] = []  # by that one, so far
-        self.path = ""  # that hangs
+        self.name = ""  # of the source that is running
+        self.records: list[Record] = []  # of that source, so far
+        self.path = ""  # of the file that hangs
         self.idle = Event()
         self._ended = False
         self._work: SimpleQueue[tuple[Sequence[Source], StallWatch] | None] = SimpleQueue()
@@ -42,107 +42,110 @@ class _Asker:
 
     @property
     def lives(self) -> bool:
-        """Whether it can be asked for more."""
+        """Whether the thread can run further sources."""
         return self._thread.is_alive()
 
-    def ask(self, sources: Sequence[Source], watched: StallWatch, patience: float) -> str | None:
-        """Ask them all, and wait: `heard` is what they said. If one hangs, its name; `path` is that of its file."""
+    def collect(self, sources: Sequence[Source], stall_watch: StallWatch, patience: float) -> str | None:
+        """Run all sources and wait; `collected` holds their records. Returns the name of a source that hangs, or None.
+
+        `path` is then the file that hangs.
+        """
         self.collected = {}
         self.idle.clear()
-        self._work.put((sources, watched))
+        self._work.put((sources, stall_watch))
         before: Waiting | None = None
         name = ""
         while not self.idle.wait(min(_GLANCE, patience)):
-            now = watched.waiting
-            if now and now is before and time.monotonic() - now.since > patience and watched.give_up(now):
+            now = stall_watch.waiting
+            if now and now is before and time.monotonic() - now.since > patience and stall_watch.give_up(now):
                 self.path = now.path
                 return name
             before, name = now, self.name
         return None
 
     def end(self) -> None:
-        """Ask nobody any more."""
+        """Run no further source."""
         self._ended = True
         self._work.put(None)
 
     def _run(self) -> None:
         while work := self._work.get():
             try:
-                self._ask(*work)
+                self._collect(*work)
             except TimedOut:
                 pass
             finally:
                 self.idle.set()
 
-    def _ask(self, sources: Sequence[Source], watched: StallWatch) -> None:
+    def _collect(self, sources: Sequence[Source], stall_watch: StallWatch) -> None:
         for source in sources:
             if self._ended:
                 return
-            self.name, self.said = source.name, []
-            self.collected[source.name] = ask(source, watched, self.said)
+            self.name, self.records = source.name, []
+            self.collected[source.name] = collect(source, stall_watch, self.records)
 
 
 @dataclass
 class HangGuard:
-    """Asks, and remembers what hangs: that is never asked again while it does."""
+    """Runs sources, and skips those that still hang from an earlier run."""
 
     patience: float = _PATIENCE
-    _asker: _Asker | None = None
-    _hanging: dict[str, _Asker] = field(default_factory=dict)
+    _current: _SourceThread | None = None
+    _hanging: dict[str, _SourceThread] = field(default_factory=dict)
 
     @property
     def stuck(self) -> int:
-        """How many threads are there yet that nobody waits for any more."""
-        return sum(not asker.idle.is_set() for asker in self._hanging.values())
+        """The number of abandoned threads that still hang."""
+        return sum(not thread.idle.is_set() for thread in self._hanging.values())
 
-    def ask(self, sources: Iterable[Source], host: Host) -> dict[str, tuple[Record, ...]]:
-        """What each of them says, as far as it comes, by name and in their order."""
+    def collect(self, sources: Iterable[Source], host: Host) -> dict[str, tuple[Record, ...]]:
+        """The records of each source, by name, in the given order. A hung source keeps its records before the hang."""
         named = {source.name: source for source in sources}
-        self._hanging = {name: asker for name, asker in self._hanging.items() if not asker.idle.is_set()}
+        self._hanging = {name: thread for name, thread in self._hanging.items() if not thread.idle.is_set()}
         collected = {
-            name: _missed(source, host, stuck(name), None, 0.0)
+            name: _unanswered(source, host, stuck(name), None, 0.0)
             for name, source in named.items()
             if name in self._hanging
         }
         while todo := [source for name, source in named.items() if name not in collected]:
-            if self._asker is None or not self._asker.lives:
-                self._asker = _Asker()
-            asker = self._asker
-            watched = StallWatch(host, [one.path for one in self._hanging.values()])
-            hangs = asker.ask(todo, watched, self.patience)
-            collected.update(asker.collected)
+            if self._current is None or not self._current.lives:
+                self._current = _SourceThread()
+            thread = self._current
+            stall_watch = StallWatch(host, [one.path for one in self._hanging.values()])
+            hangs = thread.collect(todo, stall_watch, self.patience)
+            collected.update(thread.collected)
             if hangs is None:
                 break
             self.close()
-            self._hanging[hangs] = asker
-            missed = _missed(named[hangs], host, no_answer(self.patience), asker.path, self.patience)
-            collected[hangs] = (*asker.said, *missed)
+            self._hanging[hangs] = thread
+            missed = _unanswered(named[hangs], host, no_answer(self.patience), thread.path, self.patience)
+            collected[hangs] = (*thread.records, *missed)
         return {name: collected[name] for name in named}
 
     def close(self) -> None:
-        """End the thread, once it is done."""
-        if self._asker:
-            self._asker.end()
-        self._asker = None
+        """End the thread after its present source."""
+        if self._current:
+            self._current.end()
+        self._current = None
 
 
-def _missed(source: Source, host: Host, detail: str, path: str | None, seconds: float) -> tuple[Record, ...]:
+def _unanswered(source: Source, host: Host, detail: str, path: str | None, seconds: float) -> tuple[Record, ...]:
     run = Run(name=source.name, ok=False, seconds=seconds, at=host.now())
     return *gaps(source, Reason.NO_ANSWER, detail, HOW, path), run
 
 
 def collect_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) -> list[Record]:
-    """What all of them say, in their order. On a live machine they are asked at once: most of the time is waiting.
+    """The records of all sources, in their order. On a live machine the sources run in parallel: most of them wait.
 
-    Readers only: probes would measure each other.
+    Do not pass probes: parallel probes would disturb each other's measurement.
     """
     sources = list(readers)
     if host.origin != "live" or not sources:
-        return [one for source in sources for one in ask(source, host)]
+        return [one for source in sources for one in collect(source, host)]
 
     def alone(source: Source) -> tuple[Record, ...]:
         with closing(HangGuard(patience)) as hang_guard:
-            return hang_guard.ask((source,), host)[source.name]
+            return hang_guard.collect((source,), host)[source.name]
 
     with ThreadPoolExecutor(len(sources)) as pool:
-        return [one for said in pool.map(alone, sources) for one in said]
+        return [one for records in pool.map(alone, sources) for one in records]

@@ -31,7 +31,7 @@ from .source import Interval, Source
 _CYCLE, _SLOW, _DISCOVERY = Interval.CYCLE, Interval.SLOW, Interval.DISCOVERY
 _LINKS = ("Pci.speed", "Pci.width", "Pci.lost", "Pci.aer_correctable", "Pci.aer_nonfatal", "Pci.aer_fatal")
 
-# The order is that in which a service reads them; where two sources disagree, the first is used.
+# A service reads the sources in this order. Where two sources disagree, the first one is used.
 SOURCES: tuple[Source, ...] = (
     Source("node", read_node, _DISCOVERY, ("Node",)),
     Source("cpu", read_cpu, _DISCOVERY, ("Package",)),
@@ -56,7 +56,7 @@ SOURCES: tuple[Source, ...] = (
     Source("kernel_log", read_kernel_log, _CYCLE, ("Event",)),
     Source("link_load", read_link_load, _CYCLE, ("Pci.speed",)),
 )
-# Installed tools, which --with-tools adds.
+# --with-tools adds these tools, if they are installed.
 TOOLS: tuple[Source, ...] = tuple(Source(tool, tools.cross_check(tool)) for tool in tools.NAMES)
 
 
@@ -67,6 +67,6 @@ def named(*names: str) -> tuple[Source, ...]:
 
 
 def measure_nothing(report: Report) -> Iterable[Source]:
-    """For those who look and do not measure."""
+    """No probes, for commands that only read."""
     del report
     return ()

@@ -1,4 +1,4 @@
-"""The first of the four verbs: what sources say of a machine, whatever they meet there."""
+"""Run a source on a machine and collect its records, including after a fault."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from .source import Source
 _log = logging.getLogger("linkgauge")
 
 
-def ask(source: Source, host: Host, said: list[Record] | None = None) -> tuple[Record, ...]:
-    """What the source says, as far as it came, and a Run that says how it went. `said` has it as it comes.
+def collect(source: Source, host: Host, records: list[Record] | None = None) -> tuple[Record, ...]:
+    """The records of the source and a Run with its result and duration. The records also go to `records` one by one.
 
-    The one place where any exception is caught: a source that breaks is our bug, and takes nothing else with it.
+    This is the one place that catches every exception: a source that raises has a bug, and the other sources must run.
     """
-    said = [] if said is None else said
+    records = [] if records is None else records
     at, start, ok = host.now(), time.perf_counter(), True
     try:
-        for one in source.read(host):  # one at a time: what came before a fault is kept
-            said.append(one)
+        for one in source.read(host):  # one at a time, to keep the records before a fault
+            records.append(one)
     except Exception as bug:
         _log.exception("source %s broke off", source.name)
         ok = False
         why = f"a fault in linkgauge itself: {type(bug).__name__}: {bug}"
-        said.extend(gaps(source, Reason.FAULT, why, "report it, with a capture"))
-    moved = sum(one.value for one in said if isinstance(one, Observation) and one.quantity == "bytes_moved")
+        records.extend(gaps(source, Reason.FAULT, why, "report it, with a capture"))
+    moved = sum(one.value for one in records if isinstance(one, Observation) and one.quantity == "bytes_moved")
     run = Run(name=source.name, ok=ok, seconds=time.perf_counter() - start, bytes=int(moved), at=at)
-    return (*said, run)
+    return (*records, run)
 
 
 def collect_each(sources: Iterable[Source], host: Host) -> dict[str, tuple[Record, ...]]:
-    """What each of them says, one after the other, by name."""
-    return {source.name: ask(source, host) for source in sources}
+    """Run the sources one after the other. The records of each, by name."""
+    return {source.name: collect(source, host) for source in sources}

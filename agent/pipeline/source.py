@@ -28,5 +28,5 @@ class Source:
     name: str
     read: Read
     interval: Interval = Interval.CYCLE
-    provides: tuple[str, ...] = ()  # kinds of fact; fields where another source has the rest of the kind
+    provides: tuple[str, ...] = ()  # kinds of facts, or fields if another source provides the rest
     left: int | None = None  # of a probe: how many probes follow it

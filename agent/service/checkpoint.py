@@ -1,4 +1,4 @@
-"""What a service keeps over a restart: findings and how long they stand, what probes measured, earlier observations."""
+"""The checkpoint of a service: findings and their age, measured rates, and earlier observations survive a restart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...models.facts.records import Observation
 from ...probes.calls.bounded_read import bounded_read
 from ..inputs.resolve import BadInput
 from ..pipeline.diagnose import Memory
-from ..state.atomic_write import write_whole
+from ..state.atomic_write import write_atomically
 from ..state.state_file import CLOCK_STEP
 
 _FILE = "service.json"
@@ -27,21 +27,21 @@ _MOST = 64 << 20  # bytes
 _log = logging.getLogger("linkgauge")
 
 
-class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     version: Literal[1] = 1
     at: float  # seconds since 1970
     standing: tuple[tuple[Key, History], ...] = ()
-    measured: tuple[str, ...] = ()  # lines of said_lines.py
+    measured: tuple[str, ...] = ()  # records as JSON lines (models/facts/jsonl.py)
     past: tuple[Observation, ...] = ()
 
 
 @contextmanager
-def alone(folder: str) -> Iterator[None]:
-    """Nobody else keeps his state there meanwhile: two would undo each other's. Raises BadInput where somebody does."""
+def exclusive(folder: str) -> Iterator[None]:
+    """Lock the folder, so that two services do not overwrite each other's state. Raises BadInput if it is locked."""
     try:
         os.makedirs(folder, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:  # who cannot keep anything there is told so when it is tried
+    except OSError:  # `save` reports a folder that cannot be written to
         yield
         return
     try:
@@ -49,21 +49,21 @@ def alone(folder: str) -> Iterator[None]:
         _sweep(folder)
         yield
     finally:
-        os.close(descriptor)  # which lets go of the lock; so does the end of the process, whatever ends it
+        os.close(descriptor)  # releases the lock, as does any end of the process
 
 
 def _lock(descriptor: int, folder: str) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        why = "another 'linkgauge serve' keeps its state there: end it, or give this one another folder"
+        why = "another 'linkgauge serve' uses this folder: stop it, or choose another folder"
         raise BadInput(f"--state-dir {folder}: {why}") from None
     except OSError:
-        pass  # a file system that knows no locks
+        pass  # a file system without locks
 
 
 def _sweep(folder: str) -> None:
-    """Take away what was being written when a service was killed."""
+    """Delete the temporary files that a killed service left."""
     with suppress(OSError):
         for name in os.listdir(folder):
             if name.startswith(f".{_FILE}."):
@@ -71,42 +71,43 @@ def _sweep(folder: str) -> None:
 
 
 def save(folder: str, memory: Memory, now: float) -> str | None:
-    """Keep it in the folder. Why that was not possible (a full disk, a folder that nobody may write to), in words."""
-    kept = _Kept(
+    """Write the checkpoint. Returns the error as text (a full disk, a folder without write permission), or None."""
+    stored = _Checkpoint(
         at=now, standing=tuple(memory.standing.items()), measured=tuple(map(encode, memory.measured)), past=memory.past
     )
     try:
         os.makedirs(folder, exist_ok=True)
-        write_whole(os.path.join(folder, _FILE), msgspec.json.encode(kept))
+        write_atomically(os.path.join(folder, _FILE), msgspec.json.encode(stored))
     except OSError as refused:
         return f"{folder}: {refused.strerror}"
     return None
 
 
 def load(folder: str, memory: Memory, now: float) -> Memory:
-    """The memory with what was kept; without, where that is nothing or cannot be used, which is a warning.
+    """Return the memory with the contents of the checkpoint, or unchanged if there is none.
 
-    A finding whose code is no longer known, of an earlier version of the program, is forgotten.
+    A checkpoint that cannot be used is logged as a warning and ignored. Findings whose code this version does not
+    have are dropped.
     """
     path = os.path.join(folder, _FILE)
     try:
-        kept = _parsed(bounded_read(path, _MOST), now)
-        measured = tuple(map(decode, kept.measured))
+        stored = _parsed(bounded_read(path, _MOST), now)
+        measured = tuple(map(decode, stored.measured))
     except FileNotFoundError:
         return memory
     except (OSError, ValueError) as wrong:
-        _log.warning("%s: %s: begun anew", path, getattr(wrong, "strerror", None) or wrong)
+        _log.warning("%s: %s: the checkpoint is ignored", path, getattr(wrong, "strerror", None) or wrong)
         return memory
-    known = {key: history for key, history in kept.standing if key[0] in codes() and history.findings}
-    return replace(memory, standing=known, measured=measured, past=kept.past)
+    known = {key: history for key, history in stored.standing if key[0] in codes() and history.findings}
+    return replace(memory, standing=known, measured=measured, past=stored.past)
 
 
-def _parsed(content: bytes, now: float) -> _Kept:
-    """ValueError, with a reason."""
+def _parsed(content: bytes, now: float) -> _Checkpoint:
+    """Raises ValueError with the reason."""
     try:
-        kept = msgspec.json.decode(content, type=_Kept)
+        stored = msgspec.json.decode(content, type=_Checkpoint)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise ValueError(f"damaged ({wrong})") from None
-    if kept.at > now + CLOCK_STEP:
-        raise ValueError("written later than it is now")
-    return kept
+    if stored.at > now + CLOCK_STEP:
+        raise ValueError("its time is in the future")
+    return stored

@@ -1,4 +1,4 @@
-"""What the service is told: /etc/linkgauge/linkgauge.toml. What nodes should have is in the site file."""
+"""The configuration of the service: /etc/linkgauge/linkgauge.toml. The site file describes what nodes should have."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Time: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,5}[smhd]$"
 
 
 class Probing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Scheduled measurements. They are off unless `every` is said."""
+    """Scheduled measurements. They are off unless `every` is set."""
 
     every: Time | None = None
-    jitter: Time = "10m"  # so that not all nodes of a cluster measure at the same moment
+    jitter: Time = "10m"  # random delay, so that the nodes of a cluster do not measure at the same moment
     level: Literal["quick", "full"] = "quick"
     budget: str | None = None  # "30s,20GB"
     only: tuple[str, ...] = ()
@@ -37,29 +37,29 @@ class Probing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     @property
     def effort(self) -> Effort:
-        """As the level of a diagnosis."""
+        """The level as `diagnose --level` takes it."""
         return self.level
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Every key may be left out. Times are written "15s", "10m", "6h", "1d"."""
+    """The tables of the file. Every key is optional. Times are written "15s", "10m", "6h", "1d"."""
 
     listen: str = LISTEN
     web: str | None = None  # the web configuration file: TLS, passwords
     site: str | None = None
-    detail: Literal["", "links"] = ""  # "links": a series for every hop and pair
+    detail: Literal["", "links"] = ""  # "links": one series for every hop and pair
     cycle: Time = "15s"
     cycle_busy: Time = "1m"  # while a job runs
-    slow: Time = "10m"  # what changes seldom: settings, disks, mounts
-    discovery: Time = "1h"  # what is there, unless something shows that it has changed
-    textfile: str | None = None  # for node_exporter's collector, written after each cycle
+    slow: Time = "10m"  # interval of values that change rarely: settings, disks, mounts
+    discovery: Time = "1h"  # interval of the inventory; a hot-plugged device triggers it earlier
+    textfile: str | None = None  # for node_exporter's textfile collector, written after each cycle
     log: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     probes: Probing = Probing()
 
 
 def seconds(time: str) -> float:
-    """Of "15s", "10m", "6h", "1d". ValueError, with a sentence."""
+    """Convert "15s", "10m", "6h" or "1d" to seconds. Raises ValueError with a message for the user."""
     found = _TIME.fullmatch(time)
     if not found:
         raise ValueError(f"{time!r}: write 15s, 10m, 6h or 1d")
@@ -67,7 +67,7 @@ def seconds(time: str) -> float:
 
 
 def read_config(path: str | None) -> Config:
-    """The file that was named, or the system's where there is one. Raises BadInput."""
+    """Read the named file, else the system's file if it exists. Raises BadInput."""
     if path is None:
         if not os.path.exists(CONFIG):
             return Config()

@@ -1,4 +1,4 @@
-"""What the time of a job saw: counters when it began and when it ended, and what is between them."""
+"""Changes during a job: read counters when the job starts and when it ends, and report the differences."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ...probes.host.host import Host
 from ..inputs.resolve import BadInput
 from ..pipeline.hang_guard import collect_all
 from ..pipeline.registry import named
-from ..state import status_file as last
-from ..state.atomic_write import put
-from ..state.state_file import read_small
+from ..state import status_file
+from ..state.atomic_write import replace_file
+from ..state.state_file import read_state_file
 from ..state.status_file import Unknown
 
 _FOLDER = "windows"
 _JOB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
-_OLD = 30 * 86400.0  # seconds after which a window that nobody closes is forgotten
+_OLD = 30 * 86400.0  # seconds after which an open window is deleted
 _COUNTED = ("count", "bytes", "seconds")
-# What counts, and what the kernel logged.
+# The sources of counters, and the kernel log.
 _READERS = named("gpus", "pci_links", "net", "rdma", "host_counters", "kernel_log")
 
 
-class _Opened(msgspec.Struct, frozen=True, kw_only=True):
+class _OpenWindow(msgspec.Struct, frozen=True, kw_only=True):
     version: Literal[1] = 1
     at: float  # seconds since 1970
     booted: float
@@ -43,66 +43,66 @@ class _Opened(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Reading:
     at: float
-    said: tuple[Record, ...]
+    records: tuple[Record, ...]
 
     @property
     def counts(self) -> dict[tuple[str, str, str], float]:
         return {
             (one.about, one.quantity, one.unit): one.value
-            for one in self.said
+            for one in self.records
             if isinstance(one, Observation) and isinstance(one.about, str) and one.unit in _COUNTED
         }
 
 
-def begin(host: Host, folder: str, job: str) -> None:
-    """Remember what is counted now. Raises BadInput: a name that is none, a folder that cannot be written to."""
+def open_window(host: Host, folder: str, job: str) -> None:
+    """Store the present counters. Raises BadInput for an invalid job name or a folder that cannot be written to."""
     path = _path(folder, job)
-    look = _look(host)
-    counts = tuple((*key, value) for key, value in look.counts.items())
-    opened = _Opened(at=look.at, booted=_booted(), counts=counts)
+    reading = _take_reading(host)
+    counts = tuple((*key, value) for key, value in reading.counts.items())
+    opened = _OpenWindow(at=reading.at, booted=_booted(), counts=counts)
     try:
-        _make(os.path.dirname(path))
-        _forget_old(os.path.dirname(path))
-        put(path, msgspec.json.encode(opened))
+        _make_folder(os.path.dirname(path))
+        _delete_old(os.path.dirname(path))
+        replace_file(path, msgspec.json.encode(opened))
     except OSError as refused:
         raise BadInput(f"--state-dir {folder}: {refused.strerror}") from None
 
 
-def end(host: Host, folder: str, job: str) -> Window:
-    """What the time since `begin` saw; the window is closed. Raises BadInput where none of the job is open."""
+def close_window(host: Host, folder: str, job: str) -> Window:
+    """Return the changes since `open_window` and close the window. Raises BadInput if the job has no open window."""
     path = _path(folder, job)
     try:
-        opened = read_small(path, _Opened)
+        opened = read_state_file(path, _OpenWindow)
     except FileNotFoundError:
-        raise BadInput(f"no window of job {job} is open: 'linkgauge window open {job}' begins one") from None
+        raise BadInput(f"job {job} has no open window: 'linkgauge window open {job}' opens one") from None
     except (OSError, ValueError) as wrong:
         raise BadInput(f"the window of job {job} cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
-    look = _look(host)
+    reading = _take_reading(host)
     with suppress(OSError):
         os.unlink(path)
     before = {(about, quantity, unit): value for about, quantity, unit, value in opened.counts}
-    restarted = abs(_booted() - opened.booted) > 60  # a clock that was set moves it a little
-    found, gone = changes({} if restarted else before, look.counts, reset=restarted)
+    restarted = abs(_booted() - opened.booted) > 60  # setting the clock moves the boot time a little
+    found, gone = changes({} if restarted else before, reading.counts, reset=restarted)
     peaks, why = _peaks(folder, job)
     return Window(
         job=job,
         began=as_utc(opened.at),
-        ended=as_utc(look.at),
-        seconds=max(look.at - opened.at, 0.0),
+        ended=as_utc(reading.at),
+        seconds=max(reading.at - opened.at, 0.0),
         restarted=restarted,
         changes=_with_peaks(found, peaks),
-        logged=tuple(_logged(look.said, opened.at)),
+        logged=tuple(_logged(reading.records, opened.at)),
         gone=gone,
-        not_read=tuple(sorted({f"{one.subject} {one.what}: {one.why}" for one in _missed(look.said)} | why)),
+        not_read=tuple(sorted({f"{one.subject} {one.what}: {one.why}" for one in _not_checked(reading.records)} | why)),
     )
 
 
-def followed(
+def updated_peaks(
     folder: str, before: Mapping[str, Mapping[str, float]], seen: Iterable[Record]
 ) -> dict[str, Mapping[str, float]]:
-    """The highest rates in each open window, with what was seen now: for the service, which looks all the time."""
+    """Update the highest rate of each port in each open window with new records. The service calls it each cycle."""
     try:
         jobs = [
             name.removesuffix(".json") for name in os.listdir(os.path.join(folder, _FOLDER)) if name.endswith(".json")
@@ -119,13 +119,13 @@ def followed(
     return found
 
 
-def _look(host: Host) -> _Look:
-    return _Look(host.now(), tuple(collect_all(_READERS, host)))
+def _take_reading(host: Host) -> _Reading:
+    return _Reading(host.now(), tuple(collect_all(_READERS, host)))
 
 
 def _path(folder: str, job: str) -> str:
     if not _JOB.fullmatch(job):
-        raise BadInput(f"{job!r} is no job: letters, digits and _ . + - are, 64 at most")
+        raise BadInput(f"{job!r} is not a valid job name: use at most 64 letters, digits and _ . + -")
     return os.path.join(folder, _FOLDER, f"{job}.json")
 
 
@@ -133,15 +133,15 @@ def _booted() -> float:
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def _make(folder: str) -> None:
-    """A folder that the service can list, whatever the umask of a prolog takes."""
+def _make_folder(folder: str) -> None:
+    """Create a folder that the service can list, independent of the umask of a prolog."""
     if not os.path.isdir(folder):
         os.makedirs(folder)
         os.chmod(folder, 0o755)
 
 
-def _forget_old(folder: str) -> None:
-    """Of jobs whose epilog never ran. Root does this in a folder of another user: through no link."""
+def _delete_old(folder: str) -> None:
+    """Delete windows of jobs whose epilog never ran. Root does this in another user's folder: follow no links."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         for name in os.listdir(descriptor):
@@ -154,7 +154,7 @@ def _forget_old(folder: str) -> None:
 
 def _peaks(folder: str, job: str) -> tuple[Mapping[str, float], set[str]]:
     try:
-        return last.read(folder).peaks.get(job, {}), set()
+        return status_file.read(folder).peaks.get(job, {}), set()
     except Unknown as unknown:
         return {}, {f"node peak: {unknown}"}
 
@@ -167,11 +167,11 @@ def _with_peaks(found: Iterable[Change], peaks: Mapping[str, float]) -> tuple[Ch
     return (*found, *rates)
 
 
-def _logged(said: Iterable[Record], since: float) -> Iterator[Logged]:
-    for one in said:
+def _logged(records: Iterable[Record], since: float) -> Iterator[Logged]:
+    for one in records:
         if isinstance(one, Event) and one.at is not None and one.at >= since:
             yield Logged(kind=one.kind or "", subject=one.subject or "", at=as_utc(one.at), text=one.text or "")
 
 
-def _missed(said: Iterable[Record]) -> Iterator[NotChecked]:
-    return (one for one in said if isinstance(one, NotChecked))
+def _not_checked(records: Iterable[Record]) -> Iterator[NotChecked]:
+    return (one for one in records if isinstance(one, NotChecked))

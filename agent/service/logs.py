@@ -1,4 +1,4 @@
-"""The log of a service: on standard error, with levels as journald takes them, or as a JSON object a line."""
+"""The log of the service on standard error: text with levels for journald, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LEVELS = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR:
 
 
 class _Plain(logging.Formatter):
-    """Journald has its own clock, and takes the level from "<4>" in front (sd-daemon(3)); a terminal wants words."""
+    """Text lines: with a prefix such as "<4>" for journald (sd-daemon(3)), else with time and level."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record).replace("\n", "\n    ")
@@ -23,15 +23,15 @@ class _Plain(logging.Formatter):
 
 
 class _Json(logging.Formatter):
-    """For collectors of logs."""
+    """One JSON object per line, for log collectors."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told = {"time": as_utc(record.created), "level": record.levelname.lower(), "message": super().format(record)}
-        return json.dumps({**told, **getattr(record, "fields", {})})
+        entry = {"time": as_utc(record.created), "level": record.levelname.lower(), "message": super().format(record)}
+        return json.dumps({**entry, **getattr(record, "fields", {})})
 
 
-def begin(level: str, form: str) -> None:
-    """Log from now on; again after a reload."""
+def configure(level: str, form: str) -> None:
+    """Set up the log; called at the start and after each reload."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if form == "json" else _Plain())
     log = logging.getLogger("linkgauge")

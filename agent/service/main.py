@@ -1,4 +1,4 @@
-"""`linkgauge serve` from its start to its end: what it is told, by files and by signals."""
+"""The main loop of `linkgauge serve`: start, cycles, reload on SIGHUP, end on SIGTERM."""
 
 from __future__ import annotations
 
@@ -16,74 +16,72 @@ from ..inputs import resolve as inputs
 from ..inputs.resolve import BadInput
 from ..pipeline.diagnose import Memory
 from ..pipeline.source import Source
-from ..state import acceptance as state
-from ..state import status_file as last
+from ..state import acceptance, status_file
 from ..web.pages import Pages
 from ..web.server import Server, serving
-from . import checkpoint as kept
-from . import logs
+from . import checkpoint, logs
 from .config import read_config, seconds
 from .daemon import Daemon
 from .systemd import notify
-from .yielding import in_bursts, look_less_for_garbage
+from .yielding import relax_garbage_collection, yield_after_bursts
 
-_GLANCE = 1.0  # seconds between two looks at what others ask for, and at the traffic of jobs
-_REST = 0.02  # seconds between two bursts
+_GLANCE = 1.0  # seconds between two checks for release requests and two readings of port counters
+_REST = 0.02  # seconds of sleep between two CPU bursts
 _log = logging.getLogger("linkgauge")
 
 
 class _Stop(BaseException):
-    """Somebody asked the service to end. No Exception: nothing of ours may take it for a fault of its own."""
+    """A signal ends the service. It is no Exception, so that no handler of our own catches it as a fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """The options of the command line, which are in force over the configuration."""
+class ServeOptions:
+    """The options of the command line. They override the configuration."""
 
     listen: str | None = None
     config: str | None = None
     state_dir: str | None = None
     root: str = "/"
-    source: str | None = None  # a capture instead
+    source: str | None = None  # a capture instead of this machine
 
 
 @dataclass
 class _Signals:
-    """What was asked for by signals since somebody looked."""
+    """The signals that arrived since the last check."""
 
     end: bool = False
     reload: bool = False
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """Break off whatever is done; but only once: what is done at the end is done to the end."""
+        """Interrupt the work at the first signal; later signals do not interrupt the shutdown."""
         if not self.end:
             self.end = True
             raise _Stop
 
-    def again(self, number: int, frame: FrameType | None) -> None:
+    def request_reload(self, number: int, frame: FrameType | None) -> None:
         self.reload = True
 
 
-def serve(told: Told) -> None:
-    """Run until somebody ends it. Raises BadInput where it cannot begin."""
+def serve(options: ServeOptions) -> None:
+    """Run until a signal ends the service. Raises BadInput if it cannot start."""
     signals = _Signals()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signals.stop)
-    signal.signal(signal.SIGHUP, signals.again)
+    signal.signal(signal.SIGHUP, signals.request_reload)
     with suppress(_Stop):
-        _serve(told, signals)
+        _serve(options, signals)
     _log.info("ended")
 
 
-def _serve(told: Told, signals: _Signals) -> None:
-    config = read_config(told.config)
+def _serve(options: ServeOptions, signals: _Signals) -> None:
+    config = read_config(options.config)
     site = inputs.site(config.site)
     workers = Workers()
-    host = Guarded(inputs.replayed(told.source) if told.source else inputs.live(told.root, workers).host)
-    logs.begin(config.log, config.log_format)
+    host = Guarded(inputs.replayed(options.source) if options.source else inputs.live(options.root, workers).host)
+    logs.configure(config.log, config.log_format)
     pages = Pages(site.labels, config.detail, seconds(config.cycle))
-    folder = state.folder_of(told.root, told.state_dir)
-    with kept.alone(folder), serving(told.listen or config.listen, pages, config.web) as server:
+    folder = acceptance.folder_of(options.root, options.state_dir)
+    with checkpoint.exclusive(folder), serving(options.listen or config.listen, pages, config.web) as server:
         traffic = PortTraffic()
         daemon = Daemon(
             host,
@@ -91,22 +89,22 @@ def _serve(told: Told, signals: _Signals) -> None:
             site,
             pages,
             folder,
-            _memory(told, folder, host.now()),
-            pause=in_bursts(_rest),
+            _memory(options, folder, host.now()),
+            pause=yield_after_bursts(_sleep_between_bursts),
             forget=host.forget,
             stuck=lambda: workers.stuck,
             traffic=traffic.peaks,
-            peaks=last.peaks_of(folder),
+            peaks=status_file.stored_peaks(folder),
         )
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
-        look_less_for_garbage()
+        relax_garbage_collection()
         try:
             while not signals.end:
-                _round(daemon, host)
+                _run_cycle(daemon, host)
                 _wait(daemon, workers, traffic, signals)
                 if signals.reload:
                     signals.reload = False
-                    _reload(daemon, told, server)
+                    _reload(daemon, options, server)
         finally:
             notify("STOPPING=1")
             daemon.hang_guard.close()
@@ -116,19 +114,19 @@ def _serve(told: Told, signals: _Signals) -> None:
                 daemon.save()
 
 
-def _memory(told: Told, folder: str, now: float) -> Memory:
-    accepted = state.of(told.root, (), folder, now)
-    return kept.load(folder, Memory(baseline=accepted.baseline, accepted=accepted.at), now)
+def _memory(options: ServeOptions, folder: str, now: float) -> Memory:
+    accepted = acceptance.of(options.root, (), folder, now)
+    return checkpoint.load(folder, Memory(baseline=accepted.baseline, accepted=accepted.at), now)
 
 
-def _rest() -> None:
-    """In the middle of a cycle. Each source has a deadline, which is shorter than that of systemd's watchdog."""
+def _sleep_between_bursts() -> None:
+    """Sleep during a cycle. The deadline of each source is shorter than that of systemd's watchdog."""
     notify("WATCHDOG=1")
     time.sleep(_REST)
 
 
-def _round(daemon: Daemon, host: Guarded) -> None:
-    """One cycle. A fault of our own ends no service: it is logged, and after some such cycles the pages say so too."""
+def _run_cycle(daemon: Daemon, host: Guarded) -> None:
+    """Run one cycle. A fault of our own is logged and does not end the service; the pages report it later."""
     try:
         report = daemon.cycle()
     except Exception:
@@ -141,35 +139,35 @@ def _round(daemon: Daemon, host: Guarded) -> None:
 
 
 def _wait(daemon: Daemon, workers: Workers, traffic: PortTraffic, signals: _Signals) -> None:
-    """Until the next cycle is due; also where that is at once, what others ask for is done first."""
+    """Wait until the next cycle is due. Release requests are handled at least once, even if the cycle is overdue."""
     until = daemon.began + daemon.every
     while True:
         left = until - time.monotonic()
         time.sleep(max(0.0, min(left, _GLANCE)))
         workers.release()
         if daemon.busy:
-            daemon.hang_guard.ask((Source("traffic", traffic.sample),), daemon.host)
+            daemon.hang_guard.collect((Source("traffic", traffic.sample),), daemon.host)
         if signals.reload or signals.end or left <= _GLANCE:
             return
 
 
-def _reload(daemon: Daemon, told: Told, server: Server) -> None:
-    """Read all files again. One that is wrong changes nothing, and is told of."""
+def _reload(daemon: Daemon, options: ServeOptions, server: Server) -> None:
+    """Read all files again. If one is wrong, nothing changes and the error is logged."""
     notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
     try:
-        config = read_config(told.config)
+        config = read_config(options.config)
         site = inputs.site(config.site)
         server.configure(config.web)
     except BadInput as wrong:
-        _log.error("not reloaded, all goes on as before: %s", wrong)
+        _log.error("not reloaded, the old configuration stays in force: %s", wrong)
         notify("READY=1")
         return
-    if config.listen != daemon.config.listen and told.listen is None:
-        _log.warning("listen = %r is in force after a restart", config.listen)
-    logs.begin(config.log, config.log_format)
+    if config.listen != daemon.config.listen and options.listen is None:
+        _log.warning("listen = %r takes effect after a restart", config.listen)
+    logs.configure(config.log, config.log_format)
     daemon.config, daemon.site = config, site
     daemon.pages.labelled(site.labels, config.detail)
-    accepted = state.of(told.root, (), daemon.folder, daemon.host.now())
+    accepted = acceptance.of(options.root, (), daemon.folder, daemon.host.now())
     daemon.memory = replace(daemon.memory, baseline=accepted.baseline, accepted=accepted.at)
     _log.info("reloaded")
     notify("READY=1")

@@ -1,4 +1,4 @@
-"""When a service asks which source again. It knows no clock: times are those of one that does not jump, in seconds."""
+"""When the service reads each source again. The caller passes all times: seconds of a monotonic clock."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from ...models.facts.records import Record
 from ...probes.calls.timeouts import hung
 from ..pipeline.source import Interval, Source
 
-_AGAIN = (60.0, 300.0, 1800.0)  # seconds after the first, the second and each further time that a source hung
-_EARLY = 0.5  # seconds: a source is due with the cycle that is nearest to its time
+_RETRY_AFTER = (
+    60.0,
+    300.0,
+    1800.0,
+)  # seconds until a hung source is read again: after its first, second and each further timeout
+_SLACK = 0.5  # seconds; a source is due in the cycle nearest to its time
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """When a source was asked last, and how often in a row it did not answer."""
+class LastRun:
+    """When a source was read last, and how many times in a row it hung."""
 
     at: float
     hung: int = 0
@@ -23,37 +27,39 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Seconds from one time to the next: of most sources, of slow ones, of those that say what is there."""
+    """Seconds between two reads of a source, by its kind of interval."""
 
     cycle: float
     slow: float
     discovery: float
 
     def of(self, source: Source) -> float:
-        """How long what this source says is good for."""
+        """Seconds until the source is due again."""
         seconds = {Interval.CYCLE: self.cycle, Interval.SLOW: self.slow, Interval.DISCOVERY: self.discovery}
         return seconds[source.interval]
 
 
 def due(
-    sources: Iterable[Source], turns: Mapping[str, Turn], intervals: Intervals, now: float, changed: bool = False
+    sources: Iterable[Source], last_runs: Mapping[str, LastRun], intervals: Intervals, now: float, changed: bool = False
 ) -> list[Source]:
-    """The sources to ask now. `changed`: devices have come or gone, so all that was said of them is old."""
-    return [one for one in sources if _is_due(turns.get(one.name), intervals.of(one), now, changed)]
+    """The sources to read now. `changed`: devices have come or gone, so all records about them are outdated."""
+    return [one for one in sources if _is_due(last_runs.get(one.name), intervals.of(one), now, changed)]
 
 
-def _is_due(turn: Turn | None, interval: float, now: float, changed: bool) -> bool:
-    if turn is None:
+def _is_due(last_run: LastRun | None, interval: float, now: float, changed: bool) -> bool:
+    if last_run is None:
         return True
-    if turn.hung:
-        return now >= turn.at + _AGAIN[min(turn.hung, len(_AGAIN)) - 1]
-    return changed or now >= turn.at + interval - _EARLY
+    if last_run.hung:
+        return now >= last_run.at + _RETRY_AFTER[min(last_run.hung, len(_RETRY_AFTER)) - 1]
+    return changed or now >= last_run.at + interval - _SLACK
 
 
-def turned(turns: Mapping[str, Turn], collected: Mapping[str, Iterable[Record]], now: float) -> dict[str, Turn]:
-    """The turns after these sources were asked."""
-    after = dict(turns)
-    for name, said in collected.items():
-        before = turns.get(name, Turn(now))
-        after[name] = replace(before, at=now, hung=before.hung + 1 if any(map(hung, said)) else 0)
+def updated_runs(
+    last_runs: Mapping[str, LastRun], collected: Mapping[str, Iterable[Record]], now: float
+) -> dict[str, LastRun]:
+    """The last runs, updated with the sources that were read at `now`."""
+    after = dict(last_runs)
+    for name, records in collected.items():
+        before = last_runs.get(name, LastRun(now))
+        after[name] = replace(before, at=now, hung=before.hung + 1 if any(map(hung, records)) else 0)
     return after

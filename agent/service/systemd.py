@@ -1,4 +1,4 @@
-"""What systemd is told of a service that it has started: sd_notify(3). Without systemd, nothing."""
+"""Notifications to systemd: sd_notify(3). Without systemd they do nothing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import suppress
 
 
 def notify(message: str) -> None:
-    """Say READY=1, RELOADING=1, STOPPING=1, WATCHDOG=1, STATUS=... to who listens."""
+    """Send READY=1, RELOADING=1, STOPPING=1, WATCHDOG=1 or STATUS=... to $NOTIFY_SOCKET."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
-        sending.setblocking(False)  # who does not read what it is told must not hold up what it has started
+        sending.setblocking(False)  # a reader that does not read must not block the service
         sending.connect(f"\0{address[1:]}" if address[0] == "@" else address)
         sending.sendall(message.encode())

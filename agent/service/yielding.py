@@ -1,4 +1,4 @@
-"""Long work in short bursts, so that whoever needs the processor need not wait for us."""
+"""Split long work into short CPU bursts, so that other processes do not wait for the service."""
 
 from __future__ import annotations
 
@@ -6,36 +6,38 @@ import gc
 import time
 from collections.abc import Callable
 
-_BURST = 0.01  # seconds of a processor after which others come first
-_OBJECTS = 20_000  # made and not freed, after which the collector looks at them
-_WAITED = 1.0  # seconds after which somebody wants to be told that we live, although we only wait
+_BURST = 0.01  # seconds of CPU time until the next sleep
+_OBJECTS = 20_000  # threshold of the garbage collector: objects allocated and not freed
+_WAITED = 1.0  # seconds without a burst, after which `rest` runs anyway: it feeds the watchdog
 
 
-def look_less_for_garbage() -> None:
-    """What is there by now will stay, the modules above all: the collector need not go through it again.
+def relax_garbage_collection() -> None:
+    """Exclude all present objects from garbage collection and raise its threshold.
 
-    That took the longest bursts of all. A cycle makes some ten thousand objects, nearly all without circles.
+    Most of these objects are modules, which stay. Collecting them caused the longest CPU bursts. A cycle allocates
+    some ten thousand objects, nearly all without reference cycles.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS, 10, 10)
 
 
-def in_bursts(
+def yield_after_bursts(
     rest: Callable[[], None],
-    worked: Callable[[], float] = time.process_time,
+    cpu_time: Callable[[], float] = time.process_time,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Callable[[], None]:
-    """What to call at every step of the work: now and then it calls `rest`. Both clocks are in seconds.
+    """Return a function to call after every step of the work. It calls `rest` after each burst of CPU time.
 
-    Each rest costs more than the time that it takes: what comes after it finds none of its data in the caches.
+    `cpu_time` is CPU time and `monotonic` wall time, both in seconds. Rests are rare because each one costs more than
+    its own time: afterwards the CPU caches are cold.
     """
-    used, at = worked(), monotonic()
+    used, at = cpu_time(), monotonic()
 
     def step() -> None:
         nonlocal used, at
-        if worked() - used >= _BURST or monotonic() - at >= _WAITED:
+        if cpu_time() - used >= _BURST or monotonic() - at >= _WAITED:
             rest()
-            used, at = worked(), monotonic()
+            used, at = cpu_time(), monotonic()
 
     return step

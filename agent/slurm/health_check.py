@@ -1,9 +1,9 @@
-"""The health check of Slurm: the one who drains a node, and gives it back after a repair.
+"""The health check of Slurm: drains a node, and resumes it after a repair.
 
-All nodes of a cluster run it at the same moment, and for a mistake in a file that all of them have they all come to the
-same answer. So none of them may count and then drain: each writes down first that it wants to be drained (in a note of
-its node), waits until all who do so now have written, counts, and is drained if it is among the first. Who drains does
-it within a second of having counted, and every other waits for two.
+All nodes of a cluster run it at the same moment. A mistake in a file that all nodes share gives all of them the same
+result, so a node must not count drained nodes and then drain itself. Instead each node first writes a drain request
+into a note of its node record. It waits until the other nodes have written theirs, counts, and drains itself if it is
+among the first. A node drains within one second after the count, and every other node waits for two seconds.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ import msgspec
 from ...models.facts.units import as_utc
 from ...models.site.gate import Cause, has_room
 from ..state import acceptance as state
-from ..state.atomic_write import put
-from ..state.state_file import read_small
+from ..state.atomic_write import replace_file
+from ..state.state_file import read_state_file
 from .gate import View
 from .scontrol import PREFIX, Refused, Slurm
 
 _FILE = "gate.json"
-_JITTER = 0.8  # seconds over which the first calls of all nodes are spread
-_SETTLE, _SWIFT = 2.0, 1.0  # seconds: from the note to the count; from the count to the drain
-_LEAVING = 0.6  # seconds beyond the deadline, to take the note away
-_AGAIN = 900.0  # seconds after which a node that found no room asks again
-_LONGEST_REASON = 200  # letters
+_JITTER = 0.8  # seconds; spreads the first calls of all nodes
+_SETTLE, _SWIFT = 2.0, 1.0  # seconds: from the note to the count; at most from the count to the drain
+_LEAVING = 0.6  # seconds beyond the deadline, to remove the note
+_AGAIN = 900.0  # seconds after which a node tries again when too many nodes were drained
+_LONGEST_REASON = 200  # characters
 
 
 class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the last health check left behind. Times in seconds since 1970."""
+    """The result of the last health check. Times in seconds since 1970."""
 
     version: Literal[1] = 1
-    drained: str | None = None  # for what we have drained the node; then a prolog fails too
-    asked: bool = False  # a note may still stand at the node
-    refused: float | None = None  # when there was no room
-    looked: float = 0.0  # when Slurm was asked last
+    drained: str | None = None  # reason for which we drained the node; a prolog fails as long as it is set
+    asked: bool = False  # the node record may still have our note
+    refused: float | None = None  # when too many other nodes were drained
+    looked: float = 0.0  # when the last call of Slurm was made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,28 +56,28 @@ class Check:
     chance: random.Random = field(default_factory=random.Random)
 
     def run(self, now: float) -> str | None:
-        """Drain, give back or let be; what is worth a line of the log. Raises Refused, OSError."""
+        """Drain the node, resume it or do nothing. Returns a message for the log, or None. Raises Refused, OSError."""
         record = record_of(self.folder)
         if not self.view.closed:
-            told = self._maybe_open(record, now)
-            return told or (str(self.view) if self.view.causes or self.view.unknown else None)
+            message = self._reopen(record, now)
+            return message or (str(self.view) if self.view.causes or self.view.unknown else None)
         if record.refused is not None and 0 <= now - record.refused < _AGAIN * self.chance.uniform(0.5, 1):
-            return f"{self.view.causes[0]}: not drained: there was no room at {as_utc(record.refused)}"
+            return f"{self.view.causes[0]}: not drained: too many nodes were drained at {as_utc(record.refused)}"
         self.sleep(self.chance.uniform(0, _JITTER))
         return self._close(self.view.causes[0], now)
 
     def _close(self, cause: Cause, now: float) -> str:
-        here = self.slurm.node(self.node)
-        reason = " ".join(f"{PREFIX} {cause}".split())[:_LONGEST_REASON]  # one line, whatever a disk is called
-        if here.out and not here.ours:
+        found = self.slurm.node(self.node)
+        reason = " ".join(f"{PREFIX} {cause}".split())[:_LONGEST_REASON]  # one line, also for unusual disk names
+        if found.out and not found.ours:
             keep(self.folder, CheckRecord(looked=now))
-            return f"{cause}: not drained by us: it is {here.state} ({here.reason or 'without a reason'})"
-        if here.out:
-            keep(self.folder, CheckRecord(drained=here.reason, looked=now))
-            return f"{here.reason}: drained, until it is repaired and accepted"
-        note = here.free_note
+            return f"{cause}: not drained: the node is {found.state} already ({found.reason or 'without a reason'})"
+        if found.out:
+            keep(self.folder, CheckRecord(drained=found.reason, looked=now))
+            return f"{found.reason}: drained until the node is repaired and accepted"
+        note = found.free_note
         if note is None:
-            return f"{cause}: not drained: Comment and Extra of the node are in use, and one is needed to count"
+            return f"{cause}: not drained: Comment and Extra of the node are in use; clear one, for the drain request"
         keep(self.folder, CheckRecord(asked=True, looked=now))
         self.slurm.update(self.node, **{note: reason})
         drained = False
@@ -87,13 +87,12 @@ class Check:
             if not drained:
                 self._withdraw(note)
         keep(self.folder, CheckRecord(drained=reason, looked=now) if drained else CheckRecord(refused=now, looked=now))
-        share = self.view.gate.max_drained
-        return (
-            f"drained for {cause}: {cause.text}" if drained else f"{cause}: not drained: {share:.1%} of all nodes are"
-        )
+        if drained:
+            return f"drained for {cause}: {cause.text}"
+        return f"{cause}: not drained: {self.view.gate.max_drained:.1%} of all nodes are drained already"
 
     def _drained(self, reason: str, note: str) -> bool:
-        """Whether it is among the first, and was drained. Raises Refused."""
+        """Drain the node if it is among the first. Returns whether it was drained. Raises Refused."""
         self.sleep(_SETTLE)
         counted = self.slurm.monotonic()
         nodes = self.slurm.nodes()
@@ -101,50 +100,50 @@ class Check:
         if not has_room(self.node, ours, asking, len(nodes), self.view.gate):
             return False
         if self.slurm.monotonic() - counted > _SWIFT:
-            raise Refused("Slurm answers too slowly to count nodes: not drained")
+            raise Refused("not drained: Slurm answers too slowly to count drained nodes")
         self.slurm.update(self.node, State="DRAIN", Reason=reason, **{note: ""})
         return True
 
     def _withdraw(self, note: str) -> None:
-        """Where that fails, the next run does it; until then the note takes room from others, and drains nobody."""
+        """Remove the note. If that fails the next run does it; until then others count the note as a drained node."""
         with suppress(Refused):
             replace(self.slurm, until=self.slurm.until + _LEAVING).update(self.node, **{note: ""})
 
-    def _maybe_open(self, record: CheckRecord, now: float) -> str | None:
-        """After a repair; Slurm is asked only if somebody has accepted the node since it was asked last."""
+    def _reopen(self, record: CheckRecord, now: float) -> str | None:
+        """Resume the node after a repair. Slurm is called only if the node was accepted since the last call."""
         if record.asked:
-            self._tidy(now)
+            self._clear_notes(now)
             return None
         accepted = (state.read(self.folder) or state.Acceptance()).at
         if accepted is None or accepted <= record.looked:
-            return f"{record.drained}: waits for 'linkgauge accept'" if record.drained else None
+            return f"{record.drained}: drained until 'linkgauge accept'" if record.drained else None
         if self.view.causes or self.view.unknown or self.view.at is None or self.view.at < accepted:
-            return f"{record.drained}: not given back before the service finds it good" if record.drained else None
-        here = self.slurm.node(self.node)
-        if here.ours and here.out:
-            if here.since is None or here.since > accepted:
-                return f"{here.reason}: waits for 'linkgauge accept'"
+            return f"{record.drained}: drained until the service finds no fault" if record.drained else None
+        found = self.slurm.node(self.node)
+        if found.ours and found.out:
+            if found.since is None or found.since > accepted:
+                return f"{found.reason}: drained until 'linkgauge accept'"
             self.slurm.update(self.node, State="RESUME")
         keep(self.folder, CheckRecord(looked=now))
-        return f"given back, accepted at {as_utc(accepted)}: was {here.reason}" if here.ours else None
+        return f"resumed, accepted at {as_utc(accepted)}: was {found.reason}" if found.ours else None
 
-    def _tidy(self, now: float) -> None:
-        """A run that was ended has left its note."""
-        here = self.slurm.node(self.node)
-        for note in (key for key, text in here.notes.items() if text.startswith(PREFIX)):
+    def _clear_notes(self, now: float) -> None:
+        """Remove the note of a run that was interrupted."""
+        found = self.slurm.node(self.node)
+        for note in (key for key, text in found.notes.items() if text.startswith(PREFIX)):
             self.slurm.update(self.node, **{note: ""})
-        keep(self.folder, CheckRecord(drained=here.reason if here.ours and here.out else None, looked=now))
+        keep(self.folder, CheckRecord(drained=found.reason if found.ours and found.out else None, looked=now))
 
 
 def record_of(folder: str) -> CheckRecord:
-    """What the last health check left there; nothing where that cannot be used."""
+    """The record of the last health check; an empty record if there is none or it cannot be used."""
     try:
-        return read_small(os.path.join(folder, _FILE), CheckRecord)
+        return read_state_file(os.path.join(folder, _FILE), CheckRecord)
     except (OSError, ValueError):
         return CheckRecord()
 
 
 def keep(folder: str, record: CheckRecord) -> None:
-    """Raises OSError."""
+    """Write the record. Raises OSError."""
     os.makedirs(folder, exist_ok=True)
-    put(os.path.join(folder, _FILE), msgspec.json.encode(record))
+    replace_file(os.path.join(folder, _FILE), msgspec.json.encode(record))

@@ -1,4 +1,4 @@
-"""What is kept of a node between runs: when it was accepted, and what was observed then. One file in a folder."""
+"""The acceptance file of a node: when the node was accepted, and the observations of that time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from ...models.facts.records import Observation
 from ...models.facts.units import as_utc
 from ...probes.calls.bounded_read import bounded_read
-from .atomic_write import write_whole
+from .atomic_write import write_atomically
 from .state_file import CLOCK_STEP
 
 FOLDER = "var/lib/linkgauge"  # below the root of the machine
@@ -24,79 +24,81 @@ _MOST = 64 << 20  # bytes: a large node has some thousand counts of 200 bytes
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
-    """The word of somebody who repaired the node or took it over: from then on it is good."""
+    """A statement of the operator, after a repair or at takeover, that the node is good from this time on."""
 
     version: Literal[1] = 1
-    at: float | None = None  # seconds since 1970; None: nobody said so
-    baseline: tuple[Observation, ...] = ()  # rates, and counts as they stood
+    at: float | None = None  # seconds since 1970; None: not accepted
+    baseline: tuple[Observation, ...] = ()  # rates, and counters at that time
 
 
-def of(root: str, source: Sequence[str], given: str | None, now: float) -> Acceptance:
-    """What is kept of this machine, or of the one at `root`; of recordings nothing, unless the folder was named.
+def of(root: str, source: Sequence[str], state_dir: str | None, now: float) -> Acceptance:
+    """The acceptance of this machine, or of the one at `root`. A recording has none unless the folder is given.
 
-    One of later than `now`, which is when the machine is looked at, is not used.
+    An acceptance later than `now`, the time of the snapshot, is not used.
     """
-    nobody = Acceptance()
-    if source and given is None:
-        return nobody
-    folder = folder_of(root, given)
-    kept = read(folder) or nobody
-    if kept.at is not None and kept.at > now + CLOCK_STEP:
-        _warn(os.path.join(folder, _FILE), f"it was accepted {as_utc(kept.at)}, later than what is looked at")
-        return nobody
-    return kept
+    empty = Acceptance()
+    if source and state_dir is None:
+        return empty
+    folder = folder_of(root, state_dir)
+    stored = read(folder) or empty
+    if stored.at is not None and stored.at > now + CLOCK_STEP:
+        _warn(os.path.join(folder, _FILE), f"it was accepted {as_utc(stored.at)}, later than the time of this snapshot")
+        return empty
+    return stored
 
 
-def written(folder: str) -> int | None:
-    """When somebody accepted the node, as the folder's file tells: another number, another acceptance."""
+def modified_at(folder: str) -> int | None:
+    """The modification time of the acceptance file in nanoseconds. It changes with each acceptance."""
     try:
         return os.stat(os.path.join(folder, _FILE)).st_mtime_ns
     except OSError:
         return None
 
 
-def folder_of(root: str, given: str | None) -> str:
-    """The folder that was named, or the one of the machine whose root is there."""
-    return os.path.join(root, FOLDER) if given is None else given
+def folder_of(root: str, state_dir: str | None) -> str:
+    """The given folder, else the state folder of the machine at `root`."""
+    return os.path.join(root, FOLDER) if state_dir is None else state_dir
 
 
 def read(folder: str) -> Acceptance | None:
-    """What is kept there. None where there is nothing; what cannot be used is told on standard error."""
+    """Read the acceptance file. None if there is none, or if it cannot be used (with a warning on standard error)."""
     path = os.path.join(folder, _FILE)
     try:
         return _parsed(bounded_read(path, _MOST))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as refused:  # ValueError: a name with a zero byte, too
+    except (OSError, ValueError) as refused:  # ValueError: also a name with a zero byte
         _warn(path, getattr(refused, "strerror", None) or str(refused))
         return None
 
 
 def _parsed(content: bytes) -> Acceptance:
-    """ValueError, with a sentence, where it is none of this version."""
+    """Raises ValueError with a message if the content is damaged or of another version."""
     try:
-        kept = msgspec.json.decode(content, type=Acceptance)
+        stored = msgspec.json.decode(content, type=Acceptance)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise ValueError(_why(content, wrong)) from None
-    if not all(0 <= at < _LATEST for at in (kept.at or 0.0, *(one.at for one in kept.baseline))):
-        raise ValueError("damaged (a time that cannot be)")
-    return kept
+    if not all(0 <= at < _LATEST for at in (stored.at or 0.0, *(one.at for one in stored.baseline))):
+        raise ValueError("damaged (a time out of range)")
+    return stored
 
 
 def write(folder: str, acceptance: Acceptance) -> None:
-    """Keep it there: who reads meanwhile, or after a loss of power, sees the old one or the new. Raises OSError."""
+    """Replace the acceptance file atomically. Raises OSError."""
     os.makedirs(folder, exist_ok=True)
-    write_whole(os.path.join(folder, _FILE), msgspec.json.encode(acceptance))  # `diagnose` needs no root to read it
+    write_atomically(
+        os.path.join(folder, _FILE), msgspec.json.encode(acceptance)
+    )  # world-readable, so that `diagnose` does not need root
 
 
 def _why(content: bytes, wrong: Exception) -> str:
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        kept = msgspec.json.decode(content)
-        version = kept.get("version") if isinstance(kept, dict) else None
+        stored = msgspec.json.decode(content)
+        version = stored.get("version") if isinstance(stored, dict) else None
         if isinstance(version, int) and version != _VERSION:
-            return f"of version {version}, and only version {_VERSION} is known here"
+            return f"it has version {version}, and this program reads version {_VERSION}"
     return f"damaged ({wrong})"
 
 
 def _warn(path: str, why: str) -> None:
-    print(f"Warning: {path}: {why}; that this node was accepted is not used", file=sys.stderr)
+    print(f"Warning: {path}: {why}; the acceptance of this node is not used", file=sys.stderr)

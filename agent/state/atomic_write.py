@@ -1,4 +1,4 @@
-"""Files that are there whole: who reads meanwhile, or after a loss of power, sees the old one or the new."""
+"""Atomic writes: a reader sees the old or the new content, also during the write and after a loss of power."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ import os
 from contextlib import suppress
 
 
-def write_whole(path: str, content: bytes) -> None:
-    """Put the content in the place of the file at `path`, readable for everybody. Raises OSError.
+def write_atomically(path: str, content: bytes) -> None:
+    """Replace the content of the file at `path`, readable for every user. Follows symbolic links. Raises OSError.
 
-    What is no plain file (a pipe, a terminal) is written to as it is; a symbolic link leads to the file.
+    A path that is no plain file (a pipe, a terminal) is written to directly.
     """
     path = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as pipe:
             pipe.write(content)
         return
-    put(path, content)
+    replace_file(path, content)
 
 
-def put(path: str, content: bytes, lasting: bool = True) -> None:
-    """The same in the place of whatever is there, a link too: for root in a folder of another user. Raises OSError.
+def replace_file(path: str, content: bytes, lasting: bool = True) -> None:
+    """Replace the directory entry itself, also if it is a link: safe for root in another user's folder. Raises OSError.
 
-    What is not `lasting` may be gone after a loss of power: a disk need not wake up for it.
+    Without `lasting` there is no fsync: the file may be lost after a loss of power, and an idle disk stays idle.
     """
-    import tempfile  # only who writes waits for it
+    import tempfile  # slow to import, and only writers need it
 
     folder, name = os.path.split(path)
-    descriptor, beside = tempfile.mkstemp(prefix=f".{name}.", dir=folder)  # its end is no ".prom", which would be read
+    descriptor, beside = tempfile.mkstemp(
+        prefix=f".{name}.", dir=folder
+    )  # the random suffix keeps collectors from reading it as *.prom
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -45,7 +47,7 @@ def put(path: str, content: bytes, lasting: bool = True) -> None:
 
 
 def _sync(folder: str) -> None:
-    """The name too outlives a loss of power; some file systems cannot do that, and the file is whole without it."""
+    """Make the new name durable too. Some file systems cannot; the file is complete without it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

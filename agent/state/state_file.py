@@ -1,4 +1,4 @@
-"""The JSON files of the state folder: `bounded_read` reads them, since anybody may have put anything there."""
+"""Read the JSON files of the state folder with `bounded_read`, since other users may have put any file there."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import msgspec
 from ...probes.calls.bounded_read import bounded_read
 
 T = TypeVar("T")
-CLOCK_STEP = 3600.0  # seconds by which somebody may have set the clock back since a file was written
+CLOCK_STEP = 3600.0  # seconds; tolerance for a clock that was set back after a file was written
 _MOST = 4 << 20  # bytes
 
 
-def read_small(path: str, kind: type[T]) -> T:
-    """What the file holds. Raises OSError; ValueError, with a sentence, where the content cannot be used."""
+def read_state_file(path: str, kind: type[T]) -> T:
+    """Decode the file. Raises OSError, or ValueError with a message if the content cannot be used."""
     try:
         return msgspec.json.decode(bounded_read(path, _MOST), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:

@@ -1,4 +1,4 @@
-"""Whether a request has a name and password that may come in. bcrypt takes long on purpose, so it runs elsewhere."""
+"""Check the user name and password of a request. bcrypt is slow by design, so it runs in a thread of its own."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from base64 import b64decode
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-# Of nobody: whoever guesses names waits as long as whoever knows one.
-_NOBODY = b"$2b$10$YoR2G/GrfvsaC.NWnuBP8.SwrQOek4VArXXZpT2/zpge9z0Wv8fba"
-_WAITING = 8  # that may wait for an answer; more are turned away
-_KNOWN = 64  # passwords that were right and need not be worked out again
+# Dummy hash, so that unknown user names take as long as known ones.
+_DUMMY_HASH = b"$2b$10$YoR2G/GrfvsaC.NWnuBP8.SwrQOek4VArXXZpT2/zpge9z0Wv8fba"
+_WAITING = 8  # requests that may wait for bcrypt; more are refused
+_KNOWN = 64  # cached correct passwords, which skip bcrypt
 
 
 class Passwords:
-    """The users of a web configuration file, and which of their passwords were right before."""
+    """The users of a web configuration file, with a cache of passwords that were correct."""
 
     def __init__(self, users: Mapping[str, bytes]) -> None:
-        """`users`: name and bcrypt hash."""
+        """`users`: name -> bcrypt hash."""
         self._users = users
         self._salt = secrets.token_bytes(32)
         self._right: dict[bytes, None] = {}
@@ -28,12 +28,12 @@ class Passwords:
         self._waiting = 0
 
     async def admit(self, header: str) -> bool | None:
-        """Whether the Authorization header is right; None: too many ask at once."""
+        """Whether the Authorization header is correct; None if too many requests wait."""
         if self._pool is None:
             return True
         name, password = _parts(header)
-        mark = hashlib.blake2b(b"%d %s %s" % (len(name), name, password), key=self._salt).digest()
-        if mark in self._right:
+        key = hashlib.blake2b(b"%d %s %s" % (len(name), name, password), key=self._salt).digest()
+        if key in self._right:
             return True
         if self._waiting >= _WAITING:
             return None
@@ -45,11 +45,11 @@ class Passwords:
             self._waiting -= 1
         if right:
             self._right = dict.fromkeys([*self._right][1 - _KNOWN :])
-            self._right[mark] = None
+            self._right[key] = None
         return right
 
     def close(self) -> None:
-        """Work out no more of them."""
+        """Stop checking passwords."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -57,13 +57,13 @@ class Passwords:
         import bcrypt
 
         hashed = self._users.get(name)
-        # bcrypt takes 72 bytes, and no zeros in versions before 5
-        same = bcrypt.checkpw(password[:72].replace(b"\0", b""), hashed or _NOBODY)
+        # bcrypt reads at most 72 bytes, and before version 5 refuses zero bytes
+        same = bcrypt.checkpw(password[:72].replace(b"\0", b""), hashed or _DUMMY_HASH)
         return same and hashed is not None and len(password) <= 72 and b"\0" not in password
 
 
 def _parts(header: str) -> tuple[bytes, bytes]:
-    """Name and password of "Basic ..."; empty ones of anything else."""
+    """Name and password of a "Basic ..." header; empty for any other header."""
     scheme, _, coded = header.partition(" ")
     if scheme.lower() != "basic":
         return b"", b""

@@ -1,7 +1,7 @@
-"""The web configuration file: TLS, client certificates, passwords, in the form of Prometheus exporters.
+"""The web configuration file: TLS, client certificates and passwords, in the format of Prometheus exporters.
 
-https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md. What OpenSSL's defaults decide
-here (cipher suites, curves) and what is not there is refused rather than passed over.
+https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md. Unknown keys are refused. So
+are the keys of cipher suites and curves, which OpenSSL's defaults decide here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ASKS = {
 
 
 class _Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Files are named relative to the folder of the configuration file."""
+    """File names are relative to the folder of the configuration file."""
 
     cert_file: str
     key_file: str
@@ -49,59 +49,59 @@ class _Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Http(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    http2: bool = True  # never spoken here; who asks for it may go on with HTTP/1.1
+    http2: bool = True  # accepted and ignored: the server speaks HTTP/1.1
     headers: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         for name, value in self.headers.items():
             if not (name + value).isprintable() or not (name + value).isascii() or ":" in name or not name:
-                raise ValueError(f"headers: {name!r}: not a header that HTTP can have")
+                raise ValueError(f"headers: {name!r}: not a valid HTTP header")
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tls_server_config: _Tls | None = None
     http_server_config: _Http = _Http()
-    basic_auth_users: dict[str, str] = {}  # name -> bcrypt
+    basic_auth_users: dict[str, str] = {}  # name -> bcrypt hash
 
     def __post_init__(self) -> None:
         for name, hashed in self.basic_auth_users.items():
             if not hashed.startswith(("$2a$", "$2b$", "$2y$")) or len(hashed) != 60:
-                raise ValueError(f"basic_auth_users: {name}: no bcrypt hash; make one with htpasswd -nBC 10 {name}")
+                raise ValueError(f"basic_auth_users: {name}: not a bcrypt hash: run htpasswd -nBC 10 {name}")
 
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """What the file says, with its certificates read."""
+    """The content of the file, with its certificates loaded."""
 
     tls: ssl.SSLContext | None = None
-    sans: frozenset[str] = frozenset()  # of client certificates that may come in; none: all that are signed
-    certificates: bool = False  # nobody comes in without one
+    sans: frozenset[str] = frozenset()  # allowed names of client certificates; empty: every signed certificate
+    certificates: bool = False  # every client must have a certificate
     users: Mapping[str, bytes] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_config(path: str | None) -> WebConfig:
-    """The configuration in the file; None is none. Raises BadInput."""
+    """Read the file. Without a path: the defaults, without TLS and passwords. Raises BadInput."""
     if path is None:
         return WebConfig()
     try:
-        told = in_tables(_yaml(read_text(path, "--web-config")) or {}, _File)
+        settings = in_tables(_yaml(read_text(path, "--web-config")) or {}, _File)
     except ValueError as wrong:
         raise BadInput(f"--web-config {path}: {wrong}") from None
-    if told.basic_auth_users and find_spec("bcrypt") is None:
+    if settings.basic_auth_users and find_spec("bcrypt") is None:
         raise BadInput(f"--web-config {path}: passwords need bcrypt: pip install 'linkgauge[web]'")
-    tls = told.tls_server_config
+    tls = settings.tls_server_config
     return WebConfig(
         tls=_context(tls, path) if tls else None,
         sans=frozenset(tls.client_allowed_sans if tls else ()),
         certificates=tls is not None and tls.client_auth_type == "RequireAndVerifyClientCert",
-        users={name: hashed.encode() for name, hashed in told.basic_auth_users.items()},
-        headers=told.http_server_config.headers,
+        users={name: hashed.encode() for name, hashed in settings.basic_auth_users.items()},
+        headers=settings.http_server_config.headers,
     )
 
 
 def _yaml(text: str) -> Any:
-    """What the YAML holds. ValueError says where it is broken."""
+    """Parse the YAML. Raises ValueError with the place of the error."""
     try:
         import yaml
     except ImportError:
@@ -115,7 +115,7 @@ def _yaml(text: str) -> Any:
 
 
 def _context(tls: _Tls, path: str) -> ssl.SSLContext:
-    """Raises BadInput."""
+    """Load the certificates. Raises BadInput."""
     folder = os.path.dirname(path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version, context.maximum_version = _VERSIONS[tls.min_version], _VERSIONS[tls.max_version]
@@ -135,8 +135,8 @@ def _context(tls: _Tls, path: str) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    """A service cannot ask for the password of a key."""
-    raise ValueError("the key is encrypted: give one without a password")
+    """Called for an encrypted key: a service cannot ask for a password."""
+    raise ValueError("the key is encrypted: use a key without a password")
 
 
 def _why(wrong: Exception) -> str:

@@ -1,4 +1,4 @@
-"""What a service shows of its last cycle, as bytes: rendered when first asked for, each form only once a cycle."""
+"""The pages of the last cycle as bytes. Each page is rendered at its first request, at most once per cycle."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from ...models.graph.topology import Topology
 from ...models.report import Report
 
 Form: TypeAlias = Literal["metrics", "openmetrics", "report", "front"]
-_MISSED = 4  # cycles after which nobody knows any more how the node is
-_QUICK = 1  # gzip's level: a page becomes a tenth of its size in a millisecond
+_MISSED = 4  # cycles without a report after which the status is unknown
+_QUICK = 1  # gzip level: shrinks a page to a tenth in a millisecond
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """One report and its pages; put in the place of the one before as a whole, so that no lock is needed."""
+class _Published:
+    """One report and its pages. A new report replaces the whole object, so no lock is needed."""
 
     report: Report
     round: Round | None
-    since: float  # by a clock that does not jump
-    every: float  # seconds until the next is due
+    since: float  # monotonic seconds
+    every: float  # seconds until the next report is due
     labels: Mapping[str, str]
     detail: str
     pages: dict[tuple[Form, bool], bytes] = field(default_factory=dict)
 
 
 class Pages:
-    """The pages of a service. The loop puts reports in, the web server takes bytes out; each has its own thread."""
+    """The pages of a service. The main loop puts reports in and the web server reads pages, each in its own thread."""
 
     def __init__(
         self,
@@ -46,48 +46,46 @@ class Pages:
         every: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`labels` and `detail` as in `families`; `every`: seconds from one cycle to the next."""
+        """`labels` and `detail` as in `families`; `every`: seconds between two cycles."""
         self._monotonic = monotonic
         self._labels, self._detail = labels or {}, detail
-        begun = _Shown(_silent(None, None), None, monotonic(), every, self._labels, detail)
-        self._shown, self._silence = begun, begun
+        initial = _Published(_stopped_report(None, None), None, monotonic(), every, self._labels, detail)
+        self._published, self._stopped = initial, initial
 
     def labelled(self, labels: Mapping[str, str], detail: str) -> None:
-        """Other labels and detail, from the next report on."""
+        """Set labels and detail for the next reports."""
         self._labels, self._detail = labels, detail
 
     def put(self, report: Report, round: Round) -> None:
-        """Show this report from now on."""
-        self._shown = _Shown(report, round, self._monotonic(), round.every, self._labels, self._detail)
+        """Replace the report."""
+        self._published = _Published(report, round, self._monotonic(), round.every, self._labels, self._detail)
 
     def alive(self) -> bool:
-        """Whether the loop has put something in within the last cycles."""
-        shown = self._shown
-        return self._monotonic() - shown.since <= _MISSED * shown.every
+        """Whether a report arrived within the last cycles."""
+        published = self._published
+        return self._monotonic() - published.since <= _MISSED * published.every
 
     def read(self, form: Form, zipped: bool = False) -> bytes:
-        """The page; where the loop stands still, one that says that nothing is known."""
-        shown = self._current()
+        """The page. If the main loop has stopped, a page with the verdict "unknown"."""
+        published = self._current()
         key = (form, zipped)
-        if key not in shown.pages:
-            shown.pages[key] = gzip.compress(self.read(form), _QUICK) if zipped else _rendered(shown, form)
-        return shown.pages[key]
+        if key not in published.pages:
+            published.pages[key] = gzip.compress(self.read(form), _QUICK) if zipped else _rendered(published, form)
+        return published.pages[key]
 
-    def _current(self) -> _Shown:
-        shown = self._shown
+    def _current(self) -> _Published:
+        published = self._published
         if self.alive():
-            return shown
-        if self._silence.since != shown.since or self._silence.round is not shown.round:
-            self._silence = replace(shown, report=_silent(shown.report, shown.round), pages={})
-        return self._silence
+            return published
+        if self._stopped.since != published.since or self._stopped.round is not published.round:
+            self._stopped = replace(published, report=_stopped_report(published.report, published.round), pages={})
+        return self._stopped
 
 
-def _silent(report: Report | None, round: Round | None) -> Report:
-    """What is left of a report when the loop stands still: whose it is, and that nobody knows."""
+def _stopped_report(report: Report | None, round: Round | None) -> Report:
+    """The report of a stopped main loop: only the node and the verdict "unknown" remain."""
     why = f"no cycle since {as_utc(round.ended)}" if round else "no cycle yet"
-    gap = NotChecked(
-        what="cycle", subject="node", reason=Reason.STOPPED, detail=why, how="look into the log of the service"
-    )
+    gap = NotChecked(what="cycle", subject="node", reason=Reason.STOPPED, detail=why, how="read the log of the service")
     known = report or Report(node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown")
     return replace(
         known,
@@ -102,9 +100,11 @@ def _silent(report: Report | None, round: Round | None) -> Report:
     )
 
 
-def _rendered(shown: _Shown, form: Form) -> bytes:
+def _rendered(published: _Published, form: Form) -> bytes:
     if form == "report":
-        return as_json(shown.report).encode()
+        return as_json(published.report).encode()
     if form == "front":
-        return front_page(shown.report).encode()
-    return page(shown.report, shown.round, shown.labels, shown.detail, openmetrics=form == "openmetrics")
+        return front_page(published.report).encode()
+    return page(
+        published.report, published.round, published.labels, published.detail, openmetrics=form == "openmetrics"
+    )

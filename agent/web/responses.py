@@ -1,4 +1,4 @@
-"""What the web server answers to which request. It knows no sockets."""
+"""The response of the web server to each request, independent of sockets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .pages import Form, Pages
 
 _GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))")
 _PLAIN = "text/plain; charset=utf-8"
-# Whoever embeds or sniffs the page gets nothing out of it.
+# No caching, no scripts or other loaded content, no guessing of content types.
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'",
@@ -20,17 +20,17 @@ _HEADERS = {
 }
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A request."""
 
     method: str
     path: str  # without the query
     accept: str = ""
     encodings: str = ""
-    trusted: bool = False  # it comes from this machine, or from somebody who said who he is
+    trusted: bool = False  # from this machine, or authenticated
 
 
-class Reply(NamedTuple):
+class Response(NamedTuple):
     """A response."""
 
     status: int
@@ -38,31 +38,31 @@ class Reply(NamedTuple):
     headers: Mapping[str, str]
 
 
-def reply(pages: Pages, asked: Asked) -> Reply:
-    """The response to a request; those that change something are not known."""
-    if asked.method not in ("GET", "HEAD"):
-        return sentence(405, "this service is read, with GET or HEAD", {"Allow": "GET, HEAD"})
-    if asked.path == "/metrics":
-        new = "application/openmetrics-text" in asked.accept
-        return _page(pages, asked, "openmetrics" if new else "metrics", OPENMETRICS if new else TEXT)
-    if asked.path == "/":
-        return _page(pages, asked, "front", "text/html; charset=utf-8")
-    if asked.path == "/healthz":
-        return sentence(200, "ok") if pages.alive() else sentence(503, "the cycle stands still")
-    if asked.path == "/report":
-        if asked.trusted:
-            return _page(pages, asked, "report", "application/json")
-        return sentence(403, "the report is for this machine itself, or with a password or client certificate")
-    return sentence(404, "there are /metrics, /report, /healthz and /")
+def reply(pages: Pages, request: Request) -> Response:
+    """The response to a request. Only GET and HEAD are allowed."""
+    if request.method not in ("GET", "HEAD"):
+        return sentence(405, "this service is read-only: use GET or HEAD", {"Allow": "GET, HEAD"})
+    if request.path == "/metrics":
+        new = "application/openmetrics-text" in request.accept
+        return _page(pages, request, "openmetrics" if new else "metrics", OPENMETRICS if new else TEXT)
+    if request.path == "/":
+        return _page(pages, request, "front", "text/html; charset=utf-8")
+    if request.path == "/healthz":
+        return sentence(200, "ok") if pages.alive() else sentence(503, "the service has not completed a cycle in time")
+    if request.path == "/report":
+        if request.trusted:
+            return _page(pages, request, "report", "application/json")
+        return sentence(403, "the report needs a request from this machine, a password or a client certificate")
+    return sentence(404, "no such page: use /metrics, /report, /healthz or /")
 
 
-def sentence(status: int, text: str, headers: Mapping[str, str] | None = None) -> Reply:
-    """A response that is one line of text."""
-    return Reply(status, f"{text}\n".encode(), {**_HEADERS, "Content-Type": _PLAIN, **(headers or {})})
+def sentence(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+    """A response with one line of text."""
+    return Response(status, f"{text}\n".encode(), {**_HEADERS, "Content-Type": _PLAIN, **(headers or {})})
 
 
-def _page(pages: Pages, asked: Asked, form: Form, kind: str) -> Reply:
-    zipped = _GZIP.search(asked.encodings) is not None
+def _page(pages: Pages, request: Request, form: Form, kind: str) -> Response:
+    zipped = _GZIP.search(request.encodings) is not None
     encoding = {"Content-Encoding": "gzip"} if zipped else {}
     headers = {**_HEADERS, "Content-Type": kind, "Vary": "Accept, Accept-Encoding", **encoding}
-    return Reply(200, pages.read(form, zipped), headers)
+    return Response(200, pages.read(form, zipped), headers)

@@ -1,7 +1,7 @@
-"""The web server: one thread, and nobody can hold it up who drips, stalls, floods or never reads.
+"""The web server: one thread, which slow, stalled or flooding clients cannot block.
 
-Every connection has a deadline for its handshake and headers, and one for taking the answer; when too many are open the
-oldest goes, which a scraper's never is: it takes a millisecond.
+Every connection has one deadline for its handshake and headers and one for reading the response. With too many open
+connections the oldest one is closed. That is never a scraper's connection, which lasts a millisecond.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from ..inputs.resolve import BadInput
 from .auth import Passwords
 from .config import WebConfig, read_config
 from .pages import Pages
-from .responses import Asked, Reply, reply, sentence
+from .responses import Request, Response, reply, sentence
 
 _CONNECTIONS = 256
-_SECONDS = 10.0  # for the headers of a request, its handshake included; for taking an answer
+_SECONDS = 10.0  # for the handshake and headers of a request; again for reading the response
 _HEADERS = 8 << 10  # bytes
-_BODY = 1 << 10  # bytes; nobody needs one
+_BODY = 1 << 10  # bytes; no request needs a body
 
 _log = logging.getLogger("linkgauge")
 
 
 class _Http(HTTPServer):
-    """tornado's server with a cap on connections and a deadline for those that do not read."""
+    """tornado's server with a limit on connections and a deadline for clients that do not read."""
 
     def initialize(self, *args: Any, seconds: float = _SECONDS, **options: Any) -> None:
         options.update(idle_connection_timeout=seconds, body_timeout=seconds)
         super().initialize(*args, **options)
         self._seconds = seconds
-        self._open: dict[Any, float | None] = {}  # connection -> since when it does not take what was written
+        self._open: dict[Any, float | None] = {}  # connection -> time since which its client does not read
 
     def start_request(self, server_conn: Any, request_conn: Any) -> Any:
         self._open.setdefault(server_conn, None)
@@ -55,7 +55,7 @@ class _Http(HTTPServer):
         super().on_close(server_conn)
 
     async def sweep(self) -> None:
-        """Close, for ever, what has not taken its answer in time."""
+        """Close connections whose client does not read the response in time. Runs until it is cancelled."""
         while True:
             await asyncio.sleep(self._seconds / 10)
             now = asyncio.get_running_loop().time()
@@ -67,16 +67,16 @@ class _Http(HTTPServer):
 
 
 class Server:
-    """A server that runs in a thread of its own."""
+    """A web server in a thread of its own."""
 
     def __init__(self, listening: socket.socket, pages: Pages, config: WebConfig, seconds: float) -> None:
-        """Listens there from now on; `close` ends it."""
+        """Start the thread; `close` ends it. `seconds`: the deadline for a request and again for its response."""
         self.address: tuple[str, int] = listening.getsockname()[:2]
         self._listening, self._pages, self._config = listening, pages, config
         self._passwords = Passwords(config.users)
-        self._answers: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks but loosely
+        self._answers: set[asyncio.Task[None]] = set()  # the event loop holds only weak references to tasks
         self._http = _Http(
-            self._asked,
+            self._on_request,
             ssl_options=config.tls,
             seconds=seconds,
             max_header_size=_HEADERS,
@@ -90,13 +90,13 @@ class Server:
         self._thread.start()
 
     def configure(self, path: str | None) -> None:
-        """Read the web configuration file again, for connections from now on. BadInput: the old one stays in force."""
+        """Read the web configuration file again, for new connections. On BadInput the old one stays in force."""
         config = read_config(path)
         self._loop.call_soon_threadsafe(self._take, config)
 
     def close(self) -> None:
-        """Listen no more, and drop who is there."""
-        with suppress(RuntimeError):  # it has ended by itself
+        """Stop listening and close all connections."""
+        with suppress(RuntimeError):  # the loop has ended already
             self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join(_SECONDS)
 
@@ -123,57 +123,57 @@ class Server:
         sweeping.cancel()
         await self._http.close_all_connections()
 
-    def _asked(self, request: HTTPServerRequest) -> None:
+    def _on_request(self, request: HTTPServerRequest) -> None:
         task = asyncio.ensure_future(self._answer(request))
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
 
     async def _answer(self, request: HTTPServerRequest) -> None:
         try:
-            told = await self._reply(request)
+            response = await self._reply(request)
         except Exception:
-            _log.exception("no answer to %s", request.path)
-            told = sentence(500, "a fault in linkgauge itself: its log says more")
+            _log.exception("no response to %s", request.path)
+            response = sentence(500, "a fault in linkgauge itself: see its log")
         with suppress(StreamClosedError):
-            self._write(request, told)
+            self._write(request, response)
 
-    async def _reply(self, request: HTTPServerRequest) -> Reply:
+    async def _reply(self, request: HTTPServerRequest) -> Response:
         config, passwords = self._config, self._passwords
         if config.sans and not config.sans & _names(request):
-            return sentence(403, "the client certificate has none of the names that may come in")
+            return sentence(403, "no name of the client certificate is in client_allowed_sans")
         admitted = await passwords.admit(request.headers.get("Authorization", ""))
         if admitted is None:
-            return sentence(503, "too many passwords to look at")
+            return sentence(503, "too many requests wait for a password check")
         if not admitted:
-            return sentence(401, "name and password, please", {"WWW-Authenticate": 'Basic realm="linkgauge"'})
+            return sentence(401, "user name and password required", {"WWW-Authenticate": 'Basic realm="linkgauge"'})
         known = bool(config.users) or config.certificates
-        asked = Asked(
+        parsed = Request(
             method=request.method or "",
             path=request.path,
             accept=request.headers.get("Accept", ""),
             encodings=request.headers.get("Accept-Encoding", ""),
             trusted=known or _is_here(request.remote_ip),
         )
-        return reply(self._pages, asked)
+        return reply(self._pages, parsed)
 
-    def _write(self, request: HTTPServerRequest, told: Reply) -> None:
-        headers = HTTPHeaders({**told.headers, **self._config.headers, "Content-Length": str(len(told.body))})
-        line = ResponseStartLine("", told.status, responses.get(told.status, "Unknown"))
+    def _write(self, request: HTTPServerRequest, response: Response) -> None:
+        headers = HTTPHeaders({**response.headers, **self._config.headers, "Content-Length": str(len(response.body))})
+        line = ResponseStartLine("", response.status, responses.get(response.status, "Unknown"))
         assert request.connection
-        body = None if request.method == "HEAD" else told.body
+        body = None if request.method == "HEAD" else response.body
         request.connection.write_headers(line, headers, body)
         request.connection.finish()
 
 
 @contextmanager
 def serving(listen: str, pages: Pages, config: str | None = None, seconds: float = _SECONDS) -> Iterator[Server]:
-    """A server at "HOST:PORT" as long as the block runs; `config` is a web configuration file. Raises BadInput.
+    """Run a server at "HOST:PORT" during the block. `config`: path of a web configuration file. Raises BadInput.
 
-    `seconds` is how long a client may take to ask, and again to take the answer.
+    `seconds`: the deadline of a client for its request, and again for reading the response.
     """
-    told = read_config(config)
-    server = Server(_bound(listen), pages, told, seconds)
-    # What strangers send is not worth a line of the log each.
+    response = read_config(config)
+    server = Server(_bound(listen), pages, response, seconds)
+    # Do not log each invalid request from outside.
     logging.getLogger("tornado").setLevel(logging.CRITICAL)
     try:
         yield server
@@ -182,22 +182,22 @@ def serving(listen: str, pages: Pages, config: str | None = None, seconds: float
 
 
 def _bound(listen: str) -> socket.socket:
-    """A socket that listens at "HOST:PORT", "[::1]:PORT" or ":PORT" for all addresses. Raises BadInput."""
+    """Open a listening socket at "HOST:PORT", "[::1]:PORT", or ":PORT" for all addresses. Raises BadInput."""
     host, colon, number = listen.rpartition(":")
     if not (colon and number.isascii() and number.isdecimal() and int(number) < 1 << 16):
         raise BadInput(f"--listen {listen}: give HOST:PORT, such as 127.0.0.1:9841, or :9841 for all addresses")
     try:
         return _socket(host.strip("[]"), int(number))
     except socket.gaierror:
-        raise BadInput(f"--listen {listen}: {host} is no address of this machine") from None
+        raise BadInput(f"--listen {listen}: {host} is not an address of this machine") from None
     except UnicodeError:
-        raise BadInput(f"--listen {listen}: {host} is no name of a host") from None
+        raise BadInput(f"--listen {listen}: {host} is not a valid host name") from None
     except OSError as refused:
         raise BadInput(f"--listen {listen}: {_why(refused, number)}") from None
 
 
 def _socket(host: str, port: int) -> socket.socket:
-    """Raises OSError."""
+    """Open a listening socket; an empty host means all addresses. Raises OSError."""
     if not host and socket.has_dualstack_ipv6():
         listening = socket.create_server(
             ("::", port), family=socket.AF_INET6, backlog=_CONNECTIONS, dualstack_ipv6=True
@@ -211,9 +211,9 @@ def _socket(host: str, port: int) -> socket.socket:
 
 def _why(refused: OSError, port: str) -> str:
     if refused.errno == errno.EADDRINUSE:
-        return f"port {port} is taken: end what listens there ('ss -ltnp' names it), or choose another port"
+        return f"port {port} is in use: stop the program that uses it ('ss -ltnp' names it), or choose another port"
     if refused.errno == errno.EADDRNOTAVAIL:
-        return "no address of this machine; 'ip addr' lists them"
+        return "not an address of this machine; 'ip addr' lists its addresses"
     if refused.errno == errno.EACCES:
         return "ports below 1024 need root: choose a higher one"
     return refused.strerror or str(refused)
@@ -221,14 +221,16 @@ def _why(refused: OSError, port: str) -> str:
 
 def _is_here(address: str | None) -> bool:
     try:
-        told = ip_address((address or "").partition("%")[0])
+        response = ip_address((address or "").partition("%")[0])
     except ValueError:
         return False
-    return (getattr(told, "ipv4_mapped", None) or told).is_loopback  # "::ffff:127.0.0.1", where it listens for both
+    return (
+        getattr(response, "ipv4_mapped", None) or response
+    ).is_loopback  # "::ffff:127.0.0.1" on a socket for IPv4 and IPv6
 
 
 def _names(request: HTTPServerRequest) -> set[str]:
-    """The alternative names of a client's certificate: DNS names, addresses, e-mail, URIs."""
+    """The subject alternative names of the client certificate: DNS names, addresses, e-mail addresses, URIs."""
     certificate = request.get_ssl_certificate()
     if not isinstance(certificate, dict):
         return set()

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.accuracy.measured import Measured, healthy, single
-from linkgauge.agent.inputs.resolve import given
+from linkgauge.agent.inputs.resolve import from_paths
 from linkgauge.agent.pipeline.hang_guard import collect_all
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.facts.records import Record
@@ -101,7 +101,7 @@ def real() -> Iterator[Bed]:
             yield from _recorded(SHARED / name)
     for name in _DUMPS:
         if (SHARED / name).exists():
-            source = given([str(SHARED / name)])
+            source = from_paths([str(SHARED / name)])
             said = collect_all(source.readers, source.host)
             yield Bed(Path(name).parent.name if name.endswith("dumps") else Path(name).name, tuple(said), 2e9, "dumps")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.cost.startup import write
 from linkgauge.agent.service.config import Config
 from linkgauge.agent.service.daemon import Daemon
-from linkgauge.agent.service.yielding import in_bursts, look_less_for_garbage
+from linkgauge.agent.service.yielding import relax_garbage_collection, yield_after_bursts
 from linkgauge.agent.web.pages import Pages
 from linkgauge.models.facts.records import Observation, Record
 from linkgauge.models.site.schema import Site
@@ -96,7 +96,7 @@ class Served:
         self.ahead = 0.0  # seconds by which both clocks are
         self.host.wall = lambda: time.time() + self.ahead
         self.pages = Pages()
-        look_less_for_garbage()
+        relax_garbage_collection()
         self.bursts: list[float] = []
         self._since = 0.0
         guarded = Guarded(self.host)
@@ -107,7 +107,7 @@ class Served:
             self.pages,
             str(state),
             monotonic=lambda: time.monotonic() + self.ahead,
-            pause=in_bursts(self._rest),
+            pause=yield_after_bursts(self._rest),
             forget=guarded.forget,
             stuck=lambda: self.host.workers.stuck,
         )

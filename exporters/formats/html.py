@@ -1,4 +1,4 @@
-"""The page at the root of the service: the verdict, the findings, and where the rest is."""
+"""The front page of the service: the verdict, the findings, and links to the other pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAGE = """<!DOCTYPE html>
 
 
 def front_page(report: Report) -> str:
-    """A short page of HTML, without scripts."""
+    """A short HTML page without scripts."""
     findings = [f"{one.severity} {one.code}: {one.message}" for one in report.findings if one.silenced is None]
     return _PAGE.format(
         node=escape(report.node or "this node"),

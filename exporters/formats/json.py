@@ -1,4 +1,4 @@
-"""A report as JSON: the contract `linkgauge.report/1`, and its schema."""
+"""A report as JSON in the public format `linkgauge.report/1`, and its schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...models.report import SCHEMA, Report
 
 
 class _Written(msgspec.Struct):
-    """A NotChecked of the contract: one sentence, without its parts."""
+    """A NotChecked in the public format: the reason is one sentence."""
 
     what: str
     subject: str
@@ -20,11 +20,11 @@ class _Written(msgspec.Struct):
     how: str | None = None
 
 
-_Written.__name__, _Written.__doc__ = NotChecked.__name__, NotChecked.__doc__  # as the schema calls it
+_Written.__name__, _Written.__doc__ = NotChecked.__name__, NotChecked.__doc__  # name and text in the schema
 
 
 def as_json(report: Report) -> str:
-    """The report with every field, absent ones as null.
+    """The report with every field; absent values are null.
 
     JSON has no infinity and no NaN: a report holds finite numbers.
     """

@@ -1,8 +1,8 @@
-"""A topology in the XML that NCCL and RCCL read (NCCL_TOPO_FILE), laid out as they write it (NCCL_TOPO_DUMP_FILE).
+"""A topology as the XML that NCCL and RCCL read (NCCL_TOPO_FILE), in the layout that they write (NCCL_TOPO_DUMP_FILE).
 
-Source of the form: NVIDIA/nccl src/graph/xml.cc, xml.h and topo.cc at v2.30.7, ROCm/rccl of the same names. What is in
-it: docs/operate/nccl-xml.md. NCCL has a parser of its own, which knows no <?xml ...?>, no entities and no tabs, wants
-attributes apart by one space, and takes 256 elements. What is left out here it fills in from the machine it runs on.
+Source of the format: NVIDIA/nccl src/graph/xml.cc, xml.h and topo.cc at v2.30.7, and the same files of ROCm/rccl.
+docs/operate/nccl-xml.md lists the content. NCCL's own parser does not accept <?xml ...?>, entities or tabs. It needs
+exactly one space between attributes and reads at most 256 elements. NCCL detects missing values on its machine.
 """
 
 from __future__ import annotations
@@ -22,34 +22,35 @@ from ...models.graph.topology import FABRIC
 from ...models.inventory.pci_tree import functions_above
 from ...models.inventory.snapshot import Snapshot
 
-MOST = 256  # elements that NCCL takes (NCCL_TOPO_XML_MAX_NODES in src/graph/topo.h)
-_HIDDEN = "fffffff:ff:ff.0"  # what NVML says of an NVSwitch that a virtual machine or a rack hides
+MOST = 256  # elements that NCCL reads at most (NCCL_TOPO_XML_MAX_NODES in src/graph/topo.h)
+_HIDDEN = "fffffff:ff:ff.0"  # NVML's address of an NVSwitch that a virtual machine or a rack hides
 _BRIDGE, _SWITCH, _PROCESSOR = 0x060400, 0x068000, 0x068001
 _GRADE = re.compile(r"pcie([0-9]+)x([0-9]+)")
 _GPU = re.compile(r"gpu([0-9]+)")
 _NAME = re.compile(r"[\w.:+-]{1,200}", re.ASCII)
-# What NCCL calls the instruction sets, by the vendor (proc/cpuinfo; on Arm the implementer).
+# Vendor in proc/cpuinfo (on Arm the implementer) -> NCCL's name of the instruction set.
 _ARCHITECTURES = {
     **dict.fromkeys(("GenuineIntel", "AuthenticAMD", "HygonGenuine", "CentaurHauls"), "x86_64"),
     **dict.fromkeys(("ARM", "NVIDIA", "Ampere", "FUJITSU", "HiSilicon"), "arm64"),
 }
 
-_Joined: TypeAlias = Mapping[str, Counter[tuple[str, str]]]  # of each device: kind and other end -> links
+_Joined: TypeAlias = Mapping[str, Counter[tuple[str, str]]]  # device -> (kind, other end) -> number of links
 
 
 @dataclass(frozen=True, slots=True)
 class _Element:
-    """A tag with its attributes; those that are None are left out."""
+    """An XML element; attributes that are None are left out."""
 
     tag: str
-    said: Mapping[str, object]
+    attributes: Mapping[str, object]
     below: list[_Element] = field(default_factory=list)
 
 
 def as_nccl_xml(snapshot: Snapshot) -> str:
-    """GPUs and network devices, the switches above them, and those NVLink, C2C and xGMI links that are not down.
+    """GPUs, network devices, the switches above them, and the NVLink, C2C and xGMI links that are not down.
 
-    Virtual functions are left out. Of a node with more than NCCL takes, so are network devices that RDMA does not use.
+    Virtual functions are left out. If there are more elements than NCCL reads, network devices without RDMA are left
+    out too.
     """
     rdma = {adapter.address for adapter in snapshot.of(Rdma).values()}
     kinds = {address: kind_of(function) for address, function in snapshot.of(Pci).items() if not function.physfn}
@@ -61,7 +62,7 @@ def as_nccl_xml(snapshot: Snapshot) -> str:
 
 
 def _system(snapshot: Snapshot, wanted: list[str]) -> _Element:
-    """The tree above some functions. A switch is its upstream port: NCCL steps over every second bridge."""
+    """The tree above the wanted functions. A switch is shown as its upstream port: NCCL skips every second bridge."""
     functions, joined = snapshot.of(Pci), _joined(snapshot)
     tops: dict[int, list[_Element]] = defaultdict(list)  # by NUMA node
     placed: dict[str, _Element] = {}
@@ -75,7 +76,7 @@ def _system(snapshot: Snapshot, wanted: list[str]) -> _Element:
             below = placed[name].below
         below += _gpu(snapshot, address, joined) if kind_of(functions[address]) == "gpu" else _nic(snapshot, address)
     for several in (*tops.values(), *(element.below for element in placed.values())):
-        several.sort(key=lambda element: str(element.said.get("busid", "")))
+        several.sort(key=lambda element: str(element.attributes.get("busid", "")))
     cpus = [number for n in tops if (numa := snapshot.of(Numa).get(f"numa{n}")) for number in numa.cpus or ()]
     groups = max(cpus, default=0) // 32 + 1
     amd = any(kind_of(functions[address]) == "gpu" and functions[address].vendor == AMD for address in wanted)
@@ -84,15 +85,15 @@ def _system(snapshot: Snapshot, wanted: list[str]) -> _Element:
 
 
 def _numa(snapshot: Snapshot, top: str) -> int:
-    """The NUMA node of a function that no other is above; as in sysfs, -1 where that is not known."""
+    """The NUMA node of a top-level function; -1 if it is not known, as in sysfs."""
     function, devices = snapshot.of(Pci)[top], snapshot.topology.by_name
     ends = (link.a for link in snapshot.topology.links if link.b == function.parent)
-    told = [devices[end].numa_node for end in ends if devices[end].kind == "numa"]
-    return next((number for number in (*told, function.numa) if number is not None), -1)
+    numbers = [devices[end].numa_node for end in ends if devices[end].kind == "numa"]
+    return next((number for number in (*numbers, function.numa) if number is not None), -1)
 
 
 def _cpu(snapshot: Snapshot, number: int, groups: int) -> dict[str, object]:
-    """NCCL asks its own processor for what is not here: familyid and modelid."""
+    """The attributes of a cpu element. NCCL detects the missing ones itself: familyid and modelid."""
     numa = snapshot.of(Numa).get(f"numa{number}")
     vendor = next((p.vendor for p in snapshot.of(Package).values() if p.vendor in _ARCHITECTURES), None)
     return {
@@ -104,13 +105,13 @@ def _cpu(snapshot: Snapshot, number: int, groups: int) -> dict[str, object]:
 
 
 def _mask(cpus: tuple[int, ...], groups: int) -> str:
-    """ "0000ffff,00000000": groups of 32 CPUs, the first last, as a cpumap in sysfs."""
+    """ "0000ffff,00000000": groups of 32 CPUs, the lowest group last, like a cpumap in sysfs."""
     bits = sum(1 << cpu for cpu in cpus)
     return ",".join(f"{bits >> 32 * n & 0xFFFFFFFF:08x}" for n in reversed(range(groups)))
 
 
 def _function(snapshot: Snapshot, address: str, bridge: bool) -> dict[str, object]:
-    """The link is rated: what a GPU's runs at falls while it is idle, and NCCL would plan on that."""
+    """The attributes of a PCI function with its rated link: the present speed of an idle GPU is too low for NCCL."""
     function = snapshot.of(Pci)[address]
     pci_class = function.pci_class if function.pci_class is not None else _BRIDGE if bridge else None
     speed, width = _rated(snapshot, address)
@@ -131,9 +132,9 @@ def _hexadecimal(number: int | None, digits: int) -> str | None:
 
 
 def _rated(snapshot: Snapshot, address: str) -> tuple[str | None, int | None]:
-    """Speed and width of the link above a function, or above function 0 of its card, that both ends can do.
+    """Rated speed and width of the link above a function, or above function 0 of its card.
 
-    Of links that a hypervisor made up nothing is known unless the machine type or the driver says it.
+    A hypervisor hides the real link, so in a virtual machine both come from the machine type or the driver.
     """
     below = snapshot.topology.link_below
     link = below.get(address) or below.get(f"{card_of(address)}.0")
@@ -146,12 +147,12 @@ def _rated(snapshot: Snapshot, address: str) -> tuple[str | None, int | None]:
 
 
 def _speed(speed: float) -> str:
-    """As the kernel writes it since 5.7, the one form that NCCL knows for all speeds: "32.0 GT/s PCIe"."""
+    """The kernel's format since 5.7, the only one that NCCL reads for all speeds: "32.0 GT/s PCIe"."""
     return f"{speed / 1e9:.1f} GT/s PCIe"
 
 
 def _joined(snapshot: Snapshot) -> _Joined:
-    """How many links join each device to each other one. NCCL does not count those that are down."""
+    """The number of links between each two devices. NCCL does not count links that are down."""
     ends: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
     for link in snapshot.topology.links:
         if link.kind in ("nvlink", "xgmi") and link.trained != 0:
@@ -161,7 +162,7 @@ def _joined(snapshot: Snapshot) -> _Joined:
 
 
 def _gpu(snapshot: Snapshot, address: str, joined: _Joined) -> Iterator[_Element]:
-    """A GPU that a driver numbers. NCCL knows its rank, and asks the driver for its compute capability."""
+    """A GPU with a driver number. NCCL adds the rank, and the compute capability from the driver."""
     aliases = snapshot.topology.by_name[address].aliases
     if not (found := next(filter(None, map(_GPU.fullmatch, aliases)), None)):
         return
@@ -172,12 +173,12 @@ def _gpu(snapshot: Snapshot, address: str, joined: _Joined) -> Iterator[_Element
     c2c = [ln for ln in snapshot.topology.links if ln.kind == "c2c" and ln.a == address and ln.trained != 0]
     rate = min((link.rated for link in c2c if link.rated is not None), default=None)
     if rate is not None:
-        gpu.below.append(_Element("c2c", {"bw": round(rate / 1e6), "count": len(c2c)}))  # of one, in MB/s
+        gpu.below.append(_Element("c2c", {"bw": round(rate / 1e6), "count": len(c2c)}))  # bw: of one link, in MB/s
     yield gpu
 
 
 def _target(snapshot: Snapshot, name: str) -> tuple[str, str | None] | None:
-    """Address and class of the other end of a link; None where it has no address."""
+    """Address and class of the other end of a link; None if it has no address."""
     if name == FABRIC:
         return _HIDDEN, _hexadecimal(_SWITCH, 6)
     if function := snapshot.of(Pci).get(name):
@@ -186,7 +187,7 @@ def _target(snapshot: Snapshot, name: str) -> tuple[str, str | None] | None:
 
 
 def _nic(snapshot: Snapshot, address: str) -> Iterator[_Element]:
-    """The ports of RDMA devices. Their numbers (dev) are NCCL's: a port without one it takes only if it finds it."""
+    """The ports of RDMA devices, without numbers (dev): NCCL assigns them, and uses a port only if it finds it."""
     nets: list[_Element] = []
     for adapter in snapshot.of(Rdma).values():
         if adapter.address != address or not _NAME.fullmatch(adapter.key):
@@ -199,7 +200,7 @@ def _nic(snapshot: Snapshot, address: str) -> Iterator[_Element]:
 
 
 def _port(port: Port) -> dict[str, object]:
-    """The rate in Mb/s; of a port that is down, the kernel shows what it may do."""
+    """Port number and rate in Mb/s. A port that is down has no rate: the kernel shows its maximum then."""
     known = port.rate is not None and port.state in (None, "ACTIVE")
     return {"speed": round((port.rate or 0.0) * 8 / 1e6) if known else None, "port": port.key.rpartition("/")[2]}
 
@@ -209,9 +210,11 @@ def _size(element: _Element) -> int:
 
 
 def _lines(element: _Element, depth: int) -> Iterator[str]:
-    """Without a blank before "/>", which NCCL would take for one more attribute."""
-    said = "".join(f" {name}={quoteattr(str(value))}" for name, value in element.said.items() if value is not None)
-    begin = f"{'  ' * depth}<{element.tag}{said}"
+    """The lines of an element. There is no blank before "/>": NCCL would read it as one more attribute."""
+    attributes = "".join(
+        f" {name}={quoteattr(str(value))}" for name, value in element.attributes.items() if value is not None
+    )
+    begin = f"{'  ' * depth}<{element.tag}{attributes}"
     if not element.below:
         yield f"{begin}/>"
         return

@@ -1,4 +1,4 @@
-"""Plans and sweeps as a picture: what each layout's step is made of."""
+"""A chart of plans and sweeps: the parts of the step of each layout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from ...models.training.planner import BUBBLE, COMPUTE, Plan
 from ...models.training.step_time import Step
 
-# Colours that can be told apart by people who see no red (Okabe and Ito).
+# Colours for colour-blind readers (Okabe and Ito).
 _PARTS = {
     COMPUTE: "#0072B2",
     "tensor": "#E69F00",
@@ -19,11 +19,11 @@ _PARTS = {
     BUBBLE: "#BBBBBB",
     "optimizer": "#56B4E9",
 }
-_MOST = 30  # layouts that can be read on one picture
+_MOST = 30  # layouts in one chart
 
 
 def draw(plan: Plan, steps: Sequence[Step], path: str) -> None:
-    """Write a bar for each layout, fastest first, and a line from fastest to slowest. OSError: it cannot be written."""
+    """Draw one bar per layout, fastest first, with a line from the fastest to the slowest estimate. Raises OSError."""
     shown = list(steps[:_MOST])
     figure = Figure(figsize=(10, 1.8 + 0.38 * len(shown)), layout="constrained")
     axes = figure.subplots()
@@ -45,7 +45,7 @@ def draw(plan: Plan, steps: Sequence[Step], path: str) -> None:
     )
     axes.set_yticks(range(len(shown)), [str(step.layout) for step in shown], fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlabel("seconds a step; the line reaches from all messages hidden to none")
+    axes.set_xlabel("seconds per step; the line goes from full overlap of messages to none")
     batch = f"{plan.job.tokens / 1e6:.3g}M tokens a step"
     axes.set_title(f"{plan.job.network.name} on {plan.cluster.gpus} x {plan.cluster.gpu.name}, {batch}")
     figure.legend(ncols=len(_PARTS), fontsize=8, loc="outside lower center")
@@ -53,7 +53,7 @@ def draw(plan: Plan, steps: Sequence[Step], path: str) -> None:
 
 
 def _part(step: Step, name: str) -> float:
-    """Seconds of the step that one thing takes."""
+    """Seconds of one part of the step."""
     others = {COMPUTE: step.compute, BUBBLE: step.bubble, "optimizer": step.update}
     if name in others:
         return others[name]

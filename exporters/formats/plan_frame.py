@@ -1,4 +1,4 @@
-"""Plans and sweeps as tables of pandas, for notebooks."""
+"""Plans and sweeps as pandas tables."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ...models.training.step_time import Step
 
 
 def as_frame(found: Plan | Sweep) -> Any:
-    """A pandas.DataFrame; seconds, bytes and shares."""
+    """A pandas.DataFrame in seconds, bytes and shares: rows are the parts of a plan, or the layouts of a sweep."""
     return pandas.DataFrame(_parts(found.step) if isinstance(found, Plan) else [_row(step) for step in found.best])
 
 
 def _parts(step: Step) -> list[dict[str, object]]:
-    """What takes time in a step."""
+    """One row per part of the step."""
     rows: list[dict[str, object]] = [{"part": COMPUTE, "seconds": step.compute, "waited": step.compute, "held_by": ""}]
     rows += [
         {"part": name, "seconds": wait.seconds, "waited": wait.shown, "held_by": wait.held}

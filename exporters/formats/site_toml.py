@@ -1,4 +1,4 @@
-"""A machine type as TOML, to be put into a site file."""
+"""A machine type as TOML for a site file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FROM_NODE = """\
 
 """
 _ARRAY = re.compile(r"\[\n((?:    .+,\n)+)\]")
-_WIDTH = 100  # of an array in one line
+_WIDTH = 100  # columns of an array in one line
 
 
 class _Rate(float):
-    """Bytes per second, in TOML as people write them: 12.5e9."""
+    """Bytes per second, written in TOML as 12.5e9."""
 
     def __str__(self) -> str:
         text = f"{self / 1e9:.12g}e9"
@@ -29,11 +29,11 @@ class _Rate(float):
 
 
 def as_toml(machine: Machine) -> str:
-    """One [[machine]] with the keys that say something, in their order."""
-    said = {
+    """One [[machine]] table with the keys that have values, in the order of the schema."""
+    known = {
         name: value for name in machine.__struct_fields__ if (value := getattr(machine, name)) not in (None, (), {})
     }
-    plain: dict[str, Any] = _readable(msgspec.to_builtins(said))
+    plain: dict[str, Any] = _readable(msgspec.to_builtins(known))
     plain["rates"] = [{name: value for name, value in rate.items() if value != ""} for rate in plain.pop("rates", ())]
     if not plain["rates"]:
         del plain["rates"]

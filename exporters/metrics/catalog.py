@@ -1,8 +1,8 @@
-"""The metrics: what each is called, what it counts, in which unit, with which labels, and how many series it makes.
+"""The catalog of metrics: name, kind, labels, number of series and help text of each.
 
-One table: exporters and docs/generate.py (docs/reference/metrics.md) read it. Names are final: they
-are added, and never renamed. Joins work because labels are spelt as others spell them: `pci_bus_id`, `UUID` and `gpu`
-as dcgm-exporter has them, `device` and `port` as node_exporter's infiniband collector.
+The exporters and docs/generate.py (docs/reference/metrics.md) read it. Names are final: metrics are added and never
+renamed. Labels have the names of other exporters, so that joins work: `pci_bus_id`, `UUID` and `gpu` as in
+dcgm-exporter, `device` and `port` as in node_exporter's infiniband collector.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Series of what links count: traffic, errors, and how many NVLinks are up."""
+"""Series of counters: traffic, errors, and the number of active NVLinks."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from .device_info import subject_of
 from .link_series import bundles
 from .sample import Round, Sample
 
-_HANG_GUARD = FORWARDS | {"display", "storage", "pci"}  # no traffic of jobs begins or ends there
+_NO_TRAFFIC = FORWARDS | {"display", "storage", "pci"}  # kinds at which no job traffic starts or ends
 
 
 def counters(report: Report, round: Round | None, detail: str) -> Iterator[Sample]:
-    """What was counted, by the device that the kernel or the driver counts at.
+    """The counters of each device.
 
-    Without detail no single NVLinks; and of ports inside the machine, and of what jobs do not use, those alone that
-    have counted something.
+    Without detail there are no series of single NVLinks. Internal ports and devices that jobs do not use then have
+    series only if one of their counters is not zero.
     """
-    # A device has several names, and a series has one subject: the last value counts, whichever name it came under.
+    # A device can have several names, but a series has one subject: the last value is used.
     last = {(subject_of(report.topology, one.about), one.quantity): one for one in report.observations}
     counted = {subject for (subject, _), one in last.items() if one.value}
     for (subject, _), one in last.items():
         if one.quantity not in TRAFFIC and one.quantity not in ERRORS:
             continue
-        if not detail and subject not in counted and report.topology.kind(subject) in _HANG_GUARD:
+        if not detail and subject not in counted and report.topology.kind(subject) in _NO_TRAFFIC:
             continue
-        if round is None or not round.is_over(from_utc(one.at), round.counts_last):
+        if round is None or not round.is_stale(from_utc(one.at), round.count_lifetime):
             yield from _sample(subject, one, detail)
 
 
@@ -43,7 +43,7 @@ def _sample(subject: str, one: Seen, detail: str) -> Iterator[Sample]:
 
 
 def nvlinks(report: Report) -> Iterator[Sample]:
-    """How many NVLinks of each GPU are up; links of which nobody says are in neither number."""
+    """The number of active and inactive NVLinks of each GPU. Links of unknown state count as neither."""
     for (gpu, kind), links in bundles(report.topology).items():
         if kind == "nvlink":
             active = sum(link.trained is not None and link.trained > 0 for link in links)

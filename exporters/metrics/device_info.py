@@ -1,4 +1,4 @@
-"""Series of devices: what each subject is, as other exporters call it."""
+"""Info series of devices, with the labels that other exporters use."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ...models.report import Report
 from .sample import Sample
 
 _BY_DEFAULT = frozenset({"gpu", "nic", "nvme", "nvswitch", "port", "netdev", "disk", "array", "package", "numa"})
-_DRIVERS = {"nic": "rdma", "nvme": "controller"}  # class of what a driver made of the function, under its own name
-_INSIDE = ("lo",)  # reaches no other machine
+_DRIVERS = {"nic": "rdma", "nvme": "controller"}  # kind of function -> class of the driver's own device
+_INSIDE = ("lo",)  # cannot reach another machine
 
 
 def devices(report: Report, detail: str) -> Iterator[Sample]:
-    """An info series for each device that links are about, and for what findings are about."""
-    told = {finding.subject for finding in report.findings}
+    """One info series for each device that has link series or findings."""
+    with_findings = {finding.subject for finding in report.findings}
     for device in report.topology.devices:
         usual = device.kind in _BY_DEFAULT and device.id not in _INSIDE
-        if usual or detail or device.id in told:
+        if usual or detail or device.id in with_findings:
             yield Sample("linkgauge_device_info", labels_of(device), 1.0)
         for alias in device.aliases if device.kind in _DRIVERS else ():
             driver = {"subject": alias, "class": _DRIVERS[device.kind], "name": device.name, "device": alias}
@@ -26,7 +26,7 @@ def devices(report: Report, detail: str) -> Iterator[Sample]:
 
 
 def labels_of(device: Device) -> Mapping[str, str]:
-    """The labels of a device, "" where it has none."""
+    """The labels of a device; "" for labels without a value."""
     name = next(iter(device.aliases), "")
     gpu = name.removeprefix("gpu")
     port = device.id.rpartition("/") if device.kind == "port" else ("", "", "")
@@ -48,13 +48,13 @@ def labels_of(device: Device) -> Mapping[str, str]:
 
 
 def bus_id(name: str) -> str:
-    """A PCI address as NVML and so dcgm-exporter write it: "00000000:1B:00.0"; "" of what is none."""
+    """A PCI address in the form of NVML and dcgm-exporter: "00000000:1B:00.0"; "" if it is no PCI address."""
     domain, colon, rest = name.partition(":")
     is_address = ":" in rest and "." in rest and len(domain) in (4, 8)
     return f"{domain:0>8}{colon}{rest}".upper() if is_address else ""
 
 
 def subject_of(topology: Topology, name: str) -> str:
-    """What findings call a device that counters name as its driver does: a GPU by its address."""
+    """The id of a device in findings, from the driver's name: a GPU by its address."""
     device = topology.find(name)
     return device.id if device else name

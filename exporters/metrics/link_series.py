@@ -1,7 +1,7 @@
-"""Series of links and of the flows over them: rated, trained, expected, observed, under the same labels.
+"""Series of links and flows: rated, trained, expected and observed rates with the same labels.
 
-A page has to stay small: ports inside the machine are there only while a finding is about them, NVLinks as one bundle a
-GPU, and of more than 16 flows that are alike the worst and the median. `detail = "links"` has all of them.
+To keep the page small, internal ports have series only while a finding names them, the NVLinks of a GPU are one bundle,
+and more than 16 equal flows are reduced to the worst and the median. `detail = "links"` shows all of them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ...models.graph.topology import FORWARDS, INSIDE, Link, Topology
 from ...models.report import Level, Report, Seen
 from .sample import Round, Sample
 
-_FEW = 16  # flows alike that each have series: eight GPUs and two NUMA nodes
+_FEW = 16  # up to this number of equal flows each flow has series: eight GPUs and two NUMA nodes
 _BUNDLED = frozenset({"nvlink", "xgmi", "c2c"})
 _RATES = ("rated", "trained", "expected", "observed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One link or flow. Bytes per second; None is not known."""
+    """One link or flow. Rates in bytes per second; None: not known."""
 
     subject: str
-    kind: str  # of a link as the topology has it: pcie, nvlink, port; of a flow what it does: copy, all_reduce
+    kind: str  # kind of link (pcie, nvlink, port) or operation of a flow (copy, all_reduce)
     via: str = ""
     rated: float | None = None
     trained: float | None = None
@@ -36,12 +36,12 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Observed by expected."""
+        """Observed divided by expected rate."""
         return self.observed / self.expected if self.observed is not None and self.expected else None
 
 
 def links(report: Report, round: Round | None, detail: str) -> Iterator[Sample]:
-    """The series of all links and flows that are shown."""
+    """The series of all links and flows."""
     for row in rows(report, round, detail):
         labels = {"subject": row.subject, "kind": row.kind, "via": row.via}
         for name in _RATES:
@@ -54,29 +54,29 @@ def links(report: Report, round: Round | None, detail: str) -> Iterator[Sample]:
 
 
 def rows(report: Report, round: Round | None, detail: str) -> Iterator[Row]:
-    """Links, then flows; what was observed too long ago is not told."""
+    """The rows of links, then of flows. Observations that are too old are left out."""
     found = [*_links(report, detail), *_flows(report, detail)]
     seen = {(one.about, one.quantity): one for one in report.observations if one.unit == "bytes_per_second"}
     for row in found:
-        told = seen.get((row.subject, f"{row.kind}_traffic"))
-        full = _with_traffic(row, told) if told and row.observed is None else row
-        over = round is not None and full.at is not None and round.is_over(full.at, round.rates_last)
+        traffic = seen.get((row.subject, f"{row.kind}_traffic"))
+        full = _with_traffic(row, traffic) if traffic and row.observed is None else row
+        over = round is not None and full.at is not None and round.is_stale(full.at, round.rate_lifetime)
         yield replace(full, observed=None, at=None) if over else full
 
 
-def _with_traffic(row: Row, told: Seen) -> Row:
-    """What jobs sent over a link shows what it can do."""
-    return replace(row, observed=told.value, at=from_utc(told.at))
+def _with_traffic(row: Row, traffic: Seen) -> Row:
+    """The row with the traffic of jobs as its observed rate."""
+    return replace(row, observed=traffic.value, at=from_utc(traffic.at))
 
 
 def _links(report: Report, detail: str) -> Iterable[Row]:
-    """One row for each subject and kind. Detail adds rows and changes none: a row of the usual page keeps its rates."""
+    """One row per subject and kind. Detail adds rows and does not change the rows of the page without detail."""
     usual = _by_name(_rows_of_links(report, ""))
     return {**_by_name(_rows_of_links(report, detail)), **usual}.values() if detail else usual.values()
 
 
 def _by_name(found: Iterable[Row]) -> Mapping[tuple[str, str], Row]:
-    """The rows by subject and kind; of two rows with one name the first."""
+    """The rows by (subject, kind); the first one if two are equal."""
     first: dict[tuple[str, str], Row] = {}
     for row in found:
         first.setdefault((row.subject, row.kind), row)
@@ -97,7 +97,7 @@ def _rows_of_links(report: Report, detail: str) -> Iterator[Row]:
 
 
 def bundles(topology: Topology) -> Mapping[tuple[str, str], list[Link]]:
-    """The links of each GPU to its peers, switches and processor, by the GPU and their kind."""
+    """(GPU, kind) -> the links of this kind to peers, switches and processors."""
     found: dict[tuple[str, str], list[Link]] = defaultdict(list)
     for link in topology.links:
         if link.kind in _BUNDLED:
@@ -108,13 +108,13 @@ def bundles(topology: Topology) -> Mapping[tuple[str, str], list[Link]]:
 
 
 def _is_inside(topology: Topology, link: Link) -> bool:
-    """A hop between ports of the machine, or a part of a device: what ends at a device matters to somebody by name."""
+    """Whether the link is a hop between internal ports or a part of a device, and does not end at a device."""
     between = link.kind == "pcie" and topology.kind(link.b) in FORWARDS
     return between or (link.kind in INSIDE and link.kind != "port")
 
 
 def _end(link: Link) -> str:
-    """What findings about a link are about: what it leads to."""
+    """The subject of a link as in findings: its far end."""
     return link.id if link.kind == "interconnect" else link.b
 
 
@@ -133,7 +133,7 @@ def _flows(report: Report, detail: str) -> Iterator[Row]:
 
 
 def _longest(levels: Iterable[Level]) -> Iterator[Level]:
-    """Of the sizes in which a flow was measured the longest, which reaches the rate of its link."""
+    """The level with the largest message size of each flow, because it reaches the rate of the link."""
     best: dict[tuple[object, ...], Level] = {}
     for level in levels:
         key = (level.op, level.ends, level.via, bool(level.beside))
@@ -148,7 +148,7 @@ def _size(level: Level) -> float:
 
 
 def _row(level: Level) -> Row:
-    """Of several expectations the first, which is trusted most."""
+    """The row of a flow. The first expectation is the most reliable one."""
     return Row(
         subject=level.flow.subject,
         kind=f"{level.op}-concurrent" if level.beside else level.op,
@@ -162,7 +162,7 @@ def _row(level: Level) -> Row:
 
 
 def _worst_and_median(alike: list[Row]) -> Iterator[Row]:
-    """The worst under its own name; the median of all of them as the node's."""
+    """The worst flow under its own name, and the median of all flows with the subject "node"."""
     yield min(alike, key=lambda row: (row.ratio is None, row.ratio or 0.0, row.observed or 0.0, row.subject))
     middle = {name: _median(getattr(row, name) for row in alike) for name in (*_RATES, "at")}
     yield Row(subject="node", kind=alike[0].kind, via=alike[0].via, **middle)

@@ -1,7 +1,7 @@
 """A report as metrics over OTLP: the same names, labels and values as for Prometheus.
 
-A collector that hands them on to Prometheus adds unit and "_total" to names where they are missing, so counters go
-without "_total": https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/.
+A collector that exports them to Prometheus adds missing units and "_total" to names, so counters are sent without
+"_total": https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .series import samples
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import export
 
-_UNITS = {"bytes": "By", "bytes_per_second": "By/s", "seconds": "s", "ratio": "1"}  # UCUM, as OpenTelemetry has them
+_UNITS = {"bytes": "By", "bytes_per_second": "By/s", "seconds": "s", "ratio": "1"}  # unit in our names -> UCUM
 _SECONDS = 10
 
 
@@ -34,9 +34,9 @@ def send(
     detail: str = "",
     since: float | None = None,
 ) -> None:
-    """Send it to the collector at `url`, whole (http://collector:4318/v1/metrics). Raises OSError with the reason.
+    """Send the report to the collector at the full `url` (http://collector:4318/v1/metrics). Raises OSError.
 
-    `since`: when counting began, in seconds since 1970. The rest as in `families` for Prometheus.
+    `since`: start of the counters in seconds since 1970. The other arguments as in `prometheus.families`.
     """
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData, ResourceMetrics, ScopeMetrics
@@ -45,18 +45,18 @@ def send(
 
     names = {"service.name": "linkgauge", "service.version": __version__, "host.name": report.node or ""}
     resource = Resource({name: value for name, value in {**(labels or {}), **names}.items() if value})
-    told = list(_metrics(samples(report, round, labels or {}, detail), _moment(report, round), since))
-    scope = ScopeMetrics(InstrumentationScope("linkgauge", __version__), told, "")
+    metrics = list(_metrics(samples(report, round, labels or {}, detail), _moment(report, round), since))
+    scope = ScopeMetrics(InstrumentationScope("linkgauge", __version__), metrics, "")
     exporter = OTLPMetricExporter(endpoint=url, timeout=_SECONDS)
-    with _listening() as kept:
+    with _listening() as last_message:
         done = exporter.export(MetricsData([ResourceMetrics(resource, [scope], "")]))
     exporter.shutdown()
     if done is not MetricExportResult.SUCCESS:
-        raise OSError(kept.text or "no answer")
+        raise OSError(last_message.text or "no answer")
 
 
-class _Last(logging.Handler):
-    """The last that the library had to say: its exporter tells nothing else of why it failed."""
+class _LastMessage(logging.Handler):
+    """Keeps the last log message of the library: the exporter reports the reason of a failure only there."""
 
     text = ""
 
@@ -65,15 +65,15 @@ class _Last(logging.Handler):
 
 
 @contextmanager
-def _listening() -> Iterator[_Last]:
-    log, kept = logging.getLogger("opentelemetry"), _Last()
+def _listening() -> Iterator[_LastMessage]:
+    log, last_message = logging.getLogger("opentelemetry"), _LastMessage()
     passed_on = log.propagate
-    log.addHandler(kept)
-    log.propagate = False  # what is told as the reason is not told twice
+    log.addHandler(last_message)
+    log.propagate = False  # do not log the reason a second time
     try:
-        yield kept
+        yield last_message
     finally:
-        log.removeHandler(kept)
+        log.removeHandler(last_message)
         log.propagate = passed_on
 
 
@@ -81,12 +81,12 @@ def _moment(report: Report, round: Round | None) -> float:
     return round.ended if round else from_utc(report.taken_at) if report.taken_at else 0.0
 
 
-def _metrics(told: Iterator[Sample], now: float, since: float | None) -> Iterator[export.Metric]:
+def _metrics(metrics: Iterator[Sample], now: float, since: float | None) -> Iterator[export.Metric]:
     from opentelemetry.sdk.metrics.export import AggregationTemporality, Gauge, NumberDataPoint, Sum
-    from opentelemetry.sdk.metrics.export import Metric as Told
+    from opentelemetry.sdk.metrics.export import Metric as OtlpMetric
 
     points: dict[str, list[NumberDataPoint]] = defaultdict(list)
-    for one in told:
+    for one in metrics:
         labels = {name: value for name, value in one.labels.items() if value}
         start, end = int((now if since is None else since) * 1e9), int(now * 1e9)
         points[one.metric].append(NumberDataPoint(labels, start, end, float(one.value)))
@@ -95,9 +95,9 @@ def _metrics(told: Iterator[Sample], now: float, since: float | None) -> Iterato
         bare, unit = name.removesuffix("_total"), _unit(metric)
         if metric.kind == "counter":
             total = Sum(several, AggregationTemporality.CUMULATIVE, is_monotonic=True)
-            yield Told(bare, metric.text, unit, total)
+            yield OtlpMetric(bare, metric.text, unit, total)
         else:
-            yield Told(bare, metric.text, unit, Gauge(several))
+            yield OtlpMetric(bare, metric.text, unit, Gauge(several))
 
 
 def _unit(metric: Metric) -> str:

@@ -1,4 +1,4 @@
-"""A report as Prometheus reads it: families of metrics, and the page of a scrape."""
+"""A report for Prometheus: families of metrics, the page of a scrape, and a push to a Pushgateway."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
     from prometheus_client.registry import CollectorRegistry
 
-_SECONDS = 10.0  # until a Pushgateway must have taken them
+_SECONDS = 10.0  # deadline of a push
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -23,9 +23,9 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 def families(
     report: Report, round: Round | None = None, labels: Mapping[str, str] | None = None, detail: str = ""
 ) -> Iterator[Family]:
-    """The families of a report, in the order of the table of metrics; those without samples are left out.
+    """The families of a report, in the order of METRICS; families without samples are left out.
 
-    `labels` are those of the site file, for linkgauge_node_info alone. `detail`: "links" shows each link and flow.
+    `labels`: labels of the site file, only for linkgauge_node_info. `detail`: "links" shows each link and flow.
     """
     from prometheus_client.core import Metric as Family
 
@@ -48,19 +48,19 @@ def page(
     detail: str = "",
     openmetrics: bool = False,
 ) -> bytes:
-    """The whole page, in the text format of Prometheus or as OpenMetrics."""
+    """The page of a scrape, in the text format of Prometheus or as OpenMetrics."""
     from prometheus_client import generate_latest
     from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
     registry = _registry(report, round, labels, detail)
     if openmetrics:
-        told: bytes = generate_openmetrics(registry)  # type: ignore[no-untyped-call]
-        return told
+        content: bytes = generate_openmetrics(registry)  # type: ignore[no-untyped-call]
+        return content
     return generate_latest(registry)
 
 
 def push(url: str, report: Report, labels: Mapping[str, str] | None = None) -> None:
-    """Put the metrics in the place of those that a Pushgateway has of this node. Raises OSError with the reason."""
+    """Replace the metrics of this node at a Pushgateway. Raises OSError with the reason."""
     from prometheus_client import push_to_gateway
 
     registry = _registry(report, None, labels, "")

@@ -1,4 +1,4 @@
-"""A sample of a metric, and the round in which a report was made."""
+"""A sample of a metric, and the cycle of the service that made a report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Sample(NamedTuple):
-    """One value. A label whose value is "" is as good as none."""
+    """One value. A label with the value "" is left out."""
 
     metric: str  # one of METRICS
     labels: Mapping[str, str]
@@ -17,17 +17,17 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """The daemon's round in which a report was made; of a one-shot there is none."""
+    """The cycle of the service that made a report; a one-shot report has none."""
 
     ended: float  # seconds since 1970
-    seconds: float  # that it took
-    every: float = 15.0  # seconds from one to the next, at present
-    stuck: int = 0  # children and threads that hang and could not be ended
-    moved: Mapping[str, int] = field(default_factory=dict)  # bytes that each probe has moved since the daemon began
-    rates_last: float | None = None  # seconds after which a rate that was observed is told no more; None: never
-    counts_last: float | None = None  # the same of counters
-    would_drain: tuple[tuple[str, str], ...] = ()  # code and subject of what closes the gate, or would
+    seconds: float  # duration of the cycle
+    every: float = 15.0  # present seconds between two cycles
+    stuck: int = 0  # children and threads that hang and cannot be ended
+    moved: Mapping[str, int] = field(default_factory=dict)  # probe -> bytes moved since the service started
+    rate_lifetime: float | None = None  # seconds after which an observed rate is no longer reported; None: never
+    count_lifetime: float | None = None  # the same for counters
+    would_drain: tuple[tuple[str, str], ...] = ()  # (code, subject) of findings that close the gate if enforced
 
-    def is_over(self, at: float, lasts: float | None) -> bool:
-        """Whether what was read at that time is too old by now to be told."""
-        return lasts is not None and at < self.ended - lasts
+    def is_stale(self, at: float, lifetime: float | None) -> bool:
+        """Whether a value of the time `at` is older than `lifetime` seconds at the end of the cycle."""
+        return lifetime is not None and at < self.ended - lifetime

@@ -1,4 +1,4 @@
-"""All samples of a report. No sample for what is not known; what is gone has none."""
+"""All samples of a report. Unknown values and devices that are gone have no sample."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .device_info import devices
 from .link_series import links
 from .sample import Round, Sample
 
-_OF_JOBS = frozenset({"memlock-low", "shm-small"})  # limits of whoever asks: on a node without a job nobody wants them
+_OF_JOBS = frozenset({"memlock-low", "shm-small"})  # limits of a job, not of interest without one
 
 
 def samples(report: Report, round: Round | None, labels: Mapping[str, str], detail: str) -> Iterator[Sample]:
-    """The samples of a report, each series once: Prometheus refuses a page that says something twice.
+    """The samples of a report, each series once: Prometheus refuses a page with a duplicate series.
 
-    `labels` are those of the site file.
+    `labels`: labels of the site file.
     """
-    told: set[tuple[str, ...]] = set()
+    reported: set[tuple[str, ...]] = set()
     for sample in _samples(report, round, labels, detail):
         key = (sample.metric, *(text for pair in sorted(sample.labels.items()) for text in pair))
-        if key not in told:
-            told.add(key)
+        if key not in reported:
+            reported.add(key)
             yield sample
 
 
@@ -61,16 +61,16 @@ def _impact(report: Report) -> Iterator[Sample]:
 
 
 def _evaluated(report: Report) -> Iterator[Sample]:
-    """Findings, of several of one code and subject the gravest; what was looked for; what could not be."""
-    told: dict[tuple[str, str], int] = {}
+    """Findings (the most severe one per code and subject), checks, and gaps."""
+    reported: dict[tuple[str, str], int] = {}
     silenced: dict[tuple[str, str], None] = {}
     for finding in report.findings:
         key = (finding.code, finding.subject)
         if finding.silenced is None:
-            told[key] = max(told.get(key, 0), len(SEVERITIES) - SEVERITIES.index(finding.severity))
+            reported[key] = max(reported.get(key, 0), len(SEVERITIES) - SEVERITIES.index(finding.severity))
         else:
             silenced[key] = None
-    for (code, subject), severity in told.items():
+    for (code, subject), severity in reported.items():
         labels = {"code": code, "subject": subject}
         yield Sample("linkgauge_finding", labels, 1.0)
         yield Sample("linkgauge_finding_severity", labels, severity)
@@ -86,7 +86,7 @@ def _evaluated(report: Report) -> Iterator[Sample]:
 
 
 def _runs(report: Report, round: Round | None) -> Iterator[Sample]:
-    """Each source as it was asked last."""
+    """The last run of each source."""
     moved = {**{run.name: run.bytes for run in report.runs if run.bytes}, **(round.moved if round else {})}
     for name, run in {run.name: run for run in report.runs}.items():
         probe = {"probe": name}
@@ -102,7 +102,7 @@ def _cycle(report: Report, round: Round | None) -> Iterator[Sample]:
         yield Sample("linkgauge_cycle_timestamp_seconds", {}, round.ended)
         yield Sample("linkgauge_cycle_duration_seconds", {}, round.seconds)
         yield Sample("linkgauge_stuck_children", {}, round.stuck)
-        found = {(one.code, one.subject) for one in report.findings}  # none where the cycle stands still
+        found = {(one.code, one.subject) for one in report.findings}  # empty if the service has stopped
         for code, subject in round.would_drain:
             if (code, subject) in found:
                 yield Sample("linkgauge_gate_would_drain", {"code": code, "subject": subject}, 1.0)

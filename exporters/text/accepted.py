@@ -1,4 +1,4 @@
-"""What `linkgauge accept` says."""
+"""The text output of `linkgauge accept`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ WIDTH = 80
 
 
 def as_accepted(report: Report, at: float, cleared: Sequence[str], measured: int, kept: Sequence[float]) -> str:
-    """That the node was accepted: what that cleared, what is still there, and which rates later ones are beside.
+    """The text for an accepted node: cleared findings, remaining findings, and the rates of the baseline.
 
-    `kept` are the times of rates that were measured for an earlier acceptance, and not now.
+    `measured`: number of rates measured now. `kept`: times of the rates that an earlier acceptance measured.
     """
     lines = [f"ACCEPTED  {safe(report.node or 'unnamed node')}  {as_utc(at)}"]
     for text in cleared:
@@ -36,7 +36,7 @@ def as_accepted(report: Report, at: float, cleared: Sequence[str], measured: int
 
 
 def as_refused(report: Report) -> str:
-    """That it was not, and why."""
+    """The text for a refused node, with the reasons."""
     lines = [f"NOT ACCEPTED  {safe(report.node or 'unnamed node')}  {report.verdict}"]
     for text in _wrong(report):
         lines += hanging("  ", text, WIDTH, indent=4)
@@ -45,12 +45,12 @@ def as_refused(report: Report) -> str:
         lines += hanging("  ", f"could not be judged: {', '.join(not_evaluated)}", WIDTH, indent=4)
     if report.verdict == "unknown" and not any(report.checks.values()):
         lines.append("  nothing could be judged")
-    lines += hanging("", "linkgauge diagnose says more. Mend it first, or give --anyway.", WIDTH)
+    lines += hanging("", "See linkgauge diagnose for details. Fix the node first, or pass --anyway.", WIDTH)
     return "\n".join(lines)
 
 
 def _wrong(report: Report) -> Iterator[str]:
-    """The findings that count, and symptoms without a cause."""
+    """The findings that count, and symptoms without a known cause."""
     for one in report.findings:
         if not one.silenced and (one.severity != "info" or one.code == "not-enough-evidence"):
             yield safe(f"{one.severity} {one.code} {one.subject}: {one.message}")

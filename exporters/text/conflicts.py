@@ -1,4 +1,4 @@
-"""Where two sources disagree on one thing, as text."""
+"""Values on which two sources disagree, as text."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .vocabulary import counted, in_words
 
 WIDTH = 98
 _LONGEST = 400  # characters of a value; the processors of a NUMA node can be many
-_UNCITED = "the GPUs' driver (NVML)"  # all other sources say where something stood
+_UNCITED = "the GPUs' driver (NVML)"  # all other sources cite the place of a value
 
 
 def as_conflicts(snapshot: Snapshot, tools: Collection[str]) -> str:
-    """Each point with both values and where they stood; then the tools that could not be compared with."""
+    """Each conflict with both values and their sources, then the tools that could not run. `tools`: names of tools."""
     lines = [*_points(snapshot), *_missing(snapshot, tools)]
     return "".join(f"{line}\n" for line in lines)
 
 
 def _points(snapshot: Snapshot) -> Iterator[str]:
     if not snapshot.conflicts:
-        yield "The sources agree wherever two of them speak of the same."
+        yield "The sources agree on every value that two of them report."
         return
     one, several = "point on which sources disagree", "points on which sources disagree"
-    yield f"{counted(len(snapshot.conflicts), one, several)}; what came first is used."
+    yield f"{counted(len(snapshot.conflicts), one, several)}; the first source is used."
     for conflict in snapshot.conflicts:
         yield ""
         yield from _point(conflict)
@@ -58,4 +58,4 @@ def _missing(snapshot: Snapshot, tools: Collection[str]) -> Iterator[str]:
         how = f" ({one.how})" if one.how else ""
         yield from hanging("", f"not compared: {one.what}: {safe(one.why)}{how}", WIDTH, 2)
     if snapshot.origin == "live" and not any(run.name in tools for run in snapshot.runs):
-        yield from ("", "With --with-tools nvidia-smi, lstopo and ibstat are asked too, where they are installed.")
+        yield from ("", "--with-tools also compares with nvidia-smi, lstopo and ibstat, if they are installed.")

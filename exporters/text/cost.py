@@ -1,4 +1,4 @@
-"""What findings cost, in words."""
+"""The cost of findings for collectives and for a training job, as text."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from ...models.report import Report, Training
 from .terminal import Paint, hanging, safe
 
 _WIDTH = 80
-_NOTHING = 1.005  # times as long: nobody sees half a percent
+_NOTHING = 1.005  # a slowdown below this factor is not shown
 
 
 def slower(impact: Mapping[str, float]) -> list[str]:
-    """Of how many times as long collectives take: "all_reduce and alltoall take 1.06 times as long"."""
+    """The slowdown of collectives (name -> factor) as text: "all_reduce and alltoall take 1.06 times as long"."""
     if not impact:
         return []
     by_factor: dict[str, list[str]] = {}
     for name, factor in impact.items():
         by_factor.setdefault("" if factor <= _NOTHING else f"{factor:.3g}", []).append(_named(name))
-    told = [
+    sentences = [
         f"{' and '.join(names)} take{'s' * (len(names) == 1)} {factor} times as long"
         for factor, names in by_factor.items()
         if factor
     ]
-    if not told:
+    if not sentences:
         return ["no collective is slower"]
     if same := by_factor.get("", []):
-        told.append(f"{' and '.join(same)} {'is' if len(same) == 1 else 'are'} not slower")
-    return ["; ".join(told)]
+        sentences.append(f"{' and '.join(same)} {'is' if len(same) == 1 else 'are'} not slower")
+    return ["; ".join(sentences)]
 
 
 def _named(name: str) -> str:
@@ -36,15 +36,15 @@ def _named(name: str) -> str:
 
 
 def cost(report: Report, paint: Paint) -> Iterator[str]:
-    """What all findings together cost the job that was described; nothing where none was."""
+    """The cost of all findings together for the job of --job; no lines without a job."""
     if report.training is None:
         return
     yield paint("COST", "bold")
-    for line in _told(report.training, report.impact):
+    for line in _sentences(report.training, report.impact):
         yield from hanging("  ", line, _WIDTH, indent=4)
 
 
-def _told(training: Training, impact: Mapping[str, float]) -> Iterator[str]:
+def _sentences(training: Training, impact: Mapping[str, float]) -> Iterator[str]:
     about = f"{safe(training.job)} on {training.gpus:,} GPUs"
     if training.slower.most <= 1:
         yield f"{about}: a step of {training.step_seconds:.3g} s, and no finding makes it longer"
@@ -60,7 +60,7 @@ def _told(training: Training, impact: Mapping[str, float]) -> Iterator[str]:
         yield from slower(impact)
     before, now = training.critical_tokens, training.critical_tokens_now
     if before is not None and now is not None and now > before:
-        yield f"gradients hold it below {now:,.0f} tokens a GPU in a step, {before:,.0f} without the findings"
+        yield f"gradients limit a step below {now:,.0f} tokens per GPU, without the findings below {before:,.0f}"
     if training.load_seconds is not None and training.load_seconds_now is not None:
         yield (
             f"this node reads its part of a checkpoint in {training.load_seconds_now:,.0f} s, expected "

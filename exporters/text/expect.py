@@ -1,4 +1,4 @@
-"""What each link of a node should give, level by level: `linkgauge expect`."""
+"""The expected rates of the links of a node, as the table of `linkgauge expect`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .terminal import hanging, safe, wrap
 
 WIDTH = 98
 _NUMBER = 9  # columns of a rate
-_LEVEL = 18  # of a rung's name
+_LEVEL = 18  # width of the first column, which has the name of a tier
 _LEGEND = (
     ("rated", "what both ends of the narrowest link can do"),
-    ("low, typical, high", "what good machines reach of it: below low something is wrong"),
-    ("runs at", "what the slowest is at now: links of PCIe may slow down while nothing moves"),
-    ("measured", "of several the lowest"),
-    ("8 x", "so many are alike: the first is named, also in the note"),
+    ("low, typical, high", "what healthy machines reach; a rate below low is a fault"),
+    ("runs at", "present rate of the slowest link; idle PCIe links may slow down"),
+    ("measured", "the lowest of several"),
+    ("8 x", "number of equal flows: the row and its note name the first"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: text is wrapped in it, numbers stand on the right of the first line."""
+    """A column of a table. Text is wrapped; numbers are right-aligned in the first line."""
 
     title: str
     width: int
@@ -38,10 +38,10 @@ class Column:
 
 
 def as_hierarchy(snapshot: Snapshot, tiers: Sequence[Tier]) -> str:
-    """The rungs as a table in 98 columns, alike flows in one row; below, by number, what holds each and who says so."""
+    """The tiers as a table of 98 columns, with equal flows in one row. Numbered notes name bottlenecks and sources."""
     lines = [*hanging("", _title(snapshot), WIDTH), ""]
     if not tiers:
-        lines += wrap("No GPU, RDMA device or NVMe disk, and no memory whose rate is known.", WIDTH)
+        lines += wrap("This node has no GPU, RDMA device or NVMe disk, and no memory with a known rate.", WIDTH)
         return _text(lines)
     measured = any(level.observed is not None for tier in tiers for level in tier.levels)
     columns, notes = _columns(measured), dict[str, int]()
@@ -58,12 +58,12 @@ def as_hierarchy(snapshot: Snapshot, tiers: Sequence[Tier]) -> str:
 
 
 def as_json(things: Iterable[object]) -> str:
-    """Levels, or flows explained, with every field; absent ones are null."""
+    """Levels or explained flows as JSON, with every field; absent values are null."""
     return msgspec.json.format(msgspec.json.encode(list(things)), indent=2).decode() + "\n"
 
 
 def row(columns: Sequence[Column], cells: Sequence[str]) -> Iterator[str]:
-    """A line of a table, and more where a text is longer than its column."""
+    """A row of a table: one line, or more if a text is longer than its column."""
     wrapped = [
         [cell.rjust(column.width)] if column.number else wrap(safe(cell), column.width - 2)
         for column, cell in zip(columns, cells, strict=True)
@@ -75,12 +75,12 @@ def row(columns: Sequence[Column], cells: Sequence[str]) -> Iterator[str]:
 
 
 def rate(value: float | None) -> str:
-    """ "15.8", in GB/s; "-" where it is not known."""
+    """Format bytes per second as GB/s: "15.8"; "-" if the rate is not known."""
     return "-" if value is None else as_gigabytes(value).removesuffix(" GB/s")
 
 
 def subject(ends: Sequence[str]) -> str:
-    """ "gpu0 -> numa0", as the command takes it; "gpu0 ... gpu7"; one memory."""
+    """ "gpu0 -> numa0" for two ends, "gpu0 ... gpu7" for more, and the name of a single end."""
     return " -> ".join(ends) if len(ends) < 3 else f"{ends[0]} ... {ends[-1]}"
 
 
@@ -106,7 +106,7 @@ def _columns(measured: bool) -> list[Column]:
 
 
 def _rows(tier: Tier) -> Iterator[tuple[str, list[Level]]]:
-    """Levels that are alike together. The most of them are counted; the others are what people look for: all named."""
+    """Group equal levels. The largest group shows its number; the others differ from it, so each level is named."""
     groups = _groups(tier)
     most = max(groups, key=len)
     for group in groups:
@@ -134,7 +134,7 @@ def _numbers(alike: Sequence[Level], measured: bool) -> Iterator[str]:
     best = level.expected[0] if level.expected else None
     yield rate(level.rated)
     yield from (rate(getattr(best, bound, None)) for bound in ("low", "typical", "high"))
-    # What slows nothing says nothing: over C2C at 450 GB/s a copy is held by a memory that gives 384.
+    # Show the trained rate only if it limits: a copy over C2C at 450 GB/s is limited by a memory that gives 384.
     slow = level.rated is None or level.trained is None or level.trained < 1.001 * level.rated
     yield rate(level.trained if slow else None)
     if measured:
@@ -142,7 +142,7 @@ def _numbers(alike: Sequence[Level], measured: bool) -> Iterator[str]:
 
 
 def _why(snapshot: Snapshot, level: Level) -> str:
-    """What holds the flow, and who says so; or why that is not known."""
+    """The bottleneck of the flow and the source of its rate, or why the rate is not known."""
     if not level.expected:
         return safe(unknown(snapshot, level))
     best = level.expected[0]
@@ -150,7 +150,7 @@ def _why(snapshot: Snapshot, level: Level) -> str:
 
 
 def _legend(tiers: Sequence[Tier], measured: bool) -> Iterator[str]:
-    """What the columns mean that are there."""
+    """The meaning of the shown columns."""
     counted = any(len(group) > 1 for tier in tiers for group in _groups(tier))
     shown = {"measured": measured, "8 x": counted}
     for term, words in _LEGEND:

@@ -1,4 +1,4 @@
-"""Why flows get what they get: one hop by hop, several in a row each, and where they share."""
+"""Explained flows as text: one flow hop by hop, or several flows as a table with the hops that they share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _INSIDE = {
 
 
 def as_flows(found: Sequence[Explained], lost: Sequence[str] = ()) -> str:
-    """One flow with all of its hops, or a table of several; `lost` says of the others why they are not there."""
+    """One flow with all its hops, or a table of several. `lost`: messages about flows without a path."""
     lines = _one(found[0]) if len(found) == 1 and not lost else _several(found, lost)
     return "".join(f"{line}\n" for line in lines)
 
@@ -58,11 +58,11 @@ def _one(flow: Explained) -> Iterator[str]:
     yield ""
     yield from row(_HOPS, [column.title for column in _HOPS])
     groups = _alike(flow.ways)
-    for number, (way, count) in enumerate(groups):
+    for number, (path, count) in enumerate(groups):
         if len(flow.ways) > 1:
             yield from ([""] if number else [])
-            yield f"{counted(count, 'way')} like this, {'all' if len(groups) == 1 else 'with the others'} at once"
-        for step in way:
+            yield f"{counted(count, 'path')} like this, {'all' if len(groups) == 1 else 'with the others'} at once"
+        for step in path:
             yield from _hop(step)
     yield ""
     yield from _result(flow)
@@ -87,43 +87,43 @@ def _link(step: Step) -> str:
 
 
 def _result(flow: Explained) -> Iterator[str]:
-    """The rate and who says so; the size and the latency."""
+    """The rate and its source, the message size and the latency."""
     level = flow.level
-    told = [("rated", f"{rate(level.rated)} GB/s" if level.rated is not None else "")]
+    entries = [("rated", f"{rate(level.rated)} GB/s" if level.rated is not None else "")]
     if level.expected:
         best = level.expected[0]
-        told.append(("gives", f"{rate(best.typical)} GB/s, from {rate(best.low)} to {rate(best.high)}"))
+        entries.append(("gives", f"{rate(best.typical)} GB/s, from {rate(best.low)} to {rate(best.high)}"))
     if level.rated is not None and level.trained is not None and level.trained < 0.999 * level.rated:
-        told.append(("runs at", f"{rate(level.trained)} GB/s{_asleep(flow)}"))
-    told.append(("measured", f"{rate(level.observed)} GB/s" if level.observed is not None else ""))
-    told.append(("held by", f"{held} (*)" if (held := _held(flow)) else ""))
+        entries.append(("runs at", f"{rate(level.trained)} GB/s{_asleep(flow)}"))
+    entries.append(("measured", f"{rate(level.observed)} GB/s" if level.observed is not None else ""))
+    entries.append(("held by", f"{held} (*)" if (held := _held(flow)) else ""))
     for number, one in enumerate(level.expected):
         bounds = f"{rate(one.low)} - {rate(one.typical)} - {rate(one.high)}: " if number else ""
-        told.append((one.basis, f"{bounds}{one.source}"))
+        entries.append((one.basis, f"{bounds}{one.source}"))
     if flow.unknown:
-        told.append(("not known", flow.unknown))
+        entries.append(("not known", flow.unknown))
     if level.size is not None:
-        told.append(("size", f"messages of {_size(level.size)}: {_reached(flow.sized)}"))
+        entries.append(("size", f"messages of {_size(level.size)}: {_reached(flow.sized)}"))
     if flow.seconds is not None:
-        told.append(("latency", f"{flow.seconds * 1e6:.3g} µs for a message of a few bytes"))
-    for label, text in told:
+        entries.append(("latency", f"{flow.seconds * 1e6:.3g} µs for a message of a few bytes"))
+    for label, text in entries:
         if text:
             yield from hanging(f"{label:<12}", safe(text), WIDTH)
 
 
 def _asleep(flow: Explained) -> str:
-    slow = {s.kind for way in flow.ways for s in way if s.rated and s.trained is not None and s.trained < s.rated}
+    slow = {s.kind for path in flow.ways for s in path if s.rated and s.trained is not None and s.trained < s.rated}
     return "; links of PCIe may slow down while nothing moves" if "pcie" in slow else ""
 
 
 def _reached(share: float | None) -> str:
     if share is None:
-        return "nothing is published of what they reach"
-    return f"they reach {f'{share:.0%}' if share >= 0.01 else 'less than 1%'} of what long ones do"
+        return "no published rate for this size"
+    return f"they reach {f'{share:.0%}' if share >= 0.01 else 'less than 1%'} of the rate of long ones"
 
 
 def _size(size: int) -> str:
-    """ "64 MiB" where it is that, else in powers of ten: so is "64 MB", which are 62500 KiB."""
+    """ "64 MiB" for a multiple of a binary unit, else powers of ten. "64 MB" stays so, although it is 62500 KiB."""
     units = (("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
     fitting = (f"{size // factor} {unit}" for unit, factor in units if size % factor == 0 and size < 10_000 * factor)
     return next(fitting, as_bytes(size))
@@ -146,9 +146,9 @@ def _several(found: Sequence[Explained], lost: Sequence[str]) -> Iterator[str]:
 
 
 def _shared(found: Sequence[Explained]) -> Iterator[str]:
-    """The hops that more than one flow goes over and that have nothing left; of the others, how many there are."""
+    """The saturated hops that several flows share, and the number of the other shared hops."""
     shared: dict[tuple[str, tuple[str, ...]], Step] = {}
-    for step in (step for flow in found for way in flow.ways for step in way):
+    for step in (step for flow in found for path in flow.ways for step in path):
         if step.flows > 1 and step.rated is not None:
             key = step.sender, step.links
             shared[key] = step if step.bottleneck else shared.get(key, step)
@@ -156,24 +156,24 @@ def _shared(found: Sequence[Explained]) -> Iterator[str]:
     yield ""
     for step in full:
         what = step.sender if step.kind == "memory" else f"{step.sender} -> {step.receiver}"
-        given = f"gives {rate(step.gives)}" if step.gives is not None else "its share is not published"
-        text = f"{_link(step)}, {rate(step.rated)} rated, {given}: shared by {step.flows} flows, nothing left"
+        rate_text = f"gives {rate(step.gives)}" if step.gives is not None else "its share is not published"
+        text = f"{_link(step)}, {rate(step.rated)} rated, {rate_text}: shared by {step.flows} flows, nothing left"
         yield from hanging("", f"{safe(what)}: {safe(text)}", WIDTH, 2)
     if others := len(shared) - len(full):
         yield f"{counted(others, 'more link' if full else 'link')} shared, with something left"
     if not shared:
-        yield "they share no link whose rate is known"
+        yield "they share no link with a known rate"
 
 
 def _alike(ways: Sequence[tuple[Step, ...]]) -> list[tuple[tuple[Step, ...], int]]:
-    """The first of each kind of way, and how many there are of it."""
+    """The first path of each group of equal paths, with the size of the group."""
     groups: dict[object, list[tuple[Step, ...]]] = {}
-    for way in ways:
-        groups.setdefault(tuple((s.kind, s.grade, s.rated, s.trained, s.share) for s in way), []).append(way)
+    for path in ways:
+        groups.setdefault(tuple((s.kind, s.grade, s.rated, s.trained, s.share) for s in path), []).append(path)
     return [(group[0], len(group)) for group in groups.values()]
 
 
 def _held(flow: Explained) -> str:
-    """The links that the flow is held by: "gpu0/nvlink0 and 17 more"."""
-    links = next((step.links for way in flow.ways for step in way if step.bottleneck), ())
+    """The bottleneck links of the flow: "gpu0/nvlink0 and 17 more"."""
+    links = next((step.links for path in flow.ways for step in path if step.bottleneck), ())
     return f"{links[0]} and {len(links) - 1} more" if len(links) > 1 else "".join(links)

@@ -1,4 +1,4 @@
-"""What the finding codes mean: `linkgauge explain`. docs/generate.py writes the findings page from the same data."""
+"""The text of `linkgauge explain`: the meaning of finding codes. The findings page in docs uses the same data."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ WIDTH = 80
 
 
 def listing() -> str:
-    """Every code with what it says."""
+    """Every code with its meaning, one per line."""
     column = max(len(name) for name in codes()) + 2
     lines = (line for name, code in codes().items() for line in hanging(f"{name:<{column}}", code.says, WIDTH))
     return "".join(f"{line}\n" for line in lines)
 
 
 def explain(name: str) -> str:
-    """What a code says, how to see it, what to do. KeyError: there is no such code."""
+    """The meaning of a code, how to confirm it and how to fix it. Raises KeyError if there is no such code."""
     code = codes()[name]
     lines = [*wrap(f"{name} ({_kind(code)})", WIDTH), *hanging("  ", code.says, WIDTH), "", "To see it"]
-    lines += [f"  {command}" for command in code.confirm]  # never wrapped: they are there to be copied
-    lines += ["", "To mend it, the cheapest step first"]
+    lines += [f"  {command}" for command in code.confirm]  # not wrapped, so that they can be copied
+    lines += ["", "To fix it, cheapest step first"]
     for number, step in enumerate(code.fix, 1):
         lines += hanging(f"  {number}. ", step, WIDTH)
     lines += ["", *hanging("From: ", code.source, WIDTH)]

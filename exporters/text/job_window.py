@@ -1,4 +1,4 @@
-"""What the time of a job saw, as text: a line for each thing and what it counted."""
+"""The changes during a job as text, one line per changed counter, or as JSON."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ...models.facts.units import as_bytes, as_gigabytes
 
 
 def as_text(window: Window) -> str:
-    """For people, and line by line for a log."""
+    """Text for people and logs: one fact per line."""
     return "\n".join(_lines(window)) + "\n"
 
 
 def as_json(window: Window) -> str:
-    """One line."""
+    """The window as one line of JSON."""
     return msgspec.json.encode(window).decode() + "\n"
 
 
 def _lines(window: Window) -> Iterator[str]:
     yield f"job {window.job}: {window.began} to {window.ended}, {window.seconds:.0f} s"
     if window.restarted:
-        yield "the machine was started in this time: all is counted from then on"
+        yield "the machine was restarted during the job: the counters start at the last boot"
     wrong = [one for one in window.changes if one.kind in ("errors", "flaps", "throttled")]
     if not (wrong or window.logged or window.gone):
         yield "no errors, no flaps, nothing throttled"

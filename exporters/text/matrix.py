@@ -1,4 +1,4 @@
-"""The matrix of GPUs and NICs as text, as `nvidia-smi topo -m` prints it, in columns that fit a terminal."""
+"""The matrix of GPUs and NICs as text, like `nvidia-smi topo -m`, in blocks of columns that fit a terminal."""
 
 from __future__ import annotations
 
@@ -21,22 +21,20 @@ _LEGEND = {
     "NV#": "over # NVLinks side by side",
 }
 _RATES = """\
-Rates: GB/s in one direction that the narrowest link on the way gives; links that are down give
-nothing. What joins processors is not counted: nothing says how many links do. "-" is not known.
+Rates: GB/s in one direction of the narrowest link on the path; links that are down count as 0.
+Links between processors are not counted, since their number is not known. "-": not known.
 """
 _COPIES = """\
-Rates: GB/s in one direction that a long copy typically reaches, alone in the node, over links as
-they should be: 'linkgauge expect GPU0 GPU1' says why. "-" is not known.
+Rates: typical GB/s in one direction of one long copy without other traffic, over links in good
+state: 'linkgauge expect GPU0 GPU1' explains a rate. "-": not known.
 """
 
 
 def as_matrix(matrix: Matrix, rates: bool = False, copies: bool = False) -> str:
-    """Types of path, or with `rates` GB/s in one direction; below, the NICs by name and those nearest to each GPU.
+    """Path types, or with `rates` GB/s in one direction; then the names of the NICs and the NICs nearest to each GPU.
 
-    The rates of a matrix of `copies` are what copies reach, not what links carry.
-
-    The columns of affinities stand beside types alone. Where GPUs and NICs are too many for a terminal's width, the
-    columns are cut into blocks.
+    `copies`: the rates are those of copies, not of links. Affinity columns are shown with path types only. If the table
+    is wider than a terminal, the columns are split into blocks.
     """
     rows = (*matrix.gpus, *matrix.nics)
     if not rows:
@@ -68,7 +66,7 @@ def _shown(path: DevicePath, rates: bool) -> str:
 
 
 def _places(matrix: Matrix) -> Iterator[list[str]]:
-    """The columns of nvidia-smi behind the others. No driver that we ask numbers a GPU's own memory."""
+    """The affinity columns of nvidia-smi. "GPU NUMA ID" is always N/A: no driver that we call reports it."""
     nothing = [""] * len(matrix.nics)
     yield ["CPU Affinity", *(_ranges(row.cpus or ()) or "N/A" for row in matrix.gpus), *nothing]
     yield ["NUMA Affinity", *("N/A" if row.numa is None else str(row.numa) for row in matrix.gpus), *nothing]
@@ -83,7 +81,7 @@ def _ranges(cpus: Sequence[int]) -> str:
 
 
 def _blocks(heads: Sequence[str], columns: Sequence[list[str]]) -> Iterator[list[list[str]]]:
-    """The columns in order, as many at a time as fit behind the rows' heads; one at least."""
+    """Split the columns into blocks that fit beside the row labels, with at least one column each."""
     block, left = list[list[str]](), 0
     for column in columns:
         width = _width(column) + 2
@@ -120,7 +118,7 @@ def _names(matrix: Matrix) -> str:
 
 
 def _nearest(matrix: Matrix) -> str:
-    """The NICs nearest to each GPU, and how near: all of one GPU's are alike."""
+    """The nearest NICs of each GPU with their common path type."""
     lines = ""
     for row in matrix.gpus:
         if row.nearest:

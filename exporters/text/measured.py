@@ -1,4 +1,4 @@
-"""What was measured, in a few rows: equal flows together, the slowest beside what most reach and what is expected."""
+"""Measured rates as a short table: one row per group of equal flows, with slowest, median and expected rate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = 8  # rows
 
 
 def measured(report: Report, paint: Paint) -> Iterator[str]:
-    """Nothing where nothing was measured."""
+    """The lines of the table; none if nothing was measured."""
     groups: dict[tuple[str, ...], list[Level]] = {}
     for level in report.levels:
         if level.observed is not None:
@@ -29,7 +29,7 @@ def measured(report: Report, paint: Paint) -> Iterator[str]:
 
 
 def _alike(report: Report, level: Level) -> tuple[str, ...]:
-    """What equal flows are called: operation, kinds of their ends, and whether others ran beside them."""
+    """The key of a group of equal flows: title (operation, kinds of ends, flows at the same time) and link class."""
     kinds = [report.topology.kind(end) for end in level.ends]
     if level.op in COLLECTIVES:
         size = f", {as_bytes(level.size)}" if level.size else ""
@@ -40,13 +40,13 @@ def _alike(report: Report, level: Level) -> tuple[str, ...]:
 
 
 def _row(levels: list[Level]) -> str:
-    """Rates of one group; which one is slowest where they lie apart."""
+    """The rates of one group, and the slowest flow if it is 3 % below the median."""
     rates = sorted((level.observed or 0.0, level.flow.subject) for level in levels)
     typical = statistics.median(rate for rate, _ in rates)
     wanted = [level.expected[0].typical for level in levels if level.expected]
     expected = _number(statistics.median(wanted)) if wanted else "-"
-    odd = f"  {safe(rates[0][1])}" if len(rates) > 1 and rates[0][0] < 0.97 * typical else ""
-    return f"{_number(rates[0][0]):>11}{_number(typical):>11}{expected:>11}{odd}"
+    slowest = f"  {safe(rates[0][1])}" if len(rates) > 1 and rates[0][0] < 0.97 * typical else ""
+    return f"{_number(rates[0][0]):>11}{_number(typical):>11}{expected:>11}{slowest}"
 
 
 def _number(rate: float) -> str:

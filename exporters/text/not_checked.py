@@ -1,4 +1,4 @@
-"""What was not checked, so that eight alike are one entry."""
+"""Group equal NotChecked records, so that eight of a kind are one entry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIELD = re.compile(r"[A-Za-z]\w*\.\w+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Things that were not checked for the same reason, in words."""
+    """Records with the same reason, as text."""
 
     what: str  # "link width of 0000:53:00.0, 0000:54:00.0"
     why: str
@@ -25,10 +25,10 @@ class Gap:
 
 
 def gaps(not_checked: Iterable[NotChecked]) -> Iterator[Gap]:
-    """One gap for each reason and remedy. Of the files that refused for the same reason, the first is named."""
+    """One gap per reason and remedy. If several files have the same error, the first one is named."""
     groups: dict[tuple[Reason, str, str | None], list[tuple[NotChecked, str]]] = {}
     for one in not_checked:
-        file = one.path if one.path and "/" in one.path else ""  # not a line of a dump, which is shown with its reason
+        file = one.path if one.path and "/" in one.path else ""  # a line of a dump stays part of the reason
         detail = one.detail if file else one.why
         groups.setdefault((one.reason, detail, one.how), []).append((one, file))
     for (_, detail, how), alike in groups.items():
@@ -36,11 +36,11 @@ def gaps(not_checked: Iterable[NotChecked]) -> Iterator[Gap]:
         why = f"{paths[0]}: {detail}" if len(paths) == 1 else detail
         if len(paths) > 1:
             why += f" ({listed(paths, 1)})"
-        yield Gap("; ".join(_things([one for one, _ in alike])), safe(why), safe(how) if how else None)
+        yield Gap("; ".join(_subjects([one for one, _ in alike])), safe(why), safe(how) if how else None)
 
 
-def _things(alike: Sequence[NotChecked]) -> Iterator[str]:
-    """ "link speed, link width of 0000:53:00.0, 0000:54:00.0": the fields of the same subjects together."""
+def _subjects(alike: Sequence[NotChecked]) -> Iterator[str]:
+    """ "link speed, link width of 0000:53:00.0, 0000:54:00.0": group the fields that have the same subjects."""
     subjects: dict[str, dict[str, None]] = {}
     for one in alike:
         subjects.setdefault(one.what, {})[one.subject] = None

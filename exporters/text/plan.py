@@ -1,4 +1,4 @@
-"""What a training waits for: `linkgauge plan`."""
+"""The text and JSON of `linkgauge plan`: step time, memory, bottleneck and a better layout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OVER = {
     "core": "spines to cores",
 }
 _SAYS = {
-    COMPUTE: "computing, behind which its messages hide",
+    COMPUTE: "computing",
     "tensor": "its tensor messages",
     "expert": "its expert messages",
     "data": "gradients and weights",
@@ -31,9 +31,9 @@ _SAYS = {
 
 
 def as_text(plan: Plan, better: Step | None, train: float | None = None) -> str:
-    """A layout: its step, its memory, what binds it, and the one that would not be bound so, if there is one.
+    """One layout: step time, memory and bottleneck. `better`: a faster layout, or None.
 
-    `train` is the tokens of the whole training, whose days are told too.
+    `train`: tokens of the whole training, whose duration in days is shown too.
     """
     lines = [*_heading(plan), *_step(plan), *_training(plan, train), "", *_parts(plan.step), "", *_bounds(plan)]
     if better is not None:
@@ -42,12 +42,12 @@ def as_text(plan: Plan, better: Step | None, train: float | None = None) -> str:
         text = f"{better.layout}: {_seconds(better.usual)} a step, {gain:.0%} less; bound by {_SAYS[what]}"
         lines += ["", *hanging(f"{'better':<{_LABEL}}", text, WIDTH)]
     else:
-        lines += ["", *hanging(f"{'better':<{_LABEL}}", "none of the layouts that were tried is faster", WIDTH)]
+        lines += ["", *hanging(f"{'better':<{_LABEL}}", "no other layout is faster", WIDTH)]
     return _text(lines)
 
 
 def as_table(plan: Plan, sweep: Sweep) -> str:
-    """The best layouts, fastest first."""
+    """The best layouts as a table, fastest first."""
     lines = [*_heading(plan, layout=False)]
     lines += wrap(f"{sweep.tried} layouts tried, {sweep.fit} fit into memory; the best {len(sweep.best)}:", WIDTH)
     width = max(max(len(str(step.layout)) for step in sweep.best), 6)
@@ -63,15 +63,15 @@ def as_table(plan: Plan, sweep: Sweep) -> str:
 
 
 _LEGEND = (
-    "step: with the messages hidden that usual programs hide; fastest: all that can be; slowest: none. used: of the "
-    "data sheet's FLOP/s. bound by: what most of the step waits for, and that share of it."
+    "step: usual overlap of messages with computing; fastest: full overlap; slowest: no overlap. used: share of the "
+    "data sheet's FLOP/s. bound by: the largest part of the step, and its share."
 )
 
 
 def as_json(plan: Plan, better: Step | None, sweep: Sweep | None) -> str:
-    """The same for programs: seconds, bytes, shares."""
+    """The plan or the sweep as JSON: seconds, bytes, shares."""
     steps = sweep.best if sweep else (plan.step,)
-    told = {
+    content = {
         "job": {"model": plan.job.network.name, "tokens": plan.job.tokens, "sequence": plan.job.sequence},
         "cluster": {
             "machine": plan.cluster.name,
@@ -85,13 +85,13 @@ def as_json(plan: Plan, better: Step | None, sweep: Sweep | None) -> str:
         "waits": plan.waits,
         "tokens_per_gpu": plan.tokens,
         "critical_tokens_per_gpu": plan.critical_tokens,
-        "steps": [_told(step) for step in steps],
-        "better": None if better is None else _told(better),
+        "steps": [_step_json(step) for step in steps],
+        "better": None if better is None else _step_json(better),
     }
-    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(content), indent=2).decode() + "\n"
 
 
-def _told(step: Step) -> dict[str, object]:
+def _step_json(step: Step) -> dict[str, object]:
     return {"as": str(step.layout), "binds": binding(step)[0], **msgspec.to_builtins(step)}
 
 
@@ -117,7 +117,7 @@ def _step(plan: Plan) -> Iterator[str]:
     memory = step.memory
     text = (
         f"{memory.total / 1e9:.0f} of {USABLE * cluster.memory / 1e9:.0f} GB on each GPU: {memory.states / 1e9:.0f} of "
-        f"weights, gradients and optimizer, {memory.activations / 1e9:.0f} kept for the way back"
+        f"weights, gradients and optimizer, {memory.activations / 1e9:.0f} of activations for the backward pass"
     )
     yield from hanging(f"{'memory':<{_LABEL}}", text, WIDTH)
     yield from hanging(f"{'bound by':<{_LABEL}}", f"{_SAYS[plan.binds]}: {plan.waits:.0%} of the step", WIDTH)
@@ -131,14 +131,14 @@ def _training(plan: Plan, train: float | None) -> Iterator[str]:
 
 
 def _measured(plan: Plan) -> Iterator[str]:
-    """Which collectives are not the catalog's."""
+    """The collectives whose times are measured."""
     if plan.cluster.measured:
-        told = ", ".join(f"{op} {'between' if far else 'inside'} nodes" for op, far in sorted(plan.cluster.measured))
-        yield from hanging(f"{'measured':<{_LABEL}}", f"{told}; other messages as the catalog has them", WIDTH)
+        content = ", ".join(f"{op} {'between' if far else 'inside'} nodes" for op, far in sorted(plan.cluster.measured))
+        yield from hanging(f"{'measured':<{_LABEL}}", f"{content}; other messages from the catalog", WIDTH)
 
 
 def _parts(step: Step) -> Iterator[str]:
-    """What takes time: ways, all messages, those that the step waits for, what they go over."""
+    """The table of the step: degree of parallelism, time of all messages, exposed time, share, links used."""
     yield f"{'':<{_LABEL}}{'ways':>7} {'messages':>10} {'waited for':>11} {'of step':>8}  over"
     yield _part("computing", None, None, step.compute, step, "")
     layout = step.layout
@@ -158,7 +158,7 @@ def _part(name: str, ways: int | None, every: float | None, shown: float, step: 
 
 
 def _bounds(plan: Plan) -> Iterator[str]:
-    """Where the roofline bends."""
+    """The limits at which messages take longer than computing: tokens per GPU and tensor parallelism."""
     text = f"{_grouped(plan.tokens)} a GPU"
     if plan.critical_tokens is not None:
         text += f"; below {_grouped(plan.critical_tokens)} gradients and weights take longer than computing"
@@ -172,12 +172,12 @@ def _bounds(plan: Plan) -> Iterator[str]:
 
 
 def _grouped(number: float) -> str:
-    """ "4 194 304"."""
+    """Group digits: "4 194 304"."""
     return f"{number:,.0f}".replace(",", " ")
 
 
 def _seconds(value: float) -> str:
-    """ "12.3 s", "456 ms"; "-" for what takes none."""
+    """ "12.3 s", "456 ms"; "-" for zero."""
     if value < 5e-7:
         return "-"
     if value >= 1:

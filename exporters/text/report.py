@@ -1,4 +1,4 @@
-"""A report for a terminal of 80 columns: the verdict, the worst first, what was not checked, what was looked at."""
+"""A report as text in 80 columns: verdict, findings (worst first), gaps, and the sources that were read."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from .terminal import Paint, hanging, painter, safe, short, wrap
 from .vocabulary import counted, device_counts, listed
 
 WIDTH = 80
-_LONGEST = 160  # characters of a line of evidence; the JSON has it whole
-_MOST = 4  # rows of one label, names in one row
-# Of more blocks than these, each is brief: three faults at once fit on one screen of 60 lines.
+_LONGEST = 160  # characters of a line of evidence; the JSON has the full line
+_MOST = 4  # rows per label; names per row
+# With more than _WHOLE blocks each block is brief, so that three faults fit on one screen of 60 lines.
 _WHOLE, _BRIEF_ROWS, _BRIEF_SOURCE, _BRIEF_STEPS = 2, 2, 90, 210
-_MOST_MESSAGES = 16  # of alike findings
-_ABOVE = re.compile(r"^sys/devices/\S*/(?=[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/)")  # the address is enough
+_MOST_MESSAGES = 16  # messages shown for one group of findings
+_ABOVE = re.compile(r"^sys/devices/\S*/(?=[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/)")  # bridges above a device
 _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _CONFIDENCES = ("certain", "likely", "possible")
 _ORIGINS = {"live": "", "capture": "from a capture", "dumps": "from dumps"}
 
-Say: TypeAlias = Callable[[Finding], Iterable[str]]
+Getter: TypeAlias = Callable[[Finding], Iterable[str]]
 
 
 def as_text(report: Report, colour: bool) -> str:
-    """The report for people. Nothing from outside can move the cursor; `colour` puts in escape sequences of ours."""
+    """The report as text. Control characters from outside are escaped; `colour` adds our own escape sequences."""
     paint = painter(colour)
     blocks = list(_blocks(report.findings, paint))
-    rates = measured(report, paint) if len(blocks) <= _WHOLE else ()  # what is slow stands in the blocks
+    rates = measured(report, paint) if len(blocks) <= _WHOLE else ()  # the blocks name the slow flows
     sections = (_head(report, paint), *blocks, rates, cost(report, paint), _gaps(report, paint), _looked_at(report))
     return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
 
 
 def _head(report: Report, paint: Paint) -> Iterator[str]:
-    """The verdict, the node, the machine and the time; then how many findings, or why nothing is known."""
+    """The verdict, node, machine type and time; then the number of findings, or why the verdict is unknown."""
     machine = safe(report.profile.name) if report.profile else ""
     context = "as the job sees it" if report.context == "job" else ""
     about = (
@@ -69,12 +69,12 @@ def _why_unknown(report: Report) -> str:
     if broken := [safe(run.name) for run in report.runs if not run.ok]:
         return f"Do not take this node for healthy: {', '.join(broken)} broke off, a fault in linkgauge itself."
     if any(finding.code == "not-enough-evidence" for finding in report.findings):
-        return "A symptom was seen, and its cause was not."
+        return "There is a symptom without a known cause."
     return "Nothing could be judged."
 
 
 def _blocks(findings: Iterable[Finding], paint: Paint) -> Iterator[Iterator[str]]:
-    """A block for each group of alike findings: the same code, cause and remedy, one after the other."""
+    """One block per group of findings with the same code, severity, confidence, cause and remedy, worst first."""
     groups: dict[object, list[Finding]] = {}
     for finding in sorted(findings, key=_rank):
         alike = (finding.code, finding.severity, finding.confidence, finding.cause, finding.remedy, finding.silenced)
@@ -99,22 +99,22 @@ def _block(group: Sequence[Finding], paint: Paint, brief: bool) -> Iterator[str]
     about = f"{safe(first.code)}  {named if len(group) == 1 else f'{len(group)} alike'}"
     yield from _painted(title, about, "dim" if silenced else first.severity, paint)
     yield from _messages(group)
-    rows: tuple[tuple[str, Say], ...] = (("reason", lambda f: [f.silenced or ""]),) if silenced else _ROWS
+    rows: tuple[tuple[str, Getter], ...] = (("reason", lambda f: [f.silenced or ""]),) if silenced else _ROWS
     if brief and first.severity == "info" and not silenced and first.code != "not-enough-evidence":
-        return  # true, and nothing that must be done; a symptom names what to collect
-    for label, say in rows:
-        yield from _row(label, group, say, paint, brief)
+        return  # an info needs no action; "not-enough-evidence" says what to collect
+    for label, get in rows:
+        yield from _row(label, group, get, paint, brief)
 
 
 def _addressed(finding: Finding) -> Finding:
-    """With commands that name the GPU. Those of several alike say "-i GPU": an index or an address goes there."""
+    """Replace the placeholder "-i GPU" in the remedy by the address of the GPU. Groups keep the placeholder."""
     if not finding.remedy or not _PCI_ADDRESS.fullmatch(finding.subject):
         return finding
     return replace(finding, remedy=finding.remedy.replace("-i GPU", f"-i {finding.subject}"))
 
 
 def _messages(group: Sequence[Finding]) -> Iterator[str]:
-    """What each finding says; alike findings name their subjects first."""
+    """The messages of a group. Findings with the same message share a line that begins with their subjects."""
     by_message: dict[str, list[str]] = {}
     for finding in group:
         message, name = safe(finding.message), safe(finding.subject_name or "")
@@ -127,14 +127,14 @@ def _messages(group: Sequence[Finding]) -> Iterator[str]:
         yield f"  and {len(by_message) - _MOST_MESSAGES} more, all in --format json"
 
 
-def _row(label: str, group: Sequence[Finding], say: Say, paint: Paint, brief: bool) -> Iterator[str]:
-    """What the findings of a group say under one label: once where it is the same, else with the subject."""
+def _row(label: str, group: Sequence[Finding], get: Getter, paint: Paint, brief: bool) -> Iterator[str]:
+    """The rows of one label: once if all findings of the group agree, else one per subject."""
     most = _LONGEST if label == "seen" else _BRIEF_SOURCE if brief and label in ("expected", "source") else None
     rows = _BRIEF_ROWS if brief else _MOST
-    said = [(safe(finding.subject), [short(text, most) for text in say(finding)]) for finding in group]
-    texts = said[0][1]
-    if any(others != texts for _, others in said):
-        texts = [f"{subject}: {text}" for subject, few in said for text in few[:1]]
+    values = [(safe(finding.subject), [short(text, most) for text in get(finding)]) for finding in group]
+    texts = values[0][1]
+    if any(others != texts for _, others in values):
+        texts = [f"{subject}: {text}" for subject, few in values for text in few[:1]]
     texts = [_first_steps(text, group[0].code) for text in texts] if brief and label == "do" else texts
     shown = texts if len(texts) <= rows + 1 else [*texts[:rows], f"and {len(texts) - rows} more"]
     for index, text in enumerate(shown):
@@ -145,19 +145,19 @@ def _row(label: str, group: Sequence[Finding], say: Say, paint: Paint, brief: bo
 
 
 def _first_steps(text: str, code: str) -> str:
-    """The first of several steps, the cheapest; and where all of them stand."""
+    """The first (cheapest) steps of a remedy that fit, and a pointer to the others."""
     steps = re.split(r"(?<=[.]) (?=[A-Z])", text)
     if len(text) <= _BRIEF_STEPS or len(steps) == 1:
         return text
-    kept = steps[:1]
-    while len(" ".join((*kept, steps[len(kept)]))) <= _BRIEF_STEPS:
-        kept.append(steps[len(kept)])
+    first = steps[:1]
+    while len(" ".join((*first, steps[len(first)]))) <= _BRIEF_STEPS:
+        first.append(steps[len(first)])
     usual = code in codes() and steps[-1] in " ".join(codes()[code].fix)
-    return f"{' '.join(kept)} Further steps: {f'linkgauge explain {code}' if usual else '--format json'}"
+    return f"{' '.join(first)} Further steps: {f'linkgauge explain {code}' if usual else '--format json'}"
 
 
 def _subject(finding: Finding) -> str:
-    """Both names of the thing, where it has two."""
+    """The name of the subject, with its second name if it has one."""
     subject = "this node" if finding.subject == "node" else safe(finding.subject)
     name = safe(finding.subject_name or "")
     return f"{subject}, {name}" if name and name != subject else subject
@@ -172,7 +172,7 @@ def _expected(finding: Finding) -> Iterable[str]:
 
 
 def _source(finding: Finding) -> Iterable[str]:
-    """Where the meaning of what was logged stands."""
+    """The source that defines the meaning of a log line."""
     return [finding.expected_source] if finding.expected_source and not _compares(finding) else []
 
 
@@ -181,7 +181,7 @@ def _compares(finding: Finding) -> bool:
 
 
 def quantity(value: float | str | None, unit: str | None) -> str:
-    """A value of a finding with its unit, as people read it: "63.0 GB/s"; nothing where there is none."""
+    """A value of a finding with its unit: "63.0 GB/s"; "" for None."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -199,7 +199,7 @@ def quantity(value: float | str | None, unit: str | None) -> str:
 
 
 def seen(evidence: Evidence) -> str:
-    """Where something stood, without the bridges above it, and the text."""
+    """The source of the evidence, without the PCI bridges above the device, and its text."""
     return f"{_ABOVE.sub('', evidence.source)}: {evidence.text or '(empty)'}"
 
 
@@ -212,7 +212,7 @@ def _location(finding: Finding) -> Iterable[str]:
     return [", ".join(known)] if known else []
 
 
-_ROWS: tuple[tuple[str, Say], ...] = (
+_ROWS: tuple[tuple[str, Getter], ...] = (
     ("cause", lambda finding: [finding.cause] if finding.cause and finding.cause not in finding.message else []),
     ("expected", _expected),
     ("source", _source),
@@ -247,17 +247,17 @@ def _gaps(report: Report, paint: Paint) -> Iterator[str]:
 
 
 def _looked_at(report: Report) -> Iterator[str]:
-    """How much stands behind the verdict."""
+    """The basis of the verdict: checks, devices and sources."""
     kinds = [device.kind for device in report.topology.devices]
     evaluated = sum(report.checks.values())
     parts = [f"Judged {evaluated} of {counted(len(report.checks), 'check')}" if report.checks else "Judged nothing"]
     parts += [f"over {', '.join(device_counts(kinds))}"] if device_counts(kinds) else []
-    yield from wrap(" ".join(parts) + "." + _asked(report), WIDTH)
+    yield from wrap(" ".join(parts) + "." + _sources_read(report), WIDTH)
     if any(not finding.silenced for finding in report.findings):
         yield "What a code means and how to see it: linkgauge explain CODE"
 
 
-def _asked(report: Report) -> str:
+def _sources_read(report: Report) -> str:
     if not report.runs:
         return ""
     slow = sorted(report.runs, key=lambda run: -run.seconds)[:3]

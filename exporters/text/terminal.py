@@ -1,4 +1,4 @@
-"""Lines for a terminal: text from outside made harmless, wrapped to a width, coloured when asked."""
+"""Lines for a terminal: escape control characters, wrap to a width, and colour."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from unicodedata import east_asian_width
 
 Paint: TypeAlias = Callable[[str, str], str]  # (text, style) -> text
 
-# Select Graphic Rendition, ECMA-48 8.3.117: the eight old colours, which every terminal has.
+# Select Graphic Rendition, ECMA-48 8.3.117: the eight basic colours, which every terminal has.
 _STYLES = {
     "failed": "1;31",
     "critical": "1;31",
@@ -27,16 +27,16 @@ _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]i?B(?:/s)?|GT/s|[MG]Hz|W|s|°C)(
 
 
 def painter(colour: bool) -> Paint:
-    """A function that puts a style around a text; without `colour`, one that leaves it alone."""
+    """A function (text, style) -> text that adds the style; without `colour` it returns the text unchanged."""
     if not colour:
         return lambda text, style: text
     return lambda text, style: f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
 
 def safe(text: str) -> str:
-    """One line that a terminal only shows: white space is a blank, what does not print is escaped.
+    """One line without control characters: white space becomes one blank, unprintable characters are escaped.
 
-    Escape sequences could hide or forge lines of a report, and marks of direction (U+202E) turn them round.
+    Escape sequences could hide or forge lines of a report, and direction marks (U+202E) could reverse them.
     """
     line = " ".join(text.split())
     if line.isprintable():
@@ -45,18 +45,18 @@ def safe(text: str) -> str:
 
 
 def short(text: str, most: int | None) -> str:
-    """The text made safe, and cut to `most` characters, if any."""
+    """The safe text, cut to `most` characters unless `most` is None."""
     line = safe(text)
     return line if most is None or len(line) <= most else f"{line[: most - 3]}..."
 
 
 def cells(text: str) -> int:
-    """The columns that a text takes: two for each wide character (Unicode Standard Annex 11)."""
+    """The width of a text in columns: two for each wide character (Unicode Standard Annex 11)."""
     return len(text) if text.isascii() else sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns, broken at blanks (textwrap breaks at hyphens too); longer words are cut.
+    """Lines of at most `width` columns, broken at blanks (textwrap also breaks at hyphens). Longer words are split.
 
     A number and its unit stay together.
     """
@@ -72,7 +72,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def hanging(first: str, text: str, width: int, indent: int | None = None) -> Iterator[str]:
-    """`first` with the text behind it; its further lines are indented below the text, or by `indent` columns."""
+    """`first` and the text in one line. Further lines are indented to the start of the text, or by `indent` columns."""
     column = cells(first) if indent is None else indent
     lines = wrap(text, width - max(column, cells(first)))
     yield f"{first}{lines[0]}".rstrip()

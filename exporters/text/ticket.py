@@ -1,4 +1,4 @@
-"""What a technician or a vendor asks for about one thing: where it is, what it is, what is wrong, what was done."""
+"""The repair ticket of one device as text: location, part, findings, evidence and tests done."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .terminal import hanging, safe
 from .vocabulary import in_words
 
 WIDTH = 98
-_ASKED = (  # fields of any fact that say which part it is, in this order
+_PART_FIELDS = (  # fields of facts that identify a part, in this order
     "name",
     "model",
     "hca_type",
@@ -41,7 +41,7 @@ _MACHINE = ("vendor", "product", "board", "bios", "kernel")
 
 
 def names_of(snapshot: Snapshot, subject: str) -> frozenset[str]:
-    """All names of a thing: of its facts, of the topology; none where nothing is called so."""
+    """All names of a device, from its facts and the topology; empty if there is no such device."""
     device = snapshot.topology.find(subject)
     if device:
         return frozenset((device.id, *device.aliases))
@@ -50,7 +50,7 @@ def names_of(snapshot: Snapshot, subject: str) -> frozenset[str]:
 
 
 def as_ticket(snapshot: Snapshot, report: Report, subject: str, serials: Mapping[str, str] | None) -> str:
-    """Plain text. `serials` by name; None: they were not asked for. Of the node itself, all findings."""
+    """The ticket. `serials`: name -> serial number, None without --serial. The subject "node" has all findings."""
     names = names_of(snapshot, subject) | {subject}
     about = [one for one in report.findings if subject == "node" or one.subject in names or _touches(one, names)]
     sections = (
@@ -69,7 +69,7 @@ def _nothing(report: Report, subject: str) -> list[str]:
 
 
 def _touches(finding: Finding, names: frozenset[str]) -> bool:
-    """Whether it is about a link that ends there: "0000:52:01.0>0000:53:00.0"."""
+    """Whether the finding limits a link that ends at one of the names: "0000:52:01.0>0000:53:00.0"."""
     return any(not names.isdisjoint(link.split(">")) for link in finding.limits)
 
 
@@ -91,7 +91,7 @@ def _part(snapshot: Snapshot, names: frozenset[str], serials: Mapping[str, str] 
     for fact in _facts(snapshot, names):
         known = {one.name for one in fields(fact)}
         kind = kind_name(type(fact))
-        for name in _ASKED:
+        for name in _PART_FIELDS:
             value = getattr(fact, name) if name in known else None
             if value is not None:
                 words = in_words(kind, [name], "", False).removesuffix(" of ")
@@ -131,7 +131,7 @@ def _finding(finding: Finding) -> Iterator[str]:
     for line in finding.evidence:
         yield from _row("seen", seen(line))
     yield from _row("to confirm", "")
-    yield from (f"    {command}" for command in codes()[finding.code].confirm)  # never wrapped: they are to be copied
+    yield from (f"    {command}" for command in codes()[finding.code].confirm)  # not wrapped, for copying
 
 
 def _tests(report: Report, names: frozenset[str] | None) -> Iterator[str]:

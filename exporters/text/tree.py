@@ -1,4 +1,4 @@
-"""A topology as indented text, as lstopo prints it, with what each link runs at."""
+"""A topology as an indented tree, like lstopo, with the rate of each link."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ WIDTH = 98
 _DEEPEST = 40  # columns of indentation
 _LONGEST_NAME = 48
 _PORTS = frozenset({"root-port", "upstream-port", "downstream-port", "bridge"})
-_ACROSS = frozenset({"nvlink", "xgmi", "c2c", "member", "net"})  # join devices that have their places elsewhere
+_ACROSS = frozenset({"nvlink", "xgmi", "c2c", "member", "net"})  # cross links of the tree
 _SWITCHES = frozenset({"nvswitch", "fabric"})
-_OF_THE_KERNEL = frozenset({"netdev", "disk"})  # come by the hundred without hardware: veth, loop
+_OF_THE_KERNEL = frozenset({"netdev", "disk"})  # often hundreds without hardware: veth, loop
 _ROOTS = frozenset({"host", "package", "numa", "host-bridge", "fabric"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """Each device once: below the device that its link comes from."""
+    """A tree with each device once, below the sender of its link."""
 
     below: dict[str, list[Device]]
-    link: dict[str, Link]  # the link above each device
-    across: dict[str, list[tuple[Device, list[Link]]]]  # from each device to others: parallel links together
+    link: dict[str, Link]  # device -> the link to its parent
+    across: dict[str, list[tuple[Device, list[Link]]]]  # device -> other devices with the parallel links to each
 
 
 def as_tree(topology: Topology, colour: bool = False) -> str:
-    """Each device on a line below what it hangs on; at the end, those that hang on nothing.
+    """One line per device below its parent; devices without a parent are at the end.
 
-    A link shows what it runs at, in one direction, and of what where that is less: "31.5 of 63.0 GB/s".
+    A link shows its present rate in one direction, and the rated one if it is slower: "31.5 of 63.0 GB/s".
     """
     tree, paint = _grow(topology), painter(colour)
     tops = [device for device in topology.devices if device.id not in tree.link]
@@ -44,7 +44,7 @@ def as_tree(topology: Topology, colour: bool = False) -> str:
 
 
 def _grow(topology: Topology) -> _Tree:
-    """A device hangs on the sender of the first link that leads to it, unless that makes a circle."""
+    """The parent of a device is the sender of the first link to it, unless that makes a cycle."""
     devices = {device.id: device for device in topology.devices}
     tree = _Tree({}, {}, {})
     above: dict[str, str] = {}
@@ -64,7 +64,7 @@ def _grow(topology: Topology) -> _Tree:
 
 
 def _line(name: str, above: dict[str, str]) -> Iterator[str]:
-    """The device and everything above it."""
+    """The device and all its ancestors."""
     yield name
     while name in above:
         name = above[name]
@@ -72,7 +72,7 @@ def _line(name: str, above: dict[str, str]) -> Iterator[str]:
 
 
 def _cross(tree: _Tree, link: Link, a: Device, b: Device) -> None:
-    """Note the link at its sender; between GPUs at both; that of a member of an array at the array."""
+    """Record a cross link at its sender, at both ends between GPUs, and at the array for a member of an array."""
     if link.kind != "member":
         _note(tree, link, a, b)
     if link.kind == "member" or (a.kind == b.kind == "gpu" and a is not b):
@@ -80,7 +80,7 @@ def _cross(tree: _Tree, link: Link, a: Device, b: Device) -> None:
 
 
 def _note(tree: _Tree, link: Link, here: Device, there: Device) -> None:
-    """All NVSwitches that a GPU reaches are noted as one."""
+    """Add the link to its group of parallel links. The NVSwitches of one GPU form one group."""
     others = tree.across.setdefault(here.id, [])
     for other, links in others:
         switches = link.kind == "nvlink" and other.kind in _SWITCHES and there.kind in _SWITCHES
@@ -91,7 +91,7 @@ def _note(tree: _Tree, link: Link, here: Device, there: Device) -> None:
 
 
 def _entries(devices: Sequence[Device], tree: _Tree, indent: int, numa: int | None, paint: Paint) -> Iterator[str]:
-    """The devices and what is below them; those of which there is only the id to say share a line at the end."""
+    """The lines of the devices and their subtrees. Devices that show only an id share one line at the end."""
     folded: dict[str, list[str]] = {}
     for device in devices:
         title = _title(device, tree)
@@ -105,7 +105,7 @@ def _entries(devices: Sequence[Device], tree: _Tree, indent: int, numa: int | No
 
 
 def _title(device: Device, tree: _Tree) -> str | None:
-    """What the ids of such devices stand under; None where there is more to say of the device."""
+    """The title of the shared line of a device that shows only its id; None for other devices."""
     link = tree.link.get(device.id)
     if device.id in tree.below or device.id in tree.across or device.aliases or _rate(link):
         return None
@@ -119,7 +119,7 @@ def _title(device: Device, tree: _Tree) -> str | None:
 
 
 def _entry(device: Device, tree: _Tree, indent: int, numa: int | None, paint: Paint) -> Iterator[str]:
-    """A device on a line, behind the port that it alone hangs on."""
+    """The line of a device and its subtree. A port with a single device shares the line of this device."""
     port = ""
     if _is_passed(device, tree):
         port, device = f"{safe(device.id)} > ", tree.below[device.id][0]
@@ -138,7 +138,7 @@ def _entry(device: Device, tree: _Tree, indent: int, numa: int | None, paint: Pa
 
 
 def _is_passed(device: Device, tree: _Tree) -> bool:
-    """Whether all there is to say of a port is what its one link leads to."""
+    """Whether a port has nothing to show except the one device below it."""
     below, link = tree.below.get(device.id, ()), tree.link.get(device.id)
     if device.kind not in _PORTS or len(below) != 1 or device.id in tree.across or _rate(link):
         return False
@@ -146,13 +146,13 @@ def _is_passed(device: Device, tree: _Tree) -> bool:
 
 
 def _called(device: Device) -> str:
-    """What it is, where its id does not tell, and its other names."""
+    """The kind of the device, unless its id shows it, and its other names."""
     kind = "" if device.id.startswith(device.kind) else device_in_words(device.kind)
     return " ".join(filter(None, [kind, *(safe(alias) for alias in device.aliases)]))
 
 
 def _rate(link: Link | None) -> str:
-    """ "63.0 GB/s"; "31.5 of 63.0 GB/s" where it runs below what both ends can do; a port's also in Gb/s."""
+    """ "63.0 GB/s"; "31.5 of 63.0 GB/s" if it runs below its rated speed; for a port also in Gb/s."""
     if link is None or (link.rated is None and link.trained is None):
         return ""
     runs = link.trained if link.trained is not None else link.rated
@@ -168,15 +168,15 @@ def _rate(link: Link | None) -> str:
 def _is_slower(link: Link | None) -> bool:
     if link is None or link.rated is None or link.trained is None:
         return False
-    return link.trained < link.rated * 0.999  # rates of the same generation and width, computed in two ways, are equal
+    return link.trained < link.rated * 0.999  # tolerance for rounding of equal generation and width
 
 
 def _joined(across: Iterable[tuple[Device, list[Link]]]) -> Iterator[str]:
-    """The devices that it is joined to without hanging on them: alike links together."""
+    """The cross links of a device, with equal links grouped."""
     others: dict[tuple[str, str], list[str]] = {}
     for other, links in across:
         title = "members" if links[0].kind == "member" else _bundle(links)
-        itself = links[0].a == links[0].b  # the memory of a device
+        itself = links[0].a == links[0].b  # a link from a device to itself: its memory
         others.setdefault((title, _down(links)), []).append("" if itself else _there(other, links))
     for (title, down), names in others.items():
         to = "" if title == "members" else " each to" if len(names) > 1 else " to"
@@ -184,7 +184,7 @@ def _joined(across: Iterable[tuple[Device, list[Link]]]) -> Iterator[str]:
 
 
 def _there(other: Device, links: Sequence[Link]) -> str:
-    """The other end, a GPU as its driver numbers it; of several NVSwitches, how many they are."""
+    """The name of the other end: a GPU by its driver's number, several NVSwitches by their count."""
     ends = {link.b for link in links} - {FABRIC}
     if other.kind in _SWITCHES and len(ends) > 1:
         return f"{len(ends)} NVSwitches"
@@ -192,7 +192,7 @@ def _there(other: Device, links: Sequence[Link]) -> str:
 
 
 def _bundle(links: Sequence[Link]) -> str:
-    """Parallel links, and what they carry together: "17 of 18 x NVLink 425.0 of 450.0 GB/s"."""
+    """Parallel links and their total rate: "17 of 18 x NVLink 425.0 of 450.0 GB/s"."""
     kind = {"nvlink": "NVLink", "xgmi": "xGMI", "c2c": "C2C"}.get(links[0].kind, safe(links[0].kind))
     up = [link for link in links if link.trained != 0]
     now = [link.trained if link.trained is not None else link.rated for link in up]
@@ -208,7 +208,7 @@ def _bundle(links: Sequence[Link]) -> str:
 
 
 def _down(links: Sequence[Link]) -> str:
-    """Of parallel links, those that are down, and the switch that each leads to, where that is known."""
+    """The links of a bundle that are down, with the switch of each if it is known."""
     down = [link for link in links if link.trained == 0]
     if not down or len(down) == len(links):
         return ""

@@ -1,4 +1,4 @@
-"""What people call the kinds and fields of the model."""
+"""Names of record kinds, fields and device kinds in reports."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _FIELDS = {
     "numa": "NUMA node",
 }
 
-_DEVICES = {  # the kinds of device that a report counts, in this order
+_DEVICES = {  # device kinds that a report counts, in this order
     "package": ("CPU package", "CPU packages"),
     "numa": ("NUMA node", "NUMA nodes"),
     "gpu": ("GPU", "GPUs"),
@@ -87,27 +87,27 @@ _OTHER_DEVICES = {"netdev": "network device", "pci": "PCI function", "storage": 
 
 
 def device_counts(kinds: Sequence[str]) -> list[str]:
-    """The devices that people ask for first, counted: "8 GPUs", "1 array"."""
+    """The main kinds of devices with their counts: "8 GPUs", "1 array"."""
     counted = ((kinds.count(kind), words) for kind, words in _DEVICES.items())
     return [f"{count} {words[count > 1]}" for count, words in counted if count]
 
 
 def device_in_words(kind: str) -> str:
-    """One device of a kind of the topology: "GPU", "root port"."""
+    """The name of a device kind of the topology: "GPU", "root port"."""
     if kind in _DEVICES:
         return _DEVICES[kind][0]
     return _OTHER_DEVICES.get(kind) or safe(kind.replace("-", " "))
 
 
 def kind_in_words(kind: str, several: bool = False) -> str:
-    """ "PCI function" of "Pci"; "fabric state" of "FabricState", which has no entry; other texts as they are."""
+    """ "PCI function" for "Pci"; "fabric state" for "FabricState", which has no entry; other texts unchanged."""
     if kind in _KINDS:
         return _KINDS[kind][several]
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", kind).lower() if kind.isidentifier() else kind
 
 
 def in_words(kind: str, fields: Sequence[str], subjects: str, whole: bool) -> str:
-    """What NotChecked names: "link speed, link width of 0000:53:00.0". `whole`: the subject is the node."""
+    """The subject of a NotChecked: "link speed, link width of 0000:53:00.0". `whole`: the subject is the node."""
     if not fields:
         return kind_in_words(kind, True) if whole else f"{kind_in_words(kind)} {subjects}"
     names = (_FIELDS.get(f"{kind}.{field}") or _FIELDS.get(field) or field.replace("_", " ") for field in fields)
@@ -121,6 +121,6 @@ def counted(number: int, one: str, several: str | None = None) -> str:
 
 def listed(names: Sequence[str], most: int, separator: str = ", ") -> str:
     """ "a, b, c and 5 more"."""
-    if len(names) <= most + 1:  # "and 1 more" would take the place of the name itself
+    if len(names) <= most + 1:  # "and 1 more" is as long as the name
         return separator.join(names)
     return f"{separator.join(names[:most])} and {len(names) - most} more"

@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 import pytest
 
 from linkgauge.agent.pipeline.registry import SOURCES
-from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.models.facts.machine import Numa, Package, Pci
 from linkgauge.models.facts.pcie_rates import rated
 from linkgauge.models.inventory.assemble import assemble
@@ -110,7 +110,7 @@ def test_a_bridge_of_which_a_copy_has_only_the_folder() -> None:
 def by_us(root: Path, name: str) -> Machine:
     """Without what lstopo hides, which we must have."""
     host = Live(str(root))
-    snapshot = assemble((said for reader in SOURCES for said in ask(reader, host)), Site(), host.now())
+    snapshot = assemble((said for reader in SOURCES for said in collect(reader, host)), Site(), host.now())
     functions = dict(snapshot.of(Pci))
     shown = {device.id for device in snapshot.topology.devices}
     assert {*functions, *snapshot.of(Numa), *snapshot.of(Package)} <= shown

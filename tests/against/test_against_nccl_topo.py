@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from linkgauge.agent.inputs.resolve import given
+from linkgauge.agent.inputs.resolve import from_paths
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import measure_nothing
 from linkgauge.exporters.formats.nccl_xml import as_nccl_xml
@@ -63,7 +63,7 @@ def test_paths_are_those_of_nccl(name: str) -> None:
 def test_no_alarm(name: str) -> None:
     """Neither for speeds that the files have wrong, nor for anything that they do not say."""
     path = FILES / name
-    source = given([str(path)])
+    source = from_paths([str(path)])
     report = diagnose(source.host, source.readers, measure_nothing, Site())
     assert [(f.code, f.subject) for f in report.findings if f.severity != "info"] == []
     assert (report.verdict, report.not_checked) == ("ok", ())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from linkgauge.agent.pipeline.registry import SOURCES
-from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.models.facts.records import NotChecked, Run
 from linkgauge.probes.host.live import Live
 from tests.support.ttar import unpack
@@ -30,6 +30,6 @@ def test_what_is_not_checked_deserves_it(tmp_path: Path) -> None:
         pytest.skip(f"the collection is not here: {ARCHIVE}")
     unpack(ARCHIVE, tmp_path)
     host = Live(str(tmp_path / "fixtures"))
-    said = [one for reader in SOURCES for one in ask(reader, host)]
+    said = [one for reader in SOURCES for one in collect(reader, host)]
     assert {(one.what, one.subject) for one in said if isinstance(one, NotChecked)} == DESERVED
     assert [one.name for one in said if isinstance(one, Run) and not one.ok] == []

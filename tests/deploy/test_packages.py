@@ -28,7 +28,7 @@ SHELLS = {  # how each asks for what may follow "linkgauge diag"
 }
 TOLD = {
     "bash": "diagnose\n",
-    "fish": "diagnose\tSay what is wrong with the links of a node.\n",
+    "fish": "diagnose\tFind faults of the links of a node.\n",
     "zsh": "_linkgauge_completion\n",
 }
 

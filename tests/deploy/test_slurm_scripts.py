@@ -94,7 +94,7 @@ def test_what_a_job_saw_is_in_the_log(scripts: Scripts) -> None:
     assert scripts.run("epilog", SLURM_JOB_ID="4711").returncode == 0
     assert [line.partition(":")[0] for line in scripts.log if line.startswith("job")] == ["job 4711"]
     scripts.run("epilog", SLURM_JOB_ID="4711")
-    assert scripts.log[-1] == "Error: no window of job 4711 is open: 'linkgauge window open 4711' begins one"
+    assert scripts.log[-1] == "Error: job 4711 has no open window: 'linkgauge window open 4711' opens one"
 
 
 def test_the_health_check_drains_through_scontrol(scripts: Scripts, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_damaged_state_is_a_warning_and_no_end(captures: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ("--from well", "--from is a recording, not this machine: name the folder of its state with --state-dir"),
+        ("--from well", "--from is a recording, not this machine: name a state folder for it with --state-dir"),
         ("--from well --state-dir well.toml", "--state-dir well.toml: "),
         ("--from well --state-dir /proc/none", "--state-dir /proc/none: No such file or directory"),
         ("--from none --state-dir x", "--from none: No such file or directory"),

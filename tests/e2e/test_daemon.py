@@ -273,7 +273,7 @@ def test_a_state_folder_that_takes_nothing_is_one_warning(
     at.go(300)
     at.cycle()
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert len([text for text in warnings if text.endswith(": a restart will forget what is known")]) == 1
+    assert len([text for text in warnings if text.endswith(": a restart will lose the current state")]) == 1
     if folder == "full":
         (tmp_path / "service.json").unlink()
         caplog.set_level(logging.INFO, "linkgauge")

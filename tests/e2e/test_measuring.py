@@ -20,7 +20,7 @@ from linkgauge.agent.measuring.budget import BUDGETS, PROBES, Budget, plan_of
 from linkgauge.agent.measuring.lock import is_locked, locked
 from linkgauge.agent.measuring.session import NOTHING, MeasurementOptions, Session, slow_flows
 from linkgauge.agent.pipeline.diagnose import diagnose
-from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.machine import Numa
@@ -122,7 +122,7 @@ def test_nobody_holds_for_longer_than_is_believed() -> None:
     command = [sys.executable, "-m", "linkgauge", "hold", "--for"]
     done = subprocess.run([*command, "25h"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 64
-    assert "--for 25h: a day (24h) is the longest" in done.stderr
+    assert "--for 25h: the maximum is 24h" in done.stderr
     assert hold.held() is None
     assert subprocess.run([*command, "24h"], timeout=60, check=False).returncode == 0
     assert hold.held()
@@ -169,7 +169,7 @@ def test_a_second_run_does_not_measure() -> None:
 
 def test_a_lock_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LINKGAUGE_LOCK_DIR", str(tmp_path / "nowhere"))
-    assert is_locked() == f"the lock {tmp_path}/nowhere/linkgauge.lock cannot be had: No such file or directory"
+    assert is_locked() == f"the lock {tmp_path}/nowhere/linkgauge.lock cannot be taken: No such file or directory"
 
 
 @pytest.mark.parametrize("name", ["hgx-h100", "oci-h100", "vm-p5"])
@@ -301,7 +301,7 @@ def test_what_the_budget_does_not_allow_is_left_out_and_said(share: float, left_
     one, _ = host_memory.plan(REPORT, Scope(ends=frozenset({"numa0", "numa1"})))
     budget = Budget(30, share * one.bytes)
     session = Session(MeasurementOptions(force=True, budget=budget, only=frozenset({"host_memory"})), Live())
-    said = [one for source in session.probes(REPORT) for one in ask(source, Live())]
+    said = [one for source in session.probes(REPORT) for one in collect(source, Live())]
     lost = [one for one in said if isinstance(one, NotChecked) and one.why.startswith("left out")]  # or too slow
     assert [(one.what, one.why, one.how) for one in lost] == [
         ("host_memory", f"left out: {left_out} into {budget}", "allow more with --budget, or --only host_memory")

@@ -60,7 +60,7 @@ def test_a_node_is_drained_and_comes_back(tmp_path: Path) -> None:
         assert "Comment=" not in told
         finds(state, "")
         accept(scripts, state)
-        told = slurm.until(lambda told: "not given back before the service finds it good" in "\n".join(scripts.log))
+        told = slurm.until(lambda told: "drained until the service finds no fault" in "\n".join(scripts.log))
         assert "State=IDLE+DRAIN " in told
         finds(state, "")
         told = slurm.until(lambda told: "DRAIN" not in told and "State=IDLE " in told)

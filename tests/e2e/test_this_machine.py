@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from linkgauge.agent.pipeline.registry import SOURCES
-from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.live import Live
@@ -31,7 +31,7 @@ PATHS = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)}
 def devices() -> set[str]:
     """The ids of all devices in the topology."""
     host = Live()
-    snapshot = assemble((said for reader in SOURCES for said in ask(reader, host)), Site(), host.now())
+    snapshot = assemble((said for reader in SOURCES for said in collect(reader, host)), Site(), host.now())
     return {device.id for device in snapshot.topology.devices}
 
 

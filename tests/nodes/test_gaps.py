@@ -9,7 +9,7 @@ import pytest
 
 from linkgauge.agent.pipeline.coverage_map import gaps
 from linkgauge.agent.pipeline.registry import SOURCES
-from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Fact, Record, Run
@@ -33,7 +33,7 @@ def told(report: Report) -> set[tuple[str, str]]:
 def test_what_was_cut_off_is_not_known_and_nothing_is_missed(name: str) -> None:
     """Each source, before its first word, in the middle and before its last: no GPU is missing because of it."""
     host = node(name)
-    collected = {reader.name: ask(reader, host) for reader in SOURCES}
+    collected = {reader.name: collect(reader, host) for reader in SOURCES}
     known = told(evaluated(chain(*collected.values()), host.now()))
     for source in SOURCES:
         said = collected[source.name]

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from linkgauge.agent.pipeline.registry import SOURCES
-from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.exporters.formats.json import as_json
 from linkgauge.exporters.text.report import as_text
 from linkgauge.exporters.text.tree import as_tree
@@ -58,7 +58,7 @@ def test_every_node_says_where_it_is_known_from(name: str) -> None:
 def test_a_capture_of_a_capture_says_the_same(name: str) -> None:
     host = Recording(node(name))
     for reader in SOURCES:
-        ask(reader, host)
+        collect(reader, host)
     again = parse(dump(scrub(host.recorded())))
     assert replace(steady(report_of(again)), node=None) == replace(steady(report_of(node(name))), node=None)
 
@@ -68,7 +68,7 @@ def test_the_order_of_sources_does_not_matter(name: str) -> None:
     host = node(name)
     reports = []
     for readers in (SOURCES, SOURCES[::-1]):
-        said = [one for reader in readers for one in ask(reader, host)]
+        said = [one for reader in readers for one in collect(reader, host)]
         report = evaluate(assemble(said, Site(), host.now(), origin="capture"))
         reports.append((report.verdict, report.findings, dict(sorted(report.checks.items())), set(report.not_checked)))
     assert reports[0] == reports[1]

@@ -10,7 +10,7 @@ import pytest
 
 from linkgauge.agent.pipeline.diagnose import Memory, cycle, diagnose, thin
 from linkgauge.agent.pipeline.registry import measure_nothing
-from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.exporters.text.report import as_text
 from linkgauge.models.diagnosis.hysteresis import Histories, settle
@@ -59,7 +59,7 @@ def test_a_source_that_breaks_off_loses_only_what_had_not_come() -> None:
         yield replace(function(gpu_address(5), "x"), width=8)  # disagrees: recorded, the first stays
         raise OSError("the driver hangs")
 
-    said = ask(Source("broken", broken), Clock())
+    said = collect(Source("broken", broken), Clock())
     assert [type(one) for one in said[-2:]] == [NotChecked, Run]
     assert isinstance(said[-1], Run)
     assert not said[-1].ok

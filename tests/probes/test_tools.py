@@ -11,7 +11,7 @@ import pytest
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.hang_guard import collect_all
 from linkgauge.agent.pipeline.registry import TOOLS, measure_nothing, named
-from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.exporters.text.conflicts import as_conflicts
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.records import Fact, NotChecked, Record
@@ -101,7 +101,7 @@ def test_where_the_driver_and_its_tool_disagree(install: Install) -> None:
     ]
     shown = as_conflicts(snapshot, tools.NAMES)
     assert shown == (
-        "1 point on which sources disagree; what came first is used.\n"
+        "1 point on which sources disagree; the first source is used.\n"
         "\n"
         "pcie width of gpu1\n"
         "  used   16  (the GPUs' driver (NVML))\n"
@@ -123,7 +123,7 @@ def test_a_machine_without_the_tools(install: Install) -> None:
         ("ibstat", "not installed", "install infiniband-diags"),
     ]
     assert "agree" in as_conflicts(snapshot_of(said), tools.NAMES)
-    assert "With --with-tools" in as_conflicts(snapshot_of([]), tools.NAMES)
+    assert "--with-tools also compares" in as_conflicts(snapshot_of([]), tools.NAMES)
 
 
 def test_ports_and_the_tree(install: Install) -> None:
@@ -139,7 +139,7 @@ def test_ports_and_the_tree(install: Install) -> None:
 
 
 def why(host: Machine) -> list[str]:
-    return [one.why for one in ask(IBSTAT, host) if isinstance(one, NotChecked)]
+    return [one.why for one in collect(IBSTAT, host) if isinstance(one, NotChecked)]
 
 
 def test_what_a_tool_does_wrong(install: Install) -> None:

@@ -80,7 +80,7 @@ class Node:
             self.pages,
             str(folder),
             monotonic=lambda: self.monotonic,
-            chance=random.Random(1),
+            rng=random.Random(1),
         )
 
     def close(self) -> None:

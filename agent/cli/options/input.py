@@ -1,4 +1,4 @@
-"""Options that several commands have, and what shells complete."""
+"""Options that several commands share, and shell completion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-OPS = (  # as in Flow.op: completion must not wait for the model
+OPS = (  # as in Flow.op; repeated here so that completion does not import the models
     "copy",
     "copy-sm",
     "read",
@@ -31,26 +31,26 @@ OPS = (  # as in Flow.op: completion must not wait for the model
 VIA = ("nvlink", "xgmi", "c2c", "pcie", "host", "net")
 
 
-def codes_begun(context: object, parameter: object, begun: str) -> list[str]:
-    """Codes of findings that begin so, as shells complete them."""
+def complete_code(context: object, parameter: object, incomplete: str) -> list[str]:
+    """Complete codes of findings."""
     from ....models.catalog import codes
 
-    return [code for code in codes() if code.startswith(begun)]
+    return [code for code in codes() if code.startswith(incomplete)]
 
 
-def machines_begun(context: object, parameter: object, begun: str) -> list[str]:
-    """Names of machine types that begin so."""
+def complete_machine(context: object, parameter: object, incomplete: str) -> list[str]:
+    """Complete names of machine types."""
     from ....models.catalog import machines
 
-    return [machine.name for machine in machines() if machine.name.startswith(begun)]
+    return [machine.name for machine in machines() if machine.name.startswith(incomplete)]
 
 
 def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of every command that looks at a node."""
+    """Add the options of every command that reads a node."""
     texts = {
-        "site": "What the site knows of its nodes (TOML).  [default: /etc/linkgauge/site.toml]",
-        "source": "A capture, or outputs of tools (file, folder, archive, - for a paste; may be given several times), "
-        "instead of this machine.",
+        "site": "The site file (TOML).  [default: /etc/linkgauge/site.toml]",
+        "source": "A capture or outputs of tools instead of this machine: file, folder, archive, or - for standard "
+        "input. Repeatable.",
         "root": "Read the host whose root is mounted at DIR (in a container).",
     }
     for option in (
@@ -65,8 +65,8 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
 with_tools = click.option(
     "--with-tools",
     is_flag=True,
-    help="Ask nvidia-smi, lstopo and ibstat too, where they are installed: they fill gaps, and what they say otherwise "
-    "is shown by topology --conflicts.",
+    help="Also run nvidia-smi, lstopo and ibstat, if installed: they fill gaps, and topology --conflicts shows where "
+    "they disagree.",
 )
 
 
@@ -74,6 +74,5 @@ state_dir = click.option(
     "--state-dir",
     metavar="DIR",
     type=click.Path(),
-    help="Where it is kept that a node was accepted; with --from nowhere, unless it is given.  "
-    "[default: /var/lib/linkgauge]",
+    help="Folder for the acceptance of the node; with --from there is no default.  [default: /var/lib/linkgauge]",
 )

@@ -1,4 +1,4 @@
-"""The options by which a command is told what to measure; they reach it as one `wish`."""
+"""The measurement options of a command, which takes them as one `MeasurementOptions`."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ _OPTIONS = (
         "--level",
         type=click.Choice(["passive", "quick", "full"]),
         default="quick",
-        help="What to measure: nothing; each kind of link in at most 15 s; every way in at most 150 s.  "
+        help="passive: measure nothing; quick: each kind of link, at most 15 s; full: every path, at most 150 s.  "
         "[default: quick]",
     ),
-    click.option("--passive", is_flag=True, help="As --level passive: read only, measure nothing."),
+    click.option("--passive", is_flag=True, help="Same as --level passive: measure nothing."),
     click.option(
         "--only",
         metavar="PROBE",
         multiple=True,
         type=click.Choice(list(PROBES)),
-        help=f"Measure this alone (several times): {', '.join(PROBES)}.",
+        help=f"Run only this probe: {', '.join(PROBES)}. Repeatable.",
     ),
-    click.option("--skip", metavar="PROBE", multiple=True, type=click.Choice(list(PROBES)), help="Leave this out."),
-    click.option("--budget", metavar="30s,20GB", help="Seconds and bytes that measuring may use."),
+    click.option("--skip", metavar="PROBE", multiple=True, type=click.Choice(list(PROBES)), help="Skip this probe."),
+    click.option("--budget", metavar="30s,20GB", help="Limit of seconds and bytes for all measurements."),
     click.option(
         "--owner",
         metavar="slurm:ID",
-        help="The job that this machine was given to, where that is yours; kubernetes:UID is a pod.",
+        help="Your own job on this machine: measure although it is allocated to it. kubernetes:UID is a pod.",
     ),
-    click.option("--force", is_flag=True, help="Measure although the machine is busy: what it overrides is said."),
+    click.option("--force", is_flag=True, help="Measure although the machine is busy; the report says why it is."),
     click.option(
         "--mount",
         metavar="DIR",
         multiple=True,
         type=click.Path(),
-        help="Read from the file system there too, though it is on a network or a cloud's disk.",
+        help="Also measure reads of this file system, even on a network or cloud disk. Repeatable.",
     ),
     click.option(
-        "--write-to", metavar="DIR", type=click.Path(), help="Write a file there and remove it, to measure writing."
+        "--write-to", metavar="DIR", type=click.Path(), help="Measure writes: write a file there and delete it."
     ),
     click.option(
         "--peer",
         metavar="HOST",
         multiple=True,
-        help="At --level full, measure the network to a machine where 'iperf3 -s' or 'ib_write_bw' waits.",
+        help="With --level full: measure the network to this host, which must run 'iperf3 -s' or 'ib_write_bw'.",
     ),
 )
 
 
 def measuring_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command these options; it takes `wish`."""
+    """Add these options to a command, which takes them as `options`."""
 
     @wraps(command)
     def gathered(

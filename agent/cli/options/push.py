@@ -1,4 +1,4 @@
-"""The options by which a command is told where to send its metrics; they reach it as `sinks`."""
+"""The options that send metrics; a command takes them as `sinks`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import click
 
 
 class Sinks(NamedTuple):
-    """Addresses that metrics are sent to."""
+    """The addresses that metrics are sent to."""
 
     push: str | None = None  # a Pushgateway
-    otlp: str | None = None  # whole: http://collector:4318/v1/metrics
+    otlp: str | None = None  # full URL: http://collector:4318/v1/metrics
 
 
 _OPTIONS = (
@@ -24,13 +24,13 @@ _OPTIONS = (
 
 
 def sending_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command these options; it takes `sinks`. What cannot be an address is told before anything is measured."""
+    """Add these options to a command, which takes them as `sinks`. Addresses are checked before any measurement."""
 
     @wraps(command)
     def gathered(*args: Any, push: str | None, otlp: str | None, **others: Any) -> Any:
         for name, url in (("--push", push), ("--otlp", otlp)):
             if url is not None and not url.startswith(("http://", "https://")):
-                raise click.UsageError(f"{name} {url}: an address begins with http:// or https://")
+                raise click.UsageError(f"{name} {url}: the address must begin with http:// or https://")
         if otlp is not None and find_spec("opentelemetry") is None:
             raise click.UsageError("--otlp needs OpenTelemetry: pip install 'linkgauge[otlp]'")
         return command(*args, sinks=Sinks(push, otlp), **others)

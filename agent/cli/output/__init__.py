@@ -1,1 +1,1 @@
-"""What every command does around its result: load a report, show progress, write, exit."""
+"""Shared parts of commands: create a report, show progress, write output, exit codes."""

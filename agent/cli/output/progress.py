@@ -1,4 +1,4 @@
-"""On a terminal, which sources are being asked, once it takes long enough to wonder."""
+"""Show on a terminal which sources are running, if they take longer than a second."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from ....probes.host.host import Host
 from ...pipeline.diagnose import Probes
 from ...pipeline.source import Source
 
-_PATIENCE = 1.0  # seconds without a word
+_PATIENCE = 1.0  # seconds before the first line and between two lines
 _MOST = 4  # names in a line
 
 
 @contextmanager
-def shown(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[list[Source], Probes]]:
-    """The same sources; while they run, a line on standard error names those that have not answered."""
+def show_progress(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[list[Source], Probes]]:
+    """Wrap the sources, so that a line on standard error names those that are running."""
     if not sys.stderr.isatty():
         yield list(readers), probes
         return
-    asked: dict[str, int | None] = {}  # and for probes, how many follow
+    running: dict[str, int | None] = {}  # running source -> number of probes that follow it
     done = threading.Event()
 
     def watched(source: Source) -> Source:
-        def told(host: Host) -> Iterator[Record]:
-            asked[source.name] = source.left
+        def read(host: Host) -> Iterator[Record]:
+            running[source.name] = source.left
             try:
                 yield from source.read(host)
             finally:
-                asked.pop(source.name, None)
+                running.pop(source.name, None)
 
-        return replace(source, read=told)
+        return replace(source, read=read)
 
-    def tell() -> None:
+    def refresh() -> None:
         while not done.wait(_PATIENCE):
-            sys.stderr.write(f"\r\x1b[K{_line(dict(asked))}")
+            sys.stderr.write(f"\r\x1b[K{_line(dict(running))}")
             sys.stderr.flush()
 
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    display = threading.Thread(target=refresh, daemon=True)
+    display.start()
     try:
         yield [watched(reader) for reader in readers], lambda report: map(watched, probes(report))
     finally:
         done.set()
-        teller.join()
+        display.join()
         sys.stderr.write("\r\x1b[K")
         sys.stderr.flush()
 
 
-def _line(asked: Mapping[str, int | None]) -> str:
-    """What runs now, and what is left."""
-    names = ", ".join(name.replace("_", " ") for name in list(asked)[:_MOST])
-    left = next((left for left in asked.values() if left is not None), None)
+def _line(running: Mapping[str, int | None]) -> str:
+    """One line: the running sources, and the number of probes that follow."""
+    names = ", ".join(name.replace("_", " ") for name in list(running)[:_MOST])
+    left = next((left for left in running.values() if left is not None), None)
     if left is None:
-        return f"looking at {names} ..." if names else ""
-    return f"measuring {names}, {left or 'none'} left ... (Ctrl-C shows what was found so far)"
+        return f"reading {names} ..." if names else ""
+    return f"measuring {names}, {left or 'none'} left ... (Ctrl-C ends it and shows the results so far)"

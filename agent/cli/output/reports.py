@@ -1,4 +1,4 @@
-"""What commands look at, and how they show it."""
+"""Create the report or snapshot of a command, and render it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ....models.inventory.snapshot import Snapshot
 from ....models.report import Context, Report
 from ...inputs import resolve as inputs
 from ...measuring.session import MeasurementOptions, Session
-from ...pipeline.diagnose import diagnose, look
+from ...pipeline.diagnose import diagnose, read_snapshot
 from ...pipeline.registry import measure_nothing
 from ...state import acceptance as state
-from .progress import shown as watched
+from .progress import show_progress
 
 
 def report_of(
@@ -26,41 +26,41 @@ def report_of(
     state_dir: str | None = None,
     job: str | None = None,
 ) -> tuple[Report, bool]:
-    """The report of this machine, or of what was given instead; and whether it was cut short. Raises BadInput."""
-    given = inputs.of(root, source, with_tools)
-    known = state.of(root, source, state_dir, given.host.now())
-    session = given.session(options)
-    with watched(given.readers, session.probes) as (readers, probes):
+    """The report of the input, and whether Ctrl-C interrupted its measurement. Raises BadInput."""
+    target = inputs.of(root, source, with_tools)
+    known = state.of(root, source, state_dir, target.host.now())
+    session = target.session(options)
+    with show_progress(target.readers, session.probes) as (readers, probes):
         ours = inputs.site(site, ignore, job)
-        report = diagnose(given.host, readers, probes, ours, known.baseline, context, known.at)
-    tell_forced(session)
+        report = diagnose(target.host, readers, probes, ours, known.baseline, context, known.at)
+    warn_forced(session)
     return report, session.interrupted
 
 
 def snapshot_of(root: str, source: Sequence[str], site: str | None, with_tools: bool = False) -> Snapshot:
-    """What is known of it, not judged. Raises BadInput."""
-    given = inputs.of(root, source, with_tools)
-    with watched(given.readers, measure_nothing) as (readers, _):
-        snapshot = look(given.host, readers, inputs.site(site))
-    tell_lost(snapshot)
+    """The snapshot of the input, not evaluated. Raises BadInput."""
+    target = inputs.of(root, source, with_tools)
+    with show_progress(target.readers, measure_nothing) as (readers, _):
+        snapshot = read_snapshot(target.host, readers, inputs.site(site))
+    warn_unread_dumps(snapshot)
     return snapshot
 
 
-def tell_lost(snapshot: Snapshot) -> None:
-    """What could not be read of dumps, on standard error: a report says so too, other commands show what was read."""
+def warn_unread_dumps(snapshot: Snapshot) -> None:
+    """Print on standard error which dumps could not be read, for commands that print no report."""
     for lost in snapshot.not_checked:
         if lost.what == "dump":
             print(f"{lost.subject}: {lost.why}", file=sys.stderr)
 
 
-def tell_forced(session: Session) -> None:
-    """What --force has overridden, on standard error."""
+def warn_forced(session: Session) -> None:
+    """Print a warning on standard error if --force overrode a check."""
     if session.overridden:
         print(f"Warning: measured by force, although {session.overridden}: rates may be too low", file=sys.stderr)
 
 
-def told(report: Report, form: str, colour: bool) -> str:
-    """The report as "text" or "json"."""
+def rendered(report: Report, form: str, colour: bool) -> str:
+    """Render the report as "text" or "json"."""
     if form == "json":
         from ....exporters.formats.json import as_json
 
@@ -70,9 +70,9 @@ def told(report: Report, form: str, colour: bool) -> str:
     return as_text(report, colour)
 
 
-def shown(snapshot: Snapshot, form: str) -> str:
-    """The topology as "text", "json", "nccl-xml", or as a matrix of types of path ("matrix"), of "rates" or of
-    what "copies" reach; or the "conflicts" of sources.
+def rendered_topology(snapshot: Snapshot, form: str) -> str:
+    """Render the topology: "text", "json", "nccl-xml", the matrix of path types ("matrix"), of link rates ("rates") or
+    of the rates of copies ("copies"), or the "conflicts" between sources.
     """
     if form == "json":
         import msgspec

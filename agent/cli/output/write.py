@@ -1,4 +1,4 @@
-"""What commands tell: text on standard output or into a file, and the user's mistakes in a sentence."""
+"""Output of commands: text on standard output or in a file, and error messages for mistakes of the user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """A user's mistake becomes one sentence and exit code 64."""
+    """Turn BadInput into an error message and exit code 64."""
     from ...inputs.resolve import BadInput
 
     try:
@@ -20,7 +20,7 @@ def clear_errors() -> Iterator[None]:
 
 
 def write(text: str, path: str | None) -> None:
-    """Print the text, or write it into the file that was named."""
+    """Print the text, or write it to the named file."""
     text = text if text.endswith("\n") else f"{text}\n"
     if path is None:
         click.echo(text, nl=False, color=True)

@@ -18,7 +18,7 @@ from linkgauge.agent.cli.expect_args import expect
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.cli.options.input import OPS, VIA
 from linkgauge.agent.inputs.resolve import BadInput
-from linkgauge.agent.pipeline.diagnose import look
+from linkgauge.agent.pipeline.diagnose import read_snapshot
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.exporters.text.expect import as_hierarchy, as_json
 from linkgauge.exporters.text.expect_flows import as_flows
@@ -54,7 +54,7 @@ ASKED = {
 
 @cache
 def snapshot_of(name: str, further: str = "") -> Snapshot:
-    return look(node(name, further), SOURCES, Site())
+    return read_snapshot(node(name, further), SOURCES, Site())
 
 
 def asked(snapshot: Snapshot, command: str, form: str = "text") -> str:
@@ -186,23 +186,23 @@ MISTAKES = {
     "gpu9 numa0": "nothing in this node is called 'gpu9'; did you mean gpu5, gpu6, gpu7?",
     "frobnicate": "nothing in this node is called 'frobnicate'; 'linkgauge topology' shows what there is",
     "tpu* numa0": "nothing in this node matches 'tpu*'; 'linkgauge topology' shows what there is",
-    "gpu0 GPU0": "gpu0 is both ends: name one end for its memory, or two that differ",
+    "gpu0 GPU0": "both ends are gpu0: name it once for its memory, or name two different ends",
     "gpu0 gpu1 gpu2": "3 ends: name one or two, or several flows as 'gpu0->numa0'",
-    "gpu0->numa0 gpu1": "'gpu0->numa0' is a whole flow, 'gpu1' is one end",
-    "gpu0->": "'gpu0->' is no flow: write it as 'gpu0->numa0'",
-    "gpu0->gpu1->gpu2": "'gpu0->gpu1->gpu2' is no flow: write it as 'gpu0->numa0'",
-    "gpu0->gpu1 --op all_reduce": "all ends of all_reduce send: name them without '->'",
-    "gpu0 --op all_reduce": "all_reduce needs two GPUs or more that reach each other; given: gpu0",
-    "gpu0 numa0 --via nvlink": "there is no way over nvlink from gpu0 to numa0",
-    "gpu[01]->numa0 --via nvlink": "there is no way over nvlink from gpu0 to numa0 (and 1 more)",
-    "numa0": "no rate is known of the memory of numa0",
-    "nvme0": "nvme0 alone moves nothing: name two ends",
+    "gpu0->numa0 gpu1": "'gpu0->numa0' is a flow and 'gpu1' is one end: do not mix them",
+    "gpu0->": "'gpu0->' is not a flow: write it as 'gpu0->numa0'",
+    "gpu0->gpu1->gpu2": "'gpu0->gpu1->gpu2' is not a flow: write it as 'gpu0->numa0'",
+    "gpu0->gpu1 --op all_reduce": "all ends of all_reduce send: write the ends without '->'",
+    "gpu0 --op all_reduce": "all_reduce needs at least two GPUs that reach each other; given: gpu0",
+    "gpu0 numa0 --via nvlink": "there is no path over nvlink from gpu0 to numa0",
+    "gpu[01]->numa0 --via nvlink": "there is no path over nvlink from gpu0 to numa0 (and 1 more)",
+    "numa0": "the memory rate of numa0 is not known",
+    "nvme0": "nvme0 alone is not a flow: name two ends",
     "nvfabric --op egress": "none of these reaches a NIC: nvfabric",
     "gpu0 gpu1 --size many": "--size many: not a size: write 64MiB, 1G or a number of bytes",
-    "gpu0 gpu1 --size 0": "--size 0: from 1 byte to 1 PiB",
-    "gpu0 gpu1 --size 9999T": "--size 9999T: from 1 byte to 1 PiB",
-    "--concurrent": "--op, --via, --size and --concurrent are about flows: name their ends",
-    "--op copy": "--op, --via, --size and --concurrent are about flows: name their ends",
+    "gpu0 gpu1 --size 0": "--size 0: write a size from 1 byte to 1 PiB",
+    "gpu0 gpu1 --size 9999T": "--size 9999T: write a size from 1 byte to 1 PiB",
+    "--concurrent": "--op, --via, --size and --concurrent apply to flows: name the ENDS of the flows",
+    "--op copy": "--op, --via, --size and --concurrent apply to flows: name the ENDS of the flows",
     "gpu0 gpu1 --op cpy": "Invalid value for '--op'",
     "gpu0 gpu1 --via tcp": "Invalid value for '--via'",
     "gpu0 gpu1 --format xml": "Invalid value for '--format'",
@@ -262,11 +262,11 @@ def test_a_size_is_told_as_it_was_asked(text: str, told: str) -> None:
 
 
 def test_flows_without_a_way_say_why(capture: str) -> None:
-    lost = "no rate is known of the memory of numa0"
+    lost = "the memory rate of numa0 is not known"
     assert asked(snapshot_of("p5-tree"), "gpu0->numa0").endswith("a few bytes\n")
     done = CliRunner().invoke(main, ["expect", "--from", capture, "*"])
     assert f"\n{lost}\n" in done.stdout
-    assert "\nnvme0 alone moves nothing: name two ends\n" in done.stdout
+    assert "\nnvme0 alone is not a flow: name two ends\n" in done.stdout
     done = CliRunner().invoke(main, ["expect", "--from", capture, "*", "--format", "json"])
     assert lost in done.stderr.splitlines()
     assert len(json.loads(done.stdout)) == 40
@@ -274,9 +274,9 @@ def test_flows_without_a_way_say_why(capture: str) -> None:
 
 def test_small_messages_get_less_and_the_share_is_shown() -> None:
     whole, small = (asked(snapshot_of("p5-tree"), f"numa0 gpu0 --size {size}") for size in ("1GiB", "64KiB"))
-    assert "messages of 1 GiB: they reach 100% of what long ones do" in whole
+    assert "messages of 1 GiB: they reach 100% of the rate of long ones" in whole
     assert "messages of 64 KiB: they reach " in small
-    assert "nothing is published" in asked(snapshot_of("p5-tree"), "nvme1 numa0 --size 64KiB")
+    assert "no published rate" in asked(snapshot_of("p5-tree"), "nvme1 numa0 --size 64KiB")
 
 
 def test_the_ends_of_a_collective_are_ranks() -> None:
@@ -287,7 +287,7 @@ def test_a_machine_of_which_nothing_is_known() -> None:
     snapshot = assemble([], Site(), 0.0)
     assert asked(snapshot, "") == (
         "this node: of no machine type that is known here\n\n"
-        "No GPU, RDMA device or NVMe disk, and no memory whose rate is known.\n"
+        "This node has no GPU, RDMA device or NVMe disk, and no memory with a known rate.\n"
     )
     assert asked(snapshot, "", "json") == "[]\n"
     with pytest.raises(BadInput, match="nothing in this node is called 'gpu0'"):

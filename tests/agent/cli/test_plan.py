@@ -105,15 +105,15 @@ def test_lines_fit_a_terminal(name: str, model: str) -> None:
         (["llama3-70b,tp=8,tokens=8320", *DGX], "8320 tokens are not a multiple of the sequence length 8192"),
         (["llama3-70b,tp=8,tokens=8k", *DGX], "1 sequences in a step do not divide into dp=64 x micro=1"),
         (["llama3-70b,zero=1", *DGX], "memory: 411 GB on each GPU"),
-        (["llama3-70b", "--machine", "nvidia-dgx-h100", "--nodes", "0"], "--nodes 0: a plan needs one at least"),
+        (["llama3-70b", "--machine", "nvidia-dgx-h100", "--nodes", "0"], "--nodes 0: at least one node is required"),
         (["llama3-70b", "--machine", "nvidia-dgx-h10"], "no machine type is called 'nvidia-dgx-h10'; did you mean"),
         (["llama3-70b", "--machine", "mi300x-8", "--nodes", "2"], "the rate of its NICs is not known"),
         (["llama3-70b", *DGX, "--network", "8"], "--network 8: write a number and Gb/s of each: 8x400"),
         (["llama3-70b", *DGX, "--network", "0x400"], "--network 0x400: write a number"),
-        (["llama3-70b", *DGX, "--rails"], "--rails and --oversubscription are of switches"),
+        (["llama3-70b", *DGX, "--rails"], "--rails and --oversubscription need the switches"),
         (["llama3-70b", *DGX, "--switches", "4x400"], "64 nodes: three tiers of switches with 4 ports|does not fit"),
         (["llama3-70b,tp=8", *DGX, "--sweep"], "--sweep tries all layouts: leave out tensor"),
-        (["llama3-70b,tp=8,recompute", *DGX, "--train", "15"], "--train 15: write the tokens of the whole training as"),
+        (["llama3-70b,tp=8,recompute", *DGX, "--train", "15"], "--train 15: write the number of tokens as"),
         (["llama3-70b,tp=8", *DGX, "--plot", "x.doc"], "--plot x.doc: name a file that ends in .png"),
         (["llama3-405b", "--machine", "nvidia-dgx-h100", "--sweep"], "memory: none of"),
     ],
@@ -128,7 +128,7 @@ def test_what_cannot_be_is_a_sentence(arguments: list[str], says: str) -> None:
 def test_a_node_of_no_type_must_be_named(tmp_path: Path) -> None:
     dump = tmp_path / "numactl.txt"
     dump.write_text("available: 1 nodes (0)\nnode 0 cpus: 0 1\nnode 0 size: 1000 MB\nnode 0 free: 1 MB\n")
-    assert "name one, as --machine nvidia-dgx-h100" in run("llama3-8b", "--from", str(dump)).output
+    assert "name one, such as --machine nvidia-dgx-h100" in run("llama3-8b", "--from", str(dump)).output
     named = run("llama3-8b,zero=3", *DGX, "--from", str(dump))
     assert "holds no table of nccl-tests or rccl-tests" in named.output
 
@@ -215,10 +215,10 @@ def test_without_the_extras_it_says_how_to_get_them(library: str, says: str, tmp
         "import sys; sys.modules[sys.argv[1]] = None\n"
         "from linkgauge.agent.inputs.resolve import BadInput\n"
         "from linkgauge.agent.cli.plan_api import Where, frame, plan\n"
-        "from linkgauge.agent.cli.plan_output import shown\n"
+        "from linkgauge.agent.cli.plan_output import rendered\n"
         "where = Where('nvidia-dgx-h100', 64)\n"
         "try:\n"
-        "    shown('llama3-8b,zero=3', where, None, 'text', sys.argv[2])\n"
+        "    rendered('llama3-8b,zero=3', where, None, 'text', sys.argv[2])\n"
         "    frame(plan('llama3-8b,zero=3', where))\n"
         "except BadInput as wrong:\n"
         "    print(wrong)\n"

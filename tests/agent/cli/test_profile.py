@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from linkgauge.agent.cli.main import main
-from linkgauge.agent.pipeline.diagnose import look
+from linkgauge.agent.pipeline.diagnose import read_snapshot
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.exporters.formats.nccl_xml import as_nccl_xml
 from linkgauge.exporters.formats.site_toml import FROM_NODE, as_toml
@@ -31,7 +31,7 @@ from tests.support.nodes import ALL, FOLDER, node, report_of
 
 
 def snapshot_of(name: str) -> Snapshot:
-    return look(node(name), SOURCES, Site())
+    return read_snapshot(node(name), SOURCES, Site())
 
 
 def observed(
@@ -266,15 +266,15 @@ def test_a_dump_that_was_cut_is_told(tmp_path: Path) -> None:
         (
             ["broken", "--from-node"],
             64,
-            "Error: this node is failed (pcie-link-narrow 0000:53:00.0): a machine type of it would",
+            "Error: this node is failed (pcie-link-narrow 0000:53:00.0), and its machine type would",
         ),
         (["broken", "--from-node", "--anyway"], 0, FROM_NODE),
-        (["bare"], 64, "Error: no machine type fits this node; 'linkgauge profile --from-node' writes one from it\n"),
         (
-            ["bare", "--from-node"],
+            ["bare"],
             64,
-            "Error: nothing distinguishes this node from others: it has no DMI product name of its own",
+            "Error: no known machine type fits this node; 'linkgauge profile --from-node' writes one from it\n",
         ),
+        (["bare", "--from-node"], 64, "Error: nothing distinguishes this node from others: it has no DMI product name"),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else None,
 )

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from linkgauge.agent.cli.main import main
-from linkgauge.agent.state.atomic_write import write_whole
+from linkgauge.agent.state.atomic_write import write_atomically
 from linkgauge.exporters.metrics.catalog import METRICS
 from linkgauge.probes.host.recorded import dump
 from tests.support.nodes import node
@@ -104,15 +104,15 @@ def test_a_folder_that_is_not_there(capture: str, tmp_path: Path) -> None:
 
 def test_a_link_leads_to_the_file_and_a_pipe_stays_one(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("file")
-    write_whole(str(tmp_path / "link"), b"first")
-    write_whole(str(tmp_path / "link"), b"second")
+    write_atomically(str(tmp_path / "link"), b"first")
+    write_atomically(str(tmp_path / "link"), b"second")
     assert (tmp_path / "file").read_bytes() == b"second"
     assert (tmp_path / "link").is_symlink()
     os.mkfifo(tmp_path / "pipe")
     read: list[bytes] = []
     thread = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()))
     thread.start()
-    write_whole(str(tmp_path / "pipe"), b"through")
+    write_atomically(str(tmp_path / "pipe"), b"through")
     thread.join()
     assert read == [b"through"]
     assert sorted(os.listdir(tmp_path)) == ["file", "link", "pipe"]
@@ -131,7 +131,7 @@ def test_who_reads_meanwhile_sees_one_whole_file(tmp_path: Path) -> None:
     thread = threading.Thread(target=look)
     thread.start()
     for content in contents:
-        write_whole(str(path), content)
+        write_atomically(str(path), content)
     done.set()
     thread.join()
     assert set(seen) <= set(contents)
@@ -197,7 +197,7 @@ def test_who_does_not_take_them_is_a_warning(capture: str, option: str) -> None:
     for done in (refused, nobody):
         assert done.exit_code == 0
         assert done.stderr.startswith(f"Warning: {option} http://127.0.0.1:")
-        assert ": the metrics were not taken: " in done.stderr
+        assert ": the metrics were not accepted: " in done.stderr
         assert done.stderr.count("\n") == 1
 
 
@@ -206,7 +206,7 @@ def test_who_does_not_take_them_is_a_warning(capture: str, option: str) -> None:
 def test_what_is_no_address(capture: str, option: str, url: str) -> None:
     done = diagnose(capture, option, url)
     assert done.exit_code == 64
-    assert f"{option} {url}: an address begins with http:// or https://" in done.stderr
+    assert f"{option} {url}: the address must begin with http:// or https://" in done.stderr
 
 
 def test_odd_addresses_are_warnings(capture: str) -> None:

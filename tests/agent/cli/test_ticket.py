@@ -66,7 +66,7 @@ def test_a_thing_without_fault_and_one_that_is_not_there(capture: str) -> None:
     assert "No finding is about gpu5; the verdict on the node is failed." in ticket(
         "/", [capture], None, "gpu5", NOTHING, False
     )
-    with pytest.raises(BadInput, match=r"^nothing here is called 'gpu11'; did you mean gpu1 or "):
+    with pytest.raises(BadInput, match=r"^this node has no device 'gpu11'; did you mean gpu1 or "):
         ticket("/", [capture], None, "gpu11", NOTHING, False)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.agent.inputs.dump_files import collect, trees
-from linkgauge.agent.inputs.resolve import BadInput, given
-from linkgauge.agent.pipeline.diagnose import look
+from linkgauge.agent.inputs.dump_files import machine_prefixes, read_dumps
+from linkgauge.agent.inputs.resolve import BadInput, from_paths
+from linkgauge.agent.pipeline.diagnose import read_snapshot
 from linkgauge.models.facts.gpu import Driver
 from linkgauge.models.facts.machine import Event, Net, Node, Pci, Setting
 from linkgauge.models.site.schema import Site
@@ -32,8 +32,8 @@ def packed(files: dict[str, str]) -> bytes:
 
 
 def facts(*paths: Path | str) -> dict[type, list[str]]:
-    source = given([str(path) for path in paths])
-    snapshot = look(source.host, source.readers, Site())
+    source = from_paths([str(path) for path in paths])
+    snapshot = read_snapshot(source.host, source.readers, Site())
     return {kind: sorted(snapshot.of(kind)) for kind in (Event, Setting) if snapshot.of(kind)}
 
 
@@ -64,8 +64,8 @@ def test_a_tree_of_a_machine_is_read_as_one(tmp_path: Path) -> None:
         "node7/dmesg.txt": XID,
     }
     (tmp_path / "node7.tar.gz").write_bytes(packed(files))
-    source = given([str(tmp_path / "node7.tar.gz")])
-    snapshot = look(source.host, source.readers, Site())
+    source = from_paths([str(tmp_path / "node7.tar.gz")])
+    snapshot = read_snapshot(source.host, source.readers, Site())
     node = snapshot.of(Node)["node"]
     assert (node.hostname, node.product, len(snapshot.of(Event)), snapshot.origin) == ("node7", "X1", 1, "dumps")
 
@@ -75,7 +75,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "bad.tar.gz").write_bytes(b"\x1f\x8brubbish")
     (tmp_path / "link").symlink_to("/etc/hostname")
     (tmp_path / "log").write_text(XID)
-    entries = collect([str(tmp_path)]).entries
+    entries = read_dumps([str(tmp_path)]).entries
     assert entries["binary"] == Refused(None, "a binary file; captures and dumps are text")
     assert isinstance(entries["bad.tar.gz"], Refused)
     assert entries["link"] == Link("/etc/hostname")
@@ -96,14 +96,14 @@ def test_a_single_file_must_be_something(tmp_path: Path, name: str, content: byt
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(BadInput) as refused:
-        given([str(path)])
+        from_paths([str(path)])
     assert str(refused.value).startswith(why.format(path=path))
 
 
 def test_where_a_tree_stands() -> None:
-    assert trees({"a/sys/x": "", "a/proc/y": "", "b": ""}) == ("a/",)
-    assert trees({"sys/x": "", "proc/y": ""}) == ("",)
-    assert trees({"a/sys/x": "", "b/proc/y": ""}) == ()
+    assert machine_prefixes({"a/sys/x": "", "a/proc/y": "", "b": ""}) == ("a/",)
+    assert machine_prefixes({"sys/x": "", "proc/y": ""}) == ("",)
+    assert machine_prefixes({"a/sys/x": "", "b/proc/y": ""}) == ()
 
 
 SOS = {
@@ -129,8 +129,8 @@ def test_a_sosreport(tmp_path: Path, packing: str) -> None:
     path = {"folder": tmp_path / "in" / head, "nested": tmp_path / "in"}.get(packing, tmp_path / f"{head}.tar.gz")
     if packing == "archive":
         path.write_bytes(packed({f"{head}/{name}": text for name, text in SOS.items()}))
-    source = given([str(path)])
-    snapshot = look(source.host, source.readers, Site())
+    source = from_paths([str(path)])
+    snapshot = read_snapshot(source.host, source.readers, Site())
     assert sorted(event.code for event in snapshot.of(Event).values() if event.code) == [48, 79]
     assert snapshot.of(Net)["eth0"].speed == 25e9 / 8
     assert snapshot.of(Driver)["nvidia"].version == "550.54.15"
@@ -142,9 +142,9 @@ def test_files_beside_a_tree_and_a_second_machine(tmp_path: Path) -> None:
     (tmp_path / "limits.txt").write_text(LIMITS)
     (tmp_path / "a.tar.gz").write_bytes(packed({"a/sys/x": "1", "a/proc/y": "1", "a/dmesg": XID}))
     (tmp_path / "b.tar.gz").write_bytes(packed({"b/sys/x": "1", "b/proc/y": "1", "b/dmesg": XID}))
-    source = given([str(tmp_path)])
-    snapshot = look(source.host, source.readers, Site())
+    source = from_paths([str(tmp_path)])
+    snapshot = read_snapshot(source.host, source.readers, Site())
     assert (len(snapshot.of(Event)), list(snapshot.of(Setting))) == (1, ["memlock"])
     assert [(one.subject, one.why) for one in snapshot.not_checked if one.what == "dump"] == [
-        ("b.tar.gz/b/", "the files of another machine than those below a.tar.gz/a/; one is judged at a time")
+        ("b.tar.gz/b/", "these files are of another machine than those below a.tar.gz/a/; a report covers one machine")
     ]

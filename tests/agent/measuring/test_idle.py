@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from linkgauge.agent.measuring.idle import busy_because, given_away, not_measured
-from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.agent.measuring.idle import busy_reason, claimed_by, not_measured
+from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Run
 from linkgauge.models.report import Report, Seen
@@ -31,11 +31,11 @@ def seen(about: str, value: float, quantity: str = "processes") -> Seen:
 
 
 def busy(*observations: Seen) -> str | None:
-    return busy_because(replace(REPORT, observations=observations), EMPTY)
+    return busy_reason(replace(REPORT, observations=observations), EMPTY)
 
 
 def test_a_busy_node_says_why_it_is_not_measured() -> None:
-    lost, run = ask(not_measured("the CPUs are 93 % busy"), EMPTY)
+    lost, run = collect(not_measured("the CPUs are 93 % busy"), EMPTY)
     assert lost == NotChecked(
         what="bandwidth",
         subject="node",
@@ -72,34 +72,34 @@ def test_a_node_whose_gpus_are_in_use_is_busy() -> None:
 def test_gpus_of_which_nobody_says_whether_they_are_used() -> None:
     """A driver that hangs, or without its library; and processes that have AMD's GPUs open."""
     driver = "sys/bus/pci/drivers/nvidia"
-    assert busy_because(REPORT, tree({f"{driver}/bind": ""})) != "nothing says whether its GPUs are in use"
-    assert busy_because(REPORT, tree({f"{driver}/0000:1b:00.0/vendor": "0x10de"})) == (
+    assert busy_reason(REPORT, tree({f"{driver}/bind": ""})) != "nothing says whether its GPUs are in use"
+    assert busy_reason(REPORT, tree({f"{driver}/0000:1b:00.0/vendor": "0x10de"})) == (
         "nothing says whether its GPUs are in use"
     )
     amd = {f"sys/class/kfd/kfd/proc/{number}/pasid": "32770" for number in (4711, 4712)}
-    assert busy_because(REPORT, tree(amd)) == "processes 4711, 4712 use its GPUs"
-    assert busy_because(REPORT, tree(dict([*amd.items()][:1]))) == "process 4711 uses its GPUs"
+    assert busy_reason(REPORT, tree(amd)) == "processes 4711, 4712 use its GPUs"
+    assert busy_reason(REPORT, tree(dict([*amd.items()][:1]))) == "process 4711 uses its GPUs"
 
 
 def test_a_node_that_belongs_to_a_job_is_busy_though_nothing_runs() -> None:
     host = tree({"sys/fs/cgroup/system.slice/slurmstepd.scope/job_4711/cgroup.procs": ""})
-    assert given_away(host) == "Slurm job 4711 has it"
-    assert busy_because(REPORT, host) == "Slurm job 4711 has it"
-    assert given_away(host, "slurm:4711") is None
-    assert given_away(host, "slurm:471") == "Slurm job 4711 has it"
+    assert claimed_by(host) == "Slurm job 4711 has it"
+    assert busy_reason(REPORT, host) == "Slurm job 4711 has it"
+    assert claimed_by(host, "slurm:4711") is None
+    assert claimed_by(host, "slurm:471") == "Slurm job 4711 has it"
 
 
 def test_a_scheduler_that_does_not_say_is_a_reason() -> None:
     host = tree({"proc/17/comm": "slurmd"})
-    assert given_away(host) == (
+    assert claimed_by(host) == (
         "nothing says whether a job has it: slurmd runs, but no cgroups show its jobs (ProctrackType is not cgroup)"
     )
 
 
 def test_whoever_holds_the_machine_has_it() -> None:
     hold.hold(60, "root, process 7,")
-    why = given_away(EMPTY)
+    why = claimed_by(EMPTY)
     assert why is not None
     assert why.startswith("held by root, process 7, for another ")
     hold.end()
-    assert given_away(EMPTY) is None
+    assert claimed_by(EMPTY) is None

@@ -86,7 +86,7 @@ def gaps(said: tuple[Record, ...]) -> list[NotChecked]:
 
 def test_a_file_that_never_answers_keeps_nobody_waiting(hang_guard: HangGuard, host: Hanging) -> None:
     """What was said before it is kept, and who comes after it is asked."""
-    collected = hang_guard.ask(SOURCES, host)
+    collected = hang_guard.collect(SOURCES, host)
     assert list(collected) == ["first", "ports", "broken"]
     assert facts(collected["first"]) == [(None, "Linux")]
     assert facts(collected["ports"]) == facts(collected["broken"]) == [("n1", None)]
@@ -98,9 +98,9 @@ def test_a_file_that_never_answers_keeps_nobody_waiting(hang_guard: HangGuard, h
 
 
 def test_it_is_asked_again_once_it_has_answered(hang_guard: HangGuard, host: Hanging) -> None:
-    hang_guard.ask(SOURCES, host)
+    hang_guard.collect(SOURCES, host)
     assert hang_guard.stuck == 1
-    again = hang_guard.ask(SOURCES, host)
+    again = hang_guard.collect(SOURCES, host)
     assert host.asked.count(SLOW) == 1  # it is never in flight twice
     assert [(one.why, hung(one)) for one in gaps(again["ports"])] == [
         ("ports, asked before, still hangs in the kernel", True)
@@ -108,7 +108,7 @@ def test_it_is_asked_again_once_it_has_answered(hang_guard: HangGuard, host: Han
     assert facts(again["first"]) == [(None, "Linux")]
     host.may.set()
     until(lambda: not hang_guard.stuck)
-    assert facts(hang_guard.ask(SOURCES, host)["ports"]) == [("n1", None), (None, "100000")]
+    assert facts(hang_guard.collect(SOURCES, host)["ports"]) == [("n1", None), (None, "100000")]
 
 
 def read_others(host: Host) -> Iterator[Record]:
@@ -122,7 +122,7 @@ def read_others(host: Host) -> Iterator[Record]:
 
 def test_nobody_else_hangs_on_the_same_file(hang_guard: HangGuard, host: Hanging) -> None:
     """Nor on what is below it; its neighbours are read."""
-    collected = hang_guard.ask((PORTS, Source("others", read_others)), host)
+    collected = hang_guard.collect((PORTS, Source("others", read_others)), host)
     why = f"{SLOW}, asked before, still hangs in the kernel"
     assert facts(collected["others"]) == [(None, why), (None, why), (None, None)]
     assert (hang_guard.stuck, host.asked.count(SLOW)) == (1, 1)
@@ -140,7 +140,7 @@ def test_a_thread_that_wakes_up_late_asks_nothing_more(
     hang_guard: HangGuard, host: Hanging, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Another one asks by then: of the sources behind it, and the same children."""
-    hang_guard.ask((Source("much", read_much), FIRST), host)
+    hang_guard.collect((Source("much", read_much), FIRST), host)
     host.may.set()
     until(lambda: not hang_guard.stuck)
     assert host.asked == [SLOW, "proc/version"]
@@ -169,7 +169,9 @@ def test_children_outlive_the_asking() -> None:
         seen = []
         for _ in range(2):
             (space,) = (
-                one for one in hang_guard.ask((Source("space", read_space),), host)["space"] if isinstance(one, Mount)
+                one
+                for one in hang_guard.collect((Source("space", read_space),), host)["space"]
+                if isinstance(one, Mount)
             )
             assert space.free
             seen.append([child.pid for child in psutil.Process().children() if child.is_running()])

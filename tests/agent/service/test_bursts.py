@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkgauge.agent.service.yielding import in_bursts
+from linkgauge.agent.service.yielding import yield_after_bursts
 
 
 class Work:
@@ -11,7 +11,7 @@ class Work:
     def __init__(self) -> None:
         self.worked, self.now = 0.0, 100.0
         self.rests: list[tuple[float, float]] = []
-        self._step = in_bursts(
+        self._step = yield_after_bursts(
             lambda: self.rests.append((round(self.worked, 3), round(self.now, 3))),
             lambda: self.worked,
             lambda: self.now,

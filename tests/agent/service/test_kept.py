@@ -45,9 +45,9 @@ def test_a_finding_of_another_version_is_forgotten(tmp_path: Path) -> None:
         ("", "damaged (Input data was truncated)"),
         ('{"version":2,"at":1}', "damaged ("),
         ('{"version":1}', "damaged ("),
-        ('{"version":1,"at":1,"measured":["[rubbish"]}', "begun anew"),
+        ('{"version":1,"at":1,"measured":["[rubbish"]}', "the checkpoint is ignored"),
         ("[" * 100_000, "damaged ("),
-        ('{"version":1,"at":1e11}', "written later than it is now"),
+        ('{"version":1,"at":1e11}', "its time is in the future"),
     ],
 )
 def test_what_is_damaged_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str, why: str) -> None:
@@ -79,7 +79,7 @@ def test_any_damage_is_a_beginning(tmp_path: Path, place: int, bytes: bytes) -> 
 def test_a_folder_that_may_not_be_written_to() -> None:
     """For root too there is nothing to be made in /proc."""
     assert kept.save("/proc/linkgauge", MEMORY, AT) == "/proc/linkgauge: No such file or directory"
-    with kept.alone("/proc/linkgauge"):
+    with kept.exclusive("/proc/linkgauge"):
         assert kept.load("/proc/linkgauge", MEMORY, AT) == MEMORY
 
 
@@ -92,7 +92,7 @@ def test_a_disk_that_fills_up_leaves_the_old_one(tmp_path: Path) -> None:
     """A file that may grow no further is the same: half of it was written."""
     assert kept.save(str(tmp_path), MEMORY, AT) is None
     script = (
-        "import resource, sys\nfrom tests.support.kept_memory import AT, MEMORY\n"
+        "import resource, sys\nsys.dont_write_bytecode = True\nfrom tests.support.kept_memory import AT, MEMORY\n"
         "from linkgauge.agent.service import checkpoint as kept\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\nprint(kept.save(sys.argv[1], MEMORY, AT + 1))"
     )
@@ -120,19 +120,19 @@ def test_killed_in_the_middle_of_writing(tmp_path: Path) -> None:
     assert len(half) == 1
     assert kept.load(str(tmp_path), Memory(), AT) == MEMORY
     (tmp_path / "accepted.json").touch()
-    with kept.alone(str(tmp_path)):  # which the next one takes away
+    with kept.exclusive(str(tmp_path)):  # which the next one takes away
         assert sorted(os.listdir(tmp_path)) == ["accepted.json", "service.json"]
 
 
 def test_two_services_do_not_share_a_folder(tmp_path: Path) -> None:
     folder = str(tmp_path / "state")
     with (
-        kept.alone(folder),
-        pytest.raises(BadInput, match="another 'linkgauge serve' keeps its state there"),
-        kept.alone(folder),
+        kept.exclusive(folder),
+        pytest.raises(BadInput, match="another 'linkgauge serve' uses this folder"),
+        kept.exclusive(folder),
     ):
         raise AssertionError("both began")
-    with kept.alone(folder):
+    with kept.exclusive(folder):
         pass
 
 

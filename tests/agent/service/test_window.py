@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.agent.inputs.resolve import BadInput
-from linkgauge.agent.service.job_window import begin, end, followed
+from linkgauge.agent.service.job_window import close_window, open_window, updated_peaks
 from linkgauge.agent.state import status_file as last
 from linkgauge.exporters.text.job_window import as_json, as_text
 from linkgauge.models.diagnosis.counter_diff import Change, Count, changes
@@ -65,43 +65,43 @@ def traffic(rate: float, about: str = "mlx5_0/1") -> Observation:
 
 def test_what_a_job_saw_is_told_once(tmp_path: Path) -> None:
     folder = str(tmp_path)
-    begin(node("hgx-h100"), folder, "4711")
+    open_window(node("hgx-h100"), folder, "4711")
     last.write(folder, report_of(node("hgx-h100")), time.time(), 15.0, {"4711": {"mlx5_0/1": 47.3e9}, "4712": {}})
-    window = end(after({**LATER, "dev/kmsg": records(60)}), folder, "4711")
+    window = close_window(after({**LATER, "dev/kmsg": records(60)}), folder, "4711")
     assert as_text(window) == f"{TOLD}logged     0000:1b:00.0     2026-11-21T03:01:00Z  {XID}\n"
     assert as_json(window).count("\n") == 1
-    with pytest.raises(BadInput, match="no window of job 4711 is open"):
-        end(after(), folder, "4711")
+    with pytest.raises(BadInput, match="job 4711 has no open window"):
+        close_window(after(), folder, "4711")
 
 
 def test_what_was_logged_before_is_not_told(tmp_path: Path) -> None:
-    begin(node("hgx-h100"), str(tmp_path), "1")
-    assert end(after({"dev/kmsg": records(-60)}), str(tmp_path), "1").logged == ()
+    open_window(node("hgx-h100"), str(tmp_path), "1")
+    assert close_window(after({"dev/kmsg": records(-60)}), str(tmp_path), "1").logged == ()
 
 
 def test_a_quiet_time(tmp_path: Path) -> None:
-    begin(node("hgx-h100"), str(tmp_path), "1")
+    open_window(node("hgx-h100"), str(tmp_path), "1")
     last.write(str(tmp_path), report_of(node("hgx-h100")), time.time(), 15.0, {})
-    told = as_text(end(after({}, 60), str(tmp_path), "1"))
+    told = as_text(close_window(after({}, 60), str(tmp_path), "1"))
     assert told == (
         "job 1: 2026-11-21T03:00:00Z to 2026-11-21T03:01:00Z, 60 s\nno errors, no flaps, nothing throttled\n"
     )
 
 
 def test_without_a_service_there_is_no_peak_and_that_is_said(tmp_path: Path) -> None:
-    begin(node("hgx-h100"), str(tmp_path), "1")
-    assert [text.partition(": ")[0] for text in end(after({}), str(tmp_path), "1").not_read] == ["node peak"]
+    open_window(node("hgx-h100"), str(tmp_path), "1")
+    assert [text.partition(": ")[0] for text in close_window(after({}), str(tmp_path), "1").not_read] == ["node peak"]
 
 
 def test_a_device_that_is_gone_is_told(tmp_path: Path) -> None:
-    begin(node("hgx-h100"), str(tmp_path), "1")
-    assert "eth0" in end(node("container"), str(tmp_path), "1").gone
+    open_window(node("hgx-h100"), str(tmp_path), "1")
+    assert "eth0" in close_window(node("container"), str(tmp_path), "1").gone
 
 
 @pytest.mark.parametrize("job", ["", "../x", "a b", "-1", "x" * 65, "1/2", "1\n"])
 def test_names_that_are_none(job: str, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="is no job"):
-        begin(node("desktop"), str(tmp_path), job)
+    with pytest.raises(BadInput, match="is not a valid job name"):
+        open_window(node("desktop"), str(tmp_path), job)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"version": 2, "at": 1, "booted": 1, "counts": []}', "\x00\xff"])
@@ -109,13 +109,13 @@ def test_a_file_that_is_damaged_is_told(content: str, tmp_path: Path) -> None:
     (tmp_path / "windows").mkdir()
     (tmp_path / "windows" / "1.json").write_text(content)
     with pytest.raises(BadInput, match="the window of job 1 cannot be read: "):
-        end(node("desktop"), str(tmp_path), "1")
+        close_window(node("desktop"), str(tmp_path), "1")
 
 
 def test_windows_that_nobody_closes_are_forgotten(tmp_path: Path) -> None:
-    begin(node("desktop"), str(tmp_path), "old")
+    open_window(node("desktop"), str(tmp_path), "old")
     os.utime(tmp_path / "windows" / "old.json", (1e9, 1e9))
-    begin(node("desktop"), str(tmp_path), "new")
+    open_window(node("desktop"), str(tmp_path), "new")
     assert os.listdir(tmp_path / "windows") == ["new.json"]
 
 
@@ -125,14 +125,14 @@ def test_nothing_is_forgotten_through_a_link(tmp_path: Path) -> None:
     os.utime(tmp_path / "precious" / "old.json", (1e9, 1e9))
     (tmp_path / "windows").symlink_to("precious")
     with pytest.raises(BadInput, match="--state-dir"):
-        begin(node("desktop"), str(tmp_path), "1")
+        open_window(node("desktop"), str(tmp_path), "1")
     assert os.listdir(tmp_path / "precious") == ["old.json"]
 
 
 def test_the_service_can_list_windows_whatever_the_umask_of_a_prolog(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        begin(node("desktop"), str(tmp_path), "1")
+        open_window(node("desktop"), str(tmp_path), "1")
     finally:
         os.umask(before)
     assert (tmp_path / "windows").stat().st_mode & 0o777 == 0o755
@@ -141,19 +141,19 @@ def test_the_service_can_list_windows_whatever_the_umask_of_a_prolog(tmp_path: P
 def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "windows").write_text("")
     with pytest.raises(BadInput, match="--state-dir"):
-        begin(node("desktop"), str(tmp_path), "1")
+        open_window(node("desktop"), str(tmp_path), "1")
 
 
 def test_the_service_follows_windows_that_are_open(tmp_path: Path) -> None:
-    begin(node("desktop"), str(tmp_path), "1")
-    peaks = followed(str(tmp_path), {"0": {"mlx5_0/1": 9.0}}, [traffic(5.0), traffic(7.0, "mlx5_1/1")])
+    open_window(node("desktop"), str(tmp_path), "1")
+    peaks = updated_peaks(str(tmp_path), {"0": {"mlx5_0/1": 9.0}}, [traffic(5.0), traffic(7.0, "mlx5_1/1")])
     assert peaks == {"1": {"mlx5_0/1": 5.0, "mlx5_1/1": 7.0}}
-    assert followed(str(tmp_path), peaks, [traffic(4.0)]) == peaks
-    assert followed(str(tmp_path / "nowhere"), peaks, [traffic(4.0)]) == {}
+    assert updated_peaks(str(tmp_path), peaks, [traffic(4.0)]) == peaks
+    assert updated_peaks(str(tmp_path / "nowhere"), peaks, [traffic(4.0)]) == {}
 
 
 def test_a_service_writes_its_last_word_with_the_peaks(service: Callable[..., Node], tmp_path: Path) -> None:
-    begin(node("desktop"), str(tmp_path), "1")
+    open_window(node("desktop"), str(tmp_path), "1")
     one = service(tmp_path)
     one.daemon.traffic = lambda host: [traffic(5e9)]
     report = one.cycle()

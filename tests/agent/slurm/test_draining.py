@@ -91,17 +91,17 @@ def test_enforced_a_wrong_row_drains_two_of_a_hundred_that_all_check_at_once(clu
     assert {cluster.get(name, "Reason").partition(" [")[0] for name in cluster.drained} == {DRAINED}
     assert {cluster.get(name, "Comment") for name in NAMES} == {""}
     assert sum(str(text).startswith("drained for gpu-missing node: ") for text in told) == 2
-    assert told.count("gpu-missing node: not drained: 2.0% of all nodes are") == 98
+    assert told.count("gpu-missing node: not drained: 2.0% of all nodes are drained already") == 98
 
 
 def test_a_further_node_finds_no_room_and_does_not_ask_again_at_once(cluster: Cluster) -> None:
     for name in NAMES[50:52]:
         cluster.put(name, State="IDLE+DRAIN", Reason="linkgauge: nic-missing node [root@1000000000]")
     one = One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG))
-    assert one.check() == "gpu-missing node: not drained: 2.0% of all nodes are"
+    assert one.check() == "gpu-missing node: not drained: 2.0% of all nodes are drained already"
     calls = len(cluster.calls)
     one.at += 60
-    assert one.check() == "gpu-missing node: not drained: there was no room at 2001-09-09T01:46:40Z"
+    assert one.check() == "gpu-missing node: not drained: too many nodes were drained at 2001-09-09T01:46:40Z"
     assert len(cluster.calls) == calls
     one.at += 3600
     cluster.put(NAMES[50], State="IDLE", Reason="")
@@ -111,7 +111,7 @@ def test_a_further_node_finds_no_room_and_does_not_ask_again_at_once(cluster: Cl
 def test_what_others_have_drained_is_left_alone(cluster: Cluster) -> None:
     cluster.put(NAMES[0], State="IDLE+DRAIN", Reason="a fan [root@1000000000]")
     one = One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG))
-    assert one.check() == "gpu-missing node: not drained by us: it is IDLE+DRAIN (a fan)"
+    assert one.check() == "gpu-missing node: not drained: the node is IDLE+DRAIN already (a fan)"
     one.finds(evaluated(""))
     state.write(one.folder, state.Acceptance(at=one.at + 10))
     assert one.check() is None
@@ -126,22 +126,25 @@ def test_notes_of_others_are_left_alone(cluster: Cluster) -> None:
     assert (cluster.get(NAMES[0], "Comment"), cluster.get(NAMES[0], "Extra")) == ("spare", "")
     cluster.put(NAMES[1], Comment="spare", Extra="{}")
     told = One(cluster, NAMES[1], WRONG + ENFORCED, evaluated(WRONG)).check()
-    assert told == "gpu-missing node: not drained: Comment and Extra of the node are in use, and one is needed to count"
+    assert (
+        told
+        == "gpu-missing node: not drained: Comment and Extra of the node are in use; clear one, for the drain request"
+    )
 
 
 def test_a_node_comes_back_only_when_it_is_good_and_accepted(cluster: Cluster) -> None:
     one = One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG), at=time.time() - 30)
     one.check()
-    assert one.check() == f"{DRAINED}: drained, until it is repaired and accepted"
+    assert one.check() == f"{DRAINED}: drained until the node is repaired and accepted"
     one.finds(evaluated(""))
-    assert one.check() == f"{DRAINED}: waits for 'linkgauge accept'"
+    assert one.check() == f"{DRAINED}: drained until 'linkgauge accept'"
     accepted = time.time() + 5
     state.write(one.folder, state.Acceptance(at=accepted))
-    assert one.check() == f"{DRAINED}: not given back before the service finds it good"
+    assert one.check() == f"{DRAINED}: drained until the service finds no fault"
     assert cluster.drained == [NAMES[0]]
     last.write(one.folder, evaluated(""), accepted + 1, 15.0, {})
     one.at = accepted + 2
-    assert str(one.check()).startswith("given back, accepted at ")
+    assert str(one.check()).startswith("resumed, accepted at ")
     assert cluster.drained == []
     assert record_of(one.folder).drained is None
     calls = len(cluster.calls)
@@ -153,7 +156,7 @@ def test_a_node_whose_state_folder_was_lost_comes_back_too(cluster: Cluster) -> 
     cluster.put(NAMES[3], State="IDLE+DRAIN", Reason=f"{DRAINED} [root@1000000000]")
     one = One(cluster, NAMES[3], ENFORCED, evaluated(""), at=time.time())
     state.write(one.folder, state.Acceptance(at=time.time() - 60))
-    assert str(one.check()).startswith("given back")
+    assert str(one.check()).startswith("resumed")
     assert cluster.drained == []
 
 

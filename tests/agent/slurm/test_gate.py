@@ -27,7 +27,7 @@ from tests.support.nodes import node, report_of
 NINE = '[[machine]]\nname = "ours"\nsource = "a mistake"\ngpu = "*"\nproduct = "*"\ngpus = 9\n'
 ENFORCED = '[gate]\nenforce = true\ncodes = ["gpu-missing"]\n'
 SENTENCE = "gpu-missing node: 8 of the 9 GPUs of ours are there"
-NOBODY = "is not there: linkgauge serve does not run here, or has another --state-dir"
+NOBODY = "does not exist: linkgauge serve does not run here, or uses another --state-dir"
 
 
 class Gate:
@@ -70,7 +70,7 @@ def test_what_closes_it(tmp_path: Path, site: str, options: tuple[str, ...], tol
     gate.finds()
     assert gate.ask(*options) == told
     gate.disabled.touch()
-    opened = f"open, because {gate.disabled} is there; else it would close for {SENTENCE}"
+    opened = f"open, because {gate.disabled} exists; else it would close for {SENTENCE}"
     assert gate.ask(*options) == (0, opened if told[1] != "open" else "open")
 
 
@@ -100,7 +100,7 @@ def test_a_prolog_closes_what_the_health_check_has_drained(tmp_path: Path) -> No
 def test_a_node_of_which_nobody_knows(tmp_path: Path) -> None:
     gate = Gate(tmp_path, "[gate]\n")
     why = f"{tmp_path}/last.json {NOBODY}"
-    assert gate.ask("--strict") == (0, f"open, although nobody knows how the node is: {why}")
+    assert gate.ask("--strict") == (0, f"open, although the status of the node is unknown: {why}")
     gate = Gate(tmp_path, f'{ENFORCED}unknown = "block"\n')
     assert gate.ask() == (2, f"closed for unknown node: {why}")
     assert gate.ask("--counted")[0] == 0
@@ -112,7 +112,7 @@ def test_a_verdict_that_is_unknown_is_none(tmp_path: Path) -> None:
     gate = Gate(tmp_path, f'{ENFORCED}unknown = "block"\n')
     report = replace(report_of(node("hgx-h100")), verdict="unknown")
     last.write(gate.folder, report, time.time(), 15.0, {})
-    why = "what decides could not be judged: 'linkgauge diagnose' says what"
+    why = "some vital checks could not be evaluated: 'linkgauge diagnose' lists them"
     assert gate.ask() == (2, f"closed for unknown node: {why}")
 
 
@@ -121,19 +121,19 @@ def test_a_verdict_that_is_unknown_is_none(tmp_path: Path) -> None:
     [
         (1000.0, 15.0, None),
         (701.0, 15.0, None),
-        (699.0, 15.0, "the service stands still since 1970-01-01T00:11:39Z"),
+        (699.0, 15.0, "the service has not completed a cycle since 1970-01-01T00:11:39Z"),
         (601.0, 100.0, None),
-        (599.0, 100.0, "the service stands still since 1970-01-01T00:09:59Z"),
+        (599.0, 100.0, "the service has not completed a cycle since 1970-01-01T00:09:59Z"),
         (1014.0, 15.0, None),
         (
             1016.0,
             15.0,
-            "the service has found nothing since this machine was started (1970-01-01T00:16:56Z is the last)",
+            "the service has not completed a cycle since this machine booted (the last one: 1970-01-01T00:16:56Z)",
         ),
         (
             499.0,
             600.0,
-            "the service has found nothing since this machine was started (1970-01-01T00:08:19Z is the last)",
+            "the service has not completed a cycle since this machine booted (the last one: 1970-01-01T00:08:19Z)",
         ),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_file_system_that_hangs_opens_it(tmp_path: Path, monkeypatch: pytest.M
     seen = gating.view(str(gate.site), gate.folder)
     answered.set()
     assert not seen.closed
-    assert seen.disabled == f"nothing says within 0.01 s whether {gate.disabled} is there"
+    assert seen.disabled == f"the file system of {gate.disabled} did not answer within 0.01 s"
 
 
 def test_the_usual_codes_are_codes_and_the_documentation_names_them() -> None:

@@ -7,7 +7,7 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.agent.slurm.scontrol import Node, parsed
+from linkgauge.agent.slurm.scontrol import Node, parse_nodes
 
 # Of a slurmctld with SLURM_TIME_FORMAT=%s, shortened in the middle.
 PRINTED = """\
@@ -34,7 +34,7 @@ NodeName=gpu-3 CoresPerSocket=1
 
 
 def test_the_nodes_of_a_real_one() -> None:
-    one, two, three = parsed(PRINTED)
+    one, two, three = parse_nodes(PRINTED)
     assert one == Node(
         name="gpu-1",
         state="IDLE+DRAIN",
@@ -51,13 +51,13 @@ def test_the_nodes_of_a_real_one() -> None:
 
 @given(st.text())
 def test_any_text_is_read_or_passed_over(text: str) -> None:
-    assert all(one.name and one.state for one in parsed(text))
+    assert all(one.name and one.state for one in parse_nodes(text))
 
 
 @given(st.lists(st.text(string.printable), max_size=20))
 def test_any_lines_behind_a_name_are_no_further_node(lines: list[str]) -> None:
     text = "NodeName=n\n   State=IDLE X=1\n" + "".join(f"   {' '.join(line.split())}\n" for line in lines)
-    assert [one.name for one in parsed(text)] == ["n"]
+    assert [one.name for one in parse_nodes(text)] == ["n"]
 
 
 _words = st.text(string.ascii_letters + "0-:.@[", min_size=1, max_size=12)
@@ -71,7 +71,7 @@ def test_what_is_printed_is_read(nodes: list[tuple[str, list[str], int, list[str
         + "\n"
         for name, reason, at, note in nodes
     )
-    assert [(one.name, one.reason, one.since, dict(one.notes)) for one in parsed(text)] == [
+    assert [(one.name, one.reason, one.since, dict(one.notes)) for one in parse_nodes(text)] == [
         (name, " ".join(reason), float(at), {"Comment": " ".join(note)} if note else {})
         for name, reason, at, note in nodes
     ]

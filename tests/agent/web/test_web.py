@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from linkgauge.agent.inputs.resolve import BadInput
 from linkgauge.agent.web.pages import Pages
-from linkgauge.agent.web.responses import Asked, reply
+from linkgauge.agent.web.responses import Request, reply
 from linkgauge.agent.web.server import serving
 from linkgauge.exporters.formats.json import as_json
 from linkgauge.exporters.metrics.prometheus import page
@@ -62,9 +62,9 @@ def test_the_other_pages() -> None:
 
 def test_the_report_is_not_for_strangers() -> None:
     pages = pages_of()
-    assert reply(pages, Asked("GET", "/report")).status == 403
-    assert reply(pages, Asked("GET", "/metrics")).status == 200
-    assert reply(pages, Asked("GET", "/report", trusted=True)).status == 200
+    assert reply(pages, Request("GET", "/report")).status == 403
+    assert reply(pages, Request("GET", "/metrics")).status == 200
+    assert reply(pages, Request("GET", "/report", trusted=True)).status == 200
 
 
 def test_names_of_devices_are_no_markup() -> None:
@@ -143,9 +143,9 @@ def test_other_labels_hold_from_the_next_report_on() -> None:
         ("127.0.0.1:http", "give HOST:PORT"),
         ("127.0.0.1:65536", "give HOST:PORT"),
         ("127.0.0.1:-1", "give HOST:PORT"),
-        ("192.0.2.1:0", "no address of this machine"),
-        ("no-such-host.invalid:0", "no address of this machine"),
-        ("\udce4:0", "no name of a host"),
+        ("192.0.2.1:0", "not an address of this machine"),
+        ("no-such-host.invalid:0", "not an address of this machine"),
+        ("\udce4:0", "not a valid host name"),
     ],
 )
 def test_where_nobody_can_listen(listen: str, told: str) -> None:
@@ -167,8 +167,8 @@ def test_a_port_that_is_taken() -> None:
         with pytest.raises(BadInput) as refused, serving(f"127.0.0.1:{port}", pages_of()):
             pass
     assert str(refused.value) == (
-        f"--listen 127.0.0.1:{port}: port {port} is taken: end what listens there ('ss -ltnp' names it), or choose "
-        "another port"
+        f"--listen 127.0.0.1:{port}: port {port} is in use: stop the program that uses it ('ss -ltnp' names it), "
+        "or choose another port"
     )
 
 

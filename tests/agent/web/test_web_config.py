@@ -111,7 +111,7 @@ def test_another_configuration_without_a_new_server(tmp_path: Path) -> None:
         server.configure(path)
         second: list[Got] = [get(server), get(server, headers=basic("prom", "secret"))]
         written(tmp_path, "basic_auth_users: {prom: secret}\n")
-        with pytest.raises(BadInput, match="no bcrypt hash"):
+        with pytest.raises(BadInput, match="not a bcrypt hash"):
             server.configure(path)
         third = get(server, headers=basic("prom", "secret")).status
         server.configure(None)
@@ -135,9 +135,9 @@ def test_another_configuration_without_a_new_server(tmp_path: Path) -> None:
         ("tls_server_config: {cert_file: a, key_file: b, min_version: TLS13, max_version: TLS12}", "is above"),
         ("tls_server_config: {cert_file: a, key_file: b, cipher_suites: [x]}", "cipher_suites: unknown key"),
         ("basic_auth_user: {}", "basic_auth_user: unknown key; did you mean basic_auth_users?"),
-        ("basic_auth_users: {prom: secret}", "basic_auth_users: prom: no bcrypt hash"),
+        ("basic_auth_users: {prom: secret}", "basic_auth_users: prom: not a bcrypt hash"),
         ("basic_auth_users: [prom]", "basic_auth_users: expected object"),
-        ('http_server_config: {headers: {"a\\nb": c}}', "not a header"),
+        ('http_server_config: {headers: {"a\\nb": c}}', "not a valid HTTP header"),
         ("a: [", "expected"),
         ("- a", "expected object"),
         ("!!python/object/apply:os.system [true]", "could not determine a constructor"),
@@ -179,5 +179,5 @@ def test_a_key_with_a_password_is_refused(folder: Path) -> None:
         timeout=60,
     )
     path = written(folder, "tls_server_config: {cert_file: server.crt, key_file: locked.key}\n")
-    with pytest.raises(BadInput, match="give one without a password"):
+    with pytest.raises(BadInput, match="use a key without a password"):
         read_config(path)

@@ -107,11 +107,11 @@ def test_old_observations_end() -> None:
     at = 1795229940.0  # 02:59:00
     labels = "kind=copy,subject=numa0-gpu0"
     rate, counter = ("linkgauge_link_observed_bytes_per_second", labels), "linkgauge_link_traffic_bytes_total"
-    young = told(report, Round(ended=at + 120, seconds=1, rates_last=120, counts_last=60))
+    young = told(report, Round(ended=at + 120, seconds=1, rate_lifetime=120, count_lifetime=60))
     assert young[rate] == 9e9
     assert young["linkgauge_link_attained_ratio", labels] == 0.9
     assert young["linkgauge_observation_timestamp_seconds", labels] == at
-    old = told(report, Round(ended=at + 121, seconds=1, rates_last=120, counts_last=60))
+    old = told(report, Round(ended=at + 121, seconds=1, rate_lifetime=120, count_lifetime=60))
     gone = {"linkgauge_link_attained_ratio", "linkgauge_observation_timestamp_seconds", rate[0]}
     assert {name for name, _ in young.keys() - old.keys()} == gone | {counter, "linkgauge_link_errors_total"}
     assert old["linkgauge_link_expected_bytes_per_second", labels] == 1e10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linkgauge.agent.pipeline.diagnose import look
+from linkgauge.agent.pipeline.diagnose import read_snapshot
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.bandwidth.predict import predict
 from linkgauge.models.facts.records import Flow
@@ -15,7 +15,7 @@ from tests.support.nodes import node
 
 def topology() -> Topology:
     """Eight cards, two below each of four PEX890xx, on two EPYC Turin."""
-    return look(node("rtx-pro-6000"), SOURCES, Site()).topology
+    return read_snapshot(node("rtx-pro-6000"), SOURCES, Site()).topology
 
 
 def copies(*pairs: tuple[int, int]) -> list[Flow]:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.agent.cli.main import main
-from linkgauge.agent.pipeline.diagnose import look
+from linkgauge.agent.pipeline.diagnose import read_snapshot
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.exporters.text.matrix import as_matrix
 from linkgauge.exporters.text.terminal import cells
@@ -363,7 +363,7 @@ def test_any_matrix_fits_and_has_every_row_and_column(made: Matrix, rates: bool)
 
 def test_what_copies_reach() -> None:
     """Four A100 joined by four NVLinks each (Perlmutter): 94 GB/s a pair; the last line tells how to ask why."""
-    snapshot = look(node("perlmutter"), SOURCES, Site())
+    snapshot = read_snapshot(node("perlmutter"), SOURCES, Site())
     reached = copies(snapshot)
     assert {pair: way.type for pair, way in reached.paths.items()} == {
         pair: way.type for pair, way in matrix(snapshot).paths.items()
@@ -371,4 +371,4 @@ def test_what_copies_reach() -> None:
     assert {round((way.rate or 0) / 1e9, 1) for way in reached.paths.values()} == {93.3}
     text = as_matrix(reached, rates=True, copies=True)
     assert text.splitlines()[1] == "GPU0   X    93.3  93.3  93.3"
-    assert "'linkgauge expect GPU0 GPU1' says why" in text
+    assert "'linkgauge expect GPU0 GPU1' explains a rate" in text

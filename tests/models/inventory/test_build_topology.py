@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from linkgauge.agent.pipeline.registry import SOURCES
-from linkgauge.agent.pipeline.run_source import ask
+from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.exporters.text.tree import as_tree
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import HostBridge, Node, Numa, Package, Pci, Rdma
@@ -209,7 +209,7 @@ def test_what_can_be_read_is_believed_before_the_machine_type() -> None:
 
 
 def test_cpu_to_gpu_on_p5() -> None:
-    said = [one for reader in SOURCES for one in ask(reader, node("vm-p5"))]
+    said = [one for reader in SOURCES for one in collect(reader, node("vm-p5"))]
     machine = Machine(name="p5", source="x", product="p5.48xlarge", gpu_link="pcie5x16", gpu_path="pcie4x8")
     built = assemble(said, Site(machine=(machine,)), 0.0).topology
     for number in range(8):

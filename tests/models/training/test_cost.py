@@ -172,8 +172,8 @@ def test_in_words() -> None:
         "    793 GPU-hours a day, as all wait for this node",
         "  all_reduce and alltoall take 1.06 times as long; all_reduce over the fabric",
         "    takes 1.59 times as long",
-        "  gradients hold it below 1,707 tokens a GPU in a step, 1,078 without the",
-        "    findings",
+        "  gradients limit a step below 1,707 tokens per GPU, without the findings",
+        "    below 1,078",
         "  this node reads its part of a checkpoint in 3 s, expected 3 s",
     ]
     assert shown(Training(job=JOB, gpus=8, step_seconds=2, slower=Range(1, 1, 1), gpu_hours_a_day=0)) == [

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.agent.inputs.resolve import given as input_of
-from linkgauge.agent.pipeline.diagnose import look
+from linkgauge.agent.inputs.resolve import from_paths as input_of
+from linkgauge.agent.pipeline.diagnose import read_snapshot
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Event, Node, Pci, Service, Setting
 from linkgauge.models.site.schema import Site
@@ -38,7 +38,7 @@ def test_what_a_whole_report_says(tmp_path: Path, packed: bool) -> None:
     path = tmp_path / ("nvidia-bug-report.log.gz" if packed else "nvidia-bug-report.log")
     path.write_bytes(gzip.compress(TEXT.encode()) if packed else TEXT.encode())
     source = input_of([str(path)])
-    case = look(source.host, source.readers, Site())
+    case = read_snapshot(source.host, source.readers, Site())
     node, gpu = case.of(Node)["node"], case.of(Gpu)["gpu0"]
     assert (node.hostname, node.kernel, node.vendor) == ("gpu01", "6.8.0-45-generic", "A.")
     assert (gpu.address, gpu.uuid, gpu.vbios) == (

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.agent.cli.main import main
-from linkgauge.agent.pipeline.diagnose import look
+from linkgauge.agent.pipeline.diagnose import read_snapshot
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.exporters.formats.nccl_xml import MOST, as_nccl_xml
 from linkgauge.models.facts.gpu import Gpu, GpuLink
@@ -41,7 +41,7 @@ def of_facts(*facts: Fact) -> Snapshot:
 
 
 def of_node(name: str) -> Snapshot:
-    return look(node(name), SOURCES, Site())
+    return read_snapshot(node(name), SOURCES, Site())
 
 
 def read(text: str) -> list[Record]:
