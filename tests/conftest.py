@@ -1,4 +1,4 @@
-"""Fixtures that more than one test file asks for."""
+"""Fixtures for more than one test file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from linkgauge.probes.gpu import nvml_threads as nvml_asking
 from tests.support import fake_nvml, nvml_stub
 from tests.support.daemon_nodes import Node
 
-# No test asserts how long anything takes, on however slow a machine. In CI the same examples are drawn each time.
+# Tests have no time limits, because machines can be slow. In CI the examples are the same in each run.
 settings.register_profile("unhurried", parent=settings(), deadline=None)
 settings.register_profile("ci", parent=settings(), deadline=None, derandomize=True, database=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "unhurried")
@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def golden() -> Callable[[Path, str], None]:
-    """Compare a text with the file that holds it; with LINKGAUGE_GOLDEN=write, write the file instead."""
+    """Compare a text with a golden file. With LINKGAUGE_GOLDEN=write, write the file instead."""
 
     def compare(path: Path, text: str) -> None:
         if os.environ.get("LINKGAUGE_GOLDEN") == "write":
@@ -55,7 +55,7 @@ def golden() -> Callable[[Path, str], None]:
 
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Have pynvml load a driver of NVIDIA's GPUs that does as a text says (nvml_stub.py)."""
+    """Let pynvml load a stub of NVIDIA's driver that follows a text (nvml_stub.py)."""
 
     def load(text: str) -> Path:
         file = tmp_path / "driver.toml"
@@ -72,14 +72,14 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], P
 
 @pytest.fixture
 def service() -> Iterator[Callable[..., Node]]:
-    """Services of recorded nodes, as daemon_nodes.Node makes them; their threads end with the test."""
+    """Services on recorded nodes (daemon_nodes.Node). Their threads end with the test."""
     with ExitStack() as stack:
         yield lambda folder, **options: stack.enter_context(closing(Node(folder, **options)))
 
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with a libnvidia-ml.so.1 that a file steers (fake_nvml.py)."""
+    """The folder with a libnvidia-ml.so.1 that a file controls (fake_nvml.py)."""
     folder = tmp_path_factory.mktemp("nvml")
     fake_nvml.build(folder)
     return folder

@@ -1,6 +1,6 @@
-"""Healthy nodes to break: described ones of tests/nodes, and real ones that were recorded or dumped.
+"""Healthy nodes to break: node descriptions from tests/nodes, and recordings and dumps of real nodes.
 
-The real ones lie in ../shared, outside of this project: where that is absent, there are none.
+The real ones are in ../shared, outside this project. If that folder is absent, there are none.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from linkgauge.probes.synthetic.build import build
 NODES = Path(__file__).parents[2] / "tests/nodes"
 SHARED = Path(__file__).parents[3] / "shared"
 CLOUDS = ("azure-nd-a100-v4", "azure-nd-h100-v5", "gcp-a3-mega", "oci-h100", "p4d", "p5-slice", "p5-tree", "vm-p5")
-DEGRADED = frozenset({"vm-h100"})  # a guest of a type that nobody knows: what hides its PCI tree is a finding
-# Described nodes with something else in place of one text: other processors, other numbers of GPUs.
+DEGRADED = frozenset({"vm-h100"})  # a guest of an unknown type: the hidden PCI tree is a finding
+# Node descriptions with one text replaced: other processors, other numbers of GPUs.
 CHANGED = (
     ("rtx-pro-6000", "EPYC 9555", "EPYC 9354"),
     ("hgx-h100", "memory = 1_099_511_627_776", "memory = 1_099_511_627_776\nmodel = 'INTEL(R) XEON(R) PLATINUM 8592+'"),
@@ -36,7 +36,7 @@ CHANGED = (
     ("xe9680", "cores = 56", "cores = 32"),
     ("server-raid", "Gold 6326", "Gold 6338"),
 )
-# Of the real ones, those that tell of a whole machine, or of all that a tool tells of its GPUs.
+# Real nodes whose recording contains the whole machine, or whose dump contains all that a tool prints about the GPUs.
 _RECORDS = (
     "data/hwloc/32em64t-2n8c+dax+nvme+mic+dimms.tar.bz2",
     "data/hwloc/32intel64-2p8co2t+8ve.tar.bz2",
@@ -64,26 +64,26 @@ _DUMPS = (
 
 @dataclass(frozen=True, eq=False)
 class Bed:
-    """A healthy node, as its sources tell of it at a time."""
+    """A healthy node: the records of its sources, and their time."""
 
     name: str
-    said: tuple[Record, ...]
+    records: tuple[Record, ...]
     now: float
     origin: Origin
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """What is known of it."""
-        return assemble(list(self.said), Site(), self.now, origin=self.origin)
+        """The snapshot of the node."""
+        return assemble(list(self.records), Site(), self.now, origin=self.origin)
 
     @cached_property
     def rates(self) -> Measured:
-        """What copies reach on it."""
+        """The rates of copies on the node."""
         return healthy(self.snapshot.topology, single(self.snapshot.topology))
 
 
 def described() -> Iterator[Bed]:
-    """All of tests/nodes but what is not healthy; then those that are changed."""
+    """The healthy nodes of tests/nodes, and those with changed texts."""
     for path in sorted(NODES.glob("*.toml")):
         if path.stem not in DEGRADED:
             yield _built(path.stem, path.read_text())
@@ -95,19 +95,21 @@ def described() -> Iterator[Bed]:
 
 
 def real() -> Iterator[Bed]:
-    """Machines under ../shared, those that are there."""
+    """The machines that exist in ../shared."""
     for name in _RECORDS:
         if (SHARED / name).exists():
             yield from _recorded(SHARED / name)
     for name in _DUMPS:
         if (SHARED / name).exists():
             source = from_paths([str(SHARED / name)])
-            said = collect_all(source.readers, source.host)
-            yield Bed(Path(name).parent.name if name.endswith("dumps") else Path(name).name, tuple(said), 2e9, "dumps")
+            records = collect_all(source.readers, source.host)
+            yield Bed(
+                Path(name).parent.name if name.endswith("dumps") else Path(name).name, tuple(records), 2e9, "dumps"
+            )
 
 
 def bed_of(name: str) -> Bed:
-    """One of tests/nodes."""
+    """A node of tests/nodes."""
     return _built(name, (NODES / f"{name}.toml").read_text())
 
 

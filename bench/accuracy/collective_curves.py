@@ -1,11 +1,11 @@
-"""Bus bandwidth over the size of a message: predicted beside published curves.
+"""Bus bandwidth by message size: predictions and published curves.
 
     python -m bench.accuracy.collective_curves
 
-The curves are those of ../shared/facts/msgsize_curves.csv (all_reduce) and of collective_curves.csv beside this file
-(further public tables; all that was found of all_to_all). Each is predicted with everything that the catalog holds, and
-once without any row of the platform that it was measured on. Exit code 1 where the errors are larger than they may be.
-With --fit it prints what the catalog says of each curve: startup, power and the bus bandwidth of the longest message.
+The curves are in ../shared/facts/msgsize_curves.csv (all_reduce) and in collective_curves.csv beside this file (further
+public tables, and all public tables of all_to_all). Each curve is predicted twice: with the whole catalog, and without
+the rows of its platform. The exit code is 1 if the errors are above the limits. With --fit, the program prints the
+catalog's values for each curve: startup, power and the bus bandwidth of the longest message.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ HERE = Path(__file__).resolve().parent
 SHARED = HERE.parents[2] / "shared" / "facts" / "msgsize_curves.csv"
 OURS = HERE / "collective_curves.csv"
 MEGABYTE, MEDIAN, MEDIAN_WITHOUT = 10**6, 0.15, 0.25
-Curve = list[tuple[int, float]]  # bytes, and GB/s of bus bandwidth
+Curve = list[tuple[int, float]]  # message size in bytes, and bus bandwidth in GB/s
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a curve was measured on; rates are rated, in bytes per second."""
+    """The machine of a curve; rates are nominal, in bytes per second."""
 
     platform: str
     grade: str
-    gpus: int  # in a node
-    rate: float  # of a GPU
+    gpus: int  # per node
+    rate: float  # per GPU
     nodes: int = 1
     node_rate: float = 0.0
     switched: bool = False
@@ -61,7 +61,7 @@ SETUPS: Mapping[str, Setup] = {
     "p5 1 node allreduce (NVLS)": Setup("AWS p5", "nvlink4", 8, 450e9, switched=True),
     "8xB200 p6-b200 allreduce": Setup("AWS p6-b200", "nvlink5", 8, 900e9, switched=True),
     "V100 allreduce busbw": Setup("V100 PCIe", "pcie3", 2, 15.754e9),
-    # Two hives of four: its rings pass one xGMI link of 46 GB/s each, or PCIe; nobody says which.
+    # Two hives of four GPUs. A ring uses one xGMI link of 46 GB/s per GPU, or PCIe; the source does not state which.
     "HPE MI100 allreduce busbw": Setup("HPE MI100", "xgmi", 8, 46e9),
     "p4de 2 nodes allreduce": Setup("AWS p4de", "nvlink3", 8, 300e9, 2, 50e9),
     "p5 2 nodes allreduce": Setup("AWS p5", "nvlink4", 8, 450e9, 2, 400e9, switched=True),
@@ -80,13 +80,13 @@ SETUPS: Mapping[str, Setup] = {
 }
 
 
-# What Oracle's guides to its machines print of their AllToAlls besides: the mean of all sizes from 512 KiB to 16 GiB.
+# Oracle's guides also print a mean for AllToAll: over all sizes from 512 KiB to 16 GiB.
 AVERAGES = {"GB300 4 GPUs": 381.478, "GB300 8 GPUs": 407.955, "GB300 64 GPUs": 370.718, "8xMI355X OCI": 236.187}
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A curve: errors of the points above 1 MB, with everything and without its platform."""
+    """A curve: relative errors of the points above 1 MB, with the whole catalog and without its platform."""
 
     name: str
     op: str
@@ -98,7 +98,7 @@ class Result:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the table, or what fits; the exit code."""
+    """Print the table, or the fits. Returns the exit code."""
     if not SHARED.exists():
         print(f"{SHARED}: not here; nothing to compare with")
         return 0
@@ -127,14 +127,14 @@ def read() -> dict[tuple[str, str], Curve]:
 
 @cache
 def known(grade: str, without: str) -> Algorithms:
-    """What the catalog says of such links without the rows of a platform."""
+    """The catalog's values for such links without the rows of a platform."""
     rest = tuple(one for one in links().measured if one.platform != without)
     rows = [one for one in collectives() if one.platform != without]
     return algorithms_of(grade, msgspec.structs.replace(links(), measured=rest), rows)
 
 
 def predicted(setup: Setup, op: str, size: int, without: str) -> float:
-    """GB/s of bus bandwidth; what nccl-tests call the size of an AllToAll is that of one rank."""
+    """Bus bandwidth in GB/s. For AllToAll, the size in nccl-tests is that of one rank."""
     pace, ranks = _pace(setup, op, without), setup.gpus * setup.nodes
     return bus_bandwidth(op, ranks, size, seconds(pace, size * ranks if op == "alltoall" else size)) / 1e9
 
@@ -207,11 +207,13 @@ def _print_summary(results: Sequence[Result]) -> int:
 
 
 def print_fit(name: str, op: str, curve: Curve) -> None:
-    """Startup and power with which the formula of message_times.py fits a curve best (squares of logarithms)."""
+    """Print the startup and power of the formula in message_times.py that fit a curve best (least squares of
+    logarithms).
+    """
     setup = SETUPS[name]
     factor = bus_factor(op, setup.gpus * setup.nodes)
     longest = max(curve)[1]
-    if len(curve) < 8:  # no curve
+    if len(curve) < 8:  # too few points for a curve
         print(f"{name} {op}: bus {longest:g} GB/s")
         return
     points = [(size * factor / 1e9, size * factor / 1e9 / rate) for size, rate in curve]  # GB on the wire, seconds

@@ -1,4 +1,4 @@
-"""Faults that a state tells of, on GPUs and in the host; and what no state tells of: that something is slow."""
+"""Faults of GPUs and of the host that a state shows."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from random import Random
 
 from bench.accuracy.beds import Bed
-from bench.accuracy.edits import Edit, but, logged, measured, names_of, together
+from bench.accuracy.edits import Edit, logged, measured, names_of, set_fields, together
 from bench.accuracy.faults import Fault, Kind, below, drawn, is_guest
 from bench.accuracy.measured import Loss
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Array, Numa, Package, Pci, Service, Setting
 from linkgauge.models.rules.pcie.direct_paths import peers
 
-_RECOVERIES = {48: "GPU reset", 79: "node reboot", 95: "GPU reset", 119: "GPU reset"}  # what drivers ask for after Xids
-_SMALLEST_COHORT = 4  # flows of a kind: of fewer nobody knows which is slow
-# What a GPU's driver says of it, and the code.
+# recovery action of the driver after an Xid
+_RECOVERIES = {48: "GPU reset", 79: "node reboot", 95: "GPU reset", 119: "GPU reset"}
+_SMALLEST_COHORT = 4  # flows of a kind; among fewer, the slow one cannot be identified
+# A field of the GPU's driver, its value, and the finding code.
 _GPU_STATES: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "a row waits for a reset": ("gpu-row-remap", {"remap_pending": True, "recovery": "GPU reset"}),
     "a row could not be replaced": ("gpu-row-remap", {"remap_failed": True}),
@@ -27,7 +28,7 @@ _GPU_STATES: Mapping[str, tuple[str, Mapping[str, object]]] = {
 
 
 def gpu_state(name: str) -> Kind:
-    """One GPU says so, of those whose driver says these fields at all."""
+    """One GPU has this state. The driver of the GPU must report these fields."""
     code, changed = _GPU_STATES[name]
 
     def draw(bed: Bed, chance: Random) -> Fault | None:
@@ -39,19 +40,19 @@ def gpu_state(name: str) -> Kind:
         if "power_limit" in fields:
             fields["power_limit"] = round((gpu.power_limit_default or gpu.power_limit or 0) * 0.6)
         names = _names(bed, gpu)
-        return Fault(code, names, names, but(Gpu, gpu.key, **fields))
+        return Fault(code, names, names, set_fields(Gpu, gpu.key, **fields))
 
     return draw
 
 
 def throttled(bed: Bed, chance: Random) -> Fault | None:
-    """A GPU is held back by heat."""
+    """Heat throttles a GPU."""
     gpu = drawn(chance, [gpu for gpu in bed.snapshot.of(Gpu).values() if gpu.clock_reasons is not None])
     if gpu is None:
         return None
     reasons = ("hardware slowdown", "hardware thermal slowdown")
     names = _names(bed, gpu)
-    return Fault("gpu-throttled", names, names, but(Gpu, gpu.key, clock_reasons=reasons, temperature=92.0))
+    return Fault("gpu-throttled", names, names, set_fields(Gpu, gpu.key, clock_reasons=reasons, temperature=92.0))
 
 
 def _names(bed: Bed, gpu: Gpu) -> frozenset[str]:
@@ -59,30 +60,30 @@ def _names(bed: Bed, gpu: Gpu) -> frozenset[str]:
 
 
 def xid(bed: Bed, chance: Random) -> Fault | None:
-    """The driver logged an error that needs a reset or more, and asks for it."""
+    """The driver logs an error that needs at least a reset, and requests that action."""
     gpu = drawn(chance, [gpu for gpu in bed.snapshot.of(Gpu).values() if gpu.address and bed.origin != "dumps"])
     if gpu is None or gpu.address is None:
         return None
     code = chance.choice(list(_RECOVERIES))
     line = f"NVRM: Xid (PCI:{gpu.address.rpartition('.')[0]}): {code}, pid=1, what happened"
-    edit = together(logged(line, bed.now - 600), but(Gpu, gpu.key, recovery=_RECOVERIES[code]))
+    edit = together(logged(line, bed.now - 600), set_fields(Gpu, gpu.key, recovery=_RECOVERIES[code]))
     return Fault("gpu-xid", frozenset({gpu.address}), _names(bed, gpu), edit)
 
 
 def access_control(bed: Bed, chance: Random) -> Fault | None:
-    """Ports of one switch send what its devices tell each other up to the root."""
+    """The ports of one switch redirect the traffic between its devices to the root (ACS)."""
     functions = bed.snapshot.of(Pci)
-    turns: dict[str, set[str]] = {}
+    redirected: dict[str, set[str]] = {}
     for pair in peers(bed.snapshot) if not is_guest(bed) else ():
         for port in pair.ports:
             above = functions[port].parent
             device = bed.snapshot.topology.find(port)
             if functions[port].acs is not None and above in functions and device and device.kind == "downstream-port":
-                turns.setdefault(str(above), set()).add(port)
-    switch = drawn(chance, sorted(turns))
+                redirected.setdefault(str(above), set()).add(port)
+    switch = drawn(chance, sorted(redirected))
     if switch is None:
         return None
-    edit = together(*(but(Pci, port, acs=("ReqRedir", "CmpltRedir")) for port in sorted(turns[switch])))
+    edit = together(*(set_fields(Pci, port, acs=("ReqRedir", "CmpltRedir")) for port in sorted(redirected[switch])))
     about = below(bed, switch)
     over_pcie = not any(link.kind in ("nvlink", "xgmi") for link in bed.snapshot.topology.links)
     ends = [flow.ends for flow in bed.rates if about.issuperset(flow.ends)] if over_pcie else []
@@ -90,35 +91,37 @@ def access_control(bed: Bed, chance: Random) -> Fault | None:
 
 
 def translated(bed: Bed, chance: Random) -> Fault | None:
-    """All devices but one use addresses that the IOMMU translates."""
+    """The IOMMU translates the addresses of all devices except one."""
     row = bed.snapshot.of(Setting).get("iommu")
     x86 = any(package.vendor in ("GenuineIntel", "AuthenticAMD") for package in bed.snapshot.of(Package).values())
     if row is None or row.value is None or "identity" not in row.value or bed.origin == "dumps" or not x86:
-        return None  # processors of Arm translate always
-    return Fault("iommu-translation", frozenset({"node"}), frozenset({"node"}), but(Setting, "iommu", value="DMA-FQ"))
+        return None  # Arm processors always translate
+    return Fault(
+        "iommu-translation", frozenset({"node"}), frozenset({"node"}), set_fields(Setting, "iommu", value="DMA-FQ")
+    )
 
 
 def governor(bed: Bed, chance: Random) -> Fault | None:
-    """Processors prefer to save power: worth knowing."""
+    """The processors prefer to save power (severity info)."""
     if "energy_preference" not in bed.snapshot.of(Setting):
         return None
-    edit = but(Setting, "energy_preference", value="power")
+    edit = set_fields(Setting, "energy_preference", value="power")
     return Fault("cpu-governor", frozenset({"node"}), frozenset({"governor"}), edit, info=True)
 
 
 def memory_gone(bed: Bed, chance: Random) -> Fault | None:
-    """A NUMA node has processors, and no memory or half of it."""
+    """A NUMA node with processors has no memory or half of it."""
     numas = [one for one in bed.snapshot.of(Numa).values() if one.cpus and one.memory]
     numa = drawn(chance, numas)
     if numa is None or len(numas) < 2:
         return None
     left = chance.choice([0, 2])
-    edit = but(Numa, numa.key, memory=(numa.memory or 0) // left if left else 0)
+    edit = set_fields(Numa, numa.key, memory=(numa.memory or 0) // left if left else 0)
     return Fault("numa-memory-missing", frozenset({numa.key}), frozenset({"memory"}), edit)
 
 
 def memory_failed(bed: Bed, chance: Random) -> Fault | None:
-    """A module of memory had an error that could not be corrected."""
+    """A memory module had an uncorrectable error."""
     names = [str(one.about) for one in bed.snapshot.observations if one.quantity == "ue_count"]
     name = drawn(chance, names)
     if name is None:
@@ -132,18 +135,18 @@ def member_lost(bed: Bed, chance: Random) -> Fault | None:
     array = drawn(chance, [one for one in bed.snapshot.of(Array).values() if one.members])
     if array is None:
         return None
-    edit = but(Array, array.key, faulty=(chance.choice(array.members or ()),), missing=1)
+    edit = set_fields(Array, array.key, faulty=(chance.choice(array.members or ()),), missing=1)
     return Fault("storage-degraded", frozenset({array.key}), frozenset({array.key, *(array.members or ())}), edit)
 
 
 def no_manager(bed: Bed, chance: Random) -> Fault | None:
-    """No GPU has joined its fabric, and the fabric manager does not run."""
+    """The fabric manager does not run, and no GPU has joined its fabric."""
     service = bed.snapshot.of(Service).get("nvidia-fabricmanager")
     gpus = [gpu for gpu in bed.snapshot.of(Gpu).values() if gpu.fabric_state == "completed"]
     if service is None or not service.running or not gpus or any(gpu.mig for gpu in gpus):
         return None
-    edits: list[Edit] = [but(Gpu, gpu.key, fabric_state="in progress") for gpu in gpus]
-    edit = together(*edits, but(Service, service.key, running=False))
+    edits: list[Edit] = [set_fields(Gpu, gpu.key, fabric_state="in progress") for gpu in gpus]
+    edit = together(*edits, set_fields(Service, service.key, running=False))
     about = frozenset(name for gpu in gpus for name in _names(bed, gpu))
     return Fault("fabric-manager-down", frozenset({service.key}), about, edit)
 

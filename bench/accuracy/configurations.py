@@ -1,4 +1,4 @@
-"""The configurations that rows of ../shared/facts/achievable.csv measure, as topologies and flows."""
+"""Topologies and flows for the rows of ../shared/facts/achievable.csv."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linkgauge.models.graph.topology import Device, Link, Topology
 Row = Mapping[str, str]
 NUMA, GPUS = Device("numa0", "numa"), tuple(Device(f"gpu{n}", "gpu") for n in range(16))
 _NVLINK = {"NVLink2": (2, 25e9), "NVLink3": (3, 25e9), "NVLink4": (4, 25e9), "NVLink5": (5, 50e9)}
-# What a row has that no topology and flow can say, by a text in it: why it is not stated.
+# Texts in rows that cannot be expressed as topology and flow, with the reason.
 UNSTATED = {
     "4-GPU hives": "hives joined over PCIe: the path of the ring between them is not said",
     "host limited": "held back by the host: two of its four NICs give 14 GB/s, two give 23",
@@ -27,22 +27,22 @@ UNSTATED = {
     "RTX6k build": "RAID 10 of disks that are not named",
 }
 
-# Machines of the rows that links.toml calls otherwise and whose numbers it has in another form.
+# Machines of rows that have a different name and number format in links.toml.
 MACHINES = {"4xGH200 mesh": "4xGH200", "4xA100 mesh": "4xA100 mesh", "Azure ND H100 v5 (": "Azure NDv5 H100"}
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A flow, those beside it, and where they run."""
+    """A flow, the concurrent flows, and the topology."""
 
     topology: Topology
     flow: Flow
     flows: tuple[Flow, ...]
-    halved: bool = False  # the row adds up two directions
+    halved: bool = False  # the row adds both directions
 
 
 def measured(row: Row) -> float | None:
-    """GB/s of a row that is a plain number or a span of two; None of any other."""
+    """GB/s of a row with a number or a range (its mean); None for others."""
     if not re.fullmatch(r"\d+(\.\d+)?(-\d+(\.\d+)?)?", row["achieved_GBps"].strip()):
         return None
     ends = [float(end) for end in row["achieved_GBps"].split("-")]
@@ -50,7 +50,7 @@ def measured(row: Row) -> float | None:
 
 
 def state(row: Row) -> Configuration | str:
-    """The configuration of a row, or why there is none."""
+    """The configuration of a row, or the reason for its absence."""
     text = " ".join(row.values())
     for part, why in UNSTATED.items():
         if part in text:

@@ -1,4 +1,4 @@
-"""What sources would say of a broken node, made of what they say of a healthy one."""
+"""Edits of a healthy node's records to those of a broken node."""
 
 from __future__ import annotations
 
@@ -15,36 +15,39 @@ from linkgauge.probes.kernel_log.patterns import group_events
 Edit: TypeAlias = Callable[[list[Record]], list[Record]]
 
 
-def but(kind: type[Fact], key: str, **changed: object) -> Edit:
-    """Every source says this of the thing, with its own place; where none did, one more does."""
+def set_fields(kind: type[Fact], key: str, **changed: object) -> Edit:
+    """Every source gives these values for the fact, each with its own citation.
+
+    If no source has the fact, one is added.
+    """
     cites = {name: Evidence("drawn", str(value)) for name, value in changed.items()}
 
-    def edit(said: list[Record]) -> list[Record]:
-        told = [_with(one, changed) if type(one) is kind and one.key == key else one for one in said]
-        return [*told, kind(key=key, cites=cites, **changed)]
+    def edit(records: list[Record]) -> list[Record]:
+        edited = [_with(one, changed) if type(one) is kind and one.key == key else one for one in records]
+        return [*edited, kind(key=key, cites=cites, **changed)]
 
     return edit
 
 
 def _with(fact: Fact, changed: Mapping[str, Any]) -> Fact:
-    """The fact with what it said changed: what it did not say it still does not."""
+    """The fact with changed values. Fields that it does not have stay empty."""
     own = {name: value for name, value in changed.items() if getattr(fact, name) is not None}
     cites = {name: Evidence(at.source, str(own.get(name, at.text))) for name, at in fact.cites.items()}
     return replace(fact, **own, cites=cites)
 
 
-def unsaid(kind: type[Fact], key: str, *names: str) -> Edit:
-    """No source says these fields of the thing."""
+def remove_fields(kind: type[Fact], key: str, *names: str) -> Edit:
+    """No source gives these fields of the fact."""
     nothing: dict[str, Any] = dict.fromkeys(names)
 
-    def edit(said: list[Record]) -> list[Record]:
-        return [replace(one, **nothing) if type(one) is kind and one.key == key else one for one in said]
+    def edit(records: list[Record]) -> list[Record]:
+        return [replace(one, **nothing) if type(one) is kind and one.key == key else one for one in records]
 
     return edit
 
 
 def measured(about: str, quantity: str, value: float, at: float, unit: str = "count", busy: bool | None = None) -> Edit:
-    """A number was read, in place of what was read of it before."""
+    """An observation replaces the former observations of this quantity."""
     new = Observation(
         about=about,
         quantity=quantity,
@@ -55,10 +58,10 @@ def measured(about: str, quantity: str, value: float, at: float, unit: str = "co
         evidence=Evidence("drawn", f"{quantity} {value:g}"),
     )
 
-    def edit(said: list[Record]) -> list[Record]:
+    def edit(records: list[Record]) -> list[Record]:
         kept = [
             one
-            for one in said
+            for one in records
             if not (isinstance(one, Observation) and (one.about, one.quantity, one.busy) == (about, quantity, busy))
         ]
         return [*kept, new]
@@ -67,16 +70,16 @@ def measured(about: str, quantity: str, value: float, at: float, unit: str = "co
 
 
 def logged(text: str, at: float) -> Edit:
-    """The kernel wrote a line."""
-    return lambda said: [*said, *group_events([(at, text)], "dev/kmsg")]
+    """The kernel logs a line."""
+    return lambda records: [*records, *group_events([(at, text)], "dev/kmsg")]
 
 
 def without(names: Iterable[str]) -> Edit:
-    """Nothing is said of these things, and of what belongs to them."""
+    """Remove all records about these names and what belongs to them."""
     gone = set(names)
 
-    def edit(said: list[Record]) -> list[Record]:
-        return [one for one in said if not _is_of(one, gone)]
+    def edit(records: list[Record]) -> list[Record]:
+        return [one for one in records if not _is_of(one, gone)]
 
     return edit
 
@@ -91,45 +94,50 @@ def _is_of(one: Record, gone: set[str]) -> bool:
 
 
 def together(*edits: Edit) -> Edit:
-    """One after the other."""
+    """All edits, one after the other."""
 
-    def edit(said: list[Record]) -> list[Record]:
+    def edit(records: list[Record]) -> list[Record]:
         for one in edits:
-            said = one(said)
-        return said
+            records = one(records)
+        return records
 
     return edit
 
 
 def names_of(snapshot: Snapshot, address: str) -> list[str]:
-    """The names of a function, and of what is on it."""
+    """The names of a PCI function and of its device."""
     device = snapshot.topology.find(address)
     return [address, *(device.aliases if device else ())]
 
 
 def width(snapshot: Snapshot, address: str, lanes: int) -> Edit:
-    """The link above a function is trained on so many lanes: both ends say so, and the driver of a GPU."""
+    """The link above a function is trained at this number of lanes. Both ends and the driver of a GPU report it."""
     port = snapshot.topology.link_below[address].a
     card = address.rpartition(".")[0]
     ends = [port, *(key for key in snapshot.of(Pci) if key.rpartition(".")[0] == card and snapshot.of(Pci)[key].width)]
     gpus = [gpu.key for gpu in snapshot.of(Gpu).values() if gpu.address == address and gpu.pcie_width]
-    return together(*(but(Pci, end, width=lanes) for end in ends), *(but(Gpu, key, pcie_width=lanes) for key in gpus))
+    return together(
+        *(set_fields(Pci, end, width=lanes) for end in ends), *(set_fields(Gpu, key, pcie_width=lanes) for key in gpus)
+    )
 
 
 def speed(snapshot: Snapshot, address: str, transfers: float, at: float) -> Edit:
-    """The link above a function runs at this speed while bytes move."""
+    """The link above a function runs at this speed under load."""
     port = snapshot.topology.link_below[address].a
-    ends = [but(Pci, end, speed=transfers) for end in (port, address)]
+    ends = [set_fields(Pci, end, speed=transfers) for end in (port, address)]
     gpus = [gpu.key for gpu in snapshot.of(Gpu).values() if gpu.address == address and gpu.pcie_speed]
     seen = measured(address, "link_speed", transfers, at, "transfers_per_second", busy=True)
-    return together(*ends, *(but(Gpu, key, pcie_speed=transfers) for key in gpus), seen)
+    return together(*ends, *(set_fields(Gpu, key, pcie_speed=transfers) for key in gpus), seen)
 
 
 def inactive(snapshot: Snapshot, gpu: str, links: Iterable[str]) -> Edit:
-    """NVLinks of a GPU are down."""
+    """NVLinks of a GPU are inactive."""
     down = list(links)
     fact = snapshot.of(Gpu).get(gpu)
-    told = [together(unsaid(GpuLink, link, "remote", "remote_kind"), but(GpuLink, link, active=False)) for link in down]
+    edited = [
+        together(remove_fields(GpuLink, link, "remote", "remote_kind"), set_fields(GpuLink, link, active=False))
+        for link in down
+    ]
     if fact is not None and fact.nvlinks is not None:
-        told.append(but(Gpu, gpu, nvlinks=fact.nvlinks - len(down)))
-    return together(*told)
+        edited.append(set_fields(Gpu, gpu, nvlinks=fact.nvlinks - len(down)))
+    return together(*edited)

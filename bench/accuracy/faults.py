@@ -1,4 +1,4 @@
-"""A fault of a node: what its sources say then, what copies lose by it, and what must be found."""
+"""A fault of a node: the edit of its records, the loss of its copies, and the finding that must result."""
 
 from __future__ import annotations
 
@@ -18,39 +18,42 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Fault:
-    """The code that must be found, on one of the subjects: more than one where nobody could tell them apart."""
+    """A finding must have this code and one of these subjects.
+
+    Several subjects mean that the report cannot distinguish them.
+    """
 
     code: str
     subjects: frozenset[str]
-    about: frozenset[str]  # devices, by all their names; two faults of one node have none in common
+    about: frozenset[str]  # affected devices, by all their names; two faults of one node share none
     edit: Edit = list
     loss: Loss = Loss()
-    size: float | None = None  # share of its rate that something loses
-    info: bool = False  # it is worth knowing, no more
+    size: float | None = None  # lost share of a rate
+    info: bool = False  # the finding has severity info
 
 
-# Draws a place, and a size where there is one; None where the node has no such place.
+# Draws a place, and a size if the fault has one. None: the node has no such place.
 Kind: TypeAlias = Callable[[Bed, Random], Fault | None]
 
 
 def drawn(chance: Random, places: Sequence[T]) -> T | None:
-    """One of the places, if there is one."""
+    """One of the places, or None if there are none."""
     return chance.choice(places) if places else None
 
 
 def is_guest(bed: Bed) -> bool:
-    """Where what is seen may be a hypervisor's invention."""
+    """Whether a hypervisor may have invented the state."""
     node = bed.snapshot.of(Node).get("node")
     return bool(node and node.virtual)
 
 
 def below(bed: Bed, address: str) -> frozenset[str]:
-    """A function and what hangs below it, by all names."""
+    """All names of a function and of the functions below it."""
     functions = bed.snapshot.of(Pci)
     keys = [key for key in functions if key == address or address in functions_above(key, functions)]
     return frozenset(name for key in (address, *keys) for name in names_of(bed.snapshot, key))
 
 
 def both_ways(a: str, b: str, left: float) -> Loss:
-    """A link that carries so much of its rate."""
+    """A link that keeps the share `left` of its rate in both directions."""
     return Loss({(a, b): left, (b, a): left})

@@ -1,9 +1,10 @@
-"""How often a fault is found where it is, and nothing else: python -m bench.accuracy.judge [--seed N] [--nodes N]
+"""How often a fault is found at the right place, and nothing else is found: python -m bench.accuracy.judge [--seed N]
+[--nodes N]
 
-Healthy nodes, described and real (beds.py), are broken in no way, one or two, drawn from kinds of faults (states.py,
-conditions.py, slow_links.py). Copies over their links are measured with a scatter of 0.2 % or of 2 %; what is slow is
-measured once more, as the program does where it has the machine. Right is where the code is found on the right subject,
-and no other warning. Exit code 1 where fewer are than the bounds below say.
+Healthy nodes, described and real (beds.py), get no fault, one fault or two faults from states.py, conditions.py and
+slow_links.py. Copies over their links are measured with a scatter of 0.2 % or of 2 %. Slow copies are measured a second
+time, as the program does on a live machine. A result is right if the code is found on the right subject without any
+other warning. The exit code is 1 if a share is below the limits in this file.
 """
 
 from __future__ import annotations
@@ -27,17 +28,16 @@ from linkgauge.models.report import Finding, Report
 KINDS: Mapping[str, Kind] = {**states.KINDS, **conditions.KINDS, **slow_links.KINDS}
 SCATTERS = (0.002, 0.02)
 _TRIES = 200
-# What must hold. States are read, and always found. At a scatter of 0.2 %, kin that lie within 2 % of each other show a
-# loss of 3 %. At 2 % a single copy must lose more than measurements scatter (models/bandwidth/peer_flows.py):
-# surely found is what loses
-# a fifth. Two faults may meet in one copy so that something is left over: in one node of a hundred.
+# Limits. A fault with a state is always found. At a scatter of 0.2 %, a cohort within 2 % shows a loss of 3 %. At 2 %,
+# a single copy must lose more than measurements scatter (models/bandwidth/peer_flows.py): a loss of a fifth is surely
+# found. If two faults affect one copy, an additional finding can remain: in one node of a hundred.
 LEAST = {"faults with a state": 1.0, "slow links at 0.2 %": 0.98, "slow links at 2 %, from 20 %": 0.95}
 MOST_EXTRA = 0.01
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A node, how it is broken, and how its copies are measured."""
+    """A node, its faults, and the scatter of its measurements."""
 
     bed: Bed
     faults: tuple[tuple[str, Fault], ...]
@@ -48,7 +48,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of each fault whether it was found, and on the right subject; and what else was said."""
+    """For each fault whether it was found, and on the right subject; and the additional findings."""
 
     trial: Trial
     found: tuple[bool, ...]
@@ -57,14 +57,14 @@ class Outcome:
 
     @property
     def whole(self) -> bool:
-        """Exactly what is wrong, and nothing else."""
+        """All faults are found on the right subject, and nothing else is found."""
         return all(self.right) and not self.extra
 
 
 def draw(beds: Sequence[Bed], kinds: Mapping[str, Kind], count: int, seed: int) -> Trial:
-    """A node with so many faults, none of which is about a device that another is about.
+    """A node with this number of faults that share no device.
 
-    Without faults, with what is odd and healthy.
+    Without faults: a node with healthy oddities.
     """
     chance = Random(seed)
     scatter = chance.choice(SCATTERS)
@@ -83,7 +83,9 @@ def draw(beds: Sequence[Bed], kinds: Mapping[str, Kind], count: int, seed: int) 
 
 
 def _can_be_seen(bed: Bed, faults: Sequence[Fault]) -> bool:
-    """What is slow without a state is seen beside its equals: both faults together must leave most of them as fast."""
+    """Whether slow links without a state can be detected: after both faults, most of their equals must keep
+    their rate.
+    """
     if all(fault.code != "bandwidth-low" for fault in faults):
         return True
     rates = slowed(bed.snapshot.topology, bed.rates, [fault.loss for fault in faults])
@@ -92,24 +94,24 @@ def _can_be_seen(bed: Bed, faults: Sequence[Fault]) -> bool:
 
 def evaluated(trial: Trial) -> Report:
     """The report on the broken node."""
-    said = trial.odd(list(trial.bed.said))
+    records = trial.odd(list(trial.bed.records))
     for _, fault in trial.faults:
-        said = fault.edit(said)
+        records = fault.edit(records)
     rates = slowed(trial.bed.snapshot.topology, trial.bed.rates, [fault.loss for _, fault in trial.faults])
     gone = {name for _, fault in trial.faults if fault.code == "gpu-missing" for name in fault.about}
     rates = {flow: rate for flow, rate in rates.items() if gone.isdisjoint(flow.ends)}
     chance = Random(trial.seed)
-    said += seen(rates, chance, trial.scatter, trial.bed.now)
-    first = report_on(said, trial.bed.now, trial.bed.origin)
-    slow = set(slow_flows(first)) if trial.bed.origin != "dumps" else set()  # who has dumps has no machine
+    records += seen(rates, chance, trial.scatter, trial.bed.now)
+    first = report_on(records, trial.bed.now, trial.bed.origin)
+    slow = set(slow_flows(first)) if trial.bed.origin != "dumps" else set()  # dumps have no machine to measure again
     again = {flow: rate for flow, rate in rates.items() if flow.ends in slow}
     if not again:
         return first
-    return report_on([*said, *seen(again, chance, trial.scatter, trial.bed.now)], trial.bed.now, trial.bed.origin)
+    return report_on([*records, *seen(again, chance, trial.scatter, trial.bed.now)], trial.bed.now, trial.bed.origin)
 
 
 def outcome(trial: Trial) -> Outcome:
-    """What the report says of the faults, and what else."""
+    """Compare the report with the faults."""
     findings = [one for one in evaluated(trial).findings if not one.silenced]
     wanted = [fault for _, fault in trial.faults]
     found = [any(_is(one, fault, fault.subjects, fault.info) for one in findings) for fault in wanted]
@@ -127,20 +129,20 @@ def _is(finding: Finding, fault: Fault, subjects: frozenset[str], info: bool) ->
 
 
 def trials(groups: Sequence[Sequence[Bed]], faults: int, count: int, seed: int) -> list[Outcome]:
-    """Nodes with so many faults, from the groups in turn."""
+    """Nodes with this number of faults, from each group in turn."""
     return [outcome(draw(groups[n % len(groups)], KINDS, faults, seed + n)) for n in range(count)]
 
 
 @dataclass
 class Row:
-    """Counts of one line of a table."""
+    """Counts for one line of a table."""
 
     drawn: int = 0
     found: int = 0
     right: int = 0
 
     def add(self, found: bool, right: bool) -> None:
-        """One fault more."""
+        """Count one more fault."""
         self.drawn += 1
         self.found += found
         self.right += right
@@ -150,7 +152,7 @@ class Row:
 
 
 def by_kind(outcomes: Iterable[Outcome]) -> Mapping[str, Row]:
-    """Faults that a state tells of, and those that none tells of at the two scatters."""
+    """Counts of faults with a state, and of slow links without a state by scatter."""
     rows = defaultdict[str, Row](Row)
     for one in outcomes:
         for (name, _), found, right in zip(one.trial.faults, one.found, one.right, strict=True):
@@ -159,7 +161,7 @@ def by_kind(outcomes: Iterable[Outcome]) -> Mapping[str, Row]:
 
 
 def by_size(outcomes: Iterable[Outcome]) -> Mapping[tuple[float, tuple[float, float]], Row]:
-    """Of what no state tells, by scatter and by the share that is lost."""
+    """Counts of slow links without a state, by scatter and by lost share."""
     rows = {(scatter, size): Row() for scatter in SCATTERS for size in slow_links.SIZES}
     for one in outcomes:
         for (name, fault), found, right in zip(one.trial.faults, one.found, one.right, strict=True):
@@ -179,24 +181,24 @@ def shown(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def missed(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """What is not as it should be, with what makes it again."""
+    """The wrong outcomes, with the command that repeats each."""
     for one in outcomes:
         if not one.whole:
             faults = ", ".join(f"{name} {fault.size or 0:.1%}" for name, fault in one.trial.faults) or "healthy"
             extra = ", ".join(f"{found.code} {found.subject}" for found in one.extra)
             where = f"seed {one.trial.seed}  {one.trial.bed.name}  scatter {one.trial.scatter:.1%}  {faults}"
-            yield f"{where}{f'  also said: {extra}' if extra else ''}"
+            yield f"{where}{f'  also found: {extra}' if extra else ''}"
 
 
 def failures(sound: Sequence[Outcome], broken: Sequence[Outcome], clouds: Iterable[Report]) -> Iterator[str]:
-    """Which bounds do not hold."""
+    """The limits that are not met."""
     alarms = sum(bool(one.extra) for one in sound)
     if alarms:
         yield f"{alarms} of {len(sound)} healthy nodes have a warning"
     for name in [report.node for report in clouds if report.verdict != "ok"]:
         yield f"{name} is not ok"
     if (extra := sum(bool(one.extra) for one in broken)) > MOST_EXTRA * len(broken):
-        yield f"something else was said of {extra} of {len(broken)} broken nodes"
+        yield f"unexpected findings on {extra} of {len(broken)} broken nodes"
     pairs = [
         (name in slow_links.KINDS, one.trial.scatter, fault.size or 1.0, right)
         for one in broken
@@ -215,10 +217,10 @@ def failures(sound: Sequence[Outcome], broken: Sequence[Outcome], clouds: Iterab
 
 
 def main(seed: int, nodes: int) -> int:
-    """Print the tables; the exit code."""
+    """Print the tables. Returns the exit code."""
     groups = [group for group in (list(described()), list(real())) if group]
     sound = trials(groups, 0, nodes, seed)
-    clouds = [report_on(bed_of(name).said, bed_of(name).now) for name in CLOUDS]
+    clouds = [report_on(bed_of(name).records, bed_of(name).now) for name in CLOUDS]
     broken: list[Outcome] = []
     print(f"seed {seed}, {len(groups[0])} described nodes, {sum(map(len, groups[1:]))} real ones")
     print(f"healthy: {sum(one.whole for one in sound)} of {len(sound)} without a warning")
@@ -231,14 +233,14 @@ def main(seed: int, nodes: int) -> int:
             whole, extra = sum(one.whole for one in of), sum(bool(one.extra) for one in of)
             print(f"{faults} fault(s), scatter {scatter:.1%}: {whole} of {len(of)} exactly right, {extra} with more")
     print("\n".join(["", *shown(broken), "", *missed([*sound, *broken])]))
-    told = list(failures(sound, broken, clouds))
-    print("\n".join(told) or "all bounds hold")
-    return int(bool(told))
+    failed = list(failures(sound, broken, clouds))
+    print("\n".join(failed) or "all bounds hold")
+    return int(bool(failed))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--nodes", type=int, default=200, help="of each: healthy, with one fault, with two")
-    given = parser.parse_args()
-    sys.exit(main(given.seed, given.nodes))
+    arguments = parser.parse_args()
+    sys.exit(main(arguments.seed, arguments.nodes))

@@ -1,4 +1,4 @@
-"""Topologies of any size, for what must not slow down on the largest machines."""
+"""Topologies of any size, for code that must stay fast on the largest machines."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _WIDTHS = {"gpu": 16, "nic": 16, "nvme": 4}  # lanes of PCIe 5
 
 
 def nvlink_domain(gpus: int) -> Topology:
-    """Trays of four GPUs (the last may have fewer) that NVLink alone joins, as in a rack of 72.
+    """Trays of four GPUs (the last may have fewer) joined only by NVLink, as in a rack of 72.
 
-    Each tray has two processors with memory, and for each GPU NVLink-C2C, PCIe, a NIC and a disk.
+    Each tray has two processors with memory. Each GPU has NVLink-C2C, PCIe, a NIC and a disk.
     """
     parts: list[_Part] = [Device(FABRIC, "fabric")]
     for number in range(gpus):
@@ -34,8 +34,9 @@ def nvlink_domain(gpus: int) -> Topology:
 
 
 def pci_node(functions: int) -> Topology:
-    """Two sockets, and at least so many PCI functions: switches with 14 devices each. There are eight GPUs at most, a
-    NIC for each, and disks.
+    """Two sockets with at least this number of PCI functions: switches with 14 devices each.
+
+    At most eight of them are GPUs, each with a NIC. The others are disks.
     """
     numas = [f"numa{n}" for n in range(8)]
     parts: list[_Part] = [Device(FABRIC, "fabric"), Link("socket", "package0", "package1", "interconnect")]
@@ -77,7 +78,7 @@ def _pcie(port: str, name: str, width: int) -> Link:
 
 
 def _gpu_links(gpu: str, rate: float, grade: str) -> Iterator[_Part]:
-    """To the fabric, and to its memory."""
+    """Links to the fabric and to the memory of the GPU."""
     yield from (Link(f"{gpu}/nvlink{n}", gpu, FABRIC, "nvlink", rate, grade=grade) for n in range(18))
     yield Link(f"{gpu}/memory", gpu, gpu, "memory", 8000e9 if grade == "nvlink5" else 3350e9, grade="hbm")
 

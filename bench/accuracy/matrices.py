@@ -1,9 +1,9 @@
-"""How often measured matrices are blamed on the right thing: python -m bench.accuracy.matrices [SEEDS]
+"""How often measured matrices lead to the right finding: python -m bench.accuracy.matrices [SEEDS]
 
-Copies between all GPUs of described nodes, and to and from the host, as healthy machines reach them with 2 % noise. One
-thing is broken of which no state tells: an uplink, a root port, two NVLinks, access control, writes that collapse. The
-answer is right where the one warning or worse has the right code and is about the right thing. Exit code 1 where fewer
-than 95 of 100 are.
+Copies between all GPUs of described nodes, and to and from the host, have the rates of healthy machines with 2 % noise.
+One fault without a state is added: an uplink, a root port, two NVLinks, access control, writes that collapse. A result
+is right if the only warning or worse has the right code and a right subject. The exit code is 1 if fewer than 95 of 100
+results are right.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOISE, ENOUGH = 0.02, 0.95
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A node, what is measured on it as it is broken, and what is to be said."""
+    """A node, the measurements with its fault, and the expected finding."""
 
     name: str
     node: str
@@ -42,7 +42,7 @@ class Scenario:
 
 
 def limiting(ends: Mapping[tuple[str, str], float], links: Iterable[str] = ()) -> Callable[[Topology], Measured]:
-    """Links between these two devices carry so much of their rate; `links` are named one by one, and carry nothing."""
+    """Links between two devices keep a share of their rate. `links`: ids of links that carry nothing."""
 
     def measured(topology: Topology) -> Measured:
         limits = {
@@ -59,7 +59,7 @@ def limiting(ends: Mapping[tuple[str, str], float], links: Iterable[str] = ()) -
 
 
 def redirected(pair: frozenset[str]) -> Callable[[Topology], Measured]:
-    """Copies within this pair reach half, as with access control on (voipmonitor/rtx6kpro: 103 to 50 GB/s)."""
+    """Copies within this pair reach half their rate, as with ACS on (voipmonitor/rtx6kpro: 103 to 50 GB/s)."""
 
     def measured(topology: Topology) -> Measured:
         found = healthy(topology, single(topology))
@@ -69,7 +69,7 @@ def redirected(pair: frozenset[str]) -> Callable[[Topology], Measured]:
 
 
 def collapsed(senders: tuple[str, ...], receivers: tuple[str, ...], rate: float) -> Callable[[Topology], Measured]:
-    """Each copy alone is healthy; those from all senders to all receivers at once share this rate."""
+    """Each copy alone is healthy. Simultaneous copies from all senders to all receivers share this rate."""
 
     def measured(topology: Topology) -> Measured:
         ends = tuple((a, b) for a in senders for b in receivers)
@@ -128,21 +128,21 @@ SCENARIOS = (
 )
 
 
-def said_of(node: str) -> list[Record]:
-    """What the readers say of a described node; behind its name, "9555:9354" has another text in place of one."""
+def records_of(node: str) -> list[Record]:
+    """The records of a described node. "NAME 9555:9354" replaces the first text by the second in the description."""
     name, _, change = node.partition(" ")
     before, _, after = change.partition(":")
     text = (NODES / f"{name}.toml").read_text()
     return collect_all(SOURCES, build(text.replace(before, after) if before else text))
 
 
-def report_of(said: Iterable[Record], measured: Measured, seed: int) -> Report:
-    """The report on the node with these measurements, each a little off."""
-    return report_on([*said, *seen(measured, random.Random(seed), NOISE)])
+def report_of(records: Iterable[Record], measured: Measured, seed: int) -> Report:
+    """The report on the node with these measurements and noise."""
+    return report_on([*records, *seen(measured, random.Random(seed), NOISE)])
 
 
 def is_right(report: Report, scenario: Scenario) -> bool:
-    """Whether the one thing that is wrong is all that is said."""
+    """Whether the expected finding is the only one above severity info."""
     grave = [one for one in report.findings if one.severity != "info"]
     if not scenario.code:
         return not grave
@@ -150,13 +150,13 @@ def is_right(report: Report, scenario: Scenario) -> bool:
 
 
 def main(seeds: int = 100) -> int:
-    """Print the table; the exit code."""
+    """Print the table. Returns the exit code."""
     missed = False
     print(f"{'scenario':40} right of {seeds}")
     for scenario in SCENARIOS:
-        said = said_of(scenario.node)
-        measured = scenario.measured(assemble(said, Site(), NOW, origin="capture").topology)
-        right = sum(is_right(report_of(said, measured, seed), scenario) for seed in range(seeds))
+        records = records_of(scenario.node)
+        measured = scenario.measured(assemble(records, Site(), NOW, origin="capture").topology)
+        right = sum(is_right(report_of(records, measured, seed), scenario) for seed in range(seeds))
         print(f"{scenario.name:40} {right:5}")
         missed |= right < ENOUGH * seeds
     return int(missed)

@@ -1,4 +1,4 @@
-"""What copies over the links of a node reach, healthy and slowed, and as somebody measures it: a little off."""
+"""Rates of copies over the links of a node, healthy and slowed, and measurements of them with scatter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Measured: TypeAlias = Mapping[Flow, float]
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What is left of hops (sender, receiver) and of pairs of ends, as a share; and links that carry nothing."""
+    """The remaining share of hops (sender, receiver) and of pairs of ends, and the ids of links that carry nothing."""
 
     hops: Mapping[tuple[str, str], float] = field(default_factory=dict)
     pairs: Mapping[tuple[str, ...], float] = field(default_factory=dict)
@@ -41,12 +41,12 @@ def single(topology: Topology) -> list[Flow]:
 
 
 def healthy(topology: Topology, flows: Iterable[Flow]) -> dict[Flow, float]:
-    """What each of them typically reaches alone."""
+    """The typical rate of each flow alone, in bytes per second."""
     return {flow: reached.typical for flow in flows if (reached := predict(topology, [flow]).get(flow))}
 
 
 def slowed(topology: Topology, whole: Measured, losses: Iterable[Loss]) -> dict[Flow, float]:
-    """What they reach with these losses: the tightest hop of a way sets its rate."""
+    """The rates with these losses. The tightest hop of a path sets its rate."""
     several = [loss for loss in losses if loss != Loss()]
     if not several:
         return dict(whole)
@@ -71,7 +71,7 @@ def _left(losses: Iterable[Loss], hop: Hop) -> float:
 
 
 def seen(measured: Measured, chance: Random, scatter: float, at: float = 1.0) -> list[Observation]:
-    """The measurements, which scatter by this share (standard deviation)."""
+    """Measurements with this relative standard deviation."""
     return [
         Observation(
             about=flow,
@@ -86,6 +86,6 @@ def seen(measured: Measured, chance: Random, scatter: float, at: float = 1.0) ->
     ]
 
 
-def report_on(said: Iterable[Record], now: float = NOW, origin: Origin = "capture") -> Report:
-    """The report on all that was said."""
-    return evaluate(assemble(list(said), Site(), now, origin=origin))
+def report_on(records: Iterable[Record], now: float = NOW, origin: Origin = "capture") -> Report:
+    """The report on these records."""
+    return evaluate(assemble(list(records), Site(), now, origin=origin))

@@ -1,8 +1,8 @@
-"""What the model predicts beside what was measured and published: python -m bench.accuracy.model_accuracy
+"""Predictions of the model and published measurements: python -m bench.accuracy.model_accuracy
 
-Each row of ../shared/facts/achievable.csv that is a plain number is stated as a topology and flows (configurations.py)
-and predicted; once with everything that links.toml holds, once without the rows of the machine that it was measured on.
-Exit code 1 where the errors are larger than they may be.
+Each row of ../shared/facts/achievable.csv with a plain number becomes a topology and flows (configurations.py). It is
+predicted twice: with all of links.toml, and without the rows of the machine of the measurement. The exit code is 1 if
+the errors are above the limits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FEWEST, MEDIAN, NINETIETH, MEDIAN_WITHOUT, WIDEST = 60, 0.05, 0.12, 0.10, 1.4
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A row, what is predicted of it in GB/s, and without its own machine."""
+    """A row, its prediction in GB/s, and the prediction without its own machine."""
 
     row: Row
     measured: float
@@ -37,16 +37,16 @@ class Result:
     high: float
     bottleneck: str
     without: float | None
-    platforms: tuple[str, ...]  # of links.toml, whose rows are this measurement
+    platforms: tuple[str, ...]  # platforms in links.toml whose rows are this measurement
 
     @property
     def error(self) -> float:
-        """Of the prediction, as a share of what was measured."""
+        """The error of the prediction, as a share of the measured rate."""
         return self.typical / self.measured - 1
 
 
 def main() -> int:
-    """Print the table; the exit code."""
+    """Print the table. Returns the exit code."""
     if not FACTS.exists():
         print(f"{FACTS}: not here; nothing to compare with")
         return 0
@@ -82,7 +82,7 @@ def _is_it(one: Measured, grade: str, value: float) -> bool:
 
 
 def _predict(stated: Configuration, known: Links | None) -> tuple[float, float, float, str, str] | None:
-    """Low, typical, high in GB/s, the bottleneck and its grade; None where nothing is known that could tell."""
+    """Low, typical and high rate in GB/s, the bottleneck and its grade. None if the model has no data."""
     found = predict(stated.topology, stated.flows, known)
     mine = [found[flow] for flow in (stated.flows if stated.flow.op == "sum" else (stated.flow,)) if flow in found]
     if not mine:
@@ -138,7 +138,7 @@ def _print_summary(rows: int, numbers: int, results: list[Result]) -> int:
 
 
 def _print_classes() -> list[str]:
-    """The shares of each class; those of three machines and more whose interval is too wide."""
+    """Print the shares of each class, and the classes of three or more machines whose interval is too wide."""
     rows = defaultdict[tuple[str, str, str, bool], set[str]](set)
     for one in links().measured:
         rows[one.grade, one.op, one.towards, one.duplex].add(one.platform)

@@ -1,4 +1,7 @@
-"""Two network namespaces joined by a wire whose rate tc sets: a NIC that is slower than it says. Root and iproute2."""
+"""Two network namespaces joined by a wire whose rate tc limits: a NIC that is slower than its nominal rate.
+
+Needs root and iproute2.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ ADDRESS, PEER = "192.168.213.1", "192.168.213.2"
 
 
 class Unavailable(Exception):
-    """Why there are none."""
+    """The reason why the namespaces are not available."""
 
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """veth-a in NEAR, veth-b in FAR, where an iperf3 waits. Raises Unavailable."""
+    """veth-a in NEAR, veth-b in FAR with an iperf3 server. Raises Unavailable."""
     if os.geteuid() or not all(map(shutil.which, ("ip", "tc", "iperf3"))):
         raise Unavailable("needs root, iproute2 and iperf3")
     server = None
@@ -41,7 +44,7 @@ def joined() -> Iterator[None]:
 
 
 def cap(rate: str | None) -> None:
-    """What NEAR may send, as tc has it ("200mbit"); None: as fast as it can."""
+    """Limit the send rate of NEAR, in tc's format ("200mbit"). None: no limit."""
     device = ("dev", "veth-a", "root")
     if rate is None:
         subprocess.run([*inside("tc", "qdisc", "del"), *device], capture_output=True)
@@ -50,7 +53,7 @@ def cap(rate: str | None) -> None:
 
 
 def inside(*command: str) -> list[str]:
-    """The command, run at the near end."""
+    """The command, run in NEAR."""
     return ["ip", "netns", "exec", NEAR, *command]
 
 

@@ -1,6 +1,6 @@
-"""What healthy machines look like that others took for faults (../shared/facts/link-facts.md, sections b, h and i).
+"""States of healthy machines that look like faults (../shared/facts/link-facts.md, sections b, h and i).
 
-Each is a function from a healthy node to what its sources say of it then; None where the node has no place for it.
+Each function returns the edit of a healthy node's records, or None if the node has no place for it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from random import Random
 from typing import TypeAlias
 
 from bench.accuracy.beds import Bed
-from bench.accuracy.edits import Edit, but, measured, together, unsaid
+from bench.accuracy.edits import Edit, measured, remove_fields, set_fields, together
 from bench.accuracy.faults import is_guest
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Numa, Pci, Port, Setting
@@ -20,43 +20,43 @@ Oddity: TypeAlias = Callable[[Bed, Random], "Edit | None"]
 
 
 def idle(bed: Bed, chance: Random) -> Edit | None:
-    """GPUs, their ports and the switches above lower their speed at rest; width stays."""
+    """GPUs, their ports and the switches above lower their speed at rest. The width stays."""
     functions, links = bed.snapshot.of(Pci), bed.snapshot.topology.link_below
     kinds = {address: device.kind for address in links if (device := bed.snapshot.topology.find(address))}
     resting = [address for address, kind in kinds.items() if kind in ("gpu", "upstream-port")]
     ends = [end for address in resting for end in (address, links[address].a)]
-    slowed = [but(Pci, end, speed=2.5e9) for end in ends if functions[end].speed]
-    gpus = [but(Gpu, gpu.key, pcie_speed=2.5e9) for gpu in bed.snapshot.of(Gpu).values() if gpu.pcie_speed]
+    slowed = [set_fields(Pci, end, speed=2.5e9) for end in ends if functions[end].speed]
+    gpus = [set_fields(Gpu, gpu.key, pcie_speed=2.5e9) for gpu in bed.snapshot.of(Gpu).values() if gpu.pcie_speed]
     return together(*slowed, *gpus) if slowed or gpus else None
 
 
 def made_up_bridges(bed: Bed, chance: Random) -> Edit | None:
-    """Bridges that a hypervisor made up (1000:0001, "53c810"): 2.5 GT/s x1, above devices that are as fast as ever."""
+    """Bridges that a hypervisor invents (1000:0001, "53c810"): 2.5 GT/s x1, above devices with full speed."""
     above = [link.a for link in bed.snapshot.topology.link_below.values()]
     if not is_guest(bed) or bed.snapshot.machine is None or not above:
         return None
     fields = {"vendor": 0x1000, "device": 0x0001, "max_speed": 2.5e9, "max_width": 1, "speed": 2.5e9, "width": 1}
-    return together(*(but(Pci, port, **fields) for port in dict.fromkeys(above)))
+    return together(*(set_fields(Pci, port, **fields) for port in dict.fromkeys(above)))
 
 
 def odd_switch_ports(bed: Bed, chance: Random) -> Edit | None:
     """Upstream ports that read 5 GT/s x16 at rest, as on OCI's H100 machines."""
     ports = [one.id for one in bed.snapshot.topology.devices if one.kind == "upstream-port"]
-    told = [but(Pci, port, speed=5e9) for port in ports if bed.snapshot.of(Pci)[port].speed]
-    return together(*told) if told else None
+    edits = [set_fields(Pci, port, speed=5e9) for port in ports if bed.snapshot.of(Pci)[port].speed]
+    return together(*edits) if edits else None
 
 
 def memory_only_nodes(bed: Bed, chance: Random) -> Edit | None:
-    """NUMA nodes without processors: of GPUs, or spare numbers without memory too, as on Grace machines."""
+    """NUMA nodes without processors: those of GPUs, or spare ones that also have no memory, as on Grace machines."""
     first = len(bed.snapshot.of(Numa))
     if not first:
         return None
     sizes = [chance.choice([0, 0, 96 << 30]) for _ in range(chance.choice([8, 32]))]
-    return together(*(but(Numa, f"numa{first + n}", cpus=(), memory=size) for n, size in enumerate(sizes)))
+    return together(*(set_fields(Numa, f"numa{first + n}", cpus=(), memory=size) for n, size in enumerate(sizes)))
 
 
 def powersave(bed: Bed, chance: Random) -> Edit | None:
-    """The governor of intel_pstate and amd_pstate that is called "powersave" and is none."""
+    """The governor of intel_pstate and amd_pstate with the name "powersave", which does not limit the clock."""
     if "scaling_governor" not in bed.snapshot.of(Setting) and bed.origin != "dumps":
         return None
     values = {
@@ -64,39 +64,41 @@ def powersave(bed: Bed, chance: Random) -> Edit | None:
         "scaling_governor": "powersave",
         "energy_preference": chance.choice(["performance", "balance_performance"]),
     }
-    return together(*(but(Setting, key, value=value) for key, value in values.items()))
+    return together(*(set_fields(Setting, key, value=value) for key, value in values.items()))
 
 
 def no_width(bed: Bed, chance: Random) -> Edit | None:
-    """A port or a virtual function whose link reads Unknown at width 63 or 255: the read failed."""
+    """A port or virtual function whose link reads Unknown at width 63 or 255: the read failed."""
     functions = bed.snapshot.of(Pci)
     empty = {f.key for f in functions.values() if kind_of(f) == "bridge"} - {f.parent for f in functions.values()}
     others = [key for key in functions if key in empty or functions[key].physfn]
     if not others:
         return None
     some = chance.sample(others, min(len(others), 3))
-    return together(*(edit for key in some for edit in (unsaid(Pci, key, "width", "speed"), but(Pci, key, lost=True))))
+    return together(
+        *(edit for key in some for edit in (remove_fields(Pci, key, "width", "speed"), set_fields(Pci, key, lost=True)))
+    )
 
 
 def lifetime_counts(bed: Bed, chance: Random) -> Edit | None:
-    """Errors that were corrected or repaired long ago, and a power cap under load."""
+    """Corrected or repaired errors of the past, and a power cap under load."""
     gpus = [gpu for gpu in bed.snapshot.of(Gpu).values() if gpu.ecc_corrected_lifetime is not None or gpu.ecc]
     fields = {"ecc_corrected_lifetime": 40, "ecc_uncorrected_lifetime": 2, "remapped_uncorrectable": 1}
-    told = [but(Gpu, gpu.key, **fields, clock_reasons=("software power cap",)) for gpu in gpus]
-    return together(*told) if told else None
+    edits = [set_fields(Gpu, gpu.key, **fields, clock_reasons=("software power cap",)) for gpu in gpus]
+    return together(*edits) if edits else None
 
 
 def busy_network(bed: Bed, chance: Random) -> Edit | None:
-    """Ports that wait, as on any busy network."""
+    """Ports that wait to send, as in any busy network."""
     waits = [one for one in bed.snapshot.observations if one.quantity == "port_xmit_wait"]
-    told = [measured(str(one.about), one.quantity, 1e9, one.at) for one in waits]
-    return together(*told) if told else None
+    edits = [measured(str(one.about), one.quantity, 1e9, one.at) for one in waits]
+    return together(*edits) if edits else None
 
 
 def spare_ports(bed: Bed, chance: Random) -> Edit | None:
-    """A spare port that has no cable, where nobody wants it up."""
+    """A spare port without a cable that the site does not require."""
     spare = [port for port in bed.snapshot.of(Port).values() if port.link_layer == "Ethernet" and port.state == "DOWN"]
-    return together(*(but(Port, port.key, physical_state="Disabled") for port in spare)) if spare else None
+    return together(*(set_fields(Port, port.key, physical_state="Disabled") for port in spare)) if spare else None
 
 
 ODDITIES: Mapping[str, Oddity] = {
@@ -113,7 +115,7 @@ ODDITIES: Mapping[str, Oddity] = {
 
 
 def odd(bed: Bed, chance: Random) -> tuple[tuple[str, ...], Edit]:
-    """All of them that the node has a place for, each in two of three draws."""
+    """All oddities that fit the node, each with a probability of 2/3: their names, and the edit."""
     drawn = {name: oddity(bed, chance) for name, oddity in ODDITIES.items() if chance.random() < 2 / 3}
     found = {name: edit for name, edit in drawn.items() if edit}
     return tuple(found), together(*found.values())

@@ -1,9 +1,8 @@
-"""How near estimates of steps are to published runs, and how long planning takes: python -m bench.accuracy.plan
+"""Estimates of training steps and published runs, and the duration of planning: python -m bench.accuracy.plan
 
-The table has what models/training/step_time.py says of runs whose layout and utilisation somebody published, with the
-one number that
-is fitted (step.EFFICIENCY). Below are the times of a sweep and of a plan, in this process and from the command line.
-Exit code 1 where they are larger than they may be.
+The table has the estimate of models/training/step_time.py for runs with published layout and utilization. One number is
+fitted (step.EFFICIENCY). Below are the durations of a sweep and of a plan, in this process and from the command line.
+The exit code is 1 if they are above the limits.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ NVIDIA = "Korthikanti and others, Reducing Activation Recomputation, tables 3 an
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A published training: of what data sheets say, the share that its model's own FLOP are."""
+    """A published training run. `share`: the model's own FLOP divided by those of the data sheet."""
 
     name: str
     machine: str
@@ -45,7 +44,7 @@ class Run:
 
 
 def gpt(name: str, layers: int, width: int, heads: int, parameters: float) -> Network:
-    """A GPT as NVIDIA's papers have them."""
+    """A GPT as in NVIDIA's papers."""
     return Network(
         name=name,
         layers=layers,
@@ -64,7 +63,7 @@ def gpt(name: str, layers: int, width: int, heads: int, parameters: float) -> Ne
 
 
 def runs() -> list[Run]:
-    """Those whose layout and batch are published, with rings over known NICs."""
+    """Runs with published layout and batch, and rings over known NICs."""
     llama = Job(networks()["llama3-405b"], 2048 * 8192, 8192)
     bloom = Job(networks()["bloom-176b"], 2048 * 2048, 2048)
     small, large = gpt("GPT 22B", 48, 6144, 64, 22e9), gpt("GPT 175B", 96, 12288, 96, 175e9)
@@ -94,14 +93,14 @@ def runs() -> list[Run]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the table, and the times unless --runs asks for the table alone; the exit code."""
+    """Print the table, and the durations unless --runs is given. Returns the exit code."""
     near = _print_runs()
     quick = "--runs" in arguments or _print_times()
     return 0 if near and quick else 1
 
 
 def cluster(machine: str, nodes: int, nics: tuple[int, float] | None = None) -> Cluster:
-    """So many machines of a type."""
+    """A cluster of equal machines."""
     return cluster_of(next(one for one in machines() if one.name == machine), nodes, nics=nics)
 
 
@@ -168,7 +167,7 @@ def _timed(call: Callable[[], T]) -> tuple[T, float]:
 
 
 def _command(line: list[str]) -> float:
-    """The quickest of three."""
+    """The fastest of three runs."""
     return min(_timed(lambda: subprocess.run(line, check=True, capture_output=True))[1] for _ in range(3))
 
 

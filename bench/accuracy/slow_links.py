@@ -1,4 +1,4 @@
-"""Faults of which no state tells: copies over something are slower than they should be."""
+"""Faults without a state: copies over a link are slower than they should be."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from linkgauge.models.graph.flow_paths import hops_of
 from linkgauge.models.graph.topology import Hop
 
 SIZES = ((0.03, 0.05), (0.05, 0.1), (0.1, 0.2), (0.2, 0.4), (0.4, 0.6))
-_FEWEST = 4  # flows of a kind, of which most stay as they were: of fewer nobody knows which is the odd one
-_ABOVE = ("root-port", "downstream-port", "host-bridge", "fabric")  # a finding names what is below, or at the end
-_FULLY = 0.9  # of the loss of the hop, what a flow loses of which it is the tightest
+_FEWEST = 4  # flows of a kind that keep their rate; among fewer, the slow one cannot be identified
+# a finding names the device below these, or the device at the end
+_ABOVE = ("root-port", "downstream-port", "host-bridge", "fabric")
+_FULLY = 0.9  # the least share of a hop's loss that a flow loses if the hop is its tightest
 
 
 def _size(chance: Random) -> float:
@@ -57,7 +58,7 @@ def uplink(bed: Bed, chance: Random) -> Fault | None:
 
 
 def pair(bed: Bed, chance: Random) -> Fault | None:
-    """Two GPUs: what one sends the other, and what comes back."""
+    """Two GPUs, in both directions."""
     ends = drawn(chance, _pairs(bed))
     if ends is None:
         return None
@@ -65,14 +66,17 @@ def pair(bed: Bed, chance: Random) -> Fault | None:
     loss = Loss(pairs={ends: 1 - size, ends[::-1]: 1 - size})
     about = frozenset(name for end in ends for name in _known(bed, end))
     hops = hops_of(bed.snapshot.topology, Flow("copy", ends, SIZE))
-    joined = len({end for hop in hops for end in (hop.sender, hop.receiver)}) == 2  # by links of their own
+    joined = len({end for hop in hops for end in (hop.sender, hop.receiver)}) == 2  # over direct links
     subjects = {"-".join(ends), "-".join(ends[::-1]), *(about if joined else ())}
     return Fault("bandwidth-low", frozenset(subjects), about, loss=loss, size=size)
 
 
 @cache
 def _pairs(bed: Bed) -> list[tuple[str, ...]]:
-    """Pairs of GPUs, of which several take their way over the same place: one alone there is the place's fault."""
+    """Pairs of GPUs with a turnaround that enough other pairs share.
+
+    A single pair there would point to the turnaround.
+    """
     turnarounds = {
         flow: next((s for s in candidates_of(bed.snapshot, flow) if s.kind == "turnaround"), None) for flow in bed.rates
     }
@@ -83,37 +87,37 @@ def _pairs(bed: Bed) -> list[tuple[str, ...]]:
 
 @cache
 def _tight(bed: Bed) -> tuple[Hop, ...]:
-    return tuple(_held(bed))
+    return tuple(_limiting_hops(bed))
 
 
-def _held(bed: Bed) -> Iterator[Hop]:
-    """Hops that hold at least two flows, of which there are enough others."""
+def _limiting_hops(bed: Bed) -> Iterator[Hop]:
+    """Hops that limit at least one flow and leave enough equal flows unchanged."""
     over: dict[Hop, list[Flow]] = {}
     for flow in bed.rates:
         for hop in hops_of(bed.snapshot.topology, flow):
             over.setdefault(hop, []).append(flow)
     for hop, flows in over.items():
         rates = {flow: bed.rates[flow] for flow in flows}
-        lost = slowed(bed.snapshot.topology, rates, [Loss({(hop.sender, hop.receiver): 0.5})])
-        held = [flow for flow in flows if lost[flow] < (1 - 0.5 * _FULLY) * bed.rates[flow]]
-        if held and visible(bed, frozenset(held)):
+        slowed_rates = slowed(bed.snapshot.topology, rates, [Loss({(hop.sender, hop.receiver): 0.5})])
+        limited_flows = [flow for flow in flows if slowed_rates[flow] < (1 - 0.5 * _FULLY) * bed.rates[flow]]
+        if limited_flows and visible(bed, frozenset(limited_flows)):
             yield hop
 
 
 def visible(bed: Bed, hit: frozenset[Flow]) -> bool:
-    """Whether most flows of each kind stay as they were: where not, nobody knows which are the odd ones."""
+    """Whether most flows of each kind keep their rate, so that the slow ones can be identified."""
     kinds = Counter(_manner(bed, flow) for flow in bed.rates)
     slow = Counter(_manner(bed, flow) for flow in hit)
     return all(kinds[kind] - slow[kind] >= max(_FEWEST, slow[kind] + 1) for kind in slow)
 
 
 def _manner(bed: Bed, flow: Flow) -> tuple[object, ...]:
-    """Flows alike: of the same direction, as fast."""
+    """The key of equal flows: rate and direction."""
     return round(bed.rates[flow] / 1e8), *(end == "host" for end in flow.ends)
 
 
 def _of(bed: Bed, loss: Loss, size: float) -> Fault:
-    """The subject is an end of the link, or of one that just the same flows cross: nobody could tell which it is."""
+    """The fault of a loss. Its subjects are the ends of all links that exactly the same flows cross."""
     one_way = len(loss.hops) == 1
     over: dict[tuple[str, ...], set[Flow]] = {}
     for flow in bed.rates:
@@ -132,7 +136,9 @@ def _of(bed: Bed, loss: Loss, size: float) -> Fault:
 
 
 def _concerned(bed: Bed, end: str, slow: tuple[str, ...]) -> frozenset[str]:
-    """What is below a link of PCIe; a GPU at the end of another; all GPUs where it joins processors or memory."""
+    """The devices below a PCIe link; the GPU at the end of another link; all GPUs for a link of processors or
+    memory.
+    """
     kind = _kind(bed, end)
     lower = bed.snapshot.topology.link_below.get(end)
     if lower is not None and lower.a in slow:

@@ -1,4 +1,4 @@
-"""Faults that a state tells of, on links and devices of PCIe, NVLink and the network."""
+"""Faults of PCIe, NVLink and network links and devices that a state shows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from random import Random
 
 from bench.accuracy.beds import Bed
-from bench.accuracy.edits import Edit, but, inactive, measured, names_of, speed, together, unsaid, width, without
+from bench.accuracy.edits import (
+    Edit,
+    inactive,
+    measured,
+    names_of,
+    remove_fields,
+    set_fields,
+    speed,
+    together,
+    width,
+    without,
+)
 from bench.accuracy.faults import Fault, Kind, below, both_ways, drawn, is_guest
 from bench.accuracy.measured import Loss
 from linkgauge.models.facts.gpu import Gpu, GpuLink
@@ -24,7 +35,7 @@ _CODES = {"nvme": "storage-link-slow"}
 
 
 def _links(bed: Bed, kinds: tuple[str, ...]) -> list[Link]:
-    """Links to devices of these kinds that both ends tell of, and that run as wide as they can."""
+    """Full-width links to devices of these kinds whose two ends are both known."""
     functions, topology = bed.snapshot.of(Pci), bed.snapshot.topology
     found = []
     for address, link in topology.link_below.items():
@@ -38,7 +49,7 @@ def _links(bed: Bed, kinds: tuple[str, ...]) -> list[Link]:
 
 
 def narrow(kinds: tuple[str, ...]) -> Kind:
-    """A link trained on half its lanes or on fewer."""
+    """A link is trained at half its lanes or fewer."""
 
     def draw(bed: Bed, chance: Random) -> Fault | None:
         link = drawn(chance, _links(bed, kinds))
@@ -52,7 +63,7 @@ def narrow(kinds: tuple[str, ...]) -> Kind:
 
 
 def slow(kinds: tuple[str, ...]) -> Kind:
-    """A link that runs a generation or two below what both ends can do, under load."""
+    """A link runs one or two generations below the capability of both ends, under load."""
 
     def draw(bed: Bed, chance: Random) -> Fault | None:
         functions = bed.snapshot.of(Pci)
@@ -78,12 +89,14 @@ def _of_link(bed: Bed, link: Link, what: str, edit: Edit, left: float) -> Fault:
 
 
 def nvlinks_down(bed: Bed, chance: Random) -> Fault | None:
-    """One to four NVLinks of a GPU are inactive; where they lead to another GPU, its ends are too."""
+    """One to four NVLinks of a GPU are inactive. Their ends at another GPU are inactive too."""
     snapshot = bed.snapshot
     made = gpu_links(snapshot.facts)
-    told = snapshot.of(GpuLink)
-    links = {key: made[key] for key in told.keys() & made.keys() if made[key].kind == "nvlink" and told[key].active}
-    whole = {key for key, gpu in snapshot.of(Gpu).items() if not gpu.mig}  # those that are sliced use none
+    reported = snapshot.of(GpuLink)
+    links = {
+        key: made[key] for key in reported.keys() & made.keys() if made[key].kind == "nvlink" and reported[key].active
+    }
+    whole = {key for key, gpu in snapshot.of(Gpu).items() if not gpu.mig}  # GPUs with MIG use no NVLinks
     gpu = drawn(chance, sorted(whole & {key.partition("/")[0] for key in links}))
     if gpu is None:
         return None
@@ -102,7 +115,7 @@ def _names(bed: Bed, gpu: str) -> list[str]:
 
 
 def gpu_gone(bed: Bed, chance: Random) -> Fault | None:
-    """A GPU is on the bus no more, where something says how many there should be."""
+    """A GPU is no longer on the bus. Another source must give the expected number of GPUs."""
     node = bed.snapshot.of(Node).get("node")
     known = node is not None and bed.origin != "dumps" and has_expected_count(bed.snapshot, node)
     gpus = [key for key, function in bed.snapshot.of(Pci).items() if kind_of(function) == "gpu"]
@@ -114,7 +127,7 @@ def gpu_gone(bed: Bed, chance: Random) -> Fault | None:
 
 
 def device_lost(bed: Bed, chance: Random) -> Fault | None:
-    """A GPU, NIC or disk of one function is listed and answers no more."""
+    """A GPU, NIC or disk with one function is in the list but does not answer."""
     codes = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-degraded"}
     cards = [card_of(key) for key in bed.snapshot.of(Pci)]
     link = drawn(chance, [link for link in _links(bed, _DEVICES) if cards.count(card_of(link.b)) == 1])
@@ -123,10 +136,10 @@ def device_lost(bed: Bed, chance: Random) -> Fault | None:
         return None
     about = frozenset(names_of(bed.snapshot, link.b))
     gpus = [gpu.key for gpu in bed.snapshot.of(Gpu).values() if gpu.address == link.b]
-    edit = together(unsaid(Pci, link.b, "width", "speed"), but(Pci, link.b, lost=True), without(gpus))
-    told = [but(Gpu, key, address=link.b, failure="GPU is lost") for key in gpus]
-    down = [but(Port, key, state="DOWN", physical_state="Disabled") for key in _ports_of(bed, link.b)]
-    return Fault(codes[device.kind], frozenset({link.b}), about, together(edit, *told, *down))
+    edit = together(remove_fields(Pci, link.b, "width", "speed"), set_fields(Pci, link.b, lost=True), without(gpus))
+    edits = [set_fields(Gpu, key, address=link.b, failure="GPU is lost") for key in gpus]
+    down = [set_fields(Port, key, state="DOWN", physical_state="Disabled") for key in _ports_of(bed, link.b)]
+    return Fault(codes[device.kind], frozenset({link.b}), about, together(edit, *edits, *down))
 
 
 def _ports_of(bed: Bed, address: str) -> list[str]:
@@ -135,7 +148,7 @@ def _ports_of(bed: Bed, address: str) -> list[str]:
 
 
 def bus_errors(bed: Bed, chance: Random) -> Fault | None:
-    """Uncorrected errors on a link since boot."""
+    """A link has uncorrectable errors since boot."""
     counted_on = [link for link in _links(bed, (*_UPLINK, *_DEVICES)) if link.b in bed.snapshot.observed]
     link = drawn(chance, counted_on if bed.origin != "dumps" else [])
     if link is None:
@@ -145,30 +158,30 @@ def bus_errors(bed: Bed, chance: Random) -> Fault | None:
 
 
 def port_down(bed: Bed, chance: Random) -> Fault | None:
-    """A port of the fabric has lost its cable."""
+    """A fabric port has lost its cable."""
     key = drawn(chance, _fabric(bed))
     if key is None:
         return None
-    nets = [but(Net, net, carrier=False) for net in _net(bed, key)]
-    edit = together(but(Port, key, state="DOWN", physical_state="Polling"), *nets)
+    nets = [set_fields(Net, net, carrier=False) for net in _net(bed, key)]
+    edit = together(set_fields(Port, key, state="DOWN", physical_state="Polling"), *nets)
     return Fault("nic-port-down", frozenset({key}), _port_names(bed, key), edit)
 
 
 def port_slow(bed: Bed, chance: Random) -> Fault | None:
-    """A port of the fabric runs at half or a quarter of its rate."""
+    """A fabric port runs at half or a quarter of its rate."""
     key = drawn(chance, [key for key in _fabric(bed) if bed.snapshot.of(Port)[key].rate])
     if key is None:
         return None
     left = chance.choice([0.25, 0.5])
     rate = bed.snapshot.of(Port)[key].rate or 0.0
     nets = [(net, bed.snapshot.of(Net)[net].speed) for net in _net(bed, key)]
-    edits = [but(Net, net, speed=speed * left) for net, speed in nets if speed]
-    edit = together(but(Port, key, rate=rate * left), *edits)
+    edits = [set_fields(Net, net, speed=speed * left) for net, speed in nets if speed]
+    edit = together(set_fields(Port, key, rate=rate * left), *edits)
     return Fault("nic-rate-low", frozenset({key}), _port_names(bed, key), edit, size=1 - left)
 
 
 def _fabric(bed: Bed) -> list[str]:
-    """RDMA ports that work, of which most equal ones do and whose role is known."""
+    """Active RDMA ports of a known role, most of whose equals are active too."""
     snapshot = bed.snapshot
     ports = [port for port in snapshot.of(Port).values() if real(snapshot, port) and up(port)]
     return [
@@ -190,13 +203,13 @@ def _port_names(bed: Bed, port: str) -> frozenset[str]:
 
 
 def nvme_dead(bed: Bed, chance: Random) -> Fault | None:
-    """The driver gave a disk up."""
+    """The driver has removed a disk after a failure."""
     key = drawn(chance, [key for key, disk in bed.snapshot.of(Nvme).items() if disk.state == "live"])
     if key is None:
         return None
     address = bed.snapshot.of(Nvme)[key].address or key
     names = frozenset(names_of(bed.snapshot, address))
-    return Fault("storage-degraded", frozenset({key}), names, but(Nvme, key, state="dead"))
+    return Fault("storage-degraded", frozenset({key}), names, set_fields(Nvme, key, state="dead"))
 
 
 KINDS: Mapping[str, Kind] = {

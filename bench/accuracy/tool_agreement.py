@@ -1,14 +1,14 @@
-"""Probes beside the tools that experts trust, in turns.
+"""Probes and the tools that experts trust, in turns.
 
     python -m bench.accuracy.tool_agreement [--rounds 9] [--only disk]
 
-host_memory beside a copy as STREAM does it (stream_copy.c) and beside mbw; disk_read beside fio with the same blocks
-and as many at a time; TCP beside iperf3 itself, over a wire between two network namespaces. What is not installed or
-needs root is said and left out. Exit code 1 where a median of ratios lies outside of what is allowed.
+host_memory is compared with a copy in the manner of STREAM (stream_copy.c) and with mbw; disk_read with fio at the same
+block size and depth; TCP with iperf3 over a wire between two network namespaces. The program reports and skips
+comparisons whose tools or permissions are missing. The exit code is 1 if a median of ratios is outside its limits.
 
-Peers run as nice as probes do. Each pair is measured in turns, and the median of their ratios counts; rounds of memory
-in which other programs took processors are measured again. Copies of GPUs are not here: they need a GPU, and
-nvbandwidth built on its machine.
+Peers run at the same nice level as probes. Both members of a pair are measured in turns, and the median of their ratios
+counts. A round of memory is repeated if other programs used the processors. Copies of GPUs are not included, because
+they need a GPU and nvbandwidth built on its machine.
 """
 
 from __future__ import annotations
@@ -36,52 +36,52 @@ from linkgauge.models.facts.records import Observation, Record
 from linkgauge.probes.host.live import Live
 
 HERE = Path(__file__).resolve().parent
-SIZE, PASSES, THREADS = 64, 8, 4  # MiB of a buffer, passes and threads at most: as host_memory has them
-FILE, BLOCKS, DEPTH = 2048, "1M", 8  # MiB of the file; blocks and how many at a time: as disk_read has them
-SEVERAL = 4  # readings of a disk in a round
+SIZE, PASSES, THREADS = 64, 8, 4  # MiB per buffer, passes, and maximum number of threads, as in host_memory
+FILE, BLOCKS, DEPTH = 2048, "1M", 8  # MiB of the file, block size, and queue depth, as in disk_read
+SEVERAL = 4  # readings of a disk per round
 MEMORY, DISK, TCP = (0.97, 1.03), (0.90, 1.05), (0.95, 1.05)
-NICE = ("nice", "-n", "10")  # as probes are (probes/calls/entrypoint.py)
-# numpy asks for huge pages where it may, and so does glibc by this: without them a copy is a tenth slower and more in a
-# virtual machine.
+NICE = ("nice", "-n", "10")  # the nice level of probes (probes/calls/entrypoint.py)
+# numpy requests huge pages if permitted. This makes glibc do the same. Without huge pages a copy is a tenth slower, and
+# slower still in a virtual machine.
 HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-DISTURBED = 0.05  # of the processors' time that others took
-TRIES = 12  # rounds for each that is wanted
+DISTURBED = 0.05  # limit of the processor time that other programs use
+TRIES = 12  # attempts per round
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A probe and a peer, both of which give bytes per second."""
+    """A probe and a peer. Both return bytes per second."""
 
     name: str
     ours: Callable[[], float]
     peers: Callable[[], float]
     allowed: tuple[float, float]
-    alone: bool = False  # others disturb it more than they do its peer, or less
+    alone: bool = False  # other programs affect one of them more than the other
 
 
 Set: TypeAlias = Callable[[], AbstractContextManager[list[Pair]]]
 
 
 def main() -> int:
-    """The table, and whether all of it is as it may be."""
+    """Print the table. Returns 0 if all ratios are within their limits."""
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--only", choices=("memory", "disk", "tcp"))
     options.add_argument("--folder", default=tempfile.gettempdir(), help="on the disk that is read")
-    given = options.parse_args()
-    print(f"load {os.getloadavg()[0]:.2f} at the beginning, {os.cpu_count()} CPUs, {given.rounds} rounds\n")
+    arguments = options.parse_args()
+    print(f"load {os.getloadavg()[0]:.2f} at the beginning, {os.cpu_count()} CPUs, {arguments.rounds} rounds\n")
     print(
         "| probe and peer | GB/s | its peer's | ratio | from | to | rounds | allowed |\n"
         "|---|---:|---:|---:|---:|---:|---|---|"
     )
-    sets: dict[str, Set] = {"memory": memory, "disk": partial(disk, given.folder), "tcp": tcp}
+    sets: dict[str, Set] = {"memory": memory, "disk": partial(disk, arguments.folder), "tcp": tcp}
     good = True
     for name, pairs in sets.items():
-        if given.only in (None, name):
+        if arguments.only in (None, name):
             try:
                 with pairs() as found:
                     for pair in found:
-                        good &= compared(pair, given.rounds)
+                        good &= compared(pair, arguments.rounds)
             except Unavailable as why:
                 print(f"| {name}: not run, {why} | | | | | | | |")
     print("| copies of GPUs: not run, no GPU | | | | | | | |" if not Path("/dev/nvidiactl").exists() else "")
@@ -90,7 +90,7 @@ def main() -> int:
 
 
 def compared(pair: Pair, rounds: int) -> bool:
-    """A row: medians of both and of their ratios; who begins changes from round to round."""
+    """Print a row: the medians of both and of their ratios. The order changes from round to round."""
     ours, theirs, tries = list[float](), list[float](), 0
     while len(ours) < rounds and tries < TRIES * rounds:
         tries += 1
@@ -118,7 +118,7 @@ def compared(pair: Pair, rounds: int) -> bool:
 
 
 def by_others() -> tuple[float, float]:
-    """Seconds of processors that went to other programs so far, and all seconds of processors that there were."""
+    """Seconds of processor time that other programs used so far, and all seconds of processor time."""
     cells = [int(cell) for cell in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     tick = os.sysconf("SC_CLK_TCK")
     ours = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -127,7 +127,7 @@ def by_others() -> tuple[float, float]:
 
 @contextmanager
 def memory() -> Iterator[list[Pair]]:
-    """On all CPUs that a probe uses, and on one: mbw has one thread."""
+    """On all CPUs that a probe uses, and on one, because mbw has one thread."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise Unavailable("needs a C compiler")
@@ -149,7 +149,7 @@ def memory() -> Iterator[list[Pair]]:
 
 
 def on(cpus: set[int], measure: Callable[..., float], *args: object) -> Callable[[], float]:
-    """The same, on these CPUs alone; children inherit that."""
+    """The same measurement on these CPUs only. Child processes inherit the limit."""
 
     def measured() -> float:
         before = os.sched_getaffinity(0)
@@ -163,24 +163,24 @@ def on(cpus: set[int], measure: Callable[..., float], *args: object) -> Callable
 
 
 def copy(node: str) -> float:
-    """host_memory."""
+    """Rate of host_memory."""
     return rate_of(Live().call("host_memory", node, deadline=60))
 
 
 def stream(program: str, threads: int) -> float:
-    """stream_copy.c."""
+    """Rate of stream_copy.c."""
     return float(output([program, str(threads), str(SIZE), str(PASSES)], HUGE))
 
 
 def mbw() -> float:
-    """The best of as many passes; it counts each byte once, in MiB."""
+    """The best rate of mbw over the same number of passes. It counts each byte once, in MiB."""
     text = output(["mbw", "-t0", "-a", "-n", str(PASSES), str(SIZE)], HUGE)
     return max(float(rate) for rate in re.findall(r"Copy: ([0-9.]+) MiB/s", text)) * (1 << 20)
 
 
 @contextmanager
 def disk(folder: str) -> Iterator[list[Pair]]:
-    """One file of random bytes, which both read from its beginning, past the page cache."""
+    """A file of random bytes that both read from its beginning, without the page cache."""
     if shutil.which("fio") is None:
         raise Unavailable("needs fio")
     with tempfile.TemporaryDirectory(dir=folder) as place:
@@ -196,18 +196,18 @@ def disk(folder: str) -> Iterator[list[Pair]]:
 
 
 def mean(measure: Callable[[], float]) -> Callable[[], float]:
-    """Of several: a quarter of a second of a virtual disk is much luck."""
+    """The mean of several readings: a reading of a quarter of a second on a virtual disk varies a lot."""
     return lambda: statistics.mean(measure() for _ in range(SEVERAL))
 
 
 def read(folder: str) -> float:
-    """disk_read."""
+    """Rate of disk_read."""
     return rate_of(Live().call("disk_read", "mount", "quick", folder, deadline=60))
 
 
 def fio(file: str) -> float:
-    """As long as disk_read reads, and the same blocks."""
-    told = json.loads(
+    """Rate of fio with the duration and block size of disk_read."""
+    output_json = json.loads(
         output(
             [
                 "fio",
@@ -226,12 +226,12 @@ def fio(file: str) -> float:
             ]
         )
     )
-    return float(told["jobs"][0]["read"]["bw_bytes"])
+    return float(output_json["jobs"][0]["read"]["bw_bytes"])
 
 
 @contextmanager
 def tcp() -> Iterator[list[Pair]]:
-    """With caps, and without."""
+    """TCP with and without rate limits."""
     with joined():
         yield [
             Pair(f"TCP, {rate or 'no cap'}; iperf3", partial(capped, rate, probe), partial(capped, rate, iperf3), TCP)
@@ -240,13 +240,13 @@ def tcp() -> Iterator[list[Pair]]:
 
 
 def capped(rate: str | None, measure: Callable[[], float]) -> float:
-    """A measurement over the wire at that rate."""
+    """A measurement over the wire at this rate."""
     cap(rate)
     return measure()
 
 
 def probe() -> float:
-    """port_loopback, which calls iperf3 twice."""
+    """Rate of port_loopback, which calls iperf3 twice."""
     lines = output(
         inside(sys.executable, "-m", "linkgauge.probes.calls.entrypoint", "port_loopback", "tcp", "full", PEER)
     )
@@ -254,22 +254,22 @@ def probe() -> float:
 
 
 def iperf3() -> float:
-    """As an expert would call it."""
-    told = json.loads(output(inside("iperf3", "-c", PEER, "-P", "4", "-t", "2", "--json")))
-    return float(told["end"]["sum_received"]["bits_per_second"]) / 8
+    """Rate of iperf3 with an expert's options."""
+    output_json = json.loads(output(inside("iperf3", "-c", PEER, "-P", "4", "-t", "2", "--json")))
+    return float(output_json["end"]["sum_received"]["bits_per_second"]) / 8
 
 
-def rate_of(said: Iterator[Record]) -> float:
-    """The one rate that was said."""
-    several = list(said)
-    rates = [one.value for one in several if isinstance(one, Observation) and one.quantity == "rate"]
+def rate_of(records: Iterator[Record]) -> float:
+    """The rate in the records; there must be exactly one."""
+    found = list(records)
+    rates = [one.value for one in found if isinstance(one, Observation) and one.quantity == "rate"]
     if len(rates) != 1:
-        raise Unavailable(f"a probe said {several}")
+        raise Unavailable(f"expected one rate, not {found}")
     return rates[0]
 
 
 def output(command: Sequence[str], env: Mapping[str, str] | None = None) -> str:
-    """What a program prints."""
+    """The output of a program."""
     with_ours = {**os.environ, **(env or {})}
     return subprocess.run([*NICE, *command], check=True, capture_output=True, text=True, env=with_ours).stdout
 

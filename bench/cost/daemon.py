@@ -1,9 +1,10 @@
-"""What the service costs a node, beside node_exporter: both read the same tree of eight H100, in one run.
+"""Cost of the service on a node, compared with node_exporter. Both read the same tree of a machine with eight H100, in
+one run.
 
     python -m bench.cost.daemon [--cycles 40]
 
-Needs Debian's prometheus-node-exporter. The service runs in a process of its own, as with `--root`; NVIDIA's driver is
-one that answers at once. Cycles follow each other without the 15 s between them: an hour has 240.
+Needs Debian's prometheus-node-exporter. The service runs in a process of its own, as with `--root`. A stub replaces
+NVIDIA's driver and answers immediately. Cycles follow each other without the pause of 15 s; an hour has 240 cycles.
 """
 
 from __future__ import annotations
@@ -29,33 +30,37 @@ from bench.cost.served import FUNCTIONS, TESTS, Served, tree
 from linkgauge.agent.web.server import serving
 
 SCRAPES, CLIENTS, WARM = 1000, (1, 10, 50), 5
-COLLECTORS = ("infiniband", "netclass", "nvme", "mdadm", "diskstats", "cpu", "pcidevice")  # the last where it has it
+# the last one only if node_exporter has it
+COLLECTORS = ("infiniband", "netclass", "nvme", "mdadm", "diskstats", "cpu", "pcidevice")
 PORT = 19100
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n"
 
 
 def serve(root: str, state: str) -> None:
-    """The measured process: cycles as many as each line of standard input says, and their costs as a line of JSON."""
+    """The measured process.
+
+    It reads numbers of cycles from standard input and prints their cost as one JSON line each.
+    """
     served = Served(Path(root), Path(state))
     with serving("127.0.0.1:0", served.pages) as server:
         print(server.address[1], flush=True)
         for line in sys.stdin:
             served.bursts.clear()
-            served.host.asked.clear()
+            served.host.counts.clear()
             before = of_children()
             took = [served.cycle() for _ in range(int(line))]
-            told = {
+            costs = {
                 "cycle": mean(took),
                 "children": (of_children() - before) / len(took),
                 "burst": max(served.bursts),
-                **served.host.asked,
+                **served.host.counts,
             }
-            print(json.dumps(told), flush=True)
+            print(json.dumps(costs), flush=True)
     served.host.workers.close()
 
 
 def of_children() -> float:
-    """Seconds of a processor that children have taken."""
+    """Processor time of the child processes, in seconds."""
     return sum(sum(child.cpu_times()[:2]) for child in psutil.Process().children())
 
 
@@ -71,17 +76,17 @@ def linkgauge(root: Path, state: Path) -> Iterator[tuple[subprocess.Popen[str], 
 
 
 def cycles(process: subprocess.Popen[str], number: int) -> dict[str, float]:
-    """What so many cost."""
+    """Run this number of cycles and return their cost."""
     assert process.stdin
     assert process.stdout
     print(number, file=process.stdin, flush=True)
-    told: dict[str, float] = json.loads(process.stdout.readline())
-    return told
+    costs: dict[str, float] = json.loads(process.stdout.readline())
+    return costs
 
 
 @contextmanager
 def node_exporter(root: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The peer, which answers."""
+    """Run node_exporter; it is ready when the block begins."""
     program = shutil.which("prometheus-node-exporter") or sys.exit("install prometheus-node-exporter")
     known = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
     wanted = [f"--collector.{name}" for name in COLLECTORS if f"--collector.{name} " in known.stdout + known.stderr]
@@ -111,9 +116,9 @@ def _listens() -> bool:
 
 
 def scrape(port: int) -> float:
-    """Seconds until the whole page is there, over a connection of its own.
+    """Seconds until the whole page is received over a new connection.
 
-    Without a library for HTTP: its time is that of the client, of which there are many in one interpreter.
+    Uses a plain socket: an HTTP library would add the time of many clients in one interpreter.
     """
     began = time.perf_counter()
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
@@ -125,7 +130,7 @@ def scrape(port: int) -> float:
 
 
 def scraped(name: str, pid: int, port: int) -> None:
-    """Scrape, and print what it took."""
+    """Scrape, and print the processor time and the latencies."""
     process = psutil.Process(pid)
     for clients in CLIENTS:
         before = sum(process.cpu_times()[:2])
@@ -142,35 +147,35 @@ def scraped(name: str, pid: int, port: int) -> None:
 
 
 def cost(process: subprocess.Popen[str], number: int) -> None:
-    """Measure cycles, and print."""
+    """Measure cycles, and print their cost."""
     first = cycles(process, 1)
     cycles(process, WARM)
-    told = cycles(process, number)
+    costs = cycles(process, number)
     print(f"first cycle: {first['cycle'] * 1e3:.0f} ms, longest burst {first['burst'] * 1e3:.0f} ms")
     print(
-        f"a cycle: {told['cycle'] * 1e3:.1f} ms, its children {told['children'] * 1e3:.1f} ms, longest burst "
-        f"{told['burst'] * 1e3:.1f} ms, {told['reads'] / number:.0f} reads, "
-        f"{told['NVML calls'] / number:.0f} NVML calls"
+        f"a cycle: {costs['cycle'] * 1e3:.1f} ms, its children {costs['children'] * 1e3:.1f} ms, longest burst "
+        f"{costs['burst'] * 1e3:.1f} ms, {costs['reads'] / number:.0f} reads, "
+        f"{costs['NVML calls'] / number:.0f} NVML calls"
     )
-    both = told["cycle"] + told["children"]
-    print(f"of a core, every 15 s: {both / 15:.2%} ({told['cycle'] / 15:.2%} without the children)")
+    both = costs["cycle"] + costs["children"]
+    print(f"of a core, every 15 s: {both / 15:.2%} ({costs['cycle'] / 15:.2%} without the children)")
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cycles", type=int, default=40)
     parser.add_argument("--serve", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.serve:
-        serve(*given.serve)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        serve(*arguments.serve)
         return
     with tempfile.TemporaryDirectory() as folder:
         for functions in reversed(FUNCTIONS):
             print(f"{functions} PCI functions")
             root = tree(Path(folder) / f"{functions}", functions)
             with linkgauge(root, Path(folder) / "state") as (process, port):
-                cost(process, given.cycles)
+                cost(process, arguments.cycles)
                 if functions == FUNCTIONS[0]:
                     scraped("linkgauge", process.pid, port)
         command = [sys.executable, str(Path(__file__).with_name("driver.py")), "--share", str(root / "driver.toml")]

@@ -1,4 +1,4 @@
-"""The tests' stub of NVIDIA's driver with the addresses of the node hgx-h100, in a child of served.py."""
+"""The tests' stub of NVIDIA's driver with the PCI addresses of the node hgx-h100, in a child process of served.py."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ SWITCHES = (0xD9, 0xDA, 0xDB, 0xDC)
 
 
 class Quick(nvml_stub.Driver):
-    """It reads its file once, and notes down nothing: what is measured is what asks it."""
+    """A stub that reads its file once and writes no log, so that only its caller is measured."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._known: dict[tuple[str, int | None], Any] = {}
-        self.took = 0.0  # seconds of a processor
+        self.took = 0.0  # processor time in seconds
 
-    def said(self, key: str, gpu: int | None = None) -> Any:
+    def setting(self, key: str, gpu: int | None = None) -> Any:
         if (key, gpu) not in self._known:
-            self._known[key, gpu] = super().said(key, gpu)
+            self._known[key, gpu] = super().setting(key, gpu)
         return self._known[key, gpu]
 
-    def _call(self, name: str, *given: Any) -> int:
+    def _call(self, name: str, *arguments: Any) -> int:
         function: Callable[..., Any] = nvml_stub.FUNCTIONS.get(name, nvml_stub.answer)
         began = time.thread_time()
-        code: int = function(self, nvml_stub.number_of(name, given), name, *given)
+        code: int = function(self, nvml_stub.number_of(name, arguments), name, *arguments)
         self.took += time.thread_time() - began
         return code
 
 
 def far_end(driver: nvml_stub.Driver, gpu: int, name: str, device: Any, link: int, info: Any) -> int:
-    """The NVSwitch at the other end: 5, 4, 4 and 5 of 18 links lead to each."""
+    """The NVSwitch at the other end of a link: the four switches have 5, 4, 4 and 5 of the 18 links."""
     switch = SWITCHES[min(link, 17) * 4 // 18]
     return nvml_stub.fill(info._obj, busId=f"00000000:{switch:02X}:00.0".encode())
 
 
 def install(file: Path) -> Quick:
-    """The driver that this process has from now on."""
+    """Install the stub as the driver of this process."""
     nvml_stub.BUSES = GPUS
     nvml_stub.FUNCTIONS = {**nvml_stub.FUNCTIONS, "nvmlDeviceGetNvLinkRemotePciInfo_v2": far_end}
     nvml_asking.CONTROL = str(file)
@@ -57,7 +57,7 @@ def install(file: Path) -> Quick:
 
 
 def share(file: Path, looks: int = 20) -> float:
-    """Which part of the time of a look the stub takes itself, in the place of a driver."""
+    """The share of the stub in the processor time of one read of the driver."""
     driver = install(file)
     list(nvml.state())
     driver.took, began = 0.0, time.process_time()

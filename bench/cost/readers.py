@@ -1,7 +1,7 @@
-"""How long dumps take: python -m bench.cost.readers
+"""Duration of reading dumps: python -m bench.cost.readers
 
-Mixed logs of 1, 10 and 60 MB, made here in the layouts of tools, through the whole of `diagnose --from`. Beside it, in
-the same run, what reading the lines alone costs (grep -c). Exit code 1 where 60 MB take more than 5 s or 300 MB.
+Mixed logs of 1, 10 and 60 MB in the formats of tools go through `diagnose --from`. For comparison, the same run
+measures the time to read the lines only (grep -c). The exit code is 1 if 60 MB take more than 5 s or 300 MB of memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAIN = "from linkgauge.agent.cli.main import main; main()"
 
 
 def lines(number: int) -> str:
-    """About 1 kB of several tools' lines."""
+    """About 1 kB with lines of several tools."""
     bus = f"{number % 200 + 16:02x}"
     return (
         "\n".join(
@@ -39,7 +39,7 @@ def lines(number: int) -> str:
 
 
 def write(path: Path, size: int) -> None:
-    """A file of about so many bytes."""
+    """A file of about this number of bytes."""
     with path.open("w", encoding="utf-8") as file:
         number = written = 0
         while written < size:
@@ -48,14 +48,14 @@ def write(path: Path, size: int) -> None:
 
 
 def seconds(command: list[str]) -> tuple[float, float]:
-    """Wall time, and the most memory that any child so far took, in bytes."""
+    """Wall seconds, and the peak memory of any child so far in bytes."""
     start = time.perf_counter()
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024.0
 
 
 def main() -> int:
-    """Print the table; the exit code."""
+    """Print the table. Returns the exit code."""
     missed = False
     with tempfile.TemporaryDirectory() as folder:
         print("size      diagnose --from   a MB      memory   grep -c")

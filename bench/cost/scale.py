@@ -1,9 +1,9 @@
-"""How the time for all pairs of GPUs, NICs, disks and NUMA nodes grows: python -m bench.cost.scale
+"""Time for all pairs of GPUs, NICs, disks and NUMA nodes by machine size: python -m bench.cost.scale
 
-Of each pair linkgauge works out the way, its type, what a copy is rated at and what it typically reaches, and the hop
-that holds it. Beside it, in the same run, networkx finds the shortest paths from the same devices over the same hops
-and nothing else. Printed are medians of five runs, each of a topology that was not looked at before. Exit code 1 where
-72 GPUs or 1,000 PCI functions take longer than they may.
+For each pair linkgauge computes the path, its type, the rated and the typical rate of a copy, and the limiting hop. For
+comparison, the same run measures networkx, which only finds the shortest paths between the same devices over the same
+hops. The output is the median of five runs, each with a new topology. The exit code is 1 if 72 GPUs or 1,000 PCI
+functions exceed their limits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST = 0.1  # seconds
 
 
 def machines() -> Iterator[tuple[str, Topology, bool]]:
-    """Each with its name, and whether it is one that must be fast enough."""
+    """Machines with their names, and whether the time limit applies."""
     for gpus in (8, 16, 32, 72, 144):
         yield f"{gpus} GPUs in one NVLink domain", nvlink_domain(gpus), gpus == 72
     for functions in (100, 300, 1000):
@@ -31,12 +31,12 @@ def machines() -> Iterator[tuple[str, Topology, bool]]:
 
 
 def count(topology: Topology) -> int:
-    """All pairs, worked out."""
+    """Compute all pairs."""
     return sum(map(len, pairs(topology).values()))
 
 
 def peer() -> Callable[[Topology], int] | None:
-    """The same number of paths by networkx; None where it is not installed."""
+    """The number of paths that networkx finds; None if it is not installed."""
     try:
         networkx = importlib.import_module("networkx")
     except ImportError:
@@ -46,13 +46,13 @@ def peer() -> Callable[[Topology], int] | None:
         graph = networkx.Graph((hop.sender, hop.receiver) for hops in topology.hops.values() for hop in hops)
         ends = [device.id for device in topology.devices if device.kind in ENDS]
         found = (networkx.single_source_shortest_path(graph, end) for end in ends)
-        return sum(1 for ways in found for end in ends if end in ways) - len(ends)
+        return sum(1 for paths_of in found for end in ends if end in paths_of) - len(ends)
 
     return paths
 
 
 def seconds(work: Callable[[Topology], int], topology: Topology) -> tuple[float, int]:
-    """The median of the runs, and what they gave."""
+    """The median time of the runs, and their result."""
     taken = []
     for _ in range(RUNS):
         fresh = Topology(topology.devices, topology.links)
@@ -63,7 +63,7 @@ def seconds(work: Callable[[Topology], int], topology: Topology) -> tuple[float,
 
 
 def main() -> int:
-    """Print the table; the exit code."""
+    """Print the table. Returns the exit code."""
     paths = peer()
     missed = False
     print(f"{f'median of {RUNS}':32} devices    pairs       ms  us a pair  networkx, paths alone")

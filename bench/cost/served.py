@@ -1,7 +1,7 @@
-"""The service over a tree of files of eight H100, with what benches want to know of it.
+"""The service over a file tree of a machine with eight H100, with counters for benchmarks.
 
-Files are read as under `--root`; NVIDIA's driver is the tests' stub of it, in a real child; what other children would
-say was recorded.
+Files are read as with `--root`. The tests' stub of NVIDIA's driver runs in a real child process. The answers of other
+child processes are recorded.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from linkgauge.probes.host.recorded import Recorded, dump
 from linkgauge.probes.synthetic.build import build
 
 TESTS = Path(__file__).parents[2] / "tests"
-FUNCTIONS = (102, 472)  # of PCI: 69 have something to do with GPUs, NICs and disks, the others are of the processors
-# A Dell box of eight H100 has 517: most are a processor's own, without a link (`lspci` of leptonai/gpud).
+FUNCTIONS = (102, 472)  # PCI functions: 69 belong to GPUs, NICs and disks, the others to the processors
+# A Dell server with eight H100 has 517. Most belong to a processor and have no link (`lspci` of leptonai/gpud).
 _UNCORE = """
 [model.uncore]
 kind = "display"
@@ -39,33 +39,33 @@ pci_class = 0x088000
 bus = {buses}
 integrated = {integrated}
 """
-_BUSES = {102: (3, 11), 472: (13, 31)}  # and how many functions each has of its own
+_BUSES = {102: (3, 11), 472: (13, 31)}  # number of buses, and of functions per bus
 _REST = 0.02  # seconds, as in agent/service/main.py
 
 
 def uncore(functions: int) -> str:
-    """What makes so many, of FUNCTIONS, of the node hgx-h100."""
+    """TOML that adds PCI functions to the node hgx-h100, up to a number in FUNCTIONS."""
     buses, each = _BUSES[functions]
     return _UNCORE.format(buses=[*range(0x80, 0x80 + buses)], integrated=["uncore"] * each)
 
 
 def machine(functions: int = FUNCTIONS[0]) -> Recorded:
-    """Eight H100 and so many PCI functions."""
+    """A machine with eight H100 and this number of PCI functions."""
     return build((TESTS / "nodes/hgx-h100.toml").read_text() + uncore(functions))
 
 
 def tree(root: Path, functions: int = FUNCTIONS[0]) -> Path:
-    """The machine as files below the folder."""
+    """Write the machine as files below the folder."""
     write(dump(machine(functions)), root)
     return root
 
 
 class Machine(Live):
-    """Counts what it is asked."""
+    """A machine that counts reads and driver calls."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(str(root))
-        self.asked: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self.wall: Callable[[], float] = time.time
         self._recorded = machine()
         stub = root / "driver.toml"
@@ -74,26 +74,26 @@ class Machine(Live):
         self.workers = Workers((sys.executable, str(Path(__file__).with_name("driver.py"))))
 
     def read(self, path: str) -> str | None:
-        self.asked["reads"] += 1
+        self.counts["reads"] += 1
         return super().read(path)
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         source = self.workers.call(what, args, deadline) if what.startswith("nvml") else None
-        for said in source or self._recorded.call(what, *args, deadline=deadline):
-            if isinstance(said, Observation) and said.quantity == "driver_calls":
-                self.asked["NVML calls"] += int(said.value)
-            yield said
+        for record in source or self._recorded.call(what, *args, deadline=deadline):
+            if isinstance(record, Observation) and record.quantity == "driver_calls":
+                self.counts["NVML calls"] += int(record.value)
+            yield record
 
     def now(self) -> float:
         return self.wall()
 
 
 class Served:
-    """The daemon, and how long it kept a processor at a time."""
+    """The daemon, and the lengths of its processor bursts."""
 
     def __init__(self, root: Path, state: Path) -> None:
         self.host = Machine(root)
-        self.ahead = 0.0  # seconds by which both clocks are
+        self.ahead = 0.0  # seconds that both clocks are ahead
         self.host.wall = lambda: time.time() + self.ahead
         self.pages = Pages()
         relax_garbage_collection()
@@ -113,7 +113,7 @@ class Served:
         )
 
     def cycle(self) -> float:
-        """One, and the seconds of a processor that it took here, its children apart."""
+        """Run one cycle. Returns its processor seconds in this process, without children."""
         began = self._since = time.process_time()
         self.daemon.cycle()
         self._burst()

@@ -1,10 +1,10 @@
-"""How long linkgauge takes and how much memory, beside lstopo, its nearest peer: both in one run, on one machine.
+"""Run time and memory of linkgauge, compared with lstopo, its nearest peer. Both run on one machine in one run.
 
     python -m bench.cost.startup
 
-Each command runs ten times, in turns, after once for the page cache. Printed are the median wall time, the fastest and
-the slowest run, the peak of resident memory, and how many times that of lstopo both are. lstopo judges nothing: it is
-the measure of what looking at a machine costs.
+Each command runs ten times, in turns, after one run to fill the page cache. The output is the median, fastest and
+slowest wall time, the peak of resident memory, and the ratios to lstopo. lstopo does not evaluate anything. It shows
+the cost of reading a machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, include/uapi/linux/prctl.h
 
 @dataclass
 class Program:
-    """A command, the seconds and megabytes that it may take, and those that it took."""
+    """A command, its limits in seconds and megabytes, and the measured values."""
 
     name: str
     command: tuple[str, ...]
@@ -43,7 +43,10 @@ class Program:
     megabytes: list[float] = field(default_factory=list)
 
     def run(self) -> None:
-        """Once more, as the child of a shell that leaves it to us: our own would begin with our peak of memory."""
+        """Run once, as the child of a shell that leaves it to this process.
+
+        A direct child would start with this process's peak of memory.
+        """
         silent = [(os.POSIX_SPAWN_OPEN, out, os.devnull, os.O_WRONLY, 0) for out in (1, 2)]
         environment = {**os.environ, "PATH": PATH, **self.environment}
         start = time.perf_counter()
@@ -52,12 +55,12 @@ class Program:
             if child != shell:
                 self.seconds.append(time.perf_counter() - start)
                 self.megabytes.append(used.ru_maxrss * 1024 / 1e6)
-                if os.waitstatus_to_exitcode(status) not in (0, 1, 2, 3):  # the verdicts of diagnose
+                if os.waitstatus_to_exitcode(status) not in (0, 1, 2, 3):  # the exit codes of diagnose
                     raise ChildProcessError(f"{' '.join(self.command)} is not installed, or fails")
 
 
 def programs(folder: Path) -> Iterator[Program]:
-    """The peer first: it is what the others are compared with."""
+    """The programs. The first one is the peer."""
     linkgauge = shutil.which("linkgauge", path=PATH) or "linkgauge"
     capture, tree = str(folder / "node.capture"), folder / "tree"
     yield Program("lstopo", ("lstopo", "--of", "console"))
@@ -70,8 +73,9 @@ def programs(folder: Path) -> Iterator[Program]:
 
 
 def write(capture: str, root: Path) -> None:
-    """A capture's files and links on a disk, with the masks of CPUs that lstopo reads. It has no configuration space:
-    lstopo shows each bus by itself.
+    """Write the files and links of a capture to a disk, with the CPU masks that lstopo reads.
+
+    A capture has no configuration space, so lstopo shows each bus separately.
     """
     for path, entry in parse(capture).entries.items():
         place = root / path
@@ -93,14 +97,14 @@ def row(program: Program, peer: Program) -> str:
     text = f"{program.name:36} {wall:.3f} s ({min(program.seconds):.3f} to {max(program.seconds):.3f})  {peak:5.1f} MB"
     text += f"  {wall / median(peer.seconds):4.1f} x  {peak / max(peer.megabytes):4.1f} x"
     if program.most:
-        kept = wall <= program.most[0] and peak <= program.most[1]
-        text += f"  {program.most[0]} s and {program.most[1]} MB: {'kept' if kept else 'MISSED'}"
+        within_limits = wall <= program.most[0] and peak <= program.most[1]
+        text += f"  {program.most[0]} s and {program.most[1]} MB: {'kept' if within_limits else 'MISSED'}"
     return text
 
 
 def main() -> None:
-    """Measure and print."""
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)  # children whose parent has ended become ours
+    """Measure, and print the table."""
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)  # orphaned processes become children of this process
     with tempfile.TemporaryDirectory() as folder:
         able = list(programs(Path(folder)))
         try:

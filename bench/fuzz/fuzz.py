@@ -1,13 +1,14 @@
-"""Readers of dumps given broken texts: python -m bench.fuzz.fuzz [--inputs N] [--engine mutate|atheris] [READER ...]
+"""Fuzzing of dump readers with broken texts: python -m bench.fuzz.fuzz [--inputs N] [--engine mutate|atheris] [READER
+...]
 
-Samples are those of the tests, and the outputs of ../shared where they are. Each input is made of them by its number
-and the seed alone (mutations.py): a run can be repeated. Of each is checked (fuzz_checks.py): nothing is raised; it is
-read in time; what is said is well formed and cites the text; some are also cut into parts, as files are, and judged.
-Then the expressions of the reader, and the reader itself, are given longer and longer texts (growth.py). "archives" are
-archives with hostile members, "shared" the expressions that are no reader's own.
+Samples are those of the tests and, if present, the outputs of ../shared. Each input depends only on the samples, its
+number and the seed (mutations.py), so a run can be repeated. fuzz_checks.py checks each input: no exception is raised;
+reading ends in time; records are well formed and cite the text. Some inputs are also split into parts, like files, and
+evaluated. Then the expressions of the reader, and the reader itself, get longer and longer texts (growth.py).
+The name "archives" means archives with hostile members, "shared" for the expressions that do not belong to one reader.
 
-With --engine atheris inputs are searched for by what of a reader they reach, for --seconds each (fuzz_atheris.py); it
-needs `pip install --group fuzz`. Exit code 1 where anything failed; --save keeps the inputs that did.
+With --engine atheris, coverage of the reader guides the inputs, for --seconds per reader (fuzz_atheris.py). This needs
+`pip install --group fuzz`. The exit code is 1 if anything failed. --save keeps the failed inputs.
 """
 
 from __future__ import annotations
@@ -35,49 +36,48 @@ from bench.fuzz.mutations import changed
 from linkgauge.probes.dumps.registry import READERS
 from tests.support.samples import samples
 
-ROOT = Path(__file__).parents[2]
-SECONDS = 2.0  # of the processor for one input
-HANGS = 120  # seconds in which nothing ended: the process ends with its stack
-MEMORY = 4 << 30  # bytes of a process
-THROUGH, JUDGED = 10, 50  # each so many-th input is cut into parts, and judged
-MOST_KEPT = 20  # failures of one reader, after which it is left
+SECONDS = 2.0  # processor time per input
+HANGS = 120  # seconds without progress after which the process ends with its stack
+MEMORY = 4 << 30  # bytes per process
+THROUGH, JUDGED = 10, 50  # every 10th input is split into parts, every 50th is evaluated
+MOST_KEPT = 20  # failures of one reader after which it is skipped
 ARCHIVES, SHARED = "archives", "shared"
 NAMES = (*(one.name for one in READERS), ARCHIVES, SHARED)
-Number = Callable[[int], tuple[bytes, Callable[[], float]]]  # an input by its number, and what checks it
+Number = Callable[[int], tuple[bytes, Callable[[], float]]]  # an input by its number, and its check
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one reader."""
+    """The result of one reader."""
 
     name: str
     inputs: int = 0
     seconds: float = 0.0
     slowest: float = 0.0  # seconds for one input
-    growth: float | None = None  # times as long for four times the text
-    failures: list[tuple[str, bytes]] = field(default_factory=list)  # what is wrong, the input
+    growth: float | None = None  # ratio of times for four times the text
+    failures: list[tuple[str, bytes]] = field(default_factory=list)  # error, input
 
 
 def inputs_of(name: str, seed: int, recorded: bool = True) -> Number:
-    """How the inputs of a reader are made and checked."""
+    """The function that makes and checks the inputs of a reader."""
     if name == ARCHIVES:
         return Archives(seed).number
-    family = next(one for one in READERS if one.name == name)
+    reader = next(one for one in READERS if one.name == name)
     every = samples(recorded)
     mine, others = every[name], [text for texts in every.values() for text in texts]
     assert mine, f"no test has a sample of {name}: see tests/support/samples.py"
 
     def number(count: int) -> tuple[bytes, Callable[[], float]]:
         text = changed(Random(f"{seed} {name} {count}"), mine, others)
-        return text.encode(), partial(check, family, text, count % THROUGH == 0, count % JUDGED == 0)
+        return text.encode(), partial(check, reader, text, count % THROUGH == 0, count % JUDGED == 0)
 
     return number
 
 
 def fuzz(name: str, number: Number, inputs: int) -> Outcome:
-    """So many inputs to one reader; on standard error how far it is."""
+    """Give this number of inputs to one reader. Progress goes to standard error."""
     outcome, begun = Outcome(name), time.perf_counter()
-    told = begun
+    reported = begun
     faulthandler.dump_traceback_later(HANGS, exit=True)
     for count in range(inputs):
         text, checked = number(count)
@@ -89,8 +89,8 @@ def fuzz(name: str, number: Number, inputs: int) -> Outcome:
             outcome.failures.append((f"input {count}: {type(wrong).__name__}: {wrong}"[:500], text))
             if len(outcome.failures) >= MOST_KEPT:
                 break
-        if (now := time.perf_counter()) - told > 2:
-            told = now
+        if (now := time.perf_counter()) - reported > 2:
+            reported = now
             print(f"{name}: {count + 1} of {inputs}, {len(outcome.failures)} failed", file=sys.stderr)
             faulthandler.dump_traceback_later(HANGS, exit=True)
     faulthandler.cancel_dump_traceback_later()
@@ -99,30 +99,30 @@ def fuzz(name: str, number: Number, inputs: int) -> Outcome:
 
 
 def mutated(name: str, inputs: int, seed: int) -> Outcome:
-    """One reader: its inputs, and how its time grows."""
+    """Fuzz one reader, and measure the growth of its time."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     outcome = Outcome(name) if name == SHARED else fuzz(name, inputs_of(name, seed), inputs)
     if name != ARCHIVES:
-        family = next((one for one in READERS if one.name == name), None)
-        outcome.growth, found = grows(family, samples()[name] if family else ())
+        reader = next((one for one in READERS if one.name == name), None)
+        outcome.growth, found = grows(reader, samples()[name] if reader else ())
         outcome.failures += [(one, b"") for one in found]
     return outcome
 
 
 def guided(name: str, seconds: int, seed: int, save: Path) -> Outcome:
-    """One reader by atheris, in a process of its own: it ends with the first failure."""
+    """Fuzz one reader with atheris in a separate process, which ends at the first failure."""
     command = [sys.executable, "-m", "bench.fuzz.fuzz_atheris", name, str(seconds), str(seed), str(save)]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     runs = [int(line.rsplit(maxsplit=1)[1]) for line in done.stderr.splitlines() if "number_of_executed_units" in line]
     outcome = Outcome(name, inputs=sum(runs), seconds=float(seconds))
     if done.returncode:
-        told = done.stdout + done.stderr
-        outcome.failures.append((told[max(0, told.find("Uncaught Python exception")) :][:2000], b""))
+        output = done.stdout + done.stderr
+        outcome.failures.append((output[max(0, output.find("Uncaught Python exception")) :][:2000], b""))
     return outcome
 
 
 def table(outcomes: list[Outcome], save: Path | None) -> str:
-    """A row for each reader, and below what failed."""
+    """A row per reader, followed by the failures."""
     rows = [f"{'reader':16}{'inputs':>9}{'a second':>10}{'slowest ms':>12}{'growth':>8}{'failures':>10}"]
     for one in sorted(outcomes, key=lambda one: NAMES.index(one.name)):
         grown = "" if one.growth is None else f"{one.growth:.1f}"
@@ -138,8 +138,8 @@ def table(outcomes: list[Outcome], save: Path | None) -> str:
     return "\n".join(rows)
 
 
-def asked() -> argparse.Namespace:
-    """What the command line says."""
+def arguments() -> argparse.Namespace:
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("readers", nargs="*", metavar="READER", help=f"of {', '.join(NAMES)}; default: all")
     parser.add_argument("--inputs", type=int, default=100_000, help="for each reader")
@@ -157,8 +157,8 @@ def asked() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Print the table; the exit code."""
-    args = asked()
+    """Print the table. Returns the exit code."""
+    args = arguments()
     print(f"seed {args.seed}, growth may be {WORST:g} for four times the text, {SECONDS:g} s for one input")
     names = args.readers or [name for name in NAMES if args.engine == "mutate" or name != SHARED]
     save = args.save or Path.cwd()

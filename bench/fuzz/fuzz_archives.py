@@ -1,6 +1,7 @@
-"""Archives that nobody means well with, and what must hold whatever they are: python -m bench.fuzz.fuzz archives
+"""Hostile archives, and the checks for them: python -m bench.fuzz.fuzz archives
 
-Paths that lead out, links, devices, bombs, too many entries, sizes that are lies; cut anywhere, with bytes changed.
+Paths that lead outside, links, devices, bombs, too many entries, wrong sizes; truncated at any position, with changed
+bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from linkgauge.probes.dumps.core import archives
 from linkgauge.probes.dumps.core.archives import is_archive, unpack
 from linkgauge.probes.host.entries import Entry, Link, Refused
 
-MOST_BYTES, MOST_FILES = 1 << 20, 200  # of this program: what is refused is the same, and there is less of it to make
+# lower limits for this program: the same archives are refused, and smaller ones are enough
+MOST_BYTES, MOST_FILES = 1 << 20, 200
 NAMES = (
     "a",
     "node1/lspci.txt",
@@ -77,7 +79,10 @@ _PACKERS: tuple[Callable[[bytes], bytes], ...] = (
 
 
 def check(content: bytes) -> float:
-    """What is in an archive leads nowhere and is not too much; or it is refused with a sentence. Seconds."""
+    """Check that no path leads outside and that the limits hold, or that the archive is refused with a sentence.
+
+    Returns seconds.
+    """
     start = time.perf_counter()
     is_archive(content[:512])
     entries, refusal = _unpacked(content)
@@ -93,7 +98,7 @@ def check(content: bytes) -> float:
 
 
 def _unpacked(content: bytes) -> tuple[dict[str, Entry], str | None]:
-    """What is in it, or why it is refused."""
+    """The contents, or the reason for the refusal."""
     try:
         return unpack("fuzz.tar", content), None
     except ValueError as refused:
@@ -101,14 +106,14 @@ def _unpacked(content: bytes) -> tuple[dict[str, Entry], str | None]:
 
 
 class Archives:
-    """The archives of a seed, by their numbers."""
+    """The archives of a seed, by number."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         archives.MOST_BYTES, archives.MOST_FILES = MOST_BYTES, MOST_FILES
 
     def number(self, count: int) -> tuple[bytes, Callable[[], float]]:
-        """An archive, and what checks it."""
+        """An archive, and its check."""
         random = Random(f"{self.seed} archives {count}")
         content = random.choices(_MAKERS, _WEIGHTS)[0](random)
         if random.random() < 0.5:
@@ -123,12 +128,12 @@ def _packed(packer: int, content: bytes) -> bytes:
 
 @lru_cache(64)
 def _zeros(packer: int, count: int) -> bytes:
-    """What bombs are made of; packed once."""
+    """The content of bombs, compressed once."""
     return _PACKERS[packer](bytes(count))
 
 
 def _content(random: Random) -> bytes:
-    """Of a member: little, much, an archive itself, or one that unpacks to much."""
+    """The content of a member: short, long, an archive, or compressed data that unpacks to a lot."""
     kind = random.random()
     if kind < 0.7:
         return random.randbytes(random.randint(0, 40))
@@ -153,12 +158,12 @@ def _tar(random: Random) -> bytes:
             try:
                 archive.addfile(info, io.BytesIO(content))
             except (ValueError, OSError, UnicodeError):
-                continue  # a name that this form of archive cannot hold
+                continue  # a name that this archive format cannot hold
     return random.choice(_PACKERS)(target.getvalue())
 
 
 def _sizes(random: Random) -> bytes:
-    """A member whose header says another size than it has; the sum of the header is right."""
+    """A member whose header has a wrong size and a correct checksum."""
     info = tarfile.TarInfo(random.choice(NAMES) or "x")
     info.type = random.choice(
         (*KINDS, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
@@ -168,11 +173,11 @@ def _sizes(random: Random) -> bytes:
     packer, zeros = random.randrange(3), random.choice((0, 512, 5000, MOST_BYTES, 3 * MOST_BYTES))
     if packer == 0:
         return head + bytes(min(zeros, 50_000))
-    return _PACKERS[packer](head) + _zeros(packer, zeros)  # such files go on where one ends
+    return _PACKERS[packer](head) + _zeros(packer, zeros)  # such files continue where one ends
 
 
 def _many(random: Random) -> bytes:
-    """More members than are read, or as many; of one name, or of many; some without content."""
+    """At least as many members as the limit, with one name or many, some without content."""
     count, kind, same = random.choice((150, 200, 201, 260, 1100)), random.choice(KINDS), random.random() < 0.5
     info = tarfile.TarInfo("x")
     info.type = kind
@@ -186,7 +191,7 @@ def _many(random: Random) -> bytes:
 def _zip(random: Random) -> bytes:
     target = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(target, "w") as archive:
-        warnings.simplefilter("ignore")  # of names that come twice
+        warnings.simplefilter("ignore")  # about duplicate names
         for _ in range(random.choice((0, 1, 2, 5, 250 if random.random() < 0.1 else 3))):
             info = zipfile.ZipInfo(random.choice(NAMES))
             info.compress_type = random.choice(
@@ -196,7 +201,7 @@ def _zip(random: Random) -> bytes:
             archive.writestr(info, _content(random))
     content = bytearray(target.getvalue())
     place = content.rfind(b"PK\x01\x02")
-    if place >= 0 and random.random() < 0.4:  # the flags, the method, the sizes, where it stands: of the last member
+    if place >= 0 and random.random() < 0.4:  # flags, method, sizes or offset of the last member
         offset, form, value = random.choice(
             (
                 (8, "<H", 1),
@@ -219,7 +224,7 @@ def _zip(random: Random) -> bytes:
 
 
 def _single(random: Random) -> bytes:
-    """One file, packed once or several times, or several behind one another."""
+    """One file, compressed once or several times, or several files in a row."""
     content = _content(random)
     for _ in range(random.randint(1, 3)):
         content = random.choice(_PACKERS)(content)
@@ -227,7 +232,7 @@ def _single(random: Random) -> bytes:
 
 
 def _broken(random: Random, content: bytes) -> bytes:
-    """Cut, with bytes changed, with something before or behind."""
+    """Truncated, with changed bytes, or with bytes before or after."""
     changed = bytearray(content)
     for _ in range(random.randint(0, 4)):
         if changed:

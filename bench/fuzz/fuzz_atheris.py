@@ -1,6 +1,6 @@
-"""One reader of dumps, fuzzed with coverage. bench/fuzz/fuzz.py --engine atheris starts it for each reader.
+"""Coverage-guided fuzzing of one dump reader. bench/fuzz/fuzz.py --engine atheris starts this program per reader.
 
-python -m bench.fuzz.fuzz_atheris READER SECONDS SEED FOLDER; an input that fails is kept in the folder, and ends it.
+python -m bench.fuzz.fuzz_atheris READER SECONDS SEED FOLDER. The first failed input ends it and is kept in the folder.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-LONGEST = 16_000  # bytes of an input
+NEEDED = ("tests.support.samples", "bench.fuzz.fuzz_checks", "bench.fuzz.fuzz_archives")
+LONGEST = 16_000  # bytes per input
 SLOW = 10  # seconds for one input
 
 
@@ -21,20 +21,18 @@ def main(name: str, seconds: str, seed: str, folder: str) -> None:
     atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=["linkgauge.probes"]):
         import_module("linkgauge.probes.dumps.core.archives")
-        families = import_module("linkgauge.probes.dumps.registry").READERS
-    samples, checks, archives = map(
-        import_module, ("tests.support.samples", "bench.fuzz.fuzz_checks", "bench.fuzz.fuzz_archives")
-    )
-    family = next((one for one in families if one.name == name), None)
-    if family:
+        readers = import_module("linkgauge.probes.dumps.registry").READERS
+    samples, checks, archives = map(import_module, NEEDED)
+    reader = next((one for one in readers if one.name == name), None)
+    if reader:
         seeds = [text.encode()[:LONGEST] for text in samples.samples()[name]]
     else:
         make = archives.Archives(int(seed)).number
         seeds = [content for number in range(300) if len(content := make(number)[0]) <= LONGEST]
 
     def one(data: bytes) -> None:
-        if family:
-            checks.check(family, data.decode("utf-8", "replace"), False, False)
+        if reader:
+            checks.check(reader, data.decode("utf-8", "replace"), False, False)
         else:
             archives.check(data)
 

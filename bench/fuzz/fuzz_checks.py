@@ -1,4 +1,4 @@
-"""What must hold of a reader of dumps, whatever text it is given."""
+"""Checks of a dump reader that must hold for any text."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _LONGEST = 1000  # characters of a citation
 
 
 class TooSlow(BaseException):
-    """Not an Exception: what is fuzzed may catch those."""
+    """Not an Exception, because the fuzzed code may catch those."""
 
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """TooSlow after so much time of the processor: a machine that is busy is no fault."""
+    """Raises TooSlow after this much processor time. Other load on the machine does not count."""
     signal.signal(signal.SIGPROF, _ring)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
@@ -42,43 +42,47 @@ def _ring(*_: object) -> None:
     raise TooSlow("too slow")
 
 
-def check(family: Reader, text: str, through: bool, evaluated: bool) -> float:
-    """Read a text; what is said is well formed and cites the text. The seconds that reading took.
+def check(reader: Reader, text: str, through: bool, evaluated: bool) -> float:
+    """Read a text and check that its records are well formed and cite the text. Returns the seconds of reading.
 
-    `through`: also cut into parts, as a file is; `judged`: also made a report of. AssertionError says what is wrong.
+    `through`: also split the text into parts, like a file. `evaluated`: also make a report. Raises AssertionError with
+    the defect.
     """
     start = time.perf_counter()
     plain = clean(text)
-    said = list(family.read(Part(_FILE, 1, plain, AT)))
+    records = list(reader.read(Part(_FILE, 1, plain, AT)))
     took = time.perf_counter() - start
-    well_formed(said, plain)
+    well_formed(records, plain)
     if through:
-        said = _whole(text, plain)
+        records = _whole(text, plain)
     if evaluated:
-        evaluate(assemble(said, Site(), AT, origin="dumps"))
+        evaluate(assemble(records, Site(), AT, origin="dumps"))
     return took
 
 
 def _whole(text: str, plain: str) -> list[Record]:
-    """What all readers say of the parts, which are the text; but for what stood around its lines (frames.py)."""
-    lines, said, words, bared = plain.split("\n"), list[Record](), list[str](), False
-    for family, part in split(_FILE, text, AT, READERS):
+    """The records of all readers.
+
+    The parts must together be the text, except for frames around lines (core/frames.py).
+    """
+    lines, records, words, bared = plain.split("\n"), list[Record](), list[str](), False
+    for reader, part in split(_FILE, text, AT, READERS):
         mine = part.text.rstrip("\n").split("\n")
         theirs = lines[part.first - 1 : part.first - 1 + len(mine)]
-        assert family is OTHER_HOSTS or len(theirs) == len(mine), "a part has lines behind the end of the text"
-        # Of logs that are woven into each other, each has the lines of the others empty.
-        bared |= family is OTHER_HOSTS or any(one not in ("", other) for one, other in zip(mine, theirs, strict=True))
+        assert reader is OTHER_HOSTS or len(theirs) == len(mine), "a part has lines behind the end of the text"
+        # In interleaved logs, each part has empty lines in place of the lines of others.
+        bared |= reader is OTHER_HOSTS or any(one not in ("", other) for one, other in zip(mine, theirs, strict=True))
         words += part.text.split()
-        said += family.read(part) if family else ()
+        records += reader.read(part) if reader else ()
     assert bared or sorted(words) == sorted(plain.split()), "split lost a line, or gave it twice"
-    well_formed(said, plain)
-    return said
+    well_formed(records, plain)
+    return records
 
 
-def well_formed(said: Iterable[Record], plain: str) -> None:
-    """Each can be passed on, and cites lines that are there."""
+def well_formed(records: Iterable[Record], plain: str) -> None:
+    """Check that each record survives encoding and cites existing lines."""
     last = plain.count("\n") + 1
-    for one in said:
+    for one in records:
         assert isinstance(one, Fact | Observation | NotChecked), f"{one!r} is nothing that a reader says"
         assert decode(encode(one)) == one, f"{one!r} is not what it was after it was passed on"
         if isinstance(one, NotChecked):

@@ -1,6 +1,6 @@
-"""Texts changed at random, in the ways in which outputs of tools come broken, and in worse ones.
+"""Random changes of texts: the usual damage to outputs of tools, and worse.
 
-Each is drawn from a generator of its own: the same generator gives the same text.
+Each change uses only the given generator, so equal generators give equal texts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
 
-MOST_LINES, HEAD_LINES = 60, 8  # of a sample, which may be a file of a megabyte
+MOST_LINES, HEAD_LINES = 60, 8  # lines taken from a sample, which can be a file of a megabyte
 MOST = 60_000  # characters
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _WORD = re.compile(r"\S+")
@@ -134,7 +134,7 @@ _NESTED = ("[", "{", '{"a":', "<a>", "(", '[{"children":', "  ", "\\", "<object>
 
 
 def changed(random: Random, samples: Sequence[str], others: Sequence[str]) -> str:
-    """A text made of one of the samples, or of several; now and then with a piece of the output of another tool."""
+    """A changed text of one or several samples, sometimes with a piece of another tool's output."""
     text = window(random, random.choice(samples))
     for _ in range(1 + int(random.expovariate(0.7))):
         change = random.choices(_CHANGES, _WEIGHTS)[0]
@@ -143,7 +143,7 @@ def changed(random: Random, samples: Sequence[str], others: Sequence[str]) -> st
 
 
 def window(random: Random, text: str) -> str:
-    """The text; of a long one how it begins, and some lines of it in one piece."""
+    """The text; for a long one its first lines and some lines in one piece."""
     lines = _split(text)
     if len(lines) <= MOST_LINES:
         return text
@@ -157,13 +157,13 @@ def _split(text: str) -> list[str]:
 
 
 def _cut(random: Random, text: str, samples: Sequence[str]) -> str:
-    """Its end is missing, or its beginning."""
+    """Remove the end or the beginning."""
     place = random.randint(0, len(text))
     return text[:place] if random.random() < 0.7 else text[place:]
 
 
 def _lines(random: Random, text: str, samples: Sequence[str]) -> str:
-    """Lines are missing, come again, or stand elsewhere."""
+    """Remove, repeat or move lines."""
     lines = text.split("\n")
     a = random.randrange(len(lines))
     b = min(len(lines), a + 1 + int(random.expovariate(0.5)))
@@ -183,7 +183,7 @@ def _lines(random: Random, text: str, samples: Sequence[str]) -> str:
 
 
 def _spliced(random: Random, text: str, samples: Sequence[str]) -> str:
-    """The beginning of one, the end of another; or lines of another within."""
+    """Join the beginning of one text and the end of another, or insert lines of another."""
     other = window(random, random.choice(samples))
     if random.random() < 0.5:
         return text[: random.randint(0, len(text))] + other[random.randint(0, len(other)) :]
@@ -194,12 +194,12 @@ def _spliced(random: Random, text: str, samples: Sequence[str]) -> str:
 
 
 def _number(random: Random, text: str, samples: Sequence[str]) -> str:
-    """A number is huge, negative, missing, or none."""
+    """Make a number huge, negative, missing or invalid."""
     return _replaced(random, text, _NUMBER, random.choice(NUMBERS))
 
 
 def _word(random: Random, text: str, samples: Sequence[str]) -> str:
-    """A word of another line, or nothing, in the place of a word."""
+    """Replace a word by a word of another line or by nothing."""
     words = _WORD.findall(window(random, random.choice(samples)))
     return _replaced(random, text, _WORD, random.choice(words) if words and random.random() < 0.8 else "")
 
@@ -213,7 +213,7 @@ def _replaced(random: Random, text: str, what: re.Pattern[str], new: str) -> str
 
 
 def _letter(random: Random, text: str, samples: Sequence[str]) -> str:
-    """A character is missing, comes twice, is another; or a mark that texts do not have stands within."""
+    """Remove, repeat or replace a character, or insert an unusual mark."""
     at = random.randint(0, len(text))
     new = random.choice(
         (random.choice(PIECES), random.choice(PIECES), chr(random.randrange(32, 127)), text[at : at + 1] * 2)
@@ -222,7 +222,7 @@ def _letter(random: Random, text: str, samples: Sequence[str]) -> str:
 
 
 def _column(random: Random, text: str, samples: Sequence[str]) -> str:
-    """A column is missing in each line: a stretch of characters, or a word."""
+    """Remove a column from each line: a range of characters, or a word."""
     place, width = random.randrange(12), random.randint(1, 12)
     if random.random() < 0.5:
         return "\n".join(line[: place * 6] + line[place * 6 + width :] for line in text.split("\n"))
@@ -232,7 +232,7 @@ def _column(random: Random, text: str, samples: Sequence[str]) -> str:
 
 
 def _prefixed(random: Random, text: str, samples: Sequence[str]) -> str:
-    """Something stands before each line; or lines are joined, or stripped."""
+    """Put a prefix before each line, or join or strip lines."""
     prefix = random.choice((*_PREFIXES, None, "\n"))
     if prefix is None:
         return "\n".join(map(str.strip, text.split("\n")))
@@ -240,7 +240,7 @@ def _prefixed(random: Random, text: str, samples: Sequence[str]) -> str:
 
 
 def _long(random: Random, text: str, samples: Sequence[str]) -> str:
-    """A piece of a line again and again: lines of many thousand characters."""
+    """Repeat a piece of a line many times: lines of many thousand characters."""
     at = random.randint(0, len(text))
     piece = text[at : at + random.randint(1, 12)].replace("\n", " ") or " "
     return text[:at] + piece * random.choice((50, 500, 3000)) + text[at:]

@@ -1,7 +1,7 @@
-"""The registry of dump readers: a new reader is its file in this folder and its line here.
+"""The registry of dump readers. A new reader needs its own file in this folder and a line here.
 
-A file has BEGIN, a regular expression for the line with which an output begins (split.py), and the function that reads
-an output. LINES = True says that each line has a meaning without the lines around it.
+The file has BEGIN, a regular expression for the first line of an output (core/split.py), and the function `read`. LINES
+= True means that each line has a meaning of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .core.reader import Reader
 
 
 def _reader(name: str, target: str) -> Reader:
-    """The reader with this public name. "module:function" is its function, relative to linkgauge.probes."""
+    """The reader with this public name. `target` is "module:function" relative to linkgauge.probes."""
     read = load(target)
     module = sys.modules[read.__module__]
     return Reader(name, module.BEGIN, read, getattr(module, "LINES", False))

@@ -75,7 +75,7 @@ def test_an_hour_of_cycles(service: Callable[..., Node], tmp_path: Path) -> None
     at.cycle()
     first = at.host.reads
     at.cycle(59)
-    assert at.host.asked == {
+    assert at.host.call_counts == {
         "nvml": 60,
         "link_load": 60,
         "nvml_wiring": 1,
@@ -86,7 +86,7 @@ def test_an_hour_of_cycles(service: Callable[..., Node], tmp_path: Path) -> None
     }
     assert (at.host.reads - first) / 59 < first
     at.cycle()
-    assert at.host.asked["nvml_wiring"] == 2
+    assert at.host.call_counts["nvml_wiring"] == 2
     past = len(at.daemon.memory.past)
     at.cycle(10)
     assert len(at.daemon.memory.past) == past
@@ -125,10 +125,10 @@ def test_a_fault_appears_settles_and_goes(hgx: Node, caplog: pytest.LogCaptureFi
 def test_what_was_plugged_is_found_at_once(hgx: Node) -> None:
     """Not only when it is time to look what is there."""
     hgx.cycle(2)
-    assert hgx.host.asked["nvml_wiring"] == 1
+    assert hgx.host.call_counts["nvml_wiring"] == 1
     hgx.host.recorded = with_entry(hgx.host.recorded, "sys/bus/pci/devices/0000:ff:00.0", Folder())
     hgx.cycle(2)
-    assert hgx.host.asked["nvml_wiring"] == 2
+    assert hgx.host.call_counts["nvml_wiring"] == 2
 
 
 def test_links_are_followed_anew_when_it_is_looked_what_is_there(hgx: Node) -> None:
@@ -157,10 +157,10 @@ def test_a_driver_that_hangs_is_asked_again_after_1_5_and_30_minutes(
     while at < 4200:
         hgx.cycle()
         at += hgx.daemon.every
-        if hgx.host.asked["nvml"] > len(asked):
+        if hgx.host.call_counts["nvml"] > len(asked):
             asked.append(at)
     assert asked == [0, 60, 360, 2160, 3960]
-    assert hgx.host.asked["link_load"] == 71  # all others as ever
+    assert hgx.host.call_counts["link_load"] == 71  # all others as ever
     hgx.host.hangs = set()
     hgx.go(1800)
     assert hgx.cycle(3).verdict == "ok"
@@ -170,7 +170,7 @@ def test_a_file_that_hangs_stops_nothing_else(hgx: Node) -> None:
     """A driver that waits for its device, in the middle of a cycle; asked again after 1, 5 and 30 minutes."""
     hgx.daemon.hang_guard = HangGuard(patience=0.5)
     hgx.cycle(3)
-    hgx.host.stuck, hgx.host.go = "mlx5_3/ports/1/state", Event()
+    hgx.host.stuck_file, hgx.host.go = "mlx5_3/ports/1/state", Event()
     report = hgx.cycle(2)
     (gap,) = (one for one in report.not_checked if one.what == "Port")
     assert (report.verdict, found(report)) == ("unknown", [])
@@ -178,8 +178,8 @@ def test_a_file_that_hangs_stops_nothing_else(hgx: Node) -> None:
     page = hgx.pages.read("metrics")
     assert number(page, "linkgauge_stuck_children") == 1
     assert number(page, 'linkgauge_not_checked{check="Port",reason="no-answer"}') == 1
-    assert hgx.host.asked["link_load"] == 5  # those behind it were asked all the same
-    hgx.host.stuck = None
+    assert hgx.host.call_counts["link_load"] == 5  # those behind it were asked all the same
+    hgx.host.stuck_file = None
     hgx.host.go.set()
     until(lambda: not hgx.daemon.hang_guard.stuck)
     report = hgx.cycle(5)
@@ -196,7 +196,7 @@ def test_a_scrape_while_something_hangs(service: Callable[..., Node], tmp_path: 
     with serving("127.0.0.1:0", hgx.pages) as server:
         loop = Thread(target=hgx.cycle)
         loop.start()
-        assert hgx.host.asking.wait(100)
+        assert hgx.host.hanging.wait(100)
         shown = []
         for _ in range(5):
             page = get(server)
@@ -211,14 +211,14 @@ def test_a_scrape_while_something_hangs(service: Callable[..., Node], tmp_path: 
 
 def test_a_source_that_breaks_takes_nothing_else_with_it(hgx: Node, caplog: pytest.LogCaptureFixture) -> None:
     healthy, ports = hgx.cycle(), "infiniband/mlx5_0/ports"
-    hgx.host.breaks = ports
+    hgx.host.failing_folder = ports
     report = hgx.cycle()
     why = f"a fault in linkgauge itself: RuntimeError: a bug at {ports}"
     gap = NotChecked(what="Port", subject="node", reason=Reason.FAULT, detail=why, how="report it, with a capture")
     assert gap in report.not_checked
     assert [run.name for run in report.runs if not run.ok] == ["rdma"]
     assert [record.getMessage() for record in caplog.records if record.exc_info] == ["source rdma broke off"]
-    hgx.host.breaks = None
+    hgx.host.failing_folder = None
     corrected = hgx.cycle()
     assert (corrected.verdict, corrected.not_checked) == (healthy.verdict, healthy.not_checked)
 
@@ -236,11 +236,11 @@ def test_the_tree_disappears_and_comes_back(hgx: Node) -> None:
 @pytest.mark.parametrize("jump", [YEAR, -YEAR, 7200, -7200, -1])
 def test_clocks_jump(service: Callable[..., Node], hgx: Node, jump: float) -> None:
     hgx.cycle(3)
-    asked = hgx.host.asked.copy()
+    asked = hgx.host.call_counts.copy()
     hgx.host.wall += jump
     for _ in range(3):
         assert hgx.cycle().verdict == "ok"
-    assert hgx.host.asked - asked == {"nvml": 3, "link_load": 3}  # when to ask is a matter of the other clock
+    assert hgx.host.call_counts - asked == {"nvml": 3, "link_load": 3}  # when to ask is a matter of the other clock
     assert max(one.at for one in hgx.daemon.memory.past) <= hgx.host.now()
     hgx.host.wall -= jump
     assert hgx.cycle(3).verdict == "ok"

@@ -168,7 +168,7 @@ def test_a_node_breaks_and_is_mended(tmp_path: Path, tls: Path) -> None:
         },
     )
     assert (resolved.receiver, resolved.labels) == (told.receiver, told.labels)
-    assert {one.labels["alertname"] for one in manager.hook.told} == {"LinkgaugeLinkNarrow"}
+    assert {one.labels["alertname"] for one in manager.hook.received} == {"LinkgaugeLinkNarrow"}
 
 
 @contextmanager
@@ -212,7 +212,7 @@ def test_one_default_of_fifty_nodes_is_one_alert(tmp_path: Path, tls: Path) -> N
             "code": "iommu-translation",
         },
     )
-    assert {one.labels["alertname"] for one in manager.hook.told} == {"LinkgaugeFleetFinding", "Afterwards"}
+    assert {one.labels["alertname"] for one in manager.hook.received} == {"LinkgaugeFleetFinding", "Afterwards"}
 
 
 def wait_for_inhibited(manager: Alertmanager) -> list[str]:

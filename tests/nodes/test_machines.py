@@ -17,7 +17,7 @@ from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Machine, Site
-from tests.support.gpu_facts import but, findings
+from tests.support.gpu_facts import findings, with_fields
 
 AZURE = {
     "vendor": "Microsoft Corporation",
@@ -226,7 +226,7 @@ def test_each_is_known_for_what_it_is(name: str) -> None:
 def test_without_its_vendor_it_belongs_to_nobody(name: str) -> None:
     """What a maker or a cloud alone has is not taken from a product's name or from its GPUs."""
     (machine,) = (machine for machine in machines() if machine.name == name)
-    stripped = but(WHOLE[name], "node", vendor="Acme", asset_tag="Acme")
+    stripped = with_fields(WHOLE[name], "node", vendor="Acme", asset_tag="Acme")
     found = snapshot_of([one for one in stripped if isinstance(one, Fact)]).machine
     assert (found == machine) == (machine.vendor is None and machine.asset_tag is None)
     assert found is None or not found.vendor
@@ -349,7 +349,7 @@ def test_ports_of_a_machine() -> None:
         8,
         7,
     )
-    metal = but(fabric(50e9, 7), "node", virtual=False)
+    metal = with_fields(fabric(50e9, 7), "node", virtual=False)
     assert [one.severity for one in findings(metal) if one.code == "nic-missing"] == ["critical"]
 
 

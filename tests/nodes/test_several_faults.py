@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from bench.accuracy.beds import Bed, bed_of
-from bench.accuracy.edits import but as altered
-from bench.accuracy.edits import inactive, together, unsaid
+from bench.accuracy.edits import inactive, remove_fields, together
+from bench.accuracy.edits import set_fields as altered
 from bench.accuracy.measured import report_on
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Pci, Port
 from linkgauge.models.facts.records import Observation, Record
 from linkgauge.models.inventory.gpu_links import gpu_links
 from linkgauge.models.report import Finding, Report
-from tests.support.small_nodes import ROOT, bridge, but, copy, function, gpus_under_switches, report_of
+from tests.support.small_nodes import ROOT, bridge, copy, function, gpus_under_switches, report_of, with_fields
 
 
 def grave(report: Report) -> list[tuple[str, str]]:
@@ -43,7 +43,7 @@ def mesh_without(bed: Bed, gpu: str, *numbers: int) -> list[Finding]:
     keys = [key for key, link in ends.items() if link.id in down and key in bed.snapshot.of(GpuLink)]
     gpus = sorted({key.partition("/")[0] for key in keys})
     edit = together(*(inactive(bed.snapshot, one, [key for key in keys if key.startswith(f"{one}/")]) for one in gpus))
-    return [one for one in report_on(edit(list(bed.said)), bed.now).findings if one.severity != "info"]
+    return [one for one in report_on(edit(list(bed.records)), bed.now).findings if one.severity != "info"]
 
 
 def test_both_directions_between_two_gpus_are_one_cause() -> None:
@@ -95,7 +95,7 @@ def test_access_control_on_one_switch_explains_nothing_elsewhere() -> None:
     rates = [(ends, 54.0) for ends in pairs if set(ends) not in ({"gpu0", "gpu1"}, {"gpu2", "gpu5"})]
     rates += [(("gpu0", "gpu1"), 25.0), (("gpu1", "gpu0"), 25.0), (("gpu2", "gpu5"), 40.0), (("gpu5", "gpu2"), 40.0)]
     said = [*gpus_under_switches(8), *scattered(rates, via="pcie")]
-    report = report_of(but(said, "0000:02:00.0", acs=("ReqRedir", "CmpltRedir")))
+    report = report_of(with_fields(said, "0000:02:00.0", acs=("ReqRedir", "CmpltRedir")))
     assert sorted(grave(report)) == [("bandwidth-low", "gpu2-gpu5"), ("pcie-acs-redirect", "0000:01:00.0")]
 
 
@@ -111,6 +111,6 @@ def test_a_healthy_pair_below_a_switch_is_not_counted_among_slow_ones() -> None:
 def test_the_port_of_a_nic_that_is_gone_is_no_second_finding() -> None:
     bed = bed_of("hgx-h100")
     down = altered(Port, "mlx5_2/1", state="DOWN", physical_state="Disabled")
-    assert grave(report_on(down(list(bed.said)), bed.now)) == [("nic-port-down", "mlx5_2/1")]
-    lost = together(down, unsaid(Pci, "0000:1c:00.0", "speed", "width"), altered(Pci, "0000:1c:00.0", lost=True))
-    assert grave(report_on(lost(list(bed.said)), bed.now)) == [("nic-missing", "0000:1c:00.0")]
+    assert grave(report_on(down(list(bed.records)), bed.now)) == [("nic-port-down", "mlx5_2/1")]
+    lost = together(down, remove_fields(Pci, "0000:1c:00.0", "speed", "width"), altered(Pci, "0000:1c:00.0", lost=True))
+    assert grave(report_on(lost(list(bed.records)), bed.now)) == [("nic-missing", "0000:1c:00.0")]

@@ -24,15 +24,15 @@ from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Machine, Site
 from tests.support.small_nodes import (
     Clock,
-    but,
     copy,
     function,
     gpu_address,
     gpus_under_switches,
     observation,
     report_of,
-    said_by,
     snapshot_of,
+    source_of,
+    with_fields,
 )
 
 H100S = Site(machine=(Machine(name="hgx-h100", source="its data sheet", gpu="H100*", gpus=8),))
@@ -63,7 +63,7 @@ def test_a_source_that_breaks_off_loses_only_what_had_not_come() -> None:
     assert [type(one) for one in said[-2:]] == [NotChecked, Run]
     assert isinstance(said[-1], Run)
     assert not said[-1].ok
-    report = report_of(but(said, gpu_address(5), width=8))
+    report = report_of(with_fields(said, gpu_address(5), width=8))
     assert found(report) == [("pcie-link-narrow", gpu_address(5))]
     assert len(report.topology.devices) > 20
 
@@ -89,7 +89,7 @@ def test_a_table_of_collectives_alone() -> None:
 
 
 def test_speed_is_judged_while_bytes_move() -> None:
-    said = but(gpus_under_switches(2), gpu_address(0), speed=2.5e9)
+    said = with_fields(gpus_under_switches(2), gpu_address(0), speed=2.5e9)
     rest = report_of([*said, observation(gpu_address(0), "link_speed", 2.5e9, busy=False)])
     assert rest.findings == ()
     assert [one.what for one in rest.not_checked if one.subject != "node"] == ["Pci.speed"]
@@ -101,7 +101,7 @@ def test_speed_is_judged_while_bytes_move() -> None:
 
 
 def test_what_the_state_does_not_explain_is_a_second_finding() -> None:
-    said = but(gpus_under_switches(2), gpu_address(0), width=8)
+    said = with_fields(gpus_under_switches(2), gpu_address(0), width=8)
     assert found(report_of([*said, copy(("gpu0", "pci0000:00"), 27)])) == [("pcie-link-narrow", gpu_address(0))]
     assert found(report_of([*said, copy(("gpu0", "pci0000:00"), 6)])) == [
         ("bandwidth-low", "gpu0-pci0000:00"),
@@ -142,12 +142,12 @@ def test_an_event_is_said_at_once() -> None:
 
 
 def test_what_a_finding_costs() -> None:
-    (finding,) = report_of(but(gpus_under_switches(4), gpu_address(3), width=4)).findings
+    (finding,) = report_of(with_fields(gpus_under_switches(4), gpu_address(3), width=4)).findings
     assert finding.impact["all_reduce"] == pytest.approx(4.0, rel=0.01)
-    (finding,) = report_of(but(gpus_under_switches(4, nvlinks=18), gpu_address(3), width=4)).findings
+    (finding,) = report_of(with_fields(gpus_under_switches(4, nvlinks=18), gpu_address(3), width=4)).findings
     assert finding.impact["all_reduce"] == 1.0  # NVLink carries it
     unasked = [replace(one, nvlinks=None) if isinstance(one, Gpu) else one for one in gpus_under_switches(4)]
-    (finding,) = report_of(but(unasked, gpu_address(3), width=4)).findings
+    (finding,) = report_of(with_fields(unasked, gpu_address(3), width=4)).findings
     assert finding.impact == {}
 
 
@@ -159,7 +159,7 @@ def test_kin() -> None:
 
 def test_silenced_findings_still_explain() -> None:
     site = Site(ignore={f"pcie-link-narrow:{gpu_address(0)}": "riser ordered, T-411"})
-    said = [*but(gpus_under_switches(2), gpu_address(0), width=8), copy(("gpu0", "pci0000:00"), 27)]
+    said = [*with_fields(gpus_under_switches(2), gpu_address(0), width=8), copy(("gpu0", "pci0000:00"), 27)]
     report = report_of(said, site)
     assert report.verdict == "ok"
     assert [finding.silenced for finding in report.findings] == ["riser ordered, T-411"]
@@ -197,7 +197,7 @@ def test_an_unreadable_width_is_never_ok() -> None:
     assert report_of(said).verdict == "ok"
     assert report_of(said).checks["pcie-link-narrow"] is True
     hidden = [
-        *but(said, gpu_address(1), width=None),
+        *with_fields(said, gpu_address(1), width=None),
         NotChecked(what="Pci.width", subject=gpu_address(1), reason=Reason.UNREADABLE, detail="Input/output error"),
     ]
     assert report_of(hidden).verdict == "unknown"
@@ -210,25 +210,27 @@ def test_a_slow_copy_is_measured_again_before_it_is_said() -> None:
     def probes(report: Report) -> Iterable[Source]:
         slow = [level.flow.ends for level in report.levels if any(f.code == "bandwidth-low" for f in report.findings)]
         todo = slow if report.levels else [("gpu0", "pci0000:00")]
-        return [said_by(copy(ends, next(tries))) for ends in todo]
+        return [source_of(copy(ends, next(tries))) for ends in todo]
 
-    report = diagnose(Clock(), [said_by(*gpus_under_switches(2))], probes, Site())
+    report = diagnose(Clock(), [source_of(*gpus_under_switches(2))], probes, Site())
     assert report.findings == ()
     assert next(tries, None) is None
 
 
 def test_a_gpu_does_not_forward() -> None:
-    cut = but(gpus_under_switches(2, nvlinks=18), gpu_address(0), parent=None)  # its own way to the host is gone
+    cut = with_fields(
+        gpus_under_switches(2, nvlinks=18), gpu_address(0), parent=None
+    )  # its own way to the host is gone
     topology = snapshot_of(cut).topology
     assert route(topology, "gpu0", "gpu1")
     assert route(topology, "gpu0", "pci0000:00") is None
 
 
 def test_the_daemon_remembers_what_is_not_due() -> None:
-    structure = said_by(*gpus_under_switches(2), name="structure")
-    states = said_by(replace(function(gpu_address(0), "x"), width=None), name="states")
+    structure = source_of(*gpus_under_switches(2), name="structure")
+    states = source_of(replace(function(gpu_address(0), "x"), width=None), name="states")
     memory, host, shown = Memory(), Clock(), []
-    narrow = said_by(*but(gpus_under_switches(2), gpu_address(0), width=8), name="structure")
+    narrow = source_of(*with_fields(gpus_under_switches(2), gpu_address(0), width=8), name="structure")
     for due in ([narrow, states], [states], [states]):
         memory, report = cycle(host, due, Site(), memory)
         shown.append(found(report))
@@ -252,7 +254,7 @@ def test_a_source_that_breaks_off_leaves_nobody_sure() -> None:
         raise RuntimeError("a bug")
         yield from ()
 
-    said = said_by(*gpus_under_switches(2))
+    said = source_of(*gpus_under_switches(2))
     report = diagnose(Clock(), (said, Source("broken", broken)), measure_nothing, Site())
     assert (report.verdict, found(report)) == ("unknown", [])
     assert "Do not take this node for healthy: broken broke off, a fault in linkgauge itself." in " ".join(

@@ -145,8 +145,8 @@ def why(host: Machine) -> list[str]:
 def test_what_a_tool_does_wrong(install: Install) -> None:
     host = machine({})
     for text, told in (
-        ("", "dump of ibstat: in no form that is known here"),
-        ("rubbish", "dump of ibstat: in no form that is known here"),
+        ("", "dump of ibstat: not in a known format"),
+        ("rubbish", "dump of ibstat: not in a known format"),
         (
             "CA 'mlx5_0'\n\tCA type: MT1\n\tPort 1:\n\t\tRate: much\n",
             "Port.rate of mlx5_0/1: ibstat:4: 'much' is not a",

@@ -19,8 +19,8 @@ from tests.support.prometheus_server import LONGEST, free_port
 CONFIG = Path(__file__).parents[2] / "deploy" / "prometheus" / "alertmanager.yml"
 
 
-class Told(NamedTuple):
-    """An alert as it came: to which receiver, firing or resolved."""
+class Alert(NamedTuple):
+    """An alert with its receiver and status (firing or resolved)."""
 
     receiver: str
     status: str
@@ -28,28 +28,28 @@ class Told(NamedTuple):
 
 
 class Webhook:
-    """What came, in its order."""
+    """The received alerts in order."""
 
     def __init__(self) -> None:
-        self.told: list[Told] = []
+        self.received: list[Alert] = []
         self._came = Condition()
 
     def take(self, message: Mapping[str, Any]) -> None:
         with self._came:
             for alert in message["alerts"]:
-                self.told.append(Told(message["receiver"], alert["status"], alert["labels"]))
+                self.received.append(Alert(message["receiver"], alert["status"], alert["labels"]))
             self._came.notify_all()
 
-    def wait(self, alert: str, status: str, **labels: str) -> Told:
-        """The first such alert, once it is there."""
+    def wait(self, alert: str, status: str, **labels: str) -> Alert:
+        """The first alert that matches; waits until it arrives."""
         wanted = {"alertname": alert, **labels}.items()
 
-        def found() -> Told | None:
-            return next((one for one in self.told if one.status == status and wanted <= one.labels.items()), None)
+        def found() -> Alert | None:
+            return next((one for one in self.received if one.status == status and wanted <= one.labels.items()), None)
 
         with self._came:
             if not self._came.wait_for(lambda: found() is not None, LONGEST):
-                raise TimeoutError(f"no {alert} that is {status} after {LONGEST:g} s: {self.told}")
+                raise TimeoutError(f"no {alert} that is {status} after {LONGEST:g} s: {self.received}")
             one = found()
             assert one
             return one
@@ -57,7 +57,7 @@ class Webhook:
 
 @contextmanager
 def webhook() -> Iterator[tuple[int, Webhook]]:
-    """Its port, and what it was told."""
+    """A webhook: its port, and the received alerts."""
     hook = Webhook()
 
     class Answer(BaseHTTPRequestHandler):
@@ -80,19 +80,19 @@ def webhook() -> Iterator[tuple[int, Webhook]]:
 
 
 class Alertmanager(NamedTuple):
-    """A running server, and what it sent."""
+    """A running server, and the alerts that it sent."""
 
     port: int
     hook: Webhook
 
     def inhibited(self) -> list[str]:
-        """The names of the alerts that another one holds back."""
+        """The names of inhibited alerts."""
         at = f"http://127.0.0.1:{self.port}/api/v2/alerts?active=false&silenced=false&inhibited=true"
         with urllib.request.urlopen(at, timeout=LONGEST) as answer:
             return [alert["labels"]["alertname"] for alert in json.load(answer) if alert["status"]["inhibitedBy"]]
 
     def post(self, alert: str, **labels: str) -> None:
-        """An alert from elsewhere."""
+        """Send an alert from another source."""
         body = json.dumps([{"labels": {"alertname": alert, **labels}}]).encode()
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/api/v2/alerts", body, {"Content-Type": "application/json"}
@@ -103,7 +103,7 @@ class Alertmanager(NamedTuple):
 
 @contextmanager
 def alertmanager(folder: Path) -> Iterator[Alertmanager]:
-    """A server with the example's routes and inhibitions, which waits for a second where the example waits longer."""
+    """A server with the example's routes and inhibitions. It waits one second where the example waits longer."""
     with webhook() as (hook_port, hook):
         text = re.sub(r"(group_wait|group_interval): \w+", r"\1: 1s", CONFIG.read_text())
         text = re.sub(r"https://\w+\.example/", f"http://127.0.0.1:{hook_port}/", text)
@@ -126,7 +126,7 @@ def alertmanager(folder: Path) -> Iterator[Alertmanager]:
 
 
 def _wait(url: str) -> None:
-    """Until there is an answer."""
+    """Wait until the server answers."""
     end = time.monotonic() + LONGEST
     while True:
         try:

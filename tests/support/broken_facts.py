@@ -1,4 +1,4 @@
-"""Broken things as facts, for codes that no described node shows: what is well, and what is said besides."""
+"""Facts of broken things, for finding codes without a described node: healthy facts, and the facts to add."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.small_nodes import ROOT, bridge, copy, gpus_under_switches, o
 
 @dataclass(frozen=True)
 class Facts:
-    """`well` alone says nothing of the code, `further` makes one finding of it."""
+    """`well` alone gives no finding with the code. `further` added gives exactly one."""
 
     well: Sequence[Record]
     further: Sequence[Record]
@@ -82,33 +82,35 @@ DISK = [
 
 
 def sockets(*numas: int) -> list[Record]:
-    """Two processors with a GPU each, and a NIC of the fabric at each of these NUMA nodes."""
-    said: list[Record] = [BARE]
+    """Two processors, each with a GPU and a fabric NIC on each of these NUMA nodes."""
+    records: list[Record] = [BARE]
     for n in range(2):
-        said += [Package(key=f"package{n}", cpus=(n,)), Numa(key=f"numa{n}", cpus=(n,), memory=1 << 36)]
-        said += [
+        records += [Package(key=f"package{n}", cpus=(n,)), Numa(key=f"numa{n}", cpus=(n,), memory=1 << 36)]
+        records += [
             HostBridge(key=f"pci0000:{n}0", numa=n),
             bridge(f"0000:{n}0:01.0", f"pci0000:{n}0"),
             function(n, numa=n, parent=f"0000:{n}0:01.0", max_width=16, width=16, max_speed=32e9),
         ]
     for number, numa in enumerate(numas):
         key, place = f"mlx5_{number}", f"0000:{0x40 + number:02x}:00.0"
-        said.append(replace(NIC, key=place, parent=f"pci0000:{numa}0", numa=numa))
-        said += [replace(HCA, key=key, address=place), replace(FABRIC, key=f"{key}/1", device=key)]
-    return said
+        records.append(replace(NIC, key=place, parent=f"pci0000:{numa}0", numa=numa))
+        records += [replace(HCA, key=key, address=place), replace(FABRIC, key=f"{key}/1", device=key)]
+    return records
 
 
 def roce(*mtus: int) -> list[Record]:
-    """RoCE ports of 400 Gb/s on equal cards, whose network devices have these MTUs."""
-    said: list[Record] = []
+    """RoCE ports of 400 Gb/s on equal cards with these MTUs."""
+    records: list[Record] = []
     for number, mtu in enumerate(mtus):
         place, net = f"0000:{0x40 + number:02x}:00.0", f"eth{number}"
-        said.append(replace(NIC, key=place, pci_class=0x020000))
-        said.append(Net(key=net, address=place, mtu=mtu, speed=50e9, carrier=True, enabled=True, link_type="ethernet"))
-        said.append(replace(HCA, key=f"mlx5_{number}", address=place))
+        records.append(replace(NIC, key=place, pci_class=0x020000))
+        records.append(
+            Net(key=net, address=place, mtu=mtu, speed=50e9, carrier=True, enabled=True, link_type="ethernet")
+        )
+        records.append(replace(HCA, key=f"mlx5_{number}", address=place))
         port = replace(FABRIC, key=f"mlx5_{number}/1", device=f"mlx5_{number}", link_layer="Ethernet", netdev=net)
-        said.append(replace(port, lanes="4X NDR"))
-    return said
+        records.append(replace(port, lanes="4X NDR"))
+    return records
 
 
 PLACES = {str(number + 1): address(number) for number in range(4)}

@@ -1,4 +1,4 @@
-"""Broken GPU nodes: a healthy one of tests/nodes, what is different there, and what must be said of it."""
+"""Broken GPU nodes: a healthy node of tests/nodes, a change, and the expected finding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Broken:
-    """`further` is TOML behind the base's own. Finding: code and subject. Gaps: what was not checked, and of what."""
+    """`further` is TOML appended to the base.
+
+    Finding: code and subject. Gaps: `what` and subject of NotChecked records.
+    """
 
     base: str
     further: str
@@ -78,7 +81,7 @@ power = 310
 """,
         ("gpu-throttled", "0000:9e:00.0"),
     ),
-    "at its power limit": Broken(  # which is as it should be under load
+    "at its power limit": Broken(  # normal under load
         "hgx-h100",
         """
 [device.gpu5]
@@ -112,7 +115,7 @@ def setting(path: str, text: str) -> str:
     return f"[files]\n'{path}' = '{text}'"
 
 
-# What differs on an HGX H100 by a line or two: the text, the code, the subject, how grave it is.
+# Changes of one or two lines to an HGX H100: text, code, subject, severity.
 HGX = {
     "a row could not be replaced": (gpu5("gpu = {remap_failed = true}"), "gpu-row-remap", GPU5, "critical"),
     "uncorrected errors": (gpu5("gpu = {ecc_uncorrected = 2}"), "gpu-ecc", GPU5, "critical"),

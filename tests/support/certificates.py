@@ -1,4 +1,4 @@
-"""Certificates for tests, made by openssl: an authority, a server, and clients with and without names."""
+"""Certificates for tests, made with openssl: an authority, a server, and clients with and without names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ needs_openssl = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl 
 
 
 def authority(folder: Path, name: str = "ca") -> None:
-    """`name`.crt and `name`.key, which sign."""
+    """Write `name`.crt and `name`.key of a certificate authority."""
     _openssl(
         folder,
         "req",
@@ -32,7 +32,7 @@ def authority(folder: Path, name: str = "ca") -> None:
 
 
 def certificate(folder: Path, name: str, names: str, signed_by: str = "ca") -> None:
-    """`name`.crt and `name`.key; `names` as openssl has them: "DNS:localhost,IP:127.0.0.1"."""
+    """Write `name`.crt and `name`.key. `names` has openssl's format: "DNS:localhost,IP:127.0.0.1"."""
     (folder / f"{name}.ext").write_text(f"subjectAltName={names}\n")
     _openssl(
         folder,

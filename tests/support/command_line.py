@@ -1,4 +1,4 @@
-"""The command line, as its users run it."""
+"""The command line as users run it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# What the console script does.
+# The same call as in the console script.
 COMMAND = (
     sys.executable,
     "-c",

@@ -1,4 +1,4 @@
-"""A daemon on a recorded node: its clocks stand still until they are told to go, its machine breaks when told."""
+"""A daemon on a recorded node. Its clocks move and its machine breaks only on a test's request."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ from tests.support.nodes import node
 
 @dataclass
 class Breaking:
-    """A recorded machine with a clock on its wall."""
+    """A recorded machine with an adjustable wall clock."""
 
     recorded: Recorded
-    wall: float = 0.0  # seconds since it was recorded
-    hangs: set[str] = field(default_factory=set)  # calls that get no answer
-    breaks: str | None = None  # how the path of a folder ends at which our own code fails
-    asking: Event = field(default_factory=Event)  # something was asked that hangs until it is let go
+    wall: float = 0.0  # seconds since the recording
+    hangs: set[str] = field(default_factory=set)  # calls without an answer
+    failing_folder: str | None = None  # end of the path of a folder whose listing raises an error of our own code
+    hanging: Event = field(default_factory=Event)  # a hanging call or read has begun
     go: Event | None = None
-    asked: Counter[str] = field(default_factory=Counter)  # how often each call was made
-    stuck: str | None = None  # how the path of a file ends that answers only once it may go
+    call_counts: Counter[str] = field(default_factory=Counter)  # number of calls by name
+    stuck_file: str | None = None  # end of the path of a file that answers only after `go`
     reads: int = 0
     origin: Origin = "live"
 
     def read(self, path: str) -> str | None:
         self.reads += 1
-        if self.stuck and path.endswith(self.stuck):
+        if self.stuck_file and path.endswith(self.stuck_file):
             assert self.go
-            self.asking.set()
+            self.hanging.set()
             self.go.wait()
         return self.recorded.read(path)
 
     def list(self, path: str) -> list[str]:
-        if self.breaks and path.endswith(self.breaks):
-            raise RuntimeError(f"a bug at {self.breaks}")
+        if self.failing_folder and path.endswith(self.failing_folder):
+            raise RuntimeError(f"a bug at {self.failing_folder}")
         return self.recorded.list(path)
 
     def resolve(self, path: str) -> str | None:
         return self.recorded.resolve(path)
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
-        self.asked[what] += 1
+        self.call_counts[what] += 1
         if self.go and what in self.hangs:
-            self.asking.set()
+            self.hanging.set()
             self.go.wait()
         if what in self.hangs:
             return iter([unanswered(what, Reason.NO_ANSWER, no_answer(deadline))])
@@ -67,7 +67,7 @@ class Breaking:
 
 
 class Node:
-    """The daemon, its machine, and the clock that does not jump."""
+    """The daemon, its machine, and its monotonic clock."""
 
     def __init__(self, folder: Path, name: str = "hgx-h100", config: Config | None = None) -> None:
         self.monotonic = 1000.0
@@ -84,11 +84,11 @@ class Node:
         )
 
     def close(self) -> None:
-        """End the thread in which sources are asked."""
+        """End the thread that collects from sources."""
         self.daemon.hang_guard.close()
 
     def cycle(self, times: int = 1) -> Report:
-        """So many cycles, each of which follows on the time until the next."""
+        """Run cycles. After each, the clocks move to the next cycle."""
         for _ in range(times):
             report = self.daemon.cycle()
             self.go(self.daemon.every)

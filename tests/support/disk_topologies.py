@@ -1,4 +1,4 @@
-"""Nodes with disks, as far as plans look at them."""
+"""Nodes with disks for tests of plans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONTROLLERS = (
 
 
 def report_on(which: str) -> Report:
-    """Two local disks, one of the network and one of the hypervisor; or an array of the local ones."""
+    """Two local disks, a network disk and a hypervisor's disk; or an array of the local ones."""
     controllers = _CONTROLLERS[:2] if which == ARRAY else _CONTROLLERS
     gpu = Device("0000:05:00.0", "gpu", aliases=("gpu0",))
     devices = [Device("pci0000:00", "host-bridge"), gpu]

@@ -1,4 +1,4 @@
-"""Nodes and flows that hypothesis draws: what the laws of links must hold for."""
+"""Hypothesis strategies for nodes and flows, for properties that must hold on all links."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ GRADES = st.sampled_from(["pcie3x16", "pcie4x16", "pcie5x4", ""])
 
 @st.composite
 def nodes(draw: st.DrawFn) -> Topology:
-    """One or two sockets, up to four roots with switches or without, GPUs, NICs with ports, disks, an array of them;
-    NVLink to a fabric or between neighbours, or C2C. Some links say nothing of their rate.
+    """One or two sockets; up to four roots with or without switches; GPUs, NICs with ports, disks and an array; NVLink
+    to a fabric or between neighbors, or C2C.
+
+    Some links have no rate.
     """
     sockets = draw(st.integers(1, 2))
     devices = [Device(f"package{n}", "package") for n in range(sockets)]
@@ -89,13 +91,13 @@ def _nvlink(gpu: str, number: int, other: str) -> Link:
 
 @st.composite
 def loaded(draw: st.DrawFn) -> tuple[Topology, list[Flow]]:
-    """A node, and flows of all kinds that run at once."""
+    """A node, and concurrent flows of all kinds."""
     topology = draw(nodes())
     return topology, draw(st.lists(flows(topology), min_size=1, max_size=8, unique=True))
 
 
 def flows(topology: Topology) -> st.SearchStrategy[Flow]:
-    """Copies by any way, memory, egress, collectives."""
+    """Copies over any path, memory, egress, collectives."""
     ends = [device.id for device in topology.devices if device.kind in ("gpu", "nic", "nvme", "numa", "array", "port")]
     gpus = tuple(device.id for device in topology.devices if device.kind == "gpu")
     kinds = [copies(topology)] + [st.builds(Flow, st.just("triad"), st.sampled_from(ends).map(lambda end: (end,)))]
@@ -108,7 +110,7 @@ def flows(topology: Topology) -> st.SearchStrategy[Flow]:
 def copies(
     topology: Topology, vias: tuple[str, ...] = ("", "pcie", "nvlink", "host", "net")
 ) -> st.SearchStrategy[Flow]:
-    """From one end to another."""
+    """Copies from one end to another."""
     kinds = ("gpu", "nic", "nvme", "numa", "array", "port")
     ends = [device.id for device in topology.devices if device.kind in kinds]
     pair = st.lists(st.sampled_from(ends), min_size=2, max_size=2, unique=True).map(tuple)

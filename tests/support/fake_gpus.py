@@ -1,4 +1,4 @@
-"""Eight H100 that are two real libraries, libcuda.so.1 and libnvidia-ml.so.1, steered by a file while they are used."""
+"""Eight H100 simulated by two real libraries, libcuda.so.1 and libnvidia-ml.so.1, which a file controls at run time."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest
 SOURCE = Path(__file__).parents[3] / "shared/tools/testbed/fake"
 BUSES = ("13", "14", "1a", "1b", "63", "64", "6a", "6b")
 ADDRESSES = {f"gpu{number}": f"0000:{bus}:00.0" for number, bus in enumerate(BUSES)}
-# Time is simulated, and bytes that do not move take none of the tests' own.
+# Time is simulated. No bytes move, so the tests stay fast.
 _HEALTHY = "cuda.copy=0\n" + "".join(f"gpu.{name[3:]}.bus_id={address}\n" for name, address in ADDRESSES.items())
 
 
 def fake_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch, faults: str = "") -> Path:
-    """Let children find the libraries; the file that steers them. Skips where they cannot be built."""
+    """Let child processes find the libraries. Returns the control file. Skips the test if they cannot be built."""
     if not SOURCE.is_dir():
         pytest.skip(f"needs {SOURCE}")
     if not (shutil.which("make") and shutil.which("gcc")):

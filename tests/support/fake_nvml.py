@@ -1,4 +1,4 @@
-"""A libnvidia-ml.so.1 that is a real library, and the addresses of its GPUs."""
+"""A real library libnvidia-ml.so.1, and the PCI addresses of its GPUs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BUSES = ("13", "14", "1a", "1b", "63", "64", "6a", "6b")
 
 
 def build(folder: Path) -> None:
-    """Put the library into the folder. Skips the test where it cannot be made."""
+    """Build the library in the folder. Skips the test if that fails."""
     if not FAKE.is_dir():
         pytest.skip(f"needs {FAKE}")
     if not (shutil.which("make") and shutil.which("gcc")):

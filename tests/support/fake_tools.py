@@ -1,4 +1,4 @@
-"""Programs in the place of measuring tools whose hardware is not here: they print what the real ones print."""
+"""Programs that replace measuring tools without their hardware. They print the output of the real tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 # Without site-packages, because a tool has 5 s, and a busy machine starts an interpreter slowly.
-# As perftest: a server takes one client, who prints. ARGS is what it was started with.
+# perftest: a server accepts one client, and the client prints. ARGS are the arguments.
 PERFTEST = """#!{python} -IS
 import socket, sys, time
 ARGS = sys.argv[1:]
@@ -29,7 +29,7 @@ with open({log!r}, "a") as log:
 
 
 def put(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
-    """A program that is found before all others."""
+    """Install a program that comes first on PATH."""
     path = folder / name
     path.write_text(text)
     path.chmod(0o755)
@@ -38,7 +38,7 @@ def put(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> 
 
 
 def perftest(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, does: str, help: str = "") -> Path:
-    """A perftest program whose client does that; the file in which its calls are written down."""
+    """Install a perftest program with this client output. Returns the file with its calls."""
     log = folder / "calls"
     text = PERFTEST.replace("{python}", sys.executable).replace("{log!r}", repr(str(log)))
     put(folder, monkeypatch, name, text.replace("{help}", help).replace("{does}", does))

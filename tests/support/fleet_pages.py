@@ -1,4 +1,4 @@
-"""Pages of a small fleet as nodes would serve them: healthy and broken ones, measured, of three machine types."""
+"""Metrics pages of a small fleet: healthy, broken and measured nodes of three machine types."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.support.nodes import BROKEN, node, report_of, with_entry
 from tests.support.prometheus_server import Prometheus, running, text_server
 
 RULES = Path(__file__).parents[2] / "deploy" / "prometheus"
-# Of one machine type, so that there is a median; what is broken where.
-# What may not be read on n1.
+# Nodes of one machine type, so that a median exists, with their faults.
+# The unreadable files on n1.
 SHUT = "sys/devices/pci0000:38/0000:38:01.0/0000:39:00.0/0000:3a:00.0/0000:3b:00.0/aer_dev_correctable"
 WEST = {
     "n1": BROKEN,
@@ -33,12 +33,12 @@ WEST = {
     "n7": "",
     "n8": "",
 }
-SLOW = "n8"  # with a flow that reaches less than on its equals
-SILENT = "n9"  # soon
+SLOW = "n8"  # a flow is slower than its equals
+SILENT = "n9"  # stops answering
 
 
 def fleet() -> dict[str, str]:
-    """Each node's page."""
+    """The page of each node."""
     nodes = {name: node("hgx-h100", text) for name, text in WEST.items()}
     nodes["n1"] = with_entry(nodes["n1"], SHUT, Refused(13, "Permission denied"))
     pages = {name: _page(name, measured(report_of(one)), "west", f"r{ord(name[1]) % 3}") for name, one in nodes.items()}
@@ -56,7 +56,7 @@ def _page(name: str, report: Report, cluster: str, rack: str) -> str:
 
 
 def _slower(report: Report) -> Report:
-    """Copies from numa0 to gpu3 at three quarters."""
+    """Copies from numa0 to gpu3 at three quarters of their rate."""
     slow = flow("numa0", "gpu3", reached=0.675)
     levels = [slow if level.ends == slow.ends and level.op == slow.op else level for level in report.levels]
     return replace(report, levels=tuple(levels))
@@ -64,7 +64,7 @@ def _slower(report: Report) -> Report:
 
 @contextmanager
 def watched(folder: Path) -> Iterator[Prometheus]:
-    """A Prometheus with the shipped recording rules that scrapes the fleet once a second; one node is silent."""
+    """A Prometheus with the shipped recording rules that scrapes the fleet once per second. One node is silent."""
     shutil.copy(RULES / "rules.yml", folder)
     text = (folder / "rules.yml").read_text().replace("interval: 2m", "interval: 1s")
     (folder / "rules.yml").write_text(text)

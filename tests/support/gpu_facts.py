@@ -1,4 +1,4 @@
-"""Small machines of GPUs as facts, for tests of rules: healthy, and at rest."""
+"""Facts of small GPU machines for tests of rules: healthy and at rest."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def address(number: int) -> str:
 
 
 def function(number: int, **fields: Any) -> Pci:
-    """The function of an H100, bound to its driver and on no link."""
-    said = Pci(
+    """The PCI function of an H100 with a driver and without a link."""
+    records = Pci(
         key=address(number),
         parent="pci0000:00",
         pci_class=0x030200,
@@ -81,13 +81,13 @@ def function(number: int, **fields: Any) -> Pci:
         driver="nvidia",
         lost=False,
     )
-    return replace(said, **fields)
+    return replace(records, **fields)
 
 
 def gpu(number: int, **fields: Any) -> Gpu:
     """An H100 of a healthy board."""
-    said = replace(GPU, key=f"gpu{number}", address=address(number), module_id=number + 1)
-    return replace(said, **fields)
+    records = replace(GPU, key=f"gpu{number}", address=address(number), module_id=number + 1)
+    return replace(records, **fields)
 
 
 def switches(count: int = 4, device: int = 0x22A3) -> list[Record]:
@@ -97,43 +97,43 @@ def switches(count: int = 4, device: int = 0x22A3) -> list[Record]:
 
 
 def board(count: int = 8, **fields: Any) -> list[Record]:
-    """A healthy board of H100; `fields` are those of its GPU 3."""
+    """A healthy board of H100. `fields` apply to GPU 3."""
     gpus = [gpu(number, **(fields if number == 3 else {})) for number in range(count)]
     return [BARE, DRIVER, *(function(number) for number in range(count)), *gpus, *switches()]
 
 
-def without(said: Iterable[Record], *keys: str) -> list[Record]:
-    """The same without the facts of these keys."""
-    return [one for one in said if getattr(one, "key", None) not in keys]
+def without(records: Iterable[Record], *keys: str) -> list[Record]:
+    """The records without the facts of these keys."""
+    return [one for one in records if getattr(one, "key", None) not in keys]
 
 
-def but(said: Iterable[Record], key: str, **fields: Any) -> list[Record]:
-    """The same, with fields of one fact changed."""
-    return [replace(one, **fields) if isinstance(one, Fact) and one.key == key else one for one in said]
+def with_fields(records: Iterable[Record], key: str, **fields: Any) -> list[Record]:
+    """The records with changed fields of one fact."""
+    return [replace(one, **fields) if isinstance(one, Fact) and one.key == key else one for one in records]
 
 
 def counter(about: str, quantity: str, value: float, at: float = NOW) -> Observation:
-    """A count, or seconds."""
+    """An observation of a count or of seconds."""
     return Observation(about=about, quantity=quantity, unit="count", value=value, at=at, evidence=HERE)
 
 
 def report_of(
-    said: Iterable[Record],
+    records: Iterable[Record],
     past: tuple[Observation, ...] = (),
     site: Site | None = None,
     origin: Origin = "live",
     context: Context | None = None,
 ) -> Report:
-    """What is said of the machine."""
-    snapshot: Snapshot = assemble(said, site or Site(), NOW, past=past, origin=origin)
+    """The report on the machine."""
+    snapshot: Snapshot = assemble(records, site or Site(), NOW, past=past, origin=origin)
     return evaluate(replace(snapshot, context=context) if context else snapshot)
 
 
-def findings(said: Iterable[Record], *past: Observation, **more: Any) -> tuple[Finding, ...]:
-    """The findings."""
-    return report_of(said, past, **more).findings
+def findings(records: Iterable[Record], *past: Observation, **more: Any) -> tuple[Finding, ...]:
+    """The findings of the report."""
+    return report_of(records, past, **more).findings
 
 
-def told(said: Iterable[Record], *past: Observation, **more: Any) -> list[tuple[str, str, str, str]]:
+def summaries(records: Iterable[Record], *past: Observation, **more: Any) -> list[tuple[str, str, str, str]]:
     """Code, subject, severity and confidence of each finding."""
-    return [(one.code, one.subject, one.severity, one.confidence) for one in findings(said, *past, **more)]
+    return [(one.code, one.subject, one.severity, one.confidence) for one in findings(records, *past, **more)]

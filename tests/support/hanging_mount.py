@@ -1,7 +1,7 @@
-"""A file system that never answers: who asks it hangs in the kernel, and cannot be killed.
+"""A file system that never answers. A caller hangs in the kernel and cannot be killed.
 
-A FUSE whose other end is kept here: it answers the message with which a mount begins, and takes all others without a
-word (include/uapi/linux/fuse.h; Documentation/filesystems/fuse.rst, "Interrupting filesystem operations").
+The other end of a FUSE mount: it answers the first message and then reads all messages without an answer
+(include/uapi/linux/fuse.h; Documentation/filesystems/fuse.rst, "Interrupting filesystem operations").
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DETACH = 2  # MNT_DETACH
 
 @contextmanager
 def hanging_mount(place: Path) -> Iterator[None]:
-    """It is mounted at `place`; at the end all that hang there are let go."""
+    """Mount it at `place`. At the end, all hanging callers return."""
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         device = os.open("/dev/fuse", os.O_RDWR)
@@ -44,13 +44,13 @@ def hanging_mount(place: Path) -> Iterator[None]:
         os.close(end)
         taking.join()
         os.close(ended)
-        os.close(device)  # by which the kernel gives up what it waits for
+        os.close(device)  # the kernel then aborts the pending requests
 
 
 def _take(device: int, ended: int) -> None:
     _, _, unique = struct.unpack_from("<IIQ", os.read(device, _MESSAGE))
     body = struct.pack("<IIIIHHII36x", 7, 31, 0, 0, 12, 9, 1 << 16, 1)
     os.write(device, struct.pack("<IiQ", 16 + len(body), 0, unique) + body)
-    with suppress(OSError):  # ENODEV: it was unmounted
+    with suppress(OSError):  # ENODEV: already unmounted
         while ended not in select.select([device, ended], [], [])[0]:
             os.read(device, _MESSAGE)

@@ -1,4 +1,4 @@
-"""What a service remembers from one start to the next."""
+"""The state that a service keeps across restarts."""
 
 from __future__ import annotations
 

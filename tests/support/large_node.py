@@ -1,14 +1,17 @@
-"""A described node of any number of PCI functions, for what must not slow down on the largest machines."""
+"""A described node of any number of PCI functions, for code that must stay fast on the largest machines."""
 
 from __future__ import annotations
 
 _DOMAIN = 15  # roots that fit into the 256 buses of a domain
-_ROOT = 30  # functions below each: a root port, a switch's upstream port, 14 downstream ports with a device each
+# functions below a root: a root port, a switch's upstream port, and 14 downstream ports with one device each
+_ROOT = 30
 _GPUS = 8
 
 
 def large(functions: int) -> str:
-    """The TOML of a machine of two sockets with exactly so many functions: eight GPUs, a NIC for each, and disks."""
+    """The TOML of a machine with two sockets and exactly this number of functions: eight GPUs, a NIC per GPU, and
+    disks.
+    """
     roots, left = divmod(functions, _ROOT)
     lines = ["[cpu]", "sockets = 2", "cores = 96", "numa_nodes = 4"]
     for number in range(roots):

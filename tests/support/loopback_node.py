@@ -1,4 +1,4 @@
-"""A node with one NIC, which writes to itself."""
+"""A node with one NIC, for loopback writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PORT = Port(
 
 
 def node(width: int = 16, port: Port = PORT) -> list[Record]:
-    """A ConnectX-7 of 400 Gb/s in a slot of PCIe 5."""
+    """A ConnectX-7 of 400 Gb/s in a PCIe 5 slot."""
     card = replace(function(NIC, ROOT), pci_class=0x020700, vendor=0x15B3, device=0x1021, driver="mlx5_core")
     slot = replace(bridge(ROOT, "pci0000:00"), width=width)
     return [slot, replace(card, width=width), Rdma(key="mlx5_0", address=NIC, driver="mlx5_core"), port]

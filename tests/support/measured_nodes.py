@@ -1,6 +1,7 @@
-"""What good copies reach on the node hgx-h100, as rows of its description; rows behind these hold instead of them.
+"""Good rates of copies on the node hgx-h100, as rows of its description. Later rows override them.
 
-Alone as published of 8 H200 and 8 H100 (models/catalog/links.toml); of two GPUs below one uplink each has half of it.
+Rates of single copies are published for 8 H200 and 8 H100 (models/catalog/links.toml). Two GPUs below one uplink each
+get half.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ NODE = "hgx-h100"
 
 
 def row(source: str, to: str, rate: float, beside: int = 0) -> str:
-    """One row: GB/s of copies from `source` to `to`, beside at least so many others."""
+    """One row: GB/s of copies from `source` to `to`, with at least `beside` concurrent copies."""
     return f'[[measured]]\nsource = "{source}"\nto = "{to}"\nrate = {rate}\nbeside = {beside}\n'
 
 
@@ -40,5 +41,5 @@ HEALTHY = "".join(
 
 
 def measured(recorded: Recorded, effort: Effort = "quick") -> Report:
-    """The report with what was measured then."""
+    """The report with these measurements."""
     return diagnose(recorded, SOURCES, Session(MeasurementOptions(effort=effort), recorded).probes, Site())

@@ -1,4 +1,4 @@
-"""Reports of which each flow was measured."""
+"""Reports with a measurement of each flow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def flow(*ends: str, op: str = "copy", via: str = "", reached: float = 0.9) -> L
 
 
 def measured(report: Report) -> Report:
-    """With every flow that a campaign measures on 8 GPUs, 2 NUMA nodes, 8 NICs and 8 disks."""
+    """A report with every flow that a campaign measures on 8 GPUs, 2 NUMA nodes, 8 NICs and 8 disks."""
     gpus, numas = [f"gpu{n}" for n in range(8)], ("numa0", "numa1")
     both = [*product(numas, gpus), *product(gpus, numas)]
     wires = [(f"mlx5_{n}", f"mlx5_{n}/1") for n in range(2, 10)]

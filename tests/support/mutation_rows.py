@@ -1,4 +1,4 @@
-"""Nodes with one thing broken, each with the one finding or the one gap that it must have."""
+"""Nodes with one fault each, and the expected single finding or gap."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ DEVICES = "sys/bus/pci/devices"
 
 
 def place(recorded: Recorded, path: str) -> str:
-    """Where a path really is."""
+    """The resolved path."""
     real = recorded.resolve(path)
     assert real
     return real
 
 
 def write(path: str, text: str) -> Mutation:
-    """The file holds this text."""
+    """The file has this text."""
     return lambda recorded: with_entry(recorded, place(recorded, path), text)
 
 
@@ -42,7 +42,7 @@ def both(*mutations: Mutation) -> Mutation:
 
 
 def trained(address: str, attribute: str, text: str) -> Mutation:
-    """Both ends of the link above the function say so, as on real hardware."""
+    """Both ends of the link above the function show this value, as on real hardware."""
 
     def mutate(recorded: Recorded) -> Recorded:
         folder = place(recorded, f"{DEVICES}/{address}")
@@ -58,12 +58,12 @@ def width(address: str, lanes: int) -> Mutation:
 
 
 def unnamed(address: str, name: str) -> Mutation:
-    """Neither its uevent nor the file can be read."""
+    """The file and the function's uevent cannot be read."""
     return both(refuse(f"{DEVICES}/{address}/uevent"), refuse(f"{DEVICES}/{address}/{name}"))
 
 
 def busy(address: str, speed: float) -> Mutation:
-    """The link was seen at this speed (transfers per second) while bytes moved."""
+    """The link runs at this speed (transfers per second) under load."""
     seen = Observation(
         about=address,
         quantity="link_speed",
@@ -73,17 +73,17 @@ def busy(address: str, speed: float) -> Mutation:
         busy=True,
         evidence=Evidence("link_load", f"{speed / 1e9:g} GT/s"),
     )
-    return lambda recorded: said_by(recorded, ("link_load",), encode(seen))
+    return lambda recorded: with_call_line(recorded, ("link_load",), encode(seen))
 
 
-def said_by(recorded: Recorded, call: tuple[str, ...], line: str) -> Recorded:
-    """A further line that a call gave."""
+def with_call_line(recorded: Recorded, call: tuple[str, ...], line: str) -> Recorded:
+    """Add a line to the answer of a call."""
     lines = (*recorded.calls.get(call, ()), line)
     return Recorded(recorded.taken, recorded.entries, {**recorded.calls, call: lines})
 
 
 def lost(address: str) -> Mutation:
-    """The function fell off the bus: what the kernel shows then."""
+    """The function fell off the bus: the values that the kernel then shows."""
     return both(
         *(write(f"{DEVICES}/{address}/{end}_link_width", "63") for end in ("current", "max")),
         write(f"{DEVICES}/{address}/current_link_speed", "Unknown"),
@@ -92,14 +92,14 @@ def lost(address: str) -> Mutation:
 
 
 def logged(text: str) -> Mutation:
-    """A further record in the kernel's log."""
+    """Add a record to the kernel log."""
     return lambda recorded: with_entry(
         recorded, "dev/kmsg", f"{recorded.read('dev/kmsg') or ''}\n3,99,99000000,-;{text}"
     )
 
 
 def driver(address: str, name: str | None) -> Mutation:
-    """Bound to another driver, or to none."""
+    """The function has another driver, or none."""
     link = Link(f"/sys/bus/pci/drivers/{name}") if name else None
 
     def mutate(recorded: Recorded) -> Recorded:
@@ -110,7 +110,7 @@ def driver(address: str, name: str | None) -> Mutation:
 
 
 def without_links(address: str) -> Mutation:
-    """A kernel that shows no link attributes of the function."""
+    """The kernel shows no link attributes of the function."""
     names = [f"{end}_link_{what}" for end in ("current", "max") for what in ("speed", "width")]
 
     def mutate(recorded: Recorded) -> Recorded:
@@ -133,7 +133,7 @@ NO_CARRIER = write("sys/class/net/eth0/carrier", "0")
 Named: TypeAlias = "tuple[str, str] | None"
 
 
-# What is broken, how, the one finding (code and subject), the one gap (what and subject).
+# Name, mutation, the finding (code and subject), and the gap (what and subject).
 ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
     "desktop": [
         ("GPU on x8", width("0000:01:00.0", 8), ("pcie-link-narrow", "0000:01:00.0"), None),

@@ -1,8 +1,9 @@
-"""Which path NCCL sees between two devices of a topology file: its own rules over the XML alone, none of our code.
+"""The path type that NCCL finds between two devices of a topology file. NCCL's own rules over the XML, independent of
+our code.
 
-After ncclTopoGetSystemFromXml (src/graph/topo.cc) and ncclTopoSetPaths (src/graph/paths.cc) of NVIDIA/nccl: a search
-that goes outward from each device and keeps, of the ways with equally many hops, the widest. What comes behind it there
-(PXN, P2C, detours where peer access is off) depends on what a job may do, not on the topology.
+After ncclTopoGetSystemFromXml (src/graph/topo.cc) and ncclTopoSetPaths (src/graph/paths.cc) of NVIDIA/nccl: a
+breadth-first search from each device that keeps the widest of the paths with equally few hops. NCCL's later steps (PXN,
+P2C, detours without peer access) depend on the permissions of a job, not on the topology.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
 ORDER = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS")
-# Tenths of a Gb/s of a lane, by how the text begins: kvDictPciGen.
+# Tenths of a Gb/s per lane, by the beginning of the text: kvDictPciGen.
 LANES = {
     "2.5 GT/s": 15,
     "5 GT/s": 30,
@@ -25,7 +26,7 @@ LANES = {
     "32.0 GT/s PCIe": 240,
     "64.0 GT/s PCIe": 480,
 }
-# GB/s: of one link (A100; MI200 in RCCL's topo.h), between processors, within a device.
+# GB/s of one link (A100; MI200 in RCCL's topo.h), between processors, and within a device.
 NVLINK, XGMI, SOCKETS, LOCAL = 20.0, 36.0, 10.0, 5000.0
 
 
@@ -40,7 +41,7 @@ class Step:
 
 @dataclass
 class Graph:
-    """What NCCL makes of the elements."""
+    """NCCL's graph of the elements."""
 
     kinds: dict[str, str] = field(default_factory=dict)  # GPU, PCI, CPU, NIC, NVS
     steps: dict[str, list[Step]] = field(default_factory=lambda: defaultdict(list))
@@ -51,9 +52,9 @@ class Graph:
 
 
 def paths(system: Element, bridged: bool = True) -> dict[tuple[str, str], str]:
-    """The types between all GPUs and NICs of different cards.
+    """The path types between all GPUs and NICs of different cards.
 
-    `bridged`: a GPU may stand between two others (NCCL_NVB_DISABLE=0).
+    `bridged`: a GPU may be between two others (NCCL_NVB_DISABLE=0).
     """
     graph = build(system)
     ends = [name for name, kind in graph.kinds.items() if kind in ("GPU", "NIC")]
@@ -83,7 +84,10 @@ def build(system: Element) -> Graph:
 
 
 def hang(graph: Graph, pci: Element, above: str) -> None:
-    """Of files without classes, what has something below it is a switch; NCCL reads classes from sysfs then."""
+    """Add an element below its parent.
+
+    In files without classes, an element with children is a switch; NCCL then reads classes from sysfs.
+    """
     name, below, code = pci.attrib["busid"], pci.findall("pci"), pci.get("class", "")
     switch = code.startswith("0x0604") or (not code and below)
     graph.kinds[name] = "PCI" if switch else "GPU" if code.startswith(("0x03", "0x12")) else "NIC"
@@ -95,7 +99,7 @@ def hang(graph: Graph, pci: Element, above: str) -> None:
 
 
 def link(graph: Graph, name: str, gpu: Element, cpu: str) -> None:
-    """To another GPU each side has an element of its own; all switches are one."""
+    """Add a link. Each side of a link to another GPU has its own element; all switches are one device."""
     for nvlink in (*gpu.findall("nvlink"), *gpu.findall("xgmi")):
         rate = (NVLINK if nvlink.tag == "nvlink" else XGMI) * int(nvlink.attrib["count"])
         if nvlink.attrib["tclass"].startswith(("0x03", "0x12")):

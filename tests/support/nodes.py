@@ -1,4 +1,4 @@
-"""The described nodes of tests/nodes, built, broken and diagnosed."""
+"""The described nodes of tests/nodes: built, broken and diagnosed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.synthetic.build import build
 
 FOLDER = Path(__file__).parents[1] / "nodes"
-NAMES = ("desktop", "server-raid", "hgx-h100", "vm-p5")  # whose whole output is kept
+NAMES = ("desktop", "server-raid", "hgx-h100", "vm-p5")  # nodes with golden files of all outputs
 ALL = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 # For tests that diagnose each node many times: all nodes but a few are slow.
 EACH = tuple(name if name in NAMES else pytest.param(name, marks=pytest.mark.slow) for name in ALL)
@@ -27,12 +27,12 @@ EACH = tuple(name if name in NAMES else pytest.param(name, marks=pytest.mark.slo
 
 @cache
 def node(name: str, further: str = "") -> Recorded:
-    """A node of the folder; `further` is TOML behind its own."""
+    """A node of the folder. `further` is TOML appended to it."""
     return build((FOLDER / f"{name}.toml").read_text() + further)
 
 
 def with_entry(recorded: Recorded, path: str, entry: Entry | None) -> Recorded:
-    """The same with another entry at the path; None: nothing there."""
+    """The node with another entry at the path. None removes the entry."""
     entries = {**recorded.entries, path: entry} if entry is not None else dict(recorded.entries)
     if entry is None:
         del entries[path]
@@ -52,7 +52,7 @@ def missed(report: Report) -> set[tuple[str, str]]:
 
 
 def files(recorded: Recorded) -> Iterable[str]:
-    """The files that are read: no other can change anything."""
+    """The files that are read; other files cannot change the report."""
     host = Recording(recorded)
     for reader in SOURCES:
         list(reader.read(host))
@@ -70,5 +70,5 @@ up = false
 
 
 def steady(report: Report) -> Report:
-    """Without what differs from run to run."""
+    """The report without the values that differ between runs."""
     return replace(report, runs=tuple(replace(run, seconds=0.0) for run in report.runs))

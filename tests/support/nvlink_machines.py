@@ -1,4 +1,4 @@
-"""Machines of GPUs with NVLink as facts, for tests of rules: healthy, and at rest."""
+"""Facts of machines with NVLink for tests of rules: healthy and at rest."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ SWITCHES = {A100: (0x1AF1, 6), H100: (0x22A3, 4), H200: (0x22A3, 4)}
 MANAGER = "nvidia-fabricmanager"
 
 
-def report_of(said: Iterable[Record], past: Iterable[Observation] = (), context: Context = "host") -> Report:
-    return evaluate(replace(assemble(said, Site(), NOW, past=past), context=context))
+def report_of(records: Iterable[Record], past: Iterable[Observation] = (), context: Context = "host") -> Report:
+    return evaluate(replace(assemble(records, Site(), NOW, past=past), context=context))
 
 
-def findings(said: Iterable[Record], past: Iterable[Observation] = (), context: Context = "host") -> list[Finding]:
-    return [one for one in report_of(said, past, context).findings if one.code in MINE]
+def findings(records: Iterable[Record], past: Iterable[Observation] = (), context: Context = "host") -> list[Finding]:
+    return [one for one in report_of(records, past, context).findings if one.code in MINE]
 
 
-def told(said: Iterable[Record], **more: Any) -> list[tuple[str, str, str]]:
-    return [(one.code, one.subject, one.severity) for one in findings(said, **more)]
+def summaries(records: Iterable[Record], **more: Any) -> list[tuple[str, str, str]]:
+    return [(one.code, one.subject, one.severity) for one in findings(records, **more)]
 
 
 def address(gpu: int) -> str:
@@ -72,55 +72,63 @@ def links_of(device: int) -> int:
 
 
 def machine(device: int, count: int = 8, node: Node = BARE, hidden: bool = False, **fields: Any) -> list[Record]:
-    """A healthy machine whose GPUs hang on switches; `fields` are of each GPU. Its switches may be hidden."""
+    """A healthy machine whose GPUs are attached to switches.
+
+    `fields` apply to each GPU. `hidden` hides the switches.
+    """
     number, switches = SWITCHES.get(device, (0, 0))
     hidden = hidden or not switches
-    said: list[Record] = [node]
+    records: list[Record] = [node]
     for one in range(0 if hidden else switches):
-        said.append(Pci(key=switch(one), parent="pci0000:d0", pci_class=0x068000, vendor=0x10DE, device=number))
+        records.append(Pci(key=switch(one), parent="pci0000:d0", pci_class=0x068000, vendor=0x10DE, device=number))
     usual: dict[str, Any] = {"nvlinks": links_of(device)}
     if device not in (A100, V100):
         usual |= {"fabric_state": "completed", "fabric_status": "Success"}
     for gpu in range(count):
         cites = dict.fromkeys(("nvlinks", "fabric_state", "fabric_status", "fabric_faults"), HERE)
-        said.append(function(gpu, device))
-        said.append(Gpu(key=f"gpu{gpu}", name=f"{device:x}", address=address(gpu), cites=cites, **{**usual, **fields}))
+        records.append(function(gpu, device))
+        records.append(
+            Gpu(key=f"gpu{gpu}", name=f"{device:x}", address=address(gpu), cites=cites, **{**usual, **fields})
+        )
         for link in range(links_of(device)):
             remote = None if hidden else switch(link % switches)
-            said.append(nvlink(gpu, link, remote=remote, remote_kind="switch"))
-    return said
+            records.append(nvlink(gpu, link, remote=remote, remote_kind="switch"))
+    return records
 
 
 def nvlink(gpu: int, number: int, **fields: Any) -> GpuLink:
-    told: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "gpu": f"gpu{gpu}",
         "kind": "nvlink",
         "active": True,
         "cites": {"active": HERE, "remote": HERE},
     }
-    return GpuLink(key=f"gpu{gpu}/nvlink{number}", **{**told, **fields})
+    return GpuLink(key=f"gpu{gpu}/nvlink{number}", **{**defaults, **fields})
 
 
 def cards(device: int, active: Iterable[int], node: Node = BARE) -> list[Record]:
-    """PCIe cards with so many active NVLinks over bridges; nothing said link by link."""
-    said: list[Record] = [node]
+    """PCIe cards with these numbers of active NVLinks over bridges, without facts about single links."""
+    records: list[Record] = [node]
     for gpu, links in enumerate(active):
-        said += [function(gpu, device), Gpu(key=f"gpu{gpu}", name=f"{device:x}", address=address(gpu), nvlinks=links)]
-    return said
+        records += [
+            function(gpu, device),
+            Gpu(key=f"gpu{gpu}", name=f"{device:x}", address=address(gpu), nvlinks=links),
+        ]
+    return records
 
 
-def but(said: Iterable[Record], key: str, **fields: Any) -> list[Record]:
-    """The same, with fields of the fact of that key changed."""
-    return [replace(one, **fields) if isinstance(one, Fact) and one.key == key else one for one in said]
+def with_fields(records: Iterable[Record], key: str, **fields: Any) -> list[Record]:
+    """The records with changed fields of one fact."""
+    return [replace(one, **fields) if isinstance(one, Fact) and one.key == key else one for one in records]
 
 
-def cut(said: Iterable[Record], gpu: int, *numbers: int) -> list[Record]:
-    """The same, with NVLinks of a GPU inactive: such a one shows no other end."""
-    said = list(said)
+def cut(records: Iterable[Record], gpu: int, *numbers: int) -> list[Record]:
+    """The records with inactive NVLinks of a GPU. An inactive link shows no other end."""
+    records = list(records)
     for number in numbers:
-        said = but(said, f"gpu{gpu}/nvlink{number}", active=False, remote=None, remote_kind=None)
-    up = sum(1 for one in said if isinstance(one, GpuLink) and one.gpu == f"gpu{gpu}" and one.active)
-    return but(said, f"gpu{gpu}", nvlinks=up)
+        records = with_fields(records, f"gpu{gpu}/nvlink{number}", active=False, remote=None, remote_kind=None)
+    up = sum(1 for one in records if isinstance(one, GpuLink) and one.gpu == f"gpu{gpu}" and one.active)
+    return with_fields(records, f"gpu{gpu}", nvlinks=up)
 
 
 def pairs(count: int, **fields: str) -> list[GpuPair]:

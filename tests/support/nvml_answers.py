@@ -1,4 +1,4 @@
-"""What NVIDIA's driver answers of healthy GPUs, and how to ask the stub of it, for tests."""
+"""Answers of NVIDIA's driver for healthy GPUs, and functions that call the stub, for tests."""
 
 from __future__ import annotations
 
@@ -84,22 +84,22 @@ def nvlink(gpu: int, link: int, active: bool = True) -> GpuLink:
     )
 
 
-def facts(said: list[Record]) -> list[Record]:
-    return [one for one in said if not isinstance(one, Observation)]
+def facts(records: list[Record]) -> list[Record]:
+    return [one for one in records if not isinstance(one, Observation)]
 
 
-def of(said: list[Record], kind: type[Record]) -> list[Any]:
-    return [one for one in said if isinstance(one, kind)]
+def of(records: list[Record], kind: type[Record]) -> list[Any]:
+    return [one for one in records if isinstance(one, kind)]
 
 
-def only(said: list[Record]) -> Gpu:
-    (one,) = of(said, Gpu)
+def only(records: list[Record]) -> Gpu:
+    (one,) = of(records, Gpu)
     assert isinstance(one, Gpu)
     return one
 
 
-def seen(said: list[Record]) -> dict[tuple[str, str], float]:
-    return {(str(one.about), one.quantity): one.value for one in of(said, Observation)}
+def seen(records: list[Record]) -> dict[tuple[str, str], float]:
+    return {(str(one.about), one.quantity): one.value for one in of(records, Observation)}
 
 
 def through_a_child(

@@ -1,4 +1,4 @@
-"""A machine for tests of NVIDIA GPUs: files of a tree, calls answered by real children."""
+"""A machine for tests of NVIDIA GPUs: a file tree, and calls that real child processes answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOUND = "sys/bus/pci/drivers/nvidia"
 
 @dataclass
 class Machine:
-    """`seconds` takes the place of every deadline."""
+    """`seconds` replaces every deadline."""
 
     files: Recorded
     children: Children = field(default_factory=Children)
@@ -42,7 +42,7 @@ class Machine:
 
 
 def bound(*addresses: str, version: str = "580.95.05") -> Mapping[str, Entry]:
-    """What sysfs has of a driver that holds these functions."""
+    """The sysfs entries of a driver with these functions."""
     links = {f"{BOUND}/{address}": Link(f"/sys/devices/pci0000:00/{address}") for address in addresses}
     return {
         f"{BOUND}/bind": "",
@@ -53,5 +53,5 @@ def bound(*addresses: str, version: str = "580.95.05") -> Mapping[str, Entry]:
 
 
 def machine(files: Mapping[str, Entry], command: tuple[str, ...] = (), seconds: float = 60) -> Machine:
-    """A machine with these files; `command` answers its calls."""
+    """A machine with these files. `command` answers its calls."""
     return Machine(tree(files), Children(command) if command else Children(), seconds)

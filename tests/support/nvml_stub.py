@@ -1,22 +1,22 @@
-"""A driver for the tests: stands in the place of libnvidia-ml.so.1 below the real pynvml, and does as a file says.
+"""A driver for tests: replaces libnvidia-ml.so.1 below the real pynvml and follows a file.
 
-`python tests/support/nvml_stub.py CALL` answers one call (probes/calls/entrypoint.py) with it.
-The TOML file of $NVML_STUB is read anew at
-each function, so that a test can break something while it runs; what is called is appended to the file's name + ".log".
+`python tests/support/nvml_stub.py CALL` answers one call (probes/calls/entrypoint.py) with it. The stub reads the TOML
+file of $NVML_STUB again at each function, so a test can break something at run time. It appends the name of each called
+function to the file's name + ".log".
 
     gpus = 8                                  # 0: none
     missing = ["nvmlDeviceGetModuleId"]       # functions that this driver does not have
-    device = "/nowhere"                       # in the place of /dev/nvidiactl; the file itself is one that opens
-    [gpu.3]                                   # of one GPU, before what is said of all
-    lost_after = 7                            # calls on it, then GPU_IS_LOST
+    device = "/nowhere"                       # replaces /dev/nvidiactl; default: the file itself, which opens
+    [gpu.3]                                   # one GPU; takes precedence over values of all GPUs
+    lost_after = 7                            # number of calls for it before GPU_IS_LOST
     links = 12
     down = [4]
-    cut = [2]                                 # links that were cut off in the factory
+    cut = [2]                                 # links that are disabled in the factory
     [returns]                                 # errors by function; "*": all others; "hang" never returns
     nvmlInitWithFlags = 9
-    [answers]                                 # numbers and texts; "hex ff" is a byte that is none
+    [answers]                                 # numbers and texts; "hex ff" is an invalid UTF-8 byte
     nvmlSystemGetDriverVersion = "570.10"
-    [fields]                                  # field values, with a scope as "number.scope"; "error 4" is one
+    [fields]                                  # field values, with a scope as "number.scope"; "error 4" is an error
     "161.7" = 5
 """
 
@@ -35,9 +35,10 @@ import msgspec
 
 NOT_SUPPORTED, INVALID_ARGUMENT, NOT_FOUND, INSUFFICIENT_SIZE, GPU_IS_LOST, MISMATCH = 3, 2, 6, 7, 15, 25
 MIB = 1 << 20
-BUSES = (0x1B, 0x43, 0x52, 0x61, 0x9D, 0xC3, 0xD1, 0xDF)  # of the GPUs; 4 NVSwitches are at 05:00.0 to 08:00.0
+# PCI buses of the GPUs; 4 NVSwitches are at 05:00.0 to 08:00.0
+BUSES = (0x1B, 0x43, 0x52, 0x61, 0x9D, 0xC3, 0xD1, 0xDF)
 
-# What an H100 SXM says: the values are those of `nvidia-smi -q`. A table has the answer by the second argument.
+# The answers of an H100 SXM, with values of `nvidia-smi -q`. In a table, the key is the second argument.
 ANSWERS: Mapping[str, Any] = {
     "nvmlSystemGetDriverVersion": "580.95.05",
     "nvmlSystemGetNVMLVersion": "13.580.95.05",
@@ -106,81 +107,81 @@ REST: Mapping[str, Any] = {
 
 
 class Driver:
-    """The library, as ctypes.CDLL would give it."""
+    """The library, as ctypes.CDLL returns it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._asked: Counter[int] = Counter()
+        self._calls_of: Counter[int] = Counter()
 
     def __getattr__(self, name: str) -> Callable[..., int]:
-        if not name.startswith("nvml") or name in self.said("missing"):
+        if not name.startswith("nvml") or name in self.setting("missing"):
             raise AttributeError(name)
-        if name not in FUNCTIONS and name.removesuffix("_v2") not in self.said("answers"):
+        if name not in FUNCTIONS and name.removesuffix("_v2") not in self.setting("answers"):
             raise AttributeError(name)
-        return lambda *given: self._call(name, *given)
+        return lambda *arguments: self._call(name, *arguments)
 
-    def said(self, key: str, gpu: int | None = None) -> Any:
-        """What the file says, of this GPU or of all; tables add up."""
+    def setting(self, key: str, gpu: int | None = None) -> Any:
+        """The value in the file, for this GPU or for all. Tables are merged."""
         file = parsed(self._path.read_text())
         places = (REST, file, file.get("gpu", {}).get(str(gpu), {}))
         if isinstance(REST[key], Mapping) and key != "fabric":
             return {name: value for place in places for name, value in place.get(key, {}).items()}
         return next(place[key] for place in reversed(places) if key in place)
 
-    def _call(self, name: str, *given: Any) -> int:
+    def _call(self, name: str, *arguments: Any) -> int:
         with open(f"{self._path}.log", "a") as log:
             log.write(f"{name}\n")
-        gpu = number_of(name, given)
+        gpu = number_of(name, arguments)
         if gpu is not None:
-            self._asked[gpu] += 1
-            if self._asked[gpu] > self.said("lost_after", gpu):
+            self._calls_of[gpu] += 1
+            if self._calls_of[gpu] > self.setting("lost_after", gpu):
                 return GPU_IS_LOST
-        returns = self.said("returns", gpu)
+        returns = self.setting("returns", gpu)
         result = returns.get(name, returns.get("*", 0) if gpu is not None else 0)
         if result == "hang":
             Event().wait()
         if result:
             return int(result)
         function: Callable[..., Any] = FUNCTIONS.get(name, answer)
-        code: int = function(self, gpu, name, *given)
+        code: int = function(self, gpu, name, *arguments)
         return code
 
 
 @lru_cache(maxsize=8)
 def parsed(text: str) -> Mapping[str, Any]:
-    """The file."""
+    """The content of the file."""
     return msgspec.toml.decode(text, type=dict[str, Any])
 
 
-def number_of(name: str, given: tuple[Any, ...]) -> int | None:
-    """The GPU that a function is about: its handle points to its number + 1."""
+def number_of(name: str, arguments: tuple[Any, ...]) -> int | None:
+    """The GPU of a call. Its handle points to its number + 1."""
     if name == "nvmlDeviceGetHandleByIndex_v2":
-        return int(given[0].value)
+        return int(arguments[0].value)
     if name.startswith("nvmlDevice") and name != "nvmlDeviceGetCount_v2":
-        return int(cast(given[0], c_void_p).value or 0) - 1
+        return int(cast(arguments[0], c_void_p).value or 0) - 1
     return None
 
 
-def answer(driver: Driver, gpu: int | None, name: str, *given: Any) -> int:
-    """A function that fills in one number or text, of those in ANSWERS."""
-    said = driver.said("answers", gpu)[name.removesuffix("_v2")]
-    if isinstance(said, Mapping):
-        said = said[str(given[1].value)]
-    if isinstance(said, str):
-        given[-2].value = bytes.fromhex(said[4:]) if said.startswith("hex ") else said.encode()
+def answer(driver: Driver, gpu: int | None, name: str, *arguments: Any) -> int:
+    """A function of ANSWERS that returns one number or text."""
+    value = driver.setting("answers", gpu)[name.removesuffix("_v2")]
+    if isinstance(value, Mapping):
+        value = value[str(arguments[1].value)]
+    if isinstance(value, str):
+        arguments[-2].value = bytes.fromhex(value[4:]) if value.startswith("hex ") else value.encode()
     else:
-        given[-1]._obj.value = said
+        arguments[-1]._obj.value = value
     return 0
 
 
 def point(pointer: Any, number: int) -> int:
-    """Fill in a handle."""
+    """Set a handle."""
     memmove(byref(pointer), byref(c_void_p(number)), 8)
     return 0
 
 
 def fill(filled: Any, **values: Any) -> int:
-    """Fill in a structure."""
+    """Set the fields of a structure."""
     for name, value in values.items():
         setattr(filled, name, value)
     return 0
@@ -195,11 +196,11 @@ def error_string(driver: Driver, gpu: None, name: str, number: int) -> bytes:
 
 
 def count(driver: Driver, gpu: None, name: str, number: Any) -> int:
-    return fill(number._obj, value=driver.said("gpus"))
+    return fill(number._obj, value=driver.setting("gpus"))
 
 
 def handle(driver: Driver, gpu: int, name: str, index: Any, pointer: Any) -> int:
-    return point(pointer._obj, gpu + 1) if gpu < driver.said("gpus") else INVALID_ARGUMENT
+    return point(pointer._obj, gpu + 1) if gpu < driver.setting("gpus") else INVALID_ARGUMENT
 
 
 def uuid(driver: Driver, gpu: int, name: str, device: Any, text: Any, size: Any) -> int:
@@ -210,16 +211,16 @@ def pci_info(driver: Driver, gpu: int, name: str, device: Any, info: Any) -> int
     return fill(info._obj, busId=f"00000000:{BUSES[gpu]:02X}:00.0".encode())
 
 
-def temperature(driver: Driver, gpu: int, name: str, device: Any, said: Any) -> int:
-    return fill(said._obj, temperature=driver.said("answers", gpu)["nvmlDeviceGetTemperature"])
+def temperature(driver: Driver, gpu: int, name: str, device: Any, result: Any) -> int:
+    return fill(result._obj, temperature=driver.setting("answers", gpu)["nvmlDeviceGetTemperature"])
 
 
-def memory(driver: Driver, gpu: int, name: str, device: Any, said: Any) -> int:
-    return fill(said._obj, total=81559 * MIB, used=1 * MIB)
+def memory(driver: Driver, gpu: int, name: str, device: Any, result: Any) -> int:
+    return fill(result._obj, total=81559 * MIB, used=1 * MIB)
 
 
-def bar1(driver: Driver, gpu: int, name: str, device: Any, said: Any) -> int:
-    return fill(said._obj, bar1Total=131072 * MIB, bar1Used=1 * MIB)
+def bar1(driver: Driver, gpu: int, name: str, device: Any, result: Any) -> int:
+    return fill(result._obj, bar1Total=131072 * MIB, bar1Used=1 * MIB)
 
 
 def ecc_mode(driver: Driver, gpu: int, name: str, device: Any, now: Any, pending: Any) -> int:
@@ -227,44 +228,44 @@ def ecc_mode(driver: Driver, gpu: int, name: str, device: Any, now: Any, pending
 
 
 def mig_mode(driver: Driver, gpu: int, name: str, device: Any, now: Any, pending: Any) -> int:
-    return fill(now._obj, value=driver.said("mig", gpu)) or fill(pending._obj, value=0)
+    return fill(now._obj, value=driver.setting("mig", gpu)) or fill(pending._obj, value=0)
 
 
 def instance(driver: Driver, gpu: int, name: str, device: Any, index: Any, pointer: Any) -> int:
-    return point(pointer._obj, 1000) if index.value in driver.said("instances", gpu) else NOT_FOUND
+    return point(pointer._obj, 1000) if index.value in driver.setting("instances", gpu) else NOT_FOUND
 
 
-def processes(driver: Driver, gpu: int, name: str, device: Any, number: Any, said: Any) -> int:
-    pids = driver.said("processes", gpu)
+def processes(driver: Driver, gpu: int, name: str, device: Any, number: Any, result: Any) -> int:
+    pids = driver.setting("processes", gpu)
     if len(pids) > number._obj.value:
         return fill(number._obj, value=len(pids)) or INSUFFICIENT_SIZE
-    for pid, process in zip(pids, said or (), strict=False):
+    for pid, process in zip(pids, result or (), strict=False):
         fill(process, pid=pid, usedGpuMemory=500 * MIB)
     return fill(number._obj, value=len(pids))
 
 
-def fabric(driver: Driver, gpu: int, name: str, device: Any, said: Any) -> int:
-    if getattr(said._obj, "version", 0) >> 24 > driver.said("fabric_version", gpu):
+def fabric(driver: Driver, gpu: int, name: str, device: Any, result: Any) -> int:
+    if getattr(result._obj, "version", 0) >> 24 > driver.setting("fabric_version", gpu):
         return MISMATCH
-    table = dict(driver.said("fabric", gpu))
-    said._obj.uuid[:] = bytes.fromhex(table.pop("cluster", "00" * 16))
-    return fill(said._obj, **table)
+    table = dict(driver.setting("fabric", gpu))
+    result._obj.uuid[:] = bytes.fromhex(table.pop("cluster", "00" * 16))
+    return fill(result._obj, **table)
 
 
-def sram(driver: Driver, gpu: int, name: str, device: Any, said: Any) -> int:
-    return fill(said._obj, too_many=driver.said("sram", gpu))
+def sram(driver: Driver, gpu: int, name: str, device: Any, result: Any) -> int:
+    return fill(result._obj, too_many=driver.setting("sram", gpu))
 
 
 def remapped_rows(driver: Driver, gpu: int, name: str, device: Any, *counts: Any) -> int:
-    return max(fill(one._obj, value=number) for one, number in zip(counts, driver.said("rows", gpu), strict=True))
+    return max(fill(one._obj, value=number) for one, number in zip(counts, driver.setting("rows", gpu), strict=True))
 
 
 def link_state(driver: Driver, gpu: int, name: str, device: Any, link: int, active: Any) -> int:
-    if link >= driver.said("links", gpu):
-        return INVALID_ARGUMENT if driver.said("links", gpu) else NOT_SUPPORTED
-    if link in driver.said("cut", gpu):
+    if link >= driver.setting("links", gpu):
+        return INVALID_ARGUMENT if driver.setting("links", gpu) else NOT_SUPPORTED
+    if link in driver.setting("cut", gpu):
         return NOT_SUPPORTED
-    return fill(active._obj, value=int(link not in driver.said("down", gpu)))
+    return fill(active._obj, value=int(link not in driver.setting("down", gpu)))
 
 
 def far_end(driver: Driver, gpu: int, name: str, device: Any, link: int, info: Any) -> int:
@@ -290,14 +291,14 @@ def ancestor(driver: Driver, gpu: int, name: str, device: Any, other: Any, level
 
 
 def field_values(driver: Driver, gpu: int, name: str, device: Any, number: Any, values: Any) -> int:
-    said, speed = driver.said("fields", gpu), driver.said("speed", gpu)
-    links = driver.said("links", gpu) - len(driver.said("cut", gpu))
-    said = {"90": speed, "91": links, "170": driver.said("c2c", gpu), "172": 44712, **said}
+    answers, speed = driver.setting("fields", gpu), driver.setting("speed", gpu)
+    links = driver.setting("links", gpu) - len(driver.setting("cut", gpu))
+    answers = {"90": speed, "91": links, "170": driver.setting("c2c", gpu), "172": 44712, **answers}
     for value in values._obj:
-        up = value.scopeId not in driver.said("down", gpu)
-        of_link = {164: speed if up else 0, 166: driver.said("version", gpu) if up else 0}
-        default = said.get(f"{value.fieldId}", of_link.get(value.fieldId, f"error {NOT_SUPPORTED}"))
-        found = said.get(f"{value.fieldId}.{value.scopeId}", default)
+        up = value.scopeId not in driver.setting("down", gpu)
+        of_link = {164: speed if up else 0, 166: driver.setting("version", gpu) if up else 0}
+        default = answers.get(f"{value.fieldId}", of_link.get(value.fieldId, f"error {NOT_SUPPORTED}"))
+        found = answers.get(f"{value.fieldId}.{value.scopeId}", default)
         if isinstance(found, str):
             value.nvmlReturn = int(found.removeprefix("error "))
         else:
@@ -336,7 +337,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def install(path: Path) -> None:
-    """Put the driver where pynvml keeps its library."""
+    """Install the stub where pynvml keeps its library."""
     import pynvml
 
     pynvml.nvmlLib = Driver(path)

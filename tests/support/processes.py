@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def children() -> list[int]:
-    """The processes that this one has started, with zombies."""
+    """The child processes of this process, including zombies."""
     tasks = Path(f"/proc/{os.getpid()}/task").iterdir()
     return [int(number) for task in tasks for number in (task / "children").read_text().split()]

@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes pages of ours, and pages as other exporters write them."""
+"""A real Prometheus that scrapes our pages and pages in the format of other exporters."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-LONGEST = 120.0  # seconds until an answer must be there, on however slow a machine
+LONGEST = 120.0  # limit in seconds for an answer on a slow machine
 
 
 class Prometheus:
-    """A running server: its answers to queries."""
+    """A running server and its query results."""
 
     def __init__(self, port: int) -> None:
         self.port = port
         self._at = f"http://127.0.0.1:{port}/api/v1/query"
 
     def ask(self, query: str) -> dict[str, float]:
-        """Values by labels in the order of the alphabet; without the name of the metric."""
+        """Values by labels in alphabetical order, without the metric name."""
         with urllib.request.urlopen(
             f"{self._at}?{urllib.parse.urlencode({'query': query})}", timeout=LONGEST
         ) as answer:
-            told: list[Any] = json.load(answer)["data"]["result"]
-        return {labels(one["metric"]): float(one["value"][1]) for one in told}
+            series: list[Any] = json.load(answer)["data"]["result"]
+        return {labels(one["metric"]): float(one["value"][1]) for one in series}
 
     def wait(self, query: str) -> dict[str, float]:
-        """The answer, once there is one."""
+        """The result, once it is not empty."""
         return self._until(query, empty=False)
 
     def wait_for_nothing(self, query: str) -> None:
-        """Until the answer has no series any more."""
+        """Wait until the result has no series."""
         self._until(query, empty=True)
 
     def _until(self, query: str, empty: bool) -> dict[str, float]:
@@ -48,7 +48,7 @@ class Prometheus:
                 if bool(found := self.ask(query)) != empty:
                     return found
             except OSError:
-                pass  # it starts
+                pass  # still starting
             time.sleep(0.2)
         raise TimeoutError(f"{query}: {'something' if empty else 'nothing'} is there after {LONGEST:g} s")
 
@@ -59,20 +59,20 @@ def labels(metric: Mapping[str, str]) -> str:
 
 @contextmanager
 def prometheus(folder: Path, targets: Mapping[str, int]) -> Iterator[Prometheus]:
-    """A server that scrapes each job's port once a second; all are the instance "hgx"."""
+    """A server that scrapes the port of each job once per second. All have the instance "hgx"."""
     jobs = [
         {"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{port}"], "labels": {"instance": "hgx"}}]}
         for name, port in targets.items()
     ]
     config = folder / "prometheus.yml"
-    config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}))  # YAML takes JSON
+    config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}))  # JSON is valid YAML
     with running(config, folder / "data") as server:
         yield server
 
 
 @contextmanager
 def running(config: Path, data: Path) -> Iterator[Prometheus]:
-    """A server with this configuration, which keeps its data there."""
+    """A server with this configuration and data folder."""
     port = free_port()
     command = [
         "prometheus",
@@ -90,7 +90,7 @@ def running(config: Path, data: Path) -> Iterator[Prometheus]:
 
 @contextmanager
 def text_server(text: str, host: str = "127.0.0.1", kind: str = "text/plain; version=0.0.4") -> Iterator[int]:
-    """The port of a server that answers with the text whatever it is asked; `kind` is its content type."""
+    """The port of a server that returns the text for every request. `kind` is its content type."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -113,7 +113,7 @@ def text_server(text: str, host: str = "127.0.0.1", kind: str = "text/plain; ver
 
 
 def free_port() -> int:
-    """A port at which nobody listens, for now."""
+    """A port without a listener at this moment."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The sample outputs of tools, by the reader that reads them, for programs that change them (bench/fuzz/fuzz.py)."""
+"""Sample outputs of tools by reader, for programs that change them (bench/fuzz/fuzz.py)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ OUTPUTS = SHARED / "data/outputs"
 
 
 def samples(recorded: bool = True) -> dict[str, list[str]]:
-    """By the name of each reader the texts that it reads, each once; with those that were recorded, where they are."""
-    found: dict[str, list[str]] = {family.name: [] for family in READERS}
+    """The texts by reader name, each once. Includes the recorded ones if they exist."""
+    found: dict[str, list[str]] = {reader.name: [] for reader in READERS}
     for text in dict.fromkeys((*_of_tests(), *(recorded_texts() if recorded else ()))):
-        for family, part in split("", text, 0.0, READERS):
-            if family and part.text not in found[family.name]:
-                found[family.name].append(part.text)
+        for reader, part in split("", text, 0.0, READERS):
+            if reader and part.text not in found[reader.name]:
+                found[reader.name].append(part.text)
     return found
 
 
-BY_NAME = {family.name: family for family in READERS}
+BY_NAME = {reader.name: reader for reader in READERS}
 
 
 def read(reader: str, text: str, name: str = "log") -> list[Record]:
-    """What one reader gives for a text, wherever its outputs begin."""
+    """The records of one reader for a text, without splitting the text."""
     return list(BY_NAME[reader].read(Part(name, 1, text, 0.0)))
 
 
@@ -38,7 +38,7 @@ def _of_tests() -> Iterator[str]:
 
 
 def recorded_texts() -> Iterator[str]:
-    """The outputs of ../shared, where they are."""
+    """The outputs in ../shared; none if the folder is absent."""
     for path in sorted(OUTPUTS.rglob("*")):
         if path.is_file() and path.name != "SOURCES.tsv" and path.stat().st_size < 1 << 20:
             yield path.read_text(encoding="utf-8", errors="replace")

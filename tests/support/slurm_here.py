@@ -1,4 +1,4 @@
-"""A real Slurm on this machine: munged, slurmctld and slurmd with one node, in a folder of a test's own."""
+"""A real Slurm on this machine: munged, slurmctld and slurmd with one node, in a folder of the test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from socket import socket
 
 NEEDED = ("munged", "slurmctld", "slurmd", "scontrol", "srun")
-_PATIENCE = 90.0  # seconds that anything may take on a busy machine
+_PATIENCE = 90.0  # time limit in seconds on a busy machine
 _CONF = """\
 ClusterName=linkgauge
 SlurmctldHost=localhost(127.0.0.1)
@@ -42,15 +42,15 @@ PartitionName=all Nodes=node0 Default=YES State=UP
 
 
 def missing() -> str | None:
-    """Why there is none here."""
-    lost = [name for name in NEEDED if not shutil.which(name)]
-    if lost:
-        return f"not installed: {', '.join(lost)}"
+    """The reason why Slurm cannot run here, or None."""
+    absent = [name for name in NEEDED if not shutil.which(name)]
+    if absent:
+        return f"not installed: {', '.join(absent)}"
     return None if os.geteuid() == 0 else "slurmd and the state of its node need root"
 
 
 class SlurmHere:
-    """The cluster, asked through its own commands."""
+    """The cluster. Its methods use Slurm's commands."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -66,18 +66,20 @@ class SlurmHere:
         return self.ask("scontrol", "show", "node", "node0")
 
     def until(self, holds: Callable[[str], bool]) -> str:
-        """What Slurm says of the node as soon as that holds."""
+        """The description of the node as soon as it meets the condition."""
         end = time.monotonic() + _PATIENCE
-        while not holds(told := self.node()):
+        while not holds(description := self.node()):
             log = self.folder / "slurmctld.log"
-            assert time.monotonic() < end, f"{told}\n{log.read_text() if log.exists() else 'slurmctld has not begun'}"
+            assert time.monotonic() < end, (
+                f"{description}\n{log.read_text() if log.exists() else 'slurmctld has not begun'}"
+            )
             time.sleep(0.2)
-        return told
+        return description
 
 
 @contextmanager
 def slurm(folder: Path, scripts: Path) -> Iterator[SlurmHere]:
-    """The cluster as long as the block runs; `scripts` holds what it calls."""
+    """The cluster for the duration of the block. `scripts` contains the programs that it calls."""
     folder.mkdir()
     (folder / "key").write_bytes(os.urandom(1024))
     os.chmod(folder / "key", 0o600)
@@ -92,7 +94,7 @@ def slurm(folder: Path, scripts: Path) -> Iterator[SlurmHere]:
             ["slurmd", "-D", "-N", "node0"],
         ):
             stack.enter_context(_running(command, here.environment, folder))
-        here.until(lambda told: "State=IDLE" in told)
+        here.until(lambda description: "State=IDLE" in description)
         yield here
 
 

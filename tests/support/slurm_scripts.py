@@ -1,4 +1,4 @@
-"""The scripts of deploy/slurm with a linkgauge, a logger and a Slurm of a test's own."""
+"""The scripts of deploy/slurm with test versions of linkgauge, logger and Slurm."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Scripts:
-    """A folder of programs that the scripts find first; each call of one is a line of `calls`."""
+    """A folder of programs that come first on PATH. Each call adds a line to `calls`."""
 
     def __init__(self, folder: Path) -> None:
-        """With a logger that keeps what it is told, and Slurm's commands, which fail."""
+        """Install a logger that stores its messages, and Slurm commands that fail."""
         self.folder, self.bin = folder, folder / "bin"
         self.bin.mkdir(parents=True)
         self.program("logger", f"cat >> {folder}/log")
@@ -29,7 +29,7 @@ class Scripts:
         path.chmod(0o755)
 
     def linkgauge(self, **options: str) -> None:
-        """The real one; `options` are added to each of its commands that have them."""
+        """Install the real linkgauge. `options` are added to each command that accepts them."""
         added = {"gate": ("site", "state_dir"), "window": ("state_dir",)}
         cases = "\n".join(
             f'{command}) shift; set -- {command} "$@" '

@@ -1,4 +1,4 @@
-"""A scontrol of many nodes that keeps them in a folder: a file a node and field, and every call in a log."""
+"""A scontrol of many nodes that stores each field of a node in a file and logs every call."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ esac
 
 
 class Cluster:
-    """The nodes of a scontrol that is a script in the folder."""
+    """The nodes of a scontrol script in the folder."""
 
     def __init__(self, folder: Path, names: list[str]) -> None:
-        """All of them idle."""
+        """All nodes are idle."""
         self.folder, self.program = folder, folder / "scontrol"
         for name in names:
             (folder / "nodes" / name).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Small nodes: GPUs under switches, what is said of them, and what is reported."""
+"""Small nodes: GPUs under switches, their records, and their reports."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ NOTE = 2330  # PCI device id of an H100
 
 
 def gpus_under_switches(gpus: int = 2, nvlinks: int = 0) -> list[Record]:
-    """Two GPUs a switch, each switch under a root port of its own, all links 32 GT/s x16; and NVLinks of 25 GB/s."""
-    said: list[Record] = []
+    """Two GPUs per switch, each switch under its own root port, all links 32 GT/s x16, and NVLinks of 25 GB/s."""
+    records: list[Record] = []
     for switch in range((gpus + 1) // 2):
         root, upstream = f"0000:{switch}0:01.0", f"0000:{switch}1:00.0"
-        said += [bridge(root, "pci0000:00"), bridge(upstream, root)]
+        records += [bridge(root, "pci0000:00"), bridge(upstream, root)]
     for gpu in range(gpus):
         port, address = f"0000:{gpu // 2}2:0{gpu % 2}.0", gpu_address(gpu)
-        said += [bridge(port, f"0000:{gpu // 2}1:00.0"), function(address, port)]
-        said.append(Gpu(key=f"gpu{gpu}", address=address, name="H100 PCIe", nvlinks=nvlinks, nvlink_rate=25e9))
-    return said
+        records += [bridge(port, f"0000:{gpu // 2}1:00.0"), function(address, port)]
+        records.append(Gpu(key=f"gpu{gpu}", address=address, name="H100 PCIe", nvlinks=nvlinks, nvlink_rate=25e9))
+    return records
 
 
 def gpu_address(gpu: int) -> str:
@@ -56,9 +56,9 @@ def function(address: str, parent: str) -> Pci:
     )
 
 
-def but(said: Iterable[Record], key: str, **fields: object) -> list[Record]:
-    """The same, with fields of the PCI function `key` changed."""
-    return [replace(s, **fields) if isinstance(s, Pci) and s.key == key else s for s in said]  # type: ignore[arg-type]
+def with_fields(records: Iterable[Record], key: str, **fields: object) -> list[Record]:
+    """The records with changed fields of the PCI function `key`."""
+    return [replace(s, **fields) if isinstance(s, Pci) and s.key == key else s for s in records]  # type: ignore[arg-type]
 
 
 def copy(ends: tuple[str, ...], gigabytes: float, **flow: object) -> Observation:
@@ -70,16 +70,18 @@ def observation(about: Flow | str, quantity: str, value: float, at: float = 1.0,
     return Observation(about=about, quantity=quantity, unit="1", value=value, at=at, busy=busy, evidence=HERE)
 
 
-def snapshot_of(said: Iterable[Record], site: Site | None = None, origin: Origin = "live", **more: object) -> Snapshot:
-    return assemble(said, site or Site(), 100.0, origin=origin, **more)  # type: ignore[arg-type]
+def snapshot_of(
+    records: Iterable[Record], site: Site | None = None, origin: Origin = "live", **more: object
+) -> Snapshot:
+    return assemble(records, site or Site(), 100.0, origin=origin, **more)  # type: ignore[arg-type]
 
 
-def report_of(said: Iterable[Record], site: Site | None = None, origin: Origin = "live", **more: object) -> Report:
-    return evaluate(snapshot_of(said, site, origin, **more))
+def report_of(records: Iterable[Record], site: Site | None = None, origin: Origin = "live", **more: object) -> Report:
+    return evaluate(snapshot_of(records, site, origin, **more))
 
 
 class Clock:
-    """A host that has nothing but the time."""
+    """A host that only has a clock."""
 
     origin: Origin = "live"
     at = 0.0
@@ -101,8 +103,8 @@ class Clock:
         return iter(())
 
 
-def said_by(*said: Record, name: str = "all") -> Source:
-    return Source(name, lambda _: said)
+def source_of(*records: Record, name: str = "all") -> Source:
+    return Source(name, lambda _: records)
 
 
 ROOT = "pci0000:00"

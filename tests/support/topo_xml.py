@@ -1,4 +1,4 @@
-"""What a topology file makes, and what of a node such a file can say."""
+"""Snapshots from topology files, and the parts of a node that such a file can describe."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def snapshot_of(text: str) -> Snapshot:
 
 @dataclass(frozen=True)
 class Seen:
-    """All that a topology file can say of a node. Two nodes are equal for it where these are."""
+    """The content of a topology file about a node. Nodes with equal values have equal files."""
 
-    numa: Mapping[str, int | None]  # of each GPU and each NIC
-    uplinks: Mapping[str, tuple[str, ...]]  # the grades of the PCIe links from each to its processor, as far as known
-    paths: Mapping[tuple[str, str], str]  # in NCCL's words
-    links: Mapping[tuple[str, str, str], int]  # up, by kind and both ends; all NVSwitches are one end
+    numa: Mapping[str, int | None]  # of each GPU and NIC
+    uplinks: Mapping[str, tuple[str, ...]]  # grades of the known PCIe links from each device to its processor
+    paths: Mapping[tuple[str, str], str]  # in NCCL's terms
+    links: Mapping[tuple[str, str, str], int]  # active links by kind and both ends; all NVSwitches are one end
     ports: Mapping[str, float | None]  # of RDMA devices, in bytes per second
 
 
@@ -62,9 +62,9 @@ def seen(snapshot: Snapshot) -> Seen:
 
 
 def _as_its_driver_says(snapshot: Snapshot, address: str) -> list[str]:
-    """Where a hypervisor hides a GPU's link, the driver knows it all the same."""
-    told = [gpu for gpu in snapshot.of(Gpu).values() if gpu.address == address and gpu.pcie_max_speed]
-    return [f"pcie{generation(gpu.pcie_max_speed or 0)}x{gpu.pcie_max_width}" for gpu in told]
+    """If a hypervisor hides a GPU's link, the driver still knows it."""
+    gpus = [gpu for gpu in snapshot.of(Gpu).values() if gpu.address == address and gpu.pcie_max_speed]
+    return [f"pcie{generation(gpu.pcie_max_speed or 0)}x{gpu.pcie_max_width}" for gpu in gpus]
 
 
 def _links(snapshot: Snapshot) -> list[tuple[str, str, str]]:
@@ -79,9 +79,10 @@ def _links(snapshot: Snapshot) -> list[tuple[str, str, str]]:
 
 
 def path_types(snapshot: Snapshot, ends: list[str]) -> dict[tuple[str, str], str]:
-    """Between all ends, in NCCL's words: it knows NUMA nodes, not host bridges, and so no NODE.
+    """The path types between all ends in NCCL's terms. NCCL knows NUMA nodes but no host bridges, so NODE does not
+    occur.
 
-    Not between functions of one card, which to NCCL are cards of their own.
+    Functions of one card are left out, because NCCL treats them as separate cards.
     """
     reached = {end: paths(snapshot.topology, end, ends) for end in ends}
     pairs = ((a, b) for a in ends for b in ends if card_of(a) != card_of(b))

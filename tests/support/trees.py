@@ -10,7 +10,7 @@ from linkgauge.probes.host.recorded import Recorded
 
 
 def tree(files: Mapping[str, Entry], calls: Mapping[tuple[str, ...], tuple[str, ...]] | None = None) -> Recorded:
-    """A machine, at second 1000, that has these files, the folders that they are in, and nothing else."""
+    """A machine at second 1000 with these files and their folders, and nothing else."""
     entries: dict[str, Entry] = {}
     for path, entry in files.items():
         entries[path] = entry
@@ -21,7 +21,7 @@ def tree(files: Mapping[str, Entry], calls: Mapping[tuple[str, ...], tuple[str, 
 
 
 def write(root: Path, files: Mapping[str, Entry]) -> None:
-    """The files and links on a disk; those that would refuse are left out."""
+    """Write the files and links to a disk. Refused entries are left out."""
     for path, entry in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         if isinstance(entry, str):

@@ -1,4 +1,4 @@
-"""Unpacks .ttar, the plain text archives of prometheus/procfs."""
+"""Unpacks .ttar, the plain-text archives of prometheus/procfs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Its folders, files and links below `folder`; modes are left out.
+    """Write folders, files and links below `folder`, without their modes.
 
-    A file says how many lines it has. Binary ones may have more than they say: lines without a keyword are passed.
+    The archive has the number of lines of each file. A binary file can have more lines than that; the function skips
+    lines without a keyword.
     """
     lines = iter(archive.read_bytes().split(b"\n"))
     path = folder
@@ -29,7 +30,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def _content(text: bytes) -> bytes:
-    """NULLBYTE is a byte of 0, EOF an end without a newline; behind a backslash both are themselves."""
+    """NULLBYTE is a zero byte, EOF an end without a newline. After a backslash both are literal."""
     text = re.sub(rb"(?<!\\)NULLBYTE", b"\0", text)
     text = re.sub(rb"(?<!\\)EOF\n", b"", text)
     return re.sub(rb"\\(NULLBYTE|EOF)", rb"\1", text)

@@ -1,4 +1,4 @@
-"""Waiting for something that comes by itself."""
+"""Waiting for a condition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def until(true: Callable[[], bool]) -> None:
-    """Until it is so; a minute at most, on however slow a machine."""
+    """Wait until the condition holds, at most a minute."""
     end = time.monotonic() + 60
     while not true():
         assert time.monotonic() < end

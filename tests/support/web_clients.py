@@ -1,4 +1,4 @@
-"""Clients of the web server, good and bad, and the server over a recorded node."""
+"""Good and bad clients of the web server, and the server over a recorded node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST = 30.0  # seconds that a good client waits
 
 
 class Clock:
-    """Time that stands still until it is told to go."""
+    """A clock that moves only on request."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -57,7 +57,7 @@ class Listening(Protocol):
 
 
 class Got(NamedTuple):
-    """An answer; names of headers in small letters."""
+    """An answer. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -71,7 +71,7 @@ def get(
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> Got:
-    """What a good client gets."""
+    """The answer to a good client."""
     host, port = server.address
     if tls:
         connection: http.client.HTTPConnection = http.client.HTTPSConnection(host, port, timeout=LONGEST, context=tls)
@@ -86,12 +86,15 @@ def get(
 
 
 def talk(server: Listening, sent: bytes, end: bool = True) -> bytes:
-    """How the server's answer to these bytes begins; `end`: we say that nothing follows, which may be all it hears."""
-    said = b""
+    """The beginning of the server's answer to these bytes.
+
+    `end`: the client closes its sending side, which may be all that the server receives.
+    """
+    answer = b""
     with socket.create_connection(server.address, LONGEST) as one, suppress(ConnectionResetError, BrokenPipeError):
         one.sendall(sent)
         if end:
             one.shutdown(socket.SHUT_WR)
-        while len(said) < len("HTTP/1.1 200") and (part := one.recv(1 << 16)):
-            said += part
-    return said
+        while len(answer) < len("HTTP/1.1 200") and (part := one.recv(1 << 16)):
+            answer += part
+    return answer

@@ -2,7 +2,7 @@
 
     python tests/support/web_process.py
 
-It writes its port, serves until its standard input ends, and writes how much memory it had at most, in bytes.
+It writes its port, serves until its standard input ends, and then writes its peak memory in bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main(config: str | None = None, detail: str = "") -> None:
     with serving("127.0.0.1:0", pages, config) as server:
         print(server.address[1], flush=True)
         sys.stdin.read()
-    # Not getrusage: its number is that of the parent, where that was larger when it started this.
+    # Not getrusage, which returns the parent's value if that was larger at the start of this process.
     (most,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     print(int(most) << 10, flush=True)
 

@@ -1,1 +1,1 @@
-"""Readers of AMD's tools."""
+"""Readers for AMD's tools."""

@@ -1,4 +1,4 @@
-"""xGMI links of AMD GPUs as their tools list them, numbered as by the driver (probes/gpu/amd_kfd.py)."""
+"""xGMI links of AMD GPUs in the output of AMD's tools. The numbers are those of the driver (probes/gpu/amd_kfd.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ....models.facts.gpu import Gpu, GpuLink, GpuPair
 from ....models.facts.records import Evidence, Record
 from ....models.facts.units import from_gigabytes
-from ..core.fields import Fields
+from ..core.fields import FactCollector
 from ..core.part import Part
 
 XGMI = "XGMI"
@@ -17,25 +17,25 @@ _MOST_LINKS = 32  # between two GPUs; real ones have four
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """What is said of the way from a GPU to another; None where it is not."""
+class Connection:
+    """The connection from one GPU to another. None: the output does not state the value."""
 
     where: Evidence
     kind: str | None = None  # "XGMI", "PCIE"
     hops: int | None = None
     weight: int | None = None
-    one: int | None = None  # MB/s of one link, and of all of them: the kernel's min_bandwidth and max_bandwidth
-    all_of_them: int | None = None
+    min_bandwidth: int | None = None  # MB/s of one link and of all links: the kernel's min_bandwidth and max_bandwidth
+    max_bandwidth: int | None = None
     access: bool | None = None
-    rate: float | None = None  # of a link, bytes per second
+    rate: float | None = None  # of one link, bytes per second
 
     @property
     def links(self) -> int:
-        """How many links lead there directly: none if the hops are not said, and no bandwidth."""
+        """The number of direct links to the peer; 0 if the output has neither a hop count, a weight nor a bandwidth."""
         if self.kind != XGMI:
             return 0
-        if self.one and self.all_of_them and self.one <= self.all_of_them:
-            return min(self.all_of_them // self.one, _MOST_LINKS)
+        if self.min_bandwidth and self.max_bandwidth and self.min_bandwidth <= self.max_bandwidth:
+            return min(self.max_bandwidth // self.min_bandwidth, _MOST_LINKS)
         if self.hops is not None:
             return int(self.hops == 1)
         return int(self.weight is not None and 0 < self.weight <= _ONE_HOP)
@@ -43,34 +43,38 @@ class Reach:
 
 @dataclass(slots=True)
 class AmdReading:
-    """What was read so far of the GPUs, their addresses, and what leads from each to each."""
+    """The values read so far: GPUs, their PCI addresses, and the connections by GPU and peer."""
 
     part: Part
-    found: Fields = field(default_factory=Fields)
+    found: FactCollector = field(default_factory=FactCollector)
     addresses: dict[int, str] = field(default_factory=dict)
-    peers: dict[int, dict[int, Reach]] = field(default_factory=dict)
-    rest: list[Record] = field(default_factory=list)
+    peers: dict[int, dict[int, Connection]] = field(default_factory=dict)
+    other_records: list[Record] = field(default_factory=list)
 
 
-def say(found: Fields, gpu: int, peers: Mapping[int, Reach], addresses: Mapping[int, str]) -> None:
-    """The links from a GPU in the order of its peers, and the pairs."""
+def add_links(found: FactCollector, gpu: int, peers: Mapping[int, Connection], addresses: Mapping[int, str]) -> None:
+    """Collect the links of a GPU in the order of its peers, and its pairs."""
     number = 0
-    for peer, reach in sorted(peers.items()):
+    for peer, connection in sorted(peers.items()):
         if peer == gpu:
             continue
         for key in (gpu, peer):
-            found.say(Gpu, f"gpu{key}", reach.where)
-        if reach.access is not None:
+            found.add(Gpu, f"gpu{key}", connection.where)
+        if connection.access is not None:
             a, b = sorted((gpu, peer))
-            allowed = "ok" if reach.access else "not supported"
+            allowed = "ok" if connection.access else "not supported"
             pair = {"a": f"gpu{a}", "b": f"gpu{b}", "read": allowed, "write": allowed}
-            found.say(GpuPair, f"gpu{a}-gpu{b}", reach.where, **pair)
-        rate = from_gigabytes(reach.one / 1000) if reach.one and reach.all_of_them else reach.rate
-        for _ in range(reach.links):
-            found.say(
+            found.add(GpuPair, f"gpu{a}-gpu{b}", connection.where, **pair)
+        rate = (
+            from_gigabytes(connection.min_bandwidth / 1000)
+            if connection.min_bandwidth and connection.max_bandwidth
+            else connection.rate
+        )
+        for _ in range(connection.links):
+            found.add(
                 GpuLink,
                 f"gpu{gpu}/xgmi{number}",
-                reach.where,
+                connection.where,
                 gpu=f"gpu{gpu}",
                 kind="xgmi",
                 active=True,

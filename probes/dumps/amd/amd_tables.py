@@ -1,6 +1,6 @@
-"""Tables of `amd-smi topology` and `amd-smi xgmi`: a row and a column for each GPU, by its PCI address.
+"""Tables of `amd-smi topology` and `amd-smi xgmi`: one row and one column for each GPU, labeled with its PCI address.
 
-https://github.com/ROCm/amdsmi, amdsmi_cli: topology(), xgmi(). Since version 7 columns are named "GPU0".
+https://github.com/ROCm/amdsmi, amdsmi_cli: topology(), xgmi(). Since version 7 the columns have the names "GPU0" etc.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ....models.facts.units import from_gigabits
 from ..core.part import Part
-from .amd_links import XGMI, Reach
+from .amd_links import XGMI, Connection
 
 HEADS = r"(?:ACCESS|WEIGHT|HOPS|LINK TYPE|NUMA BW|CACHE COHERENCY|ATOMICS|DMA|BI-DIRECTIONAL|LINK METRIC) TABLE"
 _HEAD = re.compile(rf"[ \t]*({HEADS}):[ \t]*")
@@ -23,10 +23,13 @@ _SPAN = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 _KINDS = (XGMI, "PCIE")
 
 
-def reaches(part: Part, lines: Sequence[str], first: int) -> Iterator[tuple[int, str, dict[int, Reach]]]:
-    """Of each GPU its number, its address and what leads to its peers; `first` is the number of the first line."""
-    found: dict[str, dict[int, Reach]] = {}
-    order: dict[str, None] = {}  # addresses
+def connections(part: Part, lines: Sequence[str], first: int) -> Iterator[tuple[int, str, dict[int, Connection]]]:
+    """For each GPU: its number, its PCI address and its connections by peer.
+
+    `first` is the number of the first line.
+    """
+    found: dict[str, dict[int, Connection]] = {}
+    order: dict[str, None] = {}  # PCI addresses
     table, columns, rate, last = "", 0, None, ""
     for number, line in enumerate(lines, first):
         if head := _HEAD.fullmatch(line):
@@ -42,21 +45,21 @@ def reaches(part: Part, lines: Sequence[str], first: int) -> Iterator[tuple[int,
             where = part.cite(number, line)
             own = found.setdefault(row[2], {})
             for peer, cell in enumerate(row[3].split()[:columns]):
-                own[peer] = _cell(own.get(peer, Reach(where)), table, cell)
+                own[peer] = _cell(own.get(peer, Connection(where)), table, cell)
         elif table == "LINK METRIC" and rate and rate[2] == XGMI and line.strip().startswith("Read"):
             where = part.cite(number, line)
             own = found.setdefault(last, {})
             for peer, cell in enumerate(re.findall(r"N/A|[0-9.]{1,12} [KMGTP]?B", line)):
                 if cell != "N/A" and peer not in own:
-                    own[peer] = Reach(where, XGMI, hops=1, rate=from_gigabits(float(rate[1])))
+                    own[peer] = Connection(where, XGMI, hops=1, rate=from_gigabits(float(rate[1])))
         elif line.strip() and table and not line.strip().startswith("Write"):
             table = ""
     for gpu, address in enumerate(order):
         yield gpu, address, {peer: one for peer, one in found.get(address, {}).items() if peer != gpu}
 
 
-def _cell(known: Reach, table: str, cell: str) -> Reach:
-    """The reach with what a cell of a table says of it."""
+def _cell(known: Connection, table: str, cell: str) -> Connection:
+    """The connection with the value of one table cell added."""
     if table == "LINK TYPE" and cell in _KINDS:
         return replace(known, kind=cell)
     if table == "ACCESS" and cell in ("ENABLED", "DISABLED"):
@@ -64,5 +67,5 @@ def _cell(known: Reach, table: str, cell: str) -> Reach:
     if table in ("HOPS", "WEIGHT") and re.fullmatch("[0-9]{1,4}", cell):
         return replace(known, hops=int(cell)) if table == "HOPS" else replace(known, weight=int(cell))
     if table == "NUMA BW" and (span := _SPAN.fullmatch(cell)):
-        return replace(known, one=int(span[1]), all_of_them=int(span[2]))
+        return replace(known, min_bandwidth=int(span[1]), max_bandwidth=int(span[2]))
     return known

@@ -1,7 +1,7 @@
 """`rocm-smi`, as JSON (--json) and as text: https://github.com/ROCm/rocm_smi_lib, python_smi_tools/rocm_smi.py.
 
-What is told depends on the options; names of fields differ between versions in their capitals. In the text each line
-says which GPU it is of, and the topology stands in matrices. How many xGMI links join two GPUs it does not say.
+The options determine the fields. The capital letters in field names differ between versions. In the text format, each
+line names its GPU, and the topology is in matrices. The tool does not print the number of xGMI links between two GPUs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...parsing.nvml_enums import pci_address
 from ...parsing.parsers import count, known, pcie_speed, pcie_width, word
 from ..core.json_values import documents, object_of
 from ..core.part import Part
-from .amd_links import XGMI, AmdReading, Reach, say
+from .amd_links import XGMI, AmdReading, Connection, add_links
 
 _MATRICES = "(?:Weight|Hops|Link Type|Link type) between two GPUs"
 _OBJECT = (
@@ -43,7 +43,7 @@ _NAMED = re.compile(r'"(card[0-9]{1,3}|system)"\s{0,4}:')
 
 
 def _name(text: str) -> str | None:
-    """Where pci.ids does not know the product, it is a number."""
+    """The product name; None if it is a number, which means that pci.ids does not know the product."""
     return None if text.startswith("0x") else word(text)
 
 
@@ -58,30 +58,30 @@ _FIELDS = {
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The GPUs, their driver, their links to the host and to each other, and how often packets were repeated."""
+    """The GPUs, their driver, their links to the host and to each other, and their replay counters."""
     reading = AmdReading(part)
     inside: set[int] = set()
     for one in documents(part, _JSON):
         if isinstance(one, NotChecked):
-            reading.rest.append(one)
+            reading.other_records.append(one)
             continue
         text = part.text[one.begin : one.end]
         inside.update(range(one.line, one.line + text.count("\n") + 1))
         _read_json(reading, object_of(one.value), text, one.line)
     _read_text(reading, inside)
     for gpu, peers in sorted(reading.peers.items()):
-        say(reading.found, gpu, peers, reading.addresses)
-    yield from reading.found.said()
-    yield from reading.rest
+        add_links(reading.found, gpu, peers, reading.addresses)
+    yield from reading.found.records()
+    yield from reading.other_records
 
 
 def _read_json(reading: AmdReading, whole: Mapping[str, object], text: str, first: int) -> None:
     lines: dict[str, int] = {}
     for number, named in Part("", 1, text).matches(_NAMED):
         lines.setdefault(named[1], first + number)
-    for name, told in whole.items():
+    for name, members in whole.items():
         card = re.fullmatch("card([0-9]{1,3})", name)
-        for field_name, value in object_of(told).items():
+        for field_name, value in object_of(members).items():
             where = reading.part.cite(lines.get(name, first), f"{name}: {field_name}: {value}")
             if card and isinstance(value, (str, int)):
                 _field(reading, int(card[1]), field_name, str(value), where)
@@ -91,25 +91,27 @@ def _read_json(reading: AmdReading, whole: Mapping[str, object], text: str, firs
 
 def _system(reading: AmdReading, name: str, value: str, where: Evidence) -> None:
     if name == "Driver version" and _VERSION.fullmatch(value):
-        reading.found.say(Driver, "amdgpu", where, version=value)
+        reading.found.add(Driver, "amdgpu", where, version=value)
     elif between := _BETWEEN.fullmatch(name):
         for a, b in ((between[2], between[3]), (between[3], between[2])):
-            _reach(reading, between[1], int(a), int(b), value, where)
+            _connection(reading, between[1], int(a), int(b), value, where)
 
 
-def _reach(reading: AmdReading, what: str, gpu: int, peer: int, value: str, where: Evidence) -> None:
+def _connection(reading: AmdReading, what: str, gpu: int, peer: int, value: str, where: Evidence) -> None:
     peers = reading.peers.setdefault(gpu, {})
-    reach = peers.get(peer, Reach(where))
+    connection = peers.get(peer, Connection(where))
     if what.lower() == "link type" and value in (XGMI, "PCIE"):
-        peers[peer] = replace(reach, kind=value)
+        peers[peer] = replace(connection, kind=value)
     elif what in ("Weight", "Hops") and re.fullmatch("[0-9]{1,4}", value):
-        peers[peer] = replace(reach, weight=int(value)) if what == "Weight" else replace(reach, hops=int(value))
+        peers[peer] = (
+            replace(connection, weight=int(value)) if what == "Weight" else replace(connection, hops=int(value))
+        )
 
 
 def _field(reading: AmdReading, gpu: int, name: str, value: str, where: Evidence) -> None:
-    """A line of a GPU, or a field of its object."""
+    """One line of a GPU, or one field of its object."""
     found, key, plain, text = reading.found, f"gpu{gpu}", name.strip().lower(), value.strip()
-    found.say(Gpu, key, where)
+    found.add(Gpu, key, where)
     if text in _NOTHING:
         return
     if plain in _FIELDS:
@@ -121,7 +123,7 @@ def _field(reading: AmdReading, gpu: int, name: str, value: str, where: Evidence
         found.take(Gpu, key, where, "pcie_speed", f"{link[1]} GT/s", pcie_speed)
         found.take(Gpu, key, where, "pcie_width", link[2], pcie_width)
     elif plain == "pcie replay count" and re.fullmatch("[0-9]{1,18}", text):
-        reading.rest.append(
+        reading.other_records.append(
             Observation(
                 about=key, quantity="pcie_replay", unit="count", value=float(text), at=reading.part.at, evidence=where
             )
@@ -129,7 +131,7 @@ def _field(reading: AmdReading, gpu: int, name: str, value: str, where: Evidence
 
 
 def _read_text(reading: AmdReading, inside: set[int]) -> None:
-    """Lines of GPUs, matrices of pairs, and the table that rocm-smi prints by itself."""
+    """Read the lines of GPUs, the matrices of pairs, and the table of `rocm-smi` without options."""
     matrix = ""
     for number, line in reading.part.lines():
         if number in inside:
@@ -140,10 +142,10 @@ def _read_text(reading: AmdReading, inside: set[int]) -> None:
         elif matrix and (row := _ROW.fullmatch(line)):
             for peer, cell in enumerate(row[2].split()):
                 if peer != int(row[1]):
-                    _reach(reading, matrix, int(row[1]), peer, cell, where)
-        elif told := _LINE.fullmatch(line):
-            _field(reading, int(told[1]), told[2], told[3], where)
+                    _connection(reading, matrix, int(row[1]), peer, cell, where)
+        elif found := _LINE.fullmatch(line):
+            _field(reading, int(found[1]), found[2], found[3], where)
         elif system := _SYSTEM.fullmatch(line):
             _system(reading, "Driver version", system[1].strip(), where)
         elif card := _CARD.fullmatch(line):
-            reading.found.say(Gpu, f"gpu{int(card[1])}", where)
+            reading.found.add(Gpu, f"gpu{int(card[1])}", where)

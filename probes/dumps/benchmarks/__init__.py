@@ -1,1 +1,1 @@
-"""Readers of benchmark outputs."""
+"""Readers for the output of benchmarks."""

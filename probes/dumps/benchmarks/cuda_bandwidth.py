@@ -1,8 +1,8 @@
 """Results of bandwidthTest of the CUDA samples: https://github.com/NVIDIA/cuda-samples, bandwidthTest.cu.
 
-Copies of pinned memory are read. Those of pageable memory go through a buffer of the driver's, and those inside a GPU
-count what is read and what is written: neither is the rate of a link. Of several GPUs the tool prints a sum, though it
-asks one after another. A GPU that an excerpt does not name is "gpu".
+The reader takes copies of pinned memory only. Copies of pageable memory pass through a buffer of the driver. Copies
+inside a GPU count bytes read and bytes written. Neither is the rate of a link. For several GPUs the tool prints a sum,
+although it measures them one after another. If an excerpt does not name the GPU, its key is "gpu".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
-from ..core.sizes import undisturbed
+from ..core.sizes import drop_disturbed
 
 _COPIES = r"(?:Host to Device|Device to Host|Device to Device)"
 BEGIN = (
@@ -35,14 +35,14 @@ _LINE = re.compile(
     r"(?:, NumDevsUsed = (?P<gpus>\d{1,4}))?\s*"
 )
 _SHORT = {"Host to Device": "H2D", "Device to Host": "D2H", "Device to Device": "D2D"}
-# The sample of CUDA 8 divides bytes * 2^10 by milliseconds * 2^20: what it calls a megabyte is 1,024,000 bytes.
+# The sample of CUDA 8 divides bytes * 2^10 by milliseconds * 2^20, so its megabyte is 1,024,000 bytes.
 _UNITS = {"GB": from_gigabytes(1), "MB": 1.024e6}
-_LEAST = 1.0  # GB/s: below, one digit is all that is printed
+_LEAST = 1.0  # GB/s; the tool prints smaller rates with a single digit
 
 
 @dataclass(slots=True)
 class _Table:
-    """What was said before a row."""
+    """The headings before a row."""
 
     gpu: str = "gpu"
     copies: str = ""  # "H2D", "D2H", "D2D"
@@ -52,11 +52,11 @@ class _Table:
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The GPU, and the rate of each size of copy between it and the host."""
-    yield from undisturbed(_told(part))
+    """The GPU, and the rate of each copy size between GPU and host."""
+    yield from drop_disturbed(_records(part))
 
 
-def _told(part: Part) -> Iterator[Record]:
+def _records(part: Part) -> Iterator[Record]:
     table, refused = _Table(), dict[str, NotChecked]()
     for number, line in part.lines():
         if _STARTED.fullmatch(line):
@@ -82,7 +82,7 @@ def _told(part: Part) -> Iterator[Record]:
 def _copy(
     part: Part, number: int, line: str, table: _Table, row: re.Match[str], refused: dict[str, NotChecked]
 ) -> Iterator[Observation]:
-    """The rate of a row; why it is none goes into `refused`, once for each direction."""
+    """The rate of a row. If the rate cannot be used, the reason goes into `refused`, once per direction."""
     if table.copies not in ("H2D", "D2H") or table.pinned is None or not table.unit:
         return
     ends = ("host", table.gpu) if table.copies == "H2D" else (table.gpu, "host")
@@ -90,7 +90,7 @@ def _copy(
     if table.gpus != 1 or not table.pinned:
         subject, where = "-".join(ends) if table.gpus == 1 else "node", part.where(number)
         why = (
-            "copies of pageable memory go through a buffer of the driver's"
+            "copies of pageable memory go through a buffer of the driver"
             if table.gpus == 1
             else f"the sum over {table.gpus} GPUs that copied one after another"
         )

@@ -1,7 +1,7 @@
 """Results of fio, as JSON (--output-format=json) and as text: https://fio.readthedocs.io, Interpreting the output.
 
-Jobs of one group run at the same moment, and their rates on one device add up. The block size is the size of a message:
-what small blocks reach says nothing of a link.
+Jobs of one group run at the same time, so their rates on one device add up. The block size is the message size. Small
+blocks do not show the rate of a link.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ BEGIN = (
     r"^(?:[ \t]{0,8}\{\s{0,20}\"fio version\"[ ]{0,2}:|\S[^\n]{0,80}: \(g=\d{1,4}\): rw=\w{1,20}, bs="
     r"|Run status group \d{1,4} \(all jobs\):|fio: this platform does not support |note: both iodepth >= 1 and synch)"
 )
-_WHOLE = re.compile(r"^[ \t]*\{\s{0,20}\"fio version\"", re.MULTILINE)  # messages may stand before it
+_WHOLE = re.compile(r"^[ \t]*\{\s{0,20}\"fio version\"", re.MULTILINE)  # messages can precede it
 _OBJECT = re.compile(r"\{")
 _JOB = re.compile(r"\S.*?: \(g=(\d{1,4})\): rw=\w+, bs=(?:\(R\) )?(\d{1,6})([KMG]i?)?B?-")
 _GROUP = re.compile(r"Run status group (\d{1,4}) \(all jobs\):\s*")
 _RATE = re.compile(r"\s*(READ|WRITE): bw=[0-9.]{1,12}[KMGT]?i?B/s \(([0-9.]{1,12})([kMGT]?)B/s\).*")
-# Of fio 2, which writes KB for KiB.
+# fio 2 writes KB for KiB.
 _OLD_RATE = re.compile(r"\s*(READ|WRITE): io=[^,]{1,40}, aggrb=([0-9.]{1,12})([KMGT]?)B/s.*")
 _OLD_UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
 _DISK = re.compile(r"\s+([a-z][a-z0-9]{1,30}): ios=\d+/\d+.*")
@@ -34,7 +34,7 @@ _SIZES = {"k": KIB, "m": MIB, "g": GIB}
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The rates at which devices were read and written; none of runs that do not tell the device."""
+    """The read and write rates of devices. Runs that do not name the device have no rates."""
     yield from _read_json(part) if _WHOLE.search(part.text) else _read_text(part)
 
 
@@ -47,10 +47,11 @@ def _read_json(part: Part) -> Iterator[Record]:
 
 
 def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation]:
-    """Of each group of jobs and block size what a device gave, in both directions if it did."""
+    """The rate of a device for each group of jobs, block size and direction."""
     common = object_of(run.get("global options"))
     used = [object_of(one) for one in list_of(run.get("disk_util"))]
-    # Of an array its members stand there too, and what they did is added up beside its own (fio, stat.c: aggr_util).
+    # The output also lists the members of an array, whose sums are in aggr_* fields of the array (fio, stat.c:
+    # aggr_util).
     disks = [one.get("name") for one in ([one for one in used if "aggr_read_ios" in one] or used)]
     sums: dict[tuple[int, str, int | None], dict[str, float]] = defaultdict(lambda: {"read": 0.0, "write": 0.0})
     for job in map(object_of, list_of(run.get("jobs"))):
@@ -68,14 +69,14 @@ def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation
 
 
 def _rate(side: Mapping[str, Any]) -> float:
-    """Bytes per second; fio 2 has KiB/s alone."""
+    """Bytes per second; fio 2 has KiB/s only."""
     exact, rough = side.get("bw_bytes"), side.get("bw")
     value = exact if isinstance(exact, (int, float)) else rough * KIB if isinstance(rough, (int, float)) else 0
     return float(value) if 0 < value < 1e15 else 0.0
 
 
 def _device(filename: object, disks: list[object]) -> str | None:
-    """The block device that was named, else the only one whose counters moved."""
+    """The block device in the job's file name, else the only device with I/O."""
     named = re.fullmatch(r"/dev/([a-z][a-z0-9]{1,30})", filename) if isinstance(filename, str) else None
     if named:
         return named[1]
@@ -90,7 +91,7 @@ def _size(text: object) -> int | None:
 
 
 def _read_text(part: Part) -> Iterator[Observation]:
-    """The sums of each group; the devices stand behind them all."""
+    """Read the sums of each group. The list of devices follows all groups."""
     disks = [found[1] for _, line in part.lines() if (found := _DISK.fullmatch(line))]
     sizes: dict[str, int | None] = {}
     group, seen = "", dict[str, list[tuple[str, float, Evidence]]]()

@@ -1,8 +1,8 @@
 """Results of SuperBench's gpu-copy-bw: https://github.com/microsoft/superbenchmark, docs/user-tutorial/benchmarks.
 
-"gpu0_to_gpu1_write_by_dma 279.287", in GB/s: who sends, who receives, whose copy engine or kernel moves the bytes. With
-"_and_" both directions run at once, and the number is their sum. Copies inside a GPU and those of all GPUs at once are
-not read.
+"gpu0_to_gpu1_write_by_dma 279.287", in GB/s: sender, receiver, and the GPU whose copy engine or kernel moves the bytes.
+With "_and_" both directions run at the same time and the number is their sum. The reader skips copies inside a GPU and
+copies of all GPUs at the same time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ....models.facts.records import Flow, Observation, Record
 from ....models.facts.units import from_gigabytes
-from ..core.matrix import unnamed
+from ..core.matrix import implied_gpus
 from ..core.part import Part
 
 _END = r"(?:cpu|gpu\d{1,3})"
@@ -23,13 +23,16 @@ _OPS = {"dma": "copy", "sm": "copy-sm"}
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The rate of each copy as an observation."""
-    told: list[Record] = list(_rates(part))
-    yield from (*told, *unnamed(told))
+    """The rate of each copy."""
+    records: list[Record] = list(_rates(part))
+    yield from (*records, *implied_gpus(records))
 
 
 def flow(tag: str) -> Flow | None:
-    """What "cpu_to_gpu0_by_dma_under_numa1" is the rate of; None of copies inside a GPU, and of several at once."""
+    """The flow of a metric such as "cpu_to_gpu0_by_dma_under_numa1".
+
+    None: a copy inside a GPU, or several copies at once.
+    """
     found = _TAG.fullmatch(tag)
     if not found or found[1] == found[3]:
         return None

@@ -1,6 +1,6 @@
 """Rates of iperf3 between this machine and another, text and JSON: https://software.es.net/iperf/.
 
-It names addresses and no device: the ends are the host and the network.
+The output has IP addresses and no device. The ends of the flow are the host and the network.
 """
 
 from __future__ import annotations
@@ -40,17 +40,18 @@ class _Test:
     where: Evidence | None = None
     sends: bool = True
     op: str = "tcp"
-    sums: dict[tuple[str, bool], tuple[float, Evidence]] = field(default_factory=dict)  # by whose, and whether of all
+    # by role of the line, and whether it sums all streams
+    sums: dict[tuple[str, bool], tuple[float, Evidence]] = field(default_factory=dict)
 
 
 def read(part: Part) -> Iterator[Record]:
-    """What arrived of each test; where the receiver's number is missing, what was sent."""
+    """The received rate of each test, or the sent rate if the receiver's number is missing."""
     for first, document in part.matches(_DOCUMENT):
-        yield from _of_json(part, part.where(first), document.start())
+        yield from _read_json(part, part.where(first), document.start())
     test = _Test()
     for number, line in part.lines():
         if begun := _BEGUN.match(line):
-            yield from _told(part, test)
+            yield from _test_records(part, test)
             test = _Test(part.cite(number, line), sends=bool(begun["client"]))
         elif line.lstrip().startswith("Reverse mode"):
             test.sends = not test.sends
@@ -59,48 +60,48 @@ def read(part: Part) -> Iterator[Record]:
         elif row := _ROW.fullmatch(line):
             rate = from_bits(float(row["rate"]) * _BITS[row["unit"]])
             test.sums[row["whose"], row["stream"] == "SUM"] = rate, part.cite(number, line)
-    yield from _told(part, test)
+    yield from _test_records(part, test)
 
 
-def _told(part: Part, test: _Test) -> Iterator[Record]:
-    for whose in (("receiver", True), ("sender", True), ("receiver", False), ("sender", False)):
-        if whose in test.sums:
-            rate, where = test.sums[whose]
-            yield from _observation(part, test.op, test.sends, rate, where)
+def _test_records(part: Part, test: _Test) -> Iterator[Record]:
+    for role in (("receiver", True), ("sender", True), ("receiver", False), ("sender", False)):
+        if role in test.sums:
+            rate, where = test.sums[role]
+            yield from _rate(part, test.op, test.sends, rate, where)
             return
     if test.where:
-        yield _lost(test.where.source, "a test of iperf3 without the sums at its end")
+        yield _no_rate(test.where.source, "an iperf3 test without the sums at its end")
 
 
-def _observation(part: Part, op: str, sends: bool, rate: float, where: Evidence) -> Iterator[Observation]:
+def _rate(part: Part, op: str, sends: bool, rate: float, where: Evidence) -> Iterator[Observation]:
     if rate > 0:
         ends = (_HOST, _NETWORK) if sends else (_NETWORK, _HOST)
         yield part.rate(Flow(op, ends), rate, where)
 
 
-def _of_json(part: Part, place: str, start: int) -> Iterator[Record]:
+def _read_json(part: Part, place: str, start: int) -> Iterator[Record]:
     try:
-        told: dict[str, Any] = json.JSONDecoder().raw_decode(part.text, part.text.index("{", start))[0]
+        members: dict[str, Any] = json.JSONDecoder().raw_decode(part.text, part.text.index("{", start))[0]
     except (ValueError, RecursionError):
-        yield _lost(place, "a text of JSON that is cut or broken")
+        yield _no_rate(place, "truncated or invalid JSON")
         return
-    begun, end = object_of(object_of(told.get("start")).get("test_start")), object_of(told.get("end"))
+    begun, end = object_of(object_of(members.get("start")).get("test_start")), object_of(members.get("end"))
     sums = [object_of(end.get(name)).get("bits_per_second") for name in ("sum_received", "sum_sent", "sum")]
     rate = next((float(one) for one in sums if isinstance(one, int | float) and 0 < one < 1e18), None)
     if rate is None:
-        yield _lost(place, str(told.get("error") or "no rate in it")[:200])
+        yield _no_rate(place, str(members.get("error") or "no rate in it")[:200])
         return
     op = "udp" if begun.get("protocol") == "UDP" else "tcp"
     where = Evidence(place, f"bits_per_second {rate:g}")
-    yield from _observation(part, op, not begun.get("reverse"), from_bits(rate), where)
+    yield from _rate(part, op, not begun.get("reverse"), from_bits(rate), where)
 
 
-def _lost(where: str, why: str) -> NotChecked:
+def _no_rate(where: str, why: str) -> NotChecked:
     return NotChecked(
         what="Observation",
         subject="node",
         reason=Reason.UNREADABLE,
         path=where,
         detail=why,
-        how="let the test end, and keep all of it",
+        how="wait for the end of the test and keep its whole output",
     )

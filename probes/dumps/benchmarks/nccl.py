@@ -1,6 +1,6 @@
-"""Tables of nccl-tests (all_reduce_perf and its siblings): https://github.com/NVIDIA/nccl-tests, src/common.cu.
+"""Tables of nccl-tests (all_reduce_perf etc.): https://github.com/NVIDIA/nccl-tests, src/common.cu.
 
-Where NCCL_DEBUG is set, the library's log (nccl_log.py) stands before and between the lines of the table.
+If NCCL_DEBUG is set, lines of the library's log (nccl_log.py) precede the table and appear between its lines.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from ....models.facts.units import from_gigabytes
 from ..core.part import Part
 from . import nccl_log
 
-# Launchers put the rank in front of every line: mpirun "[1,0]<stdout>:", srun and torchrun "0:".
+# Launchers put the rank before each line: mpirun "[1,0]<stdout>:", srun and torchrun "0:".
 _PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ?)\s*")
 _RANK = re.compile(
     r"#\s+Rank\s+(?P<rank>\d+)\b.*?\bon\s+(?P<host>\S+)\s+device\s+(?P<device>[0-9]{1,4})\s+"
     r"\[(?P<bus>[0-9a-fx:.]+)\]\s+(?P<name>\S.*)"
 )
 NAME = re.compile(r"\b(all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|gather|scatter)_perf\b")
-# From 1000 on with one digit behind the point, then none (getFloatStr); a row that is cut has fewer cells than columns.
+# From 1000 on, numbers have one decimal place, then none (getFloatStr). A truncated row has fewer cells than columns.
 _RATE = re.compile(r"[0-9]{1,3}\.[0-9]{2,4}|[0-9]{4,6}(?:\.[0-9]{1,4})?")
-_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}$")  # with -S 1, behind the last column
-_MOST_RANKS = 4096  # that two bandwidths of a few digits can tell
+_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}$")  # the last column with -S 1
+_MOST_RANKS = 4096  # largest number of ranks that two rounded bandwidths can determine
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """What stands below a heading, and what was said of it since the heading before."""
+    """The rows below a heading, and the lines between this heading and the one before."""
 
     columns: list[str]
     op: str | None
@@ -38,8 +38,8 @@ class _Table:
     rows: list[tuple[int, float, float, Evidence]] = field(default_factory=list)
 
 
-# The first lines that nccl-tests print, the heading of a table, or a line of NCCL's log, which stands between the rows
-# where NCCL_DEBUG is set; launchers put the rank in front.
+# An output begins with the first lines of nccl-tests, the heading of a table, or a line of NCCL's log. With NCCL_DEBUG,
+# log lines appear between rows. Launchers put the rank before each line.
 _LOG = (" NCCL INFO ", " NCCL WARN ")
 _AHEAD = r"^[ \t]*(?:(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)[ \t]*)?"
 BEGIN = (
@@ -52,8 +52,10 @@ LINES = True
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A GPU for each rank on the first host, the bus bandwidth of each size (out of place), and what the log tells."""
-    if "busbw" in part.text or " Rank " in part.text:  # a log alone has millions of lines, and none of a table
+    """A GPU for each rank on the first host, the bus bandwidth of each size (out of place), and the facts in
+    the log.
+    """
+    if "busbw" in part.text or " Rank " in part.text:  # a log without a table can have millions of lines
         yield from _read_tables(part)
     yield from nccl_log.read(part)
 
@@ -87,7 +89,7 @@ def _read_tables(part: Part) -> Iterator[Record]:
 def bandwidths(
     part: Part, rows: Sequence[tuple[int, float, float, Evidence]], op: str | None, ranks: int
 ) -> Iterator[Observation]:
-    """Rows of size, algorithm and bus bandwidth in GB/s; `op` and `ranks` where somebody says them, else None and 0."""
+    """Rows of size, algorithm bandwidth and bus bandwidth in GB/s. `op` and `ranks`: None and 0 if unknown."""
     if not rows:
         return
     _, algorithm, bus, _ = max(rows, key=lambda row: row[0])
@@ -98,7 +100,7 @@ def bandwidths(
 
 
 def _end(part: Part, table: _Table) -> Iterator[NotChecked]:
-    """Whether the text ends in a row: of what follows a table nothing begins with so many numbers."""
+    """Whether the text ends within a table. No line after a table begins with as many numbers as a row."""
     whole = part.text.rstrip()
     cells = _plain(whole[whole.rfind("\n") + 1 :]).split()
     if table.rows and 1 < len(cells) < len(table.columns) and cells[0].isdecimal() and cells[1].isdecimal():
@@ -116,7 +118,7 @@ def _heading(line: str) -> list[str] | None:
 
 
 def _row(columns: Sequence[str], line: str) -> tuple[int, float, float] | None:
-    """Size in bytes, algorithm and bus bandwidth in GB/s of a line of the table; None for any other line."""
+    """Size in bytes, algorithm bandwidth and bus bandwidth in GB/s from a table row. None for other lines."""
     cells = _TIMESTAMP.sub("", line).split()
     size = cells[0].replace("_", "") if cells else ""
     if len(cells) != len(columns) or not re.fullmatch(r"[0-9]{1,18}", size) or not int(size):
@@ -126,10 +128,10 @@ def _row(columns: Sequence[str], line: str) -> tuple[int, float, float] | None:
 
 
 def _collective(op: str | None, algorithm: float, bus: float) -> tuple[str, int]:
-    """Which collective, and over how many ranks, from its name and busbw / algbw of the largest size.
+    """The collective and its number of ranks, from its name and busbw / algbw of the largest size.
 
-    The ratio is 2(n-1)/n for all_reduce, which alone goes above 1, and (n-1)/n for all_gather, reduce_scatter and
-    alltoall; it is 1 for the others, and says nothing of their ranks (doc/PERFORMANCE.md of nccl-tests).
+    The ratio is 2(n-1)/n for all_reduce, the only one above 1. It is (n-1)/n for all_gather, reduce_scatter and
+    alltoall. It is 1 for the others and does not depend on their ranks (doc/PERFORMANCE.md of nccl-tests).
     """
     ratio = bus / algorithm if algorithm else 0.0
     if op == "all_reduce" or (op is None and 1 < ratio < 2):
@@ -138,12 +140,12 @@ def _collective(op: str | None, algorithm: float, bus: float) -> tuple[str, int]
 
 
 def _ranks(share: float) -> int:
-    """The n of which `share` is (n-1)/n; 1 where there is none."""
+    """The n for which (n-1)/n is `share`; 1 if there is none."""
     return min(_MOST_RANKS, max(2, round(1 / (1 - share)))) if 0 < share < 1 else 1
 
 
 def _gpu(rank: re.Match[str], line: Evidence) -> Gpu:
-    """The GPU of a rank; later versions print its bus as 0000:53:00, older ones as 0x53, RCCL's as 0000:53:00.0."""
+    """The GPU of a rank. Recent versions print its bus as 0000:53:00, older ones as 0x53, RCCL as 0000:53:00.0."""
     bus = re.fullmatch(r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?", rank["bus"])
     address = f"{bus[1]}{bus[2] or '.0'}" if bus else None
     return Gpu(key=f"gpu{int(rank['device'])}", name=rank["name"], address=address, cites={"name": line})

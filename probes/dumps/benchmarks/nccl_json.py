@@ -1,4 +1,4 @@
-"""What nccl-tests (-J) and rccl-tests (-x, as JSON) write into a file.
+"""Result files of nccl-tests (-J) and rccl-tests (-x, as JSON).
 
 https://github.com/NVIDIA/nccl-tests, src/util.cu; https://github.com/ROCm/rccl-tests, src/common.cu.
 """
@@ -41,7 +41,7 @@ _Rows = list[tuple[int, float, float, Evidence]]
 
 
 def read(part: Part) -> Iterator[Record]:
-    """As of the tables: a GPU for each rank of the first host, the bus bandwidth of each size; and the variables."""
+    """A GPU for each rank of the first host, the bus bandwidth of each size, and the environment variables."""
     records: dict[tuple[str, int], _Rows] = defaultdict(list)
     for one in documents(part, _OBJECT):
         if isinstance(one, NotChecked):
@@ -55,7 +55,7 @@ def read(part: Part) -> Iterator[Record]:
 
 
 def _run(part: Part, run: Mapping[str, Any], where: str) -> Iterator[Record]:
-    """One run of nccl-tests: what it was called with, its GPUs, and its table (out of place)."""
+    """One run of nccl-tests: its arguments, its GPUs, and its table (out of place)."""
     for variable in list_of(run.get("env")):
         if isinstance(variable, str):
             yield from environment.variable(variable, Evidence(where, variable[:300]))
@@ -81,19 +81,19 @@ def _gpu(device: Mapping[str, Any], where: str) -> Iterator[Gpu]:
 
 
 def _record(records: dict[tuple[str, int], _Rows], one: Mapping[str, Any], where: str) -> None:
-    """One line of rccl-tests: a size, in place or not."""
+    """One line of rccl-tests: a size, in place or out of place."""
     op, ranks, inside = _OPS.get(str(one.get("name"))), one.get("ranks"), one.get("inPlace")
     if op and isinstance(ranks, int) and 0 < ranks < _MOST_RANKS and not inside:
         _add(records[op, ranks], one.get("size"), one.get("algBw"), one.get("busBw"), where)
 
 
 def _add(rows: _Rows, size: object, algorithm: object, bus: object, where: str) -> None:
-    """A row where all three are numbers; of sizes too small to measure the rate is 0, as in the tables."""
+    """Append a row of three numbers. For very small sizes the tools print a rate of 0, as in the tables."""
     if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < 1 << 63:
         return
-    told = [
+    numbers = [
         rate for rate in (algorithm, bus) if isinstance(rate, int | float) and 0 <= rate < _MOST
-    ]  # JSON has NaN too
-    if len(told) == 2:
-        evidence = Evidence(where, f"size {size}: busbw {told[1]:g}")
-        rows.append((size, float(told[0]), float(told[1]), evidence))
+    ]  # Python's JSON accepts NaN
+    if len(numbers) == 2:
+        evidence = Evidence(where, f"size {size}: busbw {numbers[1]:g}")
+        rows.append((size, float(numbers[0]), float(numbers[1]), evidence))

@@ -1,7 +1,7 @@
-"""Logs of NCCL and RCCL (NCCL_DEBUG=INFO, or the warnings alone): what a job's collective library found and chose.
+"""Logs of NCCL and RCCL (NCCL_DEBUG=INFO, or warnings only): hardware that the library detects, and its choices.
 
-Source of the lines: NVIDIA/nccl src/misc/param.cc, src/init.cc, src/graph/topo.cc, src/transport, src/include/shm.h,
-from 2.4 to 2.30. Ranks are GPUs of their hosts; facts are about the first host that speaks.
+Source of the log lines: NVIDIA/nccl src/misc/param.cc, src/init.cc, src/graph/topo.cc, src/transport,
+src/include/shm.h, versions 2.4 to 2.30. Ranks are GPUs of their hosts. Facts are about the host of the first line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RANK = re.compile(
     r"comm 0x[0-9a-f]+ rank (?P<rank>\d+) n[Rr]anks (?P<ranks>\d+) cudaDev (?P<cuda>\d+)"
     r"(?: nvmlDev (?P<nvml>\d+))?(?: busId (?P<bus>[0-9a-f]{4,12}))? "
 )
-# Until 2.7 "Ring", and what is "SHM" now in words.
+# Until 2.7, NCCL writes "Ring" for "Channel", and a sentence instead of "SHM".
 _CHANNEL = re.compile(
     r"(?:Channel|Ring) \d+(?:/\d+)? ?: (\d+)\[\w+\] -> (\d+)\[\w+\](?: \[(?:send|receive)\])? "
     r"via (direct shared memory|\S+)"
@@ -61,7 +61,7 @@ _MOST_PAIRS = 4096
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The library, its variables, GPUs and network devices; how GPUs of the host reach each other; what failed."""
+    """The library, its variables, GPUs and network devices, the transports between GPUs of the host, and failures."""
     log = _Log(part)
     yield from _library(log)
     yield from _variables(log)
@@ -73,15 +73,15 @@ def read(part: Part) -> Iterator[Record]:
 
 
 class _Log:
-    """The text of a part, and the lines in which matches stand."""
+    """The text of a part, with line numbers for matches."""
 
     def __init__(self, part: Part) -> None:
         self.part = part
         self.text = part.text
-        self._seen = (0, 0)  # a place in the text, and the number of its line
+        self._seen = (0, 0)  # a position in the text, and its line number
 
     def cite(self, found: re.Match[str]) -> Evidence:
-        """The line in which a match ends."""
+        """The line that contains the end of a match."""
         place = max(found.start(), found.end() - 1)
         start = self.text.rfind("\n", 0, place) + 1
         since, number = self._seen if self._seen[0] <= start else (0, 0)
@@ -109,7 +109,7 @@ def _library(log: _Log) -> Iterator[Nccl]:
 
 
 def _variables(log: _Log) -> Iterator[Setting]:
-    """Of those that the catalog knows, the values that are in force; where ranks differ, "0, 1"."""
+    """The effective values of variables in the catalog. If ranks differ: "0, 1"."""
     values: dict[str, dict[str, Evidence]] = {}
     for found in _VARIABLE.finditer(log.text):
         several = values.setdefault(found["name"], {}) if found["name"] in settings() else {}
@@ -134,12 +134,12 @@ def _ranks(log: _Log) -> Iterator[tuple[int, Gpu]]:
 
 
 def _address(bus: int) -> str:
-    """NCCL writes 0000:1b:00.0 as 1b000: its digits without what is between them."""
+    """The PCI address from NCCL's form without separators: 1b000 is 0000:1b:00.0."""
     return f"{bus >> 20:04x}:{bus >> 12 & 0xFF:02x}:{bus >> 4 & 0xFF:02x}.{bus & 7}"
 
 
 def _devices(log: _Log) -> Iterator[Record]:
-    """RDMA devices and their ports that NCCL uses, and whether they reach GPU memory: it must be so on all ranks."""
+    """RDMA devices and ports that NCCL uses, and whether all ranks use GPU memory with them (GPUDirect RDMA)."""
     ports: dict[str, Port] = {}
     direct: dict[str, tuple[bool, Evidence]] = {}
     for found in _PORTS.finditer(log.text):
@@ -164,23 +164,23 @@ def _devices(log: _Log) -> Iterator[Record]:
 
 
 def _transports(log: _Log, gpus: dict[int, str]) -> Iterator[Transport]:
-    """How the GPUs of the first host reach each other; of other ranks nobody knows whether they are of one host."""
-    ways: dict[str, dict[str, Evidence]] = {}
+    """The transports between GPUs of the first host. The log does not show the hosts of other ranks."""
+    transports: dict[str, dict[str, Evidence]] = {}
     known = {str(rank): key for rank, key in gpus.items()}
     for found in _CHANNEL.finditer(log.text):
         one, two, via = found.groups()
         via = "SHM/direct" if " " in via else via
-        if one in known and two in known and one != two and len(ways) < _MOST_PAIRS:
+        if one in known and two in known and one != two and len(transports) < _MOST_PAIRS:
             pair = "-".join(sorted((known[one], known[two]), key=lambda name: int(name[3:])))
-            several = ways.setdefault(pair, {})
+            several = transports.setdefault(pair, {})
             if via not in several:
                 several[via] = log.cite(found)
-    for pair, several in ways.items():
+    for pair, several in transports.items():
         yield Transport(key=pair, via=tuple(several), cites={"via": next(iter(several.values()))})
 
 
 def _failures(log: _Log) -> Iterator[NcclFailure]:
-    """One for each kind, with the first line, and the first error and size of any."""
+    """One record per kind of failure, with its first line. Error and size come from the first line that has them."""
     counts, first, sizes, errors = Counter[str](), dict[str, Evidence](), dict[str, int](), dict[str, str]()
     for found in _WARNING.finditer(log.text):
         group = found.lastgroup or ""

@@ -1,9 +1,9 @@
 """Results of nvbandwidth, as text and as JSON: https://github.com/NVIDIA/nvbandwidth, testcases_*.cpp.
 
-A test of both directions reports the one stream that it measures while the other runs, never their sum; the matrices
-called Total are sums, and are not read. Of peers, the name of the test tells who sends: a row writes to its columns and
-reads from them (what the headings say of it differs between versions). The host's end is the memory nearest to the GPU:
-the tool binds itself to the processor there.
+A bidirectional test reports only the measured stream, while the other stream runs. Matrices named Total are sums, and
+the reader skips them. For copies between GPUs, the name of the test determines the sender: a row writes to its columns,
+or a row reads from its columns. The headings do not show it in the same way in all versions. The host end is the memory
+nearest to the GPU, because the tool binds itself to the processor there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.reason import Reason
 from ....models.facts.records import Flow, NotChecked, Record
 from ....models.facts.units import from_gigabytes
-from ..core.matrix import Cell, broken_off, cells, unnamed
+from ..core.matrix import Cell, cells, implied_gpus, truncation
 from ..core.part import Part
 
 BEGIN = (
@@ -40,7 +40,7 @@ _OPS = {"ce": "copy", "sm": "copy-sm"}
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One matrix: the test that it is of, and what its heading says."""
+    """One matrix: its test, and its heading."""
 
     test: str | None
     heading: str
@@ -48,9 +48,9 @@ class Table:
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The GPUs, and the rate of each copy as an observation."""
-    told = list(_read_json(part) if part.text.lstrip().startswith("{") else _read_text(part))
-    yield from (*told, *unnamed(told))
+    """The GPUs, and the rate of each copy."""
+    records = list(_read_json(part) if part.text.lstrip().startswith("{") else _read_text(part))
+    yield from (*records, *implied_gpus(records))
 
 
 def _read_text(part: Part) -> Iterator[Record]:
@@ -69,12 +69,12 @@ def _read_text(part: Part) -> Iterator[Record]:
         elif heading := _MATRIX.fullmatch(line_text):
             for flow, cell in flows(Table(test, heading[1], tuple(cells(lines, number + 1)))):
                 yield part.rate(flow, from_gigabytes(cell.value), part.cite(cell.line, lines[cell.line]))
-            if end := broken_off(lines, number + 1, square=(test or "").startswith("device_to_device")):
+            if end := truncation(lines, number + 1, square=(test or "").startswith("device_to_device")):
                 yield part.cut(*end)
 
 
 def _read_json(part: Part) -> Iterator[Record]:
-    """As the text; a JSON that was cut holds nothing that can be trusted to be whole."""
+    """The same from JSON. A truncated JSON document gives no rates."""
     try:
         whole, _ = json.JSONDecoder().raw_decode(part.text.lstrip())
         tests = whole["nvbandwidth"]["testcases"]
@@ -109,7 +109,7 @@ def _json_cells(test: dict[str, Any]) -> Iterator[Cell]:
 
 
 def flows(table: Table) -> Iterator[tuple[Flow, Cell]]:
-    """The copy that each number is the rate of; none of those of sums, of several nodes, and inside a GPU."""
+    """The flow of each cell. Sums, tests of several nodes, and copies inside a GPU have none."""
     test = table.test or ""
     if host := _HOST_TEST.fullmatch(test):
         yield from _host_flows(table, _OPS[host[4]], host[1] == "host", bool(host[3]))
@@ -128,14 +128,14 @@ def _host_flows(table: Table, op: str, out: bool, both: bool) -> Iterator[tuple[
 
 
 def _concurrent_flows(table: Table, op: str, out: bool) -> Iterator[tuple[Flow, Cell]]:
-    """Of each GPU in turn, while all the others copy in the same direction."""
+    """The flow of each GPU while all others copy in the same direction."""
     every = [("host", f"gpu{cell.column}") if out else (f"gpu{cell.column}", "host") for cell in table.cells]
     for ends, cell in zip(every, table.cells, strict=True):
         yield Flow(op, ends, beside=tuple(other for other in every if other != ends)), cell
 
 
 def _peer_flows(table: Table, op: str, write: bool, both: bool) -> Iterator[tuple[Flow, Cell]]:
-    """Of two streams the first is what the row receives, the second what it sends (testcases_ce.cpp)."""
+    """With two streams, the row receives the first and sends the second (testcases_ce.cpp)."""
     stream = _STREAM.search(table.heading)
     if both and not stream:
         return

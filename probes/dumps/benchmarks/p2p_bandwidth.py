@@ -1,8 +1,8 @@
 """Results of p2pBandwidthLatencyTest: https://github.com/NVIDIA/cuda-samples, p2pBandwidthLatencyTest.cu.
 
-A row sends to its columns where peers write (the default), and receives from them where they read. Without peer access
-the driver copies through host memory. Matrices of both directions hold sums. On the diagonal a GPU copies inside
-itself, and bytes read and written both count: that is no rate of a link, and is not read.
+If peers write (the default), a row sends to its columns. If peers read, it receives from them. Without peer access the
+driver copies through host memory. Bidirectional matrices contain sums. The reader skips the diagonal: a copy inside a
+GPU counts bytes read and bytes written and uses no link.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from ....models.facts.gpu import Gpu
 from ....models.facts.records import Flow, Observation, Record
 from ....models.facts.units import from_gigabytes
-from ..core.matrix import Cell, broken_off, cells, unnamed
+from ..core.matrix import Cell, cells, implied_gpus, truncation
 from ..core.part import Part
 
 BEGIN = (
@@ -34,12 +34,12 @@ _ROW = re.compile(r"\s*(\d{1,3})((?:\s+[01])+)\s*")
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The GPUs, and the rate of each copy as an observation; copies that go through host memory say so."""
-    told = list(_told(part))
-    yield from (*told, *unnamed(told))
+    """The GPUs, and the rate of each copy. Copies through host memory are marked."""
+    records = list(_records(part))
+    yield from (*records, *implied_gpus(records))
 
 
-def _told(part: Part) -> Iterator[Record]:
+def _records(part: Part) -> Iterator[Record]:
     lines = part.text.split("\n")
     staged = set(_without_access(lines))
     for number, line in enumerate(lines):
@@ -53,12 +53,12 @@ def _told(part: Part) -> Iterator[Record]:
                 if cell.row != cell.column:
                     through_host = disabled or (cell.row, cell.column) in staged
                     yield _rate(part, cell, lines[cell.line], both, through_host, reads)
-            if end := broken_off(lines, number + 1, square=True):
+            if end := truncation(lines, number + 1, square=True):
                 yield part.cut(*end)
 
 
 def _without_access(lines: list[str]) -> Iterator[tuple[int, int]]:
-    """Pairs that the tool found without peer access."""
+    """Pairs without peer access according to the tool."""
     for number, line in enumerate(lines):
         if pair := _REFUSED.fullmatch(line):
             yield int(pair[1]), int(pair[2])

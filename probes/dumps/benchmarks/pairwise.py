@@ -1,5 +1,6 @@
-"""Tables of a collective between nodes in pairs: "node1,node2  88.36", in GB/s of bus bandwidth, as scripts around
-nccl-tests write them (there is no tool of that name).
+"""Tables of a collective between pairs of nodes: "node1,node2 88.36", bus bandwidth in GB/s.
+
+Scripts around nccl-tests write them; no tool has this name.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ _ROW = re.compile(rf"[ \t]*({_NAME}){_JOINT}({_NAME})[ \t:,]+({_RATE}){_END}")
 
 
 def read(part: Part) -> Iterator[Record]:
-    """What each pair reached; of a pair that was tested again, the most: disturbances only lower a measurement."""
+    """The rate of each pair.
+
+    If a pair was measured several times, the highest: disturbances only lower a measurement.
+    """
     best: dict[str, NodePair] = {}
     for number, line in part.lines():
         row = _ROW.fullmatch(line)

@@ -1,8 +1,9 @@
 """perftest (ib_write_bw, ib_read_bw, ib_send_bw and their *_lat): its tables, and the JSON of --out_json.
 
-https://github.com/linux-rdma/perftest. The JSON does not tell the unit of its rates: messages per second do.
+https://github.com/linux-rdma/perftest. The JSON has no unit for its rates; the reader computes them from messages per
+second.
 
-The other end is another machine, or this one; which of both printed the table it does not say.
+The other end is another machine or this one. The output does not show whether the client or the server printed it.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from ..core.part import Part
 
 _DASHES = r"-{40,}[ \t]*\n"
 _TITLE = r"(?:RDMA_(?:Write|Read)|Send)(?:[ _][A-Za-z_ ]{1,60})? Test"
-# Where two processes write into one file (a loopback), blocks begin anywhere.
+# If two processes write into one file (loopback), a block can begin anywhere.
 _HEADED = (
     r"(?:ibv_wr\* API|CQ Moderation|Data ex\. method|rdma_cm QPs|Max inline data|PCIe relax order|Dual-port"
     r"|Number of qps)[ \t]{1,8}: "
 )
 _HEADING = r"#bytes[ \t]+#iterations[ \t]"
-# Rules of dashes stand around each block: those before and after what is read belong to it.
+# Lines of dashes surround each block. The reader includes those before and after it.
 _TABLE = rf"{_HEADING}[^\n]*(?:(?:\n(?:[ \t]*[0-9][^\n]*|Conflicting CPU [^\n]*)?){{1,64}}\n-{{40,}}[ \t]*$)?"
 _FIRST = rf"[ \t]{{0,60}}(?:{_TITLE}[ \t]*$|(?:local|remote) address: LID|{_HEADED}|{_TABLE})"
 BEGIN = (
@@ -43,25 +44,25 @@ _COLUMN = re.compile(r"(?P<name>#?[\w.%]+(?: [a-z]+)?)(?:\[(?P<unit>[^\]]{1,12})
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
 _JSON = re.compile(r"^[ \t]*\{\s{0,20}\"test_info\"", re.MULTILINE)
 _NAMED = re.compile(r"(?:rdma_)?(?P<op>write|read|send)\b[a-z_ ]{0,60}")
-_FASTEST = 1e9  # bytes in a microsecond
+_FASTEST = 1e9  # bytes per microsecond
 _OPS = {"RDMA_Write": "write", "RDMA_Read": "read", "Send": "send"}
-# What one of a unit is: perftest divides by 0x100000, whether it writes MB or MiB (src/perftest_resources.c).
+# Bytes per unit. perftest divides by 0x100000 for both MB and MiB (src/perftest_resources.c).
 _UNITS = {"Gb/sec": from_gigabits(1), "MB/sec": float(MIB), "MiB/sec": float(MIB), "usec": 1e-6}
 
 
 @dataclass(slots=True)
 class _Test:
-    """What was said of a test before its table."""
+    """The lines of a test before its table."""
 
     op: str | None = None
-    both: bool = False  # directions at once: their rates are added up
+    both: bool = False  # bidirectional: the rate is the sum of both directions
     device: str | None = None
-    gpu: str | None = None  # whose memory is used: its address, or the number that CUDA gave it
-    columns: tuple[tuple[str, str], ...] = ()  # of the table: name and unit
+    gpu: str | None = None  # the GPU whose memory is used: its PCI address or its CUDA number
+    columns: tuple[tuple[str, str], ...] = ()  # name and unit of each table column
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The average rate, or the typical latency, of each size of message."""
+    """The average rate, or the typical latency, of each message size."""
     yield from _documents(part)
     test, places, picked = _Test(), dict[str, str](), None
     for number, line in part.lines():
@@ -83,7 +84,7 @@ def read(part: Part) -> Iterator[Record]:
 
 
 def _end(part: Part, test: _Test) -> Iterator[NotChecked]:
-    """Whether the text ends in a row of a table."""
+    """Whether the text ends within a table row."""
     whole = part.text.rstrip()
     cells = whole[whole.rfind("\n") + 1 :].split()
     if cells and len(cells) < len(test.columns) and all(map(_NUMBER.fullmatch, cells)):
@@ -91,13 +92,13 @@ def _end(part: Part, test: _Test) -> Iterator[NotChecked]:
 
 
 def _documents(part: Part) -> Iterator[Record]:
-    """Of each JSON text the rate: what it moved in a second."""
+    """The rate of each JSON document: bytes moved per second."""
     for document in documents(part, _JSON):
         if isinstance(document, NotChecked):
             yield document
             continue
-        told = object_of(document.value)
-        info, results = object_of(told.get("test_info")), told.get("results")
+        members = object_of(document.value)
+        info, results = object_of(members.get("test_info")), members.get("results")
         titled = _NAMED.match(str(info.get("test")).lower())
         device = info.get("Device", info.get("device"))
         for one in map(object_of, list_of(results) or [results]):
@@ -118,8 +119,8 @@ def _documents(part: Part) -> Iterator[Record]:
 
 def _nameless(part: Part, number: int, test: _Test) -> Iterator[NotChecked]:
     if not (test.op and test.device):
-        lacks = "what was run" if test.device else "the device"
-        why = f"a table of perftest, and nothing before it says {lacks}"
+        lacks = "the command" if test.device else "the device"
+        why = f"no line before the perftest table names {lacks}"
         yield NotChecked(
             what="Observation",
             subject="node",
@@ -131,7 +132,7 @@ def _nameless(part: Part, number: int, test: _Test) -> Iterator[NotChecked]:
 
 
 def _flow(test: _Test) -> Flow | None:
-    """From the NIC, or the GPU, to the wire; a read comes in. The port is the first, unless told otherwise."""
+    """The flow from the NIC or the GPU to the wire; for reads, in the other direction. The port is 1 if not stated."""
     if not (test.op and test.device):
         return None
     ends = (test.gpu or test.device, f"{test.device}/1")
@@ -141,7 +142,7 @@ def _flow(test: _Test) -> Flow | None:
 
 
 def _row(part: Part, number: int, line: str, test: _Test, flow: Flow) -> Iterator[Observation]:
-    """A row has as many numbers as the heading has columns: one that was cut has fewer."""
+    """The cells of a row. None if there are fewer than columns, which means that the row is truncated."""
     cells = line.split()
     names = [name for name, _ in test.columns]
     if len(cells) < len(names) or not all(_NUMBER.fullmatch(cell) for cell in cells):

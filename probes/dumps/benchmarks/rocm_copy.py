@@ -1,14 +1,15 @@
-"""Results of AMD's copies: hipBusBandwidth, rocm_bandwidth_test, TransferBench (p2p).
+"""Results of AMD's copy benchmarks: hipBusBandwidth, rocm_bandwidth_test, TransferBench (p2p).
 
-hipBusBandwidth (https://github.com/ROCm/HIP, samples/1_Utils/hipBusBandwidth) does not name the GPU between which and
-the host it copies: it is "gpu". Those of both directions at once are sums.
+hipBusBandwidth (https://github.com/ROCm/HIP, samples/1_Utils/hipBusBandwidth) does not name its GPU. The key is "gpu".
+Its bidirectional rates are sums.
 
 rocm_bandwidth_test (https://github.com/ROCm/rocm_bandwidth_test, rocm_bandwidth_test_report.cpp) numbers processors and
-GPUs in one list: processors are NUMA nodes, GPUs those with an address. A row sends to its columns; both directions at
-once are sums. TransferBench (https://github.com/ROCm/TransferBench, src/client/Presets/PeerToPeer.hpp) copies by
-whoever "[Local read / Remote write]" says: what a processor copies is no rate of a GPU's engines.
+GPUs in one list: processors are NUMA nodes, devices with a PCI address are GPUs. A row sends to its columns.
+Bidirectional rates are sums. In TransferBench (https://github.com/ROCm/TransferBench,
+src/client/Presets/PeerToPeer.hpp) "[Local read / Remote write]" names the end that copies. A copy by a processor is not
+the rate of a GPU's engine.
 
-On the diagonal a GPU copies inside itself: that is no link.
+The diagonal is a copy inside a GPU and uses no link.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from ....models.facts.gpu import Gpu
 from ....models.facts.reason import Reason
 from ....models.facts.records import Flow, NotChecked, Observation, Record
 from ....models.facts.units import KIB, from_gigabytes
-from ..core.matrix import unnamed
+from ..core.matrix import implied_gpus
 from ..core.part import Part
-from ..core.sizes import undisturbed
+from ..core.sizes import drop_disturbed
 
 _BUS_TEST = r"(?:(?:H2D|D2H|Bidir)_Bandwidth_(?:pinned|unpinned|registered)|p2p_(?:uni|bi)_gpu\d{1,3}_gpu\d{1,3})"
 BEGIN = (
@@ -53,7 +54,7 @@ _BENCH = re.compile(
 )
 _BENCH_COLUMNS = re.compile(r"\s*SRC(?:\+EXE)?\\{1,2}(?:EXE\+)?DST((?:\s+(?:CPU|GPU) \d{1,3})+)\s*")
 _BENCH_ROW = re.compile(r"\s*((?:CPU|GPU) \d{1,3})\s+->((?:\s+(?:\d{1,6}\.\d{2}|N/A))+)\s*")
-_BENCH_MORE = re.compile(r"\s*(?:CPU|GPU) \d{1,3}\s+(?:min|max|sd)\s.*")  # SHOW_ITERATIONS
+_BENCH_MORE = re.compile(r"\s*(?:CPU|GPU) \d{1,3}\s+(?:min|max|sd)\s.*")  # with SHOW_ITERATIONS
 _BENCH_END = re.compile(r"(CPU|GPU) (\d{1,3})")
 _OPS = {"GFX": "copy-sm", "DMA": "copy"}
 
@@ -61,12 +62,16 @@ _OPS = {"GFX": "copy-sm", "DMA": "copy"}
 def read(part: Part) -> Iterator[Record]:
     """The GPUs, and the rate of each copy."""
     lines = part.text.split("\n")
-    told: list[Record] = [*undisturbed(_of_bus(part, lines)), *_of_rocm(part, lines), *_of_bench(part, lines)]
-    yield from told
-    yield from (gpu for gpu in unnamed(told) if gpu.key != "gpu")
+    records: list[Record] = [
+        *drop_disturbed(_read_bus_bandwidth(part, lines)),
+        *_read_rocm_bandwidth(part, lines),
+        *_read_transfer_bench(part, lines),
+    ]
+    yield from records
+    yield from (gpu for gpu in implied_gpus(records) if gpu.key != "gpu")
 
 
-def _of_bus(part: Part, lines: Sequence[str]) -> Iterator[Record]:
+def _read_bus_bandwidth(part: Part, lines: Sequence[str]) -> Iterator[Record]:
     gpu, staged, refused = "", set[tuple[str, str]](), False
     for number, line in enumerate(lines):
         if peer := _PEER.fullmatch(line.strip()):
@@ -80,7 +85,7 @@ def _of_bus(part: Part, lines: Sequence[str]) -> Iterator[Record]:
             yield from _bus_rate(part, number, line, row, staged)
         elif not refused:
             refused = True
-            why = "copies of unpinned memory go through a buffer of the driver's"
+            why = "copies of unpinned memory go through a buffer of the driver"
             yield NotChecked(
                 what="rate of copy",
                 subject="host-gpu",
@@ -94,7 +99,7 @@ def _of_bus(part: Part, lines: Sequence[str]) -> Iterator[Record]:
 def _bus_rate(
     part: Part, number: int, line: str, row: re.Match[str], staged: set[tuple[str, str]]
 ) -> Iterator[Observation]:
-    """Sums of two directions are halved."""
+    """Half of a bidirectional sum."""
     ends = ("gpu", "host") if row["way"] == "D2H" else ("host", "gpu")
     if row["peers"]:
         ends = (row["a"], row["b"])
@@ -107,7 +112,7 @@ def _bus_rate(
         yield part.rate(flow, rate, part.cite(number, line))
 
 
-def _of_rocm(part: Part, lines: Sequence[str]) -> Iterator[Record]:
+def _read_rocm_bandwidth(part: Part, lines: Sequence[str]) -> Iterator[Record]:
     ends, both, columns = dict[int, str](), None, list[int]()
     gpus = 0
     for number, line in enumerate(lines):
@@ -131,7 +136,7 @@ def _of_rocm(part: Part, lines: Sequence[str]) -> Iterator[Record]:
 
 
 def _cells(row: re.Match[str], columns: Sequence[int], ends: Mapping[int, str]) -> Iterator[tuple[str, str, float]]:
-    """Sender, receiver and number, where they are known and one of them is a GPU."""
+    """Sender, receiver and number of each cell with known ends. At least one end is a GPU."""
     sender = ends.get(int(row[1]))
     for column, text in zip(columns, row[2].split(), strict=False):
         receiver = ends.get(column)
@@ -148,7 +153,7 @@ def _rocm_rates(
             yield part.rate(flow, from_gigabytes(value / 2 if both else value), part.cite(number, line))
 
 
-def _of_bench(part: Part, lines: Sequence[str]) -> Iterator[Observation]:
+def _read_transfer_bench(part: Part, lines: Sequence[str]) -> Iterator[Observation]:
     size, heading, columns = None, None, list[str]()
     for number, line in enumerate(lines):
         if sized := _SIZE.fullmatch(line):

@@ -1,7 +1,7 @@
 """Results of STREAM: https://www.cs.virginia.edu/stream, FTP/Code/stream.c (5.10), Versions/stream.c.5.9, stream_mpi.c.
 
-What is read and what is written both count, in millions of bytes. The tool does not say on which processors its threads
-run: what they reach together is a flow of the host's memory as a whole. Of its four loops, Copy and Triad are read.
+A rate counts bytes read and bytes written, in MB/s (10^6). The output does not show the processors of the threads, so
+the flow is that of the whole host memory. The reader takes Copy and Triad of the four loops.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _LINES = (
     r"|WARNING -- The above is only a rough guideline|Function[ ]{1,12}(?:Best Rate MB/s|Rate \(MB/s\))[ ]{1,8}Avg time"
     r"|Printing one line per active thread|Solution Validates: |Failed Validation on array "
 )
-BEGIN = rf"^[ \t]*(?:-{{20,}}[ \t]*\n[ \t]*)?(?:{_LINES})"  # rules of dashes stand between the blocks
+BEGIN = rf"^[ \t]*(?:-{{20,}}[ \t]*\n[ \t]*)?(?:{_LINES})"  # lines of dashes separate the blocks
 _BEGUN = re.compile(r"\s*STREAM version [$]Revision: .*")
-_ELSEWHERE = re.compile(r"\s*STREAM Benchmark implementation in .*")  # CUDA's: the memory of a GPU
+_ELSEWHERE = re.compile(r"\s*STREAM Benchmark implementation in .*")  # the CUDA version measures GPU memory
 _WIDTH = re.compile(r"\s*This system uses (\d{1,3}) bytes per .*")
 _ARRAY = re.compile(r"\s*Array size = (\d{1,15})(?: \(elements\))?, Offset = .*")
 _RANKS = re.compile(r"\s*(?:Total Aggregate Array size = |Data is distributed across \d{1,9} MPI ranks).*")
 _THREADS = re.compile(r"\s*Number of Threads (?:requested|counted) = (\d{1,6})\s*")
-_TIMED = re.compile(r"\s*Your clock granularity.*")  # comes after the threads
+_TIMED = re.compile(r"\s*Your clock granularity.*")  # follows the line with the threads
 _ROW = re.compile(r"\s*(Copy|Triad):\s+(\d{1,9}\.\d{1,4})(?:\s+\d{1,6}\.\d{1,9}){3}\s*")
 _OPS = {"Copy": "stream-copy", "Triad": "triad"}
 _MEMORY = ("host",)
@@ -37,7 +37,7 @@ _MEMORY = ("host",)
 
 @dataclass(slots=True)
 class _Run:
-    """What was said before the table."""
+    """The lines before the table."""
 
     host: bool = True
     ranks: bool = False
@@ -47,7 +47,10 @@ class _Run:
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The best rates of Copy and Triad; none of one thread, which does not fill the memory."""
+    """The best rates of Copy and Triad.
+
+    A run with one thread gives none: one thread cannot use the full memory rate.
+    """
     run = _Run()
     for number, line in part.lines():
         if _BEGUN.fullmatch(line):
@@ -71,7 +74,11 @@ def read(part: Part) -> Iterator[Record]:
 def _rate(part: Part, number: int, line: str, run: _Run, row: re.Match[str]) -> Iterator[Observation | NotChecked]:
     op, rate = _OPS[row[1]], from_megabytes(float(row[2]))
     if run.ranks or run.threads == 1:
-        why = "the sum of MPI ranks, of one node or several" if run.ranks else "one thread does not fill the memory"
+        why = (
+            "the sum over MPI ranks on one or more nodes"
+            if run.ranks
+            else "one thread cannot use the full memory bandwidth"
+        )
         how = "build STREAM with OpenMP, and run it on one node with a thread for each core"
         yield NotChecked(
             what=f"rate of {op}",

@@ -1,11 +1,10 @@
 """Result files of SuperBench: https://github.com/microsoft/superbenchmark, superbench/runner/runner.py (summaries: one
-object of metrics a node) and superbench/executor/executor.py (results.json: a list of benchmarks, of one process).
+object of metrics per node) and superbench/executor/executor.py (results.json: a list of benchmarks of one process).
 
-Names and units of metrics: docs/user-tutorial/benchmarks/micro-benchmarks.md; older ones in the benchmarks' own files.
-Read is what moves bytes over a link of one node: mem-bw, gpu-copy-bw, nvbandwidth, ib-loopback, nccl-bw,
-disk-benchmark. All else is passed over: times, FLOPS, what needs other nodes (ib-traffic, patterns), runs that only
-check that copies are correct (one of 4 KiB), and collectives with settings that only the configuration names
-("nccl-bw:gdr-only").
+Names and units of metrics: docs/user-tutorial/benchmarks/micro-benchmarks.md; older ones in the source files of the
+benchmarks. The reader takes metrics of links of one node: mem-bw, gpu-copy-bw, nvbandwidth, ib-loopback, nccl-bw,
+disk-benchmark. It skips times, FLOPS, metrics that need other nodes (ib-traffic, patterns), runs that only check copies
+for correctness (4 KiB), and collectives whose settings are only in the configuration ("nccl-bw:gdr-only").
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import MIB, from_gigabytes
 from ..core.json_values import documents, list_of, object_of
-from ..core.matrix import Cell, unnamed
+from ..core.matrix import Cell, implied_gpus
 from ..core.part import Part
 from . import gpu_copy, nccl, nvbandwidth
 
-# A metric's name is "benchmark:note/run/metric:rank"; note, run and rank may be missing.
+# A metric name is "benchmark:note/run/metric:rank". Note, run and rank are optional.
 BEGIN = (
     r"^[ \t]*(?:\[\s{0,20})?\{\s{0,20}(?:\"node\"[ ]?:[ ]?\"[^\"\n]{1,100}\",\s{0,20})?"
     r"\"(?:[a-z][\w-]{1,60}(?::[\w.-]{1,60})?/[^\"\s]{1,200}\"[ ]?:[ ]?(?:-?[0-9]|null|NaN)"
@@ -36,7 +35,7 @@ _KEY = re.compile(
 _PLACE = re.compile(r"(?:^|/)rank([0-9]{1,4})/[^/]*$")
 _HOST_COPY = re.compile(r"(h2d|d2h)(?:_mem)?_bw(?:_gpu)?", re.IGNORECASE)
 _MATRIX = re.compile(r"(\w{4,80})_(?:cpu|gpu)([0-9]{1,3})_gpu([0-9]{1,3})_bw")
-# Until 0.5 perftest's own number, with the device by its place among those that are active; then a documented unit.
+# Until 0.5: perftest's own number, and the index of the device among the active ones. Later: a documented unit.
 _OLD_PORT = re.compile(r"IB_(write|read|send)_([0-9]{1,12})_Avg_([0-9]{1,3})")
 _PORT = re.compile(r"ib_(write|read|send)_bw_([0-9]{1,12})")
 _COLLECTIVE = re.compile(r"(?:NCCL_)?([a-z]{4,20})_([0-9]{1,15})_(algbw|busbw)")
@@ -49,7 +48,7 @@ _OPS = {
     "broadcast": "broadcast",
     "reduce": "reduce",
 }
-_PLAIN = (None, "default", "nvlink")  # notes of runs with NCCL's own settings on one node
+_PLAIN = (None, "default", "nvlink")  # notes of single-node runs with NCCL's default settings
 _BEGINS = re.compile(r"[{\[]")
 _COPY_CHECK = "correctness"
 _FASTEST = 1e15  # bytes per second
@@ -57,7 +56,7 @@ _FASTEST = 1e15  # bytes per second
 
 @dataclass(slots=True)
 class _Node:
-    """What the files say of one node; numbers that belong together come one by one."""
+    """The metrics of one node. The numbers of one result are separate metrics."""
 
     part: Part
     name: str | None = None
@@ -69,9 +68,9 @@ class _Node:
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The rates of the first node that a file names, as observations."""
-    told = list(_read(part))
-    yield from (*told, *unnamed(told))
+    """The rates of the first node in the file."""
+    records = list(_read(part))
+    yield from (*records, *implied_gpus(records))
 
 
 def _read(part: Part) -> Iterator[Record]:
@@ -92,14 +91,22 @@ def _read(part: Part) -> Iterator[Record]:
     yield from _collectives(node)
     yield from _disks(node)
     if others:
-        why = f"results of {len(others) + 1} nodes, and one is judged here: {node.name} is, the others are not read"
+        count = len(others) + 1
+        why = f"results of {count} nodes; only those of {node.name} are read (linkgauge evaluates one node at a time)"
         yield NotChecked(
-            what="dump", subject=part.file, reason=Reason.OTHER_CONTEXT, detail=why, how="give the lines of one node"
+            what="dump",
+            subject=part.file,
+            reason=Reason.OTHER_CONTEXT,
+            detail=why,
+            how="pass the lines of one node only",
         )
 
 
 def _metrics(document: object, file: str) -> Iterator[tuple[str, float]]:
-    """Metrics by their whole names. Of results.json the file's path tells the rank; each metric has a list of runs."""
+    """Metrics by full name.
+
+    In results.json each metric has a list of runs, and the path of the file contains the rank.
+    """
     place = _PLACE.search(file)
     flat = {**object_of(document)}
     for one in map(object_of, list_of(document) or [document]):
@@ -120,7 +127,7 @@ def _metric(node: _Node, key: str, value: float, cite: Evidence) -> Iterator[Obs
 
 
 def _host_copy(node: _Node, key: re.Match[str], value: float, cite: Evidence) -> Iterator[Observation]:
-    """Each process is given the GPU of its rank (superbench/config/default.yaml), and the processor next to it."""
+    """Each process uses the GPU of its rank (superbench/config/default.yaml) and the processor nearest to it."""
     if found := _HOST_COPY.fullmatch(key["metric"]):
         gpu = f"gpu{int(_rank(key))}"
         ends = ("host", gpu) if found[1].lower() == "h2d" else (gpu, "host")
@@ -128,7 +135,7 @@ def _host_copy(node: _Node, key: re.Match[str], value: float, cite: Evidence) ->
 
 
 def _rank(key: re.Match[str]) -> str:
-    """The rank; a name with one thing behind it has the rank there. 0 where there is one process."""
+    """The rank. Names with a single suffix have the rank in that suffix. 0 if there is one process."""
     end = key["end"] or ""
     return key["rank"] or (end if end.isdecimal() else "0")
 
@@ -145,7 +152,10 @@ def _cell(node: _Node, key: re.Match[str], value: float, cite: Evidence) -> Iter
 
 
 def _port(node: _Node, key: re.Match[str], value: float, cite: Evidence) -> Iterator[Observation]:
-    """A port that sends to itself. Without the device's name, "IB3" is what SuperBench calls the fourth that is up."""
+    """A port that sends to itself.
+
+    If the device has no name, "IB3" is the fourth active device in SuperBench's list.
+    """
     old, new = _OLD_PORT.fullmatch(key["metric"]), _PORT.fullmatch(key["metric"])
     end = old[3] if old else key["end"]
     if (found := old or new) and end:
@@ -185,7 +195,7 @@ def _collectives(node: _Node) -> Iterator[Observation]:
 
 
 def _disks(node: _Node) -> Iterator[Observation]:
-    """Operations per second, each of a block."""
+    """Operations per second, one block each."""
     for (device, _), known in node.disks.items():
         size = known.get("bs", (0.0, None))[0]
         sides: Sequence[str] = [side for side in ("read", "write") if f"{side}_iops" in known and size]

@@ -1,1 +1,1 @@
-"""What all dump readers share: splitting, frames, matrices, citations."""
+"""Functions that all dump readers use: splitting of files, frames around lines, matrices, citations."""

@@ -1,6 +1,6 @@
-"""Archives of dumps (tar, zip, gzip, bzip2, xz), unpacked in memory: nothing is written, so no path leads anywhere.
+"""Archives of dumps (tar, zip, gzip, bzip2, xz), unpacked in memory. No file is written, so no path can escape.
 
-What is too much is refused: an archive of a few kilobytes can hold terabytes of zeros.
+Sizes are limited: an archive of a few kilobytes can contain terabytes of zeros.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import IO, Any
 
 from ...host.entries import Entry, Link, Refused
 
-MOST_BYTES = 256 << 20  # of all files together, unpacked: sosreports have some tens of MB of text
+MOST_BYTES = 256 << 20  # of all unpacked files together; sosreports contain some tens of MB of text
 MOST_FILES = 20_000
-_MEMBERS_A_FILE = 5  # folders, devices and files that come again count too, and there may be so many times as many
-_MOST_ENDS = 8  # how often a stream is read at its end
+_MEMBERS_A_FILE = 5  # folders, devices and repeated files count as members
+_MOST_ENDS = 8  # permitted reads at the end of a stream
 _ENTRY_OF_ZIP = b"PK\x01\x02"
 _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": gzip.open,
@@ -41,22 +41,23 @@ _BROKEN = (
     RuntimeError,
     MemoryError,
 )
-# RuntimeError: passwords, NotImplementedError: methods that zipfile has not, MemoryError: xz with huge dictionaries.
+# RuntimeError: password. NotImplementedError: method unknown to zipfile. MemoryError: xz with a huge dictionary.
 
 
 class TooMuch(ValueError):
-    """More than is read of any archive: a sentence."""
+    """The archive exceeds a limit. The text is a sentence for the user."""
 
 
 def is_archive(head: bytes) -> bool:
-    """By the first 512 bytes of a file."""
+    """`head`: the first 512 bytes of a file."""
     return head.startswith((*_OPENERS, _ZIP, _ZSTD)) or head[257:262] == b"ustar"
 
 
 def unpack(name: str, content: bytes) -> dict[str, Entry]:
-    """The files of an archive by their paths, as text; links as links. ValueError says why it cannot be read.
+    """The contents of an archive by path: file contents, links, and refused entries. ValueError: the reason why it is
+    unreadable.
 
-    Of an archive that was cut what came before the cut is there, and "" holds why there is no more.
+    If the archive is truncated, the result has the files before the damage and one refused entry with the reason.
     """
     entries: dict[str, Entry] = {}
     left = MOST_BYTES
@@ -69,28 +70,28 @@ def unpack(name: str, content: bytes) -> dict[str, Entry]:
                 raise TooMuch(f"holds more than {MOST_FILES} files")
             clean = posixpath.normpath("/" + path).lstrip("/")
             if ".." in path.split("/") or path.startswith("/"):
-                entries[clean or "a path to nowhere"] = Refused(
-                    None, f"its path in the archive leads out of it: {path[:100]}"
-                )
+                entries[clean or "a path to nowhere"] = Refused(None, f"its path is outside the archive: {path[:100]}")
             elif clean:
                 entries[clean] = entry.decode("utf-8", "replace") if isinstance(entry, bytes) else entry
     except TooMuch:
         raise
     except _BROKEN as broken:
         if not entries:
-            raise ValueError(f"an archive that cannot be read: {broken or type(broken).__name__}") from None
-        entries["where the archive breaks off"] = Refused(None, f"the archive ends too soon: {broken}")
+            raise ValueError(f"unreadable archive: {broken or type(broken).__name__}") from None
+        entries["where the archive breaks off"] = Refused(None, f"the archive is truncated: {broken}")
     return entries
 
 
 class _Limited(io.BufferedIOBase):
-    """A stream that ends where no collection of dumps goes on.
+    """A stream with an upper limit on bytes and on reads at its end.
 
-    tarfile goes by what a header says: it skips a petabyte of a file of a kilobyte read by read, and keeps all members.
+    tarfile trusts the sizes in headers: for a file of one kilobyte it skips a petabyte read by read, and it keeps all
+    members.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self.stream, self.left, self.ends = stream, 2 * MOST_BYTES, 0  # headers and padding count here
+        # twice the limit, because headers and padding count here
+        self.stream, self.left, self.ends = stream, 2 * MOST_BYTES, 0
 
     def read(self, size: int | None = -1, /) -> bytes:
         data = self.stream.read(-1 if size is None else size)
@@ -104,71 +105,71 @@ class _Limited(io.BufferedIOBase):
 
 
 def _too_long() -> TooMuch:
-    return TooMuch(f"unpacks to more than {MOST_BYTES >> 20} MB, which no collection of dumps does")
+    return TooMuch(f"unpacks to more than {MOST_BYTES >> 20} MB, the limit for dumps")
 
 
-def _counted(number: int) -> None:
+def _check_count(number: int) -> None:
     if number > _MEMBERS_A_FILE * MOST_FILES:
         raise TooMuch(f"holds more than {_MEMBERS_A_FILE * MOST_FILES} entries")
 
 
 def _members(name: str, content: bytes) -> Iterator[tuple[str, bytes | Link]]:
     if content.startswith(_ZSTD):
-        raise ValueError("zstd is not read here: unpack it first (zstd -d)")
+        raise ValueError("zstd is not supported: unpack the file first (zstd -d)")
     if content.startswith(_ZIP):
-        yield from _of_zip(content)
+        yield from _zip_members(content)
         return
     opener = next((opener for magic, opener in _OPENERS.items() if content.startswith(magic)), None)
     stream: IO[bytes] = opener(io.BytesIO(content)) if opener else io.BytesIO(content)
     head = stream.read(512)
     stream.seek(0)
     if head[257:262] == b"ustar":
-        yield from _of_tar(_Limited(stream))
+        yield from _tar_members(_Limited(stream))
     elif opener:
-        yield _plain(name), _whole(stream)
+        yield _plain_name(name), _read_all(stream)
     else:
-        raise ValueError("no archive that is known here")
+        raise ValueError("unknown archive format")
 
 
-def _of_tar(stream: _Limited) -> Iterator[tuple[str, bytes | Link]]:
+def _tar_members(stream: _Limited) -> Iterator[tuple[str, bytes | Link]]:
     with tarfile.open(fileobj=stream, mode="r|") as archive:
         for number, member in enumerate(archive):
-            _counted(number)
+            _check_count(number)
             if member.issym() or member.islnk():
                 target = member.linkname if member.issym() else f"/{member.linkname}"
                 yield member.name, Link(target)
             elif member.isfile() and (file := archive.extractfile(member)):
-                yield _opened(member.name, _whole(file))
+                yield _decompressed(member.name, _read_all(file))
 
 
-def _of_zip(content: bytes) -> Iterator[tuple[str, bytes | Link]]:
-    _counted(content.count(_ENTRY_OF_ZIP))
+def _zip_members(content: bytes) -> Iterator[tuple[str, bytes | Link]]:
+    _check_count(content.count(_ENTRY_OF_ZIP))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for info in archive.infolist():
-            if info.filename and not info.filename.endswith("/"):  # zipfile breaks at a name that is empty
+            if info.filename and not info.filename.endswith("/"):  # zipfile fails on an empty name
                 with archive.open(info) as file:
-                    yield _opened(info.filename, _whole(file))
+                    yield _decompressed(info.filename, _read_all(file))
 
 
-def _opened(name: str, content: bytes) -> tuple[str, bytes]:
-    """A compressed log in an archive, opened."""
+def _decompressed(name: str, content: bytes) -> tuple[str, bytes]:
+    """Decompress a compressed file within an archive."""
     opener = next((opener for magic, opener in _OPENERS.items() if content.startswith(magic)), None)
     if opener is None:
         return name, content
     try:
-        return _plain(name), _whole(opener(io.BytesIO(content)))
+        return _plain_name(name), _read_all(opener(io.BytesIO(content)))
     except _BROKEN:
         return name, b""
 
 
-def _whole(file: IO[bytes]) -> bytes:
+def _read_all(file: IO[bytes]) -> bytes:
     content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise _too_long()
     return content
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     stem, dot, end = posixpath.basename(name).rpartition(".")
     short = stem if dot and end in ("gz", "bz2", "xz") else posixpath.basename(name)
     return posixpath.join(posixpath.dirname(name), short)

@@ -1,4 +1,4 @@
-"""What an output says of several things, field by field, until all of it was read."""
+"""Collects the fields of facts from an output until the end of the output."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ....models.facts.registry import kind_name
 
 
 @dataclass(slots=True)
-class Fields:
-    """The fields of each thing with where they stood: the first to say one is believed."""
+class FactCollector:
+    """Fields and their citations by kind of fact and key. The first value of a field counts."""
 
     facts: dict[tuple[type[Fact], str], dict[str, tuple[Any, Evidence]]] = field(default_factory=dict)
-    lost: list[NotChecked] = field(default_factory=list)
+    not_checked: list[NotChecked] = field(default_factory=list)
 
-    def say(self, kind: type[Fact], key: str, where: Evidence, /, **fields: Any) -> None:
-        """There is such a thing; None is not said of it."""
+    def add(self, kind: type[Fact], key: str, where: Evidence, /, **fields: Any) -> None:
+        """Add a fact, if it is new, and those fields that are not None."""
         known = self.facts.setdefault((kind, key), {})
         for name, value in fields.items():
             if value is not None:
@@ -28,17 +28,19 @@ class Fields:
     def take(
         self, kind: type[Fact], key: str, where: Evidence, name: str, text: str, parse: Callable[[str], Any]
     ) -> None:
-        """A field from its text. What `parse` does not know (ValueError) was not checked."""
+        """Parse one field. If `parse` raises ValueError, a NotChecked records the reason."""
         try:
-            self.say(kind, key, where, **{name: parse(text)})
+            self.add(kind, key, where, **{name: parse(text)})
         except ValueError as wrong:
             what = f"{kind_name(kind)}.{name}"
-            lost = NotChecked(what=what, subject=key, reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
-            self.lost.append(lost)
+            not_checked = NotChecked(
+                what=what, subject=key, reason=Reason.UNREADABLE, path=where.source, detail=str(wrong)
+            )
+            self.not_checked.append(not_checked)
 
-    def said(self) -> Iterator[Record]:
-        """The facts in the order in which they came up."""
+    def records(self) -> Iterator[Record]:
+        """The facts in order of first appearance, then the NotChecked records."""
         for (kind, key), known in self.facts.items():
             fields = {name: value for name, (value, _) in known.items()}
             yield kind(key=key, cites={name: where for name, (_, where) in known.items()}, **fields)
-        yield from self.lost
+        yield from self.not_checked

@@ -1,4 +1,4 @@
-"""JSON of other tools: whole texts in a part, and values where one kind is expected and anything may stand."""
+"""JSON documents within a part, and access to JSON values whose type can be wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPENS = re.compile(r"[\[{]")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A JSON text: its value, the number of its first line in the part, from 0, and where it stands in the text."""
+    """A JSON document: its value, its first line in the part (from 0), and its position in the text."""
 
     value: Any
     line: int
@@ -26,7 +26,10 @@ class Document:
 
 
 def documents(part: Part, begins: re.Pattern[str] = _OPENS) -> Iterator[Document | NotChecked]:
-    """The JSON texts that begin with a bracket in a match of `begins`; where one is not whole, that, and no more."""
+    """The JSON documents whose first bracket is in a match of `begins`.
+
+    Ends with a NotChecked at an incomplete document.
+    """
     decoder, end, line, counted = json.JSONDecoder(), 0, 0, 0
     while found := begins.search(part.text, end):
         opens = _OPENS.search(part.text, found.start())
@@ -36,7 +39,7 @@ def documents(part: Part, begins: re.Pattern[str] = _OPENS) -> Iterator[Document
         try:
             value, end = decoder.raw_decode(part.text, begin)
         except (ValueError, RecursionError):
-            why = "no whole JSON text begins here: it was cut, or is none"
+            why = "incomplete or invalid JSON"
             yield NotChecked(
                 what="dump", subject=part.file, reason=Reason.UNREADABLE, path=part.where(line), detail=why
             )
@@ -45,10 +48,10 @@ def documents(part: Part, begins: re.Pattern[str] = _OPENS) -> Iterator[Document
 
 
 def object_of(value: object) -> dict[str, Any]:
-    """The value where it is an object; else one without members."""
+    """The value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def list_of(value: object) -> list[Any]:
-    """The value where it is a list; else an empty one."""
+    """The value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []

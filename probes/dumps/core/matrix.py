@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from ....models.facts.gpu import Gpu
 from ....models.facts.records import Flow, Observation, Record
 
-_CORNERS = ("D\\D", "GPU", "CPU")  # what the rows and columns are, before the numbers of the columns
+_CORNERS = ("D\\D", "GPU", "CPU")  # labels of rows and columns, before the column numbers
 _NUMBER = re.compile(r"[0-9]{1,3}")
 _ROW = re.compile(r"\s*([0-9]{1,3})((?:\s+(?:[0-9]+(?:\.[0-9]*)?|N/A|nan|-))+)\s*")
-_RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # one with fewer digits is the end of a text that was cut
+_RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # a number with fewer decimal places is truncated
 
-_WHOLE = re.compile(r"[0-9]+\.[0-9]{2,}|N/A|nan|-")  # a number with all of its digits, or none
+_WHOLE = re.compile(r"[0-9]+\.[0-9]{2,}|N/A|nan|-")  # a complete number, or a cell without a number
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A number of a matrix, in the unit of its tool, and the line in which it stands."""
+    """A number of a matrix, in the unit of its tool, and its line."""
 
     row: int
     column: int
@@ -28,7 +28,7 @@ class Cell:
 
 
 def cells(lines: Sequence[str], start: int) -> Iterator[Cell]:
-    """The numbers of the matrix whose heading is the line `start`; zeros are what was not measured."""
+    """The numbers of the matrix with its heading on line `start`. Zeros were not measured and are left out."""
     heading = lines[start].split() if start < len(lines) else []
     numbers = heading[1:] if heading[:1] and heading[0] in _CORNERS else heading
     if not all(map(_NUMBER.fullmatch, numbers)):
@@ -43,10 +43,10 @@ def cells(lines: Sequence[str], start: int) -> Iterator[Cell]:
                 yield Cell(int(row[1]), column, float(text), line)
 
 
-def broken_off(lines: Sequence[str], start: int, square: bool) -> tuple[int, str] | None:
-    """Where the text ends within the matrix whose heading is the line `start`, and where in it.
+def truncation(lines: Sequence[str], start: int, square: bool) -> tuple[int, str] | None:
+    """The line and the position at which the text ends within the matrix with its heading on line `start`.
 
-    `square`: it has a row for each column. None where it is whole, and where something stands behind it.
+    `square`: it has one row per column. None if the matrix is complete or if text follows it.
     """
     columns = [word for word in lines[start].split() if word not in _CORNERS] if start < len(lines) else []
     last = start
@@ -63,10 +63,10 @@ def broken_off(lines: Sequence[str], start: int, square: bool) -> tuple[int, str
     return (last, f"after {rows} of {len(columns)} rows") if square and rows < len(columns) else None
 
 
-def unnamed(said: Sequence[Record]) -> Iterator[Gpu]:
-    """The GPUs that only the ends of flows name: they are there, whatever else is known of them."""
-    named = {one.key for one in said if isinstance(one, Gpu)}
-    flows = (one.about for one in said if isinstance(one, Observation) and isinstance(one.about, Flow))
+def implied_gpus(records: Sequence[Record]) -> Iterator[Gpu]:
+    """A Gpu for each GPU that only the ends of flows name."""
+    named = {one.key for one in records if isinstance(one, Gpu)}
+    flows = (one.about for one in records if isinstance(one, Observation) and isinstance(one.about, Flow))
     for key in dict.fromkeys(end for flow in flows for end in flow.ends):
         if key.startswith("gpu") and key not in named:
             yield Gpu(key=key)

@@ -1,4 +1,4 @@
-"""Lines of further hosts in the output of a tool that asks many (pdsh, clush): known, and not read."""
+"""Lines of further hosts in the output of a tool that queries many hosts (pdsh, clush). They are not read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ _MOST_NAMED = 5
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A NotChecked with the hosts, whose names are the part's lines."""
+    """A NotChecked with the hosts. Each line of the part is a host name."""
     names = part.text.split("\n")
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    why = f"lines of {', '.join(names[:_MOST_NAMED])}{more} from line {part.first} on: one host is judged at a time"
+    hosts = f"{', '.join(names[:_MOST_NAMED])}{more}"
+    why = f"lines of {hosts} from line {part.first} on: linkgauge evaluates one host at a time"
     yield NotChecked(
-        what="dump", subject=part.file, reason=Reason.OTHER_CONTEXT, detail=why, how="give the lines of one host"
+        what="dump", subject=part.file, reason=Reason.OTHER_CONTEXT, detail=why, how="pass the lines of one host only"
     )
 
 
-OTHER_HOSTS = Reader("other_hosts", "(?!)", read)  # frames.py finds these lines: nothing begins such an output
+OTHER_HOSTS = Reader("other_hosts", "(?!)", read)  # frames.py makes these parts; the pattern matches no line

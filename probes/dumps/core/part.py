@@ -1,4 +1,4 @@
-"""A stretch of a file that is the output of one tool."""
+"""A part of a file: the output of one tool."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from ....models.facts.records import Evidence, Flow, NotChecked, Observation
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Lines of a file, without colour codes and carriage returns; `first` is the number of the first of them."""
+    """Lines of a file, without color codes and carriage returns.
+
+    `first` is the line number of the first one in the file.
+    """
 
     file: str
     first: int
     text: str
-    at: float = 0.0  # seconds since 1970 when it was read: most dumps carry no time
+    at: float = 0.0  # time of reading, in seconds since 1970: most dumps contain no time
 
     def where(self, number: int) -> str:
-        """The file and the line of the `number`th line of the part, which counts from 0: "topo.txt:7"."""
+        """File and line number of line `number` of the part (from 0): "topo.txt:7"."""
         return f"{self.file}:{self.first + number}"
 
     def cite(self, number: int, line: str) -> Evidence:
@@ -28,7 +31,7 @@ class Part:
         return Evidence(self.where(number), line.strip()[:300])
 
     def rate(self, flow: Flow, value: float, evidence: Evidence, quantity: str = "rate") -> Observation:
-        """What a tool that puts load on the flow measured of it; bytes per second in one direction."""
+        """The rate of a flow under load, in bytes per second in one direction."""
         return Observation(
             about=flow,
             quantity=quantity,
@@ -40,18 +43,21 @@ class Part:
         )
 
     def cut(self, number: int, what: str) -> NotChecked:
-        """A note that an output ends too soon, with its `number`th line: where that is sure, and nowhere else."""
-        why = f"line {self.first + number}: the output ends here, {what}; what stands before that was read"
+        """A note that the output ends too early at line `number`. Used only if the truncation is certain."""
+        why = f"line {self.first + number}: the output ends here, {what}; everything before it was read"
         return NotChecked(
             what="dump", subject=self.file, reason=Reason.UNREADABLE, detail=why, how="copy the whole output"
         )
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """The lines with their numbers, counted from 0."""
+        """The lines with their numbers (from 0)."""
         yield from enumerate(self.text.split("\n"))
 
     def lines_with(self, needles: Iterable[str]) -> Iterator[tuple[int, str]]:
-        """The lines that hold one of them, numbered from 0: searches are faster than a look at each line of a log."""
+        """The lines that contain one of the needles, with their numbers (from 0).
+
+        Faster than a loop over all lines of a log.
+        """
         starts: set[int] = set()
         for needle in needles:
             place = self.text.find(needle)
@@ -66,7 +72,7 @@ class Part:
             yield number, self.text[start : end if end >= 0 else len(self.text)]
 
     def matches(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
-        """The matches of a pattern, each with the number of the line that it begins in, counted from 0."""
+        """The matches of a pattern, each with the number (from 0) of its first line."""
         number = before = 0
         for found in pattern.finditer(self.text):
             number += self.text.count("\n", before, found.start())
@@ -75,5 +81,5 @@ class Part:
 
     @property
     def last(self) -> int:
-        """The number of the last line in the file."""
+        """The line number of the last line in the file."""
         return self.first + self.text.rstrip("\n").count("\n")

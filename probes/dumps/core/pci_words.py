@@ -1,6 +1,6 @@
-"""What tools call PCI functions, in words: classes as numbers; vendor and product out of one text.
+"""PCI functions in the words of tools: class names to numbers, and texts to vendor, device and name.
 
-Names are those of pci.ids (https://pci-ids.ucw.cz), which tools print without a mark between vendor and product.
+Names are those of pci.ids (https://pci-ids.ucw.cz). Tools print vendor and product without a separator.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 
 from ....models.catalog.gpus import products
 
-# Classes of what machines with GPUs have; subclasses of 8 bits more (pci.ids, "List of known device classes").
+# Classes of devices in machines with GPUs. The value is class and subclass (pci.ids, "List of known device classes").
 CLASSES: Mapping[str, int] = {
     "Non-VGA unclassified device": 0x0000,
     "SCSI storage controller": 0x0100,
@@ -47,7 +47,7 @@ CLASSES: Mapping[str, int] = {
     "Signal processing controller": 0x1180,
     "Processing accelerators": 0x1200,
 }
-# How the texts of vendors begin, their number, and what people call them.
+# The beginning of a vendor's text, the vendor's number, and its short name.
 _VENDORS = (
     ("NVIDIA Corporation", 0x10DE, "NVIDIA"),
     ("nVidia Corporation", 0x10DE, "NVIDIA"),
@@ -72,7 +72,7 @@ _PRODUCT = re.compile(r"\[([^\[\]]+)\]$")
 
 
 def class_of(text: str) -> int | None:
-    """24 bits of "3D controller", of "Class 0302"; None for what is not known here. Programming interfaces are 0."""
+    """The 24-bit class of "3D controller" or "Class 0302", with programming interface 0. None if unknown."""
     code = CLASSES.get(text)
     if code is None and (found := re.fullmatch(r"Class \[?([0-9a-f]{4})\]?", text)):
         code = int(found[1], 16)
@@ -80,9 +80,9 @@ def class_of(text: str) -> int | None:
 
 
 def identity(text: str) -> tuple[int | None, int | None, str | None]:
-    """Vendor, device and name of "NVIDIA Corporation GA100 [A100 SXM4 80GB]"; each None where it is not told.
+    """Vendor, device and name from "NVIDIA Corporation GA100 [A100 SXM4 80GB]". None for each unknown value.
 
-    A name that is a product's of the catalog tells its number.
+    If the catalog has the name of the product, the device number comes from the catalog.
     """
     begins, vendor, maker = next((row for row in _VENDORS if text.startswith(row[0])), ("", None, ""))
     rest = text[len(begins) :].strip()
@@ -99,7 +99,7 @@ def identity(text: str) -> tuple[int | None, int | None, str | None]:
 
 @cache
 def _devices() -> Mapping[tuple[int, str], int]:
-    """Numbers of the GPU products that have one alone, by vendor and name."""
+    """The device numbers of GPU products with a single number, by vendor and name."""
     known: dict[tuple[int, str], int] = {}
     for product in products():
         if len(product.ids) == 1:

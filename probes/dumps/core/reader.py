@@ -1,4 +1,4 @@
-"""A reader: what turns the output of one family of tools into records."""
+"""A dump reader: turns the output of one family of tools into records."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from ....models.facts.records import Record
 from .part import Part
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # each reader is one object of the registry, and quick to hash
+# identity comparison: the registry has one object per reader, and hashing is fast
+@dataclass(frozen=True, slots=True, eq=False)
 class Reader:
-    """How the first line of an output looks, and the function that reads the output."""
+    """The pattern of the first line of an output, and the function that reads the output."""
 
-    name: str  # as messages show it
+    name: str  # shown in messages
     begin: str  # a regular expression for the line with which an output begins
     read: Callable[[Part], Iterator[Record]]
-    lines: bool = False  # each line of an output has a meaning without the lines around it
+    lines: bool = False  # each line has a meaning of its own

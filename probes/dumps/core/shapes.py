@@ -1,7 +1,7 @@
-"""The shape of a line: the line with all its digits alike. Logs have few shapes, whatever their length.
+"""The shape of a line: the line with each digit replaced by 0. Logs have few shapes, whatever their length.
 
-An expression that is loosened matches the shape of the first line of every text that it matches itself. So what it does
-not match once needs not be tried on any other line of that shape.
+`shape_expression` converts an expression to one for shapes. If that does not match a shape, the original expression
+matches no line of this shape.
 """
 
 from __future__ import annotations
@@ -22,22 +22,28 @@ def shape(lines: str) -> str:
 
 @dataclass(slots=True)
 class _Group:
-    """A group that is open: whether nothing of it is written, nothing more of this alternative, of which any."""
+    """An open group.
+
+    `hidden`: nothing of it is written. `ended`: the rest of this alternative is not written. `cut`: at least one of its
+    alternatives has ended early.
+    """
 
     hidden: bool = False
     ended: bool = False
     cut: bool = False
-    open: int = 0  # further groups that end with this alternative
+    open: int = 0  # further groups to close at the end of this alternative
 
 
-def loosened(expression: str) -> str:
-    """The expression up to where it may leave the line, in which each digit may be any; without what is around.
+def shape_expression(expression: str) -> str:
+    """An expression that matches the shape of the first line of every text that `expression` matches.
 
-    Of what is optional and leaves the line, either it begins or what follows: two alternatives.
+    It ends at the point at which `expression` can match a line break. Each digit matches any digit. Lookarounds are
+    removed. An optional group that can match a line break becomes two alternatives: the beginning of the group, or the
+    text after it.
     """
     written: list[str] = []
     groups = [_Group()]
-    closed = _Group(hidden=True)  # what the token before has closed
+    closed = _Group(hidden=True)  # the group that the token before has closed
     tokens = _TOKEN.findall(expression)
     for token, following in zip(tokens, (*tokens[1:], ""), strict=True):
         if token.startswith("("):
@@ -54,7 +60,7 @@ def loosened(expression: str) -> str:
             written += [] if closed.hidden else _closing(closed, groups[-1], following)
             continue
         if of_closed and closed.open:
-            continue  # how often the group comes, of which its alternative stands already
+            continue  # the quantifier of a group whose alternative is already written
         if not group.hidden and (not group.ended or of_closed):
             written.append(_loose(token))
         closed = _Group(hidden=True)
@@ -62,7 +68,10 @@ def loosened(expression: str) -> str:
 
 
 def _closing(closed: _Group, parent: _Group, following: str) -> list[str]:
-    """What stands for the end of a group. One that is cut ends its parent's alternative, unless it is optional."""
+    """The text that replaces the end of a group.
+
+    A cut group ends its parent's alternative, unless the group is optional.
+    """
     if not closed.cut:
         return [")"]
     parent.cut = True
@@ -75,7 +84,7 @@ def _closing(closed: _Group, parent: _Group, following: str) -> list[str]:
 
 
 def _may_leave(token: str) -> bool:
-    """Whether it matches the end of a line."""
+    """Whether the token can match a line break."""
     if not token.startswith("["):
         return token in (r"\s", r"\n", r"\W", r"\D")
     return (r"\n" in token or r"\s" in token) != token.startswith("[^")

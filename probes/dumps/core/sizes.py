@@ -1,4 +1,4 @@
-"""Rates of many sizes of one copy, as tools print them that go from small to large."""
+"""Rates of one copy for ascending sizes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from dataclasses import replace
 from ....models.facts.records import Flow, Observation, Record
 
 
-def undisturbed(said: Iterable[Record]) -> Iterator[Record]:
-    """All but the rates of copies that were slower than a shorter one before them.
+def drop_disturbed(records: Iterable[Record]) -> Iterator[Record]:
+    """Remove the rates that are lower than the rate of a smaller size of the same copy.
 
-    A link is no slower for longer copies: something else was in their way (bandwidthTest on a healthy V100: 12.4 GB/s
-    with 30 MB, 10.5 with 32 MB, 12.4 with 68 MB). Where sizes begin anew, so does this.
+    The rate of a link does not fall for larger copies, so another program disturbed the measurement (bandwidthTest on a
+    healthy V100: 12.4 GB/s with 30 MB, 10.5 with 32 MB, 12.4 with 68 MB). The comparison restarts where the sizes
+    restart.
     """
     most: dict[Flow, tuple[int, float]] = {}
-    for one in said:
+    for one in records:
         if isinstance(one, Observation) and isinstance(one.about, Flow) and one.about.size:
             kind = replace(one.about, size=None)
             size, rate = most.get(kind, (0, 0.0))

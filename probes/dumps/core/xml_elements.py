@@ -1,7 +1,7 @@
-"""The elements of an XML text, one after the other, with the line that each begins in.
+"""The elements of an XML text in order, with the line at which each begins.
 
-XML of others is not to be trusted: a DOCTYPE, which is where entities that grow without bound are made, ends the
-reading, and so do nesting and numbers that no machine has. What stands before the place that is wrong is given.
+XML from other machines is not trusted. A DOCTYPE ends the reading, because it can define entities of unlimited size.
+Deep nesting and implausible numbers of elements end it too. The elements before that position are kept.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from xml.parsers import expat
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked
 
-_DEEPEST, _MOST = 64, 5_000  # elements; NCCL takes 256 of each of the 18 hosts of a rack
-_LONGEST = 200  # characters of a line that is cited
+_DEEPEST, _MOST = 64, 5_000  # nesting and number of elements; NCCL accepts 256 per host for the 18 hosts of a rack
+_LONGEST = 200  # characters of a cited line
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Element:
-    """A tag with its attributes; `where` cites the line in which it begins."""
+    """A tag with its attributes. `where` cites its first line."""
 
     tag: str
-    said: Mapping[str, str]
-    above: Element | None
+    attributes: Mapping[str, str]
+    parent: Element | None
     where: Evidence
 
 
 class _Refused(Exception):
-    """What we do not read though it may be XML."""
+    """A text that may be valid XML but exceeds a limit."""
 
 
 def elements(name: str, text: str, first: int = 1, most: int = _MOST) -> Iterator[Element | NotChecked]:
-    """The elements from the top, each before those in it; last a NotChecked where the text ends or breaks too soon.
+    """The elements, parents before children. The last item is a NotChecked if the text is incomplete or invalid.
 
-    `first` is the line of the file in which the text begins. There are not more than `most` elements.
+    `first` is the file's line number of the first line of the text. `most` is the largest number of elements.
     """
     found: list[Element] = []
     why = _parse(name, text, first - 1, found, most)
@@ -44,20 +44,20 @@ def elements(name: str, text: str, first: int = 1, most: int = _MOST) -> Iterato
 
 
 def _parse(name: str, text: str, before: int, found: list[Element], most: int) -> str | None:
-    """Append the elements to `found`; why it ended before the end of the text, or None."""
-    text = text.replace("\r\n", "\n").replace("\r", " ")  # which expat counts as a line, and nothing else does
+    """Append the elements to `found`. Returns the reason for an early end, or None."""
+    text = text.replace("\r\n", "\n").replace("\r", " ")  # only expat counts a lone carriage return as a line break
     lines = text.split("\n")
     open_now: list[Element] = []
     parser = expat.ParserCreate("utf-8")
 
-    def begin(tag: str, said: dict[str, str]) -> None:
+    def begin(tag: str, attributes: dict[str, str]) -> None:
         if len(open_now) >= _DEEPEST:
             raise _Refused(f"elements are nested deeper than {_DEEPEST}")
         if len(found) >= most:
             raise _Refused(f"more than {most} elements")
         number = parser.CurrentLineNumber
         where = Evidence(f"{name}:{before + number}", lines[number - 1][: 4 * _LONGEST].strip()[:_LONGEST])
-        open_now.append(Element(tag, said, open_now[-1] if open_now else None, where))
+        open_now.append(Element(tag, attributes, open_now[-1] if open_now else None, where))
         found.append(open_now[-1])
 
     def end(tag: str) -> None:
@@ -70,7 +70,7 @@ def _parse(name: str, text: str, before: int, found: list[Element], most: int) -
     try:
         parser.Parse(text.encode("utf-8", "replace"), True)
     except expat.ExpatError as wrong:
-        return f"line {before + wrong.lineno}: {expat.ErrorString(wrong.code)}; what stands before that was read"
+        return f"line {before + wrong.lineno}: {expat.ErrorString(wrong.code)}; everything before it was read"
     except _Refused as refused:
         return f"line {before + parser.CurrentLineNumber}: {refused}"
     return None

@@ -1,1 +1,1 @@
-"""Readers of outputs about a host: processors, disks, settings, kernel log, topology files."""
+"""Readers for outputs about a host: processors, disks, settings, kernel log, topology files."""

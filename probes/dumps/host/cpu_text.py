@@ -1,4 +1,4 @@
-"""lscpu, /proc/cpuinfo and dmidecode: what processors and the machine are called."""
+"""lscpu, /proc/cpuinfo and dmidecode: the models of the processors and of the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..core.part import Part
 
 BEGIN = (
     r"^[ \t]*(?:Architecture:[ ]+(?:x86_64|aarch64|ppc64le|i686)[ \t]*$|CPU op-mode\(s\):|processor[ \t]*: [0-9]{1,5}$"
-    r"|\{\s{0,20}\"lscpu\"[ ]?:"  # with -J
+    r"|\{\s{0,20}\"lscpu\"[ ]?:"  # lscpu -J
     r"|# dmidecode [0-9]|Handle 0x[0-9A-F]{4}, DMI type [0-9])"
 )
 _ENTRY = re.compile(
@@ -24,9 +24,9 @@ _ENTRY = re.compile(
     re.MULTILINE,
 )
 _JSON = re.compile(r"\"field\"[ ]?:[ ]?\"([^\"\n]{1,80}?):?\",\s{0,40}\"data\"[ ]?:[ ]?\"([^\"\n]{0,4000})\"")
-# What lscpu calls hypervisors (sys-utils/lscpu-virt.c of util-linux), in the words of probes/system/node.py.
+# Hypervisor names of lscpu (sys-utils/lscpu-virt.c of util-linux), mapped to the names of probes/system/node.py.
 _HYPERVISORS = {"KVM": "KVM", "Microsoft": "Microsoft Hyper-V", "Xen": "Xen", "VMware": "VMware"}
-# Of dmidecode: which entry of which structure is which field of the machine.
+# dmidecode: the field of the Node fact for each structure and entry.
 _STRUCTURES = {
     ("System Information", "Manufacturer"): "vendor",
     ("System Information", "Product Name"): "product",
@@ -40,7 +40,9 @@ _Entries = dict[str, tuple[str, Evidence]]
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A `Package` for each socket, a `Numa` for each node, and what the machine is called."""
+    """A `Package` per socket, a `Numa` per NUMA node, and the `Node` with the machine's vendor, product and
+    firmware.
+    """
     summary: _Entries = {}
     packages: dict[str, _Entries] = {}
     node: dict[str, tuple[Any, Evidence]] = {}
@@ -72,7 +74,7 @@ def read(part: Part) -> Iterator[Record]:
 
 
 def _sockets(summary: Mapping[str, tuple[str, Evidence]]) -> Iterator[Record]:
-    """As lscpu sums them up: all alike, and counted from 0."""
+    """Packages from lscpu: a number of equal sockets, counted from 0."""
     number = _count(summary, "Socket(s)")
     takes = {"model": "Model name", "vendor": "Vendor ID"}
     fields: dict[str, Any] = {field: summary[name][0] for field, name in takes.items() if summary.get(name, ("",))[0]}
@@ -85,7 +87,7 @@ def _sockets(summary: Mapping[str, tuple[str, Evidence]]) -> Iterator[Record]:
 
 
 def _processors(packages: Mapping[str, _Entries]) -> Iterator[Record]:
-    """As /proc/cpuinfo lists them: by the number of their package."""
+    """Packages from /proc/cpuinfo, by physical id."""
     for number, block in packages.items():
         if re.fullmatch(r"[0-9]{1,4}", number):
             fields = {"model": block.get("model name"), "vendor": block.get("vendor_id")}

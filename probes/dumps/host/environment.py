@@ -1,6 +1,7 @@
-"""What is stated in a line each: variables of the environment, and versions and products as people write them down.
+"""Single lines with a fact: environment variables, and versions and products as people write them.
 
-A variable counts where its line is the assignment and no more: "NCCL_P2P_DISABLE=1: works" tells of an attempt.
+A variable counts only if the line contains nothing but the assignment. "NCCL_P2P_DISABLE=1: works" describes an
+attempt.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from ....models.facts.machine import NcclFailure, Node, Setting
 from ....models.facts.records import Evidence, Fact, Record
 from ..core.part import Part
 
-_MOST_GPUS = 16  # of a node
+_MOST_GPUS = 16  # per node
 _VALUE = r"(?:\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|[^\s\"';]{0,400})[ \t;]*$"
 _DOTTED = r"v?[0-9]{1,4}(?:\.[0-9A-Za-z_+-]{1,60}){1,6}[ \t]*$"
-# Of variables those that libraries and launchers of jobs read; lists of `env` begin with anything.
+# Only variables of job libraries and launchers; a list from `env` can begin with any variable.
 _NAMES = r"(?:R?NCCL|FI|UCX|CUDA|NVSHMEM|OMPI)_[A-Z0-9_]{1,60}"
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _FORMS = {
@@ -28,13 +29,14 @@ _FORMS = {
     "instance": r"[Ii]nstance(?:[ _-][Tt]ype)?[:=]?[ ]{1,8}[A-Za-z0-9]{1,20}[._][A-Za-z0-9._-]{1,60}[ \t]*$",
     "place": rf"(?:gpu|GPU)[ ]?[0-9]{{1,3}}[:=]?[ ]{{1,8}}{_ADDRESS}[ \t]*$",
     "products": r"(?:gpus?|GPUs?|GPUS)[:=][ ]{0,8}[0-9]{1,2} ?[xX] ?[A-Z][^\n]{1,80}$",
-    # "all_reduce_perf: hangs between GPU 0 and 1": people say of a program what it does, and not why.
+    # "all_reduce_perf: hangs between GPU 0 and 1": a person's description of a symptom without its cause.
     "hang": r"(?:\w{2,30}_perf|nccl[\w-]{0,20}|p2pBandwidthLatencyTest|torchrun|training|job|mpirun)[:=]? "
     r"[^\n]{0,100}\b(?:hangs|hanging|hung|stuck|deadlocks?|freezes)\b[^\n]{0,200}$",
-    # What CUDA says on a machine whose NVSwitches nobody has set up, by who prints it: PyTorch, samples, any program.
+    # CUDA's message on a machine without a configured NVSwitch fabric, as PyTorch, the samples or other programs print
+    # it.
     "unready": r"(?:/\S{1,300}: UserWarning: CUDA init|\w{0,20}Error: |CUDA |cuda[A-Z]\w{2,40} |-> )"
     r"[^\n]{0,400}?\bsystem not yet initialized",
-    # collect_env of PyTorch, and of vLLM: what it says of GPUs and processors is theirs who print it.
+    # collect_env of PyTorch and vLLM. Other readers take its sections about GPUs and processors.
     "collected": r"Collecting environment information\.\.\.|PyTorch version: [^\n]*|Versions of relevant libraries:$",
     "software": r"(?:cuda|nccl|ofed|os)(?: host)?[:=]?[ ]{1,8}[\w.-]{0,40}[ -]?v?[0-9]{1,4}\.[0-9][^\n]{0,80}$",
 }
@@ -45,7 +47,7 @@ _DIGITS = re.compile(r"[0-9][\w.+-]*")
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Settings, the driver's version, the kernel, the machine type, GPUs: each as the line has it."""
+    """One fact per line: settings, driver version, kernel, machine type, GPUs."""
     for line, found in part.matches(_ALL):
         text = found[found.lastgroup or 0]
         first = found.start(found.lastgroup or 0)
@@ -54,7 +56,7 @@ def read(part: Part) -> Iterator[Record]:
 
 
 def variable(text: str, cite: Evidence) -> Iterator[Fact]:
-    """The variables that the catalog has a row for."""
+    """A setting, if the catalog has a row for the variable."""
     if found := _ASSIGNED.search(text.rstrip(" \t;")):
         row = settings().get(found[1])
         if row and not row.paths and found[2]:
@@ -71,7 +73,8 @@ def _unready(text: str, cite: Evidence) -> Iterator[Fact]:
 
 def _driver(text: str, cite: Evidence) -> Iterator[Fact]:
     version = _last(text)
-    if re.fullmatch(r"[0-9]{3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?", version):  # NVIDIA's; amdgpu has others
+    # NVIDIA's version format; amdgpu has a different one
+    if re.fullmatch(r"[0-9]{3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?", version):
         yield Driver(key="nvidia", version=version, cites={"version": cite})
 
 
@@ -90,7 +93,10 @@ def _place(text: str, cite: Evidence) -> Iterator[Fact]:
 
 
 def _products(text: str, cite: Evidence) -> Iterator[Fact]:
-    """A GPU for each: "8x A100 SXM4 80GB". Of what is in no catalog not even the number is sure."""
+    """A `Gpu` for each of "8x A100 SXM4 80GB".
+
+    None for products outside the catalog, as even their number is uncertain.
+    """
     found = re.search(r"([0-9]{1,2}) ?[xX] ?(.*)", text)
     if found and product_of(Gpu(key="", name=found[2]), {}) and int(found[1]) <= _MOST_GPUS:
         for number in range(int(found[1])):
@@ -98,7 +104,7 @@ def _products(text: str, cite: Evidence) -> Iterator[Fact]:
 
 
 def _nothing(text: str, cite: Evidence) -> Iterator[Fact]:
-    """Known, and of no use to a rule."""
+    """Known lines without use for a rule."""
     return iter(())
 
 

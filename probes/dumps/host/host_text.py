@@ -18,22 +18,23 @@ _FORMS = {
     "modules": r"Module[ ]{2,40}Size[ ]{1,8}Used by",
     "module": r"(?:nvidia(?:_[a-z]{2,8})?|nv_peer_mem|gdrdrv|mlx5_core|ib_core)[ ]+[0-9]{4,9}[ ]+-?[0-9]{1,4}(?!\S)",
     "shell": rf"(?:max locked memory|core file size|scheduling priority)[ ]+\([^()\n]{{2,20}}\)[ ]+{_LIMIT}$",
-    "listed": rf"-l:[ ]locked-in-memory size[ ]\((?:k?bytes)\)[ ]+{_LIMIT}$",  # ulimit -a of zsh
+    "listed": rf"-l:[ ]locked-in-memory size[ ]\((?:k?bytes)\)[ ]+{_LIMIT}$",  # ulimit -a in zsh
     "asked": rf"(?:\S{{0,40}}[$#%] )?(?:(?:mpirun|srun|docker) [^\n]{{0,80}}?)?ulimit (?:-[SH] ?)?-l[ \t]*\n{_LIMIT}$",
-    # UCX, src/uct/ib/base/ib_log.c: what it adds where the limit is low.
+    # UCX, src/uct/ib/base/ib_log.c: the hint that it adds if the limit is low.
     "ucx": r"(?:\[[^\]\n]{1,120}\][ ]{1,40})?\w{1,40}\.c:[0-9]{1,5}[ ]{1,4}UCX[ ]{1,4}ERROR[ ][^\n]{0,300}?"
     r"\(ulimit -l\) to 'unlimited' \(current: [0-9]{1,15} kbytes\)",
     "process": rf"Max locked memory[ ]{{2,40}}{_LIMIT}[ ][^\n]*|Limit[ ]{{2,40}}Soft Limit[^\n]*",
 }
 BEGIN = rf"^[ \t]*(?:{'|'.join(_FORMS.values())})"
 _ALL = re.compile("^[ \t]*(?:" + "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items()) + ")", re.MULTILINE)
-# What modules are to rows of models/catalog/settings.toml. That one is not listed is no news: lists come through grep.
+# Kernel modules and their rows in models/catalog/settings.toml. A missing module means nothing: lists are often
+# filtered by grep.
 _MODULES = {"nvidia_peermem": "peer_memory", "nv_peer_mem": "peer_memory", "nvidia_fs": "gds_module"}
 _UNITS = {"kbytes": KIB, "bytes": 1}
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Settings, and what the kernel is called."""
+    """The settings, and the host name and kernel version."""
     for line, found in part.matches(_ALL):
         text = found[found.lastgroup or 0].strip()
         cite = part.cite(line, text.replace("\n", " "))
@@ -46,7 +47,7 @@ def _uname(text: str, cite: Evidence) -> Iterator[Fact]:
 
 
 def _command(text: str, cite: Evidence) -> Iterator[Fact]:
-    """What is switched on or off in words; Documentation/admin-guide/kernel-parameters.txt of Linux."""
+    """Settings on the kernel command line; Documentation/admin-guide/kernel-parameters.txt of Linux."""
     words = text.split()
     passed = {"iommu=pt", "iommu.passthrough=1"} & set(words)
     if passed:
@@ -68,7 +69,7 @@ def _module(text: str, cite: Evidence) -> Iterator[Fact]:
 
 
 def _shell(text: str, cite: Evidence) -> Iterator[Fact]:
-    """Of ulimit -a: "max locked memory       (kbytes, -l) 64"."""
+    """A line of ulimit -a: "max locked memory (kbytes, -l) 64"."""
     if "memory" not in text:
         return
     value, unit = text.rpartition(" ")[2], re.search(r"\((\w+)(?:, -l)?\)", text)
@@ -76,13 +77,13 @@ def _shell(text: str, cite: Evidence) -> Iterator[Fact]:
         yield _locked(value, _UNITS[unit[1]], cite)
 
 
-def _asked(text: str, cite: Evidence) -> Iterator[Fact]:
-    """Of ulimit -l and its answer, in KiB (bash(1))."""
+def _ulimit(text: str, cite: Evidence) -> Iterator[Fact]:
+    """The command ulimit -l and its output, in KiB (bash(1))."""
     yield _locked(text.split()[-1], KIB, cite)
 
 
 def _ucx(text: str, cite: Evidence) -> Iterator[Fact]:
-    """The limit, and the device that could not be used: "ERROR mlx5_0: ibv_create_cq() failed: ... (current: 64"."""
+    """The limit and the failed device: "ERROR mlx5_0: ibv_create_cq() failed: ... (current: 64"."""
     yield _locked(text.split()[-2], KIB, cite)
     if device := re.search(r"ERROR (\w{1,30}): ", text):
         yield Rdma(key=device[1])
@@ -100,7 +101,7 @@ def _locked(value: str, unit: int, cite: Evidence) -> Setting:
 
 
 def _nothing(text: str, cite: Evidence) -> Iterator[Fact]:
-    """Known, and of no use to a rule."""
+    """Known lines without use for a rule."""
     return iter(())
 
 
@@ -110,7 +111,7 @@ _READERS: Mapping[str, Callable[[str, Evidence], Iterator[Fact]]] = {
     "module": _module,
     "shell": _shell,
     "listed": _shell,
-    "asked": _asked,
+    "asked": _ulimit,
     "ucx": _ucx,
     "process": _process,
 }

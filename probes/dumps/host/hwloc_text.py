@@ -1,6 +1,7 @@
-"""What lstopo prints on a terminal, with -v and without: the tree drawn by indentation (lstopo-text.c of hwloc).
+"""Output of lstopo on a terminal, with and without -v: a tree with indentation (lstopo-text.c of hwloc).
 
-Without -v bridges have no address, so what is above a function is not told. Memory is rounded, and left out.
+Without -v, bridges have no address, so the parent of a function is unknown. The reader skips memory sizes, because they
+are rounded.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _LONGEST = 2000  # characters of a line
 
 @dataclass(slots=True)
 class _Place:
-    """An object that others are in: those lines that are further to the right."""
+    """An open object. Lines with a deeper indentation are inside it."""
 
     indent: int
     kind: str
@@ -63,11 +64,11 @@ class _Place:
     fields: dict[str, Any] = field(default_factory=dict)
     cites: dict[str, Evidence] = field(default_factory=dict)
     cpus: list[int] = field(default_factory=list)
-    numas: list[int] = field(default_factory=list)  # NUMA nodes in it
+    numas: list[int] = field(default_factory=list)  # the NUMA nodes inside it
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Packages and NUMA nodes with their CPUs, as far as the text shows that no more of them come; PCI; devices."""
+    """Packages and NUMA nodes with their CPUs (if the text contains all of them), PCI functions, and devices."""
     above: list[_Place] = [_Place(-1, "Machine")]
     for number, line in part.lines():
         if len(line) > _LONGEST:
@@ -75,7 +76,7 @@ def read(part: Part) -> Iterator[Record]:
         indent = len(line) - len(line.lstrip(" "))
         if line.strip():
             while above[-1].indent >= indent:
-                yield from _closed(above.pop())
+                yield from _finished(above.pop())
         if found := _LINE.match(line):
             place = _Place(indent, found[2])
             yield from _read(place, found[3], part.cite(number, line), above)
@@ -84,13 +85,13 @@ def read(part: Part) -> Iterator[Record]:
             for place in above:
                 place.cpus += cpus
     for place in above:
-        place.cpus = []  # more may have stood below
+        place.cpus = []  # the truncated part can contain more CPUs
     for place in reversed(above):
-        yield from _closed(place)
+        yield from _finished(place)
 
 
 def _read(place: _Place, rest: str, cite: Evidence, above: list[_Place]) -> Iterator[Record]:
-    """What the line of an object says; that of packages is kept until their CPUs are known."""
+    """Read an object's line. A package is yielded later, once its CPUs are known."""
     physical = _PHYSICAL.search(rest)
     place.cites["cpus"] = cite
     if place.kind in ("Package", "Socket"):
@@ -108,10 +109,11 @@ def _read(place: _Place, rest: str, cite: Evidence, above: list[_Place]) -> Iter
         yield from _device(place.kind, name[1], _address(above), cite)
 
 
-def _closed(place: _Place) -> Iterator[Record]:
-    """What all lines of an object told together: the CPUs of a package, and of the one NUMA node that is in it.
+def _finished(place: _Place) -> Iterator[Record]:
+    """The facts of a complete object: the CPUs of a package, and those of a single NUMA node inside it.
 
-    Before hwloc 2 its CPUs are in a NUMA node, since then beside it. Of several in one place, some may have none.
+    Before hwloc 2, CPUs are inside their NUMA node. Since hwloc 2 they are beside it. If one place has several NUMA
+    nodes, some of them can be without CPUs.
     """
     cpus = tuple(sorted(set(place.cpus))) or None
     if place.kind in ("Package", "Socket") and place.key:
@@ -124,7 +126,7 @@ def _closed(place: _Place) -> Iterator[Record]:
 
 
 def _function(place: _Place, rest: str, cite: Evidence, above: list[_Place]) -> Iterator[Record]:
-    """A PCI function, or a root, near the one NUMA node that is in the same package or group."""
+    """A PCI function or root. Its NUMA node is the single one in the same package or group, if there is exactly one."""
     numas = next((other.numas for other in reversed(above) if other.numas), [])
     numa = numas[0] if len(numas) == 1 else None
     outer = above[-1] if above[-1].kind in ("HostBridge", "PCIBridge") else None
@@ -148,12 +150,12 @@ def _function(place: _Place, rest: str, cite: Evidence, above: list[_Place]) -> 
 
 
 def _address(above: list[_Place]) -> str | None:
-    """The function that a device is of."""
+    """The PCI address of the function above a device."""
     return above[-1].key if above[-1].kind == "PCI" and above[-1].key else None
 
 
 def _device(kind: str, name: str, address: str | None, cite: Evidence) -> Iterator[Record]:
-    """What a driver made of a function."""
+    """A device that a driver created for a function."""
     cites = {"address": cite} if address else {}
     if kind in ("Net", "Network"):
         yield Net(key=name, address=address, cites=cites)

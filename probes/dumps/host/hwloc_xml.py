@@ -1,7 +1,7 @@
-"""Topologies that lstopo wrote as XML (hwloc 1 to 3): packages, NUMA nodes, the PCI tree, and what drivers made of it.
+"""Topologies that lstopo wrote as XML (hwloc 1 to 3): packages, NUMA nodes, the PCI tree, and the devices of drivers.
 
-Source of the form: hwloc's hwloc2.dtd and topology-xml.c. The speed of links there (pci_link_speed) is what they ran
-at then, speed and width in one number and maybe at rest: it is not read.
+Source of the format: hwloc's hwloc2.dtd and topology-xml.c. The reader skips pci_link_speed: it is one number for speed
+and width, and the link may have been idle.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..core.pci_words import identity
 from ..core.xml_elements import Element, elements
 
 BEGIN = r"^[ \t]*<topology(?: version=\"[0-9.]{1,8}\")?>"
-_MOST = 50_000  # elements: 2,000 processors with their caches
+_MOST = 50_000  # elements: enough for 2,000 processors with their caches
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ROOT = re.compile(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]")
 _TYPE = re.compile(r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\](?: \[([0-9a-f]{4}):([0-9a-f]{4})\])?")
@@ -32,13 +32,14 @@ _NODE = {
     "DMIBIOSVersion": "bios",
     "DMIChassisAssetTag": "asset_tag",
 }
-_MAKERS = {0x10DE: "NVIDIA Corporation", 0x15B3: "Mellanox Technologies"}  # whose products pci.ids names well
-_NET, _RDMA, _BLOCK = 16, 32, 1  # hwloc_obj_osdev_type_t of hwloc 3: bits, of which a device may have several
-_OLDER = {"0": _BLOCK, "2": _NET, "3": _RDMA}  # which until hwloc 2 were numbers
+# vendors whose products have good names in pci.ids
+_MAKERS = {0x10DE: "NVIDIA Corporation", 0x15B3: "Mellanox Technologies"}
+_NET, _RDMA, _BLOCK = 16, 32, 1  # hwloc_obj_osdev_type_t of hwloc 3: a bit mask
+_OLDER = {"0": _BLOCK, "2": _NET, "3": _RDMA}  # a plain number until hwloc 2
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Facts in the order of the file; of one that was cut, what came before."""
+    """The facts in the order of the file. If the file is truncated, those before the end."""
     reading = _Reading()
     whole, end, _ = part.text.partition("</topology>")
     refused: list[NotChecked] = []
@@ -53,7 +54,7 @@ def read(part: Part) -> Iterator[Record]:
 
 @dataclass(slots=True)
 class _Entry:
-    """A fact in the making."""
+    """An incomplete fact."""
 
     kind: type[Fact]
     fields: dict[str, Any]
@@ -62,27 +63,27 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Reading:
-    """The facts so far, by the element that each comes from: what is said in an <info> belongs to the element above."""
+    """The facts so far, by XML element. An <info> element adds to the fact of its parent element."""
 
     new: bool = True  # hwloc 3
     entries: dict[Element, _Entry] = field(default_factory=dict)
     keys: dict[Element, str] = field(default_factory=dict)
-    places: dict[Element | None, Element] = field(default_factory=dict)  # the first NUMA node of each place
+    places: dict[Element | None, Element] = field(default_factory=dict)  # the first NUMA node below each parent
     node: dict[str, tuple[str, Evidence]] = field(default_factory=dict)
 
     def element(self, one: Element) -> None:
-        """What an element adds."""
+        """Add the facts of one element."""
         if one.tag == "topology":
-            self.new = one.said.get("version", "1").startswith("3")
+            self.new = one.attributes.get("version", "1").startswith("3")
         elif one.tag == "info":
             self._info(one)
         elif one.tag == "object":
-            kind = one.said.get("type", "")
-            number = one.said.get("os_index", "")
+            kind = one.attributes.get("type", "")
+            number = one.attributes.get("os_index", "")
             if kind in ("Package", "Socket") and _is_number(number):
-                self._add(one, Package, f"package{int(number)}", {"cpus": _mask(one.said.get("cpuset", ""))})
+                self._add(one, Package, f"package{int(number)}", {"cpus": _mask(one.attributes.get("cpuset", ""))})
             elif kind == "NUMANode" and _is_number(number):
-                memory = one.said.get("local_memory", "")
+                memory = one.attributes.get("local_memory", "")
                 size = int(memory) if _is_number(memory) else None
                 self._add(one, Numa, f"numa{int(number)}", {"memory": size, "cpus": self._cpus(one)})
             elif kind in ("Bridge", "PCIDev"):
@@ -91,7 +92,7 @@ class _Reading:
                 self._device(one)
 
     def facts(self) -> Iterator[Record]:
-        """All of them; the machine last."""
+        """All facts; the Node is the last."""
         for one, entry in self.entries.items():
             yield entry.kind(key=self.keys[one], cites=entry.cites, **entry.fields)
         if self.node:
@@ -105,42 +106,45 @@ class _Reading:
         self.keys[one] = key
 
     def _cpus(self, one: Element) -> tuple[int, ...] | None:
-        """CPUs of a NUMA node. Where several share a place, some have none in the kernel's eyes (HBM, CXL)."""
-        other = self.places.setdefault(one.above, one)
+        """CPUs of a NUMA node.
+
+        None if several nodes share a parent: in the kernel's view some of them have no CPUs (HBM, CXL).
+        """
+        other = self.places.setdefault(one.parent, one)
         if other is one:
-            return _mask(one.said.get("cpuset", ""))
+            return _mask(one.attributes.get("cpuset", ""))
         self.entries[other].fields.pop("cpus", None)
         self.entries[other].cites.pop("cpus", None)
         return None
 
     def _pci(self, one: Element) -> None:
-        """A function; or a host bridge, which has no address."""
-        address, numa = one.said.get("pci_busid", ""), _numa(one)
-        above = self._above(one)
+        """Add a function, or a host bridge, which has no address."""
+        address, numa = one.attributes.get("pci_busid", ""), _numa(one)
+        above = self._bridge_above(one)
         if _ADDRESS.fullmatch(address):
             numbers: dict[str, Any] = {}
-            if found := _TYPE.match(one.said.get("pci_type", "")):
+            if found := _TYPE.match(one.attributes.get("pci_type", "")):
                 code, *rest = (int(number, 16) if number else None for number in found.groups())
                 names = ("vendor", "device", "subvendor", "subdevice")
                 numbers = {"pci_class": (code or 0) << 8, **dict(zip(names, rest, strict=True))}
-                if numbers["subvendor"] == 0:  # a bridge has none
+                if numbers["subvendor"] == 0:  # bridges have no subsystem ids
                     numbers["subvendor"] = numbers["subdevice"] = None
             self._add(one, Pci, address, {"parent": above, "numa": numa, **numbers})
-        elif root := _ROOT.fullmatch(one.said.get("bridge_pci", "")):
+        elif root := _ROOT.fullmatch(one.attributes.get("bridge_pci", "")):
             self._add(one, HostBridge, f"pci{root[1]}:{root[2]}", {"parent": above, "numa": numa})
 
-    def _above(self, one: Element) -> str | None:
-        """The key of the nearest bridge above."""
-        while one.above is not None:
-            one = one.above
+    def _bridge_above(self, one: Element) -> str | None:
+        """The key of the nearest bridge above the element."""
+        while one.parent is not None:
+            one = one.parent
             if one in self.entries and self.entries[one].kind in (Pci, HostBridge):
                 return self.keys[one]
         return None
 
     def _device(self, one: Element) -> None:
-        """What a driver made of a function."""
-        name, kind = one.said.get("name", ""), one.said.get("osdev_type", "")
-        address = self._above(one)
+        """Add a device that a driver created for a function."""
+        name, kind = one.attributes.get("name", ""), one.attributes.get("osdev_type", "")
+        address = self._bridge_above(one)
         if not re.fullmatch(r"[A-Za-z0-9][\w.@-]{0,63}", name) or (address or "").startswith("pci"):
             return
         bits = int(kind) if self.new and _is_number(kind) else _OLDER.get(kind, 0)
@@ -154,10 +158,10 @@ class _Reading:
             self._add(one, Gpu, f"gpu{int(found[1])}", {"address": address})
 
     def _info(self, one: Element) -> None:
-        name, value, above = one.said.get("name", ""), one.said.get("value", "").strip(), one.above
+        name, value, above = one.attributes.get("name", ""), one.attributes.get("value", "").strip(), one.parent
         if not value or not value.isprintable() or above is None:
             return
-        if name in _NODE and (above.tag == "topology" or above.said.get("type") in ("Machine", "System")):
+        if name in _NODE and (above.tag == "topology" or above.attributes.get("type") in ("Machine", "System")):
             self.node.setdefault(_NODE[name], (value, one.where))
         elif above in self.entries:
             entry = self.entries[above]
@@ -178,16 +182,19 @@ def _is_number(text: str) -> bool:
 
 
 def _numa(one: Element) -> int | None:
-    """The NUMA node of the place where a bridge hangs; None where that has several."""
-    above = one.above
-    while above is not None and not above.said.get("nodeset"):
-        above = above.above
-    nodes = _mask(above.said["nodeset"]) if above is not None else None
+    """The NUMA node of the nearest ancestor with a nodeset. None if that has several nodes."""
+    above = one.parent
+    while above is not None and not above.attributes.get("nodeset"):
+        above = above.parent
+    nodes = _mask(above.attributes["nodeset"]) if above is not None else None
     return nodes[0] if nodes and len(nodes) == 1 else None
 
 
 def _mask(text: str) -> tuple[int, ...] | None:
-    """ "0x000000ff,0xffffffff": groups of 32, the last is the first; None for what is no mask, or endless."""
+    """The bits of a mask such as "0x000000ff,0xffffffff".
+
+    Groups have 32 bits; the last group has the lowest bits. None if the text is not a mask or is too long.
+    """
     if not re.fullmatch(r"0x[0-9a-f]{1,8}(?:,(?:0x[0-9a-f]{1,8})?){0,255}", text):
         return None
     groups = [int(group, 16) if group else 0 for group in reversed(text.split(","))]

@@ -1,6 +1,6 @@
-"""Logs of the kernel as people save them: dmesg, journalctl, syslog, records of /dev/kmsg, single lines.
+"""Saved kernel logs: dmesg, journalctl, syslog, records of /dev/kmsg, single lines.
 
-What the lines mean stands in kernel_lines.py, how their times look in log_times.py.
+kernel_log/patterns.py has the meaning of the lines, log_times.py the formats of their times.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from . import log_times
 from .log_times import LEVEL, head
 
 _A = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-# Lines whose time somebody cut away: who prints them, and a device.
+# Lines without a time: they begin with a driver and a device.
 _DRIVERS = r"(?:pci|pcieport|pciehp|nvidia|mlx5_core|nvme|bnxt_en|ice|i40e|igb|ixgbe|amdgpu|vfio-pci|efa)"
 _BARE = (
     r"(?:kernel: )?(?:NVRM: |nvidia-nvswitch[0-9]{1,3}: SXid \(|nvme nvme[0-9]{1,4}: |EDAC MC[0-9]{1,3}: |mce: |"
     rf"Memory failure: 0x|CPU[0-9]{{1,5}}: (?:Core|Package) temperature |{_DRIVERS} {_A}(?: \S{{1,20}})?: )"
 )
-# Each line of a log.
+# BEGIN matches every line of a log.
 BEGIN = rf"^[ \t]*{LEVEL}(?:{'|'.join(log_times.FORMS.values())}|{_BARE})"
 LINES = True
-_YEAR = 366 * 86400.0  # of the clock that knows no year
-_EDGE, _MOST = 40, 1 << 16  # lines at either end among which some have a time, and characters where they stand
+_YEAR = 366 * 86400.0  # period of the clock without a year
+_EDGE, _MOST = 40, 1 << 16  # lines at each end in which the reader searches for a time, and the characters of each end
 _KERNEL = re.compile(r"Linux version (?P<release>[\w.+~-]{1,80}) ")
 _MODULE = re.compile(
     r"NVRM: loading NVIDIA UNIX .{0,60}Kernel Module.{0,20}?\s(?P<version>[0-9]{3}(?:\.[0-9]{1,4}){1,2})\b"
@@ -48,7 +48,7 @@ class _Line:
 
 
 def read(part: Part) -> Iterator[Record]:
-    """An `Event` for everything of kernel_lines.py, equal ones as one, as the live log has them; kernel and driver."""
+    """The kernel and the driver, and one `Event` per group of equal messages, as in the live log."""
     lines = [
         _line(number, whole)
         for number, whole in part.lines_with(_NEEDLES)
@@ -69,7 +69,7 @@ def _line(number: int, whole: str) -> _Line:
 
 
 def _ends(text: str) -> Mapping[str, tuple[float, float]]:
-    """What each clock shows at both ends of the log, in the order of the lines."""
+    """The first and the last time of each clock in the log."""
     edges = text if len(text) <= 2 * _MOST else f"{text[:_MOST]}\n{text[-_MOST:]}"
     lines = [line for line in edges.split("\n") if line]
     ends: dict[str, tuple[float, float]] = {}
@@ -81,7 +81,7 @@ def _ends(text: str) -> Mapping[str, tuple[float, float]]:
 
 
 def _events(part: Part, lines: list[_Line], ends: tuple[float, float] | None) -> Iterator[Event]:
-    """The events of the lines of one clock. Without a time, nobody knows which came first or how near they were."""
+    """The events of the lines of one clock. Without times, their order and distance are unknown."""
     clock = lines[0].clock
     if clock == "boot":
         lines = _last_boot(lines)
@@ -90,32 +90,32 @@ def _events(part: Part, lines: list[_Line], ends: tuple[float, float] | None) ->
     cites = {
         line.text[:LONGEST]: line for _, line in sorted(zip(timed, lines, strict=True), key=lambda pair: pair[0][0])
     }
-    shown = [near] if clock == "boot" else [_moment(clock, end, near) for end in ends or ()]
-    until = max((*shown, *(at for at, _ in timed)), default=0.0)
+    shown_times = [near] if clock == "boot" else [_moment(clock, end, near) for end in ends or ()]
+    until = max((*shown_times, *(at for at, _ in timed)), default=0.0)
     origin = 0.0 if clock in ("boot", "zoned") else min((at for at, _ in timed), default=0.0)
     for event in group_events(timed, part.file):
         line = cites[event.text or ""]
-        told = replace(event, cites={"text": part.cite(line.number, line.whole)})
+        cited = replace(event, cites={"text": part.cite(line.number, line.whole)})
         if ends is None:
-            yield replace(told, at=None, first=None, recent=None)
+            yield replace(cited, at=None, first=None, recent=None)
         else:
             at, first = (event.at or 0.0) - origin, (event.first or 0.0) - origin
-            yield replace(told, at=at, first=first, until=until - origin)
+            yield replace(cited, at=at, first=first, until=until - origin)
 
 
 def _moment(clock: str, at: float, near: float) -> float:
-    """Of the clock that knows no year: the year in which it is next to the end of the log."""
+    """For the clock without a year: the time in the year that brings it nearest to the end of the log."""
     return near + (at - near + _YEAR / 2) % _YEAR - _YEAR / 2 if clock == "yearless" else at
 
 
 def _last_boot(lines: list[_Line]) -> list[_Line]:
-    """What was logged since the kernel was started last, which began to count again then."""
+    """The lines since the last boot. The clock restarts at each boot."""
     starts = [place for place, line in enumerate(lines) if line.text.startswith(_BOOTED)]
     return lines[starts[-1] :] if starts else lines
 
 
 def _versions(part: Part, lines: list[_Line]) -> Iterator[Record]:
-    """The kernel and the driver as they were loaded last."""
+    """The kernel and the driver that were loaded last."""
     kernel = driver = None
     for line in lines:
         if found := _KERNEL.match(line.text):

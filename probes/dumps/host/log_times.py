@@ -1,7 +1,7 @@
-"""When a line of a kernel log was logged: the forms that dmesg, journalctl and syslog give the time in front of it.
+"""The time of a kernel log line in the formats of dmesg, journalctl and syslog.
 
-dmesg(1): seconds since boot, -T, --time-format iso, -H, -d, -x, -r; journalctl(1), -o short and its kin; rsyslog's
-traditional and ISO forms, RFC 5424; records of /dev/kmsg.
+dmesg(1): seconds since boot, -T, --time-format iso, -H, -d, -x, -r; journalctl(1), -o short and its variants; rsyslog's
+traditional and ISO formats, RFC 5424; records of /dev/kmsg.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from types import MappingProxyType
 _MONTHS = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAYS = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}"
-# Who logs, behind the host's name, and what busybox and some syslogs have between.
+# The program that logs, after the host name, and the text that busybox and some syslogs put in between.
 _KERNEL = r"(?:[^\s:]{1,80} )?(?:[a-z0-9]{3,8}\.[a-z]{3,7} )?(?:kernel|vmunix)(?:\[[0-9]{1,3}\])?: {1,2}"
 _BOOT = r"\[ {0,8}[0-9]{1,8}\.[0-9]{6}(?: <[ 0-9.]{1,20}>)?\](?: ?\[ {0,8}[TC][0-9]{1,10}\])?"
 _ISO = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}"
 _FRACTION = r"(?:[.,][0-9]{1,9})?"
-_DELTA = r"(?: ?<[ 0-9.]{1,20}>)"  # since the line before: dmesg -d
-_FIELDS = r"\S{1,20} \S{1,32} (?:-|\[[^\]\n]{0,200}\]) (?:\ufeff)?"  # of RFC 5424, behind who logs
+_DELTA = r"(?: ?<[ 0-9.]{1,20}>)"  # seconds since the previous line: dmesg -d
+_FIELDS = r"\S{1,20} \S{1,32} (?:-|\[[^\]\n]{0,200}\]) (?:\ufeff)?"  # of RFC 5424, after the program
 _ZONE = r"(?:Z|[+-][0-9]{2}:?[0-9]{2})"
 
-# By clock: seconds since boot; a date with its zone; one without; one without a year; none. Each ends where the
-# message begins, or the seconds since boot that stand before it.
+# Formats by clock: seconds since boot; a date with a time zone; a date without a time zone; a date without a year; no
+# time. A format ends before the message, or before seconds since boot that precede the message.
 FORMS: Mapping[str, str] = MappingProxyType(
     {
         "record": r"[0-9]{1,4},[0-9]{1,20},[0-9]{1,15},[-c](?:,[^;\n]{0,80})?;",
@@ -40,7 +40,7 @@ FORMS: Mapping[str, str] = MappingProxyType(
 )
 LEVEL = r"(?:<[0-9]{1,3}>|(?:kern|user|daemon|auth|syslog) {0,4}:[a-z]{3,7} {0,4}: )?"  # dmesg -r, -x
 _HEAD = re.compile(rf"[ \t]*{LEVEL}(?:" + "|".join(f"(?P<{name}>{form})" for name, form in FORMS.items()) + ")")
-_AGAIN = re.compile(rf"(?:{_BOOT} ?|kernel: )")  # seconds since boot behind syslog's time
+_AGAIN = re.compile(rf"(?:{_BOOT} ?|kernel: )")  # seconds since boot, after syslog's time
 _SECONDS = re.compile(r"[0-9]{1,8}\.[0-9]{6}")
 _UNIX = re.compile(r"[0-9]{9,10}\.[0-9]{6}")  # -o short-unix
 _WHEN = re.compile(
@@ -48,14 +48,15 @@ _WHEN = re.compile(
     rf"(?P<zone>{_ZONE})?"
 )
 _CTIME = re.compile(rf"(?P<month>{_MONTHS}) (?P<day>[ 0-9][0-9]) (?P<time>{_CLOCK})(?: (?P<year>[0-9]{{4}}))?")
-_LEAP = 2000  # a year that has all days
+_LEAP = 2000  # a leap year, which has all days
 
 
 def head(line: str) -> tuple[str, float | None, str]:
-    """The clock of a line, what it shows in seconds, and the message. Clocks cannot be compared with each other.
+    """The clock of a line, its time in seconds (None without one), and the message. Times of different clocks are not
+    comparable.
 
-    "boot": seconds since boot; "zoned": since 1970; "dated": since 1970 in a zone that nobody knows; "yearless":
-    since the beginning of a year; "untimed": nothing.
+    "boot": seconds since boot. "zoned": since 1970. "dated": since 1970 in an unknown time zone. "yearless": since the
+    beginning of a year. "untimed": no time.
     """
     found = _HEAD.match(line)
     if not found:
@@ -65,7 +66,7 @@ def head(line: str) -> tuple[str, float | None, str]:
         text = text[again.end() :]
     try:
         return ("boot" if clock == "record" else clock), _READ[clock](found[0]), text.strip()
-    except (ValueError, OverflowError):  # the 31st of February, the year 0
+    except (ValueError, OverflowError):  # for example 31 February or year 0
         return "untimed", None, text.strip()
 
 
@@ -83,7 +84,7 @@ def _record(text: str) -> float | None:
 
 
 def _calendar(text: str) -> float | None:
-    """Of a zone that is not told, as if it were UTC."""
+    """Seconds of a date. An unknown time zone counts as UTC."""
     if found := _UNIX.match(text):
         return float(found[0])
     if found := _WHEN.search(text):

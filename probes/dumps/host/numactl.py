@@ -1,4 +1,6 @@
-"""numactl --hardware: NUMA nodes, their CPUs, memory and distances (numactl.c of https://github.com/numactl/numactl)."""
+"""numactl --hardware: NUMA nodes, their CPUs, memory and distances (numactl.c of
+https://github.com/numactl/numactl).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ _SHORTEST, _LONGEST = len("0: 10"), 64 * 1024  # characters of a line
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A `Numa` for each node. Of an older numactl, distances to nodes without memory are missing."""
+    """A `Numa` per node. An older numactl omits the distances to nodes without memory."""
     nodes: dict[str, Numa] = {}
     columns: list[str] = []
     available = rows = 0
@@ -51,9 +53,9 @@ def read(part: Part) -> Iterator[Record]:
         yield part.cut(part.text.rstrip().count("\n"), f"after {rows} of {len(columns)} rows of distances")
 
 
-def _add(nodes: dict[str, Numa], number: str, cites: Mapping[str, Evidence], said: Numa) -> None:
-    """What a line adds to what is known of a node; the first word counts."""
+def _add(nodes: dict[str, Numa], number: str, cites: Mapping[str, Evidence], fact: Numa) -> None:
+    """Add the values of one line to a node. The first value counts."""
     key = f"numa{int(number)}"
     known = nodes.get(key, Numa(key=key))
-    new = {field: getattr(said, field) for field in cites if getattr(known, field) is None}
+    new = {field: getattr(fact, field) for field in cites if getattr(known, field) is None}
     nodes[key] = replace(known, cites={**cites, **known.cites}, **new)

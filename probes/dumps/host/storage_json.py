@@ -17,11 +17,11 @@ BEGIN = r"^[ \t]*\{\s{0,20}\"(?:blockdevices|Devices)\"[ ]{0,2}:\s{0,20}\["
 _OBJECT = re.compile(r"\{")
 _NAME = re.compile(r"(?:/dev/)?([a-z][\w.!-]{1,40})")
 _FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_DEEPEST = 8  # disk, partition, array, volume ...
+_DEEPEST = 8  # levels of disk, partition, array, volume ...
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A `Disk` for each device and partition; file systems where they are mounted. Of a text that was cut, nothing."""
+    """A `Disk` per device and partition, and mounted file systems. A truncated text gives none."""
     end = 0
     for document in documents(part, _OBJECT):
         if isinstance(document, NotChecked):
@@ -39,12 +39,12 @@ def read(part: Part) -> Iterator[Record]:
             what="dump",
             subject=part.file,
             reason=Reason.UNREADABLE,
-            detail=f"line {line}: what stands behind the JSON was not read",
+            detail=f"line {line}: the text after the JSON document was not read",
         )
 
 
 def _block(one: dict[str, Any], above: str | None, cite: Evidence, depth: int) -> Iterator[Record]:
-    """A device of lsblk and what is made of it."""
+    """A device of lsblk and its child devices."""
     name, kind = _NAME.fullmatch(_text(one.get("name")) or ""), _text(one.get("type"))
     if not name or depth > _DEEPEST:
         return
@@ -80,7 +80,10 @@ def _nvme(one: dict[str, Any], cite: Evidence) -> Iterator[Record]:
 
 
 def _controllers(host: dict[str, Any], cite: Evidence) -> Iterator[Record]:
-    """Subsystems of nvme list (nvme-cli 2), or -v: controllers, and namespaces below them, or beside them if shared."""
+    """Subsystems of nvme list (nvme-cli 2) or nvme list -v: controllers with their namespaces.
+
+    The tool lists a shared namespace beside the controllers, not below them.
+    """
     for subsystem in map(object_of, list_of(host.get("Subsystems"))):
         controllers = [object_of(one) for one in list_of(subsystem.get("Controllers"))]
         only = _text(controllers[0].get("Controller")) if len(controllers) == 1 else None
@@ -115,7 +118,7 @@ def _namespaces(above: dict[str, Any], controller: str | None, one: dict[str, An
 
 
 def _address(value: object) -> str | None:
-    """Of a controller in this machine."""
+    """The PCI address of a local controller."""
     return value if isinstance(value, str) and _FUNCTION.fullmatch(value) else None
 
 
@@ -124,12 +127,12 @@ def _text(value: object) -> str | None:
 
 
 def _size(value: object) -> int | None:
-    """Bytes, where they are a number: without --bytes they are rounded words."""
+    """Bytes, if the value is a number. Without --bytes, lsblk prints rounded texts."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63 else None
 
 
 def _flag(value: object) -> bool | None:
-    """Older versions of lsblk write numbers in quotes."""
+    """A flag. Older versions of lsblk put numbers in quotes."""
     if isinstance(value, str):
         return {"0": False, "1": True}.get(value)
     return value if isinstance(value, bool) else None

@@ -45,7 +45,10 @@ _LONGEST = 2000  # characters of a line
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Mounted file systems that hold something, disks with their partitions, arrays. By what each line looks like."""
+    """Mounted file systems that store data, disks with their partitions, and arrays.
+
+    The format of each line identifies it.
+    """
     reading = _Reading(part)
     for number, line in part.lines():
         if 5 < len(line) <= _LONGEST:
@@ -57,18 +60,18 @@ _Cite = Callable[[], Evidence]
 
 
 class _Reading:
-    """The table that the lines are in, and the arrays so far: what each has left stands in the line below it."""
+    """The current table and the arrays so far. Counts of an array are on the line after it."""
 
     def __init__(self, part: Part) -> None:
         self.part = part
-        self.unit = 0  # bytes of a number of df
-        self.columns: list[tuple[int, int]] = []  # of nvme list
-        self.disks: list[tuple[int, str]] = []  # of lsblk: how far to the right, name
+        self.unit = 0  # bytes per block in df
+        self.columns: list[tuple[int, int]] = []  # column positions of nvme list
+        self.disks: list[tuple[int, str]] = []  # open entries of lsblk: indentation and name
         self.arrays: dict[str, Array] = {}
         self.last = ""
 
     def line(self, line: str, cite: _Cite) -> Iterator[Record]:
-        """What a line says."""
+        """The records of one line."""
         if heading := _DF_HEADING.match(line):
             self.unit = _BLOCK_SIZES[heading[2]]
         elif "%" in line and self.unit:
@@ -94,7 +97,7 @@ class _Reading:
             yield from _mount(found[5].strip(), found[1], found[2], cite, known)
 
     def _array(self, found: re.Match[str], cite: _Cite) -> None:
-        """A line of mdstat; (F) is a member that the kernel gave up, (S) a spare one."""
+        """A line of mdstat. (F) marks a failed member, (S) a spare."""
         members = [(one[1], one[2]) for one in _MEMBER.finditer(found[4])]
         evidence = cite()
         self.last = found[1]
@@ -122,7 +125,7 @@ class _Reading:
         )
 
     def _block(self, found: re.Match[str], cite: _Cite) -> Iterator[Record]:
-        """A line of lsblk's tree: a disk, a partition below it; what is made of them is left out."""
+        """A line of lsblk's tree: a disk, or a partition below it. Devices on top of them are left out."""
         depth, name, kind = len(found[1]), found[2], found[3]
         while self.disks and self.disks[-1][0] >= depth:
             self.disks.pop()
@@ -136,7 +139,7 @@ class _Reading:
             yield from _mount(found[4], f"/dev/{name}", None, cite, {})
 
     def _nvme(self, line: str, cite: _Cite) -> Iterator[Record]:
-        """A row of nvme list, whose columns are as wide as the dashes above them; the third or fourth is the model."""
+        """A row of nvme list. The dashes above give the column widths. The third or fourth column is the model."""
         if line.lstrip().startswith("--"):
             self.columns = [found.span() for found in re.finditer("-+", line)]
         elif (found := _NVME.match(line)) and len(self.columns) in (7, 8):
@@ -147,7 +150,7 @@ class _Reading:
 
 
 def _controller(found: re.Match[str], cite: _Cite) -> Nvme:
-    """A row of the controllers of nvme list -v."""
+    """A controller row of nvme list -v."""
     fields = {"model": found["model"].strip(), "firmware": found["firmware"], "transport": found["transport"]}
     fields["address"] = found["address"] or ""
     known: dict[str, Any] = {name: value for name, value in fields.items() if value and value.isprintable()}
@@ -155,17 +158,17 @@ def _controller(found: re.Match[str], cite: _Cite) -> Nvme:
 
 
 def _mount(point: str, device: str, fstype: str | None, cite: _Cite, known: Mapping[str, Any]) -> Iterator[Record]:
-    """A file system that holds something; df without -T names what has no device by its type."""
+    """A file system that stores data. df without -T prints the type as the device of a virtual file system."""
     virtual = fstype or (device if device in ("tmpfs", "overlay", "zfs") else None)
     fact = Mount(key=point, device=device, fstype=virtual, **known)
     remote = fstype is None and ":/" in device
     if not device.startswith("/dev/loop") and (remote or is_job_storage(fact)):
-        told = ("device", "fstype", "size", "free", "read_only")
-        cites = dict.fromkeys((name for name in told if getattr(fact, name) is not None), cite())
+        names = ("device", "fstype", "size", "free", "read_only")
+        cites = dict.fromkeys((name for name in names if getattr(fact, name) is not None), cite())
         yield Mount(key=point, device=device, fstype=virtual, cites=cites, **known)
 
 
 def _bytes(text: str, unit: int) -> int | None:
-    """ "1048576" of blocks, "1.8T" of -h, rounded as they are."""
+    """Bytes of "1048576" (blocks) or "1.8T" (-h, rounded)."""
     found = re.fullmatch(r"([0-9]{1,18}(?:[.,][0-9])?)([KMGTP]?)", text)
     return int(float(found[1].replace(",", ".")) * _UNITS.get(found[2], 1) * unit) if found else None

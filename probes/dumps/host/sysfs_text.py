@@ -1,4 +1,4 @@
-"""Files of /sys and /proc that somebody pasted: "grep . PATH...", "PATH: value", or cat at a prompt and its answer."""
+"""Contents of files in /sys and /proc: "grep . PATH...", "PATH: value", or a cat command with its output."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PLACEHOLDER = re.compile(r"\{\w+\}")
 
 
 def read(part: Part) -> Iterator[Record]:
-    """PCI functions, ports, network devices and settings, each with what stood there of it."""
+    """PCI functions, ports, network devices and settings with the values in the text."""
     facts = _Facts()
     for line, found in part.matches(_LINE):
         path, rest = found["path"], found["rest"]
@@ -62,7 +62,7 @@ def read(part: Part) -> Iterator[Record]:
 
 
 def _gigabits(text: str) -> float | None:
-    """ "400 Gb/sec (4X NDR)"; None for 0."""
+    """The rate of "400 Gb/sec (4X NDR)"; None for 0."""
     if not (found := _RATE.fullmatch(text)):
         raise ValueError(f"{shown(text)} is not a rate")
     return from_gigabits(float(found[1])) or None
@@ -73,14 +73,14 @@ def _lanes(text: str) -> str | None:
 
 
 def _named(text: str) -> str | None:
-    """ "4: ACTIVE" """
+    """The name in "4: ACTIVE"."""
     if not (found := _NUMBERED.fullmatch(text)):
         raise ValueError(f"{shown(text)} is not a number and its name")
     return found[1]
 
 
 def _layer(text: str) -> str | None:
-    """As libibverbs names it: what the kernel calls "Unknown" (EFA) is "Unspecified" there."""
+    """The link layer in libibverbs' words: the kernel's "Unknown" (EFA) is "Unspecified" there."""
     return "Unspecified" if text == "Unknown" else word(text)
 
 
@@ -117,14 +117,14 @@ _NETS: Mapping[str, tuple[tuple[str, _Parse], ...]] = {
 
 @dataclass(slots=True)
 class _Facts:
-    """What was said so far, by kind and key."""
+    """The fields so far, by kind and key of the fact."""
 
     fields: dict[tuple[type[Fact], str], dict[str, Any]] = field(default_factory=dict)
     cites: dict[tuple[type[Fact], str], dict[str, Evidence]] = field(default_factory=dict)
-    links: dict[str, dict[str, str]] = field(default_factory=dict)  # texts of the link of each function
+    links: dict[str, dict[str, str]] = field(default_factory=dict)  # link attributes of each function, as text
 
     def add(self, path: str, text: str, cite: Evidence) -> Iterator[Record]:
-        """What a file holds; a NotChecked where that is not what it should be."""
+        """Add the value of a file. Yields a NotChecked if it is invalid."""
         kind, key, name, readers = _place(path)
         try:
             if kind is Setting:
@@ -153,13 +153,13 @@ class _Facts:
             yield kind(key=key, cites=self.cites[kind, key], **fields)
 
     def _set(self, kind: type[Fact], key: str, name: str, value: Any, cite: Evidence) -> None:
-        """The first word counts."""
+        """Set a field. The first value counts."""
         if name not in (fields := self.fields.setdefault((kind, key), {})):
             fields[name] = value
             self.cites.setdefault((kind, key), {})[name] = cite
 
     def _setting(self, key: str, path: str, text: str, cite: Evidence) -> None:
-        """One value, or the several that its parts have, each once."""
+        """Add a value of a setting. Parts with different values give several values."""
         value, _ = value_in(_rows()[key], text)
         self._set(Setting, key, "value", [], cite)
         values = self.fields[Setting, key]["value"]
@@ -167,7 +167,7 @@ class _Facts:
             values.append(value)
 
     def _link(self, key: str, name: str, text: str, cite: Evidence) -> None:
-        """A function that does not answer says so by both."""
+        """Set `lost` once both texts are known: a function that does not answer has invalid values in both."""
         texts = self.links.setdefault(key, {})
         texts[name] = text
         if len(texts) == 2:
@@ -178,7 +178,7 @@ class _Facts:
 
 
 def _place(path: str) -> tuple[type[Fact], str, str, Mapping[str, tuple[tuple[str, _Parse], ...]]]:
-    """What a path is about: the kind of fact, its key, the name of the file, and how such files are read."""
+    """The kind and key of the fact for a path, the file name, and the parsers for such files."""
     if found := _FUNCTION.fullmatch(path):
         return Pci, found[1], found[2], _PCI
     if found := _PORT.fullmatch(path):
@@ -195,5 +195,5 @@ def _is(path: str, place: str) -> bool:
 
 @cache
 def _rows() -> Mapping[str, Row]:
-    """Settings that one line of a file tells."""
+    """Settings whose value is in one line of a file."""
     return {name: row for name, row in settings().items() if row.read in ("word", "bracket", "number") and row.paths}

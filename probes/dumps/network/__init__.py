@@ -1,1 +1,1 @@
-"""Readers of outputs about NICs, ports and fabrics."""
+"""Readers for outputs about NICs, ports and fabrics."""

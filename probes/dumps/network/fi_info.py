@@ -1,4 +1,4 @@
-"""fi_info of libfabric, with and without -v: which provider reaches which NIC (fi_info(1), src/fi_tostr.c)."""
+"""fi_info of libfabric, with and without -v: the provider of each NIC (fi_info(1), src/fi_tostr.c)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ....models.facts.machine import Port, Rdma
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
 from ....models.facts.units import from_gigabits
-from ..core.fields import Fields
+from ..core.fields import FactCollector
 from ..core.part import Part
 
 BEGIN = (
@@ -18,19 +18,19 @@ BEGIN = (
 _FIELD = re.compile(r"(?P<name>[a-z_]{2,30}):\s*(?P<value>\S.*)")
 _SECTION = re.compile(r"\s*(?P<name>[a-z_]{2,30}):\s*")
 _FAILED = re.compile(r"\s*(?P<what>fi_getinfo: -[0-9]{1,5}\b.{0,80})")
-# RDMA devices as udev and drivers name them; other providers have network devices and shared memory as domains.
+# RDMA device names of udev and drivers. Domains of other providers are network devices or shared memory.
 _DEVICE = re.compile(r"(?P<device>(?:rdmap[0-9a-fs]|efa_[0-9]|mlx[45]_|irdma[0-9]|bnxt_re)\w{0,20})(?:-\w{1,10})?")
-_PLACE = ("domain_id", "bus_id", "device_id", "function_id")  # decimal
+_PLACE = ("domain_id", "bus_id", "device_id", "function_id")  # decimal numbers
 
 
 def read(part: Part) -> Iterator[Record]:
-    """RDMA devices that providers have domains on; with -v where they are, and how fast their port is."""
-    fields, provider, section, nic, place = Fields(), "", "", "", dict[str, int]()
+    """RDMA devices that are a provider's domain; with -v also their PCI address and the rate of their port."""
+    fields, provider, section, nic, place = FactCollector(), "", "", "", dict[str, int]()
     for number, line in part.lines():
         where = part.cite(number, line)
         if failed := _FAILED.match(line):
-            why = f"{failed['what'].strip()}: no provider fits what was asked for"
-            fields.lost.append(
+            why = f"{failed['what'].strip()}: no provider matches the request"
+            fields.not_checked.append(
                 NotChecked(what="Rdma", subject="node", reason=Reason.OTHER, path=where.source, detail=why)
             )
         elif opened := _SECTION.fullmatch(line):
@@ -41,7 +41,7 @@ def read(part: Part) -> Iterator[Record]:
             if name == "provider":
                 provider, section, nic = value, "", ""
             elif name == "domain" and (device := _DEVICE.fullmatch(value)):
-                fields.say(Rdma, device["device"], where, driver="efa" if provider == "efa" else None)
+                fields.add(Rdma, device["device"], where, driver="efa" if provider == "efa" else None)
             elif section == "fi_device_attr" and name == "name":
                 known = _DEVICE.fullmatch(value)
                 nic, place = known["device"] if known else "", {}
@@ -49,25 +49,25 @@ def read(part: Part) -> Iterator[Record]:
                 _place(fields, nic, place, name, value, where)
             elif nic:
                 _nic(fields, nic, section, name, value, where)
-    yield from fields.said()
+    yield from fields.records()
 
 
-def _place(fields: Fields, nic: str, place: dict[str, int], name: str, value: str, where: Evidence) -> None:
-    """The PCI address, once all parts of it are known; all are zero where the provider does not know it."""
+def _place(fields: FactCollector, nic: str, place: dict[str, int], name: str, value: str, where: Evidence) -> None:
+    """The PCI address, once all its parts are known. All parts are zero if the provider does not know it."""
     if name in _PLACE and re.fullmatch("[0-9]{1,5}", value):
         place[name] = int(value)
     if len(place) == len(_PLACE) and any(place.values()):
         domain, bus, device, function = (place[part] for part in _PLACE)
         if domain < 1 << 16 and bus < 256 and device < 32 and function < 8:
-            fields.say(Rdma, nic, where, address=f"{domain:04x}:{bus:02x}:{device:02x}.{function}")
+            fields.add(Rdma, nic, where, address=f"{domain:04x}:{bus:02x}:{device:02x}.{function}")
 
 
-def _nic(fields: Fields, nic: str, section: str, name: str, value: str, where: Evidence) -> None:
+def _nic(fields: FactCollector, nic: str, section: str, name: str, value: str, where: Evidence) -> None:
     if (section, name) == ("fi_device_attr", "driver"):
-        fields.say(Rdma, nic, where, driver=value)
+        fields.add(Rdma, nic, where, driver=value)
     elif (section, name) == ("fi_device_attr", "firmware"):
-        fields.say(Rdma, nic, where, firmware=value)
+        fields.add(Rdma, nic, where, firmware=value)
     elif (section, name) == ("fi_link_attr", "speed") and re.fullmatch("[0-9]{1,15}", value):
-        fields.say(Port, f"{nic}/1", where, device=nic, rate=from_gigabits(int(value) / 1e9) or None)
+        fields.add(Port, f"{nic}/1", where, device=nic, rate=from_gigabits(int(value) / 1e9) or None)
     elif (section, name) == ("fi_link_attr", "state") and value in ("FI_LINK_UP", "FI_LINK_DOWN"):
-        fields.say(Port, f"{nic}/1", where, device=nic, state="ACTIVE" if value == "FI_LINK_UP" else "DOWN")
+        fields.add(Port, f"{nic}/1", where, device=nic, state="ACTIVE" if value == "FI_LINK_UP" else "DOWN")

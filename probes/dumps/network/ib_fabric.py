@@ -1,4 +1,5 @@
-"""Tools that tell of an InfiniBand fabric, or of a port that they do not name: known, and not read.
+"""Tools whose output is about an InfiniBand fabric or an unnamed port. The format is known, but the reader gives no
+facts.
 
 infiniband-diags: ibnetdiscover(8), iblinkinfo(8), ibqueryerrors(8), perfquery(8); mlxlink of NVIDIA's firmware tools.
 """
@@ -23,13 +24,16 @@ _WHY = {
     "mlxlink": ("it does not name its device", "add the output of ibstat or ibv_devinfo"),
     "perfquery": ("it names a port by its LID", "add /sys/class/infiniband/*/ports/*/counters of the node"),
 }
-_FABRIC = ("a fabric has many nodes, and one is judged here", "add the output of ibstat or ibv_devinfo of the node")
+_FABRIC = (
+    "a fabric has many nodes, but linkgauge evaluates one node",
+    "add the output of ibstat or ibv_devinfo of the node",
+)
 BEGIN = rf"^[ \t]*(?:{'|'.join(_TOOLS.values())})"
 _BEGUN = {tool: re.compile(rf"^[ \t]*(?:{form})", re.MULTILINE) for tool, form in _TOOLS.items()}
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Why each of the tools whose output this is was not read."""
+    """A NotChecked with the reason for each tool in the text."""
     for tool, begun in _BEGUN.items():
         if found := begun.search(part.text):
             where = part.where(part.text.count("\n", 0, found.start()))

@@ -1,7 +1,7 @@
 """ip(8) and rdma(8) of iproute2 with -j: network devices with their counters, RDMA devices and ports.
 
-https://git.kernel.org/pub/scm/network/iproute2/iproute2.git, ip/ipaddress.c, rdma/link.c, rdma/dev.c. The same as
-net_tools.py and rdma_tools.py read of the text.
+https://git.kernel.org/pub/scm/network/iproute2/iproute2.git, ip/ipaddress.c, rdma/link.c, rdma/dev.c. The facts are the
+same as those of net_tools.py and rdma_tools.py from text output.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from ....models.facts.machine import Net, Port, Rdma
 from ....models.facts.records import Evidence, NotChecked, Observation, Record
-from ..core.fields import Fields
+from ..core.fields import FactCollector
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
 from .net_tools import TYPES, flags
@@ -24,8 +24,8 @@ _MOST_PORTS = 256
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Of a text that was cut, nothing."""
-    fields = Fields()
+    """The facts of each device. A truncated text gives none."""
+    fields = FactCollector()
     counted: list[Observation] = []
     for document in documents(part, _LIST):
         if isinstance(document, NotChecked):
@@ -39,30 +39,30 @@ def read(part: Part) -> Iterator[Record]:
                     counted += _net(fields, one, name, where, part.at)
                 else:
                     _rdma(fields, one, name, where)
-    yield from fields.said()
+    yield from fields.records()
     yield from counted
 
 
-def _net(fields: Fields, one: Mapping[str, Any], name: str, where: Evidence, at: float) -> Iterator[Observation]:
+def _net(fields: FactCollector, one: Mapping[str, Any], name: str, where: Evidence, at: float) -> Iterator[Observation]:
     known = [flag for flag in list_of(one.get("flags")) if isinstance(flag, str)]
     mtu = one.get("mtu")
     kind = TYPES.get(str(one.get("link_type")))
-    told = flags(known) if known else {}
-    fields.say(Net, name, where, **told, mtu=mtu if isinstance(mtu, int) else None, link_type=kind)
+    flag_fields = flags(known) if known else {}
+    fields.add(Net, name, where, **flag_fields, mtu=mtu if isinstance(mtu, int) else None, link_type=kind)
     counters = object_of(one.get("stats64")) or object_of(one.get("stats"))
-    for way in ("rx", "tx"):
+    for direction in ("rx", "tx"):
         for what, unit in (("bytes", "bytes"), ("errors", "count")):
-            value = object_of(counters.get(way)).get(what)
+            value = object_of(counters.get(direction)).get(what)
             if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64:
-                cite = Evidence(where.source, f"{name} {way} {what} {value}")
+                cite = Evidence(where.source, f"{name} {direction} {what} {value}")
                 yield Observation(
-                    about=name, quantity=f"{way}_{what}", unit=unit, value=float(value), at=at, evidence=cite
+                    about=name, quantity=f"{direction}_{what}", unit=unit, value=float(value), at=at, evidence=cite
                 )
 
 
-def _rdma(fields: Fields, one: Mapping[str, Any], name: str, where: Evidence) -> None:
+def _rdma(fields: FactCollector, one: Mapping[str, Any], name: str, where: Evidence) -> None:
     firmware, port = one.get("fw"), one.get("port")
-    fields.say(Rdma, name, where, firmware=firmware if isinstance(firmware, str) and firmware.isprintable() else None)
+    fields.add(Rdma, name, where, firmware=firmware if isinstance(firmware, str) and firmware.isprintable() else None)
     if not isinstance(port, int) or not 0 < port < _MOST_PORTS:
         return
     key = f"{name}/{port}"
@@ -70,7 +70,7 @@ def _rdma(fields: Fields, one: Mapping[str, Any], name: str, where: Evidence) ->
         field: value for field in ("physical_state", "netdev", "state") if isinstance(value := one.get(field), str)
     }
     physical, lid = texts.get("physical_state"), one.get("lid")
-    fields.say(
+    fields.add(
         Port,
         key,
         where,

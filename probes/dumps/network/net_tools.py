@@ -1,6 +1,7 @@
-"""What tools say of network devices: ethtool(8) with and without -i, and ip(8): link, addr, -s.
+"""Tools for network devices: ethtool(8) with and without -i, and ip(8): link, addr, -s.
 
-Addresses are not kept. `ethtool -S` and `ethtool -m` do not say which device they are of, and are not read.
+The reader does not store network addresses. It cannot use `ethtool -S` and `ethtool -m`, because their output does not
+name the device.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ....models.facts.machine import Net, Pci
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ....models.facts.units import from_megabits
-from ..core.fields import Fields
+from ..core.fields import FactCollector
 from ..core.part import Part
 
 _NAME = r"[\w.-]{1,64}"
@@ -34,48 +35,48 @@ _DEVICE = re.compile(
 )
 _TYPE = re.compile(r"\s+link/(?P<type>[a-z]{2,20})\b")
 TYPES = {"ether": "ethernet", "infiniband": "infiniband", "loopback": "loopback"}
-_ASKED = re.compile(r"(?:^|/)ethtool_-i_([A-Za-z][\w-]{0,30})$")  # as sosreports name their files
-_COUNTS = re.compile(r"\s+(?P<way>[RT]X)(?: errors)?:\s+(?P<names>[a-z]+(?:\s+[a-z_]+)*)\s*")
-_KEPT = {"bytes": "bytes", "errors": "count"}
+_ETHTOOL_FILE = re.compile(r"(?:^|/)ethtool_-i_([A-Za-z][\w-]{0,30})$")  # file names of sosreports
+_COUNTS = re.compile(r"\s+(?P<direction>[RT]X)(?: errors)?:\s+(?P<names>[a-z]+(?:\s+[a-z_]+)*)\s*")
+_STORED = {"bytes": "bytes", "errors": "count"}
 _LISTS = {"Supported link modes": "max_speed", "Link partner advertised link modes": "partner_speed"}
 
 
 @dataclass(slots=True)
 class _Reading:
-    """What was read so far, and where in the output we are."""
+    """The values read so far, and the position in the output."""
 
-    fields: Fields = field(default_factory=Fields)
+    fields: FactCollector = field(default_factory=FactCollector)
     modes: dict[tuple[str, str], tuple[float, Evidence]] = field(
         default_factory=dict
-    )  # the fastest, by device and list
+    )  # the fastest mode, by device and list
     device: str = ""
-    listed: str = ""  # the field that a list of link modes is of, which goes on over several lines
+    listed: str = ""  # the field of the current list of link modes, which has several lines
     driver: str = ""
-    asked: str = ""  # the device that the file's name says was asked for with -i
+    file_device: str = ""  # the device in the file name of an ethtool -i output
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Network devices, and what `ip -s` counted of them."""
-    named = _ASKED.search(part.file)
-    reading, counted = _Reading(asked=named[1] if named else ""), ""
+    """Network devices, and their counters in `ip -s`."""
+    named = _ETHTOOL_FILE.search(part.file)
+    reading, counted = _Reading(file_device=named[1] if named else ""), ""
     for number, line in part.lines():
         if counted and reading.device:
             yield from _counters(part, number, line, reading.device, counted)
         counts = _COUNTS.fullmatch(line)
-        counted = f"{counts['way'].lower()} {counts['names']}" if counts else ""
+        counted = f"{counts['direction'].lower()} {counts['names']}" if counts else ""
         if nameless := _NAMELESS.match(line):
             reading.device = reading.listed = ""
             yield _unread(part, number, "-S" if nameless["counters"] else "-m")
         if not counts:
             _read_line(reading, line, part.cite(number, line))
     for (device, name), (speed, where) in reading.modes.items():
-        reading.fields.say(Net, device, where, **{name: speed})
-    yield from reading.fields.said()
+        reading.fields.add(Net, device, where, **{name: speed})
+    yield from reading.fields.records()
 
 
 def _unread(part: Part, number: int, option: str) -> NotChecked:
     tool = f"ethtool {option}"
-    why = f"the output of {tool} does not say which device it is of, and is not read"
+    why = f"the output of {tool} does not name its device, so it is not read"
     how = "ip -s link; grep . /sys/class/infiniband/*/ports/*/counters/*" if option == "-S" else "mlxlink -d DEVICE -m"
     return NotChecked(what=tool, subject=part.file, reason=Reason.OTHER, path=part.where(number), detail=why, how=how)
 
@@ -83,39 +84,39 @@ def _unread(part: Part, number: int, option: str) -> NotChecked:
 def _read_line(reading: _Reading, line: str, where: Evidence) -> None:
     if settings := _SETTINGS.fullmatch(line):
         reading.device = settings["name"]
-        reading.fields.say(Net, reading.device, where)
+        reading.fields.add(Net, reading.device, where)
     elif device := _DEVICE.match(line):
         reading.device = device["name"]
-        reading.fields.say(Net, reading.device, where, mtu=int(device["mtu"]), **flags(device["flags"].split(",")))
+        reading.fields.add(Net, reading.device, where, mtu=int(device["mtu"]), **flags(device["flags"].split(",")))
     elif found := _FIELD.fullmatch(line.strip()):
         reading.listed = _LISTS.get(found["name"], "")
         _field(reading, found["name"], found["value"], where)
     elif reading.device and (kind := _TYPE.match(line)):
-        reading.fields.say(Net, reading.device, where, link_type=TYPES.get(kind["type"]))
+        reading.fields.add(Net, reading.device, where, link_type=TYPES.get(kind["type"]))
     if reading.listed and reading.device:
         _fastest(reading, line, where)
 
 
 def _field(reading: _Reading, name: str, value: str, where: Evidence) -> None:
-    """A line of ethtool. What it prints with -i says which function it is of, and not which device."""
+    """Add a line of ethtool. With -i it names the PCI function but not the network device."""
     if name == "driver":
         reading.driver, reading.device = value, ""
     elif name == "bus-info" and reading.driver and _ADDRESS.fullmatch(value):
-        reading.fields.say(Pci, value, where, driver=reading.driver)
-        if reading.asked:
-            reading.fields.say(Net, reading.asked, where, address=value, driver=reading.driver)
+        reading.fields.add(Pci, value, where, driver=reading.driver)
+        if reading.file_device:
+            reading.fields.add(Net, reading.file_device, where, address=value, driver=reading.driver)
     elif reading.device:
-        reading.fields.say(Net, reading.device, where, **_value(name, value))
+        reading.fields.add(Net, reading.device, where, **_value(name, value))
 
 
 def flags(known: Collection[str]) -> dict[str, Any]:
-    """What its flags say of a device. One that is switched off does not say whether a cable is in."""
+    """The fields from a device's flags. `carrier` is None for a disabled device, whose flags do not show the cable."""
     enabled = "UP" in known
     return {"enabled": enabled, "carrier": "LOWER_UP" in known if enabled else None}
 
 
 def _value(name: str, value: str) -> Mapping[str, Any]:
-    """A line of ethtool; "Unknown!" is not known."""
+    """The field of an ethtool line; none for "Unknown!"."""
     if name == "Speed" and (speed := _SPEED.fullmatch(value)):
         return {"speed": from_megabits(int(speed[1])) or None}
     if name == "Duplex" and value in ("Full", "Half"):
@@ -126,7 +127,7 @@ def _value(name: str, value: str) -> Mapping[str, Any]:
 
 
 def _fastest(reading: _Reading, line: str, where: Evidence) -> None:
-    """The fastest of a list of link modes: "100000baseCR4/Full"."""
+    """Keep the fastest mode of a list such as "100000baseCR4/Full"."""
     place = reading.device, reading.listed
     for mode in _MODE.findall(line):
         speed = from_megabits(int(mode))
@@ -135,17 +136,17 @@ def _fastest(reading: _Reading, line: str, where: Evidence) -> None:
 
 
 def _counters(part: Part, number: int, line: str, name: str, counted: str) -> Iterator[Observation]:
-    """The numbers below a heading as "RX:  bytes packets errors"."""
-    way, *names = counted.split()
+    """The counters on the line after a heading such as "RX: bytes packets errors"."""
+    direction, *names = counted.split()
     cells = line.split()
     if len(cells) != len(names) or not all(re.fullmatch("[0-9]{1,20}", cell) for cell in cells):
         return
     for what, cell in zip(names, cells, strict=True):
-        if what in _KEPT:
+        if what in _STORED:
             yield Observation(
                 about=name,
-                quantity=f"{way}_{what}",
-                unit=_KEPT[what],
+                quantity=f"{direction}_{what}",
+                unit=_STORED[what],
                 value=float(cell),
                 at=part.at,
                 evidence=part.cite(number, line),

@@ -1,7 +1,7 @@
-"""What tools say of RDMA devices and their ports: ibstat, ibstatus, ibv_devinfo, ibdev2netdev, rdma link, show_gids.
+"""Tools for RDMA devices and their ports: ibstat, ibstatus, ibv_devinfo, ibdev2netdev, rdma link, show_gids.
 
 infiniband-diags (ibstat(8), ibstatus(8)), rdma-core (ibv_devinfo(1)), iproute2 (rdma-link(8)), the scripts of NVIDIA's
-drivers. GUIDs and the addresses of GIDs are not kept: they identify machines.
+drivers. The reader does not store GUIDs and GID addresses, because they identify machines.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ....models.facts.machine import Gid, Port, Rdma
 from ....models.facts.records import Evidence, Fact, Record
 from ....models.facts.units import from_gigabits
 from ...parsing.parsers import count, hexadecimal, shown, word
-from ..core.fields import Fields
+from ..core.fields import FactCollector
 from ..core.part import Part
 
 Row: TypeAlias = "tuple[type[Fact], str, Callable[[str], Any]]"
 
 _NAME = r"[\w.-]{1,64}"
 _ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-_DRIVERS = r"(?:mlx[45]_|i[bnr]|r[dox]|bnxt|efa|hns|siw)"  # how names of devices begin
-# The second line: ibv_devinfo, where somebody cut its beginning away. The last: ibdev2netdev, with and without -v.
+_DRIVERS = r"(?:mlx[45]_|i[bnr]|r[dox]|bnxt|efa|hns|siw)"  # the beginnings of device names
+# Second line: ibv_devinfo without its beginning. Last lines: ibdev2netdev, with and without -v.
 BEGIN = (
     rf"^[ \t]*(?:CA '{_NAME}'|Infiniband device '{_NAME}' port [0-9]|hca_id:[ \t]*\S|[0-9]{{1,3}} HCAs? found:|"
     r"phys_port_cnt:|active_width:|phys_state:[ \t]+[A-Z_]+ \(|GID\[ {0,2}[0-9]{1,5}\]:|"
@@ -63,7 +63,7 @@ _LINK = re.compile(
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9])?)(?: Gb/sec)?(?: \(([0-9]{1,2}X(?: [A-Z0-9]{1,6})?|FDR10)\))?")
 _SPEED = re.compile(r"([0-9]{1,3}\.[0-9]) Gbps \([0-9]{1,4}\)")
 _WIDTH = re.compile(r"([0-9]{1,2})X \([0-9]{1,3}\)")
-# The words of ibstat and of ibv_devinfo (rdma-core, libibverbs/examples/devinfo.c) for those of sysfs.
+# State names of ibstat and ibv_devinfo (rdma-core, libibverbs/examples/devinfo.c), mapped to those of sysfs.
 _STATES = {"INITIALIZING": "INIT", "INITIALIZE": "INIT"}
 PHYSICAL = {
     "LINK_UP": "LinkUp",
@@ -77,8 +77,8 @@ _AMAZON = 0x1D0F
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Devices, ports, and which kind of address each index of a port has."""
-    fields = Fields()
+    """Devices, ports, and the address type of each GID index."""
+    fields = FactCollector()
     device, port, speeds = None, None, dict[str, dict[str, str]]()
     guids: dict[str, dict[bool, tuple[str, Evidence]]] = {}
     for number, line in part.lines():
@@ -88,8 +88,8 @@ def read(part: Part) -> Iterator[Record]:
         where = part.cite(number, line)
         if heading := _HEADING.match(text):
             device = heading["ca"] or heading["device"] or heading["hca"] or device
-            given = heading["number"] or heading["port"] or heading["small"]
-            port = f"{device}/{int(given)}" if device and given else None
+            port_number = heading["number"] or heading["port"] or heading["small"]
+            port = f"{device}/{int(port_number)}" if device and port_number else None
             if device:
                 _heading(fields, device, port, where)
         elif gid := _GID.match(text):
@@ -106,11 +106,11 @@ def read(part: Part) -> Iterator[Record]:
         else:
             _row(fields, text, where)
     _places(fields, guids)
-    yield from fields.said()
+    yield from fields.records()
 
 
-def _places(fields: Fields, guids: Mapping[str, Mapping[bool, tuple[str, Evidence]]]) -> None:
-    """The devices of a card share its GUID and count up their own: by these the place of each on its card."""
+def _places(fields: FactCollector, guids: Mapping[str, Mapping[bool, tuple[str, Evidence]]]) -> None:
+    """Set the place of each device on its card. Devices of a card share its GUID, and their own GUIDs are in order."""
     cards: dict[str, list[tuple[str, str, Evidence]]] = {}
     for device, known in guids.items():
         if True in known and False in known:
@@ -118,41 +118,43 @@ def _places(fields: Fields, guids: Mapping[str, Mapping[bool, tuple[str, Evidenc
             cards.setdefault(card, []).append((own, device, where))
     for devices in cards.values():
         for place, (_, device, where) in enumerate(sorted(devices, key=lambda one: one[:2])):
-            fields.say(Rdma, device, where, place=place)
+            fields.add(Rdma, device, where, place=place)
 
 
-def _heading(fields: Fields, device: str, port: str | None, where: Evidence) -> None:
-    fields.say(Rdma, device, where)
+def _heading(fields: FactCollector, device: str, port: str | None, where: Evidence) -> None:
+    fields.add(Rdma, device, where)
     if port:
-        fields.say(Port, port, where, device=device)
+        fields.add(Port, port, where, device=device)
 
 
-def _field(fields: Fields, keys: Mapping[type[Fact], str | None], name: str, value: str, where: Evidence) -> None:
-    """A line "name: value" of ibstat, ibstatus or ibv_devinfo; `keys`: the device and the port that it is below."""
+def _field(
+    fields: FactCollector, keys: Mapping[type[Fact], str | None], name: str, value: str, where: Evidence
+) -> None:
+    """Add a line "name: value" of ibstat, ibstatus or ibv_devinfo. `keys`: the current device and port."""
     for kind, field, parse in _FIELDS.get(name, ()):
         if key := keys[kind]:
             fields.take(kind, key, where, field, value, parse)
 
 
-def _speed(fields: Fields, port: str, said: Mapping[str, str], where: Evidence) -> None:
-    """ibv_devinfo has the lanes and what each of them carries: "4X (2)" of "50.0 Gbps (64)"."""
-    width = _WIDTH.fullmatch(said.get("active_width", ""))
-    speed = _SPEED.fullmatch(said.get("active_speed", ""))
+def _speed(fields: FactCollector, port: str, texts: Mapping[str, str], where: Evidence) -> None:
+    """Add the rate from ibv_devinfo: the lanes "4X (2)" times the rate per lane "50.0 Gbps (64)"."""
+    width = _WIDTH.fullmatch(texts.get("active_width", ""))
+    speed = _SPEED.fullmatch(texts.get("active_speed", ""))
     if width and speed:
-        fields.say(Port, port, where, rate=from_gigabits(int(width[1]) * float(speed[1])) or None)
+        fields.add(Port, port, where, rate=from_gigabits(int(width[1]) * float(speed[1])) or None)
 
 
-def _row(fields: Fields, text: str, where: Evidence) -> None:
-    """A line of a tool that has a line for each port, or device (rdma dev)."""
+def _row(fields: FactCollector, text: str, where: Evidence) -> None:
+    """Add a line of a tool that prints one line per port or per device (rdma dev)."""
     if found := _DEVICE.match(text):
-        fields.say(Rdma, found["device"], where, firmware=found["firmware"])
+        fields.add(Rdma, found["device"], where, firmware=found["firmware"])
         return
     if found := _NETDEV.match(text):
         device = found["device"]
-        fields.say(Rdma, device, where, address=found["address"], hca_type=found["type"], firmware=found["firmware"])
+        fields.add(Rdma, device, where, address=found["address"], hca_type=found["type"], firmware=found["firmware"])
     elif found := _LINK.match(text):
         physical = found["physical"]
-        fields.say(
+        fields.add(
             Port,
             f"{found['device']}/{int(found['port'])}",
             where,
@@ -165,29 +167,31 @@ def _row(fields: Fields, text: str, where: Evidence) -> None:
     else:
         return
     known, port = found.groupdict(), f"{found['device']}/{int(found['port'])}"
-    fields.say(Rdma, found["device"], where)
-    fields.say(Port, port, where, device=found["device"], netdev=known["netdev"])
+    fields.add(Rdma, found["device"], where)
+    fields.add(Port, port, where, device=found["device"], netdev=known["netdev"])
     if known.get("state"):
         fields.take(Port, port, where, "state", found["state"], port_state)
 
 
-def _gid(fields: Fields, port: str | None, index: int, gid: str, version: str | None, where: Evidence) -> None:
-    """An entry of the table of addresses; those that nobody uses are zero."""
+def _gid(fields: FactCollector, port: str | None, index: int, gid: str, version: str | None, where: Evidence) -> None:
+    """Add an entry of the GID table. Unused entries are zero."""
     if not set(gid) <= set("0:."):
         version = version.removeprefix("IB/") if version else None
         key = f"{port}/gid{index}" if port else f"gid{index}"
-        fields.say(Gid, key, where, port=port, index=index, version=version, scope=_scope(gid.lower()))
+        fields.add(Gid, key, where, port=port, index=index, version=version, scope=_scope(gid.lower()))
 
 
 def _scope(gid: str) -> str:
-    """fe80::/10 is valid on one link alone (RFC 4291, 2.5.6); IPv4 addresses stand in ::ffff:0:0/96 (2.5.5.2)."""
+    """The scope of a GID. fe80::/10 is link-local (RFC 4291, 2.5.6); ::ffff:0:0/96 contains IPv4 addresses
+    (2.5.5.2).
+    """
     if re.match(r"fe[89ab][0-9a-f]:", gid):
         return "link-local"
     return "IPv4" if re.match(r"(?:::|(?:0{1,4}:){5})ffff:", gid) else "global"
 
 
 def port_state(text: str) -> str | None:
-    """ "Active", "4: ACTIVE", "PORT_ACTIVE (4)" as sysfs has it: "ACTIVE"."""
+    """The state "ACTIVE", as in sysfs, of "Active", "4: ACTIVE" or "PORT_ACTIVE (4)"."""
     found = re.fullmatch(r"(?:[0-9]: )?(?:PORT_)?([A-Za-z]{2,12})(?: \([0-9]\))?", text)
     if not found:
         raise ValueError(f"{shown(text)} is not the state of a port")
@@ -203,19 +207,19 @@ def _physical_state(text: str) -> str | None:
 
 
 def _rate(text: str) -> float | None:
-    """Gb/s of all lanes: "200", "40 (FDR10)", "200 Gb/sec (4X HDR)"; None for 0."""
+    """The rate over all lanes of "200", "40 (FDR10)" or "200 Gb/sec (4X HDR)", in Gb/s there; None for 0."""
     if not (found := _RATE.fullmatch(text)):
         raise ValueError(f"{shown(text)} is not a rate")
     return from_gigabits(float(found[1])) or None
 
 
 def _lid(text: str) -> int | None:
-    """None for 0: the port has none."""
+    """The LID. None for 0: the port has no LID."""
     return (hexadecimal(text) if text.startswith("0x") else count(text)) or None
 
 
 def _mtu(text: str) -> int | None:
-    """ "4096 (5)"; None where it is not one of the five that there are."""
+    """The MTU of "4096 (5)". None if it is not one of the five possible values."""
     found = re.fullmatch(r"(256|512|1024|2048|4096) \([1-5]\)", text)
     return int(found[1]) if found else None
 
@@ -225,7 +229,7 @@ def _driver(text: str) -> str | None:
 
 
 def _lanes(text: str) -> str | None:
-    """ "4X HDR" of "200 Gb/sec (4X HDR)" """
+    """The text "4X HDR" of "200 Gb/sec (4X HDR)"."""
     found = re.search(r"\(([0-9]{1,2}X[^()]*)\)", text)
     return found[1] if found else None
 

@@ -1,1 +1,1 @@
-"""Readers of NVIDIA's tools."""
+"""Readers for NVIDIA's tools."""

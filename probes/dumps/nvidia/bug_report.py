@@ -1,8 +1,8 @@
-"""nvidia-bug-report.log: what nvidia-bug-report.sh of NVIDIA's driver gathers; and what /proc/driver/nvidia holds.
+"""nvidia-bug-report.log of nvidia-bug-report.sh, and the files of /proc/driver/nvidia.
 
-Each section stands below a line of underscores and a headline: a file ("*** /proc/cmdline"), a command, a remark. What
-other readers know is theirs. The rest (displays, sound, compilers, a dump of the driver in base64) says nothing of
-links: it is passed over.
+Each section begins with a line of underscores and a headline: a file ("*** /proc/cmdline"), a command, or a remark.
+Other readers take the sections that they know. This reader accepts the others (displays, sound, compilers, a base64
+dump of the driver) and gives no records for them, because they contain no facts about links.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FIELDS = {"Model": "name", "GPU UUID": "uuid", "Video BIOS": "vbios"}
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The `Driver`, and a `Gpu` for each information file: its address is its key. One that is lost says "??"."""
+    """The `Driver`, and a `Gpu` per information file with its PCI address as key. A lost GPU has "??" in its fields."""
     for line, found in part.matches(_VERSION):
         yield Driver(key="nvidia", version=found[1], cites={"version": part.cite(line, found[0])})
     for line, found in part.matches(_GPU):

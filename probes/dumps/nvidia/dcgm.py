@@ -1,6 +1,6 @@
 """`dcgmi`: diag, health, topo, nvlink, discovery: https://github.com/NVIDIA/DCGM, dcgmi/*.cpp.
 
-GPUs have the numbers that DCGM gives them. All outputs but lists are there as JSON too.
+GPU numbers are those of DCGM. All outputs except lists also exist as JSON.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from ....models.facts.records import NotChecked, Record
-from ..core.fields import Fields
+from ..core.fields import FactCollector
 from ..core.json_values import documents, object_of
 from ..core.part import Part
 from . import dcgm_diag, dcgm_lists, dcgm_trees
 
 _Rows = list[tuple[int, str]]
-_Reader = Callable[[Part, _Rows, Fields], Iterable[Record]]
+_Reader = Callable[[Part, _Rows, FactCollector], Iterable[Record]]
 _TREES = "NVLINK Error Counts|Topology Information|Health Monitor Report"
 _BODY = "CPU Core Affinity|GPU|Overall Health|NvSwitch|CPU|ConnectX|Link [0-9]{1,2}|Error Detail"
 _DIAG = r'DCGM (?:GPU )?Diagnostic"|iterations"\s{0,8}:\s{0,40}\[\s{0,80}\{\s{0,80}"DCGM '
@@ -35,26 +35,26 @@ _HEADS: dict[str, _Reader] = {
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The GPUs, their links and pairs, what the links counted, what tests reached, and what failed."""
-    found = Fields()
-    rest: list[Record] = []
-    inside: list[tuple[int, int]] = []  # the lines of each JSON text
+    """The GPUs, their links and pairs, counters of links, rates of tests, and failures."""
+    found = FactCollector()
+    records: list[Record] = []
+    inside: list[tuple[int, int]] = []  # first and last line of each JSON document
     for one in documents(part, _JSON):
         if isinstance(one, NotChecked):
-            rest.append(one)
+            records.append(one)
             continue
         first, text, whole = one.line, part.text[one.begin : one.end], object_of(one.value)
         inside.append((first, first + text.count("\n")))
         if "body" in whole:
-            rest += dcgm_trees.read_json(part, whole, text, first, found)
+            records += dcgm_trees.read_json(part, whole, text, first, found)
         else:
-            rest += dcgm_diag.read_json(part, whole, text, first, found)
-    rest += _tables(part, inside, found)
-    yield from found.said()
-    yield from rest
+            records += dcgm_diag.read_json(part, whole, text, first, found)
+    records += _tables(part, inside, found)
+    yield from found.records()
+    yield from records
 
 
-def _tables(part: Part, inside: list[tuple[int, int]], found: Fields) -> Iterator[Record]:
+def _tables(part: Part, inside: list[tuple[int, int]], found: FactCollector) -> Iterator[Record]:
     rows: _Rows = []
     reader: _Reader | None = None
     left = iter([*inside, (-1, -1)])
@@ -74,7 +74,7 @@ def _tables(part: Part, inside: list[tuple[int, int]], found: Fields) -> Iterato
 
 
 def _head(line: str) -> _Reader | None:
-    """The reader of the table whose head the line is."""
+    """The reader for the table with this heading, or None."""
     name, text = dcgm_diag.cells(line)
     if text.startswith("Device Information") and name.startswith(("GPU ID", "Group of")):
         return dcgm_lists.read_devices

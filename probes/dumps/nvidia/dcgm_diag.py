@@ -1,7 +1,8 @@
 """`dcgmi diag`, as text and as JSON (-j): dcgmi/Diag.cpp of https://github.com/NVIDIA/DCGM, versions 2 to 4.
 
-Until version 3 a row names the GPUs of a verdict ("Fail - GPUs: 0, 3"), from 4 each has a row ("GPU0: Fail"). A message
-goes on over rows of 45 letters each. Besides the facts that messages state, a test that failed is an event of its own.
+Until version 3, a row names the GPUs of a verdict ("Fail - GPUs: 0, 3"). Since version 4, each GPU has a row ("GPU0:
+Fail"). A message continues over rows of 45 characters. Each failed test gives an event in addition to the facts in its
+messages.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from typing import Any
 from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
-from ..core.fields import Fields
+from ..core.fields import FactCollector
 from ..core.json_values import list_of, object_of
 from ..core.part import Part
 from . import dcgm_words
 
-NAMES = ("DCGM Diagnostic", "DCGM GPU Diagnostic")  # of the JSON, since version 4 and before
+NAMES = ("DCGM Diagnostic", "DCGM GPU Diagnostic")  # JSON keys: since version 4, and before
 _NAMED = re.compile(r'"name"\s{0,8}:\s{0,8}"([^"\n]{1,80})"')
-_PIECE = 45  # letters of a message in a row
+_PIECE = 45  # characters of a message per row
 _SECTION = re.compile(r"[ \t]*[|+][-=]{3}")
 _VERDICT = re.compile(r"(Pass|Fail|Warn|Skip)(?: - (?:All|GPUs?: ([0-9, ]{1,400})))?")
 _ENTITY = re.compile(r"([A-Za-z]{2,12})([0-9]{1,4}): (Pass|Fail|Warn|Skip)")
@@ -34,7 +35,7 @@ _BAD = ("Fail", "Warn")
 
 @dataclass(slots=True)
 class _Message:
-    """A message of a test, in pieces of a row each."""
+    """A message of a test, one piece per row."""
 
     kind: str  # "Warning", "Error", "Info"
     entity: str
@@ -48,24 +49,24 @@ class _Message:
 
 @dataclass(slots=True)
 class _Test:
-    """A test and how it ended, for each thing that it tested."""
+    """A test with its verdict for each tested entity."""
 
     name: str
     where: Evidence
-    verdicts: dict[str, str] = field(default_factory=dict)  # by entity; "node" for all of them
+    verdicts: dict[str, str] = field(default_factory=dict)  # by entity; "node" stands for all entities
     messages: list[_Message] = field(default_factory=list)
 
     @property
     def subject(self) -> str:
-        """What failed: the one GPU, or the node. Since version 4 what is of a GPU says so."""
+        """The failed entity: a single GPU, else the node. Since version 4, messages name their GPU."""
         if _NODE in self.verdicts:
             return _NODE
         failed = [entity for entity, verdict in self.verdicts.items() if verdict in _BAD]
         return failed[0] if len(failed) == 1 else _NODE
 
 
-def read_text(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Record]:
-    """The rows of a table that begins with "Diagnostic | Result"."""
+def read_text(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> Iterator[Record]:
+    """Read the rows of a table with the heading "Diagnostic | Result"."""
     tests: list[_Test] = []
     for number, line in rows:
         name, text = cells(line)
@@ -73,11 +74,11 @@ def read_text(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterato
             _driver(text.strip(), part.cite(number, line), found)
         elif (name or text) and not _SECTION.match(line):
             _row(tests, name, text, part.cite(number, line))
-    yield from _ended(tests, part, found)
+    yield from _finished(tests, part, found)
 
 
 def cells(line: str) -> tuple[str, str]:
-    """Both cells of a row of a table, the right one with the blanks that it begins with; "" for no row."""
+    """Both cells of a table row. The right one keeps its leading blanks. Two empty texts if the line is not a row."""
     plain = line.strip()
     if not plain.startswith("|"):
         return "", ""
@@ -103,33 +104,33 @@ def _gpus(numbers: str | None) -> list[str]:
     return [f"gpu{int(number)}" for number in re.findall("[0-9]{1,4}", numbers)] if numbers else [_NODE]
 
 
-def _driver(version: str, where: Evidence, found: Fields) -> None:
+def _driver(version: str, where: Evidence, found: FactCollector) -> None:
     if _VERSION.fullmatch(version):
-        found.say(Driver, "nvidia", where, version=version)
+        found.add(Driver, "nvidia", where, version=version)
 
 
-def _ended(tests: list[_Test], part: Part, found: Fields) -> Iterator[Record]:
-    """The facts of messages, and what failed, into `found`; the rates that were reached."""
+def _finished(tests: list[_Test], part: Part, found: FactCollector) -> Iterator[Record]:
+    """Add the facts in messages and the failures to `found`. Yields measured rates and NotChecked records."""
     for test in tests:
-        told: dict[str, list[_Message]] = {}
+        by_subject: dict[str, list[_Message]] = {}
         for entity in test.verdicts:
             if entity.startswith("gpu"):
-                found.say(Gpu, entity, test.where)
+                found.add(Gpu, entity, test.where)
         for one in test.messages:
             if one.kind != "Info":
                 dcgm_words.facts(one.text, one.entity or test.subject, one.where, found)
-                told.setdefault(one.entity or test.subject, []).append(one)
+                by_subject.setdefault(one.entity or test.subject, []).append(one)
             elif test.name.lower() == "pcie":
                 yield from dcgm_words.rates(one.text, one.entity, one.where, part)
-        yield from _failures(test, told, found)
+        yield from _failures(test, by_subject, found)
 
 
-def _failures(test: _Test, told: Mapping[str, list[_Message]], found: Fields) -> Iterator[NotChecked]:
-    """A test that failed is an event, for each thing that it has messages of. What it says besides was not checked."""
+def _failures(test: _Test, by_subject: Mapping[str, list[_Message]], found: FactCollector) -> Iterator[NotChecked]:
+    """Add an event for a failed test, one per subject of its messages. Yields a NotChecked for other messages."""
     failed = any(verdict in _BAD for verdict in test.verdicts.values())
-    if failed and not told:
-        dcgm_words.failed(found, f"DCGM's test {test.name}", test.subject, "it does not say why", test.where)
-    for subject, messages in told.items():
+    if failed and not by_subject:
+        dcgm_words.failed(found, f"DCGM's test {test.name}", test.subject, "no reason given", test.where)
+    for subject, messages in by_subject.items():
         text = "; ".join(one.text for one in messages)
         if failed and not all(dcgm_words.SETTING.search(one.text) for one in messages):
             dcgm_words.failed(found, f"DCGM's test {test.name}", subject, text, messages[0].where)
@@ -145,8 +146,8 @@ def _failures(test: _Test, told: Mapping[str, list[_Message]], found: Fields) ->
             )
 
 
-def read_json(part: Part, whole: Mapping[str, Any], text: str, first: int, found: Fields) -> Iterator[Record]:
-    """A JSON, its text, and the number of the line that it begins in."""
+def read_json(part: Part, whole: Mapping[str, Any], text: str, first: int, found: FactCollector) -> Iterator[Record]:
+    """Read a JSON document `whole` with its text and the number of its first line."""
     lines: dict[str, int] = {}
     for number, named in Part(part.file, 1, text).matches(_NAMED):
         lines.setdefault(named[1], first + number)
@@ -159,15 +160,15 @@ def read_json(part: Part, whole: Mapping[str, Any], text: str, first: int, found
             why = f"DCGM's diagnosis did not run: {error[:300]}"
             yield NotChecked(what="dcgmi diag", subject=_NODE, reason=Reason.OTHER, path=part.where(first), detail=why)
         for category in map(object_of, list_of(result.get("test_categories"))):
-            told = map(object_of, list_of(category.get("tests")))
-            yield from _ended([_json_test(part, lines, first, test) for test in told], part, found)
+            tests = map(object_of, list_of(category.get("tests")))
+            yield from _finished([_json_test(part, lines, first, test) for test in tests], part, found)
 
 
-def _json_test(part: Part, lines: Mapping[str, int], first: int, told: Mapping[str, Any]) -> _Test:
-    name = told.get("name")
+def _json_test(part: Part, lines: Mapping[str, int], first: int, members: Mapping[str, Any]) -> _Test:
+    name = members.get("name")
     name = name if isinstance(name, str) else "without a name"
     test = _Test(name, part.cite(lines.get(name, first), f"name: {name}"))
-    for result in (*map(object_of, list_of(told.get("results"))), object_of(told.get("test_summary"))):
+    for result in (*map(object_of, list_of(members.get("results"))), object_of(members.get("test_summary"))):
         entities = _entities(result)
         test.verdicts.update(dict.fromkeys(entities, str(result.get("status", ""))[:4].capitalize()))
         entity = entities[0] if len(entities) == 1 and entities[0] != _NODE else ""
@@ -179,7 +180,7 @@ def _json_test(part: Part, lines: Mapping[str, int], first: int, told: Mapping[s
 
 
 def _entities(result: Mapping[str, Any]) -> list[str]:
-    """What a result is about: an entity since version 4, before GPUs by their numbers."""
+    """The entities of a result: one entity since version 4, GPU numbers before."""
     kind, number = result.get("entity_group"), result.get("entity_id")
     if isinstance(kind, str) and isinstance(number, int):
         return [f"{kind}{number}".lower()]
@@ -188,7 +189,7 @@ def _entities(result: Mapping[str, Any]) -> list[str]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """A message, several, or several as objects."""
+    """One message, several messages, or several objects with a message."""
     for one in value if isinstance(value, list) else [value]:
         text = one if isinstance(one, str) else object_of(one).get("warning", object_of(one).get("warnings"))
         if isinstance(text, str) and text:

@@ -1,7 +1,7 @@
 """Lists of dcgmi: `discovery`, and `nvlink -s`. dcgmi/Query.cpp and Nvlink.cpp of https://github.com/NVIDIA/DCGM.
 
-A GPU's links are a letter each; beyond those that it has, the row goes on up to the most that any GPU has. Ports of
-NVSwitches have no fact: that one is down is kept as text.
+Each link of a GPU is one letter. A row is as long as the maximum number of links of any GPU. Ports of NVSwitches have
+no fact. An inactive port gives a NotChecked.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import NotChecked, Record
 from ...parsing.nvml_enums import pci_address
 from ...parsing.parsers import word
-from ..core.fields import Fields
+from ..core.fields import FactCollector
 from ..core.part import Part
 from .dcgm_diag import cells
 
 _OWNER = re.compile(r"(gpuId|physicalId) ([0-9]{1,4}):")
 _STATES = re.compile(r"[UDX_](?: [UDX_]){0,255}")
-_LENGTHS = (6, 12, 18, 36)  # DCGM_NVLINK_MAX_LINKS_PER_GPU of the versions: a row of another length was cut
+_LENGTHS = (6, 12, 18, 36)  # DCGM_NVLINK_MAX_LINKS_PER_GPU of the versions; a row of another length is truncated
 _FIELD = re.compile(r"(Name|PCI Bus ID|Device UUID): (\S.*)")
 _FIELDS = {
     "Name": ("name", word),
@@ -34,26 +34,26 @@ _LOST = "GPU is lost"
 _ONE = re.compile(r"GPU ID: ([0-9]{1,3})")
 
 
-def read_states(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Record]:
-    """The links of each GPU. A row at the end of the text may have been cut."""
+def read_states(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> Iterator[Record]:
+    """The links of each GPU. A row at the end of the text can be truncated."""
     kind, owner = "", 0
     for place, (number, line) in enumerate(rows):
         text, where = line.strip(), part.cite(number, line)
         if named := _OWNER.fullmatch(text):
             kind, owner = named[1], int(named[2])
             if kind == "gpuId":
-                found.say(Gpu, f"gpu{owner}", where)
+                found.add(Gpu, f"gpu{owner}", where)
         elif kind and _STATES.fullmatch(text):
             states = {link: letter for link, letter in enumerate(text.split()) if letter != "_"}
             if kind == "gpuId":
                 for link, letter in states.items():
                     key = f"gpu{owner}/nvlink{link}"
-                    found.say(GpuLink, key, where, gpu=f"gpu{owner}", kind="nvlink", active=letter == "U")
+                    found.add(GpuLink, key, where, gpu=f"gpu{owner}", kind="nvlink", active=letter == "U")
                 if states and len(text.split()) in _LENGTHS and place + 1 < len(rows):
                     up = list(states.values()).count("U")
-                    found.say(Gpu, f"gpu{owner}", where, nvlinks=up, nvlinks_present=len(states))
+                    found.add(Gpu, f"gpu{owner}", where, nvlinks=up, nvlinks_present=len(states))
             elif down := [str(port) for port, letter in states.items() if letter == "D"]:
-                why = f"DCGM shows as down its NVLink port{'s' * (len(down) > 1)} {', '.join(down)}"
+                why = f"DCGM reports its NVLink port{'s' * (len(down) > 1)} {', '.join(down)} as down"
                 how = "nvidia-smi nvlink -s, and the log of the fabric manager"
                 yield NotChecked(
                     what="NVSwitch ports",
@@ -66,8 +66,8 @@ def read_states(part: Part, rows: list[tuple[int, str]], found: Fields) -> Itera
             kind = ""
 
 
-def read_devices(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Record]:
-    """The name, the address and the UUID of each GPU."""
+def read_devices(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> Iterator[Record]:
+    """The name, the PCI address and the UUID of each GPU."""
     gpu = ""
     for number, line in rows:
         name, text = cells(line)
@@ -83,7 +83,7 @@ def read_devices(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iter
         if gpu and called in _FIELDS and value not in ("", "****"):
             found.take(Gpu, gpu, where, _FIELDS[called][0], value, _FIELDS[called][1])
         elif gpu and text == f"Return: {_LOST}":
-            found.say(Gpu, gpu, where, failure=_LOST)
+            found.add(Gpu, gpu, where, failure=_LOST)
         elif gpu and text.startswith("Error: "):
             yield NotChecked(
                 what="Gpu", subject=gpu, reason=Reason.OTHER, path=where.source, detail=text, how="nvidia-smi -q; dmesg"

@@ -1,7 +1,8 @@
 """Trees of dcgmi, as tables and as JSON: `health -c`, `topo --gpuid`, `nvlink -e`. dcgmi/DcgmiOutput.cpp, Health.cpp,
 Topo.cpp and Nvlink.cpp of https://github.com/NVIDIA/DCGM.
 
-DCGM has one name for paths within a processor and across several: "CPU-level link". Such a pair has no path here.
+DCGM has one name, "CPU-level link", for paths within a processor and between processors. The reader gives no path for
+such a pair.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ....models.facts.gpu import Gpu, GpuLink, GpuPair
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ...parsing.nvml_enums import PATHS
-from ..core.fields import Fields
+from ..core.fields import FactCollector
 from ..core.json_values import list_of, object_of
 from ..core.part import Part
 from . import dcgm_words
@@ -35,7 +36,7 @@ _PATHS = {
     "Connected via multiple PCIe switches": PATHS[20],
     "Connected via a PCIe host bridge": PATHS[30],
 }
-# What a link counts until Hopper, and the sum over the links of a GPU since Blackwell.
+# Counters of a link until Hopper; sums over the links of a GPU since Blackwell.
 _COUNTERS = {
     "CRC FLIT Error": "nvlink_crc",
     "CRC Data Error": "nvlink_crc",
@@ -50,7 +51,7 @@ _ERRORS = "Errors"
 
 @dataclass(slots=True)
 class _Node:
-    """A row, by the names of those that it hangs below and its own, and its texts."""
+    """A row: the names of its ancestors and its own name, and its texts."""
 
     path: tuple[str, ...]
     where: Evidence
@@ -61,8 +62,8 @@ class _Node:
         return " ".join(self.texts)
 
 
-def read_text(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterator[Record]:
-    """A table whose head is one of those of a tree."""
+def read_text(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> Iterator[Record]:
+    """Read a table with the heading of a tree."""
     nodes: list[_Node] = []
     gpu: str | None = None
     for number, line in rows:
@@ -80,8 +81,8 @@ def read_text(part: Part, rows: list[tuple[int, str]], found: Fields) -> Iterato
     yield from _read(part, nodes, gpu, found)
 
 
-def read_json(part: Part, whole: Mapping[str, Any], text: str, first: int, found: Fields) -> Iterator[Record]:
-    """The same as JSON. Only the beginning of the text is cited: names repeat below each GPU."""
+def read_json(part: Part, whole: Mapping[str, Any], text: str, first: int, found: FactCollector) -> Iterator[Record]:
+    """Read the same tree from JSON. Evidence cites the first line, because names repeat below each GPU."""
     nodes: list[_Node] = []
     where = part.where(first)
     _flatten(object_of(whole.get("body")), (), where, nodes)
@@ -96,14 +97,16 @@ def _one_line(text: str) -> str:
 
 def _flatten(children: Mapping[str, Any], above: tuple[str, ...], where: str, nodes: list[_Node]) -> None:
     for name, child in children.items():
-        told = object_of(child)
-        texts = [str(text) for text in (told.get("value"), *list_of(told.get("overflow"))) if text not in (None, "")]
+        members = object_of(child)
+        texts = [
+            str(text) for text in (members.get("value"), *list_of(members.get("overflow"))) if text not in (None, "")
+        ]
         nodes.append(_Node((*above, name), Evidence(where, _one_line(": ".join((name, *texts)))), texts))
         if len(above) < 4:
-            _flatten(object_of(told.get("children")), (*above, name), where, nodes)
+            _flatten(object_of(members.get("children")), (*above, name), where, nodes)
 
 
-def _read(part: Part, nodes: list[_Node], gpu: str | None, found: Fields) -> Iterator[Record]:
+def _read(part: Part, nodes: list[_Node], gpu: str | None, found: FactCollector) -> Iterator[Record]:
     counts: dict[str, dict[int | None, tuple[float, Evidence]]] = {}
     for node in nodes:
         if len(node.path) == 4 and node.path[2] == _ERRORS:
@@ -115,17 +118,17 @@ def _read(part: Part, nodes: list[_Node], gpu: str | None, found: Fields) -> Ite
         elif gpu and len(node.path) == 2 and _COUNT.fullmatch(node.text):
             _count(node, counts)
     if gpu:
-        yield from _counted(part, gpu, counts, found)
+        yield from _counter_records(part, gpu, counts, found)
 
 
-def _unhealthy(node: _Node, found: Fields) -> Iterator[Record]:
-    """A system of a GPU or of something else that DCGM watches, in which it saw something."""
+def _unhealthy(node: _Node, found: FactCollector) -> Iterator[Record]:
+    """Add the problems that DCGM's health watch reports for a system of a GPU or another entity."""
     entity = f"{node.path[0]}{node.path[1]}".lower().replace(" ", "")
     verdict, *words = node.texts or [""]
     if verdict in _BAD:
         text = " ".join(words)
         dcgm_words.facts(text, entity, node.where, found)
-        name, text = f"DCGM's health watch, {node.path[3]},", text or "it does not say why"
+        name, text = f"DCGM's health watch, {node.path[3]},", text or "no reason given"
         if verdict == "Failure":
             dcgm_words.failed(found, name, entity, text, node.where)
         else:
@@ -141,7 +144,7 @@ def _unhealthy(node: _Node, found: Fields) -> Iterator[Record]:
 
 
 def _cpus(text: str) -> tuple[int, ...] | None:
-    """ "0 - 31, 64 - 95" """
+    """The CPUs of "0 - 31, 64 - 95"."""
     cpus: list[int] = []
     for item in filter(None, (item.strip() for item in text.split(","))):
         span = _CPUS.fullmatch(item)
@@ -152,16 +155,16 @@ def _cpus(text: str) -> tuple[int, ...] | None:
     return tuple(cpus) or None
 
 
-def _pair(gpu: str, peer: int, node: _Node, found: Fields) -> None:
-    """The path to another GPU, and the NVLinks that lead there."""
+def _pair(gpu: str, peer: int, node: _Node, found: FactCollector) -> None:
+    """Add the path to another GPU, and the NVLinks between both."""
     a, b = sorted((int(gpu.removeprefix("gpu")), peer))
     path = next((path for text in node.texts if (path := _PATHS.get(text))), None)
     if a != b:
-        found.say(GpuPair, f"gpu{a}-gpu{b}", node.where, a=f"gpu{a}", b=f"gpu{b}", path=path)
+        found.add(GpuPair, f"gpu{a}-gpu{b}", node.where, a=f"gpu{a}", b=f"gpu{b}", path=path)
     for links in _LINKS.finditer(node.text):
         for link in re.findall("[0-9]{1,2}", links[1]):
             key = f"{gpu}/nvlink{int(link)}"
-            found.say(GpuLink, key, node.where, gpu=gpu, kind="nvlink", active=True)
+            found.add(GpuLink, key, node.where, gpu=gpu, kind="nvlink", active=True)
 
 
 def _count(node: _Node, counts: dict[str, dict[int | None, tuple[float, Evidence]]]) -> None:
@@ -173,18 +176,18 @@ def _count(node: _Node, counts: dict[str, dict[int | None, tuple[float, Evidence
         counts[quantity][number] = before + value, node.where if value else where
 
 
-def _counted(
-    part: Part, gpu: str, counts: Mapping[str, Mapping[int | None, tuple[float, Evidence]]], found: Fields
+def _counter_records(
+    part: Part, gpu: str, counts: Mapping[str, Mapping[int | None, tuple[float, Evidence]]], found: FactCollector
 ) -> Iterable[Record]:
-    """As live: of each link what is not zero, and the sum of all of them."""
+    """Counters as from live sources: one per link if it is not zero, and the sum over all links."""
     for quantity, links in counts.items():
         worst = max(links.values(), key=lambda one: one[0])
-        found.say(Gpu, gpu, worst[1])
+        found.add(Gpu, gpu, worst[1])
         for number, (value, where) in links.items():
             if value and number is not None:
-                yield _seen(part, f"{gpu}/nvlink{number}", quantity, value, where)
-        yield _seen(part, gpu, quantity, sum(value for value, _ in links.values()), worst[1])
+                yield _observation(part, f"{gpu}/nvlink{number}", quantity, value, where)
+        yield _observation(part, gpu, quantity, sum(value for value, _ in links.values()), worst[1])
 
 
-def _seen(part: Part, about: str, quantity: str, value: float, where: Evidence) -> Observation:
+def _observation(part: Part, about: str, quantity: str, value: float, where: Evidence) -> Observation:
     return Observation(about=about, quantity=quantity, unit="count", value=value, at=part.at, evidence=where)

@@ -1,9 +1,9 @@
-"""What messages of DCGM say, in the facts that other sources have: dcgmlib/dcgm_errors.h of
-https://github.com/NVIDIA/DCGM, which numbers GPUs as NVML does unless some are left out.
+"""Converts DCGM's messages to the facts of other sources: dcgmlib/dcgm_errors.h of https://github.com/NVIDIA/DCGM. DCGM
+numbers GPUs as NVML does unless it leaves some out.
 
-A GPU's test of PCIe copies 40 MB from and to pinned memory, one GPU at a time (nvvs/plugin_src/pcie). What it calls
-bidirectional is the sum of both directions, and is not read. Where memory has several nodes, DCGM 4 has the two
-directions the wrong way round: it exchanges them when it reads what its helper wrote (ProcessChildOutput).
+The PCIe test copies 40 MB from and to pinned memory, one GPU at a time (nvvs/plugin_src/pcie). The reader skips its
+bidirectional rate, which is the sum of both directions. On machines with several NUMA nodes, DCGM 4 reports the two
+directions swapped: it exchanges them when it reads the output of its helper (ProcessChildOutput).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ....models.facts.records import Evidence, Flow, Observation
 from ....models.facts.units import from_gigabytes
 from ...parsing.nvml_enums import pcie_speed
 from ...parsing.parsers import pcie_width
-from ..core.fields import Fields
+from ..core.fields import FactCollector
 from ..core.part import Part
 
 _RATE = re.compile(r"(?:GPU ([0-9]{1,3}) )?(GPU to Host|Host to GPU) bandwidth:\s+([0-9]{1,7}\.[0-9]{2}) GB/s")
@@ -27,7 +27,7 @@ _XID = re.compile(
     r"Detected XID (?P<value>[0-9]{1,4}) for GPU (?P<gpu>[0-9]{1,3})|uncontained error \(XID (?P<own>95)\)"
 )
 
-SETTING = re.compile(r"Persistence mode for GPU [0-9]{1,3} is disabled")  # a fact that says all
+SETTING = re.compile(r"Persistence mode for GPU [0-9]{1,3} is disabled")  # a message whose fact is complete
 
 
 def _yes(_: str) -> bool:
@@ -42,7 +42,7 @@ def _speed(text: str) -> float | None:
     return pcie_speed(int(text))
 
 
-# The field that a message is about, how its value is read, and the message: "gpu" is the number of the GPU.
+# The field, the parser of its value, and the message. "gpu" is the number of the GPU.
 _FIELDS: tuple[tuple[str, Callable[[str], Any], re.Pattern[str]], ...] = tuple(
     (name, read, re.compile(text.replace("#", "[0-9]{1,9}").replace("GPU @", "GPU (?P<gpu>[0-9]{1,3})")))
     for name, read, text in (
@@ -60,8 +60,11 @@ _FIELDS: tuple[tuple[str, Callable[[str], Any], re.Pattern[str]], ...] = tuple(
 )
 
 
-def facts(text: str, entity: str, where: Evidence, found: Fields) -> None:
-    """What a message says of GPUs and their links, into `found`; `entity` is what it is about if it names no GPU."""
+def facts(text: str, entity: str, where: Evidence, found: FactCollector) -> None:
+    """Add the facts in a message about GPUs and links to `found`.
+
+    `entity` is the subject if the message names no GPU.
+    """
     for name, read, pattern in _FIELDS:
         for match in pattern.finditer(text):
             known = match.groupdict()
@@ -70,16 +73,16 @@ def facts(text: str, entity: str, where: Evidence, found: Fields) -> None:
                 found.take(Gpu, gpu, where, name, known.get("value") or "", read)
     for match in _DOWN.finditer(text):
         gpu = f"gpu{int(match[1])}"
-        found.say(Gpu, gpu, where)
-        found.say(GpuLink, f"{gpu}/nvlink{int(match[2])}", where, gpu=gpu, kind="nvlink", active=False)
+        found.add(Gpu, gpu, where)
+        found.add(GpuLink, f"{gpu}/nvlink{int(match[2])}", where, gpu=gpu, kind="nvlink", active=False)
     for match in _XID.finditer(text):
         code = int(match["value"] or match["own"])
         gpu = f"gpu{int(match['gpu'])}" if match["gpu"] else entity
-        found.say(Event, f"xid {gpu} {code}", where, kind="xid", code=code, subject=gpu, text=text[:300])
+        found.add(Event, f"xid {gpu} {code}", where, kind="xid", code=code, subject=gpu, text=text[:300])
 
 
 def rates(text: str, entity: str, where: Evidence, part: Part) -> Iterator[Observation]:
-    """What the test of PCIe reached from and to host memory."""
+    """The rates of the PCIe test from and to host memory."""
     for match in _RATE.finditer(text):
         gpu = f"gpu{int(match[1])}" if match[1] else entity
         ends = (gpu, "host") if match[2] == "GPU to Host" else ("host", gpu)
@@ -87,7 +90,7 @@ def rates(text: str, entity: str, where: Evidence, part: Part) -> Iterator[Obser
             yield part.rate(Flow("copy", ends), from_gigabytes(float(match[3])), where)
 
 
-def failed(found: Fields, test: str, subject: str, text: str, where: Evidence) -> None:
-    """A test of DCGM failed at something."""
+def failed(found: FactCollector, test: str, subject: str, text: str, where: Evidence) -> None:
+    """Add an event for a failed test of DCGM."""
     key = f"test failed, {test}, {subject}"
-    found.say(Event, key, where, kind="test failed", name=test, subject=subject, text=text[:300])
+    found.add(Event, key, where, kind="test failed", name=test, subject=subject, text=text[:300])

@@ -1,7 +1,7 @@
-"""What NVIDIA's fabric manager and its kin log and what systemd says of them: journals, `systemctl status`,
-/var/log/fabricmanager.log, and the state of the fabric as gpud gives it (JSON).
+"""Messages of NVIDIA's fabric manager and related services, and of systemd about them: journals, `systemctl status`,
+/var/log/fabricmanager.log, and gpud's fabric state (JSON).
 
-The last word on a service counts; what `systemctl status` says goes before the log below it.
+The last message about a service counts. The state in `systemctl status` takes precedence over the log below it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _UP = re.compile(r"\bStarted\b|Successfully configured all the available")
 _DOWN = re.compile(r"process exited|Failed with result|Failed to start|\bStopped\b|failed! Exit code|don't match with")
 _MISMATCH = re.compile(r"interface version ([0-9.]{3,20}) don't match with driver version ([0-9.]{3,20}?)\.?(?:\s|$)")
 _VERSION = re.compile(r"[Ff]abric Manager version(?: is)? ?:? ?([0-9]{3,4}(?:\.[0-9]{1,4}){1,2})")
-_ERROR = re.compile(  # "on fid 0", since 2024 "on NodeId 0"
+_ERROR = re.compile(  # "on fid 0"; "on NodeId 0" since 2024
     r"detected NVSwitch (fatal|non-fatal) error ([0-9]{5}) on .{1,20} on NVSwitch pci bus id "
     r"([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]) physical id [0-9]{1,3} port ([0-9]{1,3})"
 )
@@ -57,18 +57,20 @@ _ERROR = re.compile(  # "on fid 0", since 2024 "on NodeId 0"
 
 @dataclass(slots=True)
 class _Known:
-    """What was said so far: whether each service runs, the versions, and errors of switches by their keys."""
+    """The values so far: the state of each service, versions, and NVSwitch errors by key."""
 
     logged: dict[str, tuple[bool, Evidence]] = field(default_factory=dict)
     active: dict[str, tuple[bool, Evidence]] = field(default_factory=dict)
     manager: tuple[str, Evidence] | None = None
     driver: tuple[str, Evidence] | None = None
     errors: dict[str, list[tuple[re.Match[str], Evidence]]] = field(default_factory=dict)
-    shown: str = FABRIC_MANAGER  # the service of which the status is shown
+    status_of: str = FABRIC_MANAGER  # the service in the current `systemctl status` output
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A `Service` for each that is spoken of, the `Driver` that it met, an `Event` for errors of NVSwitches."""
+    """A `Service` per service in the text, the `Driver` that the fabric manager found, and `Event`s for NVSwitch
+    errors.
+    """
     known = _Known()
     for number, line in part.lines_with(_NEEDLES):
         where = part.cite(number, line)
@@ -88,9 +90,9 @@ def read(part: Part) -> Iterator[Record]:
 def _line(known: _Known, line: str, where: Evidence) -> None:
     name = found[0] if (found := _SERVICE.search(line)) else FABRIC_MANAGER
     if head := _HEAD.match(line):
-        known.shown = head[1]
+        known.status_of = head[1]
     elif active := _ACTIVE.match(line):
-        known.active[known.shown] = (active[1] == "active", where)
+        known.active[known.status_of] = (active[1] == "active", where)
     elif error := _ERROR.search(line):
         key = f"sxid {error[2]} {pci_address(error[3])} link{error[4]} {'fatal' if error[1] == 'fatal' else 'mild'}"
         known.errors.setdefault(key, []).append((error, where))
@@ -112,7 +114,7 @@ def _service(known: _Known, name: str) -> Service:
 
 
 def _event(key: str, lines: list[tuple[re.Match[str], Evidence]]) -> Event:
-    """Equal errors as one, as kernel_lines.py does with those that the kernel logs."""
+    """One event for equal errors, as for errors in the kernel log."""
     error, where = lines[-1]
     return Event(
         key=key,
@@ -128,18 +130,21 @@ def _event(key: str, lines: list[tuple[re.Match[str], Evidence]]) -> Event:
 
 
 def _state(line: str, where: Evidence, part: Part) -> Iterator[Record]:
-    """JSON of gpud: whether a manager runs here, and how each GPU joined. GPUs have UUIDs there and no numbers."""
+    """JSON of gpud: whether the fabric manager runs, and the fabric state of each GPU.
+
+    Its GPUs have UUIDs and no numbers.
+    """
     try:
-        told: Any = msgspec.json.decode(line.strip().encode("utf-8", "replace"))
+        document: Any = msgspec.json.decode(line.strip().encode("utf-8", "replace"))
     except (msgspec.DecodeError, RecursionError) as wrong:
         yield NotChecked(what="dump", subject=part.file, reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
         return
-    if not isinstance(told, dict):
+    if not isinstance(document, dict):
         return
-    active = told.get("fabric_manager_active")
+    active = document.get("fabric_manager_active")
     if isinstance(active, bool):
         yield Service(key=FABRIC_MANAGER, running=active, cites={"running": where})
-    states = told.get("fabric_states")
+    states = document.get("fabric_states")
     for state in states if isinstance(states, list) else ():
         if isinstance(state, dict):
             yield from _joined(state, where, part.at)

@@ -1,8 +1,8 @@
-"""GPUDirect Storage: what gdscheck -p says of a machine, and rates of gdsio: https://docs.nvidia.com/gpudirect-storage.
+"""GPUDirect Storage: gdscheck -p, and rates of gdsio: https://docs.nvidia.com/gpudirect-storage.
 
-Both are closed; layouts of 0.9 to 1.18 are those of the troubleshooting guide and of issues of
-https://github.com/NVIDIA/gds-nvidia-fs. gdsio tells neither the disk nor the GPU in its result: they stand in the
-command, where the disk was named itself and not a file on it.
+Both tools are closed source. The formats of versions 0.9 to 1.18 come from the troubleshooting guide and from issues of
+https://github.com/NVIDIA/gds-nvidia-fs. A gdsio result names neither disk nor GPU. Both are in the command, if it names
+the disk itself and not a file.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ....models.facts.machine import Node, Setting
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Record
 from ....models.facts.units import GIB, KIB, MIB
-from ..core.fields import Fields
+from ..core.fields import FactCollector
 from ..core.part import Part
 
 _PROMPT = r"(?:\[?[\w.@:~/-]{0,60}(?: [\w.~/-]{1,40}\])?[$#%] )?"
 _COMMAND = rf"{_PROMPT}(?:sudo )?(?:[\w./-]{{1,80}}/)?gdsio -"
 _RESULT = r"IoType: (?:RAND)?(?:READ|WRITE) XferType: "
-_RULE = r"={8,}[ \t]*\n[ \t]*"  # rules stand around the headings of gdscheck
+_RULE = r"={8,}[ \t]*\n[ \t]*"  # lines of "=" surround the headings of gdscheck
 _HEADINGS = r"(?:ENVIRONMENT|DRIVER CONFIGURATION|CUFILE CONFIGURATION|GPU INFO|PLATFORM INFO):[ \t]*\n[ \t]*={8,}"
 _LINES = (
     r"GDS release version(?: \(beta\))?: |nvidia_fs version: |CUFILE_[A-Z_]{3,40} : |properties\.\w{1,40} : "
@@ -30,15 +30,15 @@ _LINES = (
     r"|Platform verification (?:succeeded|failed)"
 )
 BEGIN = rf"^[ \t]*(?:{_COMMAND}|{_RESULT}|(?:{_RULE}){{1,3}}{_HEADINGS}|(?:{_RULE})?(?:{_LINES}))"
-_ASKED = re.compile(rf"\s*{_COMMAND}")
+_GDSIO = re.compile(rf"\s*{_COMMAND}")
 _DISK = re.compile(r"\s-f\s+/dev/([a-z][a-z0-9]{1,30})(?!\S)")
 _OF_GPU = re.compile(r"\s-d\s+(\d{1,3})(?!\S)")
 _RATE = re.compile(
-    r"\s*IoType: (?:RAND)?(?P<side>READ|WRITE) XferType: (?P<way>\w{1,30}) Threads: \d{1,6}\s+DataSetSize: \S{1,60} "
+    r"\s*IoType: (?:RAND)?(?P<side>READ|WRITE) XferType: (?P<type>\w{1,30}) Threads: \d{1,6}\s+DataSetSize: \S{1,60} "
     r"IOSize: (?P<size>\d{1,9})\(KiB\)[ ,]{1,3}Throughput: (?P<rate>\d{1,6}\.\d{1,9}) GiB/sec,? .*"
 )
-# Where bytes go through host memory on the way. What comes out of the page cache (CPU_CACHED_GPU) is no rate of a disk.
-_WAYS = {"GPUD": "", "GPUD_ASYNC": "", "GPU_BATCH": "", "CPU_GPU": "host", "CPU_ASYNC_GPU": "host", "CPUONLY": ""}
+# Transfer types through host memory. CPU_CACHED_GPU reads from the page cache, which is not the rate of a disk.
+_VIA = {"GPUD": "", "GPUD_ASYNC": "", "GPU_BATCH": "", "CPU_GPU": "host", "CPU_ASYNC_GPU": "host", "CPUONLY": ""}
 _GPU = re.compile(
     r"\s*GPU index (?P<number>\d{1,4}) (?P<name>\S.*?)(?: bar:1 bar size \(MiB\):(?P<bar>\d{1,9}))? "
     r"(?:supports|does not support) GDS\b.*"
@@ -56,35 +56,35 @@ _FACTS = {
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Settings and GPUs of a gdscheck, rates of a gdsio."""
-    fields = Fields()
+    """The settings and GPUs of gdscheck, and the rates of gdsio."""
+    fields = FactCollector()
     for number, line in part.lines():
         if gpu := _GPU.fullmatch(line):
             size = int(gpu["bar"]) * MIB if gpu["bar"] else None
             cite = part.cite(number, line)
-            fields.say(Gpu, f"gpu{int(gpu['number'])}", cite, name=gpu["name"], bar1=size or None)
+            fields.add(Gpu, f"gpu{int(gpu['number'])}", cite, name=gpu["name"], bar1=size or None)
         for kind, form in _FACTS.items():
             if found := form.fullmatch(line):
                 _take(fields, kind, found, part.cite(number, line))
-    yield from fields.said()
+    yield from fields.records()
     yield from _rates(part)
 
 
-def _take(fields: Fields, kind: str, found: re.Match[str], cite: Evidence) -> None:
-    if kind == "module":  # its version is asked of the module itself
-        fields.say(Setting, "gds_module", cite, value="nvidia_fs")
+def _take(fields: FactCollector, kind: str, found: re.Match[str], cite: Evidence) -> None:
+    if kind == "module":  # another source reads the module's version
+        fields.add(Setting, "gds_module", cite, value="nvidia_fs")
     elif kind == "open":
-        fields.say(Setting, "kernel_module", cite, value="Open Kernel Module")
+        fields.add(Setting, "kernel_module", cite, value="Open Kernel Module")
     elif kind == "cuda":
         number = int(found["cuda"])
-        fields.say(Driver, "nvidia", cite, cuda=f"{number // 1000}.{number % 1000 // 10}")
+        fields.add(Driver, "nvidia", cite, cuda=f"{number // 1000}.{number % 1000 // 10}")
     elif kind == "platform":
-        fields.say(Node, "node", cite, product=found["product"], kernel=found["kernel"])
+        fields.add(Node, "node", cite, product=found["product"], kernel=found["kernel"])
     elif kind == "acs":
         address = f"{found['domain'] or '0000:'}{found['place']}".lower()
         file = cite.source.rpartition(":")[0]
-        why = "gdscheck finds ACS switched on, and does not say which of its controls"
-        fields.lost.append(
+        why = "gdscheck reports that ACS is on, but not which of its controls"
+        fields.not_checked.append(
             NotChecked(
                 what="controls of ACS at",
                 subject=address,
@@ -95,41 +95,41 @@ def _take(fields: Fields, kind: str, found: re.Match[str], cite: Evidence) -> No
             )
         )
     elif found["state"] == "disabled":
-        fields.say(Setting, "iommu", cite, value="disabled")
+        fields.add(Setting, "iommu", cite, value="disabled")
     else:
-        why = "gdscheck says that it is on, and not whether it translates"
+        why = "gdscheck reports that the IOMMU is on, but not whether it translates"
         how = "cat /sys/kernel/iommu_groups/*/type"
-        fields.lost.append(
+        fields.not_checked.append(
             NotChecked(what="IOMMU", subject="node", reason=Reason.OTHER, path=cite.source, detail=why, how=how)
         )
 
 
 def _rates(part: Part) -> Iterator[Record]:
-    """Of commands that name one disk and one GPU; a NotChecked for all others."""
+    """The rates of commands with one disk and one GPU. A NotChecked for all others."""
     disks: list[str] = []
     gpus: list[str] = []
-    named, lost = dict[str, Gpu](), list[str]()
+    named, unassigned = dict[str, Gpu](), list[str]()
     for number, line in part.lines():
-        if _ASKED.match(line):
+        if _GDSIO.match(line):
             disks, gpus = _DISK.findall(line), _OF_GPU.findall(line)
-        elif (found := _RATE.fullmatch(line)) and found["way"] in _WAYS and float(found["rate"]):
+        elif (found := _RATE.fullmatch(line)) and found["type"] in _VIA and float(found["rate"]):
             if len(disks) == len(gpus) == 1:
                 gpu = f"gpu{int(gpus[0])}"
                 named.setdefault(gpu, Gpu(key=gpu))
                 yield part.rate(_flow(found, disks[0], gpu), float(found["rate"]) * GIB, part.cite(number, line))
             else:
-                lost.append(part.where(number))
+                unassigned.append(part.where(number))
     yield from named.values()
-    if lost:
-        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        why = "results of gdsio, which do not say of which disk and GPU they are"
+    if unassigned:
+        more = f" and {len(unassigned) - 1} more" if len(unassigned) > 1 else ""
+        why = "gdsio results that do not name the disk and the GPU"
         how = "keep the command, and name the disk itself: gdsio -f /dev/nvme0n1 -d 0 -I 0"
         yield NotChecked(
-            what="Observation", subject="node", reason=Reason.OTHER, path=f"{lost[0]}{more}", detail=why, how=how
+            what="Observation", subject="node", reason=Reason.OTHER, path=f"{unassigned[0]}{more}", detail=why, how=how
         )
 
 
 def _flow(found: re.Match[str], disk: str, gpu: str) -> Flow:
-    ends = (disk, "host" if found["way"] == "CPUONLY" else gpu)
+    ends = (disk, "host" if found["type"] == "CPUONLY" else gpu)
     op = found["side"].lower()
-    return Flow(op, ends if op == "read" else ends[::-1], int(found["size"]) * KIB or None, _WAYS[found["way"]])
+    return Flow(op, ends if op == "read" else ends[::-1], int(found["size"]) * KIB or None, _VIA[found["type"]])

@@ -1,6 +1,6 @@
-"""`nvidia-smi --query-gpu=... --format=csv`: a line of columns, then one for each GPU, again and again with -l.
+"""`nvidia-smi --query-gpu=... --format=csv`: a line of column names, then one line per GPU, repeated with -l.
 
-Without the column "index" the PCI address is the key; without both, GPUs are numbered in the order of the lines.
+Without the column "index", the PCI address is the key. Without both, GPUs get numbers in the order of the lines.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _COLUMN = (
 BEGIN = rf"^[ \t]*{_COLUMN}, ?{_COLUMN}(?:, ?[a-z]|[ \t]*$)"
 _HEAD = re.compile(BEGIN)
 _UNIT = re.compile(r" \[[A-Za-z%]{1,4}\]$")
-_PER_PROCESS = {"pid", "retired_pages.address"}  # tables of other queries have the same columns
+_PER_PROCESS = {"pid", "retired_pages.address"}  # columns of other queries that share column names
 _VERSION = {"driver_version": "version", "kmd_version": "version"}
 _MOST_COLUMNS = 500
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The `Driver` and a `Gpu` for each line; of a line that was cut, the columns before its last."""
+    """The `Driver`, and a `Gpu` per line. A truncated line gives all columns except its last one."""
     columns: list[str] = []
     order = 0
     lines = part.text.split("\n")
@@ -44,29 +44,29 @@ def read(part: Part) -> Iterator[Record]:
                 cells.pop()
                 yield part.cut(number, f"after {len(cells)} of {len(columns)} columns")
             elif len(cells) != len(columns):
-                columns = []  # the table is over
+                columns = []  # end of the table
             if columns and not _PER_PROCESS & set(columns):
                 yield from _row(columns, cells, order, part.cite(number, line), part.at)
                 order += 1
 
 
 def _row(columns: Sequence[str], cells: Sequence[str], order: int, where: Evidence, at: float) -> Iterator[Record]:
-    said = dict(zip(columns, cells, strict=False))
+    values = dict(zip(columns, cells, strict=False))
     known: dict[str, Any] = {
-        field: said[name] for name, field in _VERSION.items() if said.get(name, "")[:1].isdecimal()
+        field: values[name] for name, field in _VERSION.items() if values.get(name, "")[:1].isdecimal()
     }
     if known:
         known["library"] = known["version"]
-    if re.fullmatch("[0-9]{1,3}", said.get("count", "")):
-        known["gpus"] = int(said["count"])
+    if re.fullmatch("[0-9]{1,3}", values.get("count", "")):
+        known["gpus"] = int(values["count"])
     if known:
         yield Driver(key="nvidia", cites=dict.fromkeys(known, where), **known)
     try:
-        address = pci_address(said.get("pci.bus_id") or said.get("gpu_bus_id") or "0000:00:00.0")
+        address = pci_address(values.get("pci.bus_id") or values.get("gpu_bus_id") or "0000:00:00.0")
     except ValueError as wrong:
         yield NotChecked(what="Gpu", subject="node", reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
         return
-    numbered = re.fullmatch("[0-9]{1,3}", said.get("index", ""))
+    numbered = re.fullmatch("[0-9]{1,3}", values.get("index", ""))
     key = f"gpu{int(numbered[0])}" if numbered else address or f"gpu{order}"
-    texts = {name: (text, where) for name, text in said.items() if name in WANTED}
+    texts = {name: (text, where) for name, text in values.items() if name in WANTED}
     yield from facts(Card(key=key, address=address, texts=texts), at)

@@ -1,7 +1,7 @@
-"""What nvidia-smi says of a GPU, in the words of models/facts/gpu.py, from any form that it prints.
+"""Fields of a GPU from any output format of nvidia-smi, mapped to models/facts/gpu.py.
 
-A value is found by what it is called: of `nvidia-smi -q` by the headings above it ("PCIe Generation/Current"), of XML
-by the tags ("pcie_gen/current_link_gen"), of --query-gpu by the column ("pcie.link.gen.current"). What they mean:
+The name of a value is the path of its headings in `nvidia-smi -q` ("PCIe Generation/Current"), of its tags in XML
+("pcie_gen/current_link_gen"), or its column in --query-gpu ("pcie.link.gen.current"). Meanings:
 https://docs.nvidia.com/deploy/nvidia-smi/index.html, and `nvidia-smi --help-query-gpu`.
 """
 
@@ -36,29 +36,29 @@ from .smi_values import (
 
 Read = Callable[[str], Any]
 
-# What stands where there is nothing to say; "Unknown Error" is a question that failed, and of a fabric its status
+# Texts for an absent value. "Unknown Error" is a failed query, except for the fabric status, where it is a value
 # (https://github.com/NVIDIA/NVSentinel/issues/883).
 _NOTHING = re.compile(
     r"|\[?(?:N/A|Not Supported|Not Available|Unknown Error|None|Requested functionality has been deprecated)\]?", re.I
 )
 _LOST = re.compile(r"\[?(GPU is lost|GPU requires reset)\]?")
 _NO_NAME = re.compile(r"\[?(Unknown Error|ERR!)\]?")
-_NONE_MEANS = ("recovery", "virtualization")  # fields whose "None" is an answer
+_NONE_MEANS = ("recovery", "virtualization")  # fields with "None" as a value
 
 
 @dataclass(slots=True)
 class Card:
-    """What was read of one GPU: the texts by their names, and where each stood."""
+    """The texts of one GPU by name, each with its citation."""
 
     key: str = ""
     address: str | None = None
     texts: dict[str, tuple[str, Evidence]] = field(default_factory=dict)
-    instances: int = 0  # of MIG
-    processes: int | None = None  # that compute, where all were listed
+    instances: int = 0  # MIG instances
+    processes: int | None = None  # compute processes, if the list is complete
 
 
 def _row(name: str, read: Read, *called: str) -> tuple[str, Read, tuple[str, ...]]:
-    """A field, how it is read, and its names in the outputs, separated by "|": the first that has a value counts."""
+    """A field, its parser, and its names in the outputs, separated by "|". The first name with a value counts."""
     return name, read, tuple(one for several in called for one in several.split(" | "))
 
 
@@ -165,7 +165,7 @@ _ROWS = (
         count,
         "Remapped Rows/Uncorrectable Error | remapped_rows/remapped_row_unc | remapped_rows.uncorrectable",
     ),
-    # GPUs before Ampere retire pages.
+    # GPUs before Ampere retire pages instead of rows.
     _row(
         "remap_pending",
         flag,
@@ -194,16 +194,16 @@ _RESETS = (
 _RANK = {called: (name, at) for name, _, several in _ROWS for at, called in enumerate(several)}
 _READ = {name: read for name, read, _ in _ROWS}
 WANTED = frozenset({*_RANK, *_REPLAYS, *SUMS, *(name for *names, _ in _RESETS for name in names)})
-_NOW = frozenset({"ecc_corrected", "ecc_uncorrected"})  # live sources observe them too
+_NOW = frozenset({"ecc_corrected", "ecc_uncorrected"})  # live sources also give observations of these
 
 
 def facts(card: Card, at: float) -> Iterator[Record]:
-    """The `Gpu`, a NotChecked for each value that cannot be read, and its counters."""
+    """The `Gpu`, a NotChecked per unreadable value, and the counters."""
     fields: dict[str, Any] = {} if card.address is None else {"address": card.address}
     cites: dict[str, Evidence] = {}
-    lost: list[Record] = []
+    not_checked: list[Record] = []
     for name, (text, where) in _chosen(card).items():
-        _take(card.key, name, text, where, fields, cites, lost)
+        _take(card.key, name, text, where, fields, cites, not_checked)
     _failure(card, fields, cites)
     for name, value, where in (*sums(card.texts), *reasons(card.texts), *_recovery(card, fields)):
         fields[name], cites[name] = value, where
@@ -213,12 +213,12 @@ def facts(card: Card, at: float) -> Iterator[Record]:
         fields["mig_instances"] = card.instances if fields["mig"] else 0
     if set(fields) - {"address"}:
         yield Gpu(key=card.key, cites=cites, **fields)
-    yield from lost
+    yield from not_checked
     yield from _counters(card, fields, cites, at)
 
 
 def _chosen(card: Card) -> dict[str, tuple[str, Evidence]]:
-    """The text for each field: the first of its names that says something."""
+    """The text of each field: that of its first name with a value."""
     best: dict[str, int] = {}
     found: dict[str, tuple[str, Evidence]] = {}
     for called, (text, where) in card.texts.items():
@@ -237,14 +237,14 @@ def _take(
     where: Evidence,
     fields: dict[str, Any],
     cites: dict[str, Evidence],
-    lost: list[Record],
+    not_checked: list[Record],
 ) -> None:
     if _LOST.fullmatch(text) or (name == "name" and _NO_NAME.fullmatch(text)):
-        return  # said once, as the failure
+        return  # reported once, as the failure
     try:
         value = _READ[name](text)
     except ValueError as wrong:
-        lost.append(
+        not_checked.append(
             NotChecked(what=f"Gpu.{name}", subject=key, reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
         )
         return
@@ -253,7 +253,7 @@ def _take(
 
 
 def _failure(card: Card, fields: dict[str, Any], cites: dict[str, Evidence]) -> None:
-    """A GPU that is lost says so instead of its values; one that has no name answers nothing."""
+    """Set `failure`: a lost GPU has that text instead of its values. A GPU without a name does not answer."""
     for called, (text, where) in card.texts.items():
         gone = _LOST.fullmatch(text) or (
             called in ("Product Name", "product_name", "name") and _NO_NAME.fullmatch(text)
@@ -264,7 +264,7 @@ def _failure(card: Card, fields: dict[str, Any], cites: dict[str, Evidence]) -> 
 
 
 def _recovery(card: Card, fields: Mapping[str, Any]) -> Iterator[tuple[str, str, Evidence]]:
-    """Drivers before 555 say it in two lines."""
+    """The recovery action from the two lines of drivers before 555."""
     for *names, action in _RESETS:
         for name in names:
             text, where = card.texts.get(name, ("", None))

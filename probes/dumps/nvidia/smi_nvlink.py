@@ -1,7 +1,8 @@
-"""`nvidia-smi nvlink` (-s, -e, -R, -p) and `nvidia-smi -L`: a line for each GPU, and below it those of its NVLinks.
+"""`nvidia-smi nvlink` (-s, -e, -R, -p) and `nvidia-smi -L`: one line per GPU, followed by the lines of its NVLinks.
 
-A GPU lists all of its links, those that are down too. How many are up is said where the list is whole: another GPU
-follows it; or it ends with the text, and is as long as those of its neighbours and as its product has links.
+A GPU lists all links, including inactive ones. The reader counts active links only if the list is complete. A list is
+complete if another GPU follows. At the end of the text it must be as long as those of the other GPUs and as the number
+of links of the product.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ....models.facts.units import from_gigabytes
 from ...parsing.nvml_enums import nvlink_generation, nvlink_rate, pci_address
 from ..core.part import Part
 
-_MODELS = "GPU models and configuration:"  # PyTorch's collect_env, and vLLM's, before names alone
+_MODELS = "GPU models and configuration:"  # collect_env of PyTorch and vLLM, before a list of names
 BEGIN = (
     r"^[ \t]*(?:GPU [0-9]{1,3}: (?:[^\n]{1,80}\(UUID: [^()\n]{1,60}\)|\S[^\n]{0,80}\n\s{0,9}Link [0-9]{1,2}[:,] )"
     rf"|{_MODELS})"
@@ -35,7 +36,7 @@ _COUNT = re.compile(
 _NONE_UP = re.compile(r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive", re.IGNORECASE)
 _INSTANCE = re.compile(r"MIG \S+\s+Device\s+[0-9]{1,2}: \(UUID: MIG-")
 _INACTIVE = "<inactive>"
-# What the links of a generation count; those since NVLink 5 have other names (nvml_links.py).
+# Counters of a link by generation. Since NVLink 5 they have other names (nvml_links.py).
 _COUNTERS = {
     "Replay Errors": "nvlink_replay",
     "Recovery Errors": "nvlink_recovery",
@@ -51,31 +52,31 @@ _CORRECTED = re.compile(r"FEC Errors - ([0-9]{1,2})")
 
 @dataclass(slots=True)
 class _Listed:
-    """A GPU and the links that are listed below it, by their numbers."""
+    """A GPU and the links in its list, by link number."""
 
     key: str
     name: str
     uuid: str | None
     where: Evidence
-    states: dict[int, tuple[float | None, Evidence]] = field(default_factory=dict)  # bytes per second; None: down
+    states: dict[int, tuple[float | None, Evidence]] = field(default_factory=dict)  # bytes per second; None: inactive
     remotes: dict[int, tuple[str, Evidence]] = field(default_factory=dict)
     counts: dict[str, dict[int, tuple[float, Evidence]]] = field(default_factory=dict)
     corrected: dict[int, tuple[int, Evidence]] = field(default_factory=dict)
-    instances: int = 0  # of MIG
+    instances: int = 0  # MIG instances
     none_up: Evidence | None = None
-    followed: bool = False  # by another GPU
-    elided: bool = False  # something else stands between its links and what follows
+    followed: bool = False  # another GPU follows
+    elided: bool = False  # the list has an omission mark
 
     @property
     def version(self) -> int | None:
-        """NVLink's generation, by the product or else by the speed."""
+        """The NVLink generation: that of the product, else from the speed."""
         product = _product(self.name)
         speeds = {speed for speed, _ in self.states.values() if speed}
         return (product.link_version if product else None) or nvlink_generation(0, max(speeds, default=None))
 
     @property
     def least(self) -> int:
-        """How many links the product has."""
+        """The number of links of the product; 0 if unknown."""
         product = _product(self.name)
         return product.links if product and product.link_kind == "nvlink" else 0
 
@@ -86,7 +87,7 @@ def _product(name: str) -> Product | None:
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A `Gpu` for each, its `GpuLink`s, and what these counted."""
+    """A `Gpu` for each GPU, its `GpuLink`s, and their counters."""
     found: list[_Listed] = []
     for number, line in part.lines():
         text = line.strip().removeprefix(_MODELS).lstrip()
@@ -104,7 +105,7 @@ def read(part: Part) -> Iterator[Record]:
 
 
 def _line(gpu: _Listed, text: str, where: Evidence) -> None:
-    """A line below that of a GPU."""
+    """Read a line below the line of a GPU."""
     link = _LINK.fullmatch(text)
     if link is None:
         gpu.instances += bool(_INSTANCE.match(text))
@@ -112,15 +113,15 @@ def _line(gpu: _Listed, text: str, where: Evidence) -> None:
             gpu.none_up = where
         gpu.elided = gpu.elided or text.startswith(("[", "..", "…"))
         return
-    number, said = int(link[1]), link[2]
-    if speed := _SPEED.fullmatch(said):
+    number, content = int(link[1]), link[2]
+    if speed := _SPEED.fullmatch(content):
         gpu.states[number] = (from_gigabytes(float(speed[1])), where)
-    elif said == _INACTIVE:
+    elif content == _INACTIVE:
         gpu.states[number] = (None, where)
-    elif remote := _REMOTE.fullmatch(said):
+    elif remote := _REMOTE.fullmatch(content):
         if address := pci_address(remote[1]):
             gpu.remotes[number] = (address, where)
-    elif count := _COUNT.fullmatch(said):
+    elif count := _COUNT.fullmatch(content):
         _count(gpu, number, count[1], float(count[2]), where)
 
 
@@ -136,12 +137,12 @@ def _count(gpu: _Listed, link: int, name: str, value: float, where: Evidence) ->
 
 
 def _gpu(one: _Listed, most: int) -> Gpu:
-    """What it is, and how many of its links are up, at which rate."""
+    """The GPU with its number of active links and their rate."""
     states = one.states.values()
     whole = bool(states) and not one.elided and (one.followed or len(states) >= max(most, one.least))
     speeds = [speed for speed, _ in states if speed]
-    sure = one.version is not None
-    rate = max((nvlink_rate(speed, one.version) for speed in speeds), default=None) if sure else None
+    known = one.version is not None
+    rate = max((nvlink_rate(speed, one.version) for speed in speeds), default=None) if known else None
     up = len(speeds) if whole else 0 if one.none_up and not states else None
     cites = {"name": one.where} | ({"uuid": one.where} if one.uuid else {})
     if up is not None:
@@ -179,19 +180,21 @@ def _links(one: _Listed) -> Iterator[Record]:
 
 
 def _counters(one: _Listed, at: float) -> Iterator[Record]:
-    """As live: of each link what is not zero, and the sum of all that are shown."""
+    """Counters as from live sources: one per link if it is not zero, and the sum over all links in the list."""
     for quantity, links in one.counts.items():
         ratio = quantity == "nvlink_effective_ber"
         for number, (value, where) in links.items():
             if value:
-                yield _seen(f"{one.key}/nvlink{number}", quantity, "ratio" if ratio else "count", value, at, where)
+                yield _observation(
+                    f"{one.key}/nvlink{number}", quantity, "ratio" if ratio else "count", value, at, where
+                )
         if not ratio:
             worst = max(links.values(), key=lambda link: link[0])
-            yield _seen(one.key, quantity, "count", sum(value for value, _ in links.values()), at, worst[1])
+            yield _observation(one.key, quantity, "count", sum(value for value, _ in links.values()), at, worst[1])
     for number, (symbols, where) in one.corrected.items():
         if symbols:
-            yield _seen(f"{one.key}/nvlink{number}", "nvlink_fec_mended", "symbols", symbols, at, where)
+            yield _observation(f"{one.key}/nvlink{number}", "nvlink_fec_mended", "symbols", symbols, at, where)
 
 
-def _seen(about: str, quantity: str, unit: str, value: float, at: float, where: Evidence) -> Observation:
+def _observation(about: str, quantity: str, unit: str, value: float, at: float, where: Evidence) -> Observation:
     return Observation(about=about, quantity=quantity, unit=unit, value=value, at=at, evidence=where)

@@ -1,7 +1,7 @@
-"""`nvidia-smi -q`, whole or of some sections (-d), as text and as XML (-x): headings over values, nested.
+"""`nvidia-smi -q`, complete or with sections (-d), as text and as XML (-x): nested headings with values.
 
-GPUs have no number there. They stand in the driver's order, so those of an output with as many as it says are attached
-are gpu0, gpu1 ...; of one that was cut, or asked for some (-i), the address is all that is known: it is the key.
+The output has no GPU numbers. GPUs are in the driver's order. If the output has as many GPUs as are attached, their
+keys are gpu0, gpu1 ... If it is truncated or limited to some GPUs (-i), the key is the PCI address.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BEGIN = (
 _GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])")
 _VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}")
 _TAG = re.compile(r"<(/?)([A-Za-z_]\w{0,60})(?: id=\"([^\"<>\n]{0,40})\")?(?: ?(/)>|>(?:([^<\n]{0,200})</\2>)?)")
-_HEAD = {  # of the whole machine
+_HEAD = {  # fields of the machine
     "Driver Version": "version",
     "KMD Version": "version",
     "driver_version": "version",
@@ -45,8 +45,8 @@ _HEAD = {  # of the whole machine
     "attached_gpus": "gpus",
 }
 _COUNT = re.compile(r"[0-9]{1,4}")
-_DEEPEST = 12  # headings
-_NEW = ("Timestamp", "timestamp")  # with which each look begins
+_DEEPEST = 12  # nested headings
+_NEW = ("Timestamp", "timestamp")  # the first entry of each run
 _INSTANCE = ("MIG Device", "mig_device")
 _USERS = ("Processes", "processes")
 _TAILS = frozenset(called.rpartition("/")[2] for called in WANTED)
@@ -56,21 +56,21 @@ _PRODUCT = "Product Name"
 
 
 @dataclass(slots=True)
-class _Look:
-    """What one run of the tool said: of the driver, and of each GPU."""
+class _Run:
+    """One run of the tool: the driver's fields, and the GPUs."""
 
     head: dict[str, tuple[str, Evidence]] = field(default_factory=dict)
     cards: list[Card] = field(default_factory=list)
-    users: int | None = None  # processes that compute, so far, of the GPU that is read; None: not within their list
+    users: int | None = None  # compute processes of the current GPU so far; None outside the process list
 
     def card(self) -> Card:
-        """The GPU that is read; one without a name where the text begins inside of it."""
+        """The current GPU. A new one without a name if the text begins within a GPU."""
         if not self.cards:
             self.cards.append(Card())
         return self.cards[-1]
 
     def closed(self) -> None:
-        """All processes of the GPU were listed."""
+        """Store the number of processes at the end of the list."""
         if self.users is not None:
             self.card().processes = self.users
         self.users = None
@@ -78,39 +78,39 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A heading (without a value) or a value, below the names of the headings above it."""
+    """A heading (without a value) or a value, with the names of the headings above it."""
 
     above: list[str]
     name: str
     value: str | None
-    where: tuple[int, str]  # line
+    where: tuple[int, str]  # line number and line
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The `Driver`, a `Gpu` for each block, and its counters; of each run of the tool anew."""
+    """The `Driver`, a `Gpu` per block, and its counters, for each run of the tool."""
     xml = "<nvidia_smi_log" in part.text[:200]
-    looks = [_Look()]
+    runs = [_Run()]
     for entry in _tags(part) if xml else _lines(part):
         if entry.name in _NEW:
-            looks[-1].closed()
-            looks.append(_Look())
+            runs[-1].closed()
+            runs.append(_Run())
         else:
-            _take(looks[-1], entry, part)
-    if not xml and part.text.endswith("\n\n"):  # else the list may go on behind the end
-        looks[-1].closed()
-    for look in looks:
-        yield from _driver(look)
-        _number(look)
-        for card in look.cards:
+            _take(runs[-1], entry, part)
+    if not xml and part.text.endswith("\n\n"):  # otherwise the list can continue after the end
+        runs[-1].closed()
+    for run in runs:
+        yield from _driver(run)
+        _number(run)
+        for card in run.cards:
             yield from facts(card, part.at)
     if xml and part.text.rfind("</nvidia_smi_log>") < part.text.rfind("<nvidia_smi_log"):
         yield part.cut(part.text.rstrip().count("\n"), "before </nvidia_smi_log>")
-    elif not xml and _breaks_off(looks[-1].cards):
+    elif not xml and _breaks_off(runs[-1].cards):
         yield part.cut(part.text.rstrip().count("\n"), "within the last GPU")
 
 
 def _breaks_off(cards: list[Card]) -> bool:
-    """Whether the last GPU lacks what the one before it ends with, though they are of one product."""
+    """Whether the last GPU lacks the last field of the one before it, although both are the same product."""
     if len(cards) < 2:
         return False
     (*_, before), last = cards[-2].texts or [""], cards[-1].texts
@@ -118,32 +118,35 @@ def _breaks_off(cards: list[Card]) -> bool:
     return bool(last) and before not in last and (_PRODUCT not in last or names[0] == names[1])
 
 
-def _take(look: _Look, entry: _Entry, part: Part) -> None:
-    """One heading or value into the look."""
+def _take(run: _Run, entry: _Entry, part: Part) -> None:
+    """Add one heading or value to the run."""
     name, value, above = entry.name, entry.value, entry.above
-    if look.users is not None and not (len(above) > 1 and any(user in above for user in _USERS)):
-        look.closed()
+    if run.users is not None and not (len(above) > 1 and any(user in above for user in _USERS)):
+        run.closed()
     if name in _USERS:
-        look.users = 0
-    elif look.users is not None:
-        look.users += name in ("Type", "type") and "C" in (value or "")
+        run.users = 0
+    elif run.users is not None:
+        run.users += name in ("Type", "type") and "C" in (value or "")
     elif begun := _GPU.fullmatch(name):
-        look.cards.append(Card(address=pci_address(begun[1])))
+        run.cards.append(Card(address=pci_address(begun[1])))
     elif name in _INSTANCE and value is None:
-        look.card().instances += 1
+        run.card().instances += 1
     elif name in _HEAD and value is not None and len(above) < 2:
-        look.head[_HEAD[name]] = (value, part.cite(*entry.where))
+        run.head[_HEAD[name]] = (value, part.cite(*entry.where))
     elif name in _TAILS and value is not None and not any(user in _INSTANCE for user in above):
         path = [*above[-2:], name]
         for called in ("/".join(path[first:]) for first in range(len(path))):
             if called in WANTED:
-                look.card().texts.setdefault(called, (value, part.cite(*entry.where)))
+                run.card().texts.setdefault(called, (value, part.cite(*entry.where)))
 
 
 def _lines(part: Part) -> Iterator[_Entry]:
-    """The entries of a text that matter. What is deeper than a line is below it, also below one with a value."""
+    """The relevant entries of a text.
+
+    Lines with a deeper indentation are below a line, even if that line has a value.
+    """
     open_now: list[tuple[int, str]] = []
-    listing: int | None = None  # the depth of the list of processes, whose end matters too
+    listing: int | None = None  # indentation of the process list, because its end counts too
     for number, line in part.lines():
         text = line.strip()
         if not text or text.startswith("[..."):
@@ -155,15 +158,15 @@ def _lines(part: Part) -> Iterator[_Entry]:
         name = name.rstrip(" :")
         ended = listing is not None and depth <= listing
         if ended or name in _MATTER or name.startswith("GPU "):
-            said = value.strip() if divided else "" if text.endswith(" :") else None
-            yield _Entry([above for _, above in open_now], name, said, (number, line))
+            content = value.strip() if divided else "" if text.endswith(" :") else None
+            yield _Entry([above for _, above in open_now], name, content, (number, line))
             listing = depth if name in _USERS else None if ended else listing
         if len(open_now) < _DEEPEST:
             open_now.append((depth, name))
 
 
 def _tags(part: Part) -> Iterator[_Entry]:
-    """The entries of XML that stands in the tool's own lines, one tag or one value each; no other is read."""
+    """The entries of XML in the tool's own layout, with one tag or value per line. Other layouts give none."""
     open_now: list[str] = []
     for number, line in part.lines():
         found = _TAG.fullmatch(line.strip())
@@ -182,11 +185,11 @@ def _tags(part: Part) -> Iterator[_Entry]:
             open_now.append(found[2])
 
 
-def _driver(look: _Look) -> Iterator[Record]:
-    """Its version is that of the library that was asked, which works with a module of the same version alone."""
-    version, cuda = (_first(_VERSION, look.head.get(name)) for name in ("version", "cuda"))
-    gpus = _first(_COUNT, look.head.get("gpus"))
-    cites = {name: where for name, (_, where) in look.head.items()}
+def _driver(run: _Run) -> Iterator[Record]:
+    """The `Driver`. Its version is that of the library, which works only with a kernel module of the same version."""
+    version, cuda = (_first(_VERSION, run.head.get(name)) for name in ("version", "cuda"))
+    gpus = _first(_COUNT, run.head.get("gpus"))
+    cites = {name: where for name, (_, where) in run.head.items()}
     if version:
         cites["library"] = cites["version"]
     known = {
@@ -205,15 +208,15 @@ def _driver(look: _Look) -> Iterator[Record]:
         )
 
 
-def _first(form: re.Pattern[str], said: tuple[str, Evidence] | None) -> str | None:
-    """What a value begins with: since 610 a sentence may follow."""
-    found = form.match(said[0]) if said else None
+def _first(form: re.Pattern[str], entry: tuple[str, Evidence] | None) -> str | None:
+    """The beginning of a value. Since driver 610 a sentence can follow."""
+    found = form.match(entry[0]) if entry else None
     return found[0] if found else None
 
 
-def _number(look: _Look) -> None:
-    """The keys of the GPUs."""
-    attached = _first(_COUNT, look.head.get("gpus"))
-    whole = attached is not None and int(attached) == len(look.cards) and all(card.address for card in look.cards)
-    for place, card in enumerate(look.cards):
+def _number(run: _Run) -> None:
+    """Set the keys of the GPUs."""
+    attached = _first(_COUNT, run.head.get("gpus"))
+    whole = attached is not None and int(attached) == len(run.cards) and all(card.address for card in run.cards)
+    for place, card in enumerate(run.cards):
         card.key = f"gpu{place}" if whole else card.address or "gpu"

@@ -1,6 +1,7 @@
-"""Fields of a GPU that nvidia-smi spreads over several values: memory errors, clock reasons, the health of its fabric.
+"""GPU fields that nvidia-smi splits into several values: memory errors, clock reasons, fabric health.
 
-They are said where all of their values are there: of a text that was cut, a sum would be too small.
+The reader gives such a field only if all its values are present, because a truncated text would give a sum that is too
+small.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ Texts = Mapping[str, tuple[str, Evidence]]
 Field = tuple[str, object, Evidence]
 
 _SINCE = {"": ("Volatile", "volatile"), "_lifetime": ("Aggregate", "aggregate")}
-# Since Turing errors are told apart by where they were; some of these lines are there, or all of their kind.
+# Since Turing, errors are counted by location. An output has some of these lines or all lines of a group.
 _WHERE = {
     "ecc_corrected": (("SRAM Correctable", "sram_correctable"), ("DRAM Correctable", "dram_correctable")),
     "ecc_uncorrected": (
@@ -32,7 +33,7 @@ _WHERE = {
 _TOTALS = {"ecc_corrected": ("Single Bit", "single_bit"), "ecc_uncorrected": ("Double Bit", "double_bit")}
 _COLUMNS = {"ecc_corrected": "ecc.errors.corrected", "ecc_uncorrected": "ecc.errors.uncorrected"}
 
-# In the order of NVML's bits (probes/parsing/nvml_enums.py); the last is missing before driver 418.
+# In the order of NVML's bits (probes/parsing/nvml_enums.py). The last one is missing before driver 418.
 _REASONS = (
     ("idle", "Idle", "gpu_idle"),
     ("application clocks", "Applications Clocks Setting", "applications_clocks_setting"),
@@ -45,7 +46,7 @@ _REASONS = (
     ("display clocks", "Display Clock Setting", "display_clocks_setting"),
 )
 _MUST = {"idle", "software power cap", "hardware slowdown", "software thermal slowdown", "hardware thermal slowdown"}
-_HARDWARE = {"hardware slowdown", "hardware thermal slowdown", "hardware power brake"}  # each tells by itself
+_HARDWARE = {"hardware slowdown", "hardware thermal slowdown", "hardware power brake"}  # each is sufficient alone
 _FAULTS = (
     ("degraded bandwidth", "Bandwidth", "bandwidth", "degraded"),
     ("route recovery", "Route Recovery in progress", "route_recovery_in_progress", "true"),
@@ -72,7 +73,7 @@ def _fault_names(text: str, tag: str) -> tuple[str, ...]:
 
 
 def _error_names(field: str, since: tuple[str, str]) -> tuple[tuple[str, ...], ...]:
-    """The groups of names of which each must say something; or one total."""
+    """Groups of alternative names. Each group must have a value, or the last group, a total, must have one."""
     groups = [tuple(f"{group}/{name}" for name in names for group in since) for names in _WHERE[field]]
     single = tuple(
         f"{group}/{name}/{total}" for name in _TOTALS[field] for group in since for total in ("Total", "total")
@@ -85,7 +86,7 @@ _ERRORS = {f"{field}{more}": _error_names(field, since) for field in _WHERE for 
 _REASON_NAMES = {reason: _reason_names(text, tag) for reason, text, tag in _REASONS}
 _REASON_COLUMNS = {
     name for names in _REASON_NAMES.values() for name in names if "_reasons." in name
-}  # asked one by one
+}  # columns can be requested one by one
 _FAULT_NAMES = {fault: _fault_names(text, tag) for fault, text, tag, _ in _FAULTS}
 SUMS = frozenset(
     {
@@ -97,7 +98,7 @@ SUMS = frozenset(
 
 
 def sums(texts: Texts) -> Iterator[Field]:
-    """Memory errors, corrected and not, since the driver was loaded and ever."""
+    """Corrected and uncorrected memory errors, since the driver was loaded and over the lifetime."""
     for field, (*groups, totals) in _ERRORS.items():
         total = [number for name in totals if (number := _number(texts, name))]
         parts = [[number for name in names if (number := _number(texts, name))] for names in groups]
@@ -110,7 +111,7 @@ def sums(texts: Texts) -> Iterator[Field]:
 
 
 def reasons(texts: Texts) -> Iterator[Field]:
-    """Why the clocks are no higher, and what is bad in the fabric."""
+    """The active clock reasons, and the faults of the fabric."""
     states = {reason: one for reason, names in _REASON_NAMES.items() if (one := _first(texts, names))}
     known = {reason: one for reason, one in states.items() if one[0] in ("Active", "Not Active")}
     active = tuple(reason for reason, (text, _) in known.items() if text == "Active")
@@ -126,10 +127,10 @@ def _health(texts: Texts) -> Iterator[Field]:
     setup = _first(texts, _SETUP)
     if setup and setup[0] not in ("N/A", "None", "Not Supported"):
         faults.append((f"incorrect configuration: {setup[0]}", setup[1]))
-    said = {text for text, _ in (*parts.values(), *((setup,) if setup else ()))} - {"N/A", "Not Supported"}
-    if faults or (said and setup):
-        stood = (*(where for _, where in faults), *(where for _, where in parts.values()), *(setup or ())[1:])
-        yield "fabric_faults", tuple(fault for fault, _ in faults), stood[0]
+    values = {text for text, _ in (*parts.values(), *((setup,) if setup else ()))} - {"N/A", "Not Supported"}
+    if faults or (values and setup):
+        citations = (*(where for _, where in faults), *(where for _, where in parts.values()), *(setup or ())[1:])
+        yield "fabric_faults", tuple(fault for fault, _ in faults), citations[0]
 
 
 def _first(texts: Texts, names: tuple[str, ...]) -> tuple[str, Evidence] | None:

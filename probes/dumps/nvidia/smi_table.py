@@ -1,7 +1,7 @@
-"""The table of `nvidia-smi`, `nvidia-smi --version`, and what the tool says when it cannot work.
+"""The table of `nvidia-smi`, `nvidia-smi --version`, and the tool's error messages.
 
-A GPU takes two or three rows between two rules: what it is and where, how it is now, whether MIG is on. Names are cut
-to a column ("NVIDIA A100-SXM..."): of those that end in dots no name is said.
+A GPU has two or three rows between two border lines: name and address, present state, MIG mode. Names are cut to the
+column width ("NVIDIA A100-SXM..."). The reader skips names that end in dots.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
 _FAILED = (
     r"NVIDIA-SMI has failed because [^\n]{1,200}|Failed to initialize NVML: [^\n]{1,200}|No devices were found[. ]*"
 )
-_DATED = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}[ \t]*\n"  # above the table
+_DATED = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}[ \t]*\n"  # the line above the table
 _EDGE = r"\+-{60,100}\+[ \t]*\n[ \t]*\|[ ]NVIDIA-SMI[ ]"
 BEGIN = (
     rf"^[ \t]*(?:(?:{_DATED}[ \t]*)?{_EDGE}|\|[ ]NVIDIA-SMI[ ][0-9]|NVIDIA-SMI version[ ]+:[ ]|"
@@ -31,8 +31,8 @@ BEGIN = (
 _VERSIONS = re.compile(
     r"(?:(?:Driver|DRIVER|KMD) [Vv]ersion|NVML (?:library )?version|CUDA (?:UMD )?Version)\s*: ?([0-9.]{1,20})"
 )
-_NOT_LOADED = "Driver Not Loaded"  # as NVML calls what the tool describes in two sentences
-_FIELD = {"D": "version", "K": "version", "N": "nvml", "C": "cuda"}  # by how the words above begin
+_NOT_LOADED = "Driver Not Loaded"  # NVML's name for the error that the tool describes in two sentences
+_FIELD = {"D": "version", "K": "version", "N": "nvml", "C": "cuda"}  # by the first letter of the label
 _FAILURE = re.compile(_FAILED)
 _LOST = re.compile(rf"{_HANDLE}(?:([0-9]{{1,3}}): ?)?({_ADDRESS})?[: ]*([A-Z][A-Za-z ]{{2,60}})")
 _CELL = r"(?:N/A|[^\s/|]+)"
@@ -50,7 +50,7 @@ _UNITS = re.compile(r"([0-9]{1,9})(MiB|W|C)")
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The `Driver`, or why it does not work; each `Gpu` of the table."""
+    """The `Driver` or its failure, and each `Gpu` of the table."""
     cards: list[Card] = []
     for number, line in part.lines():
         text, where = line.strip(), part.cite(number, line)
@@ -63,7 +63,7 @@ def read(part: Part) -> Iterator[Record]:
         elif first := _FIRST.match(text):
             cards.append(_card(first, where))
         elif cards and text.startswith("|"):
-            _more(cards[-1], text, where)
+            _further_row(cards[-1], text, where)
     for card in cards:
         yield from facts(card, part.at)
 
@@ -77,7 +77,7 @@ def _versions(text: str, where: Evidence) -> Iterator[Record]:
 
 
 def _failed(text: str, where: Evidence) -> Iterator[Record]:
-    """No GPU that works is no fault of the driver by itself: a machine may have none."""
+    """A failure of the driver. "No devices" is not a failure, because a machine may have no GPU."""
     if text.startswith("No devices"):
         yield Driver(key="nvidia", gpus=0, cites={"gpus": where})
         return
@@ -97,7 +97,7 @@ def _failed(text: str, where: Evidence) -> Iterator[Record]:
 
 
 def _lost(found: re.Match[str], where: Evidence) -> Record:
-    """A GPU that its driver knows and that does not answer."""
+    """A GPU that the driver knows but that does not answer."""
     address = pci_address(found[2]) if found[2] else None
     key = f"gpu{int(found[1])}" if found[1] else address or "gpu"
     cites = {"failure": where} | ({"address": where} if address else {})
@@ -117,11 +117,11 @@ def _card(first: re.Match[str], where: Evidence) -> Card:
     return card
 
 
-def _more(card: Card, text: str, where: Evidence) -> None:
-    """The rows below: of a GPU that does not answer they say ERR!."""
+def _further_row(card: Card, text: str, where: Evidence) -> None:
+    """Read the further rows of a GPU. They show ERR! if the GPU does not answer."""
     if second := _SECOND.match(text):
         temperature, state, power, limit, used, memory, mode = map(str.rstrip, second.groups())
-        said = {
+        values = {
             "Temperature/GPU Current Temp": temperature,
             "Performance State": state,
             "GPU Power Readings/Power Draw": power,
@@ -130,10 +130,10 @@ def _more(card: Card, text: str, where: Evidence) -> None:
             "FB Memory Usage/Total": memory,
             "Compute Mode": mode,
         }
-        for name, value in said.items():
+        for name, value in values.items():
             if _UNITS.fullmatch(value) or name in ("Performance State", "Compute Mode"):
                 card.texts.setdefault(name, ("N/A" if value == "ERR!" else value, where))
-        if temperature == state == "ERR!":  # one value alone may be a sensor
+        if temperature == state == "ERR!":  # a single ERR! may be a broken sensor
             card.texts["Product Name"] = ("ERR!", where)
     elif third := _THIRD.match(text):
         card.texts.setdefault("MIG Mode/Current", (third[1], where))

@@ -1,9 +1,8 @@
-"""`nvidia-smi topo -m` and `topo -p2p`: how GPUs are joined with each other and with NICs, and whether they may reach
-each other's memory.
+"""`nvidia-smi topo -m` and `topo -p2p`: paths between GPUs and to NICs, and peer access between GPUs.
 
-A path that goes over NVLinks hides the one over PCIe. Where more NVLinks lead to peers than a GPU has, all lead to
-switches, and each pair shares all of them: then "NV18" tells how many are up. Those of a board without switches may
-lead to GPUs that are hidden. What is near to NICs is not kept: sysfs and lspci say it of their functions.
+A path over NVLink hides the PCIe path. If more NVLinks lead to peers than a GPU has, all its links lead to switches,
+and each pair uses all of them. "NV18" is then the number of active links. On a board without switches, links may lead
+to hidden GPUs. The reader does not store the affinities of NICs, because sysfs and lspci have them.
 """
 
 from __future__ import annotations
@@ -23,45 +22,45 @@ from ..core.part import Part
 _PROMPT = r"(?:[$#%+>][ ]|\[[^\]\n]{1,80}\][$#%][ ]|[\w.-]{1,40}@[^\n$#%]{1,60}[$#%][ ])?(?:sudo )?"
 _COMMAND = r"nvidia-smi(?:[ ]\S+)?[ ]topo[ ](?:-p2p|--p2pstatus)[ =]?"
 _COLUMN = r"(?:GPU|NIC|mlx[45]_(?:bond_)?)[0-9]{1,3}"
-# The heading of a matrix: what follows its first GPU is a column, where a row has X or a path. What copies the output
-# may have stripped it (collect_env of PyTorch and of vLLM).
+# The heading of a matrix: a column follows its first GPU, where a row has X or a path. A program that copies the output
+# can remove leading blanks (collect_env of PyTorch and vLLM).
 _HEADING = rf"(?:[ \t]+GPU[0-9]{{1,3}}[ \t]*$|[ \t]*GPU[0-9]{{1,3}}[ \t]+(?:{_COLUMN}|CPU Affinity)(?![\w.-]))"
 BEGIN = (
-    rf"^[ \t]*{_PROMPT}{_COMMAND}[a-z]"  # nothing else says what a matrix of -p2p is about
+    rf"^[ \t]*{_PROMPT}{_COMMAND}[a-z]"  # only the command names the ability in a -p2p matrix
     rf"|^{_HEADING}"
 )
-_ASKED = re.compile(rf"{_COMMAND}([a-z]+)")
-_ASKED_BY_NAME = re.compile(r"p2p[-_. ]?(read|write|nvlink|atomics?|[rwna])(?![a-z])", re.IGNORECASE)
+_P2P_COMMAND = re.compile(rf"{_COMMAND}([a-z]+)")
+_P2P_FILE = re.compile(r"p2p[-_. ]?(read|write|nvlink|atomics?|[rwna])(?![a-z])", re.IGNORECASE)
 _ABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics"}
 _HEAD = re.compile(_HEADING)
 _ROW = re.compile(r"\s*(GPU[0-9]{1,3})\s")
 _GPU = re.compile(r"GPU[0-9]{1,3}")
 _NVLINKS = re.compile(r"NV([0-9]{1,2})")
-_MOST_LINKS = (18, 36)  # of a GPU: until Blackwell, and NVML_NVLINK_MAX_LINKS
-_FEWEST = 2  # GPUs whose NVLinks lead to switches, before one without any is said to have lost them
-_MOST_COLUMNS = 128  # GPUs and NICs: pairs are as many as their square
-_SOC = "SOC"  # what drivers before 384 call SYS
+_MOST_LINKS = (18, 36)  # per GPU: until Blackwell, and NVML_NVLINK_MAX_LINKS
+_FEWEST = 2  # GPUs with NVLinks to switches that must exist before a GPU without any counts as having lost its links
+_MOST_COLUMNS = 128  # GPUs and NICs; limits the number of pairs, which is its square
+_SOC = "SOC"  # the name of SYS in drivers before 384
 _ALLOWED = {"OK": P2P[0], "CNS": P2P[1], "GNS": P2P[2], "TNS": P2P[3], "DR": P2P[4], "NS": P2P[5], "U": P2P[6]}
 _AFFINITIES = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The cells of a GPU by their columns, the affinities, and the line."""
+    """The cells of a GPU by column, its affinities, and its line."""
 
     cells: Mapping[str, str]
-    near: Sequence[str]
+    affinities: Sequence[str]
     where: Evidence
 
     @property
     def links(self) -> list[int]:
-        """How many NVLinks lead to each peer that has some."""
+        """The number of NVLinks to each peer with at least one."""
         return [int(found[1]) for cell in self.cells.values() if (found := _NVLINKS.fullmatch(cell))]
 
 
 @dataclass(frozen=True, slots=True)
 class _Matrix:
-    """The columns of a matrix, GPUs and NICs, how many affinities stand behind them, and its rows by GPU."""
+    """The columns (GPUs and NICs), the number of affinity columns after them, and the rows by GPU."""
 
     columns: Sequence[str]
     affinities: int
@@ -70,12 +69,12 @@ class _Matrix:
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Of each matrix a `Gpu` for each row, with what is near it, and each `GpuPair`."""
+    """For each matrix, a `Gpu` per row with its CPUs and NUMA node, and each `GpuPair`."""
     matrices: list[_Matrix] = []
     ability = _by_name(part.file)
     for number, line in part.lines():
-        if asked := _ASKED.search(line):
-            ability = _ABILITIES.get(asked[1][0])  # "r", and what wrappers name: "rw"
+        if command := _P2P_COMMAND.search(line):
+            ability = _ABILITIES.get(command[1][0])  # "r"; wrappers use "rw" and others
         if _HEAD.match(line):
             before, found, _ = line.partition(_AFFINITIES[0])
             columns = before.split()[:_MOST_COLUMNS]
@@ -91,7 +90,7 @@ def read(part: Part) -> Iterator[Record]:
 
 
 def _end(part: Part, matrix: _Matrix) -> Iterator[NotChecked]:
-    """Whether the text ends in the last matrix: a row is short, or GPUs have columns and no rows."""
+    """A NotChecked if the text ends within the last matrix: a row is short, or GPUs of columns have no row."""
     whole = part.text.rstrip()
     number, last = whole.count("\n"), whole[whole.rfind("\n") + 1 :]
     begun = _ROW.match(f"{last} ")
@@ -103,36 +102,39 @@ def _end(part: Part, matrix: _Matrix) -> Iterator[NotChecked]:
 
 
 def _by_name(file: str) -> str | None:
-    """What a file's name says of the matrix: "topo_p2p_r.txt"."""
-    found = _ASKED_BY_NAME.search(file)
+    """The ability in a file name such as "topo_p2p_r.txt"."""
+    found = _P2P_FILE.search(file)
     return _ABILITIES[found[1][0].lower()] if found else None
 
 
 def _row(matrix: _Matrix, line: str, where: Evidence) -> _Row:
-    """Only tabs tell where an affinity is empty: of a line without them they are taken where all are there."""
+    """A row. Without tabs, an empty affinity is invisible, so affinities count only if all of them are present."""
     words = line.split()[1:]
     cells = dict(zip(matrix.columns, words, strict=False))
-    near = line.split("\t")[len(matrix.columns) + 1 :] if "\t" in line else words[len(matrix.columns) :]
-    whole = "\t" in line or len(near) == matrix.affinities
-    return _Row(cells, [text.strip() for text in near] if whole else (), where)
+    affinities = line.split("\t")[len(matrix.columns) + 1 :] if "\t" in line else words[len(matrix.columns) :]
+    whole = "\t" in line or len(affinities) == matrix.affinities
+    return _Row(cells, [text.strip() for text in affinities] if whole else (), where)
 
 
 def _gpu(matrix: _Matrix, name: str, row: _Row) -> Iterator[Record]:
-    """CPUs and NUMA node near it, its NVLinks; "N/A" and several nodes are not one."""
+    """The GPU with its CPUs, its NUMA node and its active NVLinks. "N/A" and several nodes give no node."""
     gpu, where = name.lower(), row.where
-    text, node = (*row.near, "", "")[:2]
+    text, node = (*row.affinities, "", "")[:2]
     known: dict[str, Any] = {"nvlinks": _up(matrix, name)}
     try:
         known["cpus"] = (cpu_list(text) if text[:1].isdecimal() else ()) or None
     except ValueError as wrong:
         yield NotChecked(what="Gpu.cpus", subject=gpu, reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
     known["numa"] = int(node) if re.fullmatch("[0-9]{1,4}", node) else None
-    said = {field: value for field, value in known.items() if value is not None}
-    yield Gpu(key=gpu, cites=dict.fromkeys(said, where), **said)
+    fields = {field: value for field, value in known.items() if value is not None}
+    yield Gpu(key=gpu, cites=dict.fromkeys(fields, where), **fields)
 
 
 def _up(matrix: _Matrix, name: str) -> int | None:
-    """How many NVLinks of a GPU are up, where they lead to switches; 0 where those of others do and it has none."""
+    """The number of active NVLinks of a GPU whose links lead to switches.
+
+    0 if it has none but the links of others do.
+    """
     peers = [column for column in matrix.columns if _GPU.fullmatch(column)]
     whole = {gpu: row for gpu, row in matrix.rows.items() if row.cells.keys() >= set(peers)}
     switched = {gpu for gpu, row in whole.items() if _switched(row)}
@@ -148,7 +150,7 @@ def _switched(row: _Row) -> bool:
 
 
 def _pairs(matrix: _Matrix) -> Iterator[Record]:
-    """What stands above the diagonal; where that was cut, below it."""
+    """The cells above the diagonal, or below it if those are missing."""
     gpus = [column for column in matrix.columns if _GPU.fullmatch(column)]
     for place, a in enumerate(gpus):
         for b in gpus[place + 1 :]:
@@ -166,7 +168,7 @@ def _pair(matrix: _Matrix, key: str, cell: str, where: Evidence) -> Iterator[Rec
     elif cell in _ALLOWED and matrix.ability:
         yield GpuPair(key=key, a=a, b=b, cites={matrix.ability: where}, **{matrix.ability: _ALLOWED[cell]})
     elif cell in _ALLOWED:
-        why = "nothing says which ability the matrix is about"
+        why = "the output does not name the ability of the matrix"
         how = "keep the command with its output: nvidia-smi topo -p2p r"
         yield NotChecked(
             what="GpuPair.read", subject=key, reason=Reason.UNREADABLE, path=where.source, detail=why, how=how

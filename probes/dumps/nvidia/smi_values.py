@@ -15,7 +15,7 @@ _COMPUTE = {
     "prohibited": "prohibited",
     "exclusiveprocess": "exclusive process",
     "eprocess": "exclusive process",
-    "exclusivethread": "exclusive process",  # as which it works since CUDA 8
+    "exclusivethread": "exclusive process",  # the name since CUDA 8
 }
 _RECOVERY = {
     "none": "none",
@@ -40,7 +40,7 @@ _FABRIC = {"notstarted": "not started", "inprogress": "in progress", "completed"
 
 
 def flag(text: str) -> bool:
-    """ "Enabled", "Yes", "Active" or their opposites."""
+    """True for "Enabled", "Yes", "Active"; False for their opposites."""
     plain = text.strip("[] ").lower()
     if plain not in (*_YES, *_NO):
         raise ValueError(f"{shown(text)} is neither yes nor no")
@@ -48,7 +48,7 @@ def flag(text: str) -> bool:
 
 
 def number(text: str) -> float:
-    """ "588.39 W", "59 C", "1980 MHz", "81559 MiB", "16x" without its unit."""
+    """The number in "588.39 W", "59 C", "1980 MHz", "81559 MiB", "16x"."""
     found = re.fullmatch(r"(-?[0-9]{1,12}(?:\.[0-9]{1,6})?) ?(?:[A-Za-z%]{0,4})", text)
     if not found:
         raise ValueError(f"{shown(text)} is not a number")
@@ -56,32 +56,32 @@ def number(text: str) -> float:
 
 
 def size(text: str) -> int:
-    """ "81559 MiB" as bytes."""
+    """The bytes of "81559 MiB"."""
     return int(number(text)) * MIB
 
 
 def clock(text: str) -> float:
-    """ "1980 MHz" as hertz."""
+    """The hertz of "1980 MHz"."""
     return hertz(int(number(text)))
 
 
 def lanes(text: str) -> int | None:
-    """ "16x" as lanes."""
+    """The lanes of "16x"."""
     return pcie_width(text.rstrip("x"))
 
 
 def link_speed(text: str) -> float | None:
-    """The generation of PCIe as GT/s."""
+    """The speed in GT/s of a PCIe generation."""
     return pcie_speed(count(text))
 
 
 def clock_event_reasons(text: str) -> tuple[str, ...]:
-    """The reasons whose bits a hexadecimal number has."""
+    """The reasons of the bits in a hexadecimal number."""
     return clock_reasons(hexadecimal(text))
 
 
 def performance_state(text: str) -> int:
-    """ "P0" to "P15"."""
+    """A performance state, "P0" to "P15"."""
     found = re.fullmatch(r"P([0-9]|1[0-5])", text)
     if not found:
         raise ValueError(f"{shown(text)} is not a performance state")
@@ -89,7 +89,7 @@ def performance_state(text: str) -> int:
 
 
 def cluster_uuid(text: str) -> str | None:
-    """A UUID; None where it is all zeros."""
+    """A UUID. None if all digits are zero."""
     return word(text) if text.strip("0-") else None
 
 

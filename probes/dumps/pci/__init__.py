@@ -1,1 +1,1 @@
-"""Readers of lspci."""
+"""Readers for lspci."""

@@ -1,7 +1,8 @@
-"""lspci of pciutils, in all verbosities: what each function is, its place, its link (ls-caps.c, ls-ecaps.c).
+"""lspci of pciutils, in all verbosities: PCI functions, their position in the tree, and their links (ls-caps.c,
+ls-ecaps.c).
 
-What lspci marks as an error (UESta, CESta) are bits that stay set since somebody cleared them: no number of errors,
-and most machines have some since boot. They are not read.
+The reader skips the error bits (UESta, CESta). They stay set until they are cleared, are not counts, and some are set
+since boot on most machines.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from ...parsing.parsers import pcie_width
 from ..core.part import Part
 from ..core.pci_words import class_of, identity
 
-# "0000:53:00.0 3D controller [0302]: NVIDIA ...", of -n "53:00.0 0302: 10de:2330"; or what grep leaves of it.
+# "0000:53:00.0 3D controller [0302]: NVIDIA ...", with -n "53:00.0 0302: 10de:2330"; or single lines that grep
+# selected.
 BEGIN = (
     r"^[ \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:\"?[A-Z3][\w /.()-]{2,60}(?: \[[0-9a-f]{4}\])?|"
     r"(?:Class )?\[?[0-9a-f]{4}\]?): [^\n]|^[ \t]*(?:(?:Dev|Lnk|ACS)(?:Cap|Ctl|Sta)2?|[UC]ESta):[ \t]"
@@ -35,14 +37,14 @@ _NUMBERS = re.compile(r"(?:\[|^)([0-9a-f]{4}):([0-9a-f]{4})(?:\]|(?= |$))")
 _TAIL = re.compile(r" \((?:rev|prog-if) [0-9a-f]{2}\b.*$")
 _UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
 _LINK = re.compile(r"(LnkCap|LnkSta|ACSCtl):[^\n]*")
-_MOST_UNNAMED = 2000  # pieces without an address
+_MOST_UNNAMED = 2000  # link sections without an address
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A `Pci` for each function; its parent where the bridges tell their buses."""
+    """A `Pci` per function, with its parent if the bridges show their buses."""
     headers = list(part.matches(_HEADER))
     starts = [*(header.start() for _, header in headers), len(part.text)]
-    yield from _unnamed(replace(part, text=part.text[: starts[0]]))
+    yield from _without_address(replace(part, text=part.text[: starts[0]]))
     blocks = [
         _Block(part, line, header, part.text[header.start() : end])
         for (line, header), end in zip(headers, starts[1:], strict=True)
@@ -50,13 +52,15 @@ def read(part: Part) -> Iterator[Record]:
     parents = _parents(blocks)
     for block in blocks:
         yield block.fact(parents.get(block.address))
-    yield from _missed(part, blocks)
+    yield from _not_shown(part, blocks)
 
 
-def _missed(part: Part, blocks: list[_Block]) -> Iterator[Record]:
-    """What was asked for and is not shown: the state of links whose capability is; capabilities, to all but root."""
+def _not_shown(part: Part, blocks: list[_Block]) -> Iterator[Record]:
+    """NotChecked records: link states that are missing although the capability is shown, and capabilities hidden from
+    users other than root.
+    """
     if "Capabilities: <access denied>" in part.text:
-        why = "capabilities are shown to root alone"
+        why = "lspci shows capabilities to root only"
         yield NotChecked(
             what="Pci.width",
             subject="node",
@@ -67,13 +71,13 @@ def _missed(part: Part, blocks: list[_Block]) -> Iterator[Record]:
         )
     for block in blocks:
         if "LnkCap:" in block.text and "LnkSta:" not in block.text and "width" not in block.fields:
-            why = f"{part.file} has what its link could do (LnkCap) and not what it is trained at (LnkSta: link status)"
+            why = f"{part.file} has the link capability (LnkCap) but not the trained link state (LnkSta)"
             how = f"sudo lspci -vv -s {block.address}"
             yield NotChecked(what="Pci.width", subject=block.address, reason=Reason.OTHER, detail=why, how=how)
 
 
 class _Block:
-    """What stands of one function."""
+    """The lines of one function."""
 
     def __init__(self, part: Part, line: int, header: re.Match[str], text: str) -> None:
         self.part, self.line, self.text = part, line, text
@@ -85,7 +89,8 @@ class _Block:
         if self.lost:
             self._set(0, {"lost": True})
             return
-        virtual = "Virtual Function" in header["what"]  # its registers of links are zero (SR-IOV 1.1, 3.5)
+        # link registers of a virtual function are zero (SR-IOV 1.1, 3.5)
+        virtual = "Virtual Function" in header["what"]
         for needle, readers in _READERS.items():
             at = text.find(needle)
             if at >= 0 and not (virtual and needle.startswith("Lnk")):
@@ -95,7 +100,7 @@ class _Block:
             self._windows()
 
     def fact(self, parent: str | None) -> Pci:
-        """All that is known of it."""
+        """The function with all known fields."""
         return Pci(key=self.address, parent=parent, cites=self.cites, **self.fields)
 
     def _identity(self, header: re.Match[str]) -> None:
@@ -116,7 +121,9 @@ class _Block:
                 self._set(at, parse(found))
 
     def _windows(self) -> None:
-        """The second memory window, and the largest that it could be. -v alone does not number them."""
+        """Set the size of the second memory window, and its largest possible size. -v alone does not number the
+        windows.
+        """
         windows = [found for found in _WINDOW.finditer(self.text) if found["number"] in (None, "0", "1", "2")]
         if len(windows) > 1:
             size = 0 if windows[1]["where"].startswith("<") else _size(windows[1]["size"])
@@ -138,7 +145,7 @@ _Parse = Callable[[re.Match[str]], Mapping[str, Any]]
 
 
 def full_address(text: str) -> str:
-    """With its domain, which lspci leaves out where there is one alone."""
+    """The address with its domain, which lspci omits on machines with a single domain."""
     return text if text.count(":") == 2 else f"0000:{text}"
 
 
@@ -155,28 +162,28 @@ def _width(text: str) -> int | None:
 
 
 def _size(text: str) -> int:
-    """ "256M", "128GB", "512" as bytes."""
+    """The bytes of "256M", "128GB" or "512"."""
     digits = text.rstrip("KMGTBPE")
     return int(digits) * _UNITS.get(text[len(digits) :][:1], 1)
 
 
 def _status(found: re.Match[str]) -> Mapping[str, Any]:
-    """What a link is trained at; all bits set are those of a function that does not answer."""
+    """The trained link state. All bits are set if the function does not answer."""
     lost = found[1].lower().startswith("unknown") and found[3] in ("63", "255")
     below = tuple(name for name, mark in (("speed", found[2]), ("width", found[4])) if mark == " (downgraded)")
     return {"lost": lost, "speed": _speed(found[1]), "width": _width(found[3]), "downgraded": below or None}
 
 
-def _able(found: re.Match[str]) -> Mapping[str, Any]:
+def _capability(found: re.Match[str]) -> Mapping[str, Any]:
     return {"max_speed": _speed(found[1]), "max_width": _width(found[2])}
 
 
-def _control(found: re.Match[str]) -> Mapping[str, Any]:
+def _device_control(found: re.Match[str]) -> Mapping[str, Any]:
     sizes = {"max_payload": int(found[2]), "max_read_request": int(found[3])}
     return {"relaxed_ordering": found[1] == "+", **sizes}
 
 
-def _switches(found: re.Match[str]) -> Mapping[str, Any]:
+def _acs_controls(found: re.Match[str]) -> Mapping[str, Any]:
     return {"acs": tuple(re.findall(r"\b(\w+)\+", found[0]))}
 
 
@@ -192,24 +199,24 @@ def _subsystem(found: re.Match[str]) -> Mapping[str, Any]:
     return {"subvendor": int(found[1], 16), "subdevice": int(found[2], 16)}
 
 
-# The end of a width must stand there: of a text that was cut, "x1" may be half of "x16".
+# The width needs a delimiter after it: in a truncated text, "x1" can be the beginning of "x16".
 _GT = r"(\d{1,3}(?:\.\d{1,2})?|(?i:unknown))(?:GT/s)?"
 _STATUS = re.compile(rf"LnkSta:\s+Speed {_GT}( \(\w+\))?, Width x(\d{{1,3}})( \(\w+\))?(?=[,\s(])")
 _CAPABLE = re.compile(rf"LnkCap:\s+(?:Port #\d+, )?Speed {_GT}, Width x(\d{{1,3}})(?=[,\s(])")
 _ACS = re.compile(r"ACSCtl:[ \t]+(?:\w+[+-][ \t]*){7}(?=\n|$)")
 _LINE = r"[ \t]*([^\n]{1,100}?)[ \t]*(?:\n|$)"
-# By how their line begins: a search for these few words is all that a long text costs.
+# By the first word of the line. A search for these few words is fast in a long text.
 _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
-    "LnkCap:": ((_CAPABLE, _able),),
+    "LnkCap:": ((_CAPABLE, _capability),),
     "LnkSta:": ((_STATUS, _status),),
-    "ACSCtl:": ((_ACS, _switches),),
+    "ACSCtl:": ((_ACS, _acs_controls),),
     "DevCtl:": (
         (
             re.compile(
                 r"DevCtl:[^\n]*(?:\n[^\n]*)??RlxdOrd([+-])[^\n]*\n[^\n]*?MaxPayload (\d{3,4}) bytes, "
                 r"MaxReadReq (\d{3,4}) bytes"
             ),
-            _control,
+            _device_control,
         ),
     ),
     "NUMA node": ((re.compile(r"NUMA node:? (\d{1,4})(?=[,\s])"), _number("numa")),),
@@ -232,10 +239,10 @@ _BUSES = re.compile(r"Bus: primary=([0-9a-f]{2}), secondary=([0-9a-f]{2}), subor
 
 
 def _parents(blocks: list[_Block]) -> Mapping[str, str]:
-    """What is above each function: the bridge whose secondary bus it is on, or the root on whose own bus it is.
+    """The parent of each function: the bridge with its bus as secondary bus, or the root of its bus.
 
-    A root's own bus has host bridges, root ports and integrated functions; without one of them there, the bridge may
-    be one that was not pasted.
+    A root's own bus has host bridges, root ports and integrated functions. If none of them is in the text, the bridge
+    may be missing from the text, and the function has no parent.
     """
     bridges: dict[str, str] = {}
     roots: set[str] = set()
@@ -256,8 +263,8 @@ def _parents(blocks: list[_Block]) -> Mapping[str, str]:
     return parents
 
 
-def _unnamed(part: Part) -> Iterator[Record]:
-    """What grep left of functions: lines of links and of access control, of nobody knows whom. Their key is a line."""
+def _without_address(part: Part) -> Iterator[Record]:
+    """Sections of links and access control that grep left without an address. Their key is the file and line."""
     groups: list[dict[str, tuple[int, re.Match[str]]]] = []
     for line, found in part.matches(_LINK):
         if not groups or found[1] in groups[-1]:

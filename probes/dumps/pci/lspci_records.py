@@ -1,4 +1,4 @@
-"""lspci -mm and -vmm of pciutils: forms for programs (lspci(8), Machine readable output)."""
+"""lspci -mm and -vmm of pciutils: machine-readable formats (lspci(8), Machine readable output)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BARE = re.compile(r"[0-9a-f]{4}")
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A `Pci` for each function, as far as names and numbers tell."""
+    """A `Pci` per function with its names and numbers."""
     for line, found in part.matches(_RECORD):
         entries = dict(_ENTRY.findall(found[2]))
         texts = entries.get("Class", ""), entries.get("Vendor", ""), entries.get("Device", "")
@@ -53,7 +53,7 @@ def _function(part: Part, line: int, found: re.Match[str], texts: tuple[str, str
 
 
 def _split(text: str) -> tuple[str, int | None]:
-    """A name and its number: "NVIDIA Corporation [10de]"; with -n the number alone."""
+    """A name and its number from "NVIDIA Corporation [10de]"; with -n only the number."""
     text = text.strip()
     if _BARE.fullmatch(text):
         return "", int(text, 16)

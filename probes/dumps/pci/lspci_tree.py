@@ -1,7 +1,7 @@
-"""lspci -t: the tree of buses, drawn (ls-tree.c of pciutils); with -v names, with -nn numbers.
+"""lspci -t: a drawing of the bus tree (ls-tree.c of pciutils); with -v names, with -nn numbers.
 
-A bus is in brackets, behind the bridge that leads to it. What is on it hangs on one line to its right, or on lines
-below one another, each drawn from the column in which the first of them began.
+A bus is in brackets after its bridge. The devices on it are on the same line to the right, or on the following lines,
+starting at the column in which the first one began.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _ROOT = re.compile(r"[-+\\]*\[([0-9a-f]{4,8}):([0-9a-f]{2})(?:-[0-9a-f]{2})?\]")
 _DEVICE = re.compile(r"-*(?:\+-*)?([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\])?")
 _NUMBERS = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\][ \t]*$")
 _BRIDGE = 0x060400
-_MOST = 512  # columns: a tree is no wider
+_MOST = 512  # maximum width of a tree, in columns
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A `Pci` for each function, with what is above it; names and numbers where they stand there."""
-    buses: dict[int, tuple[str, str]] = {}  # by the column of their branches: domain and bus, and what leads there
+    """A `Pci` per function with its parent, and its name and numbers if the text has them."""
+    buses: dict[int, tuple[str, str]] = {}  # by branch column: domain and bus, and the parent
     for number, line in part.lines():
         branch = _BRANCH.match(line)
         if not branch or len(line) > 4 * _MOST:
@@ -37,13 +37,13 @@ def read(part: Part) -> Iterator[Record]:
             (bus, above), at = buses[column], column + 1
         else:
             continue
-        yield from _along(part, number, line, at, bus, above, buses)
+        yield from _line_functions(part, number, line, at, bus, above, buses)
 
 
-def _along(
+def _line_functions(
     part: Part, number: int, line: str, at: int, bus: str, above: str, buses: dict[int, tuple[str, str]]
 ) -> Iterator[Record]:
-    """The functions of one line, from left to right, each below the one before."""
+    """The functions of one line from left to right, each below the one before."""
     for column in [column for column in buses if column > at]:
         del buses[column]
     while at < len(line) and (device := _DEVICE.match(line, at)):
@@ -54,14 +54,14 @@ def _along(
         at = device.end()
         evidence = part.cite(number, line)
         if device[2] is None:
-            yield _end(address, above, line[at:], part.cite(number, line))
+            yield _leaf(address, above, line[at:], part.cite(number, line))
             return
         yield Pci(key=address, pci_class=_BRIDGE, parent=above, cites={"parent": evidence})
         bus, above = f"{bus.partition(':')[0]}:{device[2]}", address
 
 
-def _end(address: str, above: str, what: str, evidence: Evidence) -> Pci:
-    """A function that leads nowhere, and what it is called."""
+def _leaf(address: str, above: str, what: str, evidence: Evidence) -> Pci:
+    """A function without a bus below it, with its name."""
     numbers = _NUMBERS.search(what)
     vendor, device, name = identity((what[: numbers.start()] if numbers else what).strip())
     if numbers:

@@ -244,7 +244,7 @@ def test_a_dump_that_was_cut_is_told(tmp_path: Path) -> None:
     path.write_text(as_nccl_xml(snapshot_of("p5-tree"))[:4000])
     done = CliRunner().invoke(main, ["profile", "--from-node", "--from", str(path)])
     assert done.exit_code == 0
-    assert re.fullmatch(r"cut\.xml: line \d+: .*; what stands before that was read\n", done.stderr)
+    assert re.fullmatch(r"cut\.xml: line \d+: .*; everything before it was read\n", done.stderr)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from linkgauge.models.facts.records import Record
 from linkgauge.probes.host.recorded import dump
 from linkgauge.probes.serials import read_serials
 from linkgauge.probes.synthetic.build import build
-from tests.support.small_nodes import but, gpu_address, gpus_under_switches, snapshot_of
+from tests.support.small_nodes import gpu_address, gpus_under_switches, snapshot_of, with_fields
 from tests.support.trees import tree
 
 BROKEN = Path(__file__).parents[2] / "nodes/hgx-h100.toml"
@@ -71,7 +71,7 @@ def test_a_thing_without_fault_and_one_that_is_not_there(capture: str) -> None:
 
 
 def test_a_link_is_found_by_either_end() -> None:
-    said: list[Record] = but(gpus_under_switches(2), gpu_address(0), width=8)
+    said: list[Record] = with_fields(gpus_under_switches(2), gpu_address(0), width=8)
     snapshot = snapshot_of(said)
     report = evaluate(snapshot)
     assert names_of(snapshot, "gpu0") == {"gpu0", gpu_address(0)}

@@ -85,7 +85,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("x.gz", b"\x1f\x8brubbish", "--from {path}: an archive that cannot be read: "),
+        ("x.gz", b"\x1f\x8brubbish", "--from {path}: unreadable archive: "),
         ("x.bin", bytes(range(256)) * 20, "--from {path}: a binary file"),
         ("x.txt", b"nothing that is known", "--from {path}: neither a capture"),
         ("none", None, "--from {path}: No such file or directory"),

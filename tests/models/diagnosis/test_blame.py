@@ -13,7 +13,7 @@ from bench.accuracy.matrices import SCENARIOS, Scenario
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.records import Flow, Record
 from linkgauge.models.report import Finding, Report
-from tests.support.small_nodes import ROOT, but, copy, gpu_address, gpus_under_switches, peers, report_of
+from tests.support.small_nodes import ROOT, copy, gpu_address, gpus_under_switches, peers, report_of, with_fields
 
 
 def grave(report: Report) -> list[tuple[str, str, str]]:
@@ -22,7 +22,7 @@ def grave(report: Report) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario.name))
 def test_matrices(scenario: Scenario) -> None:
-    said = matrices.said_of(scenario.node)
+    said = matrices.records_of(scenario.node)
     topology = matrices.report_of(said, {}, 0).topology
     measured = scenario.measured(topology)
     assert all(matrices.is_right(matrices.report_of(said, measured, seed), scenario) for seed in (0, 1, 2))
@@ -65,7 +65,7 @@ def test_what_a_finding_says_of_a_link_that_several_share() -> None:
 def test_what_slow_nvlinks_cost() -> None:
     """Two of eighteen carry nothing, and no state says so: all 18 are held at 16/18 of what they are rated at."""
     scenario = next(one for one in SCENARIOS if one.name == "two bad NVLinks of eighteen")
-    said = matrices.said_of(scenario.node)
+    said = matrices.records_of(scenario.node)
     measured = scenario.measured(matrices.report_of(said, {}, 0).topology)
     (found,) = (one for one in matrices.report_of(said, measured, 1).findings if one.severity != "info")
     assert found.limits == {f"gpu3/nvlink{number}": pytest.approx(25e9 * 16 / 18, rel=0.02) for number in range(18)}
@@ -98,7 +98,7 @@ def test_copies_that_turn_at_a_switch_go_under_its_access_control() -> None:
     said: list[Record] = [*gpus_under_switches(4), *peers(54, healthy), *peers(25, [(0, 1), (1, 0)])]
     assert grave(report_of(said)) == [("pcie-acs-redirect", "0000:01:00.0", "likely")]
     redirect = ("ReqRedir", "CmpltRedir")
-    state = but(said, "0000:02:00.0", acs=redirect)
+    state = with_fields(said, "0000:02:00.0", acs=redirect)
     (found,) = (one for one in report_of(state).findings if one.severity != "info")
     assert found.code == "pcie-acs-redirect"
     assert found.explains == ("bandwidth-low:gpu0-gpu1", "bandwidth-low:gpu1-gpu0")
@@ -113,14 +113,14 @@ def test_copies_between_roots_are_the_processors() -> None:
 
 def test_two_limits_on_one_way_explain_it_together() -> None:
     """x8 at the GPU and x4 above the switch: what is left is what the narrower one leaves, and no third finding."""
-    said = but(but(gpus_under_switches(2), gpu_address(0), width=8), "0000:01:00.0", width=4)
+    said = with_fields(with_fields(gpus_under_switches(2), gpu_address(0), width=8), "0000:01:00.0", width=4)
     report = report_of([*said, copy(("gpu0", ROOT), 13.9)])
     explained = {one.subject: one.explains for one in report.findings}
     assert explained == {gpu_address(0): (), "0000:01:00.0": ("bandwidth-low:gpu0-pci0000:00",)}
 
 
 def test_what_a_limit_does_not_account_for_is_said() -> None:
-    report = report_of([*but(gpus_under_switches(2), gpu_address(0), width=8), copy(("gpu0", ROOT), 10.0)])
+    report = report_of([*with_fields(gpus_under_switches(2), gpu_address(0), width=8), copy(("gpu0", ROOT), 10.0)])
     (low,) = (one for one in report.findings if one.code == "bandwidth-low")
     assert "what limits that are known leave is 27" in low.message
 

@@ -17,7 +17,7 @@ from linkgauge.models.facts.units import as_utc, from_utc
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.kernel_log.patterns import group_events
-from tests.support.small_nodes import Clock, but, copy, gpu_address, gpus_under_switches, said_by
+from tests.support.small_nodes import Clock, copy, gpu_address, gpus_under_switches, source_of, with_fields
 
 NOW, HOUR, DAY = 1.8e9, 3600.0, 86400.0
 GPU = gpu_address(0)
@@ -43,7 +43,7 @@ def log(*lines: tuple[float, str]) -> list[Record]:
 
 def ran(memory: Memory, at: float, *said: Record) -> tuple[Memory, Report]:
     """A cycle of the daemon, of which everything is due."""
-    return cycle(At(at), [said_by(*gpus_under_switches(2), *said)], Site(), memory)
+    return cycle(At(at), [source_of(*gpus_under_switches(2), *said)], Site(), memory)
 
 
 def shown(report: Report) -> Shown:
@@ -108,10 +108,10 @@ def test_of_two_that_the_log_does_not_hold_together_the_graver_stays() -> None:
 
 def test_an_xid_goes_under_the_gpu_that_it_took_away() -> None:
     fallen = XID.replace("48", "79")
-    lost = but(gpus_under_switches(2), GPU, lost=True)
+    lost = with_fields(gpus_under_switches(2), GPU, lost=True)
     memory, report = ran(Memory(), NOW, *log((NOW - 30, fallen)))
     assert shown(report) == BAD
-    memory, report = cycle(At(NOW + 60), [said_by(*lost, *log((NOW - 30, fallen)))], Site(), memory)
+    memory, report = cycle(At(NOW + 60), [source_of(*lost, *log((NOW - 30, fallen)))], Site(), memory)
     assert shown(report) == [("gpu-missing", GPU, "critical")]
     for minute in (2, 3, 4):  # it is back; what the log told is not cleared by that
         memory, report = ran(memory, NOW + 60 * minute)
@@ -172,7 +172,7 @@ def flapped(down: Sequence[bool], with_log: bool, every: float = 60.0) -> list[R
         at = NOW + every * number
         if gone:
             lines.append((at - 1, f"mlx5_core {NIC.key} mlx5_0: Port: 1 Link DOWN"))
-        said = said_by(*gpus_under_switches(2), *port(not gone), *log(*(lines if with_log else [])))
+        said = source_of(*gpus_under_switches(2), *port(not gone), *log(*(lines if with_log else [])))
         memory, report = cycle(At(at), [said], site, memory)
         reports.append(report)
     return reports
@@ -224,26 +224,26 @@ def test_measurements_pass() -> None:
 
 
 def test_a_state_clears_as_it_came() -> None:
-    narrow = but(gpus_under_switches(2), GPU, width=8)
+    narrow = with_fields(gpus_under_switches(2), GPU, width=8)
     memory, told = Memory(), []
     for minute, said in enumerate([narrow, narrow, narrow, *[gpus_under_switches(2)] * 3]):
-        memory, report = cycle(At(NOW + 60 * minute), [said_by(*said)], Site(), memory)
+        memory, report = cycle(At(NOW + 60 * minute), [source_of(*said)], Site(), memory)
         told.append([(one.code, one.since) for one in report.findings])
     assert told == [[], *[[("pcie-link-narrow", as_utc(NOW))]] * 3, [], []]
 
 
 def test_accept_forgets_what_flapped_but_not_what_is_there() -> None:
-    narrow = but(gpus_under_switches(2), GPU, width=8)
+    narrow = with_fields(gpus_under_switches(2), GPU, width=8)
     memory = Memory()
     for minute in range(8):
         said = narrow if minute % 2 == 0 else gpus_under_switches(2)
-        memory, report = cycle(At(NOW + 60 * minute), [said_by(*said)], Site(), memory)
+        memory, report = cycle(At(NOW + 60 * minute), [source_of(*said)], Site(), memory)
     assert "came and went 4 times" in report.findings[0].message
     memory = replace(memory, accepted=NOW + 450)
     gone, _ = ran(memory, NOW + 480)
     assert ran(gone, NOW + 540)[1].findings == ()
-    memory, report = cycle(At(NOW + 480), [said_by(*narrow)], Site(), memory)
-    memory, report = cycle(At(NOW + 540), [said_by(*narrow)], Site(), memory)
+    memory, report = cycle(At(NOW + 480), [source_of(*narrow)], Site(), memory)
+    memory, report = cycle(At(NOW + 540), [source_of(*narrow)], Site(), memory)
     (finding,) = report.findings
     assert finding.since == as_utc(NOW + 480)
     assert "came and went" not in finding.message

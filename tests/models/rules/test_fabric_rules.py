@@ -15,7 +15,7 @@ from linkgauge.models.site.schema import Machine, Site
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.network import net_tools, rdma_tools
 from tests.support.broken_facts import PLACES, roce
-from tests.support.gpu_facts import BARE, NOW, address, but, counter, findings, function, gpu, report_of
+from tests.support.gpu_facts import BARE, NOW, address, counter, findings, function, gpu, report_of, with_fields
 
 Told = tuple[str, str]
 
@@ -63,7 +63,7 @@ def test_the_message_of_an_odd_one() -> None:
 )
 def test_one_of_another_kind_is_no_kin(fields: dict[type, dict[str, object]]) -> None:
     alike, other = roce(9000, 9000, 9000), roce(9000, 9000, 9000, 1500)[-4:]
-    changed = [but([one], one.key, **fields.get(type(one), {}))[0] for one in other if isinstance(one, Fact)]
+    changed = [with_fields([one], one.key, **fields.get(type(one), {}))[0] for one in other if isinstance(one, Fact)]
     assert told([*alike, *changed], "nic-mtu") == []
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.records import Evidence
 from linkgauge.models.report import Finding
-from tests.support.gpu_facts import GPU, HERE, NOW, address, board, but, counter, findings, told
+from tests.support.gpu_facts import GPU, HERE, NOW, address, board, counter, findings, summaries, with_fields
 
 CERTAIN = [("gpu-throttled", address(3), "warning", "certain")]
 LIKELY = [("gpu-throttled", address(3), "warning", "likely")]
@@ -38,12 +38,12 @@ HARMLESS = (
     ],
 )
 def test_reasons(reasons: tuple[str, ...] | None, expected: list[tuple[str, ...]]) -> None:
-    assert told(board(clock_reasons=reasons)) == expected
+    assert summaries(board(clock_reasons=reasons)) == expected
 
 
 @given(st.sets(st.sampled_from(HARMLESS)))
 def test_what_holds_a_healthy_gpu_back(reasons: set[str]) -> None:
-    assert told(board(clock_reasons=tuple(sorted(reasons)))) == []
+    assert summaries(board(clock_reasons=tuple(sorted(reasons)))) == []
 
 
 def test_whole() -> None:
@@ -77,7 +77,7 @@ def test_whole() -> None:
 )
 def test_time_of_the_last_minute(quantity: str, seconds: float, expected: list[tuple[str, ...]]) -> None:
     said = [*board(), counter("gpu3", quantity, 5000 + seconds)]
-    assert told(said, counter("gpu3", quantity, 5000, NOW - 60)) == expected
+    assert summaries(said, counter("gpu3", quantity, 5000, NOW - 60)) == expected
 
 
 def test_time_since_boot() -> None:
@@ -86,11 +86,11 @@ def test_time_since_boot() -> None:
     assert found.message == "GPU gpu3 is slowed down: hardware power brake for 2000 of 100000 s since boot"
     assert found.cause == "the board's power supply or its limit"
     assert found.evidence == (Evidence("gpu3 clock_reasons", "idle"), HERE)
-    assert told([*board(), counter("gpu3", "clocks_sw_thermal", 9000)]) == []
-    assert told([*but(board(), "node", booted=None), counter("gpu3", "clocks_sw_thermal", 90_000)]) == []
+    assert summaries([*board(), counter("gpu3", "clocks_sw_thermal", 9000)]) == []
+    assert summaries([*with_fields(board(), "node", booted=None), counter("gpu3", "clocks_sw_thermal", 90_000)]) == []
     past = counter("gpu3", "clocks_hw_thermal", 5000, NOW - 60)
-    assert told([*board(), counter("gpu3", "clocks_hw_thermal", 5000)], past) == []  # over since
-    assert told([*board(), counter("gpu3", "clocks_hw_thermal", 50)], past) == []  # the driver was loaded anew
+    assert summaries([*board(), counter("gpu3", "clocks_hw_thermal", 5000)], past) == []  # over since
+    assert summaries([*board(), counter("gpu3", "clocks_hw_thermal", 50)], past) == []  # the driver was loaded anew
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_limits(fields: dict[str, Any], message: str | None) -> None:
 def test_what_was_set_for_all_is_said_once() -> None:
     said = board()
     for number in range(8):
-        said = but(said, f"gpu{number}", power_limit=500.0)
+        said = with_fields(said, f"gpu{number}", power_limit=500.0)
     (found,) = findings(said)
     assert (found.subject, found.location, found.message) == (
         "node",
@@ -131,7 +131,7 @@ def test_what_was_set_for_all_is_said_once() -> None:
 def test_a_clock_that_was_not_set_again() -> None:
     said = board(application_clock=1095e6)
     for number in (0, 1, 2, 4, 5, 6, 7):
-        said = but(said, f"gpu{number}", application_clock=1410e6)
+        said = with_fields(said, f"gpu{number}", application_clock=1410e6)
     (found,) = findings(said)
     assert (found.code, found.subject, found.confidence, found.basis) == (
         "gpu-clocks-limited",

@@ -15,12 +15,12 @@ from tests.support.gpu_facts import (
     NOW,
     address,
     board,
-    but,
     findings,
     function,
     gpu,
     report_of,
-    told,
+    summaries,
+    with_fields,
     without,
 )
 
@@ -55,7 +55,7 @@ def test_one_finding_for_a_driver_that_nobody_can_use() -> None:
 def test_a_driver_that_is_bound_to_nothing_is_said_once() -> None:
     unbound = function(0, driver=None)
     expected = [("gpu-driver-failed", address(0), "critical", "certain")]
-    assert told([BARE, unbound, Driver(key="nvidia", failure="Driver Not Loaded")]) == expected
+    assert summaries([BARE, unbound, Driver(key="nvidia", failure="Driver Not Loaded")]) == expected
     report = report_of(
         [
             BARE,
@@ -67,12 +67,12 @@ def test_a_driver_that_is_bound_to_nothing_is_said_once() -> None:
 
 
 def test_one_gpu_that_does_not_answer() -> None:
-    said = but(board(), "gpu3", failure="no answer within 5 s", failure_reason=Reason.NO_ANSWER)
+    said = with_fields(board(), "gpu3", failure="no answer within 5 s", failure_reason=Reason.NO_ANSWER)
     (found,) = findings(said)
     assert (found.code, found.subject, found.severity, found.confidence) == (*ITSELF[:3], "certain")
     assert found.message == "GPU gpu3 cannot be used: no answer within 5 s"
     assert found.location == {"module_id": 4}
-    assert told(but(said, address(3), lost=True)) == [("gpu-missing", address(3), "critical", "certain")]
+    assert summaries(with_fields(said, address(3), lost=True)) == [("gpu-missing", address(3), "critical", "certain")]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_one_gpu_that_does_not_answer() -> None:
     [("GPU requires restart", "Drain the node and reset the GPU"), ("Unknown Error", "Read what the driver logged")],
 )
 def test_one_gpu_that_cannot_be_used_is_no_reason_to_load_the_driver(failure: str, first: str) -> None:
-    (found,) = findings(but(board(), "gpu3", failure=failure))
+    (found,) = findings(with_fields(board(), "gpu3", failure=failure))
     assert (found.remedy or "").startswith(first)
 
 
@@ -96,7 +96,7 @@ def test_a_gpu_that_the_driver_holds_and_does_not_list() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        but(without(board(), "gpu3"), "gpu5", address=None),
+        with_fields(without(board(), "gpu3"), "gpu5", address=None),
         [
             *without(board(), "gpu3"),
             NotChecked(what="Gpu", subject="gpu3", reason=Reason.PERMISSION, detail="Insufficient Permissions"),
@@ -108,11 +108,11 @@ def test_a_gpu_that_the_driver_holds_and_does_not_list() -> None:
     ids=["one without address", "one refused", "nobody asked", "no count", "virtual function"],
 )
 def test_what_is_not_known_is_no_fault(said: list[Record]) -> None:
-    assert [one for one in told(said) if one[2] == "critical"] == []
+    assert [one for one in summaries(said) if one[2] == "critical"] == []
 
 
 def test_a_container_is_given_what_it_is_given() -> None:
-    said = [but(board(), "node", container="docker")[0], DRIVER, *BOUND, gpu(3)]
+    said = [with_fields(board(), "node", container="docker")[0], DRIVER, *BOUND, gpu(3)]
     (found,) = findings(said)
     assert (found.severity, found.subject) == ("info", "node")
     assert found.message == "this container was given 1 of 8 GPUs of the machine; the others were not judged"
@@ -138,12 +138,12 @@ def test_who_is_bound_to_some_cpus_may_be_kept_from_some_gpus(allowed: str | Non
 
 
 def test_where_nobody_knows_whether_it_is_a_container() -> None:
-    report = report_of(but(without(board(), "gpu3"), "node", container=None))
+    report = report_of(with_fields(without(board(), "gpu3"), "node", container=None))
     assert (report.verdict, report.findings) == ("unknown", ())
     assert ("Gpu", address(3)) in {(one.what, one.subject) for one in report.not_checked}
 
 
 def test_versions() -> None:
     differs = Driver(key="nvidia", version="580.95.05", library="570.124.06", gpus=1)
-    assert told([BARE, differs, function(0), gpu(0)]) == [("driver-mismatch", "node", "warning", "certain")]
-    assert told([BARE, Driver(key="nvidia", version="580.95.05", gpus=1), function(0), gpu(0)]) == []
+    assert summaries([BARE, differs, function(0), gpu(0)]) == [("driver-mismatch", "node", "warning", "certain")]
+    assert summaries([BARE, Driver(key="nvidia", version="580.95.05", gpus=1), function(0), gpu(0)]) == []

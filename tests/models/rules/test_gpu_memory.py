@@ -10,7 +10,7 @@ from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked
 from linkgauge.models.report import Finding
-from tests.support.gpu_facts import BARE, H100, HERE, NOW, address, board, counter, findings, gpu, report_of, told
+from tests.support.gpu_facts import BARE, H100, HERE, NOW, address, board, counter, findings, gpu, report_of, summaries
 
 ECC = ("gpu-ecc", address(3), "critical", "certain")
 ROWS = ("gpu-row-remap", address(3), "critical", "certain")
@@ -36,7 +36,7 @@ ROWS = ("gpu-row-remap", address(3), "critical", "certain")
     ],
 )
 def test_states(fields: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
-    assert told(board(**fields)) == expected
+    assert summaries(board(**fields)) == expected
 
 
 def test_a_pending_row_whole() -> None:
@@ -96,12 +96,12 @@ def test_a_storm_of_corrected_errors() -> None:
 
 def test_what_is_no_storm() -> None:
     few, before = counter("gpu3", "ecc_corrected", 177), counter("gpu3", "ecc_corrected", 170, NOW - 60)
-    assert told([*board(), few], before) == []
+    assert summaries([*board(), few], before) == []
     still = counter("gpu3", "ecc_corrected", 9.6e9)
-    assert told([*board(), still], counter("gpu3", "ecc_corrected", 9.6e9, NOW - 60)) == []
+    assert summaries([*board(), still], counter("gpu3", "ecc_corrected", 9.6e9, NOW - 60)) == []
     everywhere = [counter(f"gpu{number}", "ecc_corrected", 9e9) for number in range(8)]
-    assert told([*board(), *everywhere]) == []
-    assert told([gpu(3), still]) == []  # nobody knows since when
+    assert summaries([*board(), *everywhere]) == []
+    assert summaries([gpu(3), still]) == []  # nobody knows since when
 
 
 def test_what_is_refused_is_a_gap_and_not_ok() -> None:

@@ -19,13 +19,13 @@ from tests.support.gpu_facts import (
     NOW,
     address,
     board,
-    but,
     findings,
     function,
     gpu,
     report_of,
+    summaries,
     switches,
-    told,
+    with_fields,
     without,
 )
 
@@ -82,30 +82,30 @@ def test_the_board_shows_how_many_there_are_and_where_the_gap_is() -> None:
 )
 def test_boards(device: int, count: int, gpus: int, expected: list[tuple[str, ...]]) -> None:
     said = [BARE, *(function(number) for number in range(gpus)), *switches(count, device)]
-    assert [one for one in told(said) if one[0] == "gpu-missing"] == expected
+    assert [one for one in summaries(said) if one[0] == "gpu-missing"] == expected
 
 
 @pytest.mark.parametrize("node", [{"virtual": True}, {"virtual": None}, {"container": "docker"}])
 def test_a_part_of_a_board_is_no_fault(node: dict[str, Any]) -> None:
-    assert "gpu-missing" not in {one[0] for one in told(but(unlisted(), "node", **node))}
+    assert "gpu-missing" not in {one[0] for one in summaries(with_fields(unlisted(), "node", **node))}
 
 
 def test_dumps_show_what_they_show() -> None:
-    assert told(unlisted(), origin="dumps") == []
-    assert told([function(0), XID_79], origin="dumps") == [("gpu-xid", address(3), "critical", "certain")]
+    assert summaries(unlisted(), origin="dumps") == []
+    assert summaries([function(0), XID_79], origin="dumps") == [("gpu-xid", address(3), "critical", "certain")]
 
 
 def test_a_gap_in_the_modules_where_no_switch_is_seen() -> None:
     """NVSwitches of HGX B200 are no PCI functions."""
     blind = [one for one in unlisted() if one not in switches()]
-    assert [(one[0], one[1]) for one in told(blind)] == [("gpu-missing", "node")]
+    assert [(one[0], one[1]) for one in summaries(blind)] == [("gpu-missing", "node")]
     assert findings(blind)[0].location == {"module_id": 4}
     last = [one for one in without(board(), address(7), "gpu7") if one not in switches()]
-    assert told(last) == []
-    lent = but(without(board(), "gpu3"), address(3), driver="vfio-pci")
-    assert [one[0] for one in told([one for one in lent if one not in switches()])] == ["gpu-driver-failed"]
+    assert summaries(last) == []
+    lent = with_fields(without(board(), "gpu3"), address(3), driver="vfio-pci")
+    assert [one[0] for one in summaries([one for one in lent if one not in switches()])] == ["gpu-driver-failed"]
     four = [one for one in without(board(5), address(1), "gpu1") if one not in switches()]
-    assert told(four) == []
+    assert summaries(four) == []
 
 
 def test_the_driver_lost_it() -> None:
@@ -118,8 +118,8 @@ def test_the_driver_lost_it() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        [*but(without(board(), "gpu3"), address(3), lost=True), LOST],
-        [*but(without(board(), "gpu3"), address(3), lost=True), Gpu(key="gpu3", failure="GPU is lost")],
+        [*with_fields(without(board(), "gpu3"), address(3), lost=True), LOST],
+        [*with_fields(without(board(), "gpu3"), address(3), lost=True), Gpu(key="gpu3", failure="GPU is lost")],
         [*without(board(), "gpu3", address(3)), LOST],
         [*without(board(), "gpu3", address(3)), LOST, XID_79],
         [*unlisted(), XID_79],
@@ -127,12 +127,12 @@ def test_the_driver_lost_it() -> None:
     ids=["bus and driver", "driver knows no address", "driver alone", "driver and log", "log alone"],
 )
 def test_one_gpu_one_finding(said: list[Record]) -> None:
-    assert [one for one in told(said) if one[0] == "gpu-missing"] == [ITSELF]
+    assert [one for one in summaries(said) if one[0] == "gpu-missing"] == [ITSELF]
 
 
 def test_two_of_which_one_is_known_by_name() -> None:
     said = [*without(board(), "gpu3", address(3), "gpu5", address(5)), XID_79]
-    assert sorted(one for one in told(said) if one[0] == "gpu-missing") == [ITSELF, NODE]
+    assert sorted(one for one in summaries(said) if one[0] == "gpu-missing") == [ITSELF, NODE]
 
 
 def test_the_log_alone() -> None:
@@ -166,7 +166,7 @@ def test_a_driver_that_nobody_could_ask_is_unknown() -> None:
 
 def test_the_machine_type_comes_before_the_board() -> None:
     site = Site(machine=(Machine(name="ours", source="the order", gpu="*H100*", gpus=7),))
-    assert told(unlisted(), site=site) == []
+    assert summaries(unlisted(), site=site) == []
 
 
 def test_no_nvidia_hardware_not_a_word() -> None:

@@ -18,13 +18,13 @@ from tests.support.gpu_facts import (
     NOW,
     address,
     board,
-    but,
     counter,
     findings,
     function,
     gpu,
     report_of,
-    told,
+    summaries,
+    with_fields,
 )
 
 NARROW = ("pcie-link-narrow", address(3), "critical", "likely")
@@ -56,19 +56,19 @@ def test_one_link_below_its_equals() -> None:
 
 def test_cards_in_unequal_slots_may_be_meant_so() -> None:
     cards = [Gpu(key=f"gpu{n}", name="NVIDIA A10G", pcie_width=16 if n else 8, pcie_max_width=16) for n in range(3)]
-    assert told([BARE, *cards]) == [("pcie-link-narrow", "gpu0", "warning", "likely")]
-    assert told([BARE, *cards[:2]]) == []
-    assert told([BARE, *(replace(card, pcie_width=8) for card in cards)]) == []  # by design
+    assert summaries([BARE, *cards]) == [("pcie-link-narrow", "gpu0", "warning", "likely")]
+    assert summaries([BARE, *cards[:2]]) == []
+    assert summaries([BARE, *(replace(card, pcie_width=8) for card in cards)]) == []  # by design
 
 
 def test_speed_counts_at_work_only() -> None:
-    assert told(board(pcie_speed=2.5e9)) == []
+    assert summaries(board(pcie_speed=2.5e9)) == []
     said = board(pcie_speed=16e9)
     for number in range(8):
-        said = but(said, f"gpu{number}", **BUSY)
-    assert told(said) == [SLOW]
-    assert told(but(said, "gpu3", clock_reasons=("idle",))) == []
-    assert told(but(said, "gpu3", performance_state=8)) == []
+        said = with_fields(said, f"gpu{number}", **BUSY)
+    assert summaries(said) == [SLOW]
+    assert summaries(with_fields(said, "gpu3", clock_reasons=("idle",))) == []
+    assert summaries(with_fields(said, "gpu3", performance_state=8)) == []
 
 
 PORT = Pci(key="0000:00:01.0", parent="pci0000:00", pci_class=0x060400, vendor=0x8086, max_speed=32e9, max_width=16)
@@ -77,26 +77,28 @@ QEMU = replace(PORT, vendor=0x1B36, device=0x000C)
 
 
 def test_what_the_bus_has_judged_is_not_judged_again() -> None:
-    said = [PORT, *but(board(pcie_width=8), address(3), **LINK)]
-    assert told(said) == [("pcie-link-narrow", address(3), "critical", "certain")]
+    said = [PORT, *with_fields(board(pcie_width=8), address(3), **LINK)]
+    assert summaries(said) == [("pcie-link-narrow", address(3), "critical", "certain")]
 
 
 def test_a_tree_that_a_hypervisor_made_up() -> None:
     """There the driver of the GPU knows its link, and the bus does not."""
-    guest = but(but([QEMU, *board()], address(3), **LINK), "node", virtual=True)
+    guest = with_fields(with_fields([QEMU, *board()], address(3), **LINK), "node", virtual=True)
     narrow = ("Pci.width", address(3))
     assert narrow not in {(one.what, one.subject) for one in report_of(guest).not_checked}
-    unsaid = report_of(but(guest, "gpu3", pcie_width=None))
+    unsaid = report_of(with_fields(guest, "gpu3", pcie_width=None))
     assert narrow in {(one.what, one.subject) for one in unsaid.not_checked}
-    assert NARROW in told(but(guest, "gpu3", pcie_width=8))
+    assert NARROW in summaries(with_fields(guest, "gpu3", pcie_width=8))
 
 
 def test_replays() -> None:
     (found,) = findings([*board(), counter("gpu3", "pcie_replay", 500)], counter("gpu3", "pcie_replay", 440, NOW - 60))
     assert (found.code, found.subject, found.severity, found.observed) == ("pcie-errors", address(3), "warning", 60)
     assert found.message == "GPU gpu3: 60 replays in 60 s, more than 8 a minute"
-    assert told([*board(), counter("gpu3", "pcie_replay", 500)], counter("gpu3", "pcie_replay", 493, NOW - 60)) == []
-    assert told([*board(), counter("gpu3", "pcie_replay", 5000)]) == []  # 3 a minute since boot
+    assert (
+        summaries([*board(), counter("gpu3", "pcie_replay", 500)], counter("gpu3", "pcie_replay", 493, NOW - 60)) == []
+    )
+    assert summaries([*board(), counter("gpu3", "pcie_replay", 5000)]) == []  # 3 a minute since boot
     bus = counter(address(3), "aer_correctable", 10**6)
     both = findings([*board(), counter("gpu3", "pcie_replay", 10**6), bus])
     assert [(one.code, one.subject, one.evidence) for one in both] == [("pcie-errors", address(3), (HERE,))]
@@ -141,7 +143,7 @@ def test_windows(
 
 
 def test_a_window_below_those_of_its_equals() -> None:
-    said = but(cards(4, *L40S, {**SMALL, "bar1": 64 * GIB}), "gpu2", bar1=256 * MIB)
+    said = with_fields(cards(4, *L40S, {**SMALL, "bar1": 64 * GIB}), "gpu2", bar1=256 * MIB)
     (found,) = findings(said)
     assert found == Finding(
         code="pcie-bar1-small",
@@ -165,14 +167,14 @@ def test_peers_that_reach_each_other_need_no_window() -> None:
     """T4 and RTX A5000 have 256 MiB by design."""
     pair = GpuPair(key="gpu0-gpu1", a="gpu0", b="gpu1", read="ok", write="ok")
     small = cards(2, "Tesla T4", 0x1EB8, {"bar1": 256 * MIB, "memory": 15_360 * MIB})
-    assert told([*small, pair]) == []
-    assert {one[2] for one in told(small)} == {"info"}
-    assert {one[2] for one in told([*small, replace(pair, read="chipset not supported")])} == {"info"}
-    assert "pcie-bar1-small" not in {one[0] for one in told(but(small, "node", virtual=True))}
+    assert summaries([*small, pair]) == []
+    assert {one[2] for one in summaries(small)} == {"info"}
+    assert {one[2] for one in summaries([*small, replace(pair, read="chipset not supported")])} == {"info"}
+    assert "pcie-bar1-small" not in {one[0] for one in summaries(with_fields(small, "node", virtual=True))}
 
 
 def test_a_dump_shows_one_function_of_many() -> None:
     one = function(0, device=0x2684, bar1=256 * MIB, pci_class=0x030000)
-    assert told([one], origin="dumps") == [("pcie-bar1-small", address(0), "info", "certain")]
-    assert told([Node(key="node", virtual=False), one]) == []
+    assert summaries([one], origin="dumps") == [("pcie-bar1-small", address(0), "info", "certain")]
+    assert summaries([Node(key="node", virtual=False), one]) == []
     assert gpu(0).bar1 == 128 * GIB

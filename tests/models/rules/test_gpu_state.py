@@ -22,12 +22,12 @@ from tests.support.gpu_facts import (
     NOW,
     address,
     board,
-    but,
     findings,
     function,
     gpu,
     report_of,
-    told,
+    summaries,
+    with_fields,
     without,
 )
 
@@ -69,9 +69,9 @@ def test_modes(fields: dict[str, Any], severity: str | None, message: str | None
 
 def test_of_two_that_differ_nobody_knows_which_is_wrong() -> None:
     two = [replace(GPU, key="gpu0"), replace(GPU, key="gpu1", ecc=False, ecc_pending=False)]
-    assert told([BARE, *two]) == []
+    assert summaries([BARE, *two]) == []
     other = replace(GPU, key="gpu2", name="NVIDIA A2", persistence=False)
-    assert told([*board(), other]) == []
+    assert summaries([*board(), other]) == []
 
 
 def test_the_site_knows_the_modes() -> None:
@@ -98,23 +98,23 @@ def test_the_site_knows_the_modes() -> None:
     ],
 )
 def test_memory_that_no_process_holds(fields: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
-    assert [one for one in told(board(**fields)) if one[0] == "gpu-in-use"] == expected
+    assert [one for one in summaries(board(**fields)) if one[0] == "gpu-in-use"] == expected
 
 
 def test_graphics_hold_memory_too() -> None:
-    assert told(but(board(memory_used=40 << 30), address(3), pci_class=0x030000)) == []
+    assert summaries(with_fields(board(memory_used=40 << 30), address(3), pci_class=0x030000)) == []
 
 
 def test_memory_of_a_divided_gpu() -> None:
     said = board(memory_used=40 << 30)
     for number in range(8):
-        said = but(said, f"gpu{number}", mig=True)
-    assert told(said) == []
+        said = with_fields(said, f"gpu{number}", mig=True)
+    assert summaries(said) == []
 
 
 @pytest.mark.parametrize("container", ["docker", None])
 def test_in_a_container_others_processes_are_not_seen(container: str | None) -> None:
-    assert told(but(board(memory_used=40 << 30), "node", container=container)) == []
+    assert summaries(with_fields(board(memory_used=40 << 30), "node", container=container)) == []
 
 
 def test_before_a_job_begins_a_gpu_is_free() -> None:
@@ -149,7 +149,7 @@ def test_before_a_job_begins_a_gpu_is_free() -> None:
     ],
 )
 def test_what_the_driver_asks_for(fields: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
-    assert told(board(**fields)) == expected
+    assert summaries(board(**fields)) == expected
 
 
 def test_the_request_whole() -> None:
@@ -171,7 +171,7 @@ def test_the_request_whole() -> None:
 
 def test_one_error_is_one_finding() -> None:
     logged = Event(key="xid", kind="xid", code=46, subject=address(3), text="GPU stopped processing", at=NOW - 60)
-    assert [one[0] for one in told([*board(recovery="GPU reset"), logged])] == ["gpu-xid"]
+    assert [one[0] for one in summaries([*board(recovery="GPU reset"), logged])] == ["gpu-xid"]
 
 
 FIELDS = [name for name in Gpu.__dataclass_fields__ if name not in ("key", "cites", "address", "name")]
@@ -179,7 +179,7 @@ FIELDS = [name for name in Gpu.__dataclass_fields__ if name not in ("key", "cite
 
 @given(st.sets(st.sampled_from(FIELDS)), st.integers(0, 7), st.booleans())
 def test_what_was_not_said_is_never_a_finding(unsaid: set[str], number: int, refused: bool) -> None:
-    said = but(board(), f"gpu{number}", **dict.fromkeys(unsaid))
+    said = with_fields(board(), f"gpu{number}", **dict.fromkeys(unsaid))
     gaps = [
         NotChecked(what=f"Gpu.{name}", subject=f"gpu{number}", reason=Reason.LOST, detail="Unknown Error")
         for name in unsaid
@@ -246,6 +246,6 @@ def test_a_gpu_alone_of_another_maker() -> None:
     """What our rules ask of NVIDIA they ask of nobody else."""
     radeon = Gpu(key="gpu0", name="MI300X", address=address(0), memory=206_141_652_992, memory_used=300_000_000)
     said = [Node(key="node", virtual=False, container=""), function(0, vendor=0x1002, driver="amdgpu"), radeon]
-    assert told(said) == []
-    assert told([*without(said, "gpu0"), Driver(key="amdgpu", version="6.8")]) == []
-    assert told([*said, gpu(1, address=None)]) == []
+    assert summaries(said) == []
+    assert summaries([*without(said, "gpu0"), Driver(key="amdgpu", version="6.8")]) == []
+    assert summaries([*said, gpu(1, address=None)]) == []

@@ -12,7 +12,7 @@ from linkgauge.models.graph.flow_paths import hops_of
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Rate, Site
 from tests.support.loopback_node import NIC, PORT, ROOT, node
-from tests.support.small_nodes import bridge, but, function, observation, report_of, snapshot_of
+from tests.support.small_nodes import bridge, function, observation, report_of, snapshot_of, with_fields
 
 ITSELF, WIRE = Flow("loopback", ("pci0000:00", "mlx5_0")), Flow("write", ("mlx5_0", "mlx5_0/1"), 1 << 20)
 
@@ -56,7 +56,7 @@ def test_it_clears_no_port(reached: float) -> None:
 
 
 def test_of_a_port_of_unknown_rate_nothing_is_expected() -> None:
-    said = but(node(port=replace(PORT, rate=None)), NIC, device=0x9999)
+    said = with_fields(node(port=replace(PORT, rate=None)), NIC, device=0x9999)
     (level,) = report_of([*said, observation(ITSELF, "hca_loopback", 5e9)]).levels
     assert level.expected == ()
 

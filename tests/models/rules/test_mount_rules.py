@@ -13,7 +13,7 @@ from linkgauge.models.facts.records import Evidence
 from linkgauge.models.report import Finding
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host import storage_text
-from tests.support.gpu_facts import findings, told
+from tests.support.gpu_facts import findings, summaries
 
 TB = 10**12
 Full = partial(Mount, size=28 * TB, free=TB)
@@ -58,7 +58,7 @@ def test_a_full_one() -> None:
     ids=lambda mount: f"{mount.key} {mount.fstype}",
 )
 def test_what_is_no_fault(mount: Mount) -> None:
-    assert told([mount]) == told([mount], origin="dumps") == []
+    assert summaries([mount]) == summaries([mount], origin="dumps") == []
 
 
 def test_one_file_system_in_several_places_is_one_finding() -> None:
@@ -66,11 +66,11 @@ def test_one_file_system_in_several_places_is_one_finding() -> None:
     names = ("/etc/hostname", "/etc/hosts", "/usr/bin/nvidia-smi")
     bound = [Full(key=name, device="/dev/sda1", fstype="ext4") for name in names]
     root = Full(key="/", device="overlay", fstype="overlay")
-    assert [one[1] for one in told([*bound, root])] == ["/"]
-    assert [one[1] for one in told(bound)] == ["/etc/hosts"]
+    assert [one[1] for one in summaries([*bound, root])] == ["/"]
+    assert [one[1] for one in summaries(bound)] == ["/etc/hosts"]
     other = Full(key="/scratch", device="/dev/md0")  # as large and as full, and another
-    assert [one[1] for one in told([RAID, Full(key="/scratch", device="/dev/md1")])] == ["/raid", "/scratch"]
-    assert [one[1] for one in told([RAID, other])] == ["/raid"]
+    assert [one[1] for one in summaries([RAID, Full(key="/scratch", device="/dev/md1")])] == ["/raid", "/scratch"]
+    assert [one[1] for one in summaries([RAID, other])] == ["/raid"]
 
 
 def test_from_df() -> None:
@@ -82,12 +82,12 @@ tmpfs           101G  101G     0 100% /run
 /dev/loop0       64M   64M     0 100% /snap/core20/2318
 /dev/md0         28T   20T  8.0T  72% /raid
 """
-    assert told(storage_text.read(Part("df.txt", 1, text)), origin="dumps") == [
+    assert summaries(storage_text.read(Part("df.txt", 1, text)), origin="dumps") == [
         ("storage-full", "/", "warning", "certain")
     ]
 
 
 @given(st.integers(0, 10**16), st.integers(0, 10**16), st.integers(0, 10**16))
 def test_more_room_is_never_worse(size: int, free: int, more: int) -> None:
-    found = [told([Mount(key="/x", device="/dev/sda1", size=size, free=room)]) for room in (free, free + more)]
+    found = [summaries([Mount(key="/x", device="/dev/sda1", size=size, free=room)]) for room in (free, free + more)]
     assert len(found[1]) <= len(found[0])

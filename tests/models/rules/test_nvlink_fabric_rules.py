@@ -22,15 +22,15 @@ from tests.support.nvlink_machines import (
     NOW,
     RTX_3090,
     address,
-    but,
     cards,
     cut,
     findings,
     machine,
     nvlink,
     service,
+    summaries,
     switch,
-    told,
+    with_fields,
 )
 
 
@@ -47,7 +47,7 @@ from tests.support.nvlink_machines import (
     ],
 )
 def test_a_gpu_that_is_not_in_its_fabric(fields: dict[str, object], severity: str | None, words: str) -> None:
-    found = findings(but(machine(H100), "gpu5", **fields))
+    found = findings(with_fields(machine(H100), "gpu5", **fields))
     assert [(one.code, one.subject, one.severity) for one in found] == (
         [("nvlink-fabric-incomplete", address(5), severity)] if severity else []
     )
@@ -58,23 +58,23 @@ def test_where_not_supported_is_normal_and_where_it_is_not() -> None:
     """A driver joins no fabric where it sees no switch: boards of four whose GPUs are joined directly have none."""
     plain: dict[str, Any] = {"fabric_state": "not supported", "fabric_status": None}
     tray = [("nvlink-fabric-incomplete", address(gpu), "critical") for gpu in range(4)]
-    assert told(machine(GB200, 4, **plain)) == tray
+    assert summaries(machine(GB200, 4, **plain)) == tray
     mesh = [one for one in machine(H100, 4, hidden=True, **plain) if not isinstance(one, GpuLink)]
-    assert told(mesh) == []
-    assert told([*mesh, *(nvlink(gpu, n, remote_kind="gpu") for gpu in range(4) for n in range(18))]) == []
-    assert len(told(machine(H200, 8, hidden=True, **plain))) == 8
+    assert summaries(mesh) == []
+    assert summaries([*mesh, *(nvlink(gpu, n, remote_kind="gpu") for gpu in range(4) for n in range(18))]) == []
+    assert len(summaries(machine(H200, 8, hidden=True, **plain))) == 8
     named = [Gpu(key="gpu0", fabric_state="completed", fabric_status="Insufficient Resources")]  # a dump's excerpt
-    assert told(named) == [("nvlink-fabric-incomplete", "gpu0", "critical")]
+    assert summaries(named) == [("nvlink-fabric-incomplete", "gpu0", "critical")]
 
 
 def test_a_fabric_takes_its_time_after_boot() -> None:
     young = replace(BARE, booted=NOW - 120)
-    assert {one[2] for one in told(machine(H100, node=young, fabric_state="in progress"))} == {"warning"}
+    assert {one[2] for one in summaries(machine(H100, node=young, fabric_state="in progress"))} == {"warning"}
 
 
 def test_a_manager_that_does_not_run_is_one_finding() -> None:
     said = machine(H100, fabric_state="in progress", fabric_status=None)
-    assert len(told(said)) == 8
+    assert len(summaries(said)) == 8
     (finding,) = findings([*said, service(MANAGER, False, "550.1"), Driver(key="nvidia", version="550.1")])
     assert replace(finding, remedy=None) == Finding(
         code="fabric-manager-down",
@@ -90,7 +90,7 @@ def test_a_manager_that_does_not_run_is_one_finding() -> None:
     )
     (finding,) = findings([*said, service(MANAGER, False, "550.1"), Driver(key="nvidia", version="550.2")])
     assert finding.cause == "the fabric manager is version 550.1, the driver 550.2: they must be the same"
-    running = told([*said, service(MANAGER, True)])
+    running = summaries([*said, service(MANAGER, True)])
     assert {one[0] for one in running} == {"nvlink-fabric-incomplete"}
 
 
@@ -98,7 +98,7 @@ def test_links_of_an_a100_that_its_manager_did_not_bring_up() -> None:
     said = machine(A100)
     for gpu in range(8):
         said = cut(said, gpu, *range(12))
-    assert {one[0] for one in told(said)} == {"nvlink-inactive"}
+    assert {one[0] for one in summaries(said)} == {"nvlink-inactive"}
     (finding,) = findings([*said, service(MANAGER, False)])
     assert (finding.code, finding.severity, finding.confidence) == ("fabric-manager-down", "critical", "likely")
     assert finding.message == f"the service {MANAGER} does not run, and no NVLink of 8 of 8 GPUs is up"
@@ -111,22 +111,22 @@ def test_managers_that_are_not_of_this_node() -> None:
         machine(GB200, 4, fabric_state="in progress"),
         machine(H100, node=GUEST, hidden=True, fabric_state="in progress"),
     ):
-        assert {one[0] for one in told([*said, service(MANAGER, False)])} == {"nvlink-fabric-incomplete"}
+        assert {one[0] for one in summaries([*said, service(MANAGER, False)])} == {"nvlink-fabric-incomplete"}
     other = [service(MANAGER, False, "1"), Driver(key="nvidia", version="2")]
-    assert told([*cards(RTX_3090, [0, 0]), *other]) == []
+    assert summaries([*cards(RTX_3090, [0, 0]), *other]) == []
 
 
 def test_a_manager_of_another_version_than_the_driver() -> None:
     said = [*machine(A100), service(MANAGER, True, "535.1"), Driver(key="nvidia", version="535.2")]
-    assert told(said) == [("driver-mismatch", MANAGER, "warning")]
+    assert summaries(said) == [("driver-mismatch", MANAGER, "warning")]
 
 
 @pytest.mark.parametrize(("context", "severity"), [("host", "info"), ("job", "critical")])
 def test_memory_exchange(context: Context, severity: str) -> None:
     said = [*machine(GB200, 4, fabric_cluster="c1"), service("nvidia-imex", False)]
-    assert told(said, context=context) == [("imex-not-ready", "nvidia-imex", severity)]
-    assert told([*machine(GB200, 4, fabric_cluster="c1"), service("nvidia-imex", True)]) == []
-    assert told([*machine(B200, fabric_cluster="c1"), service("nvidia-imex", False)]) == []
+    assert summaries(said, context=context) == [("imex-not-ready", "nvidia-imex", severity)]
+    assert summaries([*machine(GB200, 4, fabric_cluster="c1"), service("nvidia-imex", True)]) == []
+    assert summaries([*machine(B200, fabric_cluster="c1"), service("nvidia-imex", False)]) == []
 
 
 def test_switches_that_are_missing() -> None:
@@ -137,7 +137,7 @@ def test_switches_that_are_missing() -> None:
     uncounted = [one for one in gone if not isinstance(one, GpuLink)]
     (finding,) = findings(uncounted)
     assert (finding.subject, finding.expected, finding.observed, finding.basis) == ("node", 4, 3, "capability")
-    assert told(but(gone, "node", virtual=True)) == []  # a guest was given a part
-    assert told(but(gone, "node", container="docker")) == []
-    fell = but(machine(H100), switch(3), lost=True)
-    assert told(fell) == [("nvswitch-error", switch(3), "critical")]
+    assert summaries(with_fields(gone, "node", virtual=True)) == []  # a guest was given a part
+    assert summaries(with_fields(gone, "node", container="docker")) == []
+    fell = with_fields(machine(H100), switch(3), lost=True)
+    assert summaries(fell) == [("nvswitch-error", switch(3), "critical")]

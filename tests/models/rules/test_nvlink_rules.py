@@ -31,7 +31,6 @@ from tests.support.nvlink_machines import (
     T4,
     V100,
     address,
-    but,
     cards,
     counter,
     cut,
@@ -43,8 +42,9 @@ from tests.support.nvlink_machines import (
     pairs,
     report_of,
     service,
+    summaries,
     switch,
-    told,
+    with_fields,
 )
 
 HEALTHY = {
@@ -70,12 +70,12 @@ HEALTHY = {
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_healthy_machines_are_told_nothing(name: str) -> None:
-    assert told(HEALTHY[name]) == []
+    assert summaries(HEALTHY[name]) == []
 
 
 def test_hosts_without_the_service_are_told_that_nothing_is_known() -> None:
     """The manager may run in a container of its own, and an A100's driver says nothing of its fabric."""
-    assert told([*machine(A100), service(MANAGER, False)]) == [("fabric-manager-down", MANAGER, "info")]
+    assert summaries([*machine(A100), service(MANAGER, False)]) == [("fabric-manager-down", MANAGER, "info")]
 
 
 def test_one_link_of_eighteen() -> None:
@@ -102,7 +102,7 @@ def test_one_link_of_eighteen() -> None:
 
 def test_a_gpu_that_lost_all_its_links_is_one_finding() -> None:
     """That it has not joined its fabric follows."""
-    dark = but(cut(machine(B200), 4, *range(18)), "gpu4", fabric_state="in progress", fabric_status=None)
+    dark = with_fields(cut(machine(B200), 4, *range(18)), "gpu4", fabric_state="in progress", fabric_status=None)
     (finding,) = findings(dark)
     assert (finding.code, finding.severity, finding.subject, finding.observed) == (
         "nvlink-inactive",
@@ -157,12 +157,12 @@ def test_ports_that_a_card_never_uses_are_not_named() -> None:
 )
 def test_fewer_links_than_there_should_be(said: list[Record], severity: str, subjects: list[int]) -> None:
     expected = [("nvlink-inactive", address(gpu), severity) for gpu in subjects]
-    assert told(said) == expected
+    assert summaries(said) == expected
 
 
 def test_links_that_nobody_could_count_are_never_ok() -> None:
     refused = NotChecked(what="Gpu.nvlinks", subject="gpu3", reason=Reason.LOST, detail="NVML: Unknown Error")
-    report = report_of([*but(machine(H100), "gpu3", nvlinks=None), refused])
+    report = report_of([*with_fields(machine(H100), "gpu3", nvlinks=None), refused])
     assert report.checks["nvlink-inactive"] is False
     assert report.verdict == "unknown"
     assert [one for one in report.findings if one.code in MINE] == []
@@ -198,8 +198,8 @@ def test_a_further_link_lost_never_makes_it_better(device: int, lost: int, gpu: 
 def test_what_was_not_said_is_no_finding(unsaid: list[tuple[str, int]]) -> None:
     said = [*machine(H100), *pairs(8)]
     for field, gpu in unsaid:
-        said = but(said, f"gpu{gpu}", **{field: None})
-    assert told(said) == []
+        said = with_fields(said, f"gpu{gpu}", **{field: None})
+    assert summaries(said) == []
 
 
 def test_recoveries_that_go_on() -> None:
@@ -222,7 +222,7 @@ def test_recoveries_that_go_on() -> None:
         cause="the signal of these links: the seating of the GPU, a bridge or cable, or the other end",
         evidence=(Evidence("nvml", "2"), Evidence("nvml", "5")),
     )
-    assert told([*machine(H100), *past]) == []  # two in a day
+    assert summaries([*machine(H100), *past]) == []  # two in a day
 
 
 @pytest.mark.parametrize(
@@ -245,12 +245,12 @@ def test_recoveries_that_go_on() -> None:
 def test_when_counters_are_too_high(quantity: str, value: float, before: float | None, found: bool) -> None:
     past = [] if before is None else [counter("gpu0", quantity, before, NOW - 60)]
     expected = [("nvlink-errors", address(0), "warning")] if found else []
-    assert told([*machine(B200), counter("gpu0", quantity, value)], past=past) == expected
+    assert summaries([*machine(B200), counter("gpu0", quantity, value)], past=past) == expected
 
 
 def test_bit_errors_that_are_left_behind_error_correction() -> None:
     good = [counter("gpu0/nvlink3", "nvlink_effective_ber", 1.5e-254), counter("gpu0/nvlink3", "nvlink_raw_ber", 1e-7)]
-    assert told([*machine(B200), *good]) == []
+    assert summaries([*machine(B200), *good]) == []
     (finding,) = findings([*machine(B200), *good, counter("gpu0/nvlink5", "nvlink_effective_ber", 2e-12)])
     assert finding.message == "GPU gpu0: an effective bit error rate of 2.0e-12 on link 5, above 1e-12"
     report = report_of(machine(B200))

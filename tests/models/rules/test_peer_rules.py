@@ -13,14 +13,14 @@ from tests.support.nvlink_machines import (
     RTX_3090,
     T4,
     address,
-    but,
     cards,
     cut,
     findings,
     machine,
     nvlink,
     pairs,
-    told,
+    summaries,
+    with_fields,
 )
 
 
@@ -41,24 +41,24 @@ def test_peers_that_a_setting_forbids_are_one_finding() -> None:
 
 
 def test_nvlink_that_joins_and_cannot_be_used() -> None:
-    said = [*machine(H100), *but(pairs(8), "gpu2-gpu5", nvlink="not supported")]
-    assert told(said) == [("p2p-disabled", "gpu2-gpu5", "critical")]
+    said = [*machine(H100), *with_fields(pairs(8), "gpu2-gpu5", nvlink="not supported")]
+    assert summaries(said) == [("p2p-disabled", "gpu2-gpu5", "critical")]
     alone = [replace(one, nvlink="not supported") if "gpu3" in one.key else one for one in pairs(8)]
-    assert told([*machine(H100), *alone]) == [("p2p-disabled", "gpu3", "critical")]
+    assert summaries([*machine(H100), *alone]) == [("p2p-disabled", "gpu3", "critical")]
     lost = cut(machine(H100), 3, *range(18))
-    assert [one[0] for one in told([*lost, *alone])] == ["nvlink-inactive"]  # which says enough
+    assert [one[0] for one in summaries([*lost, *alone])] == ["nvlink-inactive"]  # which says enough
     bridged = [
         *cards(A100_PCIE, [12, 12]),
         nvlink(0, 0, remote=address(1), remote_kind="gpu"),
         *pairs(2, nvlink="not supported"),
     ]
-    assert told(bridged) == [("p2p-disabled", "gpu0-gpu1", "critical")]
+    assert summaries(bridged) == [("p2p-disabled", "gpu0-gpu1", "critical")]
 
 
 def test_peers_over_pcie() -> None:
     below = pairs(2, read="chipset not supported", nvlink="not supported", path="PIX")
-    assert told([*cards(T4, [0, 0]), *below]) == [("p2p-disabled", "gpu0-gpu1", "warning")]
-    assert told([*cards(T4, [0, 0], GUEST), *below]) == []
-    assert told([*cards(RTX_3090, [0, 0]), *below]) == []
+    assert summaries([*cards(T4, [0, 0]), *below]) == [("p2p-disabled", "gpu0-gpu1", "warning")]
+    assert summaries([*cards(T4, [0, 0], GUEST), *below]) == []
+    assert summaries([*cards(RTX_3090, [0, 0]), *below]) == []
     odd = [replace(one, read="not supported") if "gpu3" in one.key else one for one in pairs(6, nvlink="not supported")]
-    assert told([*cards(T4, [0] * 6), *odd]) == [("p2p-disabled", "gpu3", "warning")]
+    assert summaries([*cards(T4, [0] * 6), *odd]) == [("p2p-disabled", "gpu3", "warning")]

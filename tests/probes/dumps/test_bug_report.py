@@ -12,7 +12,7 @@ from linkgauge.agent.pipeline.diagnose import read_snapshot
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Event, Node, Pci, Service, Setting
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps.core.split import means_nothing, split
+from linkgauge.probes.dumps.core.split import is_filler, split
 from linkgauge.probes.dumps.registry import READERS
 from tests.support.dump_samples import SAMPLES, text_of
 
@@ -30,7 +30,7 @@ def test_each_section_is_found() -> None:
     """And nothing is left over but lines between them."""
     found = list(split("log", TEXT, 0.0, READERS))
     assert [family.name for family, _ in found if family] == SECTIONS.split()
-    assert all(means_nothing(part) for family, part in found if family is None)
+    assert all(is_filler(part) for family, part in found if family is None)
 
 
 @pytest.mark.parametrize("packed", [False, True])

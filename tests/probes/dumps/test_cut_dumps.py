@@ -154,7 +154,7 @@ def test_where_a_text_was_cut(name: str, last: str, what: str) -> None:
     text = sample(name)
     cut = text[: text.index(last) + len(last)]
     assert notes(cut) == notes(cut + "\n\n") != []
-    why = f"line {cut.count(chr(10)) + 1}: the output ends here, {what}; what stands before that was read"
+    why = f"line {cut.count(chr(10)) + 1}: the output ends here, {what}; everything before it was read"
     assert notes(cut) == [why]
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Record
-from linkgauge.probes.dumps.core.frames import unframed
+from linkgauge.probes.dumps.core.frames import strip_frames
 from linkgauge.probes.dumps.core.other_hosts import OTHER_HOSTS
-from linkgauge.probes.dumps.core.split import means_nothing, split
+from linkgauge.probes.dumps.core.split import is_filler, split
 from linkgauge.probes.dumps.host import kernel_text
 from linkgauge.probes.dumps.registry import READERS
 
@@ -38,7 +38,7 @@ def export(one: dict[str, object], indent: str = "") -> str:
 
 
 def read(text: str) -> list[Record]:
-    parts = [(family, part) for family, part in split("f", text, STAMP, READERS) if family or not means_nothing(part)]
+    parts = [(family, part) for family, part in split("f", text, STAMP, READERS) if family or not is_filler(part)]
     assert [family and family.name for family, _ in parts] == ["kernel_text"]
     return [one for _, part in parts for one in kernel_text.read(part)]
 
@@ -84,9 +84,9 @@ def test_of_several_hosts_one() -> None:
         NotChecked(
             what="dump",
             subject="f",
-            how="give the lines of one host",
+            how="pass the lines of one host only",
             reason=Reason.OTHER_CONTEXT,
-            detail="lines of n2, n3 from line 1 on: one host is judged at a time",
+            detail="lines of n2, n3 from line 1 on: linkgauge evaluates one host at a time",
         )
     ]
 
@@ -154,5 +154,5 @@ pieces = st.sampled_from(
 
 @given(st.lists(pieces | st.text(max_size=5)).map("".join))
 def test_lines_keep_their_numbers(text: str) -> None:
-    for bare, _ in unframed(text):
+    for bare, _ in strip_frames(text):
         assert bare.count("\n") == text.count("\n")

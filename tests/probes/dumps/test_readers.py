@@ -17,7 +17,7 @@ from linkgauge.models.facts.records import NotChecked, Observation
 from linkgauge.probes.dumps import read_dump, recognise
 from linkgauge.probes.dumps.benchmarks import nccl_log
 from linkgauge.probes.dumps.core.part import Part
-from linkgauge.probes.dumps.core.split import means_nothing, split
+from linkgauge.probes.dumps.core.split import is_filler, split
 from linkgauge.probes.dumps.registry import READERS
 from linkgauge.probes.host.live import Live
 from tests.support.dump_samples import SAMPLES, rendered, text_of
@@ -208,7 +208,7 @@ def test_what_stands_before_and_behind_a_json() -> None:
 )
 def test_the_whole_output_is_one_part(name: str, reader: str) -> None:
     """The rules and headings in it are not what stands between outputs."""
-    parts = [(family, part) for family, part in split("log", sample(name), 0.0, READERS) if not means_nothing(part)]
+    parts = [(family, part) for family, part in split("log", sample(name), 0.0, READERS) if not is_filler(part)]
     assert [family for family, _ in parts] == [BY_NAME[reader]]
     assert list(BY_NAME[reader].read(parts[0][1])) == read(reader, sample(name))
 
@@ -265,7 +265,7 @@ def test_a_folder_of_dumps(tmp_path: Path) -> None:
     (tmp_path / "c.txt").mkdir()
     host = Live(str(tmp_path), "dumps")
     unknown, *rows, refused = [one for name in ("a.txt", "b.txt", "c.txt") for one in read_dump(name, host)]
-    why = f"in no form that is known here (read are: {', '.join(BY_NAME)})"
+    why = f"not in a known format (known: {', '.join(BY_NAME)})"
     assert unknown == NotChecked(what="dump", subject="a.txt", reason=Reason.UNREADABLE, detail=why)
     assert [one.value for one in rows if isinstance(one, Observation)] == [174.16e9, 433.9e9, 483.05e9]
     assert refused == NotChecked(what="dump", subject="c.txt", reason=Reason.UNREADABLE, detail="Is a directory")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkgauge.probes.dumps.core.shapes import loosened, shape
+from linkgauge.probes.dumps.core.shapes import shape, shape_expression
 from linkgauge.probes.dumps.registry import READERS
 
 
@@ -38,7 +38,7 @@ from linkgauge.probes.dumps.registry import READERS
     ],
 )
 def test_loosened(expression: str, loose: str) -> None:
-    assert loosened(expression) == loose
+    assert shape_expression(expression) == loose
     re.compile(loose)
 
 
@@ -55,10 +55,10 @@ def test_no_beginning_is_missed(family: object, data: st.DataObject) -> None:
     found = re.compile(begin, re.MULTILINE).search(line)
     assert found
     rest = line[found.start() :].partition("\n")[0]
-    assert re.compile(loosened(begin), re.MULTILINE).match(shape(rest))
+    assert re.compile(shape_expression(begin), re.MULTILINE).match(shape(rest))
 
 
 @pytest.mark.parametrize("family", READERS, ids=lambda family: family.name)
 def test_a_loosened_beginning_still_tells_lines_apart(family: object) -> None:
     begin: str = family.begin  # type: ignore[attr-defined]
-    assert not re.compile(loosened(begin), re.MULTILINE).match("a line of 0 words")
+    assert not re.compile(shape_expression(begin), re.MULTILINE).match("a line of 0 words")

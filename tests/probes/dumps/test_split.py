@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.records import Record
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.reader import Reader
-from linkgauge.probes.dumps.core.split import clean, means_nothing, split
+from linkgauge.probes.dumps.core.split import clean, is_filler, split
 from linkgauge.probes.dumps.registry import READERS
 
 
@@ -90,7 +90,7 @@ def test_a_brace_of_another_json_hides_no_beginning() -> None:
 
 def test_lines_that_mean_nothing() -> None:
     for text, nothing in (("+-----+---+\n\n", True), ("```\n$ nvidia-smi\n", True), ("+-- a --+\n", False)):
-        assert means_nothing(Part("f", 1, text)) is nothing
+        assert is_filler(Part("f", 1, text)) is nothing
 
 
 def test_comments_of_outputs_do_not() -> None:
