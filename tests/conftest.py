@@ -25,8 +25,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "unhurried")
 def pytest_configure(config: pytest.Config) -> None:
     """Give the programs that tests start two folders of this run.
 
-    No test waits for another test that measures: each process of pytest has its own locks. And the interpreter compiles
-    each module once, also where it may not write beside the modules.
+    Each process of pytest has its own locks, so tests that measure do not wait for each other. The interpreter compiles
+    each module once, even if it must not write beside the modules.
     """
     folder = TemporaryDirectory()
     config.add_cleanup(folder.cleanup)

@@ -15,7 +15,7 @@ NUMA, GPUS = Device("numa0", "numa"), tuple(Device(f"gpu{n}", "gpu") for n in ra
 _NVLINK = {"NVLink2": (2, 25e9), "NVLink3": (3, 25e9), "NVLink4": (4, 25e9), "NVLink5": (5, 50e9)}
 # Texts in rows that cannot be expressed as topology and flow, with the reason.
 UNSTATED = {
-    "4-GPU hives": "hives joined over PCIe: the path of the ring between them is not said",
+    "4-GPU hives": "hives joined over PCIe: the source does not give the path of the ring between them",
     "host limited": "held back by the host: two of its four NICs give 14 GB/s, two give 23",
     "8xV100 tsa": "sum of two directions, by the source's own words: above the wire",
     "c5n.18xlarge": "one endpoint of libfabric with tagged messages: the tool's limit, not the link's",

@@ -1,17 +1,16 @@
-"""Sample outputs of tools, and what the readers give for them, as JSON that people compare line by line.
+"""Sample outputs of tools, and the records of the readers for them, as JSON that people compare line by line.
 
 tests/probes/dumps/samples/<group>/<reader>/ has three kinds of files:
 
 - `<name>.txt` (or .json, .xml, .csv): one output of a tool.
-- `<name>.texts`: several short outputs. A line `=== name ===` stands before each.
+- `<name>.texts`: several short outputs. Each begins after a line `=== name ===`.
 - `<name>.changes.json`: outputs that differ from one sample in a few places, as
   `{"of": file, "changes": {name: [[old, new], ...]}}`. Each pair replaces every `old` with `new`.
 
-The file `<name>.expected.json` has what the readers give: all records of an output in their order, or the records that
-a change removes and adds. "line" and "lines" are the numbers of the lines that a record cites. If the text that it
-cites differs from the line, the text follows the number. tests/probes/dumps/test_samples.py compares and writes these
-files. The findings of a new sample are not compared. To compare them, add `"findings": []` to the result and write the
-file again.
+The file `<name>.expected.json` has the result: all records of an output in their order, or the records that a change
+removes and adds. "line" and "lines" are the numbers of the cited lines. If the cited text differs from the line, the
+text follows the number. tests/probes/dumps/test_samples.py compares and writes these files. The findings of a new
+sample are not compared. To compare them, add `"findings": []` to the result and write the file again.
 """
 
 from __future__ import annotations
@@ -42,25 +41,25 @@ _LINE = re.compile(r"(?P<file>.*):(?P<number>\d+)")
 
 @dataclass(frozen=True)
 class Output:
-    """A text of a sample file. The readers are given `name` as the name of its file."""
+    """A text of a sample file. `name` is the file name that the readers get."""
 
     name: str
     text: str
-    base: str | None = None  # the text that this one is a change of
+    base: str | None = None  # the original text, if this one is a changed text
 
 
 def sample_files() -> list[Path]:
-    """All sample files, without the expected ones."""
+    """All sample files, without the expected files."""
     return sorted(path for path in SAMPLES.rglob("*") if path.is_file() and not path.name.endswith(EXPECTED))
 
 
 def expected_file(sample: Path) -> Path:
-    """The file with what the readers give for a sample."""
+    """The expected file of a sample."""
     return sample.with_name(sample.stem + EXPECTED)
 
 
 def reader_of(sample: Path) -> str:
-    """The reader whose folder a sample is in. The readers dcgm and nccl also read `dcgmi diag` and NCCL's log."""
+    """The reader of a sample's folder. The readers dcgm and nccl also read `dcgmi diag` and NCCL's log."""
     folder = sample.relative_to(SAMPLES).parts[1]
     return {"dcgm_diag": "dcgm", "nccl_log": "nccl"}.get(folder, folder)
 
@@ -71,7 +70,7 @@ def text_of(path: Path) -> str:
 
 
 def outputs(sample: Path) -> list[Output]:
-    """The outputs that a sample file holds."""
+    """The outputs in a sample file."""
     text = text_of(sample)
     if sample.name.endswith(CHANGES):
         return list(_changed(sample, json.loads(text)))
@@ -81,9 +80,9 @@ def outputs(sample: Path) -> list[Output]:
     return [Output("/".join(sample.relative_to(SAMPLES).parts[2:]), text)]
 
 
-def _changed(sample: Path, told: Any) -> Iterator[Output]:
-    base = text_of(sample.with_name(told["of"]))
-    for name, pairs in told["changes"].items():
+def _changed(sample: Path, content: Any) -> Iterator[Output]:
+    base = text_of(sample.with_name(content["of"]))
+    for name, pairs in content["changes"].items():
         text = base
         for old, new in pairs:
             assert old in text, f"{sample.name}: {name}: the sample has no {old!r}"
@@ -92,7 +91,9 @@ def _changed(sample: Path, told: Any) -> Iterator[Output]:
 
 
 def result(sample: Path) -> dict[str, Any]:
-    """What the readers give for a sample file. The present expected file says whether findings belong to it."""
+    """The result of the readers for a sample file. The present expected file determines whether it includes
+    findings.
+    """
     path = expected_file(sample)
     before = json.loads(text_of(path)) if path.is_file() else {}
     if sample.suffix != TEXTS and not sample.name.endswith(CHANGES):
@@ -103,18 +104,18 @@ def result(sample: Path) -> dict[str, Any]:
 
 def _result(output: Output, with_findings: bool) -> dict[str, Any]:
     records = list(read_text(output.name, output.text, AT))
-    told: dict[str, Any] = {"records": [rendered(one, output.text) for one in records]}
+    found: dict[str, Any] = {"records": [rendered(one, output.text) for one in records]}
     if output.base is not None:
         base = [rendered(one, output.base) for one in read_text(output.name, output.base, AT)]
-        told = {"removes": _without_lines(base, told["records"]), "adds": _without_lines(told["records"], base)}
+        found = {"removes": _without_lines(base, found["records"]), "adds": _without_lines(found["records"], base)}
     if with_findings:
         report = evaluate(assemble(records, Site(), AT, origin="dumps"))
-        told["findings"] = [[one.code, one.severity, one.subject] for one in report.findings]
-    return told
+        found["findings"] = [[one.code, one.severity, one.subject] for one in report.findings]
+    return found
 
 
 def _without_lines(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """The records that `some` has more often than `others`, without the lines that they cite."""
+    """The records of `some` that `others` does not have as often, without the cited lines."""
     left = Counter(json.dumps(_bare(one)) for one in others)
     only: list[Any] = []
     for one in map(_bare, some):
@@ -130,11 +131,11 @@ def _bare(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def rendered(one: Record, text: str) -> dict[str, Any]:
-    """A record as JSON: its kind and the fields that are set; for the text that it cites, the number of the line."""
+    """A record as JSON: its kind, its fields that are set, and the number of the cited line."""
     kind, fields = json.loads(encode(one))
     if isinstance(one, NotChecked):
-        told = {"what": one.what, "subject": one.subject, "reason": one.reason.value, "why": one.why, "how": one.how}
-        return {"record": kind, **{name: value for name, value in told.items() if value is not None}}
+        texts = {"what": one.what, "subject": one.subject, "reason": one.reason.value, "why": one.why, "how": one.how}
+        return {"record": kind, **{name: value for name, value in texts.items() if value is not None}}
     lines = text.split("\n")
     if evidence := fields.pop("evidence", None):
         fields["line"] = _cited(evidence, lines)
@@ -153,7 +154,7 @@ def rendered(one: Record, text: str) -> dict[str, Any]:
 
 
 def _cited(cite: dict[str, str], lines: Sequence[str]) -> str:
-    """The number of the line; with the text that is cited, where the line has more or other text."""
+    """The number of the cited line, followed by the cited text if the text differs from the line."""
     place = _LINE.fullmatch(cite["source"])
     number = place["number"] if place else cite["source"]
     whole = lines[int(number) - 1].strip()[:300] if place and 0 < int(number) <= len(lines) else None
@@ -167,7 +168,7 @@ def _short(value: Any) -> Any:
 
 
 def as_json(value: Any, depth: int = 0) -> str:
-    """JSON with one record per line; what is longer than a line is broken between its members."""
+    """JSON with one record per line. Records that are longer than a line are broken between their members."""
     flat = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or (len(flat) + depth < WIDTH and not _holds_records(value)):
         return flat
@@ -189,7 +190,7 @@ def _holds_records(value: Any) -> bool:
 
 
 def _filled(members: Sequence[str], depth: int) -> list[str]:
-    """As many members on a line as it has room for."""
+    """Lines with as many members as fit."""
     rows: list[str] = []
     for one in members:
         if rows and "\n" not in rows[-1] + one and len(rows[-1]) + len(one) + depth + 3 <= WIDTH:

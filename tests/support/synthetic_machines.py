@@ -24,4 +24,4 @@ GPU = "0000:51:00.0"
 
 
 def said_of(machine: Recorded) -> list[Record]:
-    return [said for reader in SOURCES for said in reader.read(machine)]
+    return [record for reader in SOURCES for record in reader.read(machine)]

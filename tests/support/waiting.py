@@ -20,7 +20,7 @@ def until(true: Callable[[], bool]) -> None:
 def with_deadline(ask: Callable[[float], list[T]], answers: int) -> tuple[float, list[T]]:
     """A deadline in which so many answers came, and the answers. A busy machine may need a longer one."""
     for seconds in (1.0, 5.0, 25.0):
-        said = ask(seconds)
-        if len(said) >= answers:
+        results = ask(seconds)
+        if len(results) >= answers:
             break
-    return seconds, said
+    return seconds, results
