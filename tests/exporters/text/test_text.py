@@ -207,13 +207,11 @@ def test_reads_as_before(name: str, report: Report, golden: Callable[[Path, str]
     golden(GOLDEN / f"text_{name}.txt", as_text(report, colour=False))
 
 
-@st.composite
-def reports(draw: st.DrawFn) -> Report:
-    """Reports whose strings, all from outside, hold anything at any length."""
-    wild = st.text(max_size=30) | st.text("ab/-\x1b\r\n\u202e\u4e2d", min_size=80, max_size=300)
+def findings(wild: st.SearchStrategy[str]) -> st.SearchStrategy[Finding]:
+    """Findings whose strings are drawn from `wild`."""
     maybe = st.none() | wild
     some = st.lists(wild, max_size=3).map(tuple)
-    finding = st.builds(
+    return st.builds(
         Finding,
         code=wild,
         severity=st.sampled_from(["critical", "warning", "info"]),
@@ -233,6 +231,16 @@ def reports(draw: st.DrawFn) -> Report:
         evidence=st.lists(st.builds(Evidence, wild, wild), max_size=8).map(tuple),
         remedy=maybe,
     )
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> Report:
+    """Reports whose strings, all from outside, hold anything at any length."""
+    wild = st.text(max_size=30) | st.text("ab/-\x1b\r\n\u202e\u4e2d", min_size=80, max_size=300)
+    maybe = st.none() | wild
+    gap = st.builds(
+        NotChecked, what=wild, subject=wild, reason=st.sampled_from(Reason), detail=wild, path=maybe, how=maybe
+    )
     return Report(
         node=draw(maybe),
         taken_at=draw(maybe),
@@ -240,23 +248,8 @@ def reports(draw: st.DrawFn) -> Report:
         context=draw(st.sampled_from(["host", "job", "dumps"])),
         profile=draw(st.none() | st.builds(Profile, wild, wild)),
         verdict=draw(st.sampled_from(["ok", "degraded", "failed", "unknown"])),
-        findings=tuple(draw(st.lists(finding, max_size=4))),
-        not_checked=tuple(
-            draw(
-                st.lists(
-                    st.builds(
-                        NotChecked,
-                        what=wild,
-                        subject=wild,
-                        reason=st.sampled_from(Reason),
-                        detail=wild,
-                        path=maybe,
-                        how=maybe,
-                    ),
-                    max_size=4,
-                )
-            )
-        ),
+        findings=tuple(draw(st.lists(findings(wild), max_size=4))),
+        not_checked=tuple(draw(st.lists(gap, max_size=4))),
         checks=draw(st.dictionaries(wild, st.booleans(), max_size=4)),
         topology=Topology(tuple(draw(st.lists(st.builds(Device, wild, wild, wild), max_size=3)))),
         runs=tuple(draw(st.lists(st.builds(Run, name=wild, ok=st.booleans(), seconds=st.just(0.5), at=st.just(AT))))),

@@ -14,6 +14,7 @@ from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observati
 from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.network.net import read_link_modes, read_net
+from tests.support.gaps import refused, unreadable
 from tests.support.trees import tree, write
 
 CARD = "sys/devices/pci0000:10/0000:10:01.0/0000:11:00.1"
@@ -167,42 +168,12 @@ def test_what_is_refused_or_garbled_hides_nothing_else() -> None:
     said = list(read_net(tree({**FILES, **broken})))
     counters = "Net.counters"
     assert [each for each in said if isinstance(each, NotChecked)] == [
-        NotChecked(
-            what="Net",
-            subject="eth1",
-            reason=Reason.PERMISSION,
-            path="sys/class/net/eth1",
-            detail="Permission denied",
-            how="run as root",
-        ),
-        NotChecked(
-            what="Net.enabled",
-            subject="eth0",
-            reason=Reason.PERMISSION,
-            path=f"{ETH0}/flags",
-            detail="Permission denied",
-            how="run as root",
-        ),
-        NotChecked(
-            what="Net.speed",
-            subject="eth0",
-            reason=Reason.UNREADABLE,
-            path=f"{ETH0}/speed",
-            detail="Input/output error",
-        ),
-        NotChecked(
-            what="Net.carrier",
-            subject="eth0",
-            reason=Reason.UNREADABLE,
-            path=f"{ETH0}/carrier",
-            detail="'yes' is neither 0 nor 1",
-        ),
-        NotChecked(
-            what=counters,
-            subject="eth0",
-            reason=Reason.UNREADABLE,
-            path=f"{ETH0}/statistics/rx_errors",
-            detail="Input/output error; 1 more counters would not say",
+        refused("Net", "eth1", "sys/class/net/eth1"),
+        refused("Net.enabled", "eth0", f"{ETH0}/flags"),
+        unreadable("Net.speed", "eth0", f"{ETH0}/speed"),
+        unreadable("Net.carrier", "eth0", f"{ETH0}/carrier", "'yes' is neither 0 nor 1"),
+        unreadable(
+            counters, "eth0", f"{ETH0}/statistics/rx_errors", "Input/output error; 1 more counters would not say"
         ),
     ]
     left = replace(facts(SAID)[0], speed=None, carrier=None, enabled=None)  # type: ignore[call-arg]

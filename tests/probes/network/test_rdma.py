@@ -17,6 +17,7 @@ from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.network.net import read_net
 from linkgauge.probes.network.rdma import read_rdma
+from tests.support.gaps import refused, unreadable
 from tests.support.trees import tree
 from tests.support.ttar import unpack
 
@@ -206,57 +207,18 @@ def test_the_network_device_of_a_port(files: dict[str, Entry], netdev: str | Non
 def gaps(first: str) -> list[NotChecked]:
     """What is said of the refused and the garbled."""
     return [
-        NotChecked(
-            what="Rdma.board_id",
-            subject="mlx5_0",
-            reason=Reason.UNREADABLE,
-            path=f"{MLX}/board_id",
-            detail=r"'\x1b[31m' is not a line of text",
+        unreadable("Rdma.board_id", "mlx5_0", f"{MLX}/board_id", r"'\x1b[31m' is not a line of text"),
+        unreadable("Port.state", "mlx5_0/1", f"{first}/state", "'ACTIVE' is not a number and its name"),
+        unreadable("Port.rate", "mlx5_0/1", f"{first}/rate", "'fast' is not a rate"),
+        refused("Port.netdev", "mlx5_0/1", f"{first}/gid_attrs/ndevs/0"),
+        unreadable(
+            "Port.counters",
+            "mlx5_0/1",
+            f"{first}/counters/link_downed",
+            "'many' is not a number; 1 more counters would not say",
         ),
-        NotChecked(
-            what="Port.state",
-            subject="mlx5_0/1",
-            reason=Reason.UNREADABLE,
-            path=f"{first}/state",
-            detail="'ACTIVE' is not a number and its name",
-        ),
-        NotChecked(
-            what="Port.rate",
-            subject="mlx5_0/1",
-            reason=Reason.UNREADABLE,
-            path=f"{first}/rate",
-            detail="'fast' is not a rate",
-        ),
-        NotChecked(
-            what="Port.netdev",
-            subject="mlx5_0/1",
-            reason=Reason.PERMISSION,
-            path=f"{first}/gid_attrs/ndevs/0",
-            detail="Permission denied",
-            how="run as root",
-        ),
-        NotChecked(
-            what="Port.counters",
-            subject="mlx5_0/1",
-            reason=Reason.UNREADABLE,
-            path=f"{first}/counters/link_downed",
-            detail="'many' is not a number; 1 more counters would not say",
-        ),
-        NotChecked(
-            what="Port.hw_counters",
-            subject="rdmap32s1/1",
-            reason=Reason.UNREADABLE,
-            path=f"{EFA}/ports/1/hw_counters",
-            detail="Input/output error",
-        ),
-        NotChecked(
-            what="Port",
-            subject="rxe0",
-            reason=Reason.PERMISSION,
-            path=f"{RXE}/ports",
-            detail="Permission denied",
-            how="run as root",
-        ),
+        unreadable("Port.hw_counters", "rdmap32s1/1", f"{EFA}/ports/1/hw_counters"),
+        refused("Port", "rxe0", f"{RXE}/ports"),
     ]
 
 

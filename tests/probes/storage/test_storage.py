@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from linkgauge.models.facts.machine import Array, Disk, Nvme
-from linkgauge.models.facts.reason import Reason
-from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
+from linkgauge.models.facts.records import Evidence, Fact, Record
 from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
 from linkgauge.probes.host.host import Host
 from linkgauge.probes.storage.arrays import read_arrays
 from linkgauge.probes.storage.disks import read_disks
 from linkgauge.probes.storage.nvme import read_nvme
+from tests.support.gaps import unreadable
 from tests.support.trees import tree
 
 PORT = "sys/devices/pci0000:60/0000:60:01.0"
@@ -157,39 +157,13 @@ def test_disks_that_would_not_say() -> None:
         **block(f"{subsystem}/nvme0n1", 2),
     }
     assert read(read_disks, files) == [
-        NotChecked(
-            what="Disk", subject="sdc", reason=Reason.UNREADABLE, path=f"{BLOCK}/sdc", detail="Input/output error"
-        ),
-        NotChecked(
-            what="Disk.controller",
-            subject="nvme0n1",
-            reason=Reason.UNREADABLE,
-            path=subsystem,
-            detail="Input/output error",
-        ),
+        unreadable("Disk", "sdc", f"{BLOCK}/sdc"),
+        unreadable("Disk.controller", "nvme0n1", subsystem),
         Disk(key="nvme0n1", size=1024, rotational=False),
-        NotChecked(
-            what="Disk.size",
-            subject="sda",
-            reason=Reason.UNREADABLE,
-            path=f"{BLOCK}/sda/size",
-            detail="'many' is not a number",
-        ),
+        unreadable("Disk.size", "sda", f"{BLOCK}/sda/size", "'many' is not a number"),
         Disk(key="sda"),
-        NotChecked(
-            what="Disk.model",
-            subject="sdb",
-            reason=Reason.UNREADABLE,
-            path=f"{BLOCK}/sdb/device/model",
-            detail="Input/output error",
-        ),
-        NotChecked(
-            what="Disk.rotational",
-            subject="sdb",
-            reason=Reason.UNREADABLE,
-            path=f"{BLOCK}/sdb/queue/rotational",
-            detail="'2' is neither 0 nor 1",
-        ),
+        unreadable("Disk.model", "sdb", f"{BLOCK}/sdb/device/model"),
+        unreadable("Disk.rotational", "sdb", f"{BLOCK}/sdb/queue/rotational", "'2' is neither 0 nor 1"),
         Disk(key="sdb", size=1024),
     ]
 
@@ -247,32 +221,12 @@ def test_arrays_that_would_not_say() -> None:
     }
     md0, md1 = f"{BLOCK}/md0/md", f"{BLOCK}/md1/md"
     assert read(read_arrays, files) == [
-        NotChecked(
-            what="Array.wanted",
-            subject="md0",
-            reason=Reason.UNREADABLE,
-            path=f"{md0}/raid_disks",
-            detail="'two' is not a number of disks",
-        ),
-        NotChecked(
-            what="Array.faulty",
-            subject="md0",
-            reason=Reason.UNREADABLE,
-            path=f"{md0}/dev-sda/state",
-            detail="Input/output error",
-        ),
+        unreadable("Array.wanted", "md0", f"{md0}/raid_disks", "'two' is not a number of disks"),
+        unreadable("Array.faulty", "md0", f"{md0}/dev-sda/state"),
         Array(key="md0", level="raid1", state="clean", members=("sda",)),
-        NotChecked(
-            what="Array.faulty",
-            subject="md1",
-            reason=Reason.UNREADABLE,
-            path=f"{md1}/dev-sdb/state",
-            detail="Input/output error",
-        ),
+        unreadable("Array.faulty", "md1", f"{md1}/dev-sdb/state"),
         Array(key="md1", level="raid1", state="clean", members=("sdb", "sdc"), wanted=2, faulty=("sdc",)),
-        NotChecked(
-            what="Array", subject="md2", reason=Reason.UNREADABLE, path=f"{BLOCK}/md2/md", detail="Input/output error"
-        ),
+        unreadable("Array", "md2", f"{BLOCK}/md2/md"),
     ]
 
 
