@@ -16,9 +16,19 @@ from linkgauge.probes.gpu import nvml_threads as nvml_asking
 from tests.support import fake_nvml, nvml_stub
 from tests.support.daemon_nodes import Node
 
-# Tests have no time limits, because machines can be slow. In CI the examples are the same in each run.
-settings.register_profile("unhurried", parent=settings(), deadline=None)
-settings.register_profile("ci", parent=settings(), deadline=None, derandomize=True, database=None, print_blob=True)
+# Tests have no time limits, because machines can be slow. In CI the examples are the same in each run. 30 examples keep
+# the fast part of the suite under three minutes; LINKGAUGE_EXAMPLES=1000 searches longer.
+_EXAMPLES = int(os.environ.get("LINKGAUGE_EXAMPLES", "30"))
+settings.register_profile("unhurried", parent=settings(), deadline=None, max_examples=_EXAMPLES)
+settings.register_profile(
+    "ci",
+    parent=settings(),
+    deadline=None,
+    max_examples=_EXAMPLES,
+    derandomize=True,
+    database=None,
+    print_blob=True,
+)
 settings.load_profile("ci" if os.environ.get("CI") else "unhurried")
 
 

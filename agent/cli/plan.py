@@ -55,8 +55,8 @@ def plan(
     \b
     JOB is a model and its layout: llama3-70b,tp=8,pp=4,dp=64,tokens=4M
       models   llama3-8b llama3-70b llama3-405b mixtral-8x7b deepseek-v3 gpt-oss-120b bloom-176b
-      tp pp ep degrees of tensor, pipeline and expert parallelism; dp: data parallelism (the rest of the GPUs)
-      zero     sharded over dp: 0 nothing, 1 optimizer (default), 2 also gradients, 3 also weights (FSDP)
+      tp pp ep tensor, pipeline, expert parallelism; dp: data parallelism (the rest)
+      zero     sharded over dp: 0 nothing, 1 optimizer (default), 2 + gradients, 3 + weights (FSDP)
       micro    sequences per micro-batch; interleave: model parts per stage; recompute: activations
       tokens   tokens per step (4M); seq: tokens per sequence
     \b

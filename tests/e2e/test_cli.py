@@ -70,7 +70,7 @@ MISTAKES = {
     "diagnose --root ''": "--root : No such file or directory",
     "diagnose --from none": "--from none: No such file or directory",
     "diagnose --from ''": "--from : No such file or directory",
-    "diagnose --from empty": "--from empty: an empty folder",
+    "diagnose --from empty": "--from empty: the folder is empty",
     "diagnose --from text": "--from text: neither a capture",
     "diagnose --from binary": "--from binary: a binary file",
     "diagnose --from half": "--from half: line ",
@@ -118,7 +118,7 @@ MISTAKES = {
     "ticket": "Missing argument 'SUBJECT'",
     "ticket nobody --from capture": "this node has no device 'nobody'; 'linkgauge topology' lists all names",
     "serve --from capture": "--from is another machine: leave out --root, and pass a --state-dir",
-    "serve --from capture --state-dir state --root root": "--from goes without --root",
+    "serve --from capture --state-dir state --root root": "--from is another machine: leave out --root",
     "serve --from nccl --state-dir state": "--from nccl: not a capture; 'linkgauge diagnose --from' reads",
     "serve --from none --state-dir state": "--from none: No such file or directory",
     "completion tcsh": "'tcsh' is not one of 'bash', 'zsh', 'fish'",
@@ -275,7 +275,7 @@ def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:
     assert shown.returncode == done.returncode == EXIT["unknown"]
     assert "\x1b" not in shown.stdout
     assert "\nVERDICT" not in shown.stdout
-    assert "out of the folder" in shown.stdout
+    assert "copy the file into the folder" in shown.stdout
     assert linkgauge("topology", "--from", str(tmp_path), "--format", "json").returncode == 0
 
 

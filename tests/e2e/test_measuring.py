@@ -303,6 +303,5 @@ def test_what_the_budget_does_not_allow_is_left_out_and_said(share: float, left_
     session = Session(MeasurementOptions(force=True, budget=budget, only=frozenset({"host_memory"})), Live())
     said = [one for source in session.probes(REPORT) for one in collect(source, Live())]
     lost = [one for one in said if isinstance(one, NotChecked) and one.why.startswith("left out")]  # or too slow
-    assert [(one.what, one.why, one.how) for one in lost] == [
-        ("host_memory", f"left out: {left_out} into {budget}", "allow more with --budget, or --only host_memory")
-    ]
+    why, how = f"left out: {left_out} into the budget of {budget}", "allow more with --budget, or --only host_memory"
+    assert [(one.what, one.why, one.how) for one in lost] == [("host_memory", why, how)]

@@ -144,7 +144,7 @@ def test_two_on_one_node(root: Path, tmp_path: Path) -> None:
         one.until("READY=1")
         done = run("--listen", "127.0.0.1:0", *given)
         assert done.returncode == 64
-        assert done.stderr.startswith(f"Error: --state-dir {tmp_path}/state: another 'linkgauge serve' keeps its state")
+        assert done.stderr.startswith(f"Error: --state-dir {tmp_path}/state: another 'linkgauge serve' uses this")
         assert verdict(one) == "ok"
         one.end(signal.SIGKILL)
     with service(*given) as one:  # who was killed keeps nobody out
