@@ -8,6 +8,7 @@ holds, a service measures. A request inside a container reaches only the process
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import time
@@ -61,7 +62,8 @@ def hold(seconds: float, who: str, what: str = HOLD) -> None:
     descriptor = os.open(_path(what), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
     with os.fdopen(descriptor, "w") as file:
         os.fchmod(descriptor, 0o644)
-        file.write(f"{time.time() + seconds:.1f} {who}\n")
+        until = math.floor((time.time() + seconds) * 10) / 10  # rounded up, 24 h would be over LONGEST and be ignored
+        file.write(f"{until:.1f} {who}\n")
 
 
 def end(what: str = HOLD) -> None:

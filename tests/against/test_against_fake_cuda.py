@@ -30,6 +30,8 @@ from tests.support.fake_gpus import ADDRESSES, fake_gpus
 from tests.support.nvml_machine import Machine
 from tests.support.processes import children
 
+pytestmark = pytest.mark.slow
+
 ALONE: tuple[Run, ...] = tuple(run for gpu in ADDRESSES for run in (((("numa0", gpu)),), (((gpu, "numa0")),)))
 NODE0 = pytest.mark.skipif(not Path("/sys/devices/system/node/node0").is_dir(), reason="a kernel without NUMA nodes")
 

@@ -22,6 +22,8 @@ from linkgauge.probes.gpu.gpus import read_gpu_wiring, read_gpus
 from tests.support.fake_nvml import BUSES
 from tests.support.nvml_machine import Machine, bound, machine
 
+pytestmark = pytest.mark.slow
+
 CONTROL = Path("/dev/nvidiactl")
 
 

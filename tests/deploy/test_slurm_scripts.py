@@ -77,6 +77,7 @@ def test_without_linkgauge_jobs_run(scripts: Scripts, name: str) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_prolog_that_found_something_waits_for_the_health_check_and_asks_slurm_nothing(scripts: Scripts) -> None:
     folder = evaluated(scripts)
     assert scripts.run("prolog", SLURM_JOB_ID="1").returncode == 0
@@ -97,6 +98,7 @@ def test_what_a_job_saw_is_in_the_log(scripts: Scripts) -> None:
     assert scripts.log[-1] == "Error: job 4711 has no open window: 'linkgauge window open 4711' opens one"
 
 
+@pytest.mark.slow
 def test_the_health_check_drains_through_scontrol(scripts: Scripts, tmp_path: Path) -> None:
     cluster = Cluster(tmp_path / "cluster", [f"gpu-{number}" for number in range(100)])
     evaluated(scripts)

@@ -17,7 +17,7 @@ from tests.support.command_line import linkgauge
 from tests.support.nodes import FOLDER
 from tests.support.small_nodes import copy, gpus_under_switches, report_of
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 NODE = (FOLDER / "hgx-h100.toml").read_text()
 FATAL = "[[log]]\ntext = 'nvidia-nvswitch0: SXid (PCI:0000:d9:00.0): 20034, Fatal, Link 30 LTSSM Fault Up'\n"

@@ -13,6 +13,8 @@ from linkgauge.models.report import Report
 from linkgauge.probes.host.entries import Entry, Refused
 from tests.support.nodes import files, found, missed, node, report_of, with_entry
 
+pytestmark = pytest.mark.slow
+
 FAULTS: dict[str, Entry | None] = {
     "missing": None,
     "unreadable": Refused(5, "Input/output error"),

@@ -135,6 +135,7 @@ def test_a_mistake_is_one_sentence_and_no_report(inputs: Path, command: str, mon
 
 
 @pytest.mark.parametrize("command", ["diagnose --from half", "serve --from none --state-dir state", "--fast"])
+@pytest.mark.slow
 def test_a_mistake_in_a_process_of_its_own(inputs: Path, command: str) -> None:
     done = linkgauge(*command.split(), cwd=inputs)
     check_mistake(command, done.returncode, done.stdout, done.stderr)
@@ -160,6 +161,7 @@ def test_without_a_command_there_is_help() -> None:
     "command",
     ["diagnose --from capture --output", "diagnose --from capture --format json --output", "capture --root root"],
 )
+@pytest.mark.slow
 def test_a_full_disk_is_named(inputs: Path, command: str) -> None:
     done = linkgauge(*command.split(), str(FULL), cwd=inputs)
     assert (done.returncode, done.stdout, done.stderr) == (64, "", "Error: /dev/full: No space left on device\n")
@@ -181,6 +183,7 @@ PRINTING = (
 
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("command", PRINTING)
+@pytest.mark.slow
 def test_a_full_disk_under_standard_output(inputs: Path, command: str) -> None:
     with FULL.open("w") as full:
         done = linkgauge(*command.split(), cwd=inputs, stdout=full)
@@ -196,6 +199,7 @@ def test_a_full_disk_under_standard_error_keeps_the_exit_code() -> None:
 
 
 @pytest.mark.parametrize("command", PRINTING)
+@pytest.mark.slow
 def test_a_reader_that_left(inputs: Path, command: str) -> None:
     """As `| head` does: not a fault, but no verdict either."""
     reader, writer = os.pipe()
@@ -208,6 +212,7 @@ def test_a_reader_that_left(inputs: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.slow
 def test_closed_streams_keep_the_exit_code(inputs: Path, closed: str) -> None:
     shell = ("sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND)
     for arguments, expected in (
@@ -235,6 +240,7 @@ def test_the_exit_code_is_the_verdict(inputs: Path, source: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.slow
 def test_a_report_in_a_file(inputs: Path, tmp_path: Path, form: str) -> None:
     """The same as on standard output, apart from how long it took."""
     source = ("diagnose", "--from", "nccl", "--format", form)

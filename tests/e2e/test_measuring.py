@@ -50,6 +50,7 @@ REPORT = Report(
 COMMAND = [sys.executable, "-m", "linkgauge", "diagnose", "--force", "--only", "host_memory", "--format", "json"]
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.slow,
     pytest.mark.skipif(
         not Path("/sys/devices/system/node/node0/cpulist").is_file(), reason="the kernel shows no NUMA nodes"
     ),

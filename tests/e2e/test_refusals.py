@@ -14,7 +14,7 @@ import pytest
 
 from linkgauge.probes.calls import hold
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 WORK = "a, b = bytearray(1 << 27), bytearray(1 << 27)\nwhile True: a[:] = b"
 

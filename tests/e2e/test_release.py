@@ -18,7 +18,7 @@ from linkgauge.probes.calls.hold import RELEASE, active_request, hold
 from linkgauge.probes.calls.worker import Workers
 from tests.support.fake_nvml import BUSES
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 LONG = 60.0  # seconds
 

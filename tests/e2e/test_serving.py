@@ -23,7 +23,7 @@ from tests.support.service import LONGEST, SERVE, Service, options, service
 from tests.support.trees import write
 from tests.support.web_clients import get
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 FAST = 'cycle = "1s"\n'
 

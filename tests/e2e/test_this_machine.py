@@ -19,7 +19,7 @@ from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.live import Live
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 NOBODY = 65534
 EXIT_CODES = {"ok": 0, "degraded": 1, "failed": 2, "unknown": 3}

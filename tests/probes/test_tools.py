@@ -142,6 +142,7 @@ def why(host: Machine) -> list[str]:
     return [one.why for one in collect(IBSTAT, host) if isinstance(one, NotChecked)]
 
 
+@pytest.mark.slow
 def test_what_a_tool_does_wrong(install: Install) -> None:
     host = machine({})
     for text, told in (
@@ -162,6 +163,7 @@ def test_what_a_tool_does_wrong(install: Install) -> None:
     assert why(machine({}, seconds=1.5)) == ["no answer within 1.5 s"]
 
 
+@pytest.mark.slow
 def test_nvidia_smi_stands_in_where_the_library_cannot_be_used(install: Install, tmp_path: Path) -> None:
     (tmp_path / "driver.toml").write_text("returns = { nvmlInitWithFlags = 12 }")
     host = machine(bound(A, B), STUB)

@@ -196,6 +196,7 @@ def test_json_has_what_the_text_has() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.slow
 def test_pictures(tmp_path: Path, suffix: str) -> None:
     pytest.importorskip("matplotlib")
     for number, arguments in enumerate((["--sweep"], [])):
@@ -209,6 +210,7 @@ def test_pictures(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize(("library", "says"), [("matplotlib", "linkgauge[plot]"), ("pandas", "linkgauge[frames]")])
+@pytest.mark.slow
 def test_without_the_extras_it_says_how_to_get_them(library: str, says: str, tmp_path: Path) -> None:
     """In a child whose import system finds no such library."""
     program = (
@@ -231,6 +233,7 @@ def test_without_the_extras_it_says_how_to_get_them(library: str, says: str, tmp
     assert says in done.stdout
 
 
+@pytest.mark.slow
 def test_tables_of_pandas() -> None:
     pandas = pytest.importorskip("pandas")
     where = Where("nvidia-dgx-h100", 64)

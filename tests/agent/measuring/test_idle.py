@@ -96,6 +96,14 @@ def test_a_scheduler_that_does_not_say_is_a_reason() -> None:
     )
 
 
+def test_the_longest_hold_is_valid_at_once() -> None:
+    """Its end must not be rounded up: an end more than 24 h away is ignored."""
+    for _ in range(20):
+        hold.hold(hold.LONGEST, "root, process 7,")
+        assert hold.held()
+    hold.end()
+
+
 def test_whoever_holds_the_machine_has_it() -> None:
     hold.hold(60, "root, process 7,")
     why = claimed_by(EMPTY)

@@ -20,7 +20,7 @@ from tests.support.certificates import authority, certificate, needs_openssl
 from tests.support.paths import ROOT
 from tests.support.web_clients import LONGEST, get, pages_of, server_of, talk
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 _MEMORY = 100 << 20  # bytes that the server may have at most
 SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"

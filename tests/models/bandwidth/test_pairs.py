@@ -40,6 +40,7 @@ def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:
 
 
 @pytest.mark.parametrize("name", EACH)
+@pytest.mark.slow
 def test_described_nodes(name: str) -> None:
     recorded = node(name)
     topology = assemble((said for reader in SOURCES for said in reader.read(recorded)), Site(), 0).topology
@@ -47,6 +48,7 @@ def test_described_nodes(name: str) -> None:
 
 
 @given(drawn())
+@pytest.mark.slow
 def test_any_node(topology: Topology) -> None:
     assert pairs(topology) == one_by_one(topology)
 

@@ -122,6 +122,7 @@ def test_predictions_are_as_near_as_they_must_be_and_the_docs_show_them() -> Non
 
 
 @here
+@pytest.mark.slow
 def test_the_catalog_holds_what_fits_the_curves() -> None:
     """`--fit` prints the numbers of collectives.toml: none was set by hand."""
     done = subprocess.run(

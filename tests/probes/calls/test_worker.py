@@ -25,6 +25,8 @@ from linkgauge.probes.calls.worker import Workers
 from tests.support.hanging_mount import hanging_mount
 from tests.support.waiting import until, with_deadline
 
+pytestmark = pytest.mark.slow
+
 LONG = 60.0  # seconds; no test waits for so long
 GPU = Gpu(key="gpu0", name="H100")
 ANSWERS = """

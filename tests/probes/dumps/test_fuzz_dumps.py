@@ -17,6 +17,8 @@ from linkgauge.probes.dumps.network import ib_fabric
 from linkgauge.probes.dumps.nvidia import bug_report, smi_csv, smi_table, smi_topology
 from linkgauge.probes.dumps.pci import lspci
 
+pytestmark = pytest.mark.slow
+
 INPUTS, SEED = 300, 1
 BLANKS = " " * 200_000
 

@@ -49,6 +49,7 @@ def test_a_shape() -> None:
 @pytest.mark.parametrize("family", READERS, ids=lambda family: family.name)
 @settings(max_examples=30)  # of each of forty tools
 @given(data=st.data())
+@pytest.mark.slow
 def test_no_beginning_is_missed(family: object, data: st.DataObject) -> None:
     begin: str = family.begin  # type: ignore[attr-defined]
     line = data.draw(st.from_regex(re.compile(begin, re.MULTILINE)))

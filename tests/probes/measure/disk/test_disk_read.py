@@ -26,6 +26,8 @@ from tests.support import fake_tools
 from tests.support.disk_topologies import ARRAY, DISKS, report_on
 from tests.support.small_nodes import bridge, function, observation, report_of
 
+pytestmark = pytest.mark.slow
+
 SIZE = 160 << 20  # bytes: more than the smallest file that is read, and enough of a fast disk
 
 

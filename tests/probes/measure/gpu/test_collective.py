@@ -24,6 +24,8 @@ from linkgauge.probes.measure.probe import Probe, Scope
 from tests.support.nodes import found, node, report_of
 from tests.support.processes import children
 
+pytestmark = pytest.mark.slow
+
 SIZES = (64 << 20, 256 << 20, 1 << 30)
 OPTIONS = "-b 67108864 -e {} -f 4 -g 2 -n 20 -w 5 -c 0"
 GPUS = ("gpu0=0000:53:00.0", "gpu1=0000:64:00.0")

@@ -27,6 +27,8 @@ from tests.support.nodes import report_of as diagnosed
 from tests.support.perftest_outputs import LATENCIES, RATES, output
 from tests.support.small_nodes import function, report_of
 
+pytestmark = pytest.mark.slow
+
 ROW = " 1048576    2000             390.10             388.00             0.046253"
 TABLE = output("RDMA_Write BW Test", RATES.format("Gb/sec"), ROW)
 SMALL = " 8       1000          0.97           5.22         1.01       1.02 0.0 1.1 2.0"
