@@ -13,8 +13,8 @@ import pytest
 from hypothesis import settings
 
 from linkgauge.probes.gpu import nvml_threads as nvml_asking
-from tests.support import fake_nvml, nvml_stub
-from tests.support.daemon_nodes import Node
+from tests.support.gpu import fake_nvml, nvml_stub
+from tests.support.nodes.daemon_nodes import Node
 
 # Tests have no time limits, because machines can be slow. In CI the examples are the same in each run. 30 examples keep
 # the fast part of the suite under three minutes; LINKGAUGE_EXAMPLES=1000 searches longer.

@@ -14,7 +14,7 @@ import pynvml
 from linkgauge.probes.calls import entrypoint as calls
 from linkgauge.probes.gpu import nvml
 from linkgauge.probes.gpu import nvml_threads as nvml_asking
-from tests.support import nvml_stub
+from tests.support.gpu import nvml_stub
 
 GPUS = (0x1B, 0x1E, 0x3B, 0x3E, 0x9B, 0x9E, 0xBB, 0xBE)
 SWITCHES = (0xD9, 0xDA, 0xDB, 0xDC)

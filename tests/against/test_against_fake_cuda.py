@@ -25,10 +25,10 @@ from linkgauge.probes.measure.gpu.cuda_driver import Refused
 from linkgauge.probes.measure.gpu.cuda_gpus import tool_may_use
 from linkgauge.probes.measure.probe import Scope
 from linkgauge.probes.synthetic.build import build
-from tests.support import fake_tools
-from tests.support.fake_gpus import ADDRESSES, fake_gpus
-from tests.support.nvml_machine import Machine
-from tests.support.processes import children
+from tests.support.gpu.fake_gpus import ADDRESSES, fake_gpus
+from tests.support.gpu.nvml_machine import Machine
+from tests.support.programs import fake_tools
+from tests.support.programs.processes import children
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,8 @@ from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.calls.worker import Workers
 from linkgauge.probes.gpu.gpus import read_gpu_wiring, read_gpus
-from tests.support.fake_nvml import BUSES
-from tests.support.nvml_machine import Machine, bound, machine
+from tests.support.gpu.fake_nvml import BUSES
+from tests.support.gpu.nvml_machine import Machine, bound, machine
 
 pytestmark = pytest.mark.slow
 

@@ -28,7 +28,7 @@ from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.entries import Link
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.pcie.pci import read_pci
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 RECORDS = Path(__file__).parents[3] / "shared/data/hwloc"
 WITH_XML = ("32em64t-2n8c+dax+nvme+mic+dimms", "40intel64-2g2n4c+pcilocality", "nvidia-dgx-gb10")

@@ -20,8 +20,8 @@ from linkgauge.models.facts.pci_classes import kind_of
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.core.split import split
 from linkgauge.probes.dumps.registry import READERS
-from tests.support.nccl_paths import paths
-from tests.support.topo_xml import path_types, snapshot_of
+from tests.support.gpu.nccl_paths import paths
+from tests.support.nodes.topo_xml import path_types, snapshot_of
 
 FILES = Path(__file__).parents[3] / "shared/data/nccl_topo"
 # GPUs, NICs, and the pairs of each type, both directions; with all functions where the file has no classes.

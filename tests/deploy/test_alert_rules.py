@@ -14,7 +14,7 @@ import pytest
 
 from linkgauge.exporters.metrics.catalog import METRICS
 from linkgauge.models.catalog import codes
-from tests.support.certificates import authority, certificate, needs_openssl
+from tests.support.programs.certificates import authority, certificate, needs_openssl
 
 pytestmark = pytest.mark.e2e
 

@@ -22,8 +22,8 @@ from linkgauge.models.report import Report
 from linkgauge.models.site.gate import Gate
 from linkgauge.models.site.schema import read_site
 from linkgauge.models.site.toml_tables import read_tables
-from tests.support.broken_nodes import BROKEN
-from tests.support.nodes import node, report_of
+from tests.support.nodes.broken_nodes import BROKEN
+from tests.support.nodes.described import node, report_of
 
 KUBERNETES = Path(__file__).parents[2] / "deploy/kubernetes"
 FOLDERS = sorted(path.parent.name for path in KUBERNETES.glob("*/kustomization.yaml"))

@@ -19,7 +19,7 @@ from probe_jobs import GPUS, job_of, make, missing
 
 from linkgauge.agent.slurm.gate import View, view
 from linkgauge.agent.state import status_file as last
-from tests.support.nodes import node, report_of
+from tests.support.nodes.described import node, report_of
 
 TEMPLATE = yaml.safe_load((Path(__file__).parents[2] / "deploy/kubernetes/probe/job.yaml").read_text())
 NOW = datetime(2026, 11, 21, 3, tzinfo=timezone.utc)

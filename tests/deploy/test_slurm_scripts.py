@@ -13,9 +13,9 @@ import pytest
 from linkgauge.agent.slurm.health_check import CheckRecord, keep
 from linkgauge.agent.state import status_file as last
 from linkgauge.models.site.schema import read_site
-from tests.support.nodes import node, report_of
-from tests.support.slurm_scripts import FOLDER, Scripts
-from tests.support.slurm_stub import Cluster
+from tests.support.nodes.described import node, report_of
+from tests.support.programs.slurm_scripts import FOLDER, Scripts
+from tests.support.programs.slurm_stub import Cluster
 
 SCRIPTS = ["health_check", "prolog", "epilog", "task_prolog", "linkgauge.nhc", "gate.sbatch"]
 WRONG = '[[machine]]\nname = "ours"\nsource = "a mistake"\ngpu = "*"\nproduct = "*"\ngpus = 9\n'

@@ -13,9 +13,9 @@ from linkgauge.models.facts.records import Evidence, Flow, Observation
 from linkgauge.models.facts.units import as_utc
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 from linkgauge.probes.measure.memory.host_memory import SIZE
-from tests.support.command_line import linkgauge
-from tests.support.nodes import FOLDER
-from tests.support.small_nodes import copy, gpus_under_switches, report_of
+from tests.support.nodes.described import FOLDER
+from tests.support.nodes.small_nodes import copy, gpus_under_switches, report_of
+from tests.support.programs.command_line import linkgauge
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

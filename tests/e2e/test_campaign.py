@@ -11,7 +11,7 @@ import pytest
 from linkgauge.models.catalog import codes
 from linkgauge.models.report import Report
 from linkgauge.probes.host.entries import Entry, Refused
-from tests.support.nodes import files, found, missed, node, report_of, with_entry
+from tests.support.nodes.described import files, found, missed, node, report_of, with_entry
 
 pytestmark = pytest.mark.slow
 

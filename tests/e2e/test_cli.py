@@ -16,8 +16,8 @@ from linkgauge import __version__
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.cli.output.exits import EXIT
 from linkgauge.models.catalog import codes
-from tests.support.command_line import COMMAND, PATHS, linkgauge
-from tests.support.trees import write
+from tests.support.nodes.trees import write
+from tests.support.programs.command_line import COMMAND, PATHS, linkgauge
 
 pytestmark = pytest.mark.e2e
 

@@ -23,10 +23,10 @@ from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observati
 from linkgauge.models.report import Report
 from linkgauge.probes.host.entries import Folder
 from linkgauge.probes.host.recorded import Recorded
-from tests.support.daemon_nodes import Node
-from tests.support.nodes import node, report_of, with_entry
+from tests.support.nodes.daemon_nodes import Node
+from tests.support.nodes.described import node, report_of, with_entry
+from tests.support.programs.web_clients import get
 from tests.support.waiting import until
-from tests.support.web_clients import get
 
 UNKNOWN = 'linkgauge_verdict{verdict="unknown"}'
 YEAR = 365 * 86400.0

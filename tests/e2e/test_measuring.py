@@ -34,8 +34,8 @@ from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.measure.memory import host_memory
 from linkgauge.probes.measure.memory.host_memory import SIZE
 from linkgauge.probes.measure.probe import Probe, Scope
-from tests.support.nodes import node, report_of
-from tests.support.trees import tree
+from tests.support.nodes.described import node, report_of
+from tests.support.nodes.trees import tree
 from tests.support.waiting import until
 
 REPORT = Report(

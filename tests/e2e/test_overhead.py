@@ -14,7 +14,7 @@ from linkgauge.agent.pipeline.source import Interval
 from linkgauge.models.facts.records import Record
 from linkgauge.models.report import Origin
 from linkgauge.probes.host.host import Host
-from tests.support.nodes import node
+from tests.support.nodes.described import node
 
 pytestmark = pytest.mark.e2e
 

@@ -19,12 +19,12 @@ import pytest
 
 from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.metrics.sample import Round
-from tests.support.alert_receiver import Alertmanager, alertmanager
-from tests.support.broken_nodes import HGX
-from tests.support.certificates import authority, certificate, needs_openssl
-from tests.support.nodes import node, report_of
-from tests.support.prometheus_server import LONGEST, Prometheus, free_port, running, text_server
-from tests.support.trees import write
+from tests.support.nodes.broken_nodes import HGX
+from tests.support.nodes.described import node, report_of
+from tests.support.nodes.trees import write
+from tests.support.programs.alert_receiver import Alertmanager, alertmanager
+from tests.support.programs.certificates import authority, certificate, needs_openssl
+from tests.support.programs.prometheus_server import LONGEST, Prometheus, free_port, running, text_server
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "prometheus"
 pytestmark = [

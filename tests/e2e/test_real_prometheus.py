@@ -16,11 +16,11 @@ from linkgauge.agent.web.pages import Pages
 from linkgauge.agent.web.server import serving
 from linkgauge.exporters.metrics.sample import Round
 from linkgauge.models.facts.units import from_utc
-from tests.support.measured_reports import measured
-from tests.support.nodes import BROKEN, node, report_of
-from tests.support.prometheus_server import Prometheus, free_port, prometheus, text_server
-from tests.support.trees import write
-from tests.support.web_clients import AT, Clock
+from tests.support.nodes.described import BROKEN, node, report_of
+from tests.support.nodes.measured_reports import measured
+from tests.support.nodes.trees import write
+from tests.support.programs.prometheus_server import Prometheus, free_port, prometheus, text_server
+from tests.support.programs.web_clients import AT, Clock
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not installed")]
 

@@ -12,9 +12,9 @@ import pytest
 
 from linkgauge.agent.state import status_file as last
 from linkgauge.models.site.schema import read_site
-from tests.support import slurm_here
-from tests.support.nodes import node, report_of
-from tests.support.slurm_scripts import FOLDER, Scripts
+from tests.support.nodes.described import node, report_of
+from tests.support.programs import slurm_here
+from tests.support.programs.slurm_scripts import FOLDER, Scripts
 
 pytestmark = pytest.mark.e2e
 

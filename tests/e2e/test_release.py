@@ -16,7 +16,7 @@ from linkgauge.probes.calls.child import Children
 from linkgauge.probes.calls.driver_lock import is_open
 from linkgauge.probes.calls.hold import RELEASE, active_request, hold
 from linkgauge.probes.calls.worker import Workers
-from tests.support.fake_nvml import BUSES
+from tests.support.gpu.fake_nvml import BUSES
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

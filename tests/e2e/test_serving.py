@@ -17,11 +17,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.hanging_mount import hanging_mount
-from tests.support.nodes import node
-from tests.support.service import LONGEST, SERVE, Service, options, service
-from tests.support.trees import write
-from tests.support.web_clients import get
+from tests.support.nodes.described import node
+from tests.support.nodes.trees import write
+from tests.support.programs.hanging_mount import hanging_mount
+from tests.support.programs.service import LONGEST, SERVE, Service, options, service
+from tests.support.programs.web_clients import get
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -16,10 +16,10 @@ from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Finding
 from linkgauge.models.rules import RULES
 from linkgauge.models.site.schema import Site
-from tests.support.broken_facts import FACTS, Facts
-from tests.support.broken_nodes import BROKEN, HGX
-from tests.support.gpu_facts import NOW
-from tests.support.mutation_rows import ROWS
+from tests.support.nodes.broken_facts import FACTS, Facts
+from tests.support.nodes.broken_nodes import BROKEN, HGX
+from tests.support.nodes.gpu_facts import NOW
+from tests.support.nodes.mutation_rows import ROWS
 
 RULED = {rule.code for rule in RULES}
 MADE = {

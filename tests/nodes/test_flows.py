@@ -21,7 +21,7 @@ from linkgauge.models.graph.flow_paths import sub_flows
 from linkgauge.models.graph.routes import RateOf, Route, limited
 from linkgauge.models.graph.routes import rated as rate_of
 from linkgauge.models.graph.topology import Hop, Topology
-from tests.support.drawn_nodes import copies, flows, loaded, nodes
+from tests.support.nodes.drawn_nodes import copies, flows, loaded, nodes
 
 Loaded = tuple[Topology, list[Flow]]
 MORE = 1 + 1e-9  # rounding

@@ -17,7 +17,7 @@ from linkgauge.models.facts.registry import kind_name
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
-from tests.support.nodes import ALL, EACH, node
+from tests.support.nodes.described import ALL, EACH, node
 
 
 def evaluated(said: Iterable[Record], now: float) -> Report:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from linkgauge.models.report import Report
-from tests.support.broken_nodes import BROKEN, HGX, Broken
-from tests.support.nodes import ALL, found, missed, node, report_of
+from tests.support.nodes.broken_nodes import BROKEN, HGX, Broken
+from tests.support.nodes.described import ALL, found, missed, node, report_of
 
 # A virtual machine of a type that no profile describes, with peers: what its made-up PCI tree hides is a warning.
 UNDESCRIBED = {"vm-h100": [("pcie-topology-hidden", "node")]}

@@ -17,7 +17,7 @@ from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Machine, Site
-from tests.support.gpu_facts import findings, with_fields
+from tests.support.nodes.gpu_facts import findings, with_fields
 
 AZURE = {
     "vendor": "Microsoft Corporation",

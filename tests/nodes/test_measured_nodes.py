@@ -9,8 +9,8 @@ from linkgauge.models.report import Report
 from linkgauge.probes.host.recorded import dump, parse
 from linkgauge.probes.measure.probe import Effort
 from linkgauge.probes.synthetic.build import build
-from tests.support.measured_nodes import HEALTHY, NODE, measured, row
-from tests.support.nodes import found, missed, node, report_of
+from tests.support.nodes.described import found, missed, node, report_of
+from tests.support.nodes.measured_nodes import HEALTHY, NODE, measured, row
 
 AT_REST = "[device.gpu2]\nspeed = 2.5\n"
 GPU3, GPU2, UPLINK = "0000:3e:00.0", "0000:3b:00.0", "0000:19:00.0"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.mutation_rows import (
+from tests.support.nodes.described import found, missed, node, report_of
+from tests.support.nodes.mutation_rows import (
     ROWS,
     Mutation,
     Named,
 )
-from tests.support.nodes import found, missed, node, report_of
 
 CASES = [pytest.param(name, *row, id=f"{name}: {row[0]}") for name, rows in ROWS.items() for row in rows]
 

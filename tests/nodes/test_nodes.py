@@ -20,7 +20,7 @@ from linkgauge.models.site.schema import Site
 from linkgauge.probes.capture.anonymize import scrub
 from linkgauge.probes.capture.recorder import Recording
 from linkgauge.probes.host.recorded import dump, parse
-from tests.support.nodes import ALL, BROKEN, FOLDER, NAMES, node, report_of, steady
+from tests.support.nodes.described import ALL, BROKEN, FOLDER, NAMES, node, report_of, steady
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

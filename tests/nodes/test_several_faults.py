@@ -13,7 +13,7 @@ from linkgauge.models.facts.machine import Pci, Port
 from linkgauge.models.facts.records import Observation, Record
 from linkgauge.models.inventory.gpu_links import gpu_links
 from linkgauge.models.report import Finding, Report
-from tests.support.small_nodes import ROOT, bridge, copy, function, gpus_under_switches, report_of, with_fields
+from tests.support.nodes.small_nodes import ROOT, bridge, copy, function, gpus_under_switches, report_of, with_fields
 
 
 def grave(report: Report) -> list[tuple[str, str]]:

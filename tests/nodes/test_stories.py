@@ -22,7 +22,7 @@ from linkgauge.models.graph.fair_share import shares
 from linkgauge.models.graph.routes import rated, route
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Machine, Site
-from tests.support.small_nodes import (
+from tests.support.nodes.small_nodes import (
     Clock,
     copy,
     function,

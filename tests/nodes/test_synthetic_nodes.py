@@ -19,8 +19,8 @@ from linkgauge.probes.pcie.links import read_pci_links
 from linkgauge.probes.pcie.pci import read_pci
 from linkgauge.probes.synthetic.build import build
 from linkgauge.probes.system.numa import read_numa
-from tests.support.large_node import large
-from tests.support.nodes import found, node, report_of
+from tests.support.nodes.described import found, node, report_of
+from tests.support.nodes.large_node import large
 
 
 def functions(machine: Recorded) -> dict[str, Pci]:

@@ -20,8 +20,8 @@ from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.site.schema import Site
 from linkgauge.probes import live_tools as tools
 from linkgauge.probes.gpu.gpus import read_gpus
-from tests.support import nvml_stub
-from tests.support.nvml_machine import Machine, bound, machine
+from tests.support.gpu import nvml_stub
+from tests.support.gpu.nvml_machine import Machine, bound, machine
 
 STUB = (sys.executable, str(Path(nvml_stub.__file__)))
 A, B = "0000:1b:00.0", "0000:43:00.0"

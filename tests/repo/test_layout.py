@@ -33,7 +33,7 @@ def test_sizes() -> None:
 def test_packages_are_small() -> None:
     """At most 20 modules in a package, those that hold data as rows (catalog) or nodes (tests/nodes) aside."""
     modules = Counter(path.parent.relative_to(ROOT).as_posix() for path in SOURCES if path.name != "__init__.py")
-    exempt = {"models/catalog", "tests/nodes", "tests/support", "tests/probes/dumps"}
+    exempt = {"models/catalog", "tests/nodes"}
     assert {folder: count for folder, count in modules.items() if count > 20 and folder not in exempt} == {}
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from linkgauge.agent.cli.main import main
 from linkgauge.models.rules.host.job_limits import NOT_A_JOB
 from linkgauge.probes.host.recorded import dump
-from tests.support.nodes import node, with_entry
+from tests.support.nodes.described import node, with_entry
 
 LIMITS = "Max locked memory         8388608              8388608              bytes"
 

@@ -32,7 +32,7 @@ from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.recorded import dump
-from tests.support.nodes import node
+from tests.support.nodes.described import node
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests/golden/expect"

@@ -27,7 +27,7 @@ from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.site.schema import Machine, Rate, Site, read_site
 from linkgauge.probes.host.recorded import dump
 from linkgauge.probes.synthetic.build import build
-from tests.support.nodes import ALL, FOLDER, node, report_of
+from tests.support.nodes.described import ALL, FOLDER, node, report_of
 
 
 def snapshot_of(name: str) -> Snapshot:

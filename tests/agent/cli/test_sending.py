@@ -21,8 +21,8 @@ from linkgauge.agent.cli.main import main
 from linkgauge.agent.state.atomic_write import write_atomically
 from linkgauge.exporters.metrics.catalog import METRICS
 from linkgauge.probes.host.recorded import dump
-from tests.support.nodes import node
-from tests.support.prometheus_server import free_port, prometheus
+from tests.support.nodes.described import node
+from tests.support.programs.prometheus_server import free_port, prometheus
 
 SITE = '[labels]\nrack = "r7"\n'
 

@@ -16,8 +16,8 @@ from linkgauge.models.facts.records import Record
 from linkgauge.probes.host.recorded import dump
 from linkgauge.probes.serials import read_serials
 from linkgauge.probes.synthetic.build import build
-from tests.support.small_nodes import gpu_address, gpus_under_switches, snapshot_of, with_fields
-from tests.support.trees import tree
+from tests.support.nodes.small_nodes import gpu_address, gpus_under_switches, snapshot_of, with_fields
+from tests.support.nodes.trees import tree
 
 BROKEN = Path(__file__).parents[2] / "nodes/hgx-h100.toml"
 

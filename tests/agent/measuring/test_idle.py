@@ -16,7 +16,7 @@ from linkgauge.models.facts.records import NotChecked, Run
 from linkgauge.models.report import Report, Seen
 from linkgauge.probes.calls import hold
 from linkgauge.probes.host.recorded import Recorded
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 EMPTY = Recorded(1000, {})
 REPORT = Report(node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown")

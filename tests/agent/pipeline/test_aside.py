@@ -17,7 +17,7 @@ from linkgauge.probes.calls.timeouts import hung
 from linkgauge.probes.calls.worker import Workers
 from linkgauge.probes.host.host import Host, Unreadable
 from linkgauge.probes.host.recorded import Recorded
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 from tests.support.waiting import until
 
 SLOW = "sys/class/net/eth0/speed"

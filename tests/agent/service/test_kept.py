@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from linkgauge.agent.inputs.resolve import BadInput
 from linkgauge.agent.pipeline.diagnose import Memory
 from linkgauge.agent.service import checkpoint as kept
-from tests.support.kept_memory import AT, MEMORY
+from tests.support.programs.kept_memory import AT, MEMORY
 
 
 def test_what_was_kept_comes_back(tmp_path: Path) -> None:
@@ -92,7 +92,8 @@ def test_a_disk_that_fills_up_leaves_the_old_one(tmp_path: Path) -> None:
     """A file that may grow no further is the same: half of it was written."""
     assert kept.save(str(tmp_path), MEMORY, AT) is None
     script = (
-        "import resource, sys\nsys.dont_write_bytecode = True\nfrom tests.support.kept_memory import AT, MEMORY\n"
+        "import resource, sys\nsys.dont_write_bytecode = True\n"
+        "from tests.support.programs.kept_memory import AT, MEMORY\n"
         "from linkgauge.agent.service import checkpoint as kept\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\nprint(kept.save(sys.argv[1], MEMORY, AT + 1))"
     )
@@ -104,7 +105,7 @@ def test_a_disk_that_fills_up_leaves_the_old_one(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from tests.support.kept_memory import AT, MEMORY
+from tests.support.programs.kept_memory import AT, MEMORY
 from linkgauge.agent.service import checkpoint as kept
 
 os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)  # written, and not yet in its place

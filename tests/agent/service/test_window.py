@@ -19,8 +19,8 @@ from linkgauge.exporters.text.job_window import as_json, as_text
 from linkgauge.models.diagnosis.counter_diff import Change, Count, changes
 from linkgauge.models.facts.records import Evidence, Observation
 from linkgauge.probes.host.recorded import Recorded
-from tests.support.daemon_nodes import Node
-from tests.support.nodes import node, report_of, with_entry
+from tests.support.nodes.daemon_nodes import Node
+from tests.support.nodes.described import node, report_of, with_entry
 
 PORT = "sys/devices/pci0000:10/0000:10:01.0/0000:11:00.0/infiniband/mlx5_0/ports/1/counters"
 LATER = {

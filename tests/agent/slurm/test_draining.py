@@ -21,8 +21,8 @@ from linkgauge.agent.state import status_file as last
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.site.gate import Gate, causes, has_room
 from linkgauge.models.site.schema import read_site
-from tests.support.nodes import node, report_of
-from tests.support.slurm_stub import Cluster
+from tests.support.nodes.described import node, report_of
+from tests.support.programs.slurm_stub import Cluster
 
 NAMES = [f"gpu-{number:03}" for number in range(100)]
 # What every node is said to have, and none has: one wrong row.

@@ -21,8 +21,8 @@ from linkgauge.models.catalog import codes
 from linkgauge.models.site.gate import USUAL, causes
 from linkgauge.models.site.gate import Gate as Table
 from linkgauge.models.site.schema import read_site
-from tests.support.daemon_nodes import Node
-from tests.support.nodes import node, report_of
+from tests.support.nodes.daemon_nodes import Node
+from tests.support.nodes.described import node, report_of
 
 NINE = '[[machine]]\nname = "ours"\nsource = "a mistake"\ngpu = "*"\nproduct = "*"\ngpus = 9\n'
 ENFORCED = '[gate]\nenforce = true\ncodes = ["gpu-missing"]\n'

@@ -19,7 +19,7 @@ from linkgauge.exporters.formats.json import as_json
 from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.metrics.sample import Round
 from linkgauge.models.facts.units import from_utc
-from tests.support.web_clients import AT, Clock, get, pages_of, report, server_of
+from tests.support.programs.web_clients import AT, Clock, get, pages_of, report, server_of
 
 ROUND = Round(ended=from_utc(AT), seconds=0.25)
 

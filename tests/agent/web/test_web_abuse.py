@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from linkgauge.agent.web.server import serving
-from tests.support.certificates import authority, certificate, needs_openssl
 from tests.support.paths import ROOT
-from tests.support.web_clients import LONGEST, get, pages_of, server_of, talk
+from tests.support.programs.certificates import authority, certificate, needs_openssl
+from tests.support.programs.web_clients import LONGEST, get, pages_of, server_of, talk
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -37,7 +37,7 @@ class Process:
 def process(*arguments: str) -> Iterator[Process]:
     """The server; when the block ends, what memory it had at most is checked."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    command = [sys.executable, "-m", "tests.support.web_process", *arguments]
+    command = [sys.executable, "-m", "tests.support.programs.web_process", *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as one:
         assert one.stdin
         assert one.stdout

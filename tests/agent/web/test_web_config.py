@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from linkgauge.agent.inputs.resolve import BadInput
 from linkgauge.agent.web.config import read_config
-from tests.support.certificates import authority, certificate, needs_openssl
-from tests.support.web_clients import Got, get, server_of
+from tests.support.programs.certificates import authority, certificate, needs_openssl
+from tests.support.programs.web_clients import Got, get, server_of
 
 bcrypt = pytest.importorskip("bcrypt", reason="the extra [web] is not installed")
 pytest.importorskip("yaml", reason="the extra [web] is not installed")

@@ -22,8 +22,8 @@ from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Run
 from linkgauge.models.graph.topology import Topology
 from linkgauge.models.report import Finding, Level, Report, Seen
-from tests.support.measured_reports import flow, measured
-from tests.support.nodes import BROKEN, EACH, NAMES, node, report_of, steady
+from tests.support.nodes.described import BROKEN, EACH, NAMES, node, report_of, steady
+from tests.support.nodes.measured_reports import flow, measured
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (Debian: prometheus) is not installed")

@@ -10,7 +10,7 @@ from linkgauge.models.bandwidth.predict import predict
 from linkgauge.models.facts.records import Flow
 from linkgauge.models.graph.topology import Topology
 from linkgauge.models.site.schema import Site
-from tests.support.nodes import node
+from tests.support.nodes.described import node
 
 
 def topology() -> Topology:

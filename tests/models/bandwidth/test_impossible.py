@@ -12,7 +12,15 @@ from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Node
 from linkgauge.models.facts.records import Flow, Observation, Record
 from linkgauge.models.report import Finding
-from tests.support.small_nodes import ROOT, copy, gpu_address, gpus_under_switches, observation, report_of, snapshot_of
+from tests.support.nodes.small_nodes import (
+    ROOT,
+    copy,
+    gpu_address,
+    gpus_under_switches,
+    observation,
+    report_of,
+    snapshot_of,
+)
 
 PLAIN = gpus_under_switches(4)
 TO_HOST = copy(("gpu0", ROOT), 110.0)

@@ -17,8 +17,8 @@ from linkgauge.models.graph.symmetry import symmetric_groups
 from linkgauge.models.graph.topology import Topology
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
-from tests.support.drawn_nodes import nodes as drawn
-from tests.support.nodes import EACH, node
+from tests.support.nodes.described import EACH, node
+from tests.support.nodes.drawn_nodes import nodes as drawn
 
 
 def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:

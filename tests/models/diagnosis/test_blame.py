@@ -13,7 +13,7 @@ from bench.accuracy.matrices import SCENARIOS, Scenario
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.records import Flow, Record
 from linkgauge.models.report import Finding, Report
-from tests.support.small_nodes import ROOT, copy, gpu_address, gpus_under_switches, peers, report_of, with_fields
+from tests.support.nodes.small_nodes import ROOT, copy, gpu_address, gpus_under_switches, peers, report_of, with_fields
 
 
 def grave(report: Report) -> list[tuple[str, str, str]]:

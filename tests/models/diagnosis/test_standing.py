@@ -17,7 +17,7 @@ from linkgauge.models.facts.units import as_utc, from_utc
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.kernel_log.patterns import group_events
-from tests.support.small_nodes import Clock, copy, gpu_address, gpus_under_switches, source_of, with_fields
+from tests.support.nodes.small_nodes import Clock, copy, gpu_address, gpus_under_switches, source_of, with_fields
 
 NOW, HOUR, DAY = 1.8e9, 3600.0, 86400.0
 GPU = gpu_address(0)

@@ -17,7 +17,7 @@ from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.site.schema import Site
-from tests.support.nodes import node
+from tests.support.nodes.described import node
 
 RAILS = tuple(f"mlx5_{number}/1" for number in range(2, 10))  # of 400 Gb/s
 NVLINKS = tuple(f"gpu0/nvlink{number}" for number in range(18))

@@ -15,7 +15,7 @@ from linkgauge.models.graph.fair_share import shares
 from linkgauge.models.graph.routes import PATH_TYPES, RateOf, Route, active, limited, path_type, route, routes
 from linkgauge.models.graph.routes import rated as rate_of
 from linkgauge.models.graph.topology import FORWARDS, INSIDE, Device, Hop, Link, Topology
-from tests.support.drawn_nodes import nodes as drawn
+from tests.support.nodes.drawn_nodes import nodes as drawn
 
 GPUS = tuple(f"gpu{number}" for number in range(6))
 

@@ -23,7 +23,7 @@ from linkgauge.models.graph.topology import Link, Topology
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.build import build_topology
 from linkgauge.models.site.schema import Machine, Site
-from tests.support.nodes import node
+from tests.support.nodes.described import node
 
 ROME, XEON, GRACE = "AMD EPYC 7742 64-Core Processor", "Intel(R) Xeon(R) Platinum 8358 CPU @ 2.60GHz", "Neoverse-V2"
 GEN4X8, GEN4X16, GEN5X16 = pcie(16e9, 8), pcie(16e9, 16), pcie(32e9, 16)

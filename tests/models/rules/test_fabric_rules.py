@@ -14,8 +14,8 @@ from linkgauge.models.facts.records import Fact, NotChecked, Observation, Record
 from linkgauge.models.site.schema import Machine, Site
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.network import net_tools, rdma_tools
-from tests.support.broken_facts import PLACES, roce
-from tests.support.gpu_facts import BARE, NOW, address, counter, findings, function, gpu, report_of, with_fields
+from tests.support.nodes.broken_facts import PLACES, roce
+from tests.support.nodes.gpu_facts import BARE, NOW, address, counter, findings, function, gpu, report_of, with_fields
 
 Told = tuple[str, str]
 

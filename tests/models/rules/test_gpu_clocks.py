@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.records import Evidence
 from linkgauge.models.report import Finding
-from tests.support.gpu_facts import GPU, HERE, NOW, address, board, counter, findings, summaries, with_fields
+from tests.support.nodes.gpu_facts import GPU, HERE, NOW, address, board, counter, findings, summaries, with_fields
 
 CERTAIN = [("gpu-throttled", address(3), "warning", "certain")]
 LIKELY = [("gpu-throttled", address(3), "warning", "likely")]

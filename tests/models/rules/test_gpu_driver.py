@@ -9,7 +9,7 @@ from linkgauge.models.facts.machine import Event, Numa, Setting
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.models.report import Finding
-from tests.support.gpu_facts import (
+from tests.support.nodes.gpu_facts import (
     BARE,
     DRIVER,
     NOW,

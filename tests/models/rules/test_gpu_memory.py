@@ -10,7 +10,19 @@ from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked
 from linkgauge.models.report import Finding
-from tests.support.gpu_facts import BARE, H100, HERE, NOW, address, board, counter, findings, gpu, report_of, summaries
+from tests.support.nodes.gpu_facts import (
+    BARE,
+    H100,
+    HERE,
+    NOW,
+    address,
+    board,
+    counter,
+    findings,
+    gpu,
+    report_of,
+    summaries,
+)
 
 ECC = ("gpu-ecc", address(3), "critical", "certain")
 ROWS = ("gpu-row-remap", address(3), "critical", "certain")

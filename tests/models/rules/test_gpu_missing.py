@@ -12,7 +12,7 @@ from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Machine, Site
-from tests.support.gpu_facts import (
+from tests.support.nodes.gpu_facts import (
     BARE,
     DRIVER,
     HERE,

@@ -11,7 +11,7 @@ from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.machine import Event, Node, Pci
 from linkgauge.models.facts.records import Evidence, Record
 from linkgauge.models.report import Finding
-from tests.support.gpu_facts import (
+from tests.support.nodes.gpu_facts import (
     BARE,
     GPU,
     HERE,

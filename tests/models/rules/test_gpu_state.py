@@ -15,7 +15,7 @@ from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Machine, Site
-from tests.support.gpu_facts import (
+from tests.support.nodes.gpu_facts import (
     BARE,
     DRIVER,
     GPU,

@@ -11,8 +11,8 @@ from linkgauge.models.facts.records import Flow, Record
 from linkgauge.models.graph.flow_paths import hops_of
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Rate, Site
-from tests.support.loopback_node import NIC, PORT, ROOT, node
-from tests.support.small_nodes import bridge, function, observation, report_of, snapshot_of, with_fields
+from tests.support.nodes.loopback_node import NIC, PORT, ROOT, node
+from tests.support.nodes.small_nodes import bridge, function, observation, report_of, snapshot_of, with_fields
 
 ITSELF, WIRE = Flow("loopback", ("pci0000:00", "mlx5_0")), Flow("write", ("mlx5_0", "mlx5_0/1"), 1 << 20)
 

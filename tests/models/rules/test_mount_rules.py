@@ -13,7 +13,7 @@ from linkgauge.models.facts.records import Evidence
 from linkgauge.models.report import Finding
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host import storage_text
-from tests.support.gpu_facts import findings, summaries
+from tests.support.nodes.gpu_facts import findings, summaries
 
 TB = 10**12
 Full = partial(Mount, size=28 * TB, free=TB)

@@ -10,7 +10,7 @@ from linkgauge.models.catalog.nccl import Fault, faults, numbers
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Nccl, Setting
 from linkgauge.models.facts.records import Evidence, Record
-from tests.support.gpu_facts import H100, findings
+from tests.support.nodes.gpu_facts import H100, findings
 
 LINE = Evidence("job.log:3", "NCCL version 2.28.9+cuda13.0")
 

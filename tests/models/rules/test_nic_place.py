@@ -7,7 +7,7 @@ import pytest
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.synthetic.build import build
-from tests.support.nodes import node, report_of
+from tests.support.nodes.described import node, report_of
 
 HEAD = """
 [cpu]

@@ -9,7 +9,7 @@ import pytest
 
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
 from linkgauge.models.report import Context, Finding
-from tests.support.nvlink_machines import (
+from tests.support.nodes.nvlink_machines import (
     A100,
     B200,
     BARE,

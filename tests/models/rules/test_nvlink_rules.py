@@ -12,7 +12,7 @@ from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.models.report import Finding
-from tests.support.nvlink_machines import (
+from tests.support.nodes.nvlink_machines import (
     A100,
     A100_PCIE,
     B200,

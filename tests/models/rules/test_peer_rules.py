@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from linkgauge.models.facts.records import Evidence
 from linkgauge.models.report import Finding
-from tests.support.nvlink_machines import (
+from tests.support.nodes.nvlink_machines import (
     A100_PCIE,
     GUEST,
     H100,

@@ -18,7 +18,7 @@ from linkgauge.models.report import Expectation, Finding, Level, Range, Report, 
 from linkgauge.models.site.schema import Site
 from linkgauge.models.training.cost import UnknownCost, cost_of
 from linkgauge.models.training.job_spec import read_job
-from tests.support.nodes import node
+from tests.support.nodes.described import node
 
 JOB = "llama3-70b,tp=8,dp=64,tokens=4M"
 NARROW = "\n[device.gpu1]\nwidth = 8\n"

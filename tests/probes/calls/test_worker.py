@@ -22,7 +22,7 @@ from linkgauge.models.facts.records import NotChecked, Record
 from linkgauge.probes.calls import hold
 from linkgauge.probes.calls.timeouts import hung, no_answer
 from linkgauge.probes.calls.worker import Workers
-from tests.support.hanging_mount import hanging_mount
+from tests.support.programs.hanging_mount import hanging_mount
 from tests.support.waiting import until, with_deadline
 
 pytestmark = pytest.mark.slow

@@ -19,7 +19,7 @@ from linkgauge.probes.host.live import Live
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 from linkgauge.probes.pcie.pci import read_pci
 from linkgauge.probes.synthetic.build import build
-from tests.support.trees import write as write_tree
+from tests.support.nodes.trees import write as write_tree
 
 Answer = str | list[str] | tuple[int | None, str] | None
 

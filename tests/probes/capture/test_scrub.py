@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from linkgauge.probes.capture.anonymize import scrub
 from linkgauge.probes.host.entries import Entry, Link, Refused
 from linkgauge.probes.host.recorded import dump, parse
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 NIC = "sys/devices/pci0000:50/0000:53:00.0"
 MOUNTS = """\

@@ -28,9 +28,9 @@ from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host import nccl_topo
 from tests.support.dump_samples import SAMPLES, text_of
-from tests.support.nccl_paths import paths
-from tests.support.nodes import ALL, FOLDER, node
-from tests.support.topo_xml import path_types, seen, snapshot_of
+from tests.support.gpu.nccl_paths import paths
+from tests.support.nodes.described import ALL, FOLDER, node
+from tests.support.nodes.topo_xml import path_types, seen, snapshot_of
 
 # What NCCL's parser takes (xmlGetNode, xmlGetToken): no prolog, no tabs, one space before each attribute.
 LINE = re.compile(r'(  )*<(/[a-z0-9]+|[a-z0-9]+( [a-z_]+="[^"&<>\n]{0,254}"){0,16}/?)>')

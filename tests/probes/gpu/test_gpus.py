@@ -22,9 +22,9 @@ from linkgauge.probes.capture.recorder import Recording
 from linkgauge.probes.gpu.gpus import read_gpu_wiring, read_gpus
 from linkgauge.probes.host.entries import Folder, Refused
 from linkgauge.probes.host.recorded import dump, parse
-from tests.support import nvml_stub
-from tests.support.nvml_machine import BOUND, bound, machine
-from tests.support.trees import tree
+from tests.support.gpu import nvml_stub
+from tests.support.gpu.nvml_machine import BOUND, bound, machine
+from tests.support.nodes.trees import tree
 
 STUB = (sys.executable, str(Path(nvml_stub.__file__)))
 A, B, C = "0000:1b:00.0", "0000:43:00.0", "0000:52:00.0"

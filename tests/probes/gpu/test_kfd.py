@@ -29,7 +29,7 @@ from linkgauge.probes.gpu.amd_kfd import read_kfd
 from linkgauge.probes.host.entries import Entry, Link, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.host.recorded import Recorded
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 NODES = "sys/class/kfd/kfd/topology/nodes"
 XGMI, PCIE = 11, 2

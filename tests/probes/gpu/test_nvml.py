@@ -13,7 +13,18 @@ from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.records import NotChecked
 from linkgauge.probes.gpu.nvml import state
 from linkgauge.probes.gpu.nvml_topology import wiring
-from tests.support.nvml_answers import DRIVER, THROTTLED, called, facts, gpu, nvlink, of, only, seen, through_a_child
+from tests.support.gpu.nvml_answers import (
+    DRIVER,
+    THROTTLED,
+    called,
+    facts,
+    gpu,
+    nvlink,
+    of,
+    only,
+    seen,
+    through_a_child,
+)
 
 MOST_CALLS = 400  # of one look at 8 GPUs with 18 NVLinks each
 COUNTERS = ("pcie_replay", "ecc_corrected", "ecc_uncorrected", "nvlink_replay", "nvlink_recovery", "nvlink_crc")

@@ -15,7 +15,7 @@ from linkgauge.models.facts.records import NotChecked
 from linkgauge.probes.calls.child import Children
 from linkgauge.probes.gpu.nvml import state
 from linkgauge.probes.gpu.nvml_topology import wiring
-from tests.support.nvml_answers import THROTTLED, gpu, of, only, through_a_child
+from tests.support.gpu.nvml_answers import THROTTLED, gpu, of, only, through_a_child
 
 
 def test_what_one_gpu_would_not_say(driver: Callable[[str], Path]) -> None:

@@ -12,7 +12,7 @@ from linkgauge.models.facts.gpu import GpuLink
 from linkgauge.models.facts.records import NotChecked
 from linkgauge.probes.gpu.nvml import state
 from linkgauge.probes.gpu.nvml_topology import wiring
-from tests.support.nvml_answers import gpu, of, only, seen
+from tests.support.gpu.nvml_answers import gpu, of, only, seen
 
 BLACKWELL = """
 gpus = 1

@@ -12,8 +12,8 @@ from linkgauge.models.facts.gpu import Gpu, GpuLink, GpuPair
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked
 from linkgauge.probes.gpu.nvml_topology import wiring
-from tests.support import nvml_stub
-from tests.support.nvml_answers import MIB, called, of
+from tests.support.gpu import nvml_stub
+from tests.support.gpu.nvml_answers import MIB, called, of
 
 
 def test_what_lasts_until_a_reset(driver: Callable[[str], Path]) -> None:

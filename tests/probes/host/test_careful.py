@@ -16,7 +16,7 @@ from linkgauge.models.report import Origin
 from linkgauge.probes.host.entries import Link, Refused
 from linkgauge.probes.host.guarded import Guarded
 from linkgauge.probes.host.host import Host, Unreadable
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 COUNTER = "sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error"
 SPEED = "sys/class/net/eth0/speed"

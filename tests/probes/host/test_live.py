@@ -16,7 +16,7 @@ from linkgauge.models.facts.records import NotChecked
 from linkgauge.probes.calls.child import Children
 from linkgauge.probes.host.host import BIGGEST_FILE, Unreadable
 from linkgauge.probes.host.live import Live
-from tests.support.trees import write
+from tests.support.nodes.trees import write
 
 Machine = tuple[Live, Callable[[str], str]]  # and how a path in the folder is called there
 

@@ -17,7 +17,7 @@ from linkgauge.probes.calls.timeouts import hung
 from linkgauge.probes.host.entries import Folder, Refused
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 from linkgauge.probes.sysfs.fact_reader import FactReader
-from tests.support.nodes import node, report_of
+from tests.support.nodes.described import node, report_of
 
 FOLDER = "sys/class/net/eth0"
 LINE = (

@@ -21,7 +21,7 @@ from linkgauge.probes.host.live import Live
 from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.kernel_log.patterns import event_of
 from linkgauge.probes.kernel_log.ring_buffer import KMSG, STAT, read_kernel_log, relevant
-from tests.support.trees import tree, write
+from tests.support.nodes.trees import tree, write
 
 BOOT = "cpu  1 2 3\nctxt 5\nbtime 1795230000\nprocesses 7"
 OFF_THE_BUS = "pid='<unknown>', name=<unknown>, GPU has fallen off the bus."

@@ -15,7 +15,7 @@ from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.network.net import read_link_modes, read_net
 from tests.support.gaps import refused, unreadable
-from tests.support.trees import tree, write
+from tests.support.nodes.trees import tree, write
 
 CARD = "sys/devices/pci0000:10/0000:10:01.0/0000:11:00.1"
 ETH0, ETH1, LO = (

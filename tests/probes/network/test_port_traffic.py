@@ -11,8 +11,8 @@ from linkgauge.models.facts.records import Evidence, Observation
 from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.network.port_traffic import PortTraffic
 from linkgauge.probes.sysfs.counter_peaks import Peaks
-from tests.support.daemon_nodes import Breaking
-from tests.support.trees import tree
+from tests.support.nodes.daemon_nodes import Breaking
+from tests.support.nodes.trees import tree
 
 PORT = "sys/class/infiniband/mlx5_0/ports/1"
 SENT, RECEIVED = f"{PORT}/counters/port_xmit_data", f"{PORT}/counters/port_rcv_data"

@@ -25,7 +25,7 @@ from linkgauge.probes.parsing.nvml_enums import (
     pci_address,
     pcie_speed,
 )
-from tests.support import nvml_stub
+from tests.support.gpu import nvml_stub
 
 WORD = st.integers(0, (1 << 32) - 1)
 ANSWERS = st.one_of(WORD, st.sampled_from([0, 1, 2, 15, 16, 255]))

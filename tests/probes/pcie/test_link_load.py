@@ -5,7 +5,7 @@ from __future__ import annotations
 from linkgauge.models.facts.records import Evidence, Observation
 from linkgauge.probes.host.entries import Entry, Link, Refused
 from linkgauge.probes.pcie.busy_speed import busy_links, byte_counts, read_link_load
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 SWITCH = "sys/devices/pci0000:18/0000:18:01.0/0000:19:00.0"
 NIC, DISK = f"{SWITCH}/0000:1a:00.0/0000:1b:00.0", f"{SWITCH}/0000:1a:01.0/0000:1c:00.0"

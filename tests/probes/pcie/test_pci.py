@@ -20,8 +20,8 @@ from linkgauge.probes.host.entries import Entry, Link
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.pcie.links import DEVICES, read_pci_links
 from linkgauge.probes.pcie.pci import SLOTS, read_pci
-from tests.support.pci_machines import CARD, GPU, NO_NAMES, PORT, Files, identity, machine
-from tests.support.trees import write
+from tests.support.nodes.pci_machines import CARD, GPU, NO_NAMES, PORT, Files, identity, machine
+from tests.support.nodes.trees import write
 
 FIELDS = {
     "class": "pci_class",

@@ -21,7 +21,7 @@ from linkgauge.models.facts.records import Evidence, NotChecked
 from linkgauge.probes.host.entries import Link
 from linkgauge.probes.pcie.config_space import capabilities, capabilities_of, read_pci_config
 from linkgauge.probes.pcie.links import DEVICES
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 LSPCI = shutil.which("lspci") or "/usr/bin/lspci"
 PATH = f"{DEVICES}/0000:17:00.0/config"

@@ -13,8 +13,8 @@ from linkgauge.models.facts.machine import Pci
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.pcie import pci_ids
 from linkgauge.probes.pcie.pci import read_pci
-from tests.support.pci_machines import CARD, GPU, NO_NAMES, machine
-from tests.support.trees import write
+from tests.support.nodes.pci_machines import CARD, GPU, NO_NAMES, machine
+from tests.support.nodes.trees import write
 
 IDS = """\
 #

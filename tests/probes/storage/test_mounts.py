@@ -16,7 +16,7 @@ from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.storage.mounts import read_mounts
 from linkgauge.probes.storage.statvfs import free_space
-from tests.support.trees import tree, write
+from tests.support.nodes.trees import tree, write
 
 Writable = partial(Mount, read_only=False)
 TABLE = r"""rootfs / rootfs rw 0 0

@@ -12,7 +12,7 @@ from linkgauge.models.facts.records import Fact, NotChecked, Observation
 from linkgauge.probes.capture.anonymize import scrub
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 from linkgauge.probes.synthetic.build import build
-from tests.support.synthetic_machines import GPU, NAMES, NODES, SMALL, said_of
+from tests.support.nodes.synthetic_machines import GPU, NAMES, NODES, SMALL, said_of
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 PORT = "0000:50:01.0"

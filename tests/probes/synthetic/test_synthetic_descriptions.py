@@ -12,7 +12,7 @@ from linkgauge.models.facts.records import Fact
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 from linkgauge.probes.synthetic.build import build
 from linkgauge.probes.synthetic.models import models
-from tests.support.synthetic_machines import GPU, NAMES, NODES, SMALL, said_of
+from tests.support.nodes.synthetic_machines import GPU, NAMES, NODES, SMALL, said_of
 
 
 @pytest.mark.parametrize(

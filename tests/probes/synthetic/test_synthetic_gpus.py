@@ -18,7 +18,7 @@ from linkgauge.probes.host.recorded import Recorded, dump, parse
 from linkgauge.probes.pcie.bars import read_pci_windows
 from linkgauge.probes.synthetic.build import build
 from linkgauge.probes.system.services import read_services
-from tests.support.nodes import EACH, node
+from tests.support.nodes.described import EACH, node
 
 SMALL = """
 [cpu]

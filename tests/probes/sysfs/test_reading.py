@@ -17,7 +17,7 @@ from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.parsing.parsers import count, flag, known, word
 from linkgauge.probes.sysfs.fact_reader import FactReader, Parser
-from tests.support.trees import write
+from tests.support.nodes.trees import write
 
 
 def reading(root: Path) -> FactReader:

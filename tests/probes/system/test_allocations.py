@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.system.scheduler_allocations import Unknown, allocations
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 CHECKPOINT = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 GIVEN = {

@@ -18,7 +18,7 @@ from linkgauge.probes.host.entries import Link
 from linkgauge.probes.host.recorded import dump
 from linkgauge.probes.system.cloud_init import INSTANCE_DATA, instance_type, instance_type_alone
 from linkgauge.probes.system.node import read_node
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 TAG = "sys/class/dmi/id/chassis_asset_tag"
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"

@@ -11,7 +11,7 @@ from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.system.cpu import read_cpu
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 CPUS = "sys/devices/system/cpu"
 BROKEN = Refused(errno.EIO, "Input/output error")

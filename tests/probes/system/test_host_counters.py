@@ -13,7 +13,7 @@ from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Re
 from linkgauge.probes.host.entries import Entry, Link, Refused
 from linkgauge.probes.pcie.bars import largest, read_pci_windows, second_window
 from linkgauge.probes.system.host_counters import CONTROLLERS, read_host_counters
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 CPU = "sys/devices/system/cpu"
 TIME = "thermal_throttle/package_throttle_total_time_ms"

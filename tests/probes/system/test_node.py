@@ -15,7 +15,7 @@ from linkgauge.probes.capture.recorder import Recording
 from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.system.container import CGROUP
 from linkgauge.probes.system.node import read_node
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 DMI = "sys/class/dmi/id"
 CPUINFO = "proc/cpuinfo"

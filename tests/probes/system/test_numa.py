@@ -16,7 +16,7 @@ from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.system.cpu import read_cpu
 from linkgauge.probes.system.numa import read_numa
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 NODES = "sys/devices/system/node"
 HWLOC = Path(__file__).parents[4] / "shared/data/hwloc"

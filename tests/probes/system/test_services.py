@@ -15,7 +15,7 @@ from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
 from linkgauge.probes.system.fabric_manager import version
 from linkgauge.probes.system.services import read_services
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 GPU: dict[str, Entry] = {"sys/bus/pci/drivers/nvidia/0000:17:00.0": Link("")}
 SLICE = "sys/fs/cgroup/system.slice"

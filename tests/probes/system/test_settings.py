@@ -16,7 +16,7 @@ from linkgauge.models.rules.host.settings import CONDITIONS
 from linkgauge.probes.capture.recorder import Recording
 from linkgauge.probes.host.entries import Entry, Link, Refused
 from linkgauge.probes.system.settings import read_settings, status_lines
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 CPU = "sys/devices/system/cpu"
 FREQUENCY, IDLE = f"{CPU}/cpu0/cpufreq", f"{CPU}/cpu0/cpuidle"

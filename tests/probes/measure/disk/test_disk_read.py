@@ -22,9 +22,9 @@ from linkgauge.probes.measure.disk.data_blocks import BLOCK, Block
 from linkgauge.probes.measure.disk.disk_read import plan
 from linkgauge.probes.measure.probe import Effort, Probe, Scope
 from linkgauge.probes.storage.block_mounts import disk_of, mounted_folder
-from tests.support import fake_tools
-from tests.support.disk_topologies import ARRAY, DISKS, report_on
-from tests.support.small_nodes import bridge, function, observation, report_of
+from tests.support.nodes.disk_topologies import ARRAY, DISKS, report_on
+from tests.support.nodes.small_nodes import bridge, function, observation, report_of
+from tests.support.programs import fake_tools
 
 pytestmark = pytest.mark.slow
 

@@ -21,8 +21,8 @@ from linkgauge.probes.host.live import Live
 from linkgauge.probes.measure.gpu import collective
 from linkgauge.probes.measure.gpu.nccl_algorithm import algorithms
 from linkgauge.probes.measure.probe import Probe, Scope
-from tests.support.nodes import found, node, report_of
-from tests.support.processes import children
+from tests.support.nodes.described import found, node, report_of
+from tests.support.programs.processes import children
 
 pytestmark = pytest.mark.slow
 

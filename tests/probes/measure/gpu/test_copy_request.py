@@ -11,7 +11,7 @@ from linkgauge.probes.measure.gpu import device_memory, host_copy, peer_copy
 from linkgauge.probes.measure.gpu.copy_request import CopyRequest, flows, parsed
 from linkgauge.probes.measure.gpu.cuda_gpus import fitting
 from linkgauge.probes.measure.probe import Effort, Plan, Probe, Scope
-from tests.support.nodes import EACH, node, report_of
+from tests.support.nodes.described import EACH, node, report_of
 
 NAMES = st.sampled_from(["gpu0", "gpu7", "numa0", "host", "0000:1b:00.0"])
 RUNS = st.lists(st.lists(st.lists(NAMES, min_size=1, max_size=2).map(tuple), min_size=1).map(tuple)).map(tuple)

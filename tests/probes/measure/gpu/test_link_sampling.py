@@ -8,7 +8,7 @@ from linkgauge.models.facts.records import Evidence, Observation
 from linkgauge.probes.host.entries import Entry, Link, Refused
 from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.measure.gpu.link_sampling import LinkSampling
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 ROOT, SWITCH, PORT, GPU = "0000:18:01.0", "0000:19:00.0", "0000:1a:00.0", "0000:1b:00.0"
 FOLDERS = [f"sys/devices/pci0000:18/{'/'.join((ROOT, SWITCH, PORT, GPU)[:depth])}" for depth in range(1, 5)]

@@ -12,7 +12,7 @@ import pytest
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Flow, NotChecked, Observation, Record
 from linkgauge.probes.host.live import Live
-from tests.support.fake_gpus import ADDRESSES, fake_gpus
+from tests.support.gpu.fake_gpus import ADDRESSES, fake_gpus
 
 NCCL4PY = """
 import os

@@ -12,7 +12,7 @@ from linkgauge.models.report import Report
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.measure.memory.host_memory import SIZE, THREADS, plan
 from linkgauge.probes.measure.probe import Effort, Probe, Scope
-from tests.support.nodes import node, report_of
+from tests.support.nodes.described import node, report_of
 
 NODES = Path("/sys/devices/system/node")
 TWO = Topology((Device("numa0", "numa"), Device("numa1", "numa"), Device("package0", "package")))

@@ -16,7 +16,7 @@ from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked
 from linkgauge.probes.measure.external_tools import ToolFailed, absent, found, run, version
 from linkgauge.probes.measure.network.client_server import both_ends, free_port, listens
-from tests.support import fake_tools
+from tests.support.programs import fake_tools
 
 PYTHON = sys.executable
 SERVER = "import socket; socket.create_server(('127.0.0.1', {port})).accept()"

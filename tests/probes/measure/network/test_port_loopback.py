@@ -20,12 +20,12 @@ from linkgauge.probes.measure.external_tools import found
 from linkgauge.probes.measure.network import efa as efa_run
 from linkgauge.probes.measure.network.port_loopback import plan
 from linkgauge.probes.measure.probe import Effort, Probe, Scope
-from tests.support import fake_tools
-from tests.support.loopback_node import NIC, PORT, node
-from tests.support.nodes import node as recorded
-from tests.support.nodes import report_of as diagnosed
+from tests.support.nodes.described import node as recorded
+from tests.support.nodes.described import report_of as diagnosed
+from tests.support.nodes.loopback_node import NIC, PORT, node
+from tests.support.nodes.small_nodes import function, report_of
 from tests.support.perftest_outputs import LATENCIES, RATES, output
-from tests.support.small_nodes import function, report_of
+from tests.support.programs import fake_tools
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.facts.records import Record
 from linkgauge.probes.host.recorded import Recorded
 
-NODES = Path(__file__).parents[1] / "nodes"
+NODES = Path(__file__).parents[2] / "nodes"
 NAMES = ("desktop", "server-raid", "hgx-h100", "vm-p5")
 SMALL = """
 [cpu]

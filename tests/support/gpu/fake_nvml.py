@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-FAKE = Path(__file__).parents[3] / "shared/tools/testbed/fake"
+FAKE = Path(__file__).parents[4] / "shared/tools/testbed/fake"
 BUSES = ("13", "14", "1a", "1b", "63", "64", "6a", "6b")
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[2] / "deploy" / "slurm"
+FOLDER = Path(__file__).parents[3] / "deploy" / "slurm"
 _SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 

@@ -14,12 +14,12 @@ from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.metrics.sample import Round
 from linkgauge.models.report import Report
 from linkgauge.probes.host.entries import Refused
-from tests.support.broken_nodes import HGX
-from tests.support.measured_reports import flow, measured
-from tests.support.nodes import BROKEN, node, report_of, with_entry
-from tests.support.prometheus_server import Prometheus, running, text_server
+from tests.support.nodes.broken_nodes import HGX
+from tests.support.nodes.described import BROKEN, node, report_of, with_entry
+from tests.support.nodes.measured_reports import flow, measured
+from tests.support.programs.prometheus_server import Prometheus, running, text_server
 
-RULES = Path(__file__).parents[2] / "deploy" / "prometheus"
+RULES = Path(__file__).parents[3] / "deploy" / "prometheus"
 # Nodes of one machine type, so that a median exists, with their faults.
 # The unreadable files on n1.
 SHUT = "sys/devices/pci0000:38/0000:38:01.0/0000:39:00.0/0000:3a:00.0/0000:3b:00.0/aer_dev_correctable"

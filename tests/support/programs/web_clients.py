@@ -15,7 +15,7 @@ from linkgauge.agent.web.server import Server, serving
 from linkgauge.exporters.metrics.sample import Round
 from linkgauge.models.facts.units import from_utc
 from linkgauge.models.report import Report
-from tests.support.nodes import node, report_of
+from tests.support.nodes.described import node, report_of
 
 AT = "2026-11-21T03:00:00Z"
 LONGEST = 30.0  # seconds that a good client waits

@@ -18,7 +18,7 @@ from linkgauge.probes.host.entries import Entry
 from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.synthetic.build import build
 
-FOLDER = Path(__file__).parents[1] / "nodes"
+FOLDER = Path(__file__).parents[2] / "nodes"
 NAMES = ("desktop", "server-raid", "hgx-h100", "vm-p5")  # nodes with golden files of all outputs
 ALL = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 # For tests that diagnose each node many times: all nodes but a few are slow.

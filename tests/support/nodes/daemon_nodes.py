@@ -19,7 +19,7 @@ from linkgauge.models.site.schema import Site
 from linkgauge.probes.calls.child import unanswered
 from linkgauge.probes.calls.timeouts import no_answer
 from linkgauge.probes.host.recorded import Recorded
-from tests.support.nodes import node
+from tests.support.nodes.described import node
 
 
 @dataclass

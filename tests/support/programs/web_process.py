@@ -1,6 +1,6 @@
 """A web server over a recorded node in a process of its own, for measurements.
 
-    python tests/support/web_process.py
+    python tests/support/programs/web_process.py
 
 It writes its port, serves until its standard input ends, and then writes its peak memory in bytes.
 """
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from linkgauge.agent.web.server import serving
-from tests.support.web_clients import pages_of
+from tests.support.programs.web_clients import pages_of
 
 
 def main(config: str | None = None, detail: str = "") -> None:

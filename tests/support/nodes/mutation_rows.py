@@ -9,7 +9,7 @@ from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.records import Evidence, Observation
 from linkgauge.probes.host.entries import Folder, Link, Refused
 from linkgauge.probes.host.recorded import Recorded
-from tests.support.nodes import with_entry
+from tests.support.nodes.described import with_entry
 
 Mutation: TypeAlias = Callable[[Recorded], Recorded]
 DEVICES = "sys/bus/pci/devices"

@@ -28,8 +28,8 @@ from linkgauge.models.facts.machine import (
 from linkgauge.models.facts.records import Flow, Observation, Record
 from linkgauge.models.report import Context, Origin
 from linkgauge.models.site.schema import Machine, Site
-from tests.support.gpu_facts import BARE, NOW, address, counter, function, gpu
-from tests.support.small_nodes import ROOT, bridge, copy, gpus_under_switches, observation, peers
+from tests.support.nodes.gpu_facts import BARE, NOW, address, counter, function, gpu
+from tests.support.nodes.small_nodes import ROOT, bridge, copy, gpus_under_switches, observation, peers
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tempfile import mkdtemp
 
 import pytest
 
-SOURCE = Path(__file__).parents[3] / "shared/tools/testbed/fake"
+SOURCE = Path(__file__).parents[4] / "shared/tools/testbed/fake"
 BUSES = ("13", "14", "1a", "1b", "63", "64", "6a", "6b")
 ADDRESSES = {f"gpu{number}": f"0000:{bus}:00.0" for number, bus in enumerate(BUSES)}
 # Time is simulated. No bytes move, so the tests stay fast.

@@ -10,7 +10,7 @@ from linkgauge.models.report import Origin
 from linkgauge.probes.calls.child import Children
 from linkgauge.probes.host.entries import Entry, Link
 from linkgauge.probes.host.recorded import Recorded
-from tests.support.trees import tree
+from tests.support.nodes.trees import tree
 
 BOUND = "sys/bus/pci/drivers/nvidia"
 

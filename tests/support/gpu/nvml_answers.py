@@ -13,7 +13,7 @@ import pytest
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
 from linkgauge.models.facts.records import Observation, Record
 from linkgauge.probes.calls.child import Children
-from tests.support import nvml_stub
+from tests.support.gpu import nvml_stub
 
 STUB = Path(nvml_stub.__file__)
 DRIVER = Driver(key="nvidia", library="580.95.05", nvml="13.580.95.05", cuda="13.0", gpus=8)

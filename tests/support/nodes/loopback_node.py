@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from linkgauge.models.facts.machine import Port, Rdma
 from linkgauge.models.facts.records import Record
-from tests.support.small_nodes import bridge, function
+from tests.support.nodes.small_nodes import bridge, function
 
 NIC, ROOT = "0000:01:00.0", "0000:00:01.0"
 PORT = Port(
