@@ -1,8 +1,8 @@
 """A driver for tests: replaces libnvidia-ml.so.1 below the real pynvml and follows a file.
 
 `python tests/support/gpu/nvml_stub.py CALL` answers one call (probes/calls/entrypoint.py) with it. The stub reads the
-TOML file of $NVML_STUB again at each function, so a test can break something at run time. It appends the name of each called
-function to the file's name + ".log".
+TOML file of $NVML_STUB again at each function, so a test can break something at run time. It appends the name of each
+called function to the file's name + ".log".
 
     gpus = 8                                  # 0: none
     missing = ["nvmlDeviceGetModuleId"]       # functions that this driver does not have
