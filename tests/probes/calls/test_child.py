@@ -82,6 +82,7 @@ def test_a_folder_full_of_modules_is_no_place_to_look_for_them(tmp_path: Path, m
 # The signal waits for the program to wait for it: signal.pause() would miss one that comes just before.
 BLOCKED = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
 WAITING = """
+import signal
 import sys
 from linkgauge.agent.pipeline.hang_guard import collect_all
 from linkgauge.agent.pipeline.source import Source
@@ -97,6 +98,7 @@ def read(host):
         print(said.key, flush=True)
         yield said
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 collect_all([Source("gpus", read)], Host())
 """
 
