@@ -12,6 +12,7 @@ import pynvml
 import pytest
 from hypothesis import settings
 
+from linkgauge.probes.calls import hold
 from linkgauge.probes.gpu import nvml_threads as nvml_asking
 from tests.support.gpu import fake_nvml, nvml_stub
 from tests.support.nodes.daemon_nodes import Node
@@ -47,6 +48,14 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["LINKGAUGE_LOCK_DIR"] = f"{folder.name}/locks"
     os.environ["PYTHONPYCACHEPREFIX"] = f"{folder.name}/compiled"
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+@pytest.fixture(autouse=True)
+def _no_hold_remains() -> Iterator[None]:
+    """End the hold or release that a test or its program leaves, so that the next test can measure."""
+    yield
+    for request in (hold.HOLD, hold.RELEASE):
+        hold.end(request)
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ def run(*command: str, folder: Path = FOLDER) -> None:
 
 @promtool
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
+@pytest.mark.slow
 def test_alerts_fire_and_clear(path: Path) -> None:
     run("promtool", "check", "rules", "rules.yml", "alerts.yml")
     run("promtool", "test", "rules", str(path))

@@ -15,7 +15,7 @@ import pytest
 from bench.accuracy.namespaces import PEER, Unavailable, cap, inside, joined
 from linkgauge.models.facts.units import as_gigabytes
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 SITE = """
 [[rates]]

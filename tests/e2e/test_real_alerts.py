@@ -28,6 +28,7 @@ from tests.support.programs.prometheus_server import LONGEST, Prometheus, free_p
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "prometheus"
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.e2e,
     pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not installed"),
     pytest.mark.skipif(not shutil.which("prometheus-alertmanager"), reason="prometheus-alertmanager is not installed"),

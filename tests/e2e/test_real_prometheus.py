@@ -22,7 +22,11 @@ from tests.support.nodes.trees import write
 from tests.support.programs.prometheus_server import Prometheus, free_port, prometheus, text_server
 from tests.support.programs.web_clients import AT, Clock
 
-pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not installed")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not installed"),
+    pytest.mark.slow,
+]
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 GPUS = ("1b", "1e", "3b", "3e", "9b", "9e", "bb", "be")

@@ -16,7 +16,7 @@ from tests.support.nodes.described import node, report_of
 from tests.support.programs import slurm_here
 from tests.support.programs.slurm_scripts import FOLDER, Scripts
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 WRONG = '[[machine]]\nname = "ours"\nsource = "a mistake"\ngpu = "*"\nproduct = "*"\ngpus = 9\n'
 ENFORCED = '[gate]\nenforce = true\ncodes = ["gpu-missing"]\n'
