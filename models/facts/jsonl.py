@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from dataclasses import replace
 
 import msgspec
 
+from .gpu import Driver, Gpu
 from .reason import Reason
 from .records import NotChecked, Record
 from .registry import RECORDS, kind_name
+
+# Earlier versions stored a timeout only as text. Without its reason, their capture of a hung driver would lose the
+# finding. Lines of this version have the reason, so their text is not compared.
+_TIMEOUT = re.compile(r"(?:.*: )?no answer within [0-9.e+]+ s|.*, asked before, still hangs in the kernel", re.DOTALL)
 
 
 class _Missed(msgspec.Struct):
@@ -42,7 +49,11 @@ def decode(line: str | bytes) -> Record:
         raise ValueError(f"no kind of fact is called {unknown}") from None
     except msgspec.DecodeError as error:  # ValidationError is a subclass
         raise ValueError(str(error)) from None
-    return _not_checked(record) if isinstance(record, _Missed) else record
+    if isinstance(record, _Missed):
+        return _not_checked(record)
+    if isinstance(record, Driver | Gpu) and record.failure_reason is None and _TIMEOUT.fullmatch(record.failure or ""):
+        return replace(record, failure_reason=Reason.NO_ANSWER)
+    return record
 
 
 def _missed(one: NotChecked) -> _Missed:
@@ -51,8 +62,8 @@ def _missed(one: NotChecked) -> _Missed:
 
 
 def _not_checked(line: _Missed) -> NotChecked:
-    """Lines without a reason, and reasons of later versions, become OTHER."""
-    reason = Reason.OTHER
+    """Lines without a reason, and reasons of later versions, become OTHER, except timeouts of earlier versions."""
+    reason = Reason.NO_ANSWER if line.reason is None and _TIMEOUT.fullmatch(line.why) else Reason.OTHER
     with suppress(ValueError):
         reason = Reason(line.reason)
     detail = line.why.removeprefix(f"{line.path}: ") if line.path else line.why

@@ -19,7 +19,7 @@ class Reason(str, Enum):
     NO_EXPECTATION = "no-expectation"  # the value is known, but no expected value
     HIDDEN = "hidden"  # a hypervisor or a container hides the hardware
     PERMISSION = "permission"  # this user may not read the value
-    NO_ANSWER = "no-answer"  # no answer came in time
+    NO_ANSWER = "no-answer"  # no answer came before our deadline
     LOST = "lost"  # the device no longer answers on its bus
     NOT_INSTALLED = "not-installed"  # a file, a program or a library is absent
     DRIVER = "driver"  # a driver gave an error
@@ -35,7 +35,8 @@ _REASONS = {
     errno.ENOTDIR: Reason.NOT_INSTALLED,
     errno.ENODEV: Reason.LOST,
     errno.ENXIO: Reason.LOST,
-    errno.ETIMEDOUT: Reason.NO_ANSWER,
+    # The kernel did answer. NO_ANSWER is for our deadlines: after one, the service reads the whole source less often.
+    errno.ETIMEDOUT: Reason.DRIVER,
     errno.ENOSYS: Reason.NOT_SUPPORTED,
     errno.ENOTTY: Reason.NOT_SUPPORTED,
     errno.EOPNOTSUPP: Reason.NOT_SUPPORTED,

@@ -38,7 +38,6 @@ _REASONS = {
     DEPRECATED: Reason.NOT_SUPPORTED,
     NO_PERMISSION: Reason.PERMISSION,
     LIBRARY_NOT_FOUND: Reason.NOT_INSTALLED,
-    10: Reason.NO_ANSWER,  # timeout
     15: Reason.LOST,
     16: Reason.LOST,
     999: Reason.LOST,  # "Unknown Error": usually a GPU that fell off the bus

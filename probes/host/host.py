@@ -19,14 +19,10 @@ _MOST_LINKS = 40  # as the kernel's MAXSYMLINKS
 class Unreadable(Exception):
     """A path that exists and cannot be read: no permission, an I/O error, a symlink loop, too large."""
 
-    def __init__(self, path: str, code: int | None, why: str) -> None:
+    def __init__(self, path: str, code: int | None, why: str, reason: Reason | None = None) -> None:
         super().__init__(why)
         self.path, self.code, self.why = path, code, why
-
-    @property
-    def reason(self) -> Reason:
-        """The reason for the error number."""
-        return reason_of(self.code)
+        self.reason = reason or reason_of(code)
 
     @property
     def how(self) -> str | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar
 
+from ...models.facts.reason import Reason
 from ...models.facts.records import Record
 from ...models.report import Origin
 from ..calls.timeouts import stuck
@@ -71,7 +71,7 @@ class StallWatch:
     def _watch(self, read: Callable[[str], T], path: str) -> T:
         for above in self._hanging:
             if path == above or path.startswith(f"{above}/"):
-                raise Unreadable(path, errno.ETIMEDOUT, stuck(above))
+                raise Unreadable(path, None, stuck(above), Reason.NO_ANSWER)
         self.waiting = Waiting(path, time.monotonic())
         try:
             return read(path)

@@ -31,7 +31,7 @@ LINE = (
         (errno.EIO, Reason.UNREADABLE),
         (errno.EACCES, Reason.PERMISSION),
         (errno.ENOENT, Reason.NOT_INSTALLED),
-        (errno.ETIMEDOUT, Reason.NO_ANSWER),
+        (errno.ETIMEDOUT, Reason.DRIVER),
     ],
 )
 def test_one_error_is_one_label(code: int, reason: Reason) -> None:
@@ -58,6 +58,22 @@ def test_a_line_of_an_earlier_version_has_no_reason() -> None:
         detail="sys/x: Permission denied",
         how="run as root",
     )
+
+
+@pytest.mark.parametrize(
+    "why",
+    ["no answer within 80 s", "sys/x: no answer within 10 s", "process 17, asked before, still hangs in the kernel"],
+)
+def test_a_timeout_of_an_earlier_version_is_a_hang(why: str) -> None:
+    """Otherwise the capture of a driver that hangs loses its finding."""
+    assert hung(decode(f'["NotChecked",{{"what":"Gpu","subject":"node","why":"{why}"}}]'))
+    assert hung(decode(f'["Driver",{{"key":"nvidia","failure":"{why}"}}]'))
+    assert hung(decode(f'["Gpu",{{"key":"gpu3","failure":"{why}"}}]'))
+
+
+def test_other_failures_of_an_earlier_version_are_no_hang() -> None:
+    assert not hung(decode('["Gpu",{"key":"gpu3","failure":"GPU is lost"}]'))
+    assert not hung(decode(LINE))
 
 
 def test_a_reason_of_a_later_version_is_another() -> None:
