@@ -9,11 +9,8 @@ from ...models.facts.records import Record
 from ...probes.calls.timeouts import hung
 from ..pipeline.source import Interval, Source
 
-_RETRY_AFTER = (
-    60.0,
-    300.0,
-    1800.0,
-)  # seconds until a hung source is read again: after its first, second and each further timeout
+# Seconds until a hung source is read again: after its first, its second and each further timeout.
+_RETRY_AFTER = (60.0, 300.0, 1800.0)
 _SLACK = 0.5  # seconds; a source is due in the cycle nearest to its time
 
 

@@ -44,7 +44,7 @@ def decode(line: str | bytes) -> Record:
     try:
         kind, fields = msgspec.json.decode(line, type=tuple[str, dict[str, object]])
         type_ = RECORDS[kind]
-        record = msgspec.convert(fields, type=_Missed if type_ is NotChecked else type_)
+        record: Record | _Missed = msgspec.convert(fields, type=_Missed if type_ is NotChecked else type_)
     except KeyError as unknown:
         raise ValueError(f"no kind of fact is called {unknown}") from None
     except msgspec.DecodeError as error:  # ValidationError is a subclass
