@@ -291,7 +291,12 @@ def test_a_driver_that_fails_and_one_that_we_cannot_ask() -> None:
 def test_a_gpu_that_answers_nothing_is_known_by_that_alone() -> None:
     machine = build(f'{SMALL}[device.gpu0]\nfailure = "no answer within 5 s"\n[device.gpu1]\nlost = true')
     assert state(machine)[1:] == [
-        Gpu(key="gpu0", address="0000:51:00.0", failure="no answer within 5 s"),
+        Gpu(
+            key="gpu0",
+            address="0000:51:00.0",
+            failure="no answer within 5 s",
+            failure_reason=Reason.NO_ANSWER,
+        ),
         Gpu(key="gpu1", address="0000:52:00.0", failure="GPU is lost"),
     ]
     assert {(one.what, one.subject) for one in wiring(machine) if isinstance(one, NotChecked)} == {
