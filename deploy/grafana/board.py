@@ -1,4 +1,4 @@
-"""What the dashboards have in common: where panels lie, whom they are about, and how queries are joined with nodes."""
+"""Common parts of the dashboards: layout of panels, variables, and joins of queries with nodes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
-# The recording rules of ../prometheus know the nodes, also those that are silent at present.
+# The recording rules of ../prometheus keep all nodes, including silent nodes.
 LABELS = '{cluster=~"$cluster",profile=~"$profile",node=~"$node"}'
 NODES = f"instance:linkgauge_node_info:last{LABELS}"
 STANDING = f"instance:linkgauge_finding_severity:standing{LABELS}"
 
 
 class Tile(NamedTuple):
-    """A panel and how many of the 24 columns it takes."""
+    """A panel and its width: a number of the 24 columns."""
 
     panel: Builder[Panel]
     width: int
@@ -44,13 +44,13 @@ Variable: TypeAlias = Builder[VariableModel]
 
 
 def of_nodes(expr: str, *labels: str) -> str:
-    """The series of the nodes that are chosen, with these labels of theirs."""
+    """The series of the selected nodes, with these labels of the nodes."""
     return f"{expr}\n  * on (job, instance) group_left ({', '.join(labels)}) {NODES}"
 
 
 def choice(name: str, label: str, query: str, all: bool = True) -> build.QueryVariable:
-    """A variable whose values Prometheus answers; `all`: several may be chosen, and at first everything is."""
-    made = (
+    """A variable with values from Prometheus. `all`: the user can select several values; the default is all values."""
+    variable = (
         build.QueryVariable(name)
         .label(label)
         .datasource(SOURCE)
@@ -58,12 +58,12 @@ def choice(name: str, label: str, query: str, all: bool = True) -> build.QueryVa
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(VariableSort.ALPHABETICAL_ASC)
     )
-    # ".*" and not a list of all names: nodes without a cluster or machine type belong to all of them.
-    return made.multi(True).include_all(True).all_value(".*") if all else made
+    # ".*" instead of a list of all names: it also matches nodes without a cluster or machine type.
+    return variable.multi(True).include_all(True).all_value(".*") if all else variable
 
 
 def choices(nodes: bool = True) -> list[Variable]:
-    """Data source, cluster, machine type, node; `nodes`: several nodes may be chosen."""
+    """Data source, cluster, machine type, node. `nodes`: the user can select several nodes."""
     known = "instance:linkgauge_node_info:last"
     return [
         build.DatasourceVariable("datasource").label("Data source").type("prometheus"),
@@ -74,8 +74,8 @@ def choices(nodes: bool = True) -> list[Variable]:
 
 
 def board(uid: str, title: str, description: str, variables: Iterable[Variable], rows: Iterable[Row]) -> Dashboard:
-    """The dashboard: rows from top to bottom, panels from left to right. The SDK's own layout overflows the grid."""
-    made = (
+    """The dashboard: rows from top to bottom, panels from left to right. The layout of the SDK overflows the grid."""
+    builder = (
         build.Dashboard(title)
         .uid(uid)
         .description(description)
@@ -93,7 +93,7 @@ def board(uid: str, title: str, description: str, variables: Iterable[Variable],
         )
     )
     for variable in variables:
-        made.with_variable(variable)
+        builder.with_variable(variable)
     number, y = 0, 0
     panels: list[Panel | RowPanel] = []
     for row in rows:
@@ -106,6 +106,6 @@ def board(uid: str, title: str, description: str, variables: Iterable[Variable],
             panels.append(panel)
             x += tile.width
         y += row.height
-    told = made.build()
-    told.panels = panels
-    return told
+    dashboard = builder.build()
+    dashboard.panels = panels
+    return dashboard

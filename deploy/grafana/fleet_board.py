@@ -1,4 +1,4 @@
-"""The fleet: verdicts, what stands where, the worst links, outliers, and what nobody looked at."""
+"""The fleet: verdicts, active findings, worst links, outliers, and checks that could not be judged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from panels import VERDICTS, bars, lines, number, rows
 
 MUTE = f"count(instance:linkgauge:mute * on (job, instance) {NODES}) or vector(0)"
 BY_CODE = f"count by (code) (count by (job, instance, code) ({STANDING}))"
-MISSED = 'linkgauge_not_checked{reason!="other-context"}'  # what belongs to jobs a service never sees
+MISSED = 'linkgauge_not_checked{reason!="other-context"}'  # a service cannot read the values of jobs
 UNJUDGED = f"instance:linkgauge_check:unjudged{LABELS}"
 PLACE = {"node": "Node", "profile": "Machine type", "rack": "Rack", "cluster": "Cluster"}
 
@@ -18,7 +18,7 @@ def fleet_board() -> Dashboard:
     return board(
         "linkgauge-fleet",
         "linkgauge: fleet",
-        "How the links of all nodes are, which are worst, and what nobody looked at.",
+        "State of the links of all nodes, worst links, and checks that could not be judged.",
         choices(),
         [Row(4, _counts()), Row(8, _history()), Row(9, _findings()), Row(9, _links()), Row(10, _unknown())],
     )
@@ -26,21 +26,21 @@ def fleet_board() -> Dashboard:
 
 def _counts() -> list[Tile]:
     what = {
-        "ok": "Nothing is wrong.",
-        "degraded": "Something is wrong or will be; jobs still run.",
-        "failed": "A job placed there fails, or loses more than a tenth of a link.",
+        "ok": "No warning or critical finding.",
+        "degraded": "A fault exists or is likely soon. Jobs still run.",
+        "failed": "A job on such a node fails, or loses more than a tenth of the rate of a link.",
         "unknown": "A vital check could not be judged. Unknown is not ok.",
     }
-    kept = f"count(count by (job, instance) ({of_nodes('linkgauge_gate_would_drain', 'node')})) or vector(0)"
+    gated = f"count(count by (job, instance) ({of_nodes('linkgauge_gate_would_drain', 'node')})) or vector(0)"
     return [
-        Tile(number("Nodes", f"count({NODES})", "Nodes that are known, silent ones too."), 3),
+        Tile(number("Nodes", f"count({NODES})", "All nodes, including silent nodes."), 3),
         *(Tile(number(one.capitalize(), _of(one), text, VERDICTS[one]), 3) for one, text in what.items()),
-        Tile(number("Silent", MUTE, "The service does not answer, or its cycle stands still.", VERDICTS["silent"]), 4),
+        Tile(number("Silent", MUTE, "The service does not answer, or completes no cycle.", VERDICTS["silent"]), 4),
         Tile(
             number(
                 "Would drain",
-                kept,
-                "Nodes that a gate keeps jobs away from, or would if the site enforced it.",
+                gated,
+                "Nodes that a gate closes for jobs, or would close if the site file enforced the gate.",
                 "orange",
             ),
             5,
@@ -49,7 +49,7 @@ def _counts() -> list[Tile]:
 
 
 def _of(verdict: str) -> str:
-    """How many nodes have it."""
+    """Number of nodes with this verdict."""
     have = of_nodes(f'linkgauge_verdict{{verdict="{verdict}"}}', "node")
     return f"sum({have}) or vector(0)"
 
@@ -61,7 +61,7 @@ def _history() -> list[Tile]:
             lines(
                 "Verdicts",
                 verdicts,
-                "Nodes of each verdict; a service that stands still is unknown and silent.",
+                "Number of nodes with each verdict. A service that completes no cycle is unknown and silent.",
                 colours=VERDICTS,
                 stacked=True,
             ),
@@ -71,7 +71,7 @@ def _history() -> list[Tile]:
             lines(
                 "Nodes by code",
                 {"{{code}}": BY_CODE},
-                "Nodes that have a warning or critical, by its code.",
+                "Number of nodes with a warning or critical finding, by code.",
                 stacked=True,
             ),
             8,
@@ -81,7 +81,7 @@ def _history() -> list[Tile]:
                 "Findings by rack",
                 f"topk(10, count by (rack) ({STANDING}))",
                 "{{rack}}",
-                "Warnings and criticals in the ten racks that have most.",
+                "Number of warnings and critical findings in the ten racks with the most findings.",
             ),
             8,
         ),
@@ -90,18 +90,20 @@ def _history() -> list[Tile]:
 
 def _findings() -> list[Tile]:
     columns = {"Value #A": "Severity", "code": "Code", "subject": "Subject", **PLACE}
-    what = "All warnings and criticals that stand. linkgauge explain CODE says what each means."
+    what = "All active warnings and critical findings. linkgauge explain CODE explains a code."
     impact = of_nodes("linkgauge_impact_slowdown_ratio", "node")
-    cost = {"node": "Node", "collective": "Collective", "scope": "Scope", "Value #A": "Times as long"}
+    cost = {"node": "Node", "collective": "Collective", "scope": "Scope", "Value #A": "Slowdown"}
     return [
-        Tile(rows("What stands", [STANDING], what, columns, {"Severity": "severity"}, sort="Severity", down=True), 16),
+        Tile(
+            rows("Active findings", [STANDING], what, columns, {"Severity": "severity"}, sort="Severity", down=True), 16
+        ),
         Tile(
             rows(
-                "What it costs",
+                "Cost of the findings",
                 [f"topk(20,\n{impact} > 1\n)"],
-                "How many times as long collectives take on a node with all its findings, or the steps of a job.",
+                "How many times longer collectives or job steps take on a node with all its findings.",
                 cost,
-                sort="Times as long",
+                sort="Slowdown",
                 down=True,
             ),
             8,
@@ -117,7 +119,7 @@ def _links() -> list[Tile]:
             rows(
                 "Worst links",
                 [f"bottomk(20,\n  {ratio}\n)"],
-                "Of what was measured: observed by expected. Expected is what good machines reach.",
+                "The twenty flows with the lowest observed / expected. Good machines reach the expected rate.",
                 {"Value #A": "Attained", **flow},
                 {"Attained": "reached"},
                 sort="Attained",
@@ -129,9 +131,9 @@ def _links() -> list[Tile]:
                 "Outliers",
                 [f"instance:linkgauge_link_attained_ratio:of_median{LABELS}"],
                 "Flows below nine tenths of the median of the same flow on at least five equal machines.",
-                {"Value #A": "Of the median", **flow},
-                {"Of the median": "reached"},
-                sort="Of the median",
+                {"Value #A": "Ratio to median", **flow},
+                {"Ratio to median": "reached"},
+                sort="Ratio to median",
             ),
             12,
         ),
@@ -146,17 +148,17 @@ def _unknown() -> list[Tile]:
                 "Not judged",
                 f"topk(12, count by (code) ({UNJUDGED}))",
                 "{{code}}",
-                "On how many nodes a code was wanted and could not be judged everywhere.",
+                "Number of nodes where a code applies and could not be judged for all devices.",
             ),
             12,
         ),
         Tile(
             rows(
-                "Not checked, and why",
+                "Not checked, by reason",
                 [missed],
-                "How many things should have been read and were not, on all nodes together.",
-                {"check": "What", "reason": "Why", "Value #A": "Things"},
-                sort="Things",
+                "Number of values that linkgauge should have read and could not read, sum of all nodes.",
+                {"check": "Check", "reason": "Reason", "Value #A": "Count"},
+                sort="Count",
                 down=True,
             ),
             12,

@@ -1,4 +1,4 @@
-"""A class of links or flows over all nodes: how many run below their rate, how rates spread, which are worst."""
+"""A class of links or flows on all nodes: links below their rate, distribution of rates, worst links."""
 
 from __future__ import annotations
 
@@ -38,32 +38,30 @@ OF_RATED = _rate("trained_bytes_per_second", f"{LINKS} / linkgauge_link_rated_by
 RATIO = _rate("attained_ratio", FLOWS)
 COUNTED = "on (job, instance, subject, kind) linkgauge_link_errors_total > 0"
 SAME = "on (job, instance, subject) linkgauge_link_rated_bytes_per_second"
-PARTS = {"median": 0.5, "tenth": 0.1, "least": 0}
+PARTS = {"median": 0.5, "10th percentile": 0.1, "minimum": 0}
 
 
 def _counts() -> list[Tile]:
     return [
         Tile(
-            number(
-                "Links of this kind", f"count({TRAINED}) or vector(0)", "Links of which it is known what they run at."
-            ),
+            number("Links of this kind", f"count({TRAINED}) or vector(0)", "Links with a known trained rate."),
             6,
         ),
         Tile(
             number(
                 "Below their rate",
                 f"count({OF_RATED} < 1) or vector(0)",
-                "Links that run below what both ends can do; GPUs and ports at rest do.",
+                "Links below the rate that both ends support. Links of idle GPUs and ports are below it too.",
                 YELLOW,
             ),
             6,
         ),
-        Tile(number("Down", f"count({TRAINED} == 0) or vector(0)", "Links that carry nothing.", RED), 6),
+        Tile(number("Down", f"count({TRAINED} == 0) or vector(0)", "Links with the trained rate 0.", RED), 6),
         Tile(
             number(
                 "Median attained",
                 f"quantile(0.5, {RATIO})",
-                "Of all flows of the kind that is chosen: observed by expected.",
+                "Median of observed / expected of all flows of the selected kind.",
                 BLUE,
                 "percentunit",
             ),
@@ -73,25 +71,25 @@ def _counts() -> list[Tile]:
 
 
 def _links() -> list[Tile]:
-    columns = {"node": "Node", "profile": "Machine type", "subject": "Subject", "Value #A": "Of rated"}
+    columns = {"node": "Node", "profile": "Machine type", "subject": "Subject", "Value #A": "Trained / rated"}
     spread = {name: f"quantile({part}, {OF_RATED})" for name, part in PARTS.items()}
     return [
         Tile(
             rows(
-                "$link: furthest below their rate",
+                "$link: lowest trained / rated",
                 [f"bottomk(20,\n{OF_RATED}\n)"],
-                "Trained by rated, the lowest first.",
+                "The twenty links with the lowest ratio, lowest first.",
                 columns,
-                {"Of rated": "whole"},
-                sort="Of rated",
+                {"Trained / rated": "whole"},
+                sort="Trained / rated",
             ),
             12,
         ),
         Tile(
             lines(
-                "$link: trained by rated",
+                "$link: trained / rated",
                 spread,
-                "Of all links of this kind: the median, the lowest tenth, the least.",
+                "Median, 10th percentile and minimum of all links of this kind.",
                 "percentunit",
             ),
             12,
@@ -108,16 +106,16 @@ def _counted() -> list[Tile]:
             lines(
                 "Busiest ports",
                 {"{{node}} {{subject}} {{direction}}": f"topk(5,\n{traffic}\n)"},
-                "The five ports and network devices that move most, whatever kind is chosen.",
+                "The five ports and network devices with the most traffic. The selected kind has no effect.",
                 BYTES,
             ),
             12,
         ),
         Tile(
             lines(
-                "$link: errors in an hour",
+                "$link: errors per hour",
                 {"{{kind}}": counted},
-                "What the ends of these links counted within an hour, on all nodes together.",
+                "Errors that the ends of these links counted in the last hour, sum of all nodes.",
             ),
             12,
         ),
@@ -128,12 +126,20 @@ def _flows() -> list[Tile]:
     spread = {name: f"quantile({part}, {RATIO})" for name, part in PARTS.items()}
     by_type = f"quantile by (profile) (0.5,\n{RATIO}\n)"
     return [
-        Tile(lines("$flow: attained", spread, "Observed by expected, of all flows of this kind.", "percentunit"), 12),
+        Tile(
+            lines(
+                "$flow: attained",
+                spread,
+                "Median, 10th percentile and minimum of observed / expected of all flows of this kind.",
+                "percentunit",
+            ),
+            12,
+        ),
         Tile(
             lines(
                 "$flow: attained by machine type",
                 {"{{profile}}": by_type},
-                "The median of each machine type.",
+                "Median of each machine type.",
                 "percentunit",
             ),
             12,
@@ -152,7 +158,7 @@ def _worst() -> list[Tile]:
             rows(
                 "$flow: worst",
                 [least, f"{observed}\n  {same} {least}", f"{expected}\n  {same} {least}"],
-                "The twenty that reach least of what is expected.",
+                "The twenty flows with the lowest observed / expected.",
                 {**who, "Value #A": "Attained", "Value #B": "Observed", "Value #C": "Expected"},
                 {"Attained": "reached", "Observed": BYTES, "Expected": BYTES},
                 sort="Attained",
@@ -163,7 +169,7 @@ def _worst() -> list[Tile]:
             rows(
                 "$flow: medians of equal machines",
                 [medians],
-                "Of the same flow on at least five machines of a type: what outliers are held against.",
+                "Median of the same flow on at least five machines of a type. Outliers are below nine tenths of it.",
                 {"profile": "Machine type", "subject": "Subject", "via": "Via", "Value #A": "Median attained"},
                 {"Median attained": "reached"},
                 sort="Median attained",

@@ -1,4 +1,4 @@
-"""One node: what stands, its hierarchy expected against observed, trained state, traffic, errors."""
+"""One node: active findings, expected and observed rates, trained links, traffic, errors."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from panels import LONGER, RED, VERDICTS, WHOLE, YELLOW, bars, lines, number, ro
 LINK = {"subject": "Subject", "kind": "Kind", "via": "Via"}
 WIRES = '{kind=~"pcie|port|nvlink|xgmi|c2c|interconnect"}'
 OF_RATED = f"linkgauge_link_trained_bytes_per_second{WIRES}\n  / linkgauge_link_rated_bytes_per_second"
-OUR = '{reason!="other-context"}'  # what belongs to jobs a service never sees
-BYTES = "Bps"  # Grafana's bytes per second, by thousands
+OUR = '{reason!="other-context"}'  # a service cannot read the values of jobs
+BYTES = "Bps"  # unit of Grafana: bytes per second, decimal prefixes
 
 
 def here(expr: str) -> str:
-    """The series of the node that is chosen."""
+    """The series of the selected node."""
     return of_nodes(expr, "node")
 
 
@@ -23,7 +23,7 @@ def node_board() -> Dashboard:
     return board(
         "linkgauge-node",
         "linkgauge: node",
-        "One node: what is wrong, what its links should give and give.",
+        "One node: findings, and the expected and observed rates of its links.",
         choices(nodes=False),
         [
             Row(4, _state()),
@@ -31,37 +31,49 @@ def node_board() -> Dashboard:
             Row(10, _hierarchy()),
             Row(8, _trained()),
             Row(8, _counted()),
-            Row(8, _asked()),
+            Row(8, _sources()),
         ],
     )
 
 
 def _state() -> list[Tile]:
-    late = f"time() - {here('linkgauge_cycle_timestamp_seconds')}"
+    age = f"time() - {here('linkgauge_cycle_timestamp_seconds')}"
     return [
-        Tile(word("Verdict", f"{here('linkgauge_verdict')} == 1", "unknown is not ok.", "verdict", VERDICTS), 4),
-        Tile(word("Machine type", NODES, "What it was recognised as.", "profile"), 6),
-        Tile(word("Rack", NODES, "As the site file or the list of targets has it.", "rack"), 4),
+        Tile(
+            word(
+                "Verdict",
+                f"{here('linkgauge_verdict')} == 1",
+                "Verdict on the node. Unknown is not ok.",
+                "verdict",
+                VERDICTS,
+            ),
+            4,
+        ),
+        Tile(word("Machine type", NODES, "The recognised machine type.", "profile"), 6),
+        Tile(word("Rack", NODES, "From the site file or the list of targets.", "rack"), 4),
         Tile(
             number(
                 "Findings",
                 f"count({here('(linkgauge_finding_severity >= 2)')}) or vector(0)",
-                "Warnings and criticals.",
+                "Number of warnings and critical findings.",
                 steps=[(None, "green"), (1, YELLOW)],
             ),
             3,
         ),
         Tile(
             number(
-                "Looked",
-                late,
-                "How long ago the last cycle ended.",
+                "Last cycle",
+                age,
+                "Time since the end of the last cycle.",
                 unit="s",
                 steps=[(None, "green"), (300, YELLOW), (1800, RED)],
             ),
             4,
         ),
-        Tile(number("Cycle", here("linkgauge_cycle_duration_seconds"), "How long it took.", unit="s"), 3),
+        Tile(
+            number("Cycle duration", here("linkgauge_cycle_duration_seconds"), "Duration of the last cycle.", unit="s"),
+            3,
+        ),
     ]
 
 
@@ -80,15 +92,15 @@ def _findings() -> list[Tile]:
         "module_id": "Module",
         "class": "Class",
     }
-    what = "What was found, with where it is. linkgauge diagnose on the node has both numbers and what to do."
+    what = "Active findings with their location. linkgauge diagnose on the node shows both numbers and the remedy."
     return [
         Tile(rows("Findings", [placed], what, columns, {"Severity": "severity"}, sort="Severity", down=True), 17),
         Tile(
             bars(
-                "What they cost",
+                "Cost of the findings",
                 here("linkgauge_impact_slowdown_ratio"),
                 "{{collective}}, {{scope}}",
-                "How many times as long collectives take in the node and over the fabric, or the steps of a job.",
+                "How many times longer collectives (in the node, over the fabric) or job steps take.",
                 "suffix: times",
                 steps=LONGER,
             ),
@@ -103,19 +115,25 @@ def _hierarchy() -> list[Tile]:
     flows = [rates[0], f"{rates[1]}\n  {measured}", here("linkgauge_link_attained_ratio"), f"{rates[2]}\n  {measured}"]
     columns = {**LINK, "Value #A": "Expected", "Value #B": "Observed", "Value #C": "Attained", "Value #D": "Rated"}
     units = {"Expected": BYTES, "Observed": BYTES, "Rated": BYTES, "Attained": "reached"}
-    # Of a port of which nobody knows what it can do, it is known only that it is down.
+    # A port without a known rated rate appears only while it is down.
     of_rated = f"({here(OF_RATED)})\n  or ({here(f'linkgauge_link_trained_bytes_per_second{WIRES}')} == 0)"
     known = f"\n  and on (job, instance, subject, kind) (\n{of_rated}\n)"
     rated, trained = (
         f"{here(f'linkgauge_link_{name}_bytes_per_second{WIRES}')} {known}" for name in ("rated", "trained")
     )
-    wires = {"subject": "Subject", "kind": "Kind", "Value #C": "Rated", "Value #A": "Trained", "Value #B": "Of rated"}
+    wires = {
+        "subject": "Subject",
+        "kind": "Kind",
+        "Value #C": "Rated",
+        "Value #A": "Trained",
+        "Value #B": "Trained / rated",
+    }
     return [
         Tile(
             rows(
                 "Flows: expected and observed",
                 flows,
-                "Each measured flow, in one direction. Expected is what good machines reach over its links.",
+                "Each measured flow, in one direction. Good machines reach the expected rate over these links.",
                 columns,
                 units,
                 sort="Attained",
@@ -126,11 +144,11 @@ def _hierarchy() -> list[Tile]:
             rows(
                 "Links: rated and trained",
                 [trained, of_rated, rated],
-                "What both ends can do, and what the link runs at now: less at rest where it saves power, 0 where it "
-                "is down.",
+                "Rated: both ends support this rate. Trained: the present rate. It is lower while the link saves power "
+                "and 0 while the link is down.",
                 wires,
-                {"Rated": BYTES, "Trained": BYTES, "Of rated": "whole"},
-                sort="Of rated",
+                {"Rated": BYTES, "Trained": BYTES, "Trained / rated": "whole"},
+                sort="Trained / rated",
             ),
             11,
         ),
@@ -142,16 +160,14 @@ def _trained() -> list[Tile]:
     active = here(f'linkgauge_nvlink_links{{state="active"}}\n  / on (job, instance, subject) {all_of}')
     return [
         Tile(
-            bars(
-                "NVLinks that are active", active, "{{subject}}", "Of all NVLinks of each GPU.", "percentunit", 1, WHOLE
-            ),
+            bars("Active NVLinks", active, "{{subject}}", "Share of all NVLinks of each GPU.", "percentunit", 1, WHOLE),
             8,
         ),
         Tile(
             lines(
-                "Trained by rated",
+                "Trained / rated",
                 {"{{subject}} {{kind}}": f"({here(OF_RATED)}) < 1"},
-                "Links that run below their rate; those of GPUs at rest do.",
+                "Links below their rated rate. Links of idle GPUs are below it too.",
                 "percentunit",
             ),
             16,
@@ -168,7 +184,7 @@ def _counted() -> list[Tile]:
             lines(
                 "Traffic",
                 {"{{subject}} {{direction}}": traffic},
-                "Received above, sent below. Devices of IP over InfiniBand are left out: their ports count it.",
+                "Received above zero, sent below zero. Without IP over InfiniBand devices: their ports count it.",
                 BYTES,
                 mirrored="/transmit$/",
             ),
@@ -178,29 +194,29 @@ def _counted() -> list[Tile]:
             lines(
                 "Errors",
                 {"{{subject}} {{kind}}": f"{errors}\n  {some}"},
-                "What counters rose by, of those that ever counted. Findings say which rise is a fault.",
+                "Increase of each error counter that is not zero. Findings show which increase is a fault.",
             ),
             12,
         ),
     ]
 
 
-def _asked() -> list[Tile]:
+def _sources() -> list[Tile]:
     return [
         Tile(
             rows(
-                "Not checked, and why",
+                "Not checked, by reason",
                 [here(f"linkgauge_not_checked{OUR}")],
-                "Things that should have been read and were not. linkgauge diagnose says how to get them.",
-                {"check": "What", "reason": "Why", "Value #A": "Things"},
+                "Values that linkgauge should have read and could not read. linkgauge diagnose shows how to get them.",
+                {"check": "Check", "reason": "Reason", "Value #A": "Count"},
             ),
             12,
         ),
         Tile(
             lines(
-                "How long sources take",
+                "Duration of sources",
                 {"{{probe}}": here("linkgauge_probe_duration_seconds")},
-                "Seconds that each source took when it was asked last.",
+                "Duration of the last read of each source.",
                 "s",
             ),
             12,

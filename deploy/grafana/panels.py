@@ -1,4 +1,4 @@
-"""Panels: a number, lines over time, bars, a table. Colours mean the same everywhere."""
+"""Panels: a number, lines over time, bars, a table. A colour has the same meaning in all panels."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-Steps: TypeAlias = Sequence[tuple[float | None, str]]  # from which value on which colour
+Steps: TypeAlias = Sequence[tuple[float | None, str]]  # first value and colour of each step
 
 GREEN, YELLOW, RED, GREY, BLUE, PURPLE = "green", "yellow", "red", "#8e8e8e", "blue", "purple"
 VERDICTS = {"ok": GREEN, "degraded": YELLOW, "failed": RED, "unknown": PURPLE, "silent": GREY}
-REACHED: Steps = [(None, RED), (0.8, YELLOW), (0.9, GREEN)]  # of what good machines reach
-WHOLE: Steps = [(None, RED), (0.9, YELLOW), (0.999, GREEN)]  # of what is there: one NVLink of 18 shows
-LONGER: Steps = [(None, GREEN), (1.01, YELLOW), (1.1, RED)]  # how many times as long
+REACHED: Steps = [(None, RED), (0.8, YELLOW), (0.9, GREEN)]  # share of the rate of good machines
+WHOLE: Steps = [(None, RED), (0.9, YELLOW), (0.999, GREEN)]  # share of all links: one missing NVLink of 18 is visible
+LONGER: Steps = [(None, GREEN), (1.01, YELLOW), (1.1, RED)]  # slowdown: how many times longer
 SEVERITIES = {1: ("info", BLUE), 2: ("warning", YELLOW), 3: ("critical", RED)}
 P = TypeVar("P", stat.Panel, timeseries.Panel, bargauge.Panel, table.Panel)
 
 
-def asked(
+def query(
     expr: str, name: str = "", instant: bool = False, table: bool = False, ref: str = "A"
 ) -> prometheus.Dataquery:
-    """A query; `name` is how its series are called, such as "{{node}}"."""
-    made = prometheus.Dataquery().expr(expr).ref_id(ref).datasource(SOURCE)
-    made = made.instant() if instant else made.range()
+    """A query. `name`: the legend of its series, such as "{{node}}"."""
+    target = prometheus.Dataquery().expr(expr).ref_id(ref).datasource(SOURCE)
+    target = target.instant() if instant else target.range()
     if table:
-        return made.format(PromQueryFormat.TABLE)
-    return made.legend_format(name)
+        return target.format(PromQueryFormat.TABLE)
+    return target.legend_format(name)
 
 
 def number(
     title: str, expr: str, what: str, colour: str = BLUE, unit: str = "none", steps: Steps | None = None
 ) -> stat.Panel:
-    """One number, as it is now."""
-    panel = _begun(stat.Panel(), title, what, unit, steps or [(None, colour)])
-    return panel.with_target(asked(expr, instant=True)).graph_mode(words.BigValueGraphMode.NONE)
+    """One number: the present value."""
+    panel = _described(stat.Panel(), title, what, unit, steps or [(None, colour)])
+    return panel.with_target(query(expr, instant=True)).graph_mode(words.BigValueGraphMode.NONE)
 
 
 def word(title: str, expr: str, what: str, label: str, colours: Mapping[str, str] | None = None) -> stat.Panel:
-    """The value of a label, in its colour."""
-    panel = _begun(stat.Panel(), title, what, "none", [(None, BLUE)]).with_target(
-        asked(expr, f"{{{{{label}}}}}", instant=True)
+    """The value of a label, in the colour of this value."""
+    panel = _described(stat.Panel(), title, what, "none", [(None, BLUE)]).with_target(
+        query(expr, f"{{{{{label}}}}}", instant=True)
     )
     for value, colour in (colours or {}).items():
         panel.override_by_name(value, [_colour(colour)])
@@ -70,10 +70,10 @@ def lines(
     mirrored: str = "",
     low: float | None = 0,
 ) -> timeseries.Panel:
-    """Lines over time, by the pattern of their names; those whose name matches `mirrored` go downwards."""
-    panel = _begun(timeseries.Panel(), title, what, unit, None)
+    """Lines over time, by legend. Lines with a legend that matches `mirrored` are drawn below zero."""
+    panel = _described(timeseries.Panel(), title, what, unit, None)
     for ref, (name, expr) in zip("ABCDEF", queries.items(), strict=False):
-        panel.with_target(asked(expr, name, ref=ref))
+        panel.with_target(query(expr, name, ref=ref))
     for value, colour in (colours or {}).items():
         panel.override_by_name(value, [_colour(colour)])
     if mirrored:
@@ -96,11 +96,11 @@ def bars(
     most: float | None = None,
     steps: Steps | None = None,
 ) -> bargauge.Panel:
-    """A bar for each series, as it is now."""
-    panel = _begun(bargauge.Panel(), title, what, unit, steps or [(None, BLUE)]).min(0)
+    """A bar for the present value of each series."""
+    panel = _described(bargauge.Panel(), title, what, unit, steps or [(None, BLUE)]).min(0)
     if most is not None:
         panel.max(most)
-    panel.with_target(asked(expr, name, instant=True))
+    panel.with_target(query(expr, name, instant=True))
     panel.text(common.VizTextDisplayOptions().title_size(12).value_size(14))
     return panel.orientation(words.VizOrientation.HORIZONTAL).display_mode(words.BarGaugeDisplayMode.BASIC)
 
@@ -114,17 +114,17 @@ def rows(
     sort: str = "",
     down: bool = False,
 ) -> table.Panel:
-    """A table: a row for each set of labels, a column for each query beside them.
+    """A table: a row for each set of labels, and a column for each query.
 
-    `columns`: what Grafana calls a column ("node", "Value #A") and its heading, in their order; others are left out.
-    `units`: of a heading Grafana's unit, "severity", or one of BARS.
+    `columns`: the column name in Grafana ("node", "Value #A") and its heading, in order. The table omits other columns.
+    `units`: for a heading, a unit of Grafana, "severity", or a key of BARS.
     """
-    panel = _begun(table.Panel(), title, what, "none", None)
+    panel = _described(table.Panel(), title, what, "none", None)
     for ref, expr in zip("ABCDEF", queries, strict=False):
-        panel.with_target(asked(expr, instant=True, table=True, ref=ref))
+        panel.with_target(query(expr, instant=True, table=True, ref=ref))
     if len(queries) > 1:
         panel.with_transformation(DataTransformerConfig("merge", options={}))
-    elif "Value #A" in columns:  # a single query's is called "Value"
+    elif "Value #A" in columns:  # Grafana names the column of a single query "Value"
         columns = {name.replace("Value #A", "Value"): heading for name, heading in columns.items()}
     panel.with_transformation(
         DataTransformerConfig("filterFieldsByName", options={"include": {"names": list(columns)}})
@@ -134,7 +134,7 @@ def rows(
         DataTransformerConfig("organize", options={"indexByName": order, "renameByName": dict(columns)})
     )
     for heading, unit in (units or {}).items():
-        panel.override_by_name(heading, _looks(unit))
+        panel.override_by_name(heading, _cell_format(unit))
     if "Node" in columns.values():
         panel.override_by_name("Node", [DynamicConfigValue("links", [NODE_LINK])])
     if sort:
@@ -142,14 +142,17 @@ def rows(
     return panel
 
 
-NODE_LINK = {"title": "The node", "url": "/d/linkgauge-node?var-node=${__value.raw:percentencode}&${__url_time_range}"}
+NODE_LINK = {
+    "title": "Node dashboard",
+    "url": "/d/linkgauge-node?var-node=${__value.raw:percentencode}&${__url_time_range}",
+}
 
 
 BARS: Mapping[str, Steps] = {"reached": REACHED, "whole": WHOLE}
 
 
-def _looks(unit: str) -> list[DynamicConfigValue]:
-    """How a column shows its values: severities in words, a part of what should be as a bar, all others in a unit."""
+def _cell_format(unit: str) -> list[DynamicConfigValue]:
+    """How a column shows its values: severities as words, ratios as bars, other values with their unit."""
     if unit == "severity":
         named = {str(value): ValueMappingResult(text, colour) for value, (text, colour) in SEVERITIES.items()}
         return [
@@ -177,10 +180,10 @@ def _colour(colour: str) -> DynamicConfigValue:
     return DynamicConfigValue("color", {"mode": "fixed", "fixedColor": colour})
 
 
-def _begun(panel: P, title: str, what: str, unit: str, steps: Steps | None) -> P:
+def _described(panel: P, title: str, what: str, unit: str, steps: Steps | None) -> P:
     panel.title(title).description(what).datasource(SOURCE).unit(unit)
     if steps is not None:
-        told = [Threshold(value=value, color=colour) for value, colour in steps]
-        panel.thresholds(build.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(told))
+        thresholds = [Threshold(value=value, color=colour) for value, colour in steps]
+        panel.thresholds(build.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(thresholds))
         panel.color_scheme(build.FieldColor().mode(FieldColorModeId.THRESHOLDS))
     return panel

@@ -1,4 +1,4 @@
-"""Writes the dashboards: python deploy/grafana/write_boards.py [FOLDER], without one beside this file."""
+"""Writes the dashboards: python deploy/grafana/write_boards.py [FOLDER]. The default is the folder of this file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from node_board import node_board
 
 
 def main(folder: str = "") -> None:
-    """A file for each, named after its address in Grafana."""
-    for made in (fleet_board(), node_board(), link_board()):
-        path = Path(folder or Path(__file__).parent) / f"{made.uid}.json"
-        path.write_text(json.dumps(made, cls=JSONEncoder, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    """Write one file for each dashboard. The file name is the uid of the dashboard in Grafana."""
+    for dashboard in (fleet_board(), node_board(), link_board()):
+        path = Path(folder or Path(__file__).parent) / f"{dashboard.uid}.json"
+        path.write_text(json.dumps(dashboard, cls=JSONEncoder, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
