@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# linkgauge with everything that it needs, for nodes that reach no package index:
+# Builds linkgauge with all dependencies, for nodes without access to a package index:
 #
-#   build.sh tree FOLDER   FOLDER/linkgauge: a virtual environment that runs from wherever it is put, read-only too
+#   build.sh tree FOLDER   FOLDER/linkgauge: a virtual environment that runs from any folder, also read-only
 #   build.sh deb FOLDER    a package for Debian 12
-#   build.sh rpm FOLDER    a package for RHEL 8 and 9, whose python3.11 it uses
+#   build.sh rpm FOLDER    a package for RHEL 8 and 9; it uses their python3.11
 #
-# Needs git's checkout or an unpacked release, Python 3.11 with venv, and dpkg-deb or rpmbuild.
-#   PYTHON=python3.11   what builds; nodes have INTERPRETER=/usr/bin/python3.11
-#   EXTRAS=web,cuda     see pyproject.toml; RELEASE=1 counts packages of one version
+# Needs a git checkout or an unpacked release, Python 3.11 with venv, and dpkg-deb or rpmbuild.
+#   PYTHON=python3.11   Python for the build; INTERPRETER=/usr/bin/python3.11: Python of the nodes
+#   EXTRAS=web,cuda     see pyproject.toml; RELEASE=1: number of the package of one version
 set -euo pipefail
 umask 022
 
@@ -27,31 +27,31 @@ out=$(cd "$out" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The oldest C library among those systems is that of RHEL 8, 2.28: of wheels that were built for several, pip would
-# take the ones for the newest that this machine can run.
+# RHEL 8 has the oldest C library of these systems, 2.28. Without this list, pip would select wheels for the C library of
+# this machine.
 platforms=()
 for minor in $(seq 28 -1 17); do platforms+=(--platform "manylinux_2_${minor}_$(uname -m)"); done
 platforms+=(--platform "manylinux2014_$(uname -m)" --platform any)
 
-make_tree() { # FOLDER: a virtual environment (PEP 405) with nothing in it that names its place
+make_tree() { # FOLDER: a virtual environment (PEP 405) without absolute paths to itself
   local tree=$1 site=$1/lib/python3.11/site-packages
   "$python" -m venv "$work/pip"
-  mkdir "$work/source" # a copy, since building leaves files beside the sources
+  mkdir "$work/source" # a copy, because the build writes files beside the sources
   tar -C "$top" -c pyproject.toml README.md LICENSE src agent exporters models probes | tar -C "$work/source" -x
   "$work/pip/bin/pip" wheel --quiet --no-deps --wheel-dir "$work/wheel" "$work/source"
   mkdir -p "$tree/bin" "$site"
   "$work/pip/bin/pip" install --quiet --no-compile --only-binary :all: --python-version 3.11 "${platforms[@]}" \
     --target "$work/site" "$(echo "$work"/wheel/*.whl)[$extras]"
-  rm -rf "$work/site/bin" "$work"/site/linkgauge-*.dist-info/direct_url.json # names this machine's folders
+  rm -rf "$work/site/bin" "$work"/site/linkgauge-*.dist-info/direct_url.json # contain folders of this machine
   cp -a "$work/site/." "$site"
   printf 'home = %s\ninclude-system-site-packages = false\nversion = 3.11\n' "${interpreter%/*}" >"$tree/pyvenv.cfg"
   ln -s "$interpreter" "$tree/bin/python3"
   install -m 755 "$here/linkgauge" "$tree/bin/linkgauge"
-  # Compiled once and never looked at again, whatever times a file system shows: nobody writes into it later.
+  # unchecked-hash: Python never compares times of files, because the tree does not change after the build.
   "$python" -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$tree" -p / "$site"
 }
 
-make_root() { # FOLDER: what both packages install
+make_root() { # FOLDER: the files of both packages
   local root=$1 shell
   make_tree "$root/opt/linkgauge"
   install -d "$root/usr/bin" "$root/usr/share/man/man1" "$root/usr/share/linkgauge" "$root/etc/linkgauge"

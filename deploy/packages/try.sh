@@ -1,26 +1,27 @@
 #!/usr/bin/env bash
-# Builds the packages, and installs, runs, scrapes, upgrades, removes and purges them in a new Debian. Four to six
-# minutes, root, debootstrap, rpm and a mirror (MIRROR=...): the tests do not run it. Ends with 77 where it cannot.
+# Builds the packages. Installs, runs, scrapes, upgrades, removes and purges them in a new Debian. Takes four to six
+# minutes. Needs root, debootstrap, rpm and a mirror (MIRROR=...). The tests do not run it. Exit code 77: this machine
+# cannot run it.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 mirror=${MIRROR:-http://deb.debian.org/debian}
 [ "$(id -u)" = 0 ] || { echo "not tried: not root"; exit 77; }
 for tool in debootstrap dpkg-deb rpmbuild ip curl; do
-  command -v $tool >/dev/null || { echo "not tried: no $tool here"; exit 77; }
+  command -v $tool >/dev/null || { echo "not tried: $tool is missing"; exit 77; }
 done
 
 work=$(mktemp -d)
 chmod 755 "$work"
 new=$work/debian
-cleaned() { umount -R "$new/proc" "$new/sys" "$new/shared" 2>/dev/null || true; rm -rf --one-file-system "$work"; }
-trap cleaned EXIT
+clean() { umount -R "$new/proc" "$new/sys" "$new/shared" 2>/dev/null || true; rm -rf --one-file-system "$work"; }
+trap clean EXIT
 
-said() { echo "$(date +%H:%M:%S) $*"; }
-failed() { said "FAILED: $*"; exit 1; }
+log() { echo "$(date +%H:%M:%S) $*"; }
+failed() { log "FAILED: $*"; exit 1; }
 inside() { chroot "$new" env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes "$@"; }
 
-# All files but what apt and dpkg keep of themselves, and all users.
+# All users, and all files except the data of apt and dpkg.
 state() {
   (cd "$new" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./tmp -o -path './var/cache/*' \
     -o -path './var/log/*' -o -path './var/lib/apt/*' -o -path './var/lib/dpkg/*' -o -name '*-' \) -prune -o -print
@@ -28,7 +29,7 @@ state() {
 }
 left() { state | comm -13 "$work/before" -; }
 
-# The command of the unit as the user of the unit, in a network of its own; what it answers.
+# Runs the command of the unit as the user of the unit in a new network namespace, and scrapes it.
 scrape() {
   local unit user command
   unit=$(find "$new/lib/systemd/system/" -name linkgauge.service)
@@ -44,9 +45,9 @@ scrape() {
     kill $!
     wait $! || true' - "$new" "$user" "$command" "$work/log" "$work/metrics" ||
     { cat "$work/log"; failed "the service did not run"; }
-  grep -q '^linkgauge_probe_success' "$work/metrics" || { cat "$work/log"; failed "nothing was scraped"; }
-  [ -n "$(ls "$new/var/lib/linkgauge")" ] || failed "the service kept nothing"
-  said "scraped $(grep -vc '^#' "$work/metrics") series from: $command (user $user)"
+  grep -q '^linkgauge_probe_success' "$work/metrics" || { cat "$work/log"; failed "the scrape has no series"; }
+  [ -n "$(ls "$new/var/lib/linkgauge")" ] || failed "the service saved no state"
+  log "scraped $(grep -vc '^#' "$work/metrics") series from: $command (user $user)"
 }
 
 try_deb() {
@@ -56,18 +57,18 @@ try_deb() {
   scrape
   echo 'log = "warning"' >>"$new/etc/linkgauge/linkgauge.toml"
   inside apt-get install -qq -o Dpkg::Use-Pty=0 -y "/tmp/${second##*/}" >/dev/null
-  [ "$(inside dpkg-query -W -f '${Version}' linkgauge)" = "$(dpkg-deb -f "$second" Version)" ] || failed "no upgrade"
-  [ "$(tail -n 1 "$new/etc/linkgauge/linkgauge.toml")" = 'log = "warning"' ] || failed "the configuration is gone"
+  [ "$(inside dpkg-query -W -f '${Version}' linkgauge)" = "$(dpkg-deb -f "$second" Version)" ] || failed "the upgrade failed"
+  [ "$(tail -n 1 "$new/etc/linkgauge/linkgauge.toml")" = 'log = "warning"' ] || failed "the upgrade lost the configuration"
   scrape
   inside apt-get remove -qq -o Dpkg::Use-Pty=0 -y linkgauge >/dev/null
-  said "removed; left: $(left | tr '\n' ' ')"
-  ! left | grep -vE '^(\./etc/linkgauge|\./var/lib/linkgauge)(/|$)|^linkgauge$' || failed "more was left"
+  log "removed; left: $(left | tr '\n' ' ')"
+  ! left | grep -vE '^(\./etc/linkgauge|\./var/lib/linkgauge)(/|$)|^linkgauge$' || failed "unexpected files are left"
   inside apt-get purge -qq -o Dpkg::Use-Pty=0 -y linkgauge >/dev/null
   [ -z "$(left)" ] || failed "left after purge: $(left)"
-  said "purged; nothing is left"
+  log "purged; nothing is left"
 }
 
-# Where it stands does not matter, and nobody can write there.
+# The tree is in another folder, on a read-only mount.
 try_tree() {
   mkdir "$new/shared"
   mount --bind "$work/out" "$new/shared"
@@ -76,22 +77,22 @@ try_tree() {
     /shared/linkgauge/bin/linkgauge diagnose --passive --format json >"$work/report" || [ $? = 3 ]
   grep -q linkgauge.report/1 "$work/report" || failed "no report"
   umount "$new/shared" && rmdir "$new/shared"
-  said "the tree gave a report from a read-only mount"
+  log "the tree gave a report from a read-only mount"
 }
 
-# Debian's rpm in the place of Red Hat's: scripts and files are tried, dependencies are not.
+# Uses the rpm of Debian instead of Red Hat: tries scripts and files, not dependencies.
 try_rpm() {
   inside apt-get install -qq -o Dpkg::Use-Pty=0 -y --no-install-recommends rpm >/dev/null
   state >"$work/before"
   inside rpm --force-debian --dbpath /tmp/rpm -i --nodeps --nosignature "/tmp/${rpm##*/}"
   inside linkgauge --version
   inside rpm --force-debian --dbpath /tmp/rpm -e linkgauge
-  said "rpm removed; left: $(left | tr '\n' ' ')"
-  # Two folders are of their file system and systemd, which this Debian does not have.
-  ! left | grep -vE '^\./(var/lib/linkgauge(/.*)?|opt|usr/lib/sysusers\.d)$|^linkgauge$' || failed "more was left"
+  log "rpm removed; left: $(left | tr '\n' ' ')"
+  # On Red Hat systems, two of these folders belong to packages that this Debian does not have.
+  ! left | grep -vE '^\./(var/lib/linkgauge(/.*)?|opt|usr/lib/sysusers\.d)$|^linkgauge$' || failed "unexpected files are left"
 }
 
-said "building"
+log "building"
 mkdir "$work/out"
 "$here/build.sh" tree "$work/out"
 RELEASE=1 "$here/build.sh" deb "$work/out"
@@ -101,13 +102,13 @@ second=$work/out/upgrade.deb
 dpkg-deb -R "$first" "$work/again"
 sed -i 's/^Version: .*/&.1/' "$work/again/DEBIAN/control"
 dpkg-deb --root-owner-group -Zgzip -z1 -b "$work/again" "$second" >/dev/null
-said "$(cd "$work/out" && du -sh linkgauge "${first##*/}" "${rpm#"$work/out/"}" | tr '\n\t' ', ')"
+log "$(cd "$work/out" && du -sh linkgauge "${first##*/}" "${rpm#"$work/out/"}" | tr '\n\t' ', ')"
 debootstrap --variant=minbase --include=python3 bookworm "$new" "$mirror" >/dev/null
 cp "$first" "$second" "$rpm" "$new/tmp"
 mount --bind /proc "$new/proc" && mount --bind /sys "$new/sys"
 state >"$work/before"
-said "Debian stands"
+log "Debian is installed"
 try_deb
 try_tree
 try_rpm
-said "ok"
+log "ok"
