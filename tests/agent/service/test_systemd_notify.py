@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from linkgauge.agent.service.systemd import notify
 
 @pytest.mark.parametrize("name", ["{}/notify", "@linkgauge-test-{}"])
 def test_it_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = name.format(tmp_path if name[0] == "{" else tmp_path.name)
+    # Abstract names belong to the whole machine, on which another run of the tests may have a folder of the same name.
+    address = name.format(tmp_path if name[0] == "{" else f"{tmp_path.name}-{os.getpid()}")
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(f"\0{address[1:]}" if address[0] == "@" else address)
