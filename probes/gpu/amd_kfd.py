@@ -126,14 +126,7 @@ def _links(host: Host, node: _Node, nodes: Mapping[int, _Node]) -> Iterator[Reco
                 )
                 number += 1
     except Unreadable as refusal:
-        yield NotChecked(
-            what="GpuLink",
-            subject=node.gpu,
-            reason=refusal.reason,
-            path=refusal.path,
-            detail=refusal.why,
-            how=refusal.how,
-        )
+        yield refusal.missed("GpuLink", node.gpu, refusal.path)
 
 
 def _parallel(found: Mapping[str, int]) -> tuple[int, BytesPerSecond | None]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...models.facts.machine import Port, Rdma
-from ...models.facts.records import NotChecked, Record
+from ...models.facts.records import Record
 from ...models.facts.units import BytesPerSecond, from_gigabits
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import hexadecimal, shown, word
@@ -79,14 +79,7 @@ def _device(host: Host, name: str, folder: str) -> Iterator[Record]:
     try:
         ports = [int(port) for port in host.list(f"{folder}/ports") if re.fullmatch("[0-9]{1,3}", port)]
     except Unreadable as refusal:
-        yield NotChecked(
-            what="Port",
-            subject=name,
-            reason=refusal.reason,
-            path=f"{folder}/ports",
-            detail=refusal.why,
-            how=refusal.how,
-        )
+        yield refusal.missed("Port", name, f"{folder}/ports")
         return
     for port in ports:
         yield from _port(host, name, folder, port, ports)

@@ -118,14 +118,7 @@ def _aer(host: Host, address: str, folder: str) -> Iterator[Record]:
                 continue
             number, shown = _errors(text)
         except Unreadable as refusal:
-            yield NotChecked(
-                what=f"Pci.aer_{severity}",
-                subject=address,
-                reason=refusal.reason,
-                path=path,
-                detail=refusal.why,
-                how=refusal.how,
-            )
+            yield refusal.missed(f"Pci.aer_{severity}", address, path)
             continue
         except ValueError:
             why = f"{path} does not hold a name and a number a line"

@@ -34,14 +34,7 @@ def devices(host: Host, folder: str, what: str) -> Generator[NotChecked, None, l
         try:
             target = host.resolve(f"{folder}/{name}")
         except Unreadable as refusal:
-            yield NotChecked(
-                what=what,
-                subject=name,
-                reason=refusal.reason,
-                path=f"{folder}/{name}",
-                detail=refusal.why,
-                how=refusal.how,
-            )
+            yield refusal.missed(what, name, f"{folder}/{name}")
             continue
         if target is not None:
             found.append((name, target))

@@ -23,14 +23,7 @@ def read_host_counters(host: Host) -> Iterator[Record]:
     try:
         controllers = [name for name in host.list(CONTROLLERS) if re.fullmatch("mc[0-9]{1,4}", name)]
     except Unreadable as refusal:
-        yield NotChecked(
-            what="Node.edac",
-            subject="node",
-            reason=refusal.reason,
-            path=CONTROLLERS,
-            detail=refusal.why,
-            how=refusal.how,
-        )
+        yield refusal.missed("Node.edac", "node", CONTROLLERS)
         return
     for name in controllers:
         yield from read_counters(host, "Node.edac", name, f"{CONTROLLERS}/{name}", _COUNTERS, {})
@@ -51,14 +44,7 @@ def _throttled(host: Host, package: str, folder: str) -> Iterator[Record]:
                 evidence=Evidence(path, text),
             )
     except Unreadable as refusal:
-        yield NotChecked(
-            what="Package.throttle_time",
-            subject=package,
-            reason=refusal.reason,
-            path=path,
-            detail=refusal.why,
-            how=refusal.how,
-        )
+        yield refusal.missed("Package.throttle_time", package, path)
     except ValueError as wrong:
         yield NotChecked(
             what="Package.throttle_time", subject=package, reason=Reason.UNREADABLE, path=path, detail=str(wrong)

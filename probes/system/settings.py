@@ -69,14 +69,7 @@ def _setting(machine: _Machine, name: str, row: Row) -> Iterator[Record]:
             for value, evidence in _values(machine, row, paths):
                 values.setdefault(value, evidence)
         except Unreadable as refusal:
-            refused = refused or NotChecked(
-                what="Setting.value",
-                subject=name,
-                reason=refusal.reason,
-                path=refusal.path,
-                detail=refusal.why,
-                how=refusal.how,
-            )
+            refused = refused or refusal.missed("Setting.value", name, refusal.path)
         except ValueError as wrong:
             refused = refused or NotChecked(
                 what="Setting.value", subject=name, reason=Reason.UNREADABLE, path=paths[0], detail=str(wrong)
