@@ -119,7 +119,7 @@ def _records(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iter
                     errors = (errors + part)[-2000:]
                 else:
                     *lines, partial = (partial + part).split(b"\n")
-                    yield from (_decoded(line, what) for line in lines)
+                    yield from (decoded(line, what) for line in lines)
     try:
         code = child.wait(timeout=TO_END)
     except subprocess.TimeoutExpired:
@@ -129,7 +129,8 @@ def _records(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iter
         yield unanswered(what, Reason.FAULT if last else Reason.OTHER, last or f"its process ended with {code}")
 
 
-def _decoded(line: bytes, what: str) -> Record:
+def decoded(line: bytes, what: str) -> Record:
+    """The record in a line of a child; for a line without a record, a NotChecked of the call `what`."""
     try:
         return decode(line)
     except ValueError as wrong:

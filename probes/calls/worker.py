@@ -16,10 +16,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from ...models.facts.jsonl import decode
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Record
-from .child import MODULE, TO_END, Children, unanswered
+from ...models.facts.records import Record
+from .child import MODULE, TO_END, Children, decoded, unanswered
 from .hold import RELEASE, active_request
 from .registry import CALLS
 from .timeouts import hung, no_answer, stuck
@@ -139,7 +138,7 @@ class Workers(Children):
                     if line[:1] in (FAILED, DONE):
                         yield None
                         return
-                    yield _decoded(line, what)
+                    yield decoded(line, what)
                 if not part:
                     yield unanswered(what, Reason.OTHER, f"its process ended with {_code(worker)}")
                     return
@@ -158,10 +157,3 @@ def _code(worker: subprocess.Popen[bytes]) -> int | str:
         return worker.wait(TO_END)
     except subprocess.TimeoutExpired:
         return "an unknown code"
-
-
-def _decoded(line: bytes, what: str) -> Record | NotChecked:
-    try:
-        return decode(line)
-    except ValueError as wrong:
-        return unanswered(what, Reason.FAULT, f"an answer that makes no sense: {wrong}")
