@@ -171,8 +171,7 @@ def serving(listen: str, pages: Pages, config: str | None = None, seconds: float
 
     `seconds`: the deadline of a client for its request, and again for reading the response.
     """
-    response = read_config(config)
-    server = Server(_bound(listen), pages, response, seconds)
+    server = Server(_bound(listen), pages, read_config(config), seconds)
     # Do not log each invalid request from outside.
     logging.getLogger("tornado").setLevel(logging.CRITICAL)
     try:
@@ -221,12 +220,11 @@ def _why(refused: OSError, port: str) -> str:
 
 def _is_here(address: str | None) -> bool:
     try:
-        response = ip_address((address or "").partition("%")[0])
+        client = ip_address((address or "").partition("%")[0])
     except ValueError:
         return False
-    return (
-        getattr(response, "ipv4_mapped", None) or response
-    ).is_loopback  # "::ffff:127.0.0.1" on a socket for IPv4 and IPv6
+    # A socket for IPv4 and IPv6 shows "::ffff:127.0.0.1".
+    return (getattr(client, "ipv4_mapped", None) or client).is_loopback
 
 
 def _names(request: HTTPServerRequest) -> set[str]:
