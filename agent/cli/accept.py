@@ -15,7 +15,7 @@ from ..inputs import resolve as inputs
 from ..inputs.resolve import BadInput, Input
 from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import examine
-from ..state import acceptance as state
+from ..state import acceptance
 from .output.progress import show_progress
 from .output.reports import warn_forced, warn_unread_dumps
 
@@ -28,7 +28,7 @@ def accept(
     """The text to print, and "ok" if the node was accepted, else its verdict. Raises BadInput."""
     target = _machine(root, source, state_dir)
     at = target.host.now()  # before reading: log entries written later are not accepted
-    known = state.of(root, source, state_dir, at)
+    known = acceptance.of(root, source, state_dir, at)
     session = target.session(options)
     with show_progress(target.readers, session.probes) as (readers, measured):
         snapshot, before = examine(target.host, readers, measured, inputs.site(site), known.baseline, accepted=known.at)
@@ -43,9 +43,9 @@ def accept(
     if after.verdict != "ok" and not anyway:
         return as_refused(after), after.verdict
     kept = tuple(one for one in earlier if one.about not in rates)
-    folder = state.folder_of(root, state_dir)
+    folder = acceptance.folder_of(root, state_dir)
     try:
-        state.write(folder, state.Acceptance(at=at, baseline=(*rates.values(), *kept, *counts)))
+        acceptance.write(folder, acceptance.Acceptance(at=at, baseline=(*rates.values(), *kept, *counts)))
     except (OSError, ValueError) as refused:  # ValueError: a name with a zero byte
         raise BadInput(f"--state-dir {folder}: {getattr(refused, 'strerror', None) or refused}") from None
     return as_accepted(after, at, _cleared(before, after), len(rates), [one.at for one in kept]), "ok"

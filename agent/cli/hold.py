@@ -13,7 +13,7 @@ import click
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _LENGTH = re.compile(r"([0-9]{1,5})([smh])")
 _LET_GO = 5.0  # seconds; a probe ends within one, a driver may need longer to free memory
-_GLANCE = 0.05
+_POLL = 0.05  # seconds between two checks whether a process still uses the machine
 
 
 _length = click.option("--for", "length", metavar="TIME", help="How long: 30s, 10m, 2h; at most 24h.")
@@ -70,7 +70,7 @@ def _ask(what: str, length: str, end: bool, kept_by: Callable[[], str | None]) -
         if time.monotonic() > until:
             click.echo(f"{why}, for more than {_LET_GO:g} s", err=True)
             raise SystemExit(1)
-        time.sleep(_GLANCE)
+        time.sleep(_POLL)
 
 
 def _seconds(text: str, most: float) -> float:

@@ -123,14 +123,14 @@ def diagnose(
     Needs no root. Measures for some seconds if the node is idle; --level sets how much. Ctrl-C ends the measurement and
     prints the report so far.
     """
-    from .output import reports as looking
+    from .output import reports
 
     with clear_errors():
-        report, interrupted = looking.report_of(
+        report, interrupted = reports.report_of(
             root, source, site, options, context, with_tools, ignore, state_dir, job
         )
     if form != "prometheus":
-        write(looking.rendered(report, form, colour=output is None and sys.stdout.isatty()), output)
+        write(reports.rendered(report, form, colour=output is None and sys.stdout.isatty()), output)
     if form == "prometheus" or any(sinks):
         from .push import send
 
@@ -198,11 +198,11 @@ def topology(
         raise click.UsageError(f"--matrix, --rates, --copies and --conflicts are text: leave out --format {form}")
     if len(views) > 1:
         raise click.UsageError(f"--{views[0]} and --{views[1]} exclude each other")
-    from .output import reports as looking
+    from .output import reports
 
     with clear_errors():
-        snapshot = looking.snapshot_of(root, source, site, with_tools)
-    write(looking.rendered_topology(snapshot, views[0] if views else "matrix" if matrix else form), output)
+        snapshot = reports.snapshot_of(root, source, site, with_tools)
+    write(reports.rendered_topology(snapshot, views[0] if views else "matrix" if matrix else form), output)
 
 
 @main.command(short_help="Record this node as text, to diagnose it elsewhere.")

@@ -45,7 +45,7 @@ def profile(
     if (name is not None or anyway) and not from_node:
         raise click.UsageError("--name and --anyway need --from-node")
     with clear_errors():
-        from . import profile_logic as profiling
+        from .profile_logic import profile_text
 
-        text = profiling.profile_text(root, source, site, machine, every, from_node, name, options, anyway)
+        text = profile_text(root, source, site, machine, every, from_node, name, options, anyway)
     write(text, output)

@@ -20,7 +20,7 @@ from .run_source import collect
 from .source import Source
 
 _PATIENCE = 10.0  # seconds for one file; a driver that waits for its device takes several
-_GLANCE = 1.0  # seconds between two checks; a read is hung if two checks find it, since the machine may be suspended
+_POLL = 1.0  # seconds between two checks; a read is hung if two checks find it, since the machine may be suspended
 
 
 class _SourceThread:
@@ -55,7 +55,7 @@ class _SourceThread:
         self._work.put((sources, stall_watch))
         before: Waiting | None = None
         name = ""
-        while not self.idle.wait(min(_GLANCE, patience)):
+        while not self.idle.wait(min(_POLL, patience)):
             now = stall_watch.waiting
             if now and now is before and time.monotonic() - now.since > patience and stall_watch.give_up(now):
                 self.path = now.path

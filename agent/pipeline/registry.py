@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...models.report import Report
-from ...probes import live_tools as tools
+from ...probes import live_tools
 from ...probes.gpu.amd_kfd import read_kfd
 from ...probes.gpu.gpus import read_gpu_wiring, read_gpus
 from ...probes.kernel_log.ring_buffer import read_kernel_log
@@ -57,7 +57,7 @@ SOURCES: tuple[Source, ...] = (
     Source("link_load", read_link_load, _CYCLE, ("Pci.speed",)),
 )
 # --with-tools adds these tools, if they are installed.
-TOOLS: tuple[Source, ...] = tuple(Source(tool, tools.cross_check(tool)) for tool in tools.NAMES)
+TOOLS: tuple[Source, ...] = tuple(Source(tool, live_tools.cross_check(tool)) for tool in live_tools.NAMES)
 
 
 def named(*names: str) -> tuple[Source, ...]:

@@ -25,7 +25,7 @@ from .daemon import Daemon
 from .systemd import notify
 from .yielding import relax_garbage_collection, yield_after_bursts
 
-_GLANCE = 1.0  # seconds between two checks for release requests and two readings of port counters
+_POLL = 1.0  # seconds between two checks for release requests and two readings of port counters
 _REST = 0.02  # seconds of sleep between two CPU bursts
 _log = logging.getLogger("linkgauge")
 
@@ -143,11 +143,11 @@ def _wait(daemon: Daemon, workers: Workers, traffic: PortTraffic, signals: _Sign
     until = daemon.began + daemon.every
     while True:
         left = until - time.monotonic()
-        time.sleep(max(0.0, min(left, _GLANCE)))
+        time.sleep(max(0.0, min(left, _POLL)))
         workers.release()
         if daemon.busy:
             daemon.hang_guard.collect((Source("traffic", traffic.sample),), daemon.host)
-        if signals.reload or signals.end or left <= _GLANCE:
+        if signals.reload or signals.end or left <= _POLL:
             return
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...models.site.gate import Cause, Gate, causes
 from ..inputs import resolve as inputs
-from ..state import status_file as last
+from ..state import status_file
 from ..state.status_file import Unknown
 
 _UNKNOWN = "some vital checks could not be evaluated: 'linkgauge diagnose' lists them"
@@ -47,7 +47,7 @@ def view(site: str | None, folder: str, strict: bool = False) -> View:
     gate = inputs.site(site).gate
     disabled = _disabled(gate.disable_file)
     try:
-        found = last.read(folder)
+        found = status_file.read(folder)
     except Unknown as reason:
         return View(
             gate=gate, disabled=disabled, strict=strict, unknown=str(reason), causes=_blocked(gate, str(reason))

@@ -20,7 +20,7 @@ import msgspec
 
 from ...models.facts.units import as_utc
 from ...models.site.gate import Cause, has_room
-from ..state import acceptance as state
+from ..state import acceptance
 from ..state.atomic_write import replace_file
 from ..state.state_file import read_state_file
 from .gate import View
@@ -53,7 +53,7 @@ class Check:
     node: str
     folder: str
     sleep: Callable[[float], None] = time.sleep
-    chance: random.Random = field(default_factory=random.Random)
+    rng: random.Random = field(default_factory=random.Random)
 
     def run(self, now: float) -> str | None:
         """Drain the node, resume it or do nothing. Returns a message for the log, or None. Raises Refused, OSError."""
@@ -61,9 +61,9 @@ class Check:
         if not self.view.closed:
             message = self._reopen(record, now)
             return message or (str(self.view) if self.view.causes or self.view.unknown else None)
-        if record.refused is not None and 0 <= now - record.refused < _AGAIN * self.chance.uniform(0.5, 1):
+        if record.refused is not None and 0 <= now - record.refused < _AGAIN * self.rng.uniform(0.5, 1):
             return f"{self.view.causes[0]}: not drained: too many nodes were drained at {as_utc(record.refused)}"
-        self.sleep(self.chance.uniform(0, _JITTER))
+        self.sleep(self.rng.uniform(0, _JITTER))
         return self._close(self.view.causes[0], now)
 
     def _close(self, cause: Cause, now: float) -> str:
@@ -114,7 +114,7 @@ class Check:
         if record.asked:
             self._clear_notes(now)
             return None
-        accepted = (state.read(self.folder) or state.Acceptance()).at
+        accepted = (acceptance.read(self.folder) or acceptance.Acceptance()).at
         if accepted is None or accepted <= record.looked:
             return f"{record.drained}: drained until 'linkgauge accept'" if record.drained else None
         if self.view.causes or self.view.unknown or self.view.at is None or self.view.at < accepted:

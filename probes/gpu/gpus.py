@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from ...models.facts.gpu import Driver, Gpu
 from ...models.facts.records import NotChecked, Record
-from .. import live_tools as tools
+from .. import live_tools
 from ..calls.timeouts import hung
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS, word
@@ -57,7 +57,7 @@ def _state(host: Host) -> Iterator[Record]:
             refused.append(record)
         else:
             yield record
-    fallback = list(tools.run_tool(host, "nvidia-smi")) if refused else []
+    fallback = list(live_tools.run_tool(host, "nvidia-smi")) if refused else []
     if any(isinstance(one, Gpu) for one in fallback):
         yield from fallback
         refused = [replace(one, what="NVML", detail=f"{one.detail}: nvidia-smi was asked instead") for one in refused]

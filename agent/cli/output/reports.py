@@ -11,7 +11,7 @@ from ...inputs import resolve as inputs
 from ...measuring.session import MeasurementOptions, Session
 from ...pipeline.diagnose import diagnose, read_snapshot
 from ...pipeline.registry import measure_nothing
-from ...state import acceptance as state
+from ...state import acceptance
 from .progress import show_progress
 
 
@@ -28,7 +28,7 @@ def report_of(
 ) -> tuple[Report, bool]:
     """The report of the input, and whether Ctrl-C interrupted its measurement. Raises BadInput."""
     target = inputs.of(root, source, with_tools)
-    known = state.of(root, source, state_dir, target.host.now())
+    known = acceptance.of(root, source, state_dir, target.host.now())
     session = target.session(options)
     with show_progress(target.readers, session.probes) as (readers, probes):
         ours = inputs.site(site, ignore, job)
