@@ -60,9 +60,8 @@ class Daemon:
     report: Report | None = None
     busy: bool = False
     began: float = 0.0  # monotonic time at which the last cycle started
-    peaks: Mapping[str, Mapping[str, float]] = field(
-        default_factory=dict
-    )  # job window -> port -> bytes per second, as in the status file
+    # Job window -> port -> bytes per second, as in the status file.
+    peaks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     _signs: tuple[object, ...] = ()
     _probe_at: float | None = None
     _saved_at: float | None = None

@@ -86,9 +86,8 @@ def _parsed(content: bytes) -> Acceptance:
 def write(folder: str, acceptance: Acceptance) -> None:
     """Replace the acceptance file atomically. Raises OSError."""
     os.makedirs(folder, exist_ok=True)
-    write_atomically(
-        os.path.join(folder, _FILE), msgspec.json.encode(acceptance)
-    )  # world-readable, so that `diagnose` does not need root
+    # World-readable, so that `diagnose` does not need root.
+    write_atomically(os.path.join(folder, _FILE), msgspec.json.encode(acceptance))
 
 
 def _why(content: bytes, wrong: Exception) -> str:

@@ -27,9 +27,8 @@ def replace_file(path: str, content: bytes, lasting: bool = True) -> None:
     import tempfile  # slow to import, and only writers need it
 
     folder, name = os.path.split(path)
-    descriptor, beside = tempfile.mkstemp(
-        prefix=f".{name}.", dir=folder
-    )  # the random suffix keeps collectors from reading it as *.prom
+    # The random suffix keeps collectors from reading it as *.prom.
+    descriptor, beside = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
