@@ -57,7 +57,7 @@ class Cuda:
         try:
             code, *values = getattr(self._driver, f"cu{name}")(*arguments)
         except (AttributeError, OSError, RuntimeError) as missing:  # missing in the package, the library or the driver
-            raise Refused(f"cu{name}: {_first_line(missing)}") from None
+            raise Refused(f"cu{name}: {_first_line(missing)}", reason=Reason.NOT_INSTALLED) from None
         if code.value:
             raise Refused(f"cu{name}: {code.name}", code=code.value, reason=_REASONS.get(code.value, Reason.DRIVER))
         return values[0] if len(values) == 1 else tuple(values)

@@ -106,7 +106,7 @@ def address_of(name: str) -> str:
         handle = library.call("DeviceGetHandleByIndex", int(name.removeprefix("gpu")))
         if address := pci_address(library.call("DeviceGetPciInfo", handle).busId):
             return address
-    raise Refused("its PCI address is unknown")
+    raise Refused("its PCI address is unknown", reason=Reason.OTHER)
 
 
 def starting(gpus: int) -> float:
