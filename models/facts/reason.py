@@ -24,11 +24,16 @@ class Reason(str, Enum):
     NOT_INSTALLED = "not-installed"  # a file, a program or a library is absent
     DRIVER = "driver"  # a driver gave an error
     NOT_SUPPORTED = "not-supported"  # the kernel, the driver or the device has no such function
-    UNREADABLE = "unreadable"  # the text is refused or makes no sense
+    UNREADABLE = "unreadable"  # a read failed, or the text makes no sense
     OTHER = "other"  # none of the above; also records of versions without a reason
 
 
 _REASONS = {
+    # Resources of this machine or process are used up. The file or program may be good.
+    errno.EAGAIN: Reason.OTHER,
+    errno.EMFILE: Reason.OTHER,
+    errno.ENFILE: Reason.OTHER,
+    errno.ENOMEM: Reason.OTHER,
     errno.EACCES: Reason.PERMISSION,
     errno.EPERM: Reason.PERMISSION,
     errno.ENOENT: Reason.NOT_INSTALLED,

@@ -32,6 +32,7 @@ LINE = (
         (errno.EACCES, Reason.PERMISSION),
         (errno.ENOENT, Reason.NOT_INSTALLED),
         (errno.ETIMEDOUT, Reason.DRIVER),
+        (errno.ENOMEM, Reason.OTHER),
     ],
 )
 def test_one_error_is_one_label(code: int, reason: Reason) -> None:
