@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ...models.facts.machine import Service
 from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import Evidence, NotChecked, Record
+from ..calls.timeouts import no_answer
 from ..parsing.parsers import shown
 from .services import BINARY, DEADLINE, FABRIC_MANAGER
 
@@ -32,7 +33,7 @@ def version(program: str = f"/{BINARY}") -> Iterator[Record]:
             subject=FABRIC_MANAGER,
             reason=reason_of(error.errno) if isinstance(error, OSError) else Reason.NO_ANSWER,
             path=f"{program} --version",
-            detail=getattr(error, "strerror", None) or "no answer",
+            detail=str(error.strerror) if isinstance(error, OSError) else no_answer(DEADLINE - 1),
         )
         return
     found = _VERSION.search(done.stdout)

@@ -12,6 +12,7 @@ from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Service
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
+from linkgauge.probes.calls.timeouts import hung
 from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
 from linkgauge.probes.system.fabric_manager import version
 from linkgauge.probes.system.services import read_services
@@ -97,6 +98,14 @@ def test_a_program_that_says_none(tmp_path: Path) -> None:
         assert list(version(asked)) == [
             NotChecked(what="Service.version", subject=NAMES[0], reason=reason, path=f"{asked} --version", detail=why)
         ]
+
+
+@pytest.mark.slow
+def test_a_program_that_never_ends(tmp_path: Path) -> None:
+    (missed,) = version(program(tmp_path, "exec sleep 60"))
+    assert isinstance(missed, NotChecked)
+    assert hung(missed)
+    assert missed.detail == "no answer within 4 s"
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.text(max_size=20)))
