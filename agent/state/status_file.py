@@ -56,7 +56,9 @@ def read(folder: str, now: float | None = None, booted: float | None = None) -> 
         raise Unknown(f"{path}: {refused.strerror}") from None
     except ValueError as wrong:
         raise Unknown(str(wrong)) from None
-    if not booted <= status.at <= now + status.every:
+    if status.at > now + status.every:
+        raise Unknown(f"the last cycle of the service is in the future ({as_utc(status.at)}): the clock was set back")
+    if status.at < booted:
         raise Unknown(
             f"the service has not completed a cycle since this machine booted (the last one: {as_utc(status.at)})"
         )
