@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import os
 import re
@@ -64,7 +65,8 @@ def _ask(what: str, length: str, end: bool, kept_by: Callable[[], str | None]) -
             return
         holding.hold(_seconds(length, holding.LONGEST), f"{_user()}, process {os.getppid()},", what)
     except OSError as refused:
-        raise click.ClickException(f"{holding.folder()}: {refused.strerror}: another user holds the machine") from None
+        other = ": another user holds the machine" if refused.errno == errno.EPERM else ""
+        raise click.ClickException(f"{holding.folder()}: {refused.strerror}{other}") from None
     until = time.monotonic() + _LET_GO
     while (why := kept_by()) is not None:
         if time.monotonic() > until:
