@@ -15,6 +15,7 @@ from ...models.catalog import codes
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ...models.site.schema import Site, read_site
+from ...probes.calls.bounded_read import bounded_read
 from ...probes.calls.child import Children
 from ...probes.host.entries import Entry, Folder, Refused
 from ...probes.host.host import Host
@@ -214,19 +215,14 @@ def _mode(path: str, option: str) -> int:
         raise BadInput(f"{option} {path}: {error.strerror}") from None
 
 
-def read_text(path: str, option: str = "--from") -> str:
-    """Read a plain text file of limited size. Raises BadInput."""
-    if _mode(path, option) != stat.S_IFREG:
-        raise BadInput(f"{option} {path}: not a plain file")
+def read_text(path: str, option: str) -> str:
+    """Read a plain text file of limited size, which the user wrote and `option` names. Raises BadInput."""
     try:
-        if os.path.getsize(path) > dump_files.BIGGEST:
-            raise BadInput(
-                f"{option} {path}: larger than {dump_files.BIGGEST >> 20} MB, the limit of captures and dumps"
-            )
-        with open(path, "rb") as file:
-            content = file.read()
+        content = bounded_read(path, dump_files.BIGGEST)
     except OSError as error:
         raise BadInput(f"{option} {path}: {error.strerror}") from None
+    except ValueError as wrong:
+        raise BadInput(f"{option} {path}: {wrong}") from None
     if b"\0" in content[:4096]:
-        raise BadInput(f"{option} {path}: a binary file; captures and dumps are text")
+        raise BadInput(f"{option} {path}: a binary file, not text")
     return content.decode("utf-8", "replace")

@@ -15,12 +15,13 @@ def bounded_read(path: str, most: int, flags: int = 0) -> bytes:
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise ValueError("not a plain file")
-        content = read_up_to(descriptor, most)
+        content = read_up_to(descriptor, most) if status.st_size <= most else None
     finally:
         os.close(descriptor)
-    if len(content) > most:
+    if content is None or len(content) > most:
         raise ValueError(f"larger than {most >> 20} MB" if most >> 20 else f"larger than {most} bytes")
     return content
 
