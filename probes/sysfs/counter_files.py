@@ -48,5 +48,6 @@ def read_counters(
         )
     if refused:
         reason, path, why, how = refused[0]
-        more = f"; {len(refused) - 1} more counters would not say" if len(refused) > 1 else ""
+        others = len(refused) - 1
+        more = f"; {others} more counter{'s are' if others > 1 else ' is'} unreadable" if others else ""
         yield NotChecked(what=what, subject=about, reason=reason, path=path, detail=f"{why}{more}", how=how)

@@ -173,7 +173,7 @@ def test_what_is_refused_or_garbled_hides_nothing_else() -> None:
         unreadable("Net.speed", "eth0", f"{ETH0}/speed"),
         unreadable("Net.carrier", "eth0", f"{ETH0}/carrier", "'yes' is neither 0 nor 1"),
         unreadable(
-            counters, "eth0", f"{ETH0}/statistics/rx_errors", "Input/output error; 1 more counters would not say"
+            counters, "eth0", f"{ETH0}/statistics/rx_errors", "Input/output error; 1 more counter is unreadable"
         ),
     ]
     left = replace(facts(SAID)[0], speed=None, carrier=None, enabled=None)  # type: ignore[call-arg]

@@ -215,7 +215,7 @@ def gaps(first: str) -> list[NotChecked]:
             "Port.counters",
             "mlx5_0/1",
             f"{first}/counters/link_downed",
-            "'many' is not a number; 1 more counters would not say",
+            "'many' is not a number; 1 more counter is unreadable",
         ),
         unreadable("Port.hw_counters", "rdmap32s1/1", f"{EFA}/ports/1/hw_counters"),
         refused("Port", "rxe0", f"{RXE}/ports"),
