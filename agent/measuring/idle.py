@@ -40,9 +40,9 @@ def claimed_by(host: Host, owner: str | None = None) -> str | None:
     try:
         others = allocations(host, owner)
     except Unknown as unknown:
-        return f"nothing says whether a job has it: {unknown}"
+        return f"whether a job has this machine is not known: {unknown}"
     if others:
-        return f"{_listed(list(others.values()))} {'has' if len(others) == 1 else 'have'} it"
+        return f"{_listed(list(others.values()))} {'has' if len(others) == 1 else 'have'} this machine"
     return None
 
 
@@ -53,7 +53,7 @@ def _gpus_in_use(report: Report, host: Host) -> str | None:
     except Unreadable:
         use, numbers = None, []
     if use is None:
-        return "nothing says whether its GPUs are in use"
+        return "the use of the GPUs is not known"
     if numbers:
         return f"process{'es' * (len(numbers) > 1)} {_listed(numbers)} {'use' if len(numbers) > 1 else 'uses'} its GPUs"
     known: list[Seen | Observation] = [*report.observations, *use]
@@ -88,7 +88,7 @@ def _in_use(host: Host) -> str | None:
     try:
         load, free = psutil.cpu_percent(interval=_INTERVAL), psutil.virtual_memory().available
     except (OSError, TypeError, ValueError):  # sandboxes give parts of /proc, or empty files
-        return "nothing says how busy this machine is"
+        return "the load of this machine is not known"
     count = psutil.cpu_count() or 1
     if load > _BUSY_PERCENT or load / 100 * count > _BUSY_CPUS:
         return f"the CPUs are {load:.0f} % busy, {load / 100 * count:.1f} of {count}"

@@ -55,9 +55,9 @@ def test_this_node_is_idle_or_says_why_not() -> None:
 
 def test_a_node_that_does_not_say_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
-    assert busy() == "nothing says how busy this machine is"
+    assert busy() == "the load of this machine is not known"
     (tmp_path / "stat").write_text("cpu  1\n")
-    assert busy() == "nothing says how busy this machine is"
+    assert busy() == "the load of this machine is not known"
 
 
 def test_a_node_whose_gpus_are_in_use_is_busy() -> None:
@@ -73,9 +73,9 @@ def test_a_node_whose_gpus_are_in_use_is_busy() -> None:
 def test_gpus_of_which_nobody_says_whether_they_are_used() -> None:
     """A driver that hangs, or without its library; and processes that have AMD's GPUs open."""
     driver = "sys/bus/pci/drivers/nvidia"
-    assert busy_reason(REPORT, tree({f"{driver}/bind": ""})) != "nothing says whether its GPUs are in use"
+    assert busy_reason(REPORT, tree({f"{driver}/bind": ""})) != "the use of the GPUs is not known"
     assert busy_reason(REPORT, tree({f"{driver}/0000:1b:00.0/vendor": "0x10de"})) == (
-        "nothing says whether its GPUs are in use"
+        "the use of the GPUs is not known"
     )
     amd = {f"sys/class/kfd/kfd/proc/{number}/pasid": "32770" for number in (4711, 4712)}
     assert busy_reason(REPORT, tree(amd)) == "processes 4711, 4712 use its GPUs"
@@ -84,16 +84,17 @@ def test_gpus_of_which_nobody_says_whether_they_are_used() -> None:
 
 def test_a_node_that_belongs_to_a_job_is_busy_though_nothing_runs() -> None:
     host = tree({"sys/fs/cgroup/system.slice/slurmstepd.scope/job_4711/cgroup.procs": ""})
-    assert claimed_by(host) == "Slurm job 4711 has it"
-    assert busy_reason(REPORT, host) == "Slurm job 4711 has it"
+    assert claimed_by(host) == "Slurm job 4711 has this machine"
+    assert busy_reason(REPORT, host) == "Slurm job 4711 has this machine"
     assert claimed_by(host, "slurm:4711") is None
-    assert claimed_by(host, "slurm:471") == "Slurm job 4711 has it"
+    assert claimed_by(host, "slurm:471") == "Slurm job 4711 has this machine"
 
 
 def test_a_scheduler_that_does_not_say_is_a_reason() -> None:
     host = tree({"proc/17/comm": "slurmd"})
     assert claimed_by(host) == (
-        "nothing says whether a job has it: slurmd runs, but no cgroups show its jobs (ProctrackType is not cgroup)"
+        "whether a job has this machine is not known: slurmd runs, but no cgroups show its jobs "
+        "(ProctrackType is not cgroup)"
     )
 
 
