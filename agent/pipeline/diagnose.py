@@ -31,7 +31,7 @@ class Memory:
 
     collected: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)
     measured: tuple[Record, ...] = ()  # by the last run of the probes
-    standing: Histories = field(default_factory=dict)
+    histories: Histories = field(default_factory=dict)
     past: tuple[Observation, ...] = ()
     baseline: tuple[Observation, ...] = ()
     accepted: float | None = None  # when the node was marked as good, in seconds since 1970
@@ -124,9 +124,9 @@ def cycle(
 
     measured, _, report = _confirmed(host, probes or (lambda report: ()), evaluated)
     pause()
-    standing, shown = settle(memory.standing, report, memory.accepted)
+    histories, shown = settle(memory.histories, report, memory.accepted)
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
-    return replace(memory, collected=collected, measured=(*retained, *measured), standing=standing, past=past), shown
+    return replace(memory, collected=collected, measured=(*retained, *measured), histories=histories, past=past), shown
 
 
 def thin(records: Iterable[Record], now: float) -> tuple[Observation, ...]:

@@ -30,7 +30,7 @@ _log = logging.getLogger("linkgauge")
 class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     version: Literal[1] = 1
     at: float  # seconds since 1970
-    standing: tuple[tuple[Key, History], ...] = ()
+    standing: tuple[tuple[Key, History], ...] = ()  # of findings
     measured: tuple[str, ...] = ()  # records as JSON lines (models/facts/jsonl.py)
     past: tuple[Observation, ...] = ()
 
@@ -73,7 +73,7 @@ def _sweep(folder: str) -> None:
 def save(folder: str, memory: Memory, now: float) -> str | None:
     """Write the checkpoint. Returns the error as text (a full disk, a folder without write permission), or None."""
     stored = _Checkpoint(
-        at=now, standing=tuple(memory.standing.items()), measured=tuple(map(encode, memory.measured)), past=memory.past
+        at=now, standing=tuple(memory.histories.items()), measured=tuple(map(encode, memory.measured)), past=memory.past
     )
     try:
         os.makedirs(folder, exist_ok=True)
@@ -99,7 +99,7 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
         _log.warning("%s: %s: the checkpoint is ignored", path, getattr(wrong, "strerror", None) or wrong)
         return memory
     known = {key: history for key, history in stored.standing if key[0] in codes() and history.findings}
-    return replace(memory, standing=known, measured=measured, past=stored.past)
+    return replace(memory, histories=known, measured=measured, past=stored.past)
 
 
 def _parsed(content: bytes, now: float) -> _Checkpoint:

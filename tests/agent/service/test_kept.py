@@ -27,15 +27,15 @@ def test_what_was_kept_comes_back(tmp_path: Path) -> None:
     assert kept.save(folder, Memory(), AT) is None
     assert kept.save(folder, MEMORY, AT) is None
     assert kept.load(folder, Memory(accepted=AT), AT + 1) == Memory(
-        measured=MEMORY.measured, standing=MEMORY.standing, past=MEMORY.past, accepted=AT
+        measured=MEMORY.measured, histories=MEMORY.histories, past=MEMORY.past, accepted=AT
     )
     assert os.listdir(folder) == ["service.json"]
 
 
 def test_a_finding_of_another_version_is_forgotten(tmp_path: Path) -> None:
-    (sighting,) = MEMORY.standing.values()
+    (sighting,) = MEMORY.histories.values()
     removed = {("none-such", "gpu0", "event"): sighting, ("gpu-xid", "gpu1", "event"): replace(sighting, findings=())}
-    assert kept.save(str(tmp_path), replace(MEMORY, standing={**removed, **MEMORY.standing}), AT) is None
+    assert kept.save(str(tmp_path), replace(MEMORY, histories={**removed, **MEMORY.histories}), AT) is None
     assert kept.load(str(tmp_path), Memory(), AT) == MEMORY
 
 

@@ -21,6 +21,6 @@ COUNT = Observation(about="gpu0", quantity="pcie_replay", unit="count", value=3,
 FINDING = Finding(code="gpu-xid", subject="gpu0", severity="critical", kind="event", message="Xid 79")
 MEMORY = Memory(
     measured=(RATE, Run(name="host_copy", ok=True, seconds=1.5, bytes=1 << 30, at=AT)),
-    standing={("gpu-xid", "gpu0", "event"): History((FINDING,), (True,), shown=True, first=AT, last=AT)},
+    histories={("gpu-xid", "gpu0", "event"): History((FINDING,), (True,), shown=True, first=AT, last=AT)},
     past=(COUNT,),
 )
