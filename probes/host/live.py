@@ -13,14 +13,11 @@ from ...models.facts.records import Record
 from ...models.report import Origin
 from ..calls.bounded_read import read_up_to
 from ..calls.child import Children, unanswered
+from ..calls.registry import CALLS
 from .host import BIGGEST_FILE, Unreadable, follow
 
 _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
 _BOOT = "proc/sys/kernel/random/boot_id"  # random(4): new for each boot of a kernel, the same in all namespaces
-# Calls with the same result in every namespace: PCI and NVIDIA's driver have no namespaces.
-_OF_THE_KERNEL = frozenset(
-    {"link_load", "nvml", "nvml_serials", "nvml_traffic", "nvml_use", "nvml_wiring", "pci_config"}
-)
 _LINKS_LAST = 5.0  # seconds; a service reads in cycles, and a device that comes back may have a new path
 
 
@@ -63,8 +60,8 @@ class Live:
         return place
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
-        if self.root != "/" and not (what in _OF_THE_KERNEL and self._is_here()):
-            # A call sees the namespaces of this process, not those of the machine under the root.
+        if self.root != "/" and not (what in CALLS and CALLS[what].of_kernel and self._is_here()):
+            # Every other call sees the namespaces of this process, not those of the machine under the root.
             how = "run on the machine itself, without --root"
             yield unanswered(what, Reason.OTHER_CONTEXT, "only files are read under --root", how)
             return
