@@ -85,11 +85,11 @@ def read_config(path: str | None) -> WebConfig:
     if path is None:
         return WebConfig()
     try:
-        settings = in_tables(_yaml(read_text(path, "--web-config")) or {}, _File)
+        settings = in_tables(_yaml(read_text(path, "web =")) or {}, _File)
     except ValueError as wrong:
-        raise BadInput(f"--web-config {path}: {wrong}") from None
+        raise BadInput(f"web = {path}: {wrong}") from None
     if settings.basic_auth_users and find_spec("bcrypt") is None:
-        raise BadInput(f"--web-config {path}: passwords need bcrypt: pip install 'linkgauge[web]'")
+        raise BadInput(f"web = {path}: passwords need bcrypt: pip install 'linkgauge[web]'")
     tls = settings.tls_server_config
     return WebConfig(
         tls=_context(tls, path) if tls else None,
@@ -123,13 +123,13 @@ def _context(tls: _Tls, path: str) -> ssl.SSLContext:
     try:
         context.load_cert_chain(certificate, key, password=_no_password)
     except (OSError, ValueError) as wrong:  # ssl.SSLError is an OSError
-        raise BadInput(f"--web-config {path}: cert_file {certificate}, key_file {key}: {_why(wrong)}") from None
+        raise BadInput(f"web = {path}: cert_file {certificate}, key_file {key}: {_why(wrong)}") from None
     if tls.client_ca_file:
         authority = os.path.join(folder, tls.client_ca_file)
         try:
             context.load_verify_locations(authority)
         except OSError as wrong:
-            raise BadInput(f"--web-config {path}: client_ca_file {authority}: {_why(wrong)}") from None
+            raise BadInput(f"web = {path}: client_ca_file {authority}: {_why(wrong)}") from None
     context.verify_mode = _ASKS[tls.client_auth_type]
     return context
 

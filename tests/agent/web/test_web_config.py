@@ -147,7 +147,7 @@ def test_what_is_said_of_wrong_files(tmp_path: Path, text: str, told: str) -> No
     path = written(tmp_path, text)
     with pytest.raises(BadInput) as refused:
         read_config(path)
-    assert str(refused.value).startswith(f"--web-config {path}: ")
+    assert str(refused.value).startswith(f"web = {path}: ")
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
 
