@@ -1,4 +1,4 @@
-"""The registry of dump readers. A new reader needs its own file in this folder and a line here.
+"""The registry of dump readers. A new reader needs its own file in a package of this folder and a line here.
 
 The file has BEGIN, a regular expression for the first line of an output (core/split.py), and the function `read`. LINES
 = True means that each line has a meaning of its own.
