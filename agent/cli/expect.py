@@ -11,8 +11,10 @@ from .output.write import clear_errors, write
 @click.command(short_help="Show the expected rates of links and flows, and their bottlenecks.")
 @click.argument("ends", nargs=-1)
 @from_options
-@click.option("--op", metavar="OP", type=click.Choice(OPS), help=f"{', '.join(OPS)}.  [default: fits the ENDS]")
-@click.option("--via", type=click.Choice(VIA), help="The kind of link that the path must use.")
+@click.option("--op", metavar="OP", type=click.Choice(OPS), help=f"{', '.join(OPS)}.  [default: depends on the ENDS]")
+@click.option(
+    "--via", type=click.Choice(VIA), help="Kind of link that the path must use; host: host memory; net: NICs."
+)
 @click.option("--size", metavar="BYTES", help="Size of one message: 64MiB, 1G, 4096.  [default: long messages]")
 @click.option("--concurrent", is_flag=True, help="Run all flows at the same time; they share common links.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
@@ -27,7 +29,10 @@ def expect(
     concurrent: bool,
     form: str,
 ) -> None:
-    """Show the expected rate of each kind of link, from GPU memory to disks, or of the flows between ENDS, and why.
+    """Show the expected rates, and the source of each rate.
+
+    Without ENDS: the rate of each kind of link, from GPU memory to disks. With ENDS: the rate of the flows between
+    them.
 
     \b
     linkgauge expect                              the whole node

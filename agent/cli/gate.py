@@ -14,7 +14,7 @@ CLOSED = 2  # as for a failed node; callers must keep the gate open on any other
 _SECONDS = 4.1  # for all calls of Slurm together, except the removal of a note
 
 
-@click.command(short_help="Check whether a job may run on this node.")
+@click.command(short_help="Check whether a job may start on this node.")
 @click.option(
     "--site",
     metavar="FILE",
@@ -49,10 +49,11 @@ _SECONDS = 4.1  # for all calls of Slurm together, except the removal of a note
 def gate(
     site: str | None, state_dir: str | None, strict: bool, counted: bool, slurm: bool, node: str | None, scontrol: str
 ) -> None:
-    """Check whether a job may run on this node, from the last result of `linkgauge serve`. Nothing is measured.
+    """Check whether a job may start on this node.
 
-    Exit code 0: yes; 2: no. The table [gate] of the site file lists the findings that close the gate. By default the
-    gate is not enforced, and this command prints what would close it.
+    The command uses the last result of `linkgauge serve` and measures nothing. Exit code 0: open, a job may start; 2:
+    closed, no job may start. The table [gate] of the site file lists the findings that close the gate. By default, the
+    gate stays open, and this command prints what would close it.
     """
     if strict + counted + slurm > 1:
         raise click.UsageError("--strict, --counted and --slurm exclude each other: give one of them")

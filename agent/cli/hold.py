@@ -17,18 +17,18 @@ _LET_GO = 5.0  # seconds; a probe ends within one, a driver may need longer to f
 _POLL = 0.05  # seconds between two checks whether a process still uses the machine
 
 
-_length = click.option("--for", "length", metavar="TIME", help="How long: 30s, 10m, 2h; at most 24h.")
-_end = click.option("--end", is_flag=True, help="End it now.")
+_length = click.option("--for", "length", metavar="TIME", help="Time until it ends: 30s, 10m, 2h; at most 24h.")
+_end = click.option("--end", is_flag=True, help="End the hold or release now.")
 
 
 @click.command(short_help="Stop measurements on this machine for a while.")
 @_length
 @_end
 def hold(length: str | None, end: bool) -> None:
-    """Stop the running measurement on this machine and prevent new ones for one minute, or --for.
+    """Stop the running measurement on this machine. For one minute, or the time of --for, no measurement starts.
 
-    Returns when linkgauge has freed all GPUs, usually within a second. A prolog calls it before a job starts. Exit code
-    1: a measurement did not end within 5 seconds.
+    The command returns when linkgauge has freed all GPUs, usually within a second. A prolog runs it before a job
+    starts. Exit code 1: a measurement did not end within 5 seconds.
     """
     from ...probes.calls.hold import HOLD
     from ..measuring.lock import is_locked
@@ -40,10 +40,10 @@ def hold(length: str | None, end: bool) -> None:
 @_length
 @_end
 def release(length: str | None, end: bool) -> None:
-    """Close the GPU driver in all linkgauge processes and prevent measurements for 10 minutes, or --for.
+    """Close the GPU driver in all linkgauge processes. For 10 minutes, or the time of --for, no measurement starts.
 
-    Use it before a GPU reset, a change of the MIG mode, or a driver update. Exit code 1: the driver was not closed
-    within 5 seconds.
+    Use this command before a GPU reset, a change of the MIG mode, or a driver update. Exit code 1: a process did not
+    close the driver within 5 seconds.
     """
     from ...probes.calls.driver_lock import is_open
     from ...probes.calls.hold import RELEASE

@@ -64,9 +64,9 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="linkgauge")
 def main() -> None:
-    """Finds the links of a GPU node that are slower than they should be.
+    """Find the links of a GPU node that are slower than they should be.
 
-    Exit codes of diagnose: 0 ok, 1 degraded, 2 failed, 3 unknown, 64 bad usage or input.
+    Exit codes of diagnose: 0 ok, 1 degraded, 2 failed, 3 unknown, 64 wrong usage or input.
     """
 
 
@@ -94,15 +94,16 @@ def main() -> None:
     metavar="CODE[:SUBJECT][=REASON]",
     multiple=True,
     shell_complete=complete_code,
-    help="A known finding that must not count; the report shows it as silenced. Repeatable.",
+    help="A known finding: it does not change the verdict, and the report shows it as silenced. Repeatable.",
 )
 @click.option(
     "--job",
     metavar="MODEL,tp=8,...",
-    help="Show what findings cost this training job; written as for linkgauge plan; ckpt=2.3TB: size of a checkpoint.",
+    help="Show what the findings cost this training job. The format is that of JOB in linkgauge plan; ckpt=2.3TB adds "
+    "the size of a checkpoint.",
 )
 @click.option(
-    "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report there instead of standard output."
+    "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report to FILE instead of standard output."
 )
 def diagnose(
     root: str,
@@ -118,10 +119,10 @@ def diagnose(
     output: str | None,
     sinks: Sinks,
 ) -> None:
-    """Find faults of the links of this node, or of a recorded one.
+    """Find faults of the links of this node, or of a recorded node.
 
-    Needs no root. Measures for some seconds if the node is idle; --level sets how much. Ctrl-C ends the measurement and
-    prints the report so far.
+    The command needs no root. If the node is idle, the command measures for some seconds; --level sets how much. Ctrl-C
+    stops the measurement and prints the report so far.
     """
     from .output import reports
 
@@ -142,7 +143,9 @@ def diagnose(
 @main.command(short_help="Mark a node as good after a repair.")
 @from_options
 @measuring_options
-@click.option("--anyway", is_flag=True, help="Accept also a node with findings, or one that could not be evaluated.")
+@click.option(
+    "--anyway", is_flag=True, help="Also accept a node with findings, or a node that linkgauge could not judge."
+)
 @state_dir
 def accept(
     root: str,
@@ -152,10 +155,11 @@ def accept(
     anyway: bool,
     state_dir: str | None,
 ) -> None:
-    """Mark this node as good, after a repair or at takeover.
+    """Mark this node as good, after a repair or when you take over a new node.
 
-    Log entries and counts from before no longer count as findings. Later rates are compared with the rates measured
-    now. A node with present faults is refused, with the findings and the exit code of diagnose.
+    Earlier log entries and counts no longer cause warnings. linkgauge compares later rates with the rates that this
+    command measures. If the node has a fault now, the command prints the findings, does not accept the node, and
+    returns the exit code of diagnose.
     """
     with clear_errors():
         from .accept import accept as accepting
@@ -175,11 +179,11 @@ def accept(
     default="text",
     help="nccl-xml is a file for NCCL and RCCL (NCCL_TOPO_FILE).  [default: text]",
 )
-@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
-@click.option("--matrix", is_flag=True, help="Path types between GPUs and NICs, as nvidia-smi topo -m prints them.")
-@click.option("--rates", is_flag=True, help="The matrix with link rates (GB/s in one direction) instead of path types.")
-@click.option("--copies", is_flag=True, help="The matrix with the typical rates of copies (GB/s).")
-@click.option("--conflicts", is_flag=True, help="Values on which two sources disagree.")
+@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write to FILE instead of standard output.")
+@click.option("--matrix", is_flag=True, help="Show the path types between GPUs and NICs, like nvidia-smi topo -m.")
+@click.option("--rates", is_flag=True, help="Show the matrix with link rates (GB/s in one direction).")
+@click.option("--copies", is_flag=True, help="Show the matrix with the typical rates of copies (GB/s).")
+@click.option("--conflicts", is_flag=True, help="Show values that differ between two sources.")
 def topology(
     root: str,
     source: tuple[str, ...],
@@ -223,8 +227,8 @@ def topology(
 def capture(file: str, root: str, synthetic: str | None, level: Effort) -> None:
     """Record this node as text in FILE (- for standard output), to diagnose it elsewhere.
 
-    Serial numbers, GUIDs, MAC addresses and host names are replaced. `linkgauge diagnose --from FILE` then gives the
-    same report.
+    linkgauge replaces serial numbers, GUIDs, MAC addresses and host names. `linkgauge diagnose --from FILE` gives the
+    same report as on the node.
     """
     from .capture import build_node, record_node
 
@@ -251,8 +255,8 @@ def explain(code: str | None) -> None:
 @click.argument("subject")
 @from_options
 @measuring_options
-@click.option("--serial", is_flag=True, help="Include serial numbers. Root can read more of them.")
-@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
+@click.option("--serial", is_flag=True, help="Include serial numbers. As root, linkgauge can read more of them.")
+@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write to FILE instead of standard output.")
 def ticket(
     subject: str,
     root: str,
@@ -264,8 +268,8 @@ def ticket(
 ) -> None:
     """Print a repair ticket for SUBJECT: a PCI address, gpu3, mlx5_0/1, nvme2, or node for the whole node.
 
-    The ticket lists location, part, firmware, findings with their evidence, commands that confirm them, and the tests
-    done. Serial numbers only with --serial.
+    The ticket lists the location, part and firmware, the findings with their evidence, commands that confirm them, and
+    the tests that ran. It contains serial numbers only with --serial.
     """
     with clear_errors():
         from .ticket import ticket as ticketing
@@ -277,7 +281,7 @@ def ticket(
 @main.command(short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script of a shell: eval "$(linkgauge completion bash)"."""
+    """Print the completion script of a shell. To use it: eval "$(linkgauge completion bash)"."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)

@@ -9,10 +9,11 @@ from .output.write import clear_errors, write
 
 _TEXTS = {
     "machine": "The type of the machines (linkgauge profile --list).  [default: this node's]",
-    "network": "NICs of a node and Gb/s of each, if the machine type does not define them or they differ.",
-    "switches": "Ports of a switch and Gb/s of each; the fabric is a tree of them.  [default: full rate between nodes]",
-    "rails": "NIC i of each node connects to leaf i of its unit.",
-    "oversubscription": "Downlinks per uplink of a leaf.",
+    "network": "NICs of a node and Gb/s of each, if the machine type does not define them or defines other values.",
+    "switches": "Ports of a switch and Gb/s of each; the network is a tree of such switches.  "
+    "[default: full rate between nodes]",
+    "rails": "NIC i of each node connects to leaf switch i of its group of nodes.",
+    "oversubscription": "Downlinks per uplink of a leaf switch.",
     "plot": "Draw a chart (needs: pip install 'linkgauge[plot]').",
 }
 
@@ -22,8 +23,16 @@ _TEXTS = {
 @click.option("--machine", metavar="NAME", shell_complete=complete_machine, help=_TEXTS["machine"])
 @click.option("--nodes", metavar="N", type=int, default=1, help="Number of machines.  [default: 1]")
 @click.option("--sweep", is_flag=True, help="Try all layouts and show the best.")
-@click.option("--top", metavar="N", type=click.IntRange(1, 1000), default=10, help="Layouts to show.  [default: 10]")
-@click.option("--train", metavar="TOKENS", help="Show the time of a training on this many tokens: 15T, 300B.")
+@click.option(
+    "--top",
+    metavar="N",
+    type=click.IntRange(1, 1000),
+    default=10,
+    help="With --sweep: number of layouts to show.  [default: 10]",
+)
+@click.option(
+    "--train", metavar="TOKENS", help="Also show the time of a training with this number of tokens: 15T, 300B."
+)
 @click.option("--plot", metavar="FILE.png|svg", type=click.Path(), help=_TEXTS["plot"])
 @click.option("--network", metavar="NxGb/s", help=_TEXTS["network"])
 @click.option("--switches", metavar="NxGb/s", help=_TEXTS["switches"])
@@ -31,7 +40,7 @@ _TEXTS = {
 @click.option("--oversubscription", metavar="X", type=float, default=1.0, help=_TEXTS["oversubscription"])
 @from_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
-@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
+@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write to FILE instead of standard output.")
 def plan(
     job: str,
     machine: str | None,
@@ -56,8 +65,8 @@ def plan(
     JOB is a model and its layout: llama3-70b,tp=8,pp=4,dp=64,tokens=4M
       models   llama3-8b llama3-70b llama3-405b mixtral-8x7b deepseek-v3 gpt-oss-120b bloom-176b
       tp pp ep tensor, pipeline, expert parallelism; dp: data parallelism (the rest)
-      zero     sharded over dp: 0 nothing, 1 optimizer (default), 2 + gradients, 3 + weights (FSDP)
-      micro    sequences per micro-batch; interleave: model parts per stage; recompute: activations
+      zero     shards over dp: 0 nothing, 1 optimizer (default), 2 + gradients, 3 + weights (FSDP)
+      micro    sequences per micro-batch; interleave: model parts per stage; recompute: save memory
       tokens   tokens per step (4M); seq: tokens per sequence
     \b
     linkgauge plan llama3-70b,tp=8,zero=3 --machine nvidia-dgx-h100 --nodes 64

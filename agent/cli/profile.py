@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 @click.argument("machine", required=False, shell_complete=complete_machine)
 @from_options
 @click.option("--list", "every", is_flag=True, help="List the known machine types.")
-@click.option("--from-node", is_flag=True, help="Write a machine type for the site file from this accepted node.")
+@click.option(
+    "--from-node", is_flag=True, help="Write a machine type for the site file from this node. It must be a good node."
+)
 @click.option("--name", metavar="NAME", help="With --from-node: name of the type.  [default: our-node]")
 @measuring_options
-@click.option("--anyway", is_flag=True, help="With --from-node: also accept a node with findings.")
-@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write there instead of standard output.")
+@click.option("--anyway", is_flag=True, help="With --from-node: also use a node with findings.")
+@click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write to FILE instead of standard output.")
 def profile(
     machine: str | None,
     root: str,
@@ -35,10 +37,10 @@ def profile(
     anyway: bool,
     output: str | None,
 ) -> None:
-    """Show the machine type MACHINE, or the type that this node is recognised as, or write one from this node.
+    """Show the machine type MACHINE. Without MACHINE, show the type of this node.
 
-    --from-node writes TOML for the site file: device counts, port rates, GPU modes and, if the node is idle, the
-    measured rates of its flows. For nodes of this type these values take precedence over the catalog.
+    --from-node writes a new type as TOML for the site file: device counts, port rates, GPU modes and, if the node is
+    idle, the measured rates of its flows. For nodes of this type, these values have priority over the catalog.
     """
     if sum((every, from_node, machine is not None)) > 1:
         raise click.UsageError("MACHINE, --list and --from-node exclude each other")

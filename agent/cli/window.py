@@ -21,8 +21,8 @@ _root = click.option(
 def window() -> None:
     """Show errors, flaps, throttled seconds, traffic and peak traffic per second during a job.
 
-    A prolog opens the window of a job and its epilog closes it. Both read the counters. Peak traffic needs a running
-    `linkgauge serve`. On a node with several jobs the counters include all of them.
+    A Slurm prolog opens the window of a job, and an epilog closes it. Both read the counters. Peak traffic needs a
+    running `linkgauge serve`. If several jobs share a node, the counters include all of these jobs.
     """
 
 
@@ -31,7 +31,7 @@ def window() -> None:
 @_state_dir
 @_root
 def open_(job: str, state_dir: str | None, root: str) -> None:
-    """Store the counters now, at the start of JOB."""
+    """Store the counters at the start of JOB."""
     with clear_errors():
         from ..inputs.resolve import live
         from ..service.job_window import open_window
@@ -52,7 +52,7 @@ def open_(job: str, state_dir: str | None, root: str) -> None:
 @_state_dir
 @_root
 def close(job: str, form: str, state_dir: str | None, root: str) -> None:
-    """Show the changes since the window of JOB was opened, and delete the window."""
+    """Show how the counters changed since the start of JOB, and delete the window."""
     with clear_errors():
         from ...exporters.text.job_window import as_json, as_text
         from ..inputs.resolve import live

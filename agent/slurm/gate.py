@@ -39,7 +39,7 @@ class View:
         reasons = f"{first}{more}: {first.text}"
         if self.disabled:
             return f"open, because {self.disabled}; else it would close for {reasons}"
-        return f"closed for {reasons}" if self.closed else f"open, and would close, were it enforced, for {reasons}"
+        return f"closed for {reasons}" if self.closed else f"open; with enforce = true it would close for {reasons}"
 
 
 def view(site: str | None, folder: str, strict: bool = False) -> View:

@@ -25,13 +25,13 @@ def as_accepted(report: Report, at: float, cleared: Sequence[str], measured: int
         lines += hanging("  still there  ", text, WIDTH)
     if measured:
         rates = counted(measured, "rate")
-        lines += hanging("  baseline     ", f"{rates} measured: later ones are compared with that", WIDTH)
+        lines += hanging("  baseline     ", f"{rates} measured; linkgauge compares later rates with them", WIDTH)
     if kept:
         rates = f"{counted(len(kept), 'rate')} kept, not measured now: of {as_utc(min(kept))} or later"
         lines += hanging("  baseline     ", rates, WIDTH)
     if not measured and not kept:
         why = next((f" ({gap.why})" for gap in report.not_checked if gap.what == "bandwidth"), "")
-        lines += hanging("  baseline     ", safe(f"no rates{why}: nothing to compare later ones with"), WIDTH)
+        lines += hanging("  baseline     ", safe(f"no rates{why}: there is no rate to compare later rates with"), WIDTH)
     return "\n".join(lines)
 
 

@@ -104,7 +104,7 @@ def test_a_closed_node_is_marked_before_the_pod_fails(tmp_path: Path, cluster: C
 def test_as_it_ships_it_closes_nothing(tmp_path: Path, cluster: Cluster, stub: Stub) -> None:
     allowed, why = decide(seen(tmp_path, "false"), cluster, "node007", NOW)
     assert (allowed, stub.changed) == (True, [])
-    assert why.startswith("open, and would close, were it enforced, for pcie-link-narrow")
+    assert why.startswith("open; with enforce = true it would close for pcie-link-narrow")
 
 
 @pytest.mark.parametrize(

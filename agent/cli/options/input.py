@@ -49,8 +49,8 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that reads a node."""
     texts = {
         "site": "The site file (TOML).  [default: /etc/linkgauge/site.toml]",
-        "source": "A capture or outputs of tools instead of this machine: file, folder, archive, or - for standard "
-        "input. Repeatable.",
+        "source": "Read a capture or outputs of tools instead of this machine: file, folder, archive, or - for "
+        "standard input. Repeatable.",
         "root": "Read the host whose root is mounted at DIR (in a container).",
     }
     for option in (
@@ -65,8 +65,8 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
 with_tools = click.option(
     "--with-tools",
     is_flag=True,
-    help="Also run nvidia-smi, lstopo and ibstat, if installed: they fill gaps, and topology --conflicts shows where "
-    "they disagree.",
+    help="Also run nvidia-smi, lstopo and ibstat, if installed. They add missing values. topology --conflicts shows "
+    "values that differ.",
 )
 
 

@@ -35,9 +35,11 @@ _OPTIONS = (
     click.option(
         "--owner",
         metavar="slurm:ID",
-        help="Your own job on this machine: measure although it is allocated to it. kubernetes:UID is a pod.",
+        help="Your own job (slurm:ID) or pod (kubernetes:UID): measure although this job has the machine.",
     ),
-    click.option("--force", is_flag=True, help="Measure although the machine is busy; the report says why it is."),
+    click.option(
+        "--force", is_flag=True, help="Measure although the machine is busy. The report shows why it is busy."
+    ),
     click.option(
         "--mount",
         metavar="DIR",
@@ -46,13 +48,13 @@ _OPTIONS = (
         help="Also measure reads of this file system, even on a network or cloud disk. Repeatable.",
     ),
     click.option(
-        "--write-to", metavar="DIR", type=click.Path(), help="Measure writes: write a file there and delete it."
+        "--write-to", metavar="DIR", type=click.Path(), help="Also measure writes: write a file in DIR, then delete it."
     ),
     click.option(
         "--peer",
         metavar="HOST",
         multiple=True,
-        help="With --level full: measure the network to this host, which must run 'iperf3 -s' or 'ib_write_bw'.",
+        help="With --level full: measure the network to this host. Start 'iperf3 -s' or 'ib_write_bw' there first.",
     ),
 )
 

@@ -80,7 +80,7 @@ def test_by_default_a_wrong_row_drains_nothing_and_slurm_is_not_asked(cluster: C
     assert cluster.drained == []
     assert cluster.calls == []
     assert {str(text).partition(": ")[0] for text in told} == {
-        "open, and would close, were it enforced, for gpu-missing node"
+        "open; with enforce = true it would close for gpu-missing node"
     }
 
 

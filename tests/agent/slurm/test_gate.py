@@ -50,8 +50,8 @@ class Gate:
 @pytest.mark.parametrize(
     ("site", "options", "told"),
     [
-        ("[gate]\n", (), (0, f"open, and would close, were it enforced, for {SENTENCE}")),
-        ("[gate]\n", ("--counted",), (0, f"open, and would close, were it enforced, for {SENTENCE}")),
+        ("[gate]\n", (), (0, f"open; with enforce = true it would close for {SENTENCE}")),
+        ("[gate]\n", ("--counted",), (0, f"open; with enforce = true it would close for {SENTENCE}")),
         ("[gate]\n", ("--strict",), (2, f"closed for {SENTENCE}")),
         (ENFORCED, (), (2, f"closed for {SENTENCE}")),
         (ENFORCED, ("--strict",), (2, f"closed for {SENTENCE}")),
@@ -211,7 +211,7 @@ def test_a_file_system_that_hangs_opens_it(tmp_path: Path, monkeypatch: pytest.M
 def test_the_usual_codes_are_codes_and_the_documentation_names_them() -> None:
     assert set(USUAL) <= set(codes())
     text = (Path(__file__).parents[3] / "docs" / "operate" / "site-file.md").read_text()
-    told = " ".join(text.partition("The usual list: ")[2].partition(". ")[0].split())
+    told = " ".join(text.partition("The default list of `codes`: ")[2].partition(". ")[0].split())
     assert told.split(", ") == list(USUAL)
     example = text.partition("```toml\n")[2].partition("```")[0]
     assert read_site(example).gate.codes == ("gpu-missing", "nvlink-inactive", "pcie-link-narrow")
