@@ -17,7 +17,9 @@ _LET_GO = 5.0  # seconds; a probe ends within one, a driver may need longer to f
 _POLL = 0.05  # seconds between two checks whether a process still uses the machine
 
 
-_length = click.option("--for", "length", metavar="TIME", help="Time until it ends: 30s, 10m, 2h; at most 24h.")
+_length = click.option(
+    "--for", "length", metavar="TIME", help="Time until the hold or release ends: 30s, 10m, 2h; at most 24h."
+)
 _end = click.option("--end", is_flag=True, help="End the hold or release now.")
 
 
