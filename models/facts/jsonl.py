@@ -14,7 +14,7 @@ from .records import NotChecked, Record
 from .registry import RECORDS, kind_name
 
 # Earlier versions stored a timeout only as text. Without its reason, their capture of a hung driver would lose the
-# finding. Lines of this version have the reason, so their text is not compared.
+# finding. This version leaves out the reason OTHER only, and its timeouts never have that reason.
 _TIMEOUT = re.compile(r"(?:.*: )?no answer within [0-9.e+]+ s|.*, asked before, still hangs in the kernel", re.DOTALL)
 
 
@@ -66,6 +66,7 @@ def _not_checked(line: _Missed) -> NotChecked:
     reason = Reason.NO_ANSWER if line.reason is None and _TIMEOUT.fullmatch(line.why) else Reason.OTHER
     with suppress(ValueError):
         reason = Reason(line.reason)
-    detail = line.why.removeprefix(f"{line.path}: ") if line.path else line.why
-    path = line.path if detail != line.why else None
+    prefix = f"{line.path}: " if line.path else ""
+    path = line.path if line.why.startswith(prefix) else None
+    detail = line.why.removeprefix(prefix)
     return NotChecked(what=line.what, subject=line.subject, reason=reason, detail=detail, path=path, how=line.how)
