@@ -12,8 +12,7 @@ from typing import Any
 import pynvml
 
 from linkgauge.probes.calls import entrypoint as calls
-from linkgauge.probes.gpu import nvml
-from linkgauge.probes.gpu import nvml_threads as nvml_asking
+from linkgauge.probes.gpu import nvml, nvml_threads
 from tests.support.gpu import nvml_stub
 
 GPUS = (0x1B, 0x1E, 0x3B, 0x3E, 0x9B, 0x9E, 0xBB, 0xBE)
@@ -51,7 +50,7 @@ def install(file: Path) -> Quick:
     """Install the stub as the driver of this process."""
     nvml_stub.BUSES = GPUS
     nvml_stub.FUNCTIONS = {**nvml_stub.FUNCTIONS, "nvmlDeviceGetNvLinkRemotePciInfo_v2": far_end}
-    nvml_asking.CONTROL = str(file)
+    nvml_threads.CONTROL = str(file)
     driver = pynvml.nvmlLib = Quick(file)
     return driver
 

@@ -18,7 +18,7 @@ from pod_gate import LABEL, decide
 from probe_jobs import GPUS, job_of, make, missing
 
 from linkgauge.agent.slurm.gate import View, view
-from linkgauge.agent.state import status_file as last
+from linkgauge.agent.state import status_file
 from tests.support.nodes.described import node, report_of
 
 TEMPLATE = yaml.safe_load((Path(__file__).parents[2] / "deploy/kubernetes/probe/job.yaml").read_text())
@@ -80,7 +80,7 @@ def seen(folder: Path, enforce: str = "true") -> View:
     site = folder / "site.toml"
     site.write_text(f'[gate]\nenforce = {enforce}\ncodes = ["pcie-link-narrow"]\n')
     broken = report_of(node("hgx-h100", "\n[device.gpu1]\nwidth = 8\n"))
-    last.write(str(folder), broken, time.time(), 15.0, {})
+    status_file.write(str(folder), broken, time.time(), 15.0, {})
     return view(str(site), str(folder))
 
 

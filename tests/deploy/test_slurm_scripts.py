@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from linkgauge.agent.slurm.health_check import CheckRecord, keep
-from linkgauge.agent.state import status_file as last
+from linkgauge.agent.state import status_file
 from linkgauge.models.site.schema import read_site
 from tests.support.nodes.described import node, report_of
 from tests.support.programs.slurm_scripts import FOLDER, Scripts
@@ -31,7 +31,7 @@ def scripts(tmp_path: Path) -> Scripts:
 def evaluated(scripts: Scripts, site: str = WRONG + ENFORCED) -> str:
     """A service that found what the site file says; the folder of its state."""
     folder = str(scripts.folder / "state")
-    last.write(folder, report_of(node("hgx-h100"), read_site(site)), time.time(), 15.0, {})
+    status_file.write(folder, report_of(node("hgx-h100"), read_site(site)), time.time(), 15.0, {})
     path = scripts.folder / "site.toml"
     path.write_text(f'{site}disable_file = "{scripts.folder}/disabled"\n')
     scripts.linkgauge(site=str(path), state_dir=folder)

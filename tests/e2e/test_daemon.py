@@ -13,7 +13,7 @@ import pytest
 
 from linkgauge.agent.pipeline.diagnose import Memory
 from linkgauge.agent.pipeline.hang_guard import HangGuard
-from linkgauge.agent.service import checkpoint as kept
+from linkgauge.agent.service import checkpoint
 from linkgauge.agent.service.config import Config, Probing
 from linkgauge.agent.state import acceptance as state
 from linkgauge.agent.web.server import serving
@@ -247,7 +247,7 @@ def test_clocks_jump(service: Callable[..., Node], hgx: Node, jump: float) -> No
     assert max(one.at for one in hgx.daemon.memory.past) <= hgx.host.now()
     again = service(Path(hgx.daemon.folder))
     again.host.wall = hgx.host.wall
-    kept.load(again.daemon.folder, Memory(), again.host.now())
+    checkpoint.load(again.daemon.folder, Memory(), again.host.now())
 
 
 def test_what_was_measured_ends_after_two_schedules(service: Callable[..., Node], tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_a_restart_forgets_nothing(service: Callable[..., Node], hgx: Node) -> N
     hgx.daemon.save()
     again = service(Path(hgx.daemon.folder), config=Config(probes=Probing(every="1h")))
     again.host.recorded, again.host.wall = broken, hgx.host.wall + 60
-    again.daemon.memory = kept.load(again.daemon.folder, Memory(), again.host.now())
+    again.daemon.memory = checkpoint.load(again.daemon.folder, Memory(), again.host.now())
     assert again.daemon.memory == replace(hgx.daemon.memory, collected={})
     report = again.cycle()
     assert [(one.code, one.since) for one in report.findings] == since  # at once

@@ -224,7 +224,7 @@ def test_a_hold_that_makes_no_sense_holds_nobody(tmp_path: Path) -> None:
 
 
 def names(session: Session, report: Report) -> list[tuple[str, ...]]:
-    """What a course of a recorded machine would measure; on it probes are asked, and answer as they did then."""
+    """The calls of the session's probes. The recorded machine has their answers."""
     return [(one.read.name, *one.read.args) for one in session.probes(report) if isinstance(one.read, Probe)]
 
 

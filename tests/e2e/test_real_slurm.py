@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.agent.state import status_file as last
+from linkgauge.agent.state import status_file
 from linkgauge.models.site.schema import read_site
 from tests.support.nodes.described import node, report_of
 from tests.support.programs import slurm_here
@@ -35,7 +35,7 @@ def installed(scripts: Scripts, folder: Path) -> Path:
 
 
 def finds(folder: str, text: str) -> None:
-    last.write(folder, report_of(node("hgx-h100"), read_site(text)), time.time(), 15.0, {})
+    status_file.write(folder, report_of(node("hgx-h100"), read_site(text)), time.time(), 15.0, {})
 
 
 def accept(scripts: Scripts, folder: str) -> None:

@@ -1,4 +1,4 @@
-"""Legs, shares and predictions of flows: laws that hold for any node and any flows."""
+"""Sub-flows, shares and predictions of flows: laws that hold for any node and any flows."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_further_parallel_link_lowers_no_copy(topology: Topology, data: st.Dat
 
 
 def carries(hop: Hop) -> float:
-    """What a hop can do. What joins sockets limits no prediction (load.py)."""
+    """The rate of a hop. Links between sockets limit no prediction (contention.py)."""
     return float("inf") if hop.links[0].kind == "interconnect" else able(hop)
 
 

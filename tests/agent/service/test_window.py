@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from linkgauge.agent.inputs.resolve import BadInput
 from linkgauge.agent.service.job_window import close_window, open_window, updated_peaks
-from linkgauge.agent.state import status_file as last
+from linkgauge.agent.state import status_file
 from linkgauge.exporters.text.job_window import as_json, as_text
 from linkgauge.models.diagnosis.counter_diff import Change, Count, changes
 from linkgauge.models.facts.records import Evidence, Observation
@@ -66,7 +66,9 @@ def traffic(rate: float, about: str = "mlx5_0/1") -> Observation:
 def test_what_a_job_saw_is_told_once(tmp_path: Path) -> None:
     folder = str(tmp_path)
     open_window(node("hgx-h100"), folder, "4711")
-    last.write(folder, report_of(node("hgx-h100")), time.time(), 15.0, {"4711": {"mlx5_0/1": 47.3e9}, "4712": {}})
+    status_file.write(
+        folder, report_of(node("hgx-h100")), time.time(), 15.0, {"4711": {"mlx5_0/1": 47.3e9}, "4712": {}}
+    )
     window = close_window(after({**LATER, "dev/kmsg": records(60)}), folder, "4711")
     assert as_text(window) == f"{TOLD}logged     0000:1b:00.0     2026-11-21T03:01:00Z  {XID}\n"
     assert as_json(window).count("\n") == 1
@@ -81,7 +83,7 @@ def test_what_was_logged_before_is_not_told(tmp_path: Path) -> None:
 
 def test_a_quiet_time(tmp_path: Path) -> None:
     open_window(node("hgx-h100"), str(tmp_path), "1")
-    last.write(str(tmp_path), report_of(node("hgx-h100")), time.time(), 15.0, {})
+    status_file.write(str(tmp_path), report_of(node("hgx-h100")), time.time(), 15.0, {})
     told = as_text(close_window(after({}, 60), str(tmp_path), "1"))
     assert told == (
         "job 1: 2026-11-21T03:00:00Z to 2026-11-21T03:01:00Z, 60 s\nno errors, no flaps, nothing throttled\n"
@@ -158,7 +160,7 @@ def test_a_service_writes_its_last_word_with_the_peaks(service: Callable[..., No
     one.daemon.traffic = lambda host: [traffic(5e9)]
     report = one.cycle()
     ended = one.host.now() - one.daemon.every
-    found = last.read(str(tmp_path), now=ended + 1, booted=0.0)
+    found = status_file.read(str(tmp_path), now=ended + 1, booted=0.0)
     assert found.findings == report.findings
     assert (found.at, found.verdict, found.peaks) == (ended, report.verdict, {"1": {"mlx5_0/1": 5e9}})
 

@@ -17,7 +17,7 @@ from linkgauge.agent.slurm.gate import view
 from linkgauge.agent.slurm.health_check import Check, CheckRecord, keep, record_of
 from linkgauge.agent.slurm.scontrol import Refused, Slurm
 from linkgauge.agent.state import acceptance as state
-from linkgauge.agent.state import status_file as last
+from linkgauge.agent.state import status_file
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.site.gate import Gate, causes, has_room
 from linkgauge.models.site.schema import read_site
@@ -53,7 +53,7 @@ class One:
             self.finds(report)
 
     def finds(self, report: Report) -> None:
-        last.write(self.folder, report, time.time(), 15.0, {})
+        status_file.write(self.folder, report, time.time(), 15.0, {})
 
     def check(self, sleep: Callable[[float], None] = lambda seconds: None) -> str | None:
         """Run the health check; no time passes for its deadlines."""
@@ -142,7 +142,7 @@ def test_a_node_comes_back_only_when_it_is_good_and_accepted(cluster: Cluster) -
     state.write(one.folder, state.Acceptance(at=accepted))
     assert one.check() == f"{DRAINED}: drained until the service finds no fault"
     assert cluster.drained == [NAMES[0]]
-    last.write(one.folder, evaluated(""), accepted + 1, 15.0, {})
+    status_file.write(one.folder, evaluated(""), accepted + 1, 15.0, {})
     one.at = accepted + 2
     assert str(one.check()).startswith("resumed, accepted at ")
     assert cluster.drained == []

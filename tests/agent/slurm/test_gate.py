@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.slurm import gate as gating
 from linkgauge.agent.slurm.health_check import CheckRecord, keep
-from linkgauge.agent.state import status_file as last
+from linkgauge.agent.state import status_file
 from linkgauge.agent.state.status_file import Unknown
 from linkgauge.models.catalog import codes
 from linkgauge.models.site.gate import USUAL, causes
@@ -40,7 +40,7 @@ class Gate:
 
     def finds(self, site: str = NINE, at: float | None = None, every: float = 15.0) -> None:
         report = report_of(node("hgx-h100"), read_site(site))
-        last.write(self.folder, report, time.time() if at is None else at, every, {})
+        status_file.write(self.folder, report, time.time() if at is None else at, every, {})
 
     def ask(self, *options: str) -> tuple[int, str]:
         told = CliRunner().invoke(main, ["gate", "--site", str(self.site), "--state-dir", self.folder, *options])
@@ -82,7 +82,7 @@ def test_the_service_tells_what_would_drain_and_keeps_its_word_for_the_gate(
     one.cycle(2)
     page = one.pages.read("metrics").decode()
     assert 'linkgauge_gate_would_drain{code="gpu-missing",subject="node"} 1.0' in page
-    found = last.read(str(tmp_path), now=one.host.now(), booted=0.0)
+    found = status_file.read(str(tmp_path), now=one.host.now(), booted=0.0)
     assert [str(one) for one in causes(found.findings, Table())] == ["gpu-missing node"]
     one.go(3600)  # it stands still, and nobody knows any more
     assert "would_drain" not in one.pages.read("metrics").decode()
@@ -111,7 +111,7 @@ def test_a_node_of_which_nobody_knows(tmp_path: Path) -> None:
 def test_a_verdict_that_is_unknown_is_none(tmp_path: Path) -> None:
     gate = Gate(tmp_path, f'{ENFORCED}unknown = "block"\n')
     report = replace(report_of(node("hgx-h100")), verdict="unknown")
-    last.write(gate.folder, report, time.time(), 15.0, {})
+    status_file.write(gate.folder, report, time.time(), 15.0, {})
     why = "some vital checks could not be evaluated: 'linkgauge diagnose' lists them"
     assert gate.ask() == (2, f"closed for unknown node: {why}")
 
@@ -141,10 +141,10 @@ def test_what_is_too_old(tmp_path: Path, at: float, every: float, why: str | Non
     gate = Gate(tmp_path, "[gate]\n")
     gate.finds("", at, every)
     if why is None:
-        assert last.read(gate.folder, now=1000.0, booted=500.0).at == at
+        assert status_file.read(gate.folder, now=1000.0, booted=500.0).at == at
         return
     with pytest.raises(Unknown) as unknown:
-        last.read(gate.folder, now=1000.0, booted=500.0)
+        status_file.read(gate.folder, now=1000.0, booted=500.0)
     assert str(unknown.value) == why
 
 
@@ -154,13 +154,13 @@ def test_what_is_too_old(tmp_path: Path, at: float, every: float, why: str | Non
 def test_a_damaged_file_is_unknown(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "last.json").write_bytes(content)
     with pytest.raises(Unknown, match="damaged, or of another version"):
-        last.read(str(tmp_path))
+        status_file.read(str(tmp_path))
 
 
 def test_what_is_no_file_is_unknown_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "last.json")
     with pytest.raises(Unknown, match="not a plain file"):
-        last.read(str(tmp_path))
+        status_file.read(str(tmp_path))
 
 
 def test_a_link_in_the_folder_of_another_user_leads_nowhere(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observati
 from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.network.net import read_link_modes, read_net
-from tests.support.gaps import refused, unreadable
 from tests.support.nodes.trees import tree, write
+from tests.support.not_checked import refused, unreadable
 
 CARD = "sys/devices/pci0000:10/0000:10:01.0/0000:11:00.1"
 ETH0, ETH1, LO = (

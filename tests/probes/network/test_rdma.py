@@ -17,8 +17,8 @@ from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.network.net import read_net
 from linkgauge.probes.network.rdma import read_rdma
-from tests.support.gaps import refused, unreadable
 from tests.support.nodes.trees import tree
+from tests.support.not_checked import refused, unreadable
 from tests.support.ttar import unpack
 
 PROCFS = Path(__file__).parents[4] / "shared/data/procfs/procfs_hw_subset.ttar"

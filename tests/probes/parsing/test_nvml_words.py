@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linkgauge.models.facts.jsonl import decode, encode
-from linkgauge.probes.gpu import nvml_threads as nvml_asking
+from linkgauge.probes.gpu import nvml_threads
 from linkgauge.probes.gpu.nvml import state
 from linkgauge.probes.gpu.nvml_topology import wiring
 from linkgauge.probes.parsing.nvml_enums import (
@@ -140,6 +140,6 @@ def test_whatever_a_driver_answers(
         file.write_text("\n".join(lines))
         patch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
         patch.setattr(pynvml, "nvmlLib", nvml_stub.Driver(file))
-        patch.setattr(nvml_asking, "CONTROL", str(file))
+        patch.setattr(nvml_threads, "CONTROL", str(file))
         for said in (*state(), *wiring()):
             assert decode(encode(said)) == said

@@ -13,8 +13,8 @@ from linkgauge.probes.host.host import Host
 from linkgauge.probes.storage.arrays import read_arrays
 from linkgauge.probes.storage.disks import read_disks
 from linkgauge.probes.storage.nvme import read_nvme
-from tests.support.gaps import unreadable
 from tests.support.nodes.trees import tree
+from tests.support.not_checked import unreadable
 
 PORT = "sys/devices/pci0000:60/0000:60:01.0"
 BLOCK = "sys/class/block"

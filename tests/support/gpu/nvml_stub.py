@@ -345,9 +345,9 @@ def install(path: Path) -> None:
 
 if __name__ == "__main__":
     from linkgauge.probes.calls import entrypoint as calls
-    from linkgauge.probes.gpu import nvml_threads as nvml_asking
+    from linkgauge.probes.gpu import nvml_threads
 
     file = Path(os.environ["NVML_STUB"])
-    nvml_asking.CONTROL = parsed(file.read_text()).get("device", str(file))
+    nvml_threads.CONTROL = parsed(file.read_text()).get("device", str(file))
     install(file)
     calls.main()

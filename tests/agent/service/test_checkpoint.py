@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 
 from linkgauge.agent.inputs.resolve import BadInput
 from linkgauge.agent.pipeline.diagnose import Memory
-from linkgauge.agent.service import checkpoint as kept
+from linkgauge.agent.service import checkpoint
 from tests.support.programs.kept_memory import AT, MEMORY
 
 
 def test_what_was_kept_comes_back(tmp_path: Path) -> None:
     folder = str(tmp_path / "var/lib/linkgauge")
-    assert kept.load(folder, Memory(), AT) == Memory()
-    assert kept.save(folder, Memory(), AT) is None
-    assert kept.save(folder, MEMORY, AT) is None
-    assert kept.load(folder, Memory(accepted=AT), AT + 1) == Memory(
+    assert checkpoint.load(folder, Memory(), AT) == Memory()
+    assert checkpoint.save(folder, Memory(), AT) is None
+    assert checkpoint.save(folder, MEMORY, AT) is None
+    assert checkpoint.load(folder, Memory(accepted=AT), AT + 1) == Memory(
         measured=MEMORY.measured, histories=MEMORY.histories, past=MEMORY.past, accepted=AT
     )
     assert os.listdir(folder) == ["service.json"]
@@ -35,8 +35,8 @@ def test_what_was_kept_comes_back(tmp_path: Path) -> None:
 def test_a_finding_of_another_version_is_forgotten(tmp_path: Path) -> None:
     (sighting,) = MEMORY.histories.values()
     removed = {("none-such", "gpu0", "event"): sighting, ("gpu-xid", "gpu1", "event"): replace(sighting, findings=())}
-    assert kept.save(str(tmp_path), replace(MEMORY, histories={**removed, **MEMORY.histories}), AT) is None
-    assert kept.load(str(tmp_path), Memory(), AT) == MEMORY
+    assert checkpoint.save(str(tmp_path), replace(MEMORY, histories={**removed, **MEMORY.histories}), AT) is None
+    assert checkpoint.load(str(tmp_path), Memory(), AT) == MEMORY
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_finding_of_another_version_is_forgotten(tmp_path: Path) -> None:
 )
 def test_what_is_damaged_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str, why: str) -> None:
     (tmp_path / "service.json").write_text(content)
-    assert kept.load(str(tmp_path), Memory(accepted=5), AT) == Memory(accepted=5)
+    assert checkpoint.load(str(tmp_path), Memory(accepted=5), AT) == Memory(accepted=5)
     ((name, level, text),) = caplog.record_tuples
     assert (name, level) == ("linkgauge", logging.WARNING)
     assert text.startswith(f"{tmp_path}/service.json: ")
@@ -61,79 +61,79 @@ def test_what_is_damaged_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureF
 
 def test_what_is_no_file_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     os.mkfifo(tmp_path / "service.json")  # nobody writes to it: who waited would wait for ever
-    assert kept.load(str(tmp_path), Memory(), AT) == Memory()
-    assert kept.load("/dev/null", Memory(), AT) == Memory()
+    assert checkpoint.load(str(tmp_path), Memory(), AT) == Memory()
+    assert checkpoint.load("/dev/null", Memory(), AT) == Memory()
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(st.integers(0, 2000), st.binary(max_size=3))
 def test_any_damage_is_a_beginning(tmp_path: Path, place: int, bytes: bytes) -> None:
-    kept.save(str(tmp_path), MEMORY, AT)
+    checkpoint.save(str(tmp_path), MEMORY, AT)
     file = tmp_path / "service.json"
     whole = file.read_bytes()
     file.write_bytes(whole[:place] + bytes + whole[place + len(bytes) + 1 :])
-    assert isinstance(kept.load(str(tmp_path), Memory(), AT), Memory)
+    assert isinstance(checkpoint.load(str(tmp_path), Memory(), AT), Memory)
 
 
 def test_a_folder_that_may_not_be_written_to() -> None:
     """For root too there is nothing to be made in /proc."""
-    assert kept.save("/proc/linkgauge", MEMORY, AT) == "/proc/linkgauge: No such file or directory"
-    with kept.exclusive("/proc/linkgauge"):
-        assert kept.load("/proc/linkgauge", MEMORY, AT) == MEMORY
+    assert checkpoint.save("/proc/linkgauge", MEMORY, AT) == "/proc/linkgauge: No such file or directory"
+    with checkpoint.exclusive("/proc/linkgauge"):
+        assert checkpoint.load("/proc/linkgauge", MEMORY, AT) == MEMORY
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
     (tmp_path / "service.json").symlink_to("/dev/full")
-    assert kept.save(str(tmp_path), MEMORY, AT) == f"{tmp_path}: No space left on device"
+    assert checkpoint.save(str(tmp_path), MEMORY, AT) == f"{tmp_path}: No space left on device"
 
 
 def test_a_disk_that_fills_up_leaves_the_old_one(tmp_path: Path) -> None:
     """A file that may grow no further is the same: half of it was written."""
-    assert kept.save(str(tmp_path), MEMORY, AT) is None
+    assert checkpoint.save(str(tmp_path), MEMORY, AT) is None
     script = (
         "import resource, sys\nsys.dont_write_bytecode = True\n"
         "from tests.support.programs.kept_memory import AT, MEMORY\n"
-        "from linkgauge.agent.service import checkpoint as kept\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\nprint(kept.save(sys.argv[1], MEMORY, AT + 1))"
+        "from linkgauge.agent.service import checkpoint\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\nprint(checkpoint.save(sys.argv[1], MEMORY, AT + 1))"
     )
     done = subprocess.run([sys.executable, "-c", script, tmp_path], **child())
     assert done.stdout == f"{tmp_path}: File too large\n"
     assert os.listdir(tmp_path) == ["service.json"]
-    assert kept.load(str(tmp_path), Memory(), AT) == MEMORY
+    assert checkpoint.load(str(tmp_path), Memory(), AT) == MEMORY
 
 
 KILLED = """
 import os, signal, sys
 from tests.support.programs.kept_memory import AT, MEMORY
-from linkgauge.agent.service import checkpoint as kept
+from linkgauge.agent.service import checkpoint
 
 os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)  # written, and not yet in its place
-kept.save(sys.argv[1], MEMORY, AT + 1)
+checkpoint.save(sys.argv[1], MEMORY, AT + 1)
 """
 
 
 def test_killed_in_the_middle_of_writing(tmp_path: Path) -> None:
-    assert kept.save(str(tmp_path), MEMORY, AT) is None
+    assert checkpoint.save(str(tmp_path), MEMORY, AT) is None
     done = subprocess.run([sys.executable, "-c", KILLED, tmp_path], **child())
     assert done.returncode == -signal.SIGKILL
     half = [name for name in os.listdir(tmp_path) if name != "service.json"]
     assert len(half) == 1
-    assert kept.load(str(tmp_path), Memory(), AT) == MEMORY
+    assert checkpoint.load(str(tmp_path), Memory(), AT) == MEMORY
     (tmp_path / "accepted.json").touch()
-    with kept.exclusive(str(tmp_path)):  # which the next one takes away
+    with checkpoint.exclusive(str(tmp_path)):  # which the next one takes away
         assert sorted(os.listdir(tmp_path)) == ["accepted.json", "service.json"]
 
 
 def test_two_services_do_not_share_a_folder(tmp_path: Path) -> None:
     folder = str(tmp_path / "state")
     with (
-        kept.exclusive(folder),
+        checkpoint.exclusive(folder),
         pytest.raises(BadInput, match="another 'linkgauge serve' uses this folder"),
-        kept.exclusive(folder),
+        checkpoint.exclusive(folder),
     ):
         raise AssertionError("both began")
-    with kept.exclusive(folder):
+    with checkpoint.exclusive(folder):
         pass
 
 

@@ -1,4 +1,4 @@
-"""Shares that are worked out of measurements."""
+"""Shares of the rated rate, computed from measurements."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_the_width_makes_no_difference() -> None:
 
 
 def test_between_the_two_known_formulas() -> None:
-    """NCCL's plan below and UCX's estimate above (the notes of attainable.py), where copies were measured."""
+    """NCCL's plan below and UCX's estimate above (efficiency.py), for measured copies."""
     for generation in (3, 4, 5):
         for towards in ("device", "host"):
             reach = attainable(f"pcie{generation}", "copy", towards)
