@@ -1,4 +1,4 @@
-"""The shape of the source tree: sizes, packages, words that do not belong."""
+"""The source tree: sizes of files and functions, packages, imports of tests, forbidden names."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 CODE = ("agent", "exporters", "models", "probes")
@@ -19,8 +21,19 @@ def functions(path: Path) -> Iterator[ast.FunctionDef]:
             yield node
 
 
+def imported_tests(text: str) -> list[str]:
+    """The names of the test modules that a module imports."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names += [part for one in node.names for part in one.name.split(".")]
+        elif isinstance(node, ast.ImportFrom):
+            names += [*(node.module or "").split("."), *(one.name for one in node.names)]
+    return [name for name in names if name.startswith("test_")]
+
+
 def test_sizes() -> None:
-    """A ceiling is worth more than an average."""
+    """Each file and each function, not their average."""
     files, long = [], []
     for path in SOURCES:
         if len(path.read_text().splitlines()) > (500 if path.is_relative_to(ROOT / "tests") else 300):
@@ -31,7 +44,7 @@ def test_sizes() -> None:
 
 
 def test_packages_are_small() -> None:
-    """At most 20 modules in a package, those that hold data as rows (catalog) or nodes (tests/nodes) aside."""
+    """At most 20 modules in a package. The catalog and tests/nodes may have more: they grow with data and nodes."""
     modules = Counter(path.parent.relative_to(ROOT).as_posix() for path in SOURCES if path.name != "__init__.py")
     exempt = {"models/catalog", "tests/nodes"}
     assert {folder: count for folder, count in modules.items() if count > 20 and folder not in exempt} == {}
@@ -48,7 +61,7 @@ def test_each_folder_of_code_is_linked_into_the_package() -> None:
 
 
 def test_one_importer_for_each_library() -> None:
-    """Replacing a library touches one file."""
+    """So that a change of a library changes one file."""
     importers: dict[str, set[str]] = {}
     for path in (p for p in SOURCES if p.is_relative_to(ROOT) and p.relative_to(ROOT).parts[0] in CODE):
         libraries = (
@@ -62,9 +75,23 @@ def test_one_importer_for_each_library() -> None:
 
 
 def test_no_test_module_imports_another() -> None:
-    """What tests share is in a module without tests."""
-    imports = re.compile(r"^\s*(?:from|import) (?:tests[\w.]*\.)?(test_\w+)", re.MULTILINE)
-    assert {path.name: found for path in SOURCES if (found := imports.findall(path.read_text()))} == {}
+    """Modules without tests (tests/support) hold what several test modules use."""
+    assert {path.name: found for path in SOURCES if (found := imported_tests(path.read_text()))} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import test_gate",
+        "import tests.agent.slurm.test_gate",
+        "from tests.agent.slurm.test_gate import check",
+        "from tests.agent.slurm import test_gate",
+        "from . import test_gate",
+        "from .test_gate import check",
+    ],
+)
+def test_each_form_of_an_import_is_seen(line: str) -> None:
+    assert imported_tests(f"import pytest\n\ndef late() -> None:\n    {line}\n") == ["test_gate"]
 
 
 def test_no_helpers_without_a_noun() -> None:
