@@ -22,6 +22,7 @@ from linkgauge.models.graph.fair_share import shares
 from linkgauge.models.graph.routes import rated, route
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Machine, Site
+from tests.support.nodes.described import found
 from tests.support.nodes.small_nodes import (
     Clock,
     copy,
@@ -36,10 +37,6 @@ from tests.support.nodes.small_nodes import (
 )
 
 H100S = Site(machine=(Machine(name="hgx-h100", source="its data sheet", gpu="H100*", gpus=8),))
-
-
-def found(report: Report) -> list[tuple[str, str]]:
-    return sorted((finding.code, finding.subject) for finding in report.findings)
 
 
 def test_a_narrow_gpu_is_not_hidden_by_a_wider_way() -> None:

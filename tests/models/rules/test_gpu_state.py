@@ -31,7 +31,6 @@ from tests.support.nodes.gpu_facts import (
     without,
 )
 
-MODE = ("gpu-mode", address(3), "warning", "likely")
 USE = ("gpu-in-use", address(3), "warning", "likely")
 ASKS = ("gpu-xid", address(3), "critical", "certain")
 

@@ -9,6 +9,7 @@ import pytest
 
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
 from linkgauge.models.report import Context, Finding
+from tests.support.nodes.gpu_facts import with_fields
 from tests.support.nodes.nvlink_machines import (
     A100,
     B200,
@@ -30,7 +31,6 @@ from tests.support.nodes.nvlink_machines import (
     service,
     summaries,
     switch,
-    with_fields,
 )
 
 

@@ -12,6 +12,7 @@ from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.models.report import Finding
+from tests.support.nodes.gpu_facts import with_fields
 from tests.support.nodes.nvlink_machines import (
     A100,
     A100_PCIE,
@@ -44,7 +45,6 @@ from tests.support.nodes.nvlink_machines import (
     service,
     summaries,
     switch,
-    with_fields,
 )
 
 HEALTHY = {

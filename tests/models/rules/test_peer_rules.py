@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from linkgauge.models.facts.records import Evidence
 from linkgauge.models.report import Finding
+from tests.support.nodes.gpu_facts import with_fields
 from tests.support.nodes.nvlink_machines import (
     A100_PCIE,
     GUEST,
@@ -20,7 +21,6 @@ from tests.support.nodes.nvlink_machines import (
     nvlink,
     pairs,
     summaries,
-    with_fields,
 )
 
 

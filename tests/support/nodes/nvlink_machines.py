@@ -10,10 +10,11 @@ from linkgauge.models.catalog.gpus import products
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu, GpuLink, GpuPair
 from linkgauge.models.facts.machine import Node, Pci, Service
-from linkgauge.models.facts.records import Evidence, Fact, Observation, Record
+from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Context, Finding, Report
 from linkgauge.models.site.schema import Site
+from tests.support.nodes.gpu_facts import with_fields
 
 NOW = 2e9
 HERE = Evidence("here", "x")
@@ -115,11 +116,6 @@ def cards(device: int, active: Iterable[int], node: Node = BARE) -> list[Record]
             Gpu(key=f"gpu{gpu}", name=f"{device:x}", address=address(gpu), nvlinks=links),
         ]
     return records
-
-
-def with_fields(records: Iterable[Record], key: str, **fields: Any) -> list[Record]:
-    """The records with changed fields of one fact."""
-    return [replace(one, **fields) if isinstance(one, Fact) and one.key == key else one for one in records]
 
 
 def cut(records: Iterable[Record], gpu: int, *numbers: int) -> list[Record]:
