@@ -23,6 +23,8 @@ from linkgauge.probes.host.recorded import dump, parse
 from tests.support.nodes.described import ALL, BROKEN, FOLDER, NAMES, node, report_of, steady
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+# The capture of a described node is always there, so that the test runs also without a recorded node.
+CAPTURES = [GOLDEN / "synthetic_small.capture", *sorted(FOLDER.glob("*.capture"))]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -40,7 +42,7 @@ def test_json(golden: Callable[[Path, str], None]) -> None:
     golden(GOLDEN / "node_desktop.json", as_json(steady(report_of(node("desktop")))))
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.capture")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
 def test_a_recorded_node(path: Path, golden: Callable[[Path, str], None]) -> None:
     report = steady(report_of(parse(path.read_text())))
     golden(GOLDEN / f"node_{path.stem}.txt", as_text(report, colour=False) + "\n" + as_tree(report.topology))
