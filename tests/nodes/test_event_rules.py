@@ -1,4 +1,4 @@
-"""What a logged line is worth today: how grave, of what, and when it is history or said elsewhere already."""
+"""Findings from log lines: severity, subject, and when an event is history or covered by another finding."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def log(*lines: str, last: float = NOW - 60) -> list[Record]:
 
 
 def findings(*said: Record, origin: Origin = "live") -> list[Finding]:
-    """Of those that this log makes; what the machine itself is worth is the business of others."""
+    """The findings from this log. Other tests check the findings about the machine itself."""
 
     def evaluated(what: list[Record]) -> list[Finding]:
         return apply_rules(assemble(what, Site(), NOW, origin=origin))[0]
@@ -143,7 +143,7 @@ def test_an_old_xid_is_history() -> None:
     assert told(BRIDGE, FUNCTION, *log(XID.format(79), last=NOW - 90_000)) == xid("info")
     assert told(BRIDGE, FUNCTION, *log(XID.format(157), last=NOW - 90_000)) == xid("warning")
     (since_boot,) = findings(BRIDGE, FUNCTION, *log(XID.format(79), last=5.0))
-    assert (since_boot.severity, since_boot.since) == ("critical", None)  # nobody knows when that was
+    assert (since_boot.severity, since_boot.since) == ("critical", None)  # not known when that was
 
 
 def test_what_the_driver_asks_for_now_decides() -> None:
@@ -277,7 +277,7 @@ def test_a_link_that_went_down() -> None:
     assert told(BRIDGE, FUNCTION, *log(hotplug, contained)) == []  # it came up again
     assert told(BRIDGE, *log(hotplug)) == [("pcie-errors", PORT, "info")]
     assert told(BRIDGE, *log(hotplug, contained)) == [("pcie-errors", PORT, "warning")]
-    assert told(*log(hotplug, contained)) == []  # nobody knows what is there
+    assert told(*log(hotplug, contained)) == []  # not known what is there
 
 
 LIMITED = (

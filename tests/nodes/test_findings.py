@@ -1,4 +1,4 @@
-"""Every code of the contract: something says it, and something broken makes it, alone."""
+"""Every finding code: one rule gives it, and one fault alone causes it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_no_rule_has_a_code_of_its_own() -> None:
 
 @pytest.mark.parametrize("code", sorted(codes().keys() - RULED))
 def test_a_code_without_a_rule_is_said_of_flows(code: str) -> None:
-    """In the very case that stands for it."""
+    """In the scenario of this code."""
     facts = FACTS[code]
     snapshot = snapshot_of(facts, [*facts.well, *facts.further])
     assert code in {one.code for one in attribute(snapshot, levels(snapshot), ())}

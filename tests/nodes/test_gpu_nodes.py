@@ -1,4 +1,4 @@
-"""Nodes with GPUs: nothing is wrong with the healthy ones, and each broken one has its finding and no other."""
+"""Nodes with GPUs: healthy nodes have no finding, and each broken node has exactly its finding."""
 
 from __future__ import annotations
 

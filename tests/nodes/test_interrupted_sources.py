@@ -1,4 +1,4 @@
-"""A source that is cut off, by a file that hangs or a fault of ours, leaves gaps and makes no findings."""
+"""A source that a hanging file or a bug interrupts leaves gaps and gives no findings."""
 
 from __future__ import annotations
 

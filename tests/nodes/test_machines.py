@@ -1,4 +1,4 @@
-"""Machine types: each is known for what it is, by what such a machine shows, and what is less is known for less."""
+"""Machine types: each machine is recognised by its devices, and a machine with fewer devices as a smaller type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken nodes: what is broken, and the one finding (or the one gap) that must say so, on the right thing."""
+"""Broken nodes: each fault gives exactly one finding or one gap, on the right subject."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_mutation(name: str, what: str, mutation: Mutation, finding: Named, gap:
 
 
 def test_severities() -> None:
-    """What closes a gate, what warns, and what is worth knowing."""
+    """The severity of each finding: critical, warning or info."""
     expected = {
         ("hgx-h100", "GPU on x8"): "critical",
         ("hgx-h100", "port down"): "critical",
@@ -46,6 +46,6 @@ def test_severities() -> None:
 
 
 def test_described_nodes_are_healthy() -> None:
-    """What is by design is info, and nothing else is said of them."""
+    """A state by design gives an info finding and no other finding."""
     seen = {name: (report_of(node(name)).verdict, found(report_of(node(name)))) for name in ("server-raid", "hgx-h100")}
     assert seen == {"server-raid": ("ok", []), "hgx-h100": ("ok", [])}

@@ -1,4 +1,4 @@
-"""Whole outputs of the described nodes, healthy and broken: text, tree and JSON as people and programs get them."""
+"""Whole outputs of the described nodes, healthy and broken: text, tree and JSON."""
 
 from __future__ import annotations
 

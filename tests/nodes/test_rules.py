@@ -1,4 +1,4 @@
-"""Rules on facts alone: machines that are healthy and look odd, and faults that look healthy."""
+"""Rules on facts alone: unusual healthy machines, and faults that look healthy."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_storm_of_correctable_errors() -> None:
     booted = Node(key="node", booted=NOW - 3600)
     assert told(BRIDGE, GPU, booted, counter(53e6, NOW)) == [("pcie-errors", GPU_0, "warning")]
     assert told(BRIDGE, GPU, booted, counter(400, NOW)) == []  # 6.7 a minute over 16 lanes
-    assert told(BRIDGE, GPU, counter(53e6, NOW)) == []  # nobody knows since when
+    assert told(BRIDGE, GPU, counter(53e6, NOW)) == []  # the start of the count is not known
     assert told(BRIDGE, GPU, booted, counter(53e6, NOW), past=(counter(53e6 - 7, NOW - 15),)) == []
 
 

@@ -1,4 +1,4 @@
-"""The stories that the core must carry, from what is said to what is reported."""
+"""Complete scenarios, from the records of sources to the report."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def test_old_observations_are_thinned() -> None:
 
 
 def test_a_source_that_breaks_off_leaves_nobody_sure() -> None:
-    """What it would have said nobody knows: a fault of our own is no reason to call a node healthy."""
+    """The missing records are unknown. After our own fault the node is not called healthy."""
 
     def broken(host: object) -> Iterator[Record]:
         del host

@@ -1,4 +1,4 @@
-"""Predictions beside published measurements: bench/accuracy/model_accuracy.py finds them good enough."""
+"""Predictions and published measurements: the errors are within the limits of bench/accuracy/model_accuracy.py."""
 
 from __future__ import annotations
 

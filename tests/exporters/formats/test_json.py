@@ -1,4 +1,4 @@
-"""A report as JSON is the contract: its names, its schema, and that nothing is lost."""
+"""A report as JSON is a public contract: names, schema, and no lost value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a scrape: whole outputs, how many series there are, that Prometheus reads it, and that it never lies."""
+"""The page of a scrape: whole outputs, the number of series, and that Prometheus reads it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_node_of_eight_gpus_has_few_series(name: str) -> None:
 
 
 def test_every_metric_and_label_is_in_the_table() -> None:
-    """And everything in the table can come."""
+    """Each metric and label of the table also occurs."""
     broken = report_of(node("hgx-h100", BROKEN))
     first, *others = broken.findings
     silenced = replace(broken, findings=(replace(first, silenced="known"), *others))
@@ -174,7 +174,7 @@ def test_a_device_that_is_gone_has_no_series() -> None:
 
 
 def test_nothing_unknown_is_a_number() -> None:
-    """Links and flows of which nothing is known have no series at all."""
+    """Links and flows without known values have no series."""
     empty = replace(report_of(node("vgpu")), levels=(Level(op="copy", ends=("gpu0", "gpu1")),), node=None, profile=None)
     shown = told(empty)
     assert not [name for name, _ in shown if "link_" in name]

@@ -1,4 +1,4 @@
-"""Any report gives a page that Prometheus takes, whatever its names hold."""
+"""Any report gives a page that Prometheus accepts, whatever characters its names contain."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_any_report(report: Report, detail: str) -> None:
 
 @given(reports)
 def test_detail_only_adds(report: Report) -> None:
-    """What is shown by default is shown in detail too; only the worst and the median of many give way to each."""
+    """Each series without detail is also in the page with detail, except the worst and the median of many flows."""
     assert read(page(report)).items() <= read(page(report, detail="links")).items()
 
 

@@ -1,4 +1,4 @@
-"""What was measured, as people see it below the findings."""
+"""The table of measured rates below the findings."""
 
 from __future__ import annotations
 

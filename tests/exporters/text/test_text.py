@@ -1,4 +1,4 @@
-"""What an operator reads. Goldens in tests/golden; LINKGAUGE_GOLDEN=write writes them anew."""
+"""A report as text. The expected texts are in tests/golden; LINKGAUGE_GOLDEN=write writes them."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def findings(wild: st.SearchStrategy[str]) -> st.SearchStrategy[Finding]:
 
 @st.composite
 def reports(draw: st.DrawFn) -> Report:
-    """Reports whose strings, all from outside, hold anything at any length."""
+    """Reports whose external strings have any content and any length."""
     wild = st.text(max_size=30) | st.text("ab/-\x1b\r\n\u202e\u4e2d", min_size=80, max_size=300)
     maybe = st.none() | wild
     gap = st.builds(

@@ -1,4 +1,4 @@
-"""The topology as a tree: one golden of a machine with everything, and that nothing is lost from any machine."""
+"""The topology as a tree: the expected text of one machine, and that no device of any machine is lost."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ LINKS = sorted({*INSIDE, "pcie", "nvlink", "c2c", "memory", "interconnect", "int
 
 @st.composite
 def topologies(draw: st.DrawFn, ids: st.SearchStrategy[str], names: st.SearchStrategy[str]) -> Topology:
-    """Any devices, joined in any way: circles, links to themselves and to what is not there."""
+    """Any devices and links: cycles, links from a device to itself, links to absent devices."""
     aliases = st.lists(names, max_size=2).map(tuple)
     device = st.builds(Device, ids, st.sampled_from(KINDS), names, st.none() | st.integers(0, 3), aliases)
     devices = draw(st.lists(device, max_size=12, unique_by=lambda one: one.id))
@@ -95,13 +95,13 @@ def topologies(draw: st.DrawFn, ids: st.SearchStrategy[str], names: st.SearchStr
 
 
 def entries(tree: str) -> list[str]:
-    """The ids that stand as entries, not as the other end of something."""
+    """The ids of the entries, without those that are only the other end of a link."""
     found: list[str] = []
     for line in tree.splitlines():
         folded = re.fullmatch(r" *[a-z ]+: (.*)", line)
         if folded:
             found += folded[1].split(", ")
-        elif "  " in line.strip():  # else the rest of an entry that was too long for a line
+        elif "  " in line.strip():  # otherwise the rest of an entry that is longer than a line
             found += line.strip().split("  ")[0].split(" > ")
     return found
 

@@ -1,4 +1,4 @@
-"""Writes of several GPUs that a chipset holds far below their fair share."""
+"""Writes of several GPUs that a chipset limits far below their fair share."""
 
 from __future__ import annotations
 

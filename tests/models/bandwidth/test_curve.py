@@ -1,4 +1,4 @@
-"""The rate against the size of a message."""
+"""The rate as a function of the message size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The matrix of GPUs and NICs: cell by cell as nvidia-smi printed it on real machines, and its text."""
+"""The matrix of GPUs and NICs: each cell equals nvidia-smi's output on real machines; and its text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PORT, GPU, NIC = 0x060400, 0x030200, 0x020700
 
 
 class Machine:
-    """A machine of typed-in facts; GPUs and NICs get their numbers in the order in which they come."""
+    """A machine of given facts. GPUs and NICs are numbered in the order in which they are added."""
 
     def __init__(self, *cpus: str) -> None:
         """One package and one NUMA node for each list of processors."""
@@ -85,7 +85,7 @@ class Machine:
                 self.link(here, f"{there}{number:02}", self.gpus[there], "gpu")
 
     def switched(self, count: int, down: Mapping[int, int] | None = None) -> None:
-        """NVLinks of all GPUs to switches that nobody sees; of some GPUs, a number is down."""
+        """NVLinks of all GPUs to invisible switches. For some GPUs a number of links is down."""
         for gpu in range(len(self.gpus)):
             for number in range(count):
                 self.link(gpu, str(number), None, "switch", number >= (down or {}).get(gpu, 0))
@@ -283,7 +283,7 @@ def test_links_that_are_down_do_not_count() -> None:
 
 def test_c2c_carries_what_nvidia_smi_calls_otherwise() -> None:
     built = gb200()
-    assert built.matrix().paths["GPU0", "GPU1"] == DevicePath("NV18", 450e9)  # not over the processor that they share
+    assert built.matrix().paths["GPU0", "GPU1"] == DevicePath("NV18", 450e9)  # not through their processor
     built.facts = [one for one in built.facts if not isinstance(one, GpuLink)]
     assert built.matrix().paths["GPU0", "GPU3"] == DevicePath("SYS", 225e9)
 
@@ -334,7 +334,7 @@ names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
 
 @st.composite
 def matrices(draw: st.DrawFn) -> Matrix:
-    """Any number of GPUs and NICs with any names, and some of the ways between them."""
+    """Any number of GPUs and NICs with any names, and some of the paths between them."""
     gpus = tuple(
         Row(f"GPU{n}", f"d{n}", draw(names), draw(st.none() | st.just((0, 1, 5))))
         for n in range(draw(st.integers(0, 20)))

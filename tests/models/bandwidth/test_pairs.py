@@ -1,4 +1,4 @@
-"""All pairs at once: of each the same that the way and the prediction say of it alone."""
+"""All pairs at once have the same path and prediction as each pair alone."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_trays_are_joined_by_nvlink_alone() -> None:
 
 
 def test_of_ends_that_hang_alike_two_are_looked_at() -> None:
-    """What makes a thousand functions fast: the count of what is looked at, for no test asserts a time."""
+    """The saving makes a thousand functions fast. The test counts computed devices, because times vary."""
     topology = pci_node(1000)
     groups, few = symmetric_groups(topology, ENDS)
     ends = sum(1 for device in topology.devices if device.kind in ENDS)

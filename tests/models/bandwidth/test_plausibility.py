@@ -1,4 +1,4 @@
-"""Numbers above what the links of their way carry: told, and not judged."""
+"""Rates above the rates of the links on their path: reported and not judged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def invalid(said: list[Record]) -> list[str]:
 
 
 def test_a_sum_of_both_directions() -> None:
-    """It is in no level, and the node is not known to be well by it."""
+    """The rate is in no level. It does not show that the node is healthy."""
     report = report_of([*PLAIN, TO_HOST])
     (found,) = report.findings
     assert found == Finding(
@@ -56,7 +56,7 @@ def test_a_sum_of_both_directions() -> None:
 
 
 def test_it_is_nobodys_kin() -> None:
-    """Three of four copies were added up: the one that was not is the one that is right."""
+    """Three of four copies show the sum of both directions. The fourth copy is the correct one."""
     others = [copy((f"gpu{gpu}", ROOT), 110.0) for gpu in range(1, 4)]
     report = report_of([*PLAIN, copy(("gpu0", ROOT), 55.0), *others])
     assert [(one.code, one.subject) for one in report.findings] == [("measurement-invalid", "gpu1-pci0000:00")]
@@ -95,7 +95,7 @@ def nvlinks(gpu: int, count: int) -> list[Record]:
     [
         [*PLAIN, copy(("gpu0", ROOT), 64.0)],
         [*PLAIN, Node(key="node", virtual=True), TO_HOST],  # a hypervisor's tree
-        # NVLinks that nobody told of, or not all of them; GPUs of which nobody says what they are.
+        # NVLinks that no source shows completely; GPUs of unknown products.
         [*(replace(one, nvlinks=None) if isinstance(one, Gpu) else one for one in SWITCHED), PEER],
         [*SWITCHED, *nvlinks(0, 5), *nvlinks(1, 5), PEER],
         [*(replace(one, name="Other") if isinstance(one, Gpu) else one for one in PLAIN), TO_HOST],
@@ -137,7 +137,7 @@ def test_the_same_object_twice_is_one_number() -> None:
 
 
 def test_a_disk_that_gave_zeros() -> None:
-    """Only the run that met them: another one of the same flow counts."""
+    """Only the run that read zeros is invalid. Another run of the same flow counts."""
     flow = Flow("read", ("nvme0n1", "host"))
     fast, true = observation(flow, "rate", 14e9), replace(observation(flow, "rate", 6e9), at=5.0)
     zeros = replace(observation(flow, "zeros", 0.25), unit="share")

@@ -1,4 +1,4 @@
-"""The packaged catalog: whole, in the contract's words, and what the documentation says."""
+"""The packaged catalog: complete, with the codes of the contract, and equal to the documentation."""
 
 from __future__ import annotations
 

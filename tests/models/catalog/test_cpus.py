@@ -1,4 +1,4 @@
-"""The catalog of processors: each name finds its row, and what a row says is what the makers print."""
+"""The catalog of processors: each name finds its row, and each row has the values of the makers' data sheets."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_names_are_unique() -> None:
         ("Intel(R) Xeon(R) Platinum 8570", "Emerald Rapids"),  # DGX B200
         ("Intel(R) Xeon(R) Platinum 8592+", "Emerald Rapids"),
         ("Intel(R) Xeon(R) Platinum 8558", None),  # DDR5-5200
-        ("Intel(R) Xeon(R) Platinum 8559C", None),  # nobody has published what Amazon had made
+        ("Intel(R) Xeon(R) Platinum 8559C", None),  # no published values: a processor made for Amazon
         ("Intel(R) Xeon(R) 6980P", "Granite Rapids AP"),
         ("Intel(R) Xeon(R) 6776P", "Granite Rapids SP"),  # DGX B300
         ("Intel(R) Xeon(R) 6780E", None),

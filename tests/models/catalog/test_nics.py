@@ -1,4 +1,4 @@
-"""The catalog of NICs, and what their ports are in the topology."""
+"""The catalog of NICs, and their ports in the topology."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def ports(facts: list[Fact], machine: Machine | None = None) -> list[tuple[str, 
     ("facts", "expected"),
     [
         (nic(*MELLANOX, layer="InfiniBand"), ("infiniband", None, 25e9)),
-        # Of both ends the slower; and the network device knows better what RoCE runs at.
+        # The slower of both ends. For RoCE the network device has the correct rate.
         (
             nic(*MELLANOX, layer="Ethernet", speed=12.5e9, max_speed=50e9, partner_speed=25e9),
             ("roce", 25e9, 12.5e9),
@@ -89,7 +89,7 @@ def test_the_machine_type_tells_what_the_port_does_not() -> None:
     said = [Pci(key="0000:01:00.0", pci_class=0x030200, vendor=0x10DE, device=0x2330), *nic(*EFA)]
     machine = Machine(name="ours", source="the order", gpu="H100*", rdma=1, rdma_rate=12.5e9)
     assert ports(said, machine) == [(f"{AT}>rdma0/1", "efa", 12.5e9, 25e9)]
-    # Of more NICs than the type has, some are for storage: nothing says which.
+    # With more NICs than the type has, some are for storage. It is not known which.
     more = [*said, Rdma(key="rdma1", address="0000:42:00.0")]
     assert ports(more, machine) == [(f"{AT}>rdma0/1", "efa", None, 25e9)]
 

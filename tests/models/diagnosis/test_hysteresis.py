@@ -1,4 +1,4 @@
-"""What a daemon shows over time: states settle, events stay until they are cleared, what flaps is one finding."""
+"""The findings of the service over time: states settle, events stay until cleared, a flapping state is one finding."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def log(*lines: tuple[float, str]) -> list[Record]:
 
 
 def ran(memory: Memory, at: float, *said: Record) -> tuple[Memory, Report]:
-    """A cycle of the daemon, of which everything is due."""
+    """A cycle of the daemon in which every source is due."""
     return cycle(At(at), [source_of(*gpus_under_switches(2), *said)], Site(), memory)
 
 
@@ -54,7 +54,7 @@ BAD: Shown = [("gpu-xid", GPU, "critical")]
 
 
 def with_xid() -> Memory:
-    """After a cycle in which the log held an Xid."""
+    """The daemon after a cycle with an Xid in the log."""
     memory, report = ran(Memory(), NOW, *log((NOW - 30, XID)))
     assert shown(report) == BAD
     assert report.verdict == "failed"
@@ -76,14 +76,14 @@ def test_a_reset_that_was_logged_clears_it() -> None:
     memory, report = ran(with_xid(), NOW + 60, *log((NOW - 30, XID), (NOW + 30, RESET)))
     assert shown(report) == [("gpu-xid", GPU, "info")]
     assert report.verdict == "ok"
-    assert shown(ran(memory, NOW + 120)[1]) == []  # history is told as long as the log tells it
+    assert shown(ran(memory, NOW + 120)[1]) == []  # history is shown while the log has the event
 
 
 def test_a_day_clears_it_by_the_time_of_the_reports() -> None:
     memory = with_xid()
     assert shown(ran(memory, NOW + DAY)[1]) == BAD
     assert shown(ran(memory, NOW + DAY + 1)[1]) == []
-    memory, report = ran(memory, NOW - 10 * DAY)  # a clock that was put back
+    memory, report = ran(memory, NOW - 10 * DAY)  # a clock that was set back
     assert shown(report) == BAD
 
 
@@ -103,7 +103,7 @@ def test_of_two_that_the_log_does_not_hold_together_the_graver_stays() -> None:
     assert shown(report) == BAD
     assert "Xid 48" in report.findings[0].message
     memory, report = ran(with_xid(), NOW + 60, *log((NOW - 30, XID), (NOW + 10, RESET), (NOW + 30, milder)))
-    assert shown(report) == [("gpu-xid", GPU, "warning")]  # the rules know of the reset after the graver one
+    assert shown(report) == [("gpu-xid", GPU, "warning")]  # the rules know that a reset followed the more severe event
 
 
 def test_an_xid_goes_under_the_gpu_that_it_took_away() -> None:
@@ -113,13 +113,13 @@ def test_an_xid_goes_under_the_gpu_that_it_took_away() -> None:
     assert shown(report) == BAD
     memory, report = cycle(At(NOW + 60), [source_of(*lost, *log((NOW - 30, fallen)))], Site(), memory)
     assert shown(report) == [("gpu-missing", GPU, "critical")]
-    for minute in (2, 3, 4):  # it is back; what the log told is not cleared by that
+    for minute in (2, 3, 4):  # the GPU is back, which does not clear the logged event
         memory, report = ran(memory, NOW + 60 * minute)
     assert shown(report) == BAD
 
 
 def test_uncorrected_errors_stay_and_corrected_ones_settle() -> None:
-    """Of one function, under one code."""
+    """Both counters are about one function and give the same code."""
     memory = Memory()
     readings = [(0.0, 0.0), (1.0, 500.0), (1.0, 1000.0), *[(1.0, 1000.0)] * 70]
     told = []
@@ -130,7 +130,7 @@ def test_uncorrected_errors_stay_and_corrected_ones_settle() -> None:
     assert told[:5] == [[], ["critical"], ["critical", "warning"], ["critical", "warning"], ["critical"]]
     assert told[-1] == ["critical"]  # for more than an hour no new one
     memory, report = ran(replace(memory, accepted=at + 1), at + 60, count("aer_fatal", 1.0, at + 60))
-    assert shown(report) == [("pcie-errors", GPU, "critical")]  # nobody kept what had been counted: since boot
+    assert shown(report) == [("pcie-errors", GPU, "critical")]  # no earlier count is known, so the count is since boot
     kept = (count("aer_fatal", 1.0, at + 1),)
     memory, report = ran(replace(memory, accepted=at + 61, baseline=kept), at + 120, count("aer_fatal", 1.0, at + 120))
     assert shown(report) == []
@@ -165,7 +165,7 @@ def port(up: bool) -> list[Record]:
 
 
 def flapped(down: Sequence[bool], with_log: bool, every: float = 60.0) -> list[Report]:
-    """The reports of cycles in which the port is down or not; a log, where there is one, tells each going down."""
+    """The reports of cycles in which the port is up or down. A log, if there is one, has each transition to down."""
     memory, reports, lines = Memory(), [], list[tuple[float, str]]()
     site = Site(fabric=("mlx5_*",))
     for number, gone in enumerate(down):
@@ -249,7 +249,7 @@ def test_accept_forgets_what_flapped_but_not_what_is_there() -> None:
     assert "came and went" not in finding.message
 
 
-# Laws, over reports of a few findings.
+# Properties that hold for any series of reports with a few findings.
 
 ONES = [
     Finding(code=code, kind=kind, severity=severity, subject=subject, message=f"{severity} {line}", evidence=line)  # type: ignore[arg-type]
@@ -333,7 +333,7 @@ def test_the_order_of_findings_changes_nothing(time: list[tuple[list[Finding], i
 
 @given(series)
 def test_a_look_at_what_is_steady_shows_it(time: list[tuple[list[Finding], int]]) -> None:
-    """Whatever was before: what was in the last two reports is shown."""
+    """A finding in the last two reports is shown, whatever the earlier reports had."""
     if len(time) < 2:
         return
     both = {key(one) for one in time[-1][0]} & {key(one) for one in time[-2][0]}

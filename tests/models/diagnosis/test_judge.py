@@ -17,7 +17,7 @@ from linkgauge.probes.host.recorded import dump
 from linkgauge.probes.synthetic.build import build
 
 BEDS = ("a100-pcie", "hgx-h100", "p4d", "perlmutter", "rtx-pro-6000", "server-raid")
-# By number of faults and seed: the node, what is broken, and all warnings and worse that there are.
+# By number of faults and seed: the node, its faults, and all findings of severity warning or critical.
 DRAWN = {
     (1, 16): ("perlmutter", {"NVLinks are inactive": ("nvlink-inactive", "0000:82:00.0")}),
     (1, 24): ("rtx-pro-6000", {"a device's link is slow": ("pcie-link-slow", "0000:24:00.0")}),

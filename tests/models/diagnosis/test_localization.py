@@ -1,4 +1,4 @@
-"""Several slow flows, one cause: what they share, which state explains it, and matrices read as a whole."""
+"""Several slow flows with one cause: their common part, the state that explains them, and whole matrices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_matrices(scenario: Scenario) -> None:
 
 
 def test_what_a_finding_says_of_a_link_that_several_share() -> None:
-    """Both GPUs below a switch are slow to and from the host, and fast to each other: the uplink."""
+    """Both GPUs below a switch are slow to and from the host and fast to each other. The cause is the uplink."""
     ends = [("gpu0", ROOT), (ROOT, "gpu0"), ("gpu1", ROOT), (ROOT, "gpu1")]
     said = [*gpus_under_switches(4), *(copy(one, 20.0) for one in ends), copy(("gpu0", "gpu1"), 54.0)]
     said += [copy(("gpu2", ROOT), 55.0), copy((ROOT, "gpu3"), 55.0)]
@@ -63,7 +63,7 @@ def test_what_a_finding_says_of_a_link_that_several_share() -> None:
 
 
 def test_what_slow_nvlinks_cost() -> None:
-    """Two of eighteen carry nothing, and no state says so: all 18 are held at 16/18 of what they are rated at."""
+    """Two of 18 links carry nothing, and no state shows it: the rate is 16/18 of the rated rate."""
     scenario = next(one for one in SCENARIOS if one.name == "two bad NVLinks of eighteen")
     said = matrices.records_of(scenario.node)
     measured = scenario.measured(matrices.report_of(said, {}, 0).topology)
@@ -84,7 +84,7 @@ def test_two_causes_are_two_findings() -> None:
 
 
 def test_what_cannot_be_told_apart_is_possible() -> None:
-    """A GPU alone below its switch: its own link, or the one above."""
+    """For a single GPU below its switch, the cause is its own link or the link above the switch."""
     said = [*gpus_under_switches(1), copy(("gpu0", ROOT), 20.0), copy((ROOT, "gpu0"), 20.0)]
     (found,) = report_of(said).findings
     assert found.confidence == "possible"
@@ -112,7 +112,7 @@ def test_copies_between_roots_are_the_processors() -> None:
 
 
 def test_two_limits_on_one_way_explain_it_together() -> None:
-    """x8 at the GPU and x4 above the switch: what is left is what the narrower one leaves, and no third finding."""
+    """x8 at the GPU and x4 above the switch: the narrower link sets the rate, and there is no third finding."""
     said = with_fields(with_fields(gpus_under_switches(2), gpu_address(0), width=8), "0000:01:00.0", width=4)
     report = report_of([*said, copy(("gpu0", ROOT), 13.9)])
     explained = {one.subject: one.explains for one in report.findings}

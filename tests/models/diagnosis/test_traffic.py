@@ -1,4 +1,4 @@
-"""Links judged by what jobs send over them: full ones are good, one that lags behind equal ones is likely slow."""
+"""Links judged by the traffic of jobs: a full link is good, a link that lags behind equal links is likely slow."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def test_an_nvlink_that_lags_behind(said: list[Record]) -> None:
     [
         EVEN,
         {**EVEN, "mlx5_4/1": 28e9},  # a little less
-        {rail: 31e9 / (1 + place) for place, rail in enumerate(RAILS)},  # nobody agrees
+        {rail: 31e9 / (1 + place) for place, rail in enumerate(RAILS)},  # the other links do not agree
         {**dict.fromkeys(RAILS, 4e9), "mlx5_4/1": 1e9},  # the job hardly uses them
         {"mlx5_2/1": 31e9, "mlx5_3/1": 31e9, "mlx5_4/1": 18e9},  # too few
         {"mlx5_0/1": 1e9, **EVEN},  # of another kind
-        {"mlx5_77/1": 31e9, "eth0": 1e9, "numa0": 5e9},  # of nothing that has such a link
+        {"mlx5_77/1": 31e9, "eth0": 1e9, "numa0": 5e9},  # a subject without such a link
     ],
 )
 def test_no_alarm(said: list[Record], peaks: Mapping[str, float]) -> None:
@@ -110,7 +110,7 @@ def test_a_link_to_a_switch_is_one_to_the_fabric(said: list[Record]) -> None:
 
 
 def test_all_nvlinks_of_a_gpu_at_once(said: list[Record]) -> None:
-    """Nearly full together, so each is; one GPU that sends less than others may have less to send."""
+    """All links together are nearly full, so each link is. A GPU that sends less may have less to send."""
     report = evaluated(
         said, {"gpu0": 400e9, **{f"gpu{number}": 250e9 for number in range(1, 7)}, "gpu7": 90e9}, "nvlink"
     )
@@ -126,7 +126,7 @@ def test_all_nvlinks_of_a_gpu_at_once(said: list[Record]) -> None:
 
 
 def test_a_sum_is_not_that_of_a_link_to_a_peer() -> None:
-    """Where NVLinks lead from GPU to GPU, the sum says nothing of any of them."""
+    """If NVLinks connect GPUs directly, the sum shows nothing about a single link."""
     peers = collect_all(SOURCES, node("a100-pcie"))
     report = evaluated(peers, {"gpu0": 90e9, "gpu1": 90e9, "gpu2": 90e9, "gpu3": 20e9}, "nvlink")
     assert (slow(report), report.levels) == ([], ())
@@ -139,7 +139,7 @@ def test_a_sum_of_links_of_which_one_is_down_proves_nothing(said: list[Record]) 
 
 
 def test_more_than_passes_is_no_traffic(said: list[Record]) -> None:
-    """A counter that was reset, or misread."""
+    """A rate above the link rate comes from a counter that was reset or misread."""
     report = evaluated(said, {**EVEN, "mlx5_4/1": 1e13})
     assert (slow(report), report.levels) == ([], ())
 

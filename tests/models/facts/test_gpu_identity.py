@@ -1,4 +1,4 @@
-"""GPUs by their addresses and by their numbers."""
+"""GPUs that dumps name by address or by number."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def test_one_gpu_has_one_key() -> None:
 
 
 def test_where_numbers_disagree_nothing_is_sure() -> None:
-    """CUDA and the driver may count in different orders."""
+    """CUDA and the driver may number the GPUs in different orders."""
     said = (Gpu(key=A, address=A), Gpu(key="gpu1", address=A), Gpu(key="gpu0", address=A))
     assert with_gpu_numbers(said) == said

@@ -1,4 +1,4 @@
-"""The ways that flows take, and what predict() says of them, on a small machine whose numbers are easy."""
+"""The paths of flows and their predictions, on a small machine with simple numbers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ MACHINE = p5()
 
 
 def told(*flows: Flow) -> list[tuple[float, float, str]]:
-    """GB/s that the links are rated at and that are typically reached, and the bottleneck."""
+    """The rated and the typical rate in GB/s, and the bottleneck."""
     found = predict(MACHINE, flows)
     return [
         (round(one.rated / GB, 2), round(one.typical / GB, 1), one.bottleneck.links[0].id)

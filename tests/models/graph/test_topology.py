@@ -1,4 +1,4 @@
-"""Routes, shares and rates: properties that hold for any machine."""
+"""Routes, shares and rates: properties of any machine."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ def test_a_further_parallel_link_never_lowers_a_hop(topology: Topology, data: st
 
 
 def plainly(topology: Topology, source: str, via: str, rate: RateOf) -> dict[str, Route]:
-    """The rules of routes() without anything that makes it fast."""
+    """The rules of routes(), without its optimisations."""
     found: dict[str, Route] = {source: ()}
     waiting = [source]
     for here in waiting:  # which grows
         last = found[here][-1].links[0].kind if found[here] else "member"
         if topology.by_name[here].kind == "array" and found[here]:
-            continue  # from one member to another there is no way through it
+            continue  # no path leads from one member to another through the array
         for hop in topology.hops.get(here, ()):
             kind = hop.links[0].kind
             passes = topology.by_name[here].kind in FORWARDS or last in INSIDE or kind in INSIDE

@@ -1,4 +1,4 @@
-"""What links are rated at and of which grade they are: memories, what joins processors, and what a hypervisor hides."""
+"""Rated rates and grades of links: memories, links between processors, and links that a hypervisor hides."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def gpus(*products: int, driver: bool = True) -> list[Fact]:
 
 
 def test_memory_of_gpus() -> None:
-    built = topology(gpus(H100, 0x27B8, 0x9999))  # an L4, and one that nobody knows
+    built = topology(gpus(H100, 0x27B8, 0x9999))  # an L4, and an unknown product
     expected = {"0000:00:00.0/memory": (3350e9, "hbm"), "0000:01:00.0/memory": (300e9, "gddr")}
     assert memories(built) == expected
     assert rated(built.memory["0000:00:00.0"]) == 3350e9
@@ -258,7 +258,7 @@ grades = st.none() | st.sampled_from(["pcie3x16", "pcie4x8", "pcie5x16"])
 def test_any_guest_however_odd(
     parts: list[Pci], link: str | None, path: str | None, nic: str | None, adapters: list[str]
 ) -> None:
-    """A machine type changes rates and grades of links whose rate cannot be read, and nothing else."""
+    """A machine type changes only rates and grades of links whose rate cannot be read."""
     facts = [Node(key="node", virtual=True), Numa(key="numa0", cpus=(0,)), *parts]
     facts += [Rdma(key=f"rdma{n}", address=address) for n, address in enumerate(adapters)]
     machine = Machine(name="any", source="x", gpu="H100*", gpu_link=link, gpu_path=path, nic_link=nic)

@@ -1,4 +1,4 @@
-"""Links of GPUs: where each leads, what it carries, which way bytes go, and what one that is down costs."""
+"""Links of GPUs: their ends, rates and routes, and the loss from a link that is down."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def function(key: str, pci_class: int, device: int = H100, parent: str = "") -> 
 
 
 def machine(gpus: int, device: int = H100, **fields: object) -> list[Fact]:
-    """GPUs that each hang on a root port of their own; one NUMA node."""
+    """GPUs, each below its own root port; one NUMA node."""
     said: list[Fact] = [Package(key="package0", cpus=(0, 1)), Numa(key="numa0", cpus=(0, 1))]
     for n in range(gpus):
         port = f"0000:{n + 16:02x}:01.0"
@@ -68,7 +68,7 @@ def link(gpu: int, number: int, remote: str | None, kind: str | None = None, up:
 
 
 def board(gpus: int = 4, down: Iterable[tuple[int, int]] = (), visible: bool = True) -> list[Fact]:
-    """GPUs with 18 links, over four switches; of a link that is `down` the driver does not know where it leads."""
+    """GPUs with 18 links to four switches. The driver does not show the other end of a link that is `down`."""
     said = machine(gpus, nvlinks=18)
     if visible:
         said += [function(switch, 0x068000, 0x22A3) for switch in SWITCHES]
@@ -114,7 +114,7 @@ def test_each_link_ends_at_its_switch_and_all_together_are_one_hop() -> None:
         (address(3), 18, 450e9, 450e9),
     ]
     assert path_type(snapshot.topology, way) == "NVL"
-    assert share(snapshot, "gpu2", "gpu3") == 450e9  # what it should be, whatever is down
+    assert share(snapshot, "gpu2", "gpu3") == 450e9  # the expected number, also while links are down
     assert cost(snapshot, ["gpu2/nvlink7"]) == 1.059
     assert cost(snapshot, (f"gpu0/nvlink{n}" for n in range(3, 18, 4))) == round(18 / 14, 3)  # all links to one switch
 
@@ -267,7 +267,7 @@ def test_in_the_tree() -> None:
 
 @st.composite
 def told(draw: st.DrawFn) -> list[Fact]:
-    """Four GPUs and a switch, and links that say anything of where they lead."""
+    """Four GPUs and a switch, and links with any other end."""
     remotes = st.sampled_from([None, *(address(n) for n in range(4)), SWITCHES[0], "0000:ff:00.0", "odd"])
     kinds = st.sampled_from([None, "gpu", "switch", "cpu"])
     keys = draw(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), unique=True, max_size=20))
@@ -289,7 +289,7 @@ def test_whatever_drivers_tell(said: list[Fact]) -> None:
     for key, one in known.items():
         assert one.a != one.b
         assert {one.a, one.b} <= devices
-        assert key == one.id or known[one.id] is one  # the far end of a link that has the near one's name
+        assert key == one.id or known[one.id] is one  # a link whose two ends have the same name
         assert one in snapshot.topology.links
     ids = [one.id for one in snapshot.topology.links]
     assert len(ids) == len(set(ids))

@@ -1,4 +1,4 @@
-"""The PCI tree: what is a port of what, where the links are, and that no facts, however odd, break it."""
+"""The PCI tree: ports, links, and facts of any content, which raise no exception."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_what_has_functions_below_it_is_a_bridge() -> None:
 
 
 def test_links_join_ports_to_function_0_below_them() -> None:
-    """What joins the ports of a switch is a chip, further functions share the first one's link."""
+    """A chip connects the ports of a switch. Further functions of a card share the link of the first function."""
     assert [(link.id, link.kind, link.rated, link.trained) for link in pci_links(TREE, trusted=True)] == [
         ("pci0000:16>0000:16:01.0", "internal", None, None),
         ("0000:16:01.0>0000:17:00.0", "pcie", GEN5, GEN5),
@@ -136,7 +136,7 @@ def test_what_is_its_own_parent_hangs_on_nothing() -> None:
     [
         ({}, {}, (GEN5, GEN5)),
         ({"max_speed": 16e9, "speed": 8e9, "width": 4}, {"max_width": 8}, (GEN4 / 2, rated(8e9, 4))),
-        ({"max_speed": 16e9}, {"max_width": 8}, (GEN5, GEN5)),  # it runs at more than it says of itself
+        ({"max_speed": 16e9}, {"max_width": 8}, (GEN5, GEN5)),  # the link runs above its own reported maximum
         ({"max_speed": 64e9, "max_width": 32}, {}, (GEN5, GEN5)),
         ({"max_speed": None, "max_width": None}, {}, (GEN5, GEN5)),
         ({"max_width": None}, {"max_width": None}, (None, GEN5)),
@@ -184,7 +184,7 @@ NUMAS = {name: Numa(key=name) for name in ("numa0", "numa1")}
 @pytest.mark.parametrize(
     ("said", "below", "numas", "expected"),
     [
-        ({}, [1], NUMAS, (1, "numa1>root")),  # by what hangs on it
+        ({}, [1], NUMAS, (1, "numa1>root")),  # by the devices below it
         ({}, [None, 1, 0], NUMAS, (1, "numa1>root")),
         ({"numa": 0}, [1], NUMAS, (0, "numa0>root")),
         ({}, [None], NUMAS, (None, "host>root")),  # the firmware does not say: NUMA node -1
@@ -312,7 +312,7 @@ def test_made_up_links_have_no_rates_unless_the_site_trusts_them() -> None:
 
 
 def test_a_machine_that_does_not_say_where_its_roots_hang() -> None:
-    """They hang on the host, which joins the packages, so that there is a way from anything to anything."""
+    """Such roots are below the host, which connects the packages. So a path connects any two devices."""
     facts = [Package(key="package0"), Package(key="package1"), Numa(key="numa0"), Numa(key="numa1"), *TREE.values()]
     built = topology(facts)
     assert built.find("host") == Device("host", "host")
@@ -340,7 +340,7 @@ odd_roots = st.builds(HostBridge, key=st.sampled_from(["pci0000:00", "pci0000:01
 
 @given(st.lists(odd_functions, max_size=10), st.lists(odd_roots, max_size=2), st.booleans())
 def test_any_tree_however_odd(parts: list[Pci], roots: list[HostBridge], virtual: bool) -> None:
-    """Dumps may lack bridges, and wrong ones may lead in circles."""
+    """Dumps may lack bridges, or have bridges that form a cycle."""
     facts: list[Fact] = [Node(key="node", virtual=virtual), Numa(key="numa0"), Numa(key="numa1"), *parts, *roots]
     built = topology(facts)
     known = merge(parts)[0].get(Pci, {})

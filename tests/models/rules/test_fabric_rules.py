@@ -1,4 +1,4 @@
-"""Packet sizes, congestion and places of NICs and GPUs: what is odd, and what healthy machines show."""
+"""Packet sizes, congestion and places of NICs and GPUs: faults, and what healthy machines show."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ODD = ("mlx5_3/1", "warning")
         ((9000, 1500), []),
         ((4092, 4092, 4092, 9000), [ODD]),
         ((1500,) * 4, [("mlx5_0/1", "info")]),
-        ((1500,) * 2, []),  # nothing says that they are of a fabric
+        ((1500,) * 2, []),  # nothing shows that the ports belong to a fabric
     ],
 )
 def test_packets(mtus: tuple[int, ...], expected: list[Told]) -> None:
@@ -68,7 +68,7 @@ def test_one_of_another_kind_is_no_kin(fields: dict[type, dict[str, object]]) ->
 
 
 def test_packets_from_dumps() -> None:
-    """ibv_devinfo says what RDMA sends; ip says what Ethernet may."""
+    """ibv_devinfo has the packet size of RDMA, ip has the maximum of Ethernet."""
     port = "        board_id: MT_0\n        port: 1\n            state: PORT_ACTIVE (4)\n"
     rate = "            active_width: 4X (2)\n            active_speed: 25.0 Gbps (32)\n"
     text = "".join(
@@ -126,7 +126,7 @@ def site(**fields: object) -> Site:
 
 
 def modules(*order: int) -> list[Record]:
-    """GPUs of these module ids, in the order of their addresses."""
+    """GPUs with these module ids, in the order of their addresses."""
     gpus = [gpu(number, module_id=module) for number, module in enumerate(order)]
     return [BARE, *(function(number) for number in range(len(order))), *gpus]
 
@@ -138,7 +138,7 @@ def modules(*order: int) -> list[Record]:
         (modules(1, 2, 4, 3), [("node", "warning")]),
         (modules(1, 2, 3), []),  # one is missing, which is another finding
         ([*modules(1, 2), function(8), gpu(8, module_id=3)], [(address(8), "warning")]),
-        (modules(9, 10, 11, 12), []),  # modules of which nothing is said
+        (modules(9, 10, 11, 12), []),  # modules without a known number
     ],
 )
 def test_places_of_gpus(said: list[Record], expected: list[Told]) -> None:

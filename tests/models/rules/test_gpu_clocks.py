@@ -1,4 +1,4 @@
-"""Clocks: the power cap is normal, heat and the power supply are not."""
+"""Clocks: a limit by the power cap is normal; a limit by heat or the power supply is a fault."""
 
 from __future__ import annotations
 

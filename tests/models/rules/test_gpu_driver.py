@@ -1,4 +1,4 @@
-"""The driver of NVIDIA GPUs: bound, answering, listing all that it holds."""
+"""The driver of NVIDIA GPUs: it is bound, answers, and lists all GPUs that it is bound to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of GPUs: what was repaired is no fault, and a lifetime's counts are history."""
+"""Memory of GPUs: a repaired error is no fault, and lifetime counts are history."""
 
 from __future__ import annotations
 
@@ -113,11 +113,11 @@ def test_what_is_no_storm() -> None:
     assert summaries([*board(), still], counter("gpu3", "ecc_corrected", 9.6e9, NOW - 60)) == []
     everywhere = [counter(f"gpu{number}", "ecc_corrected", 9e9) for number in range(8)]
     assert summaries([*board(), *everywhere]) == []
-    assert summaries([gpu(3), still]) == []  # nobody knows since when
+    assert summaries([gpu(3), still]) == []  # the start of the count is not known
 
 
 def test_what_is_refused_is_a_gap_and_not_ok() -> None:
-    """MIG keeps these counts to itself; consumer cards have none."""
+    """With MIG the driver refuses these counts. Consumer cards have none."""
     none = dict.fromkeys(("ecc_uncorrected", "ecc_corrected", "sram_threshold", "remap_pending", "remap_failed"))
     gaps = [
         NotChecked(what=f"Gpu.{name}", subject="gpu0", reason=Reason.PERMISSION, detail="no permission")

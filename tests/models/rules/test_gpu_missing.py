@@ -1,4 +1,4 @@
-"""GPUs that are gone: one finding for one GPU, whoever misses it; and machines that were given a part of a board."""
+"""GPUs that are gone: one finding per GPU from all sources, and machines with a part of a board."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ XID_79 = Event(key="xid 79", kind="xid", code=79, subject=address(3), text="GPU 
 
 
 def unlisted() -> list[Record]:
-    """A board whose GPU 3 is on the bus no more, and that its driver does not know."""
+    """A board whose GPU 3 is neither on the bus nor known to the driver."""
     return [*without(board(), address(3), "gpu3")]
 
 
@@ -96,7 +96,7 @@ def test_dumps_show_what_they_show() -> None:
 
 
 def test_a_gap_in_the_modules_where_no_switch_is_seen() -> None:
-    """NVSwitches of HGX B200 are no PCI functions."""
+    """The NVSwitches of HGX B200 are not PCI functions."""
     blind = [one for one in unlisted() if one not in switches()]
     assert [(one[0], one[1]) for one in summaries(blind)] == [("gpu-missing", "node")]
     assert findings(blind)[0].location == {"module_id": 4}
@@ -148,7 +148,7 @@ def test_a_log_that_nobody_may_read_is_no_gap() -> None:
 
 
 def test_a_driver_that_nobody_could_ask_is_unknown() -> None:
-    """Our own library or permission is missing: never ok."""
+    """Without our library or permission the verdict is never ok."""
     said = [BARE, *(function(number) for number in range(8)), *switches()]
     report = report_of(
         [*said, NotChecked(what="Gpu", subject="node", reason=Reason.NOT_INSTALLED, detail="pynvml is not installed")]

@@ -1,4 +1,4 @@
-"""Links of GPUs as their driver says them, replays, and the window for peers."""
+"""Links of GPUs as their driver reports them, replays, and the memory window for peers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_what_the_bus_has_judged_is_not_judged_again() -> None:
 
 
 def test_a_tree_that_a_hypervisor_made_up() -> None:
-    """There the driver of the GPU knows its link, and the bus does not."""
+    """The GPU's driver shows the real link, the emulated bus does not."""
     guest = with_fields(with_fields([QEMU, *board()], address(3), **LINK), "node", virtual=True)
     narrow = ("Pci.width", address(3))
     assert narrow not in {(one.what, one.subject) for one in report_of(guest).not_checked}

@@ -1,4 +1,4 @@
-"""Modes, what is left over, and what the driver asks for."""
+"""Modes of GPUs, leftovers of earlier jobs, and recovery actions that the driver requests."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_of_two_that_differ_nobody_knows_which_is_wrong() -> None:
 
 
 def test_the_site_knows_the_modes() -> None:
-    """What is as the site says is right, whatever its neighbours have."""
+    """A mode of the site file is right, whatever mode the other GPUs have."""
     ours = Machine(name="ours", source="the order", gpu="*H100*", gpus=8, persistence=False, mig=True)
     (found,) = findings(board(persistence=False, mig=True), site=Site(machine=(ours,)))[:1]
     assert (found.subject, found.confidence, found.basis) == (address(0), "certain", "site")
@@ -242,7 +242,7 @@ def test_of_a_name_alone_nothing_is_judged() -> None:
 
 
 def test_a_gpu_alone_of_another_maker() -> None:
-    """What our rules ask of NVIDIA they ask of nobody else."""
+    """Rules for NVIDIA GPUs do not apply to GPUs of other makers."""
     radeon = Gpu(key="gpu0", name="MI300X", address=address(0), memory=206_141_652_992, memory_used=300_000_000)
     said = [Node(key="node", virtual=False, container=""), function(0, vendor=0x1002, driver="amdgpu"), radeon]
     assert summaries(said) == []

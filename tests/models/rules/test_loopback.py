@@ -1,4 +1,4 @@
-"""A NIC that writes to itself: judged by its PCIe links and its port's rate, and silent about the cable."""
+"""A NIC that writes to itself: its PCIe links and its port rate are judged, the cable is not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def report(reached: float, width: int = 16, site: Site | None = None) -> Report:
 
 
 def test_what_a_healthy_adapter_reaches() -> None:
-    """Its port holds it, of which published loopbacks tell; the link to the cable is none of its hops."""
+    """The port limits it, as in published loopbacks. The link to the cable is not on the path."""
     (level,) = report(48e9).levels
     (expected,) = level.expected
     assert report(48e9).findings == ()
@@ -47,7 +47,7 @@ def test_a_narrow_slot_explains_it() -> None:
 
 @pytest.mark.parametrize("reached", [48e9, 60e9])
 def test_it_clears_no_port(reached: float) -> None:
-    """The cable is slow though the adapter is fast."""
+    """The cable is slow and the adapter is fast."""
     said = [*node(), observation(ITSELF, "hca_loopback", reached), observation(WIRE, "rate", 12e9)]
     (found,) = report_of(said).findings
     assert (found.code, found.subject) == ("bandwidth-low", WIRE.subject)
@@ -62,7 +62,7 @@ def test_of_a_port_of_unknown_rate_nothing_is_expected() -> None:
 
 
 def test_a_site_may_say_what_sockets_reach() -> None:
-    """What TCP reaches, processors decide as often as links: no catalog tells."""
+    """Processors limit TCP as often as links do, so the catalog has no rate."""
     flow = Flow("tcp", ("host", "eth0"))
     card: list[Record] = [
         bridge(ROOT, "pci0000:00"),

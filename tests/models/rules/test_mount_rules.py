@@ -1,4 +1,4 @@
-"""File systems that are nearly full: those that jobs write to, each once."""
+"""File systems that are nearly full: one finding for each that jobs write to."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def test_what_is_no_fault(mount: Mount) -> None:
 
 
 def test_one_file_system_in_several_places_is_one_finding() -> None:
-    """As a container has it: its overlay, and files of the host's disk."""
+    """A container shows it as its overlay and as files of the host's disk."""
     names = ("/etc/hostname", "/etc/hosts", "/usr/bin/nvidia-smi")
     bound = [Full(key=name, device="/dev/sda1", fstype="ext4") for name in names]
     root = Full(key="/", device="overlay", fstype="overlay")
     assert [one[1] for one in summaries([*bound, root])] == ["/"]
     assert [one[1] for one in summaries(bound)] == ["/etc/hosts"]
-    other = Full(key="/scratch", device="/dev/md0")  # as large and as full, and another
+    other = Full(key="/scratch", device="/dev/md0")  # another file system with the same size and free space
     assert [one[1] for one in summaries([RAID, Full(key="/scratch", device="/dev/md1")])] == ["/raid", "/scratch"]
     assert [one[1] for one in summaries([RAID, other])] == ["/raid"]
 

@@ -1,4 +1,4 @@
-"""Versions of NCCL that are known to fail: on which machines, and on which not."""
+"""Versions of NCCL with known defects, and the machines that they affect."""
 
 from __future__ import annotations
 

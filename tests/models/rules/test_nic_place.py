@@ -1,4 +1,4 @@
-"""NICs of the fabric that are all at one processor while GPUs are at both."""
+"""Fabric NICs that are all attached to one processor, with GPUs at both processors."""
 
 from __future__ import annotations
 

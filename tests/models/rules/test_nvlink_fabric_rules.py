@@ -1,4 +1,4 @@
-"""The NVLink fabric, its switches and its managers: healthy machines that look odd, and what is broken."""
+"""The NVLink fabric, its switches and its managers: unusual healthy machines, and faults."""
 
 from __future__ import annotations
 

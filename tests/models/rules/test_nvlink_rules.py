@@ -1,4 +1,4 @@
-"""NVLinks that are down, missing or have errors, and healthy machines that look odd."""
+"""NVLinks that are down, missing or have errors, and unusual healthy machines."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_one_link_of_eighteen() -> None:
 
 
 def test_a_gpu_that_lost_all_its_links_is_one_finding() -> None:
-    """That it has not joined its fabric follows."""
+    """The unfinished fabric registration is a consequence, not a second finding."""
     dark = with_fields(cut(machine(B200), 4, *range(18)), "gpu4", fabric_state="in progress", fabric_status=None)
     (finding,) = findings(dark)
     assert (finding.code, finding.severity, finding.subject, finding.observed) == (
@@ -128,7 +128,7 @@ def test_a_switch_that_all_gpus_lost() -> None:
 
 
 def test_ports_that_a_card_never_uses_are_not_named() -> None:
-    """An H100 NVL shows 18 links, of which 12 go to its bridges."""
+    """An H100 NVL shows 18 links; 12 of them go to its bridges."""
     said = cards(H100_NVL, [12, 10])
     used = [number for number in range(18) if number % 6 < 4]
     links = [nvlink(gpu, n, active=n in used and (gpu, n) not in {(1, 0), (1, 1)}) for gpu in (0, 1) for n in range(18)]
@@ -254,7 +254,7 @@ def test_bit_errors_that_are_left_behind_error_correction() -> None:
     (finding,) = findings([*machine(B200), *good, counter("gpu0/nvlink5", "nvlink_effective_ber", 2e-12)])
     assert finding.message == "GPU gpu0: an effective bit error rate of 2.0e-12 on link 5, above 1e-12"
     report = report_of(machine(B200))
-    assert "nvlink-errors" not in report.checks  # nobody counted
+    assert "nvlink-errors" not in report.checks  # no source counted them
     unsaid = NotChecked(what="Gpu.nvlink_errors", subject="gpu3", reason=Reason.LOST, detail="Unknown Error")
     assert report_of([*machine(B200), *good, unsaid]).checks["nvlink-errors"] is False
 

@@ -1,4 +1,4 @@
-"""Copies between GPUs that a setting, a driver or a switch forbids."""
+"""Copies between GPUs that a setting, a driver or a switch prevents."""
 
 from __future__ import annotations
 

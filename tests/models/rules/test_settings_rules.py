@@ -1,4 +1,4 @@
-"""Rules over what sits around GPUs, on facts alone: what is a fault, what is none, and what belongs to a job."""
+"""Rules about the host around the GPUs, on facts alone: faults, normal states, and limits of jobs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CODES = frozenset(
 
 
 def findings(*said: Record, **options: Any) -> list[Finding]:
-    """Those of the codes that this file is about."""
+    """The findings with the codes of this file."""
     return [one for one in report(*said, **options).findings if one.code in CODES]
 
 
@@ -85,7 +85,7 @@ def nic(
 def below_a_switch(
     *things: Record, acs: tuple[str, ...] | None = ON, second: tuple[str, ...] | None = None
 ) -> list[Record]:
-    """A root port, a switch with two downstream ports, and what hangs there."""
+    """A root port, a switch with two downstream ports, and the devices below them."""
     root = port("0000:16:01.0", "pci0000:16")
     return [root, port(UP, root.key, None), port(DOWN_1, UP, acs), port(DOWN_2, UP, second or acs), *things]
 
@@ -154,7 +154,7 @@ def alike(*requests: int | None, payload: int = 256) -> list[Pci]:
     [
         ((512, 512, 128), ["0000:39:00.0"]),
         ((512, 512, 512, 4096), []),  # more than the others is no loss
-        ((512, 128), []),  # nobody knows which of two is the odd one
+        ((512, 128), []),  # of two different values, neither is known to be wrong
         ((512, 512, 128, 128), []),
         ((512, 256, 128), []),
         ((512, 512, None), []),
@@ -183,10 +183,10 @@ GOVERNOR = [("cpu-governor", "node", "info")]
     [
         ({"peer_memory": "none", "kernel_module": CLOSED}, [("gdr-disabled", "node", "critical")]),
         ({"peer_memory": "none", "kernel_module": OPEN}, []),  # dma-buf
-        ({"peer_memory": "none", "kernel_module": None}, []),  # nobody knows
+        ({"peer_memory": "none", "kernel_module": None}, []),  # not known
         ({"peer_memory": "nvidia_peermem", "kernel_module": CLOSED}, []),
         ({"gds_module": "none", "gds_library": "cufile.json"}, [("gds-unavailable", "node", "info")]),
-        ({"gds_module": "none", "gds_library": "none"}, []),  # nobody wants it
+        ({"gds_module": "none", "gds_library": "none"}, []),  # no row wants this value
         ({"gds_module": "nvidia_fs", "gds_library": "cufile.json"}, []),
         ({"iommu": "DMA-FQ"}, [("iommu-translation", "node", "warning")]),
         ({"iommu": "identity, DMA"}, [("iommu-translation", "node", "warning")]),
@@ -390,7 +390,7 @@ def test_the_place_of_a_gpu() -> None:
 
 @given(st.dictionaries(st.sampled_from(sorted(settings())), st.none() | st.text(max_size=20) | st.text("0123, DMA-FQ")))
 def test_any_values(known: dict[str, str | None]) -> None:
-    """Absent is neither a fault nor fine, and nobody may say anything that a rule cannot take."""
+    """An absent value is neither a fault nor ok, and a rule accepts any value."""
     for context in ("host", "job"):
         seen = report(*FULL, *values(**known), context=context)
         evaluated = {settings()[name].code for name, value in known.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Labels of the site file: names that Prometheus takes, and what is said of others."""
+"""Labels of the site file: names that Prometheus accepts, and the messages about others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catalogs and site files with a mistake in them: refused, by file, table and key."""
+"""Catalogs and site files with a mistake: the refusal names the file, the table and the key."""
 
 from __future__ import annotations
 

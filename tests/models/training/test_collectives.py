@@ -1,4 +1,4 @@
-"""Collectives inside a domain, over levels, and over fabrics: what must hold of any of them."""
+"""Collectives inside a domain, over levels, and over fabrics: properties of all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What findings cost: collectives, the steps of a job that was described, and nothing where nothing is wrong."""
+"""The cost of findings: for collectives, and for the steps of a described job. Without findings there is no cost."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_port_that_is_slower_than_its_finding_expects(healthy: Snapshot) -> No
 
 
 def test_of_a_way_that_carries_nothing_no_number_is_said(healthy: Snapshot) -> None:
-    """Ways round the dead link there are none: it is the memory of a GPU."""
+    """No path avoids the dead link, because it is the memory of a GPU."""
     assert slowdowns(healthy, [limited(**{"0000:1b:00.0/memory": 0.0})]) == {}
 
 

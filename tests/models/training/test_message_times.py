@@ -1,4 +1,4 @@
-"""Times of collectives by the size of the message, and what they are worked out of."""
+"""Times of collectives by message size, and the measurements that they are computed from."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_half_of_the_rate_is_reached_when_the_rest_takes_as_long_as_the_startup(
 
 
 def test_what_was_measured_stands_for_what_is_predicted() -> None:
-    """At the sizes that were measured; between them on a line, beyond them as at the nearest."""
+    """At the measured sizes. Between them linear, beyond them as at the nearest size."""
     pace = Pace(1e-11, measured=((1e6, 4.0), (1e8, 2.0), (1e9, 1.5)))
     times = [seconds(pace, size) / (size * 1e-11) for size in (1.0, 1e6, 1e7, 1e8, 1e9, 1e10)]
     assert times == pytest.approx([4, 4, 3, 2, 1.5, 1.5])
@@ -70,7 +70,7 @@ def test_what_holds_a_collective_is_named() -> None:
 
 
 def test_switches_reduce_from_five_gpus_on() -> None:
-    """And then bus bandwidth is above what rings reach: 480 beside 367 GB/s on eight H200 (links.toml)."""
+    """The bus bandwidth is then above that of rings: 480 and 367 GB/s on eight H200 (links.toml)."""
     algorithms = known_algorithms("nvlink4")
     buses = [
         bus_bandwidth("all_reduce", 8, 1e12, seconds(pace_of("all_reduce", PODS[:1], algorithms, "node", on), 1e12))
@@ -93,7 +93,7 @@ def test_no_share_of_a_fabric_is_above_what_it_carries() -> None:
 
 
 def test_a_platform_has_one_vote() -> None:
-    """A second row of a platform, like the first, changes nothing."""
+    """A second equal row of a platform changes nothing."""
     rows = collectives()
     again = [*rows, *(one for one in rows if one.platform == "8xH200")]
     assert algorithms_of("nvlink4", rows=again) == known_algorithms("nvlink4")
@@ -124,7 +124,7 @@ def test_predictions_are_as_near_as_they_must_be_and_the_docs_show_them() -> Non
 @here
 @pytest.mark.slow
 def test_the_catalog_holds_what_fits_the_curves() -> None:
-    """`--fit` prints the numbers of collectives.toml: none was set by hand."""
+    """`--fit` prints the numbers of collectives.toml, so none is set by hand."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.accuracy.collective_curves", "--fit"],
         cwd=ROOT,

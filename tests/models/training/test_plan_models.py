@@ -44,7 +44,7 @@ def test_sizes_give_the_published_parameters(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "active"), [("mixtral-8x7b", 12.9e9), ("deepseek-v3", 37e9), ("gpt-oss-120b", 5.1e9)])
 def test_active_parameters_are_as_published(name: str, active: float) -> None:
-    """Their papers and cards; they differ in whether the embedding counts."""
+    """From papers and model cards, which differ in whether the embedding counts."""
     assert sizes.active_parameters(NETWORKS[name]) == pytest.approx(active, rel=0.02)
 
 
