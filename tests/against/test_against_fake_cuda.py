@@ -1,4 +1,4 @@
-"""The probes of copies on a libcuda.so.1 that is a real library, through the real cuda-bindings, each in its child.
+"""The copy probes on a real library libcuda.so.1, through the real cuda-bindings, each in a child process.
 
 Its rates come out 0 to 2 % below what its file says: each copy has 4 us of latency. A child that loses its processor
 between two calls sees a slower copy, so the tests ask for rates that are near, not equal.
@@ -113,7 +113,7 @@ def test_peers_and_a_slow_pair(conf: Path) -> None:
 
 
 def test_all_to_all_has_room_for_each(conf: Path) -> None:
-    """Seven arrive at each GPU at once: each has 64 MiB of the 512."""
+    """Each GPU receives seven copies at once: each copy has 64 MiB of 512."""
     fault(conf, "gpu.*.p2p=54")  # what is left for each where seven leave a GPU
     run: Run = tuple(permutations(ADDRESSES, 2))
     found = rates(call("peer_copy", run))
@@ -149,7 +149,7 @@ def slowly(name: str, *runs: Run) -> Iterator[Record]:
 
 
 def test_a_gpu_that_disappears_while_it_copies(conf: Path) -> None:
-    """What was measured before stands; what came after is missed, of this GPU alone."""
+    """Earlier measurements stay. Later measurements of this GPU, and only of it, are not checked."""
     runs: list[Run] = [(("gpu0", "gpu1"),), *((("gpu0", "gpu1"),) for _ in range(20)), (("gpu2", "gpu3"),)]
     said: list[Record] = []
     for one in slowly("peer_copy", *runs):
@@ -162,7 +162,7 @@ def test_a_gpu_that_disappears_while_it_copies(conf: Path) -> None:
 
 
 def test_who_stops_listening_leaves_no_process(conf: Path) -> None:
-    """As Ctrl-C, a deadline and `linkgauge hold` do: the child is killed in the middle of a copy."""
+    """Ctrl-C, a deadline and `linkgauge hold` do this: they kill the child during a copy."""
     listening = slowly("peer_copy", *((("gpu0", "gpu1"),) for _ in range(500)))
     assert isinstance(next(listening), Observation)
     (child,) = children()
@@ -188,7 +188,7 @@ def test_no_context_on_a_gpu_of_others(conf: Path) -> None:
 
 
 def test_nor_by_the_tools_of_others(conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that are given a GPU make one there."""
+    """External programs create a CUDA context on the GPU that they get."""
     fault(conf, "gpu.0.compute_mode=3")
     what = "print('ran', os.environ['CUDA_DEVICE_ORDER'])"
     log = fake_tools.perftest(tmp_path, monkeypatch, "ib_write_bw", f"import os; {what}", "--use_cuda=<n>")
@@ -205,7 +205,7 @@ def test_nor_by_the_tools_of_others(conf: Path, tmp_path: Path, monkeypatch: pyt
 
 
 def test_gpus_that_the_caller_may_not_see(conf: Path) -> None:
-    """The library of the testbed knows no CUDA_VISIBLE_DEVICES: a GPU that is not there is as one that is hidden."""
+    """The test library ignores CUDA_VISIBLE_DEVICES, so an absent GPU stands for a hidden one."""
     fault(conf, "gpus=1")
     (missed,) = (one for one in call("device_memory", (("gpu0",),), (("gpu7",),)) if isinstance(one, NotChecked))
     assert (missed.subject, missed.why) == (
@@ -241,7 +241,7 @@ ports = ["nvswitch3", "nvswitch3"]
 
 @NODE0
 def test_from_the_driver_to_the_findings(conf: Path) -> None:
-    """All in children with the real packages: NVML says what is there, CUDA is what is measured; sysfs is a tree."""
+    """All in child processes with the real packages: NVML lists the GPUs, CUDA is measured, sysfs is a file tree."""
     fault(conf, *(f"gpu.{number}.bus_id=0000:{0x31 + 2 * number:02x}:00.0" for number in range(8)))
     fault(conf, "gpu.3.h2d=27", "gpu.3.d2h=27", "gpu.5.p2p.6=120", "gpu.7.d2d=2100")
     report = diagnose(Machine(build(BOARD)), SOURCES, once, Site())
@@ -252,7 +252,7 @@ def test_from_the_driver_to_the_findings(conf: Path) -> None:
 
 
 def once(report: Report) -> list[Source]:
-    """What the quick level plans for GPUs, a single time."""
+    """The calls for GPUs of the quick level, once each."""
     if report.levels:
         return []
     wanted = Scope(ends=frozenset(device.id for device in report.topology.devices))
@@ -262,7 +262,7 @@ def once(report: Report) -> list[Source]:
 
 @NODE0
 def test_gpus_that_sysfs_does_not_have(conf: Path) -> None:
-    """As where a container has masked it: NVML says at which address the GPU is that it numbers."""
+    """As in a container that masks sysfs: NVML has the address of each numbered GPU."""
     request = CopyRequest(effort="quick", gpus={"gpu1": ""}, runs=((("host", "gpu1"),),))
     fault(conf, "gpu.1.h2d=33")
     assert rates(list(Live().call("host_copy", *request.args, deadline=100))) == {
@@ -272,14 +272,14 @@ def test_gpus_that_sysfs_does_not_have(conf: Path) -> None:
 
 @NODE0
 def test_what_stays_as_it_was_is_said_once(conf: Path) -> None:
-    """A GPU is looked at in each of its runs."""
+    """The GPU's state is read in each of its runs."""
     said = call("host_copy", *((("numa0", "gpu0"),) for _ in range(3)))
     assert len([one for one in said if isinstance(one, Observation) and one.quantity == "performance_state"]) == 1
 
 
 @NODE0
 def test_a_copy_that_hangs_takes_no_other_with_it(conf: Path) -> None:
-    """One of 64 MiB takes 67 s here: after five nobody waits for it any longer, nor for what would wait for it."""
+    """A copy of 64 MiB takes 67 s here. The probe gives it up after 5 s and measures the others without it."""
     fault(conf, "gpu.1.h2d=0.001")
     both: Run = (("numa0", "gpu0"), ("numa0", "gpu2"))
     crowd: Run = (("numa0", "gpu0"), ("numa0", "gpu1"), ("numa0", "gpu2"))

@@ -1,4 +1,4 @@
-"""The live path on a libnvidia-ml.so.1 that is a real library: loaded by ctypes, steered by a file while it runs."""
+"""The live path on a real library libnvidia-ml.so.1, which ctypes loads and a file controls at run time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONTROL = Path("/dev/nvidiactl")
 
 @pytest.fixture
 def node(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Machine, Path]:
-    """A node with eight healthy H100, and the file that steers them."""
+    """A node with eight healthy H100, and the file that controls them."""
     file = tmp_path / "gpus.conf"
     file.write_text("".join(f"gpu.{number}.bus_id=0000:{bus}:00.0\n" for number, bus in enumerate(BUSES)))
     monkeypatch.setenv("LD_LIBRARY_PATH", f"{library}{os.pathsep}{os.environ.get('LD_LIBRARY_PATH', '')}")
@@ -100,7 +100,7 @@ def test_the_whole_report(node: tuple[Machine, Path]) -> None:
 
 
 def test_what_nvlinks_carry(node: tuple[Machine, Path]) -> None:
-    """A rate that the library simulates is one that it counts: in KiB, of all links together."""
+    """The library counts the bytes of a simulated rate: in KiB, for all links together."""
     host, file = node
     with file.open("a") as traffic:
         traffic.write("gpu.*.nvlink_tx_kib_rate=1000000\n")
@@ -147,7 +147,7 @@ def test_a_job_that_comes_between_two_probes_without_a_scheduler(
 
 
 def test_what_jobs_send_is_seen_in_the_second_in_which_they_do(node: tuple[Machine, Path]) -> None:
-    """By a thread of the child that the service keeps; it ends by itself."""
+    """A thread of the service's child process reads the counters. The thread ends by itself."""
     _, file = node
     with file.open("a") as steering:
         steering.write(f"gpu.3.nvlink_tx_kib_rate={20 << 20}\ngpu.*.nvlink_rx_kib_rate=0\n")

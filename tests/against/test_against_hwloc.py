@@ -1,4 +1,4 @@
-"""Machines that hwloc recorded: packages, memory, PCI tree and link speeds are those that its lstopo shows.
+"""Machines that hwloc recorded: packages, memory, PCI tree and link speeds equal those of its lstopo.
 
 The records lie outside of this project; without them, nothing is compared. lstopo's default is to hide PCI functions
 that programs seldom ask for (--filter io:important): the XML files were made, and the program is run, with all of them.
@@ -42,7 +42,7 @@ _BUSES = re.compile(r"([0-9a-f]{4}:)\[([0-9a-f]{2})-[0-9a-f]{2}\]")
 
 @dataclass
 class Machine:
-    """What both programs say of a machine."""
+    """The values of a machine that both programs show."""
 
     packages: set[str] = field(default_factory=set)
     memory: dict[str, int] = field(default_factory=dict)  # bytes, by NUMA node
@@ -65,7 +65,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
                 archive.extractall(folder, filter="data")
             else:
                 archive.extractall(folder)
-        (root,) = folder.iterdir()  # it has another name than the archive
+        (root,) = folder.iterdir()  # its name differs from the archive's
         return root
 
     return unpack
@@ -108,7 +108,7 @@ def test_a_bridge_of_which_a_copy_has_only_the_folder() -> None:
 
 
 def by_us(root: Path, name: str) -> Machine:
-    """Without what lstopo hides, which we must have."""
+    """Without the functions that lstopo hides. Our output must have them."""
     host = Live(str(root))
     snapshot = assemble((said for reader in SOURCES for said in collect(reader, host)), Site(), host.now())
     functions = dict(snapshot.of(Pci))
@@ -126,7 +126,7 @@ def by_us(root: Path, name: str) -> Machine:
 
 
 def rates(functions: Mapping[str, Pci]) -> Iterator[tuple[str, float]]:
-    """Of each function whose current speed and width the record has. lstopo's numbers are of single precision."""
+    """The rate of each function with a recorded speed and width. lstopo's numbers have single precision."""
     for key, function in functions.items():
         if function.speed and function.width:
             yield key, round(rated(function.speed, function.width) / 1e9, 4)

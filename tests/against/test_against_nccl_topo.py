@@ -1,4 +1,4 @@
-"""Topology files that clouds ship and that NCCL and RCCL wrote: each loads, raises no alarm, and has NCCL's own paths.
+"""Topology files of clouds, and files that NCCL and RCCL wrote: each loads, gives no finding, and has NCCL's paths.
 
 The files lie outside of this project; without them, nothing is compared.
 """
@@ -48,7 +48,7 @@ def test_all_files_are_compared() -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_paths_are_those_of_nccl(name: str) -> None:
-    """Without detours through other GPUs: with us GPUs do not forward; NCCL takes the detour as a path of its own."""
+    """Without detours through other GPUs: our GPUs do not forward. NCCL counts a detour as a path of its own."""
     text = (FILES / name).read_text()
     snapshot, system = snapshot_of(text), ElementTree.fromstring(text)
     theirs = paths(system, bridged=False)
@@ -61,7 +61,7 @@ def test_paths_are_those_of_nccl(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_no_alarm(name: str) -> None:
-    """Neither for speeds that the files have wrong, nor for anything that they do not say."""
+    """No finding for wrong speeds in the files, and none for missing values."""
     path = FILES / name
     source = from_paths([str(path)])
     report = diagnose(source.host, source.readers, measure_nothing, Site())
@@ -71,7 +71,7 @@ def test_no_alarm(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_written_again(name: str) -> None:
-    """What we write of it means the same; and means the same to us once more, word for word."""
+    """The file that we write has the same content. Reading and writing it again gives the same text."""
     text = (FILES / name).read_text()
     snapshot = snapshot_of(text)
     written = as_nccl_xml(snapshot)

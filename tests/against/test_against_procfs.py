@@ -1,4 +1,4 @@
-"""The files of real machines that prometheus/procfs collected: every reader gets along with them.
+"""Files of real machines that prometheus/procfs collected: every reader accepts them.
 
 They lie outside of this project; without them, nothing is compared.
 """
@@ -17,11 +17,11 @@ from tests.support.ttar import unpack
 
 ARCHIVE = Path(__file__).parents[3] / "shared/data/procfs/procfs_hw_subset.ttar"
 DESERVED = {
-    ("Pci.name", "node"),  # the collection has the part of a machine below /sys, and so no list of names
-    ("Node.virtual", "node"),  # nor proc/cpuinfo, which says whether the processor is a guest's
-    ("Numa", "node"),  # of the NUMA nodes it has counters alone, and no list of them
-    ("Net.max_speed", "node"),  # the modes of eth0 are known to its driver, not to files
-    ("Pci.speed", "node"),  # whether links are busy is known to who looks twice
+    ("Pci.name", "node"),  # the collection has only files below /sys, so the list of names is missing
+    ("Node.virtual", "node"),  # proc/cpuinfo is missing, which shows a hypervisor
+    ("Numa", "node"),  # it has counters of the NUMA nodes and no list of nodes
+    ("Net.max_speed", "node"),  # only the driver knows the modes of eth0
+    ("Pci.speed", "node"),  # the load of a link needs two readings
 }
 
 

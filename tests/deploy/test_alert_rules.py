@@ -1,4 +1,4 @@
-"""The rules and example configurations of deploy/prometheus, as promtool, amtool and the catalog see them."""
+"""The rules and example configurations of deploy/prometheus, checked by promtool, amtool and the catalog."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def selected(expr: str) -> Iterator[str]:
 
 
 def test_every_code_has_one_alert() -> None:
-    """And a code that comes later has LinkgaugeFinding."""
+    """A later code has the alert LinkgaugeFinding."""
     alerts: dict[str, list[str]] = defaultdict(list)
     named: set[str] = set()
     for name, rule in ALERTS.items():
@@ -131,7 +131,7 @@ def test_rules_ask_for_metrics_that_there_are() -> None:
 
 
 def test_the_fleet_speaks_first() -> None:
-    """What inhibits has to be there before what it inhibits."""
+    """The inhibiting alert must fire before the inhibited alert."""
 
     def minutes(alert: str) -> int:
         told = ALERTS[alert]["for"]

@@ -1,4 +1,4 @@
-"""What deploy/kubernetes says, against the schemas of Kubernetes, Prometheus' own parser, and bash."""
+"""The files of deploy/kubernetes, checked by the schemas of Kubernetes, by Prometheus' parser, and by bash."""
 
 from __future__ import annotations
 

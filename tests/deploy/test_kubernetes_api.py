@@ -1,4 +1,4 @@
-"""The programs of deploy/kubernetes that ask the cluster, with a stub of its API."""
+"""The programs of deploy/kubernetes that call the cluster's API, with a stub of the API."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def of(name: str, gpus: int = 8, **spec: Any) -> dict[str, Any]:
 
 
 class Stub:
-    """A cluster of some nodes; what was asked of it."""
+    """A cluster of some nodes, and the requests that it received."""
 
     def __init__(self, nodes: int = 100, closed: tuple[str, ...] = ()) -> None:
         self.nodes = [of(f"node{number:03}") for number in range(nodes)]

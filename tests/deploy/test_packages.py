@@ -1,4 +1,4 @@
-"""Parts of deploy/packages. The packages themselves are tried by try.sh, which takes minutes and root."""
+"""Parts of deploy/packages. try.sh tests the packages themselves; it needs minutes and root."""
 
 from __future__ import annotations
 

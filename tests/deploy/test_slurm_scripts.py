@@ -1,4 +1,4 @@
-"""The scripts of deploy/slurm: what each calls, and when a prolog fails. Slurm itself is in test_real_slurm.py."""
+"""The scripts of deploy/slurm: their calls, and when a prolog fails. test_real_slurm.py runs a real Slurm."""
 
 from __future__ import annotations
 

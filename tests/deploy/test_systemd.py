@@ -1,4 +1,4 @@
-"""The unit of the service, looked at by systemd's own tools; and what it is told by sd_notify."""
+"""The unit of the service, checked by systemd's tools, and the messages of sd_notify."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`linkgauge accept` as its users run it: what it clears, what it refuses, and what diagnose says afterwards."""
+"""`linkgauge accept` as users run it: what it clears, what it refuses, and the diagnosis afterwards."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_mistakes(captures: Path, options: str, sentence: str) -> None:
 
 
 def test_this_machine(tmp_path: Path) -> None:
-    """It is idle or not, and good or not: what was accepted is then good."""
+    """The machine may be busy or faulty. --anyway accepts it, and diagnose reads the acceptance without a warning."""
     state = ("--passive", "--state-dir", str(tmp_path))
     done = linkgauge("accept", "--anyway", *state)
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""A fault campaign: each file of a node in turn missing, unreadable, or rubbish. Nothing else may change."""
+"""A fault campaign: each file of a node in turn is missing, unreadable, or rubbish. Nothing else may change."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FAULTS: dict[str, Entry | None] = {
 # What a kernel has or has not: without the file there is nothing to judge.
 OPTIONAL = {"cpu-governor", "cpu-throttled", "host-memory-errors"}
 # What hides a link of a GPU or NIC, whether it is there, or whether its port is up: never ok without it.
-# Two readers want these: each says so. A call that was made with other arguments then was not recorded.
+# Two sources read these files, so each reports the fault. The capture has no call with other arguments.
 SHARED = re.compile(r"^proc/(cpuinfo|self/mounts|self/status)$|/nvme\d+/model$|/net/\w+/type$")
 VITAL = re.compile(r"/0000:[0-9a-f:.]+/(current_link_width|max_link_width)$|/infiniband/mlx5_\d+/ports/1/state$")
 
 
 SHARES = 8  # of the files of the largest node, so that several workers share them
-WHOLE = {"desktop": 1, "server-raid": 1, "hgx-h100": SHARES}  # by how many tests the files of a node are shared
+WHOLE = {"desktop": 1, "server-raid": 1, "hgx-h100": SHARES}  # number of tests that share the files of a node
 NUMBER = re.compile(r"\d+")
 
 
@@ -96,7 +96,7 @@ def vital_files() -> list[tuple[str, str]]:
 
 
 def broken_by(name: str, fault: str, paths: Iterable[str]) -> dict[str, list[str]]:
-    """What changed that should not have, by the file that had the fault."""
+    """Unexpected changes, by the file with the fault."""
     broken = {}
     for path in paths:
         report = report_of(with_entry(node(name), path, FAULTS[fault]))
@@ -107,7 +107,7 @@ def broken_by(name: str, fault: str, paths: Iterable[str]) -> dict[str, list[str
 
 
 def broken_promises(base: Report, report: Report, exactly: bool) -> list[str]:
-    """What changed that should not have."""
+    """Unexpected changes."""
     problems = [f"source {run.name} broke" for run in report.runs if not run.ok]
     problems += [f"new finding {finding}" for finding in found(report) if finding not in found(base)]
     gone = {code for code, subject in found(base) if (code, subject) not in found(report)}

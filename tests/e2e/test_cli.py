@@ -1,4 +1,4 @@
-"""The command line as its users run it: what it takes, and that every mistake is one sentence and exit code 64."""
+"""The command line as users run it: its arguments, and one sentence and exit code 64 for each mistake."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NCCL = """\
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what people give by mistake, and some that is right."""
+    """A folder with wrong inputs and some right ones."""
     folder = tmp_path_factory.mktemp("inputs")
     write(folder / "root", {"sys/class/net/eth0/mtu": "1500", "proc/sys/kernel/hostname": "node-1"})
     assert linkgauge("capture", "capture", "--root", "root", cwd=folder).returncode == 0
@@ -152,7 +152,7 @@ def check_mistake(command: str, code: int, output: str, errors: str) -> None:
 
 def test_without_a_command_there_is_help() -> None:
     done = linkgauge()
-    assert done.returncode in (0, 64)  # click before 8.2 takes it for a wish, not for a mistake
+    assert done.returncode in (0, 64)  # click before 8.2 treats this as a request for help, not as a mistake
     assert "Commands:" in done.stdout + done.stderr
 
 
@@ -201,7 +201,7 @@ def test_a_full_disk_under_standard_error_keeps_the_exit_code() -> None:
 @pytest.mark.parametrize("command", PRINTING)
 @pytest.mark.slow
 def test_a_reader_that_left(inputs: Path, command: str) -> None:
-    """As `| head` does: not a fault, but no verdict either."""
+    """As `| head` does: it is no fault, and the exit code is no verdict."""
     reader, writer = os.pipe()
     os.close(reader)
     try:

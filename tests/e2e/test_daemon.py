@@ -1,4 +1,4 @@
-"""The service's cycles on recorded nodes, by a clock that goes when it is told to; each fault that it must survive."""
+"""The service's cycles on recorded nodes, with a clock that the test moves; all faults that it must survive."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_cycle_says_what_diagnose_says(hgx: Node) -> None:
 
 @pytest.mark.slow
 def test_an_hour_of_cycles(service: Callable[..., Node], tmp_path: Path) -> None:
-    """What is asked how often; and that nothing grows but what an hour has to keep."""
+    """How often each source is read. Only the history of one hour grows."""
     at = service(tmp_path, config=Config(cycle="1m"))
     at.cycle()
     first = at.host.reads
@@ -123,7 +123,7 @@ def test_a_fault_appears_settles_and_goes(hgx: Node, caplog: pytest.LogCaptureFi
 
 
 def test_what_was_plugged_is_found_at_once(hgx: Node) -> None:
-    """Not only when it is time to look what is there."""
+    """The service does not wait for its next discovery."""
     hgx.cycle(2)
     assert hgx.host.call_counts["nvml_wiring"] == 1
     hgx.host.recorded = with_entry(hgx.host.recorded, "sys/bus/pci/devices/0000:ff:00.0", Folder())
@@ -167,7 +167,7 @@ def test_a_driver_that_hangs_is_asked_again_after_1_5_and_30_minutes(
 
 
 def test_a_file_that_hangs_stops_nothing_else(hgx: Node) -> None:
-    """A driver that waits for its device, in the middle of a cycle; asked again after 1, 5 and 30 minutes."""
+    """A driver waits for its device during a cycle. It is read again after 1, 5 and 30 minutes."""
     hgx.daemon.hang_guard = HangGuard(patience=0.5)
     hgx.cycle(3)
     hgx.host.stuck_file, hgx.host.go = "mlx5_3/ports/1/state", Event()
@@ -188,7 +188,7 @@ def test_a_file_that_hangs_stops_nothing_else(hgx: Node) -> None:
 
 
 def test_a_scrape_while_something_hangs(service: Callable[..., Node], tmp_path: Path) -> None:
-    """It is answered at once, its age grows, and after four cycles it says that nothing is known."""
+    """The answer comes at once and its age grows. After four cycles it shows that nothing is known."""
     hgx = service(tmp_path)
     hgx.cycle()
     hgx.host.hangs, hgx.host.go = {"nvml"}, Event()
@@ -224,7 +224,7 @@ def test_a_source_that_breaks_takes_nothing_else_with_it(hgx: Node, caplog: pyte
 
 
 def test_the_tree_disappears_and_comes_back(hgx: Node) -> None:
-    """As /host/sys of a container does whose mount is gone. That is no healthy node without GPUs."""
+    """As in a container whose mount /host/sys is gone. This is not a healthy node without GPUs."""
     assert hgx.cycle().verdict == "ok"
     whole = hgx.host.recorded
     hgx.host.recorded = Recorded(whole.taken, {"": Folder()}, {})
@@ -324,7 +324,7 @@ def test_measuring_comes_with_jitter_and_only_where_it_is_said(service: Callable
 
 
 def test_an_acceptance_is_in_force_with_the_next_cycle(hgx: Node, tmp_path: Path) -> None:
-    """`linkgauge accept` writes a file; nobody has to tell the service."""
+    """`linkgauge accept` writes a file, and the service reads it in the next cycle."""
     logged = "[[log]]\ntext = 'nvidia-nvswitch0: SXid (PCI:0000:d9:00.0): 20034, Fatal, Link 30 LTSSM Fault Up'\n"
     hgx.host.recorded = node("hgx-h100", f"\n{logged}")
     assert [(one.code, one.severity) for one in hgx.cycle().findings] == [("nvswitch-error", "critical")]

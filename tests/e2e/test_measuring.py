@@ -1,4 +1,4 @@
-"""Measuring this machine for real: who stops it, what is told then, and that nothing is left behind."""
+"""Real measurements of this machine: how they are stopped, the report of it, and that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_lock_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 @pytest.mark.parametrize("name", ["hgx-h100", "oci-h100", "vm-p5"])
 def test_many_disks_leave_time_for_collectives(name: str) -> None:
-    """Sixteen disks take a minute; what does not fit at the end are some of them."""
+    """Sixteen disks take a minute. Only disks at the end of the list do not fit."""
     report = report_of(node(name))
     ends = frozenset(device.id for device in report.topology.devices)
     wanted = Scope(effort="full", ends=ends)
@@ -185,7 +185,7 @@ def test_many_disks_leave_time_for_collectives(name: str) -> None:
 
 
 def test_root_and_others_look_in_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks: also root does not take what is root's alone."""
+    """All users use one folder. Root does not use a folder of its own."""
     monkeypatch.delenv("LINKGAUGE_LOCK_DIR")
     ours, everybodys = tmp_path / "lock", tmp_path / "tmp"
     monkeypatch.setattr(hold, "_FOLDERS", (str(tmp_path / "nowhere"), str(ours), str(everybodys)))

@@ -1,4 +1,4 @@
-"""docs/start/quickstart.md: every command in it, as it stands there, and everything that it shows."""
+"""docs/start/quickstart.md: every command of the page, and every output that it shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node breaks under a running service, and the right alert arrives; a BIOS default of fifty nodes is one alert."""
+"""A node breaks while the service runs, and the right alert arrives. A BIOS default of fifty nodes is one alert."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def service(folder: Path, root: Path, tls: Path) -> Iterator[int]:
 
 
 def wait_for_port(port: int) -> None:
-    """Until somebody listens."""
+    """Wait until a server listens on the port."""
     end = time.monotonic() + LONGEST
     while True:
         try:

@@ -1,4 +1,4 @@
-"""A machine that works for somebody is not measured: with real load, by the command that people run."""
+"""A machine in use is not measured: with real load, by the real command."""
 
 from __future__ import annotations
 

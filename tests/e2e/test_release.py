@@ -1,4 +1,4 @@
-"""`linkgauge release` beside a service: the driver is closed, whatever the service does at that moment."""
+"""`linkgauge release` while the service runs: the driver is closed, whatever the service does at that moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`linkgauge serve` as a process: what it is told by files and signals, and that it leaves nothing behind."""
+"""`linkgauge serve` as a process: its files and signals, and that it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_what_it_cannot_begin_with(given: tuple[str, ...], why: str) -> None:
 
 
 def test_two_on_one_node(root: Path, tmp_path: Path) -> None:
-    """On two ports, with one folder: they would undo each other's state, and ask the driver twice as often."""
+    """On two ports with one folder. They would overwrite each other's state and call the driver twice as often."""
     given = ("--root", str(root), *options(tmp_path, FAST))
     with service(*given) as one:
         one.until("READY=1")

@@ -1,4 +1,4 @@
-"""Whose limits are met: `diagnose --context` on one record, as nobody in particular and as a job."""
+"""Limits of a process: `diagnose --context` on one capture, for the host and for a job."""
 
 from __future__ import annotations
 

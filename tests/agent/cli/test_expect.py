@@ -1,4 +1,4 @@
-"""`linkgauge expect`: whole outputs of described nodes, what the examples must give, names, and every mistake."""
+"""`linkgauge expect`: whole outputs of described nodes, the documented examples, names, and all mistakes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def snapshot_of(name: str, further: str = "") -> Snapshot:
 
 
 def asked(snapshot: Snapshot, command: str, form: str = "text") -> str:
-    """What the command prints; its words as in a shell."""
+    """The output of the command, whose arguments are written as in a shell."""
     words, options = [], {"--op": "", "--via": "", "--size": ""}
     given = iter(command.split())
     for word in given:
@@ -84,7 +84,7 @@ def test_a_broken_node_has_its_odd_ones_in_rows_of_their_own(golden: Callable[[P
 
 
 def one(name: str, command: str) -> tuple[float | None, float, str | None]:
-    """Of the one flow in GB/s: rated, typical; and the id of what holds it."""
+    """The rated and the typical rate of the only flow in GB/s, and the id of its bottleneck."""
     (flow,) = json.loads(asked(snapshot_of(name), command, "json"))
     best = flow["level"]["expected"][0]
     return round(flow["level"]["rated"] / 1e9, 2), round(best["typical"] / 1e9, 1), best["bottleneck"]
@@ -296,7 +296,7 @@ def test_a_machine_of_which_nothing_is_known() -> None:
 
 LETTERS = st.text(st.sampled_from("ab:/ \x1b\u202e\u4e2d9"), min_size=1, max_size=40)
 KINDS = ("gpu", "nic", "port", "numa", "nvme", "array", "disk", "package", "upstream-port", "root-port", "fabric")
-PEERS = {"gpu", "numa", "fabric"}  # what NVLink, xGMI and C2C join
+PEERS = {"gpu", "numa", "fabric"}  # devices that NVLink, xGMI and C2C connect
 OTHER_LINKS = ("pcie", "memory", "interconnect", "internal", "function", "port", "disk", "member")
 LINKS = ("nvlink", "xgmi", "c2c", *OTHER_LINKS)
 GRADES = ("", "pcie5x16", "pcie3x4", "nvlink4", "c2c4", "xgmi", "hbm", "ddr5", "infiniband", "efa", "odd")
@@ -305,7 +305,7 @@ RATES = st.none() | st.floats(1e6, 1e13)
 
 @st.composite
 def cases(draw: st.DrawFn) -> Snapshot:
-    """Devices of any kind and name, joined in any way."""
+    """Devices of any kind and name, with any links."""
     names = draw(st.lists(LETTERS, min_size=2, max_size=9, unique=True))
     aliases = st.lists(LETTERS, max_size=1).map(tuple)
     devices = [Device(name, draw(st.sampled_from(KINDS)), aliases=draw(aliases)) for name in names]
@@ -349,7 +349,7 @@ def test_any_flows_are_shown_in_less_than_100_columns(
 
 
 def holds(flow: Explained) -> None:
-    """Bounds ascend, and what holds a flow is one of its hops."""
+    """The bounds ascend, and the bottleneck is a hop of the flow."""
     for expected in flow.level.expected:
         assert expected.low <= expected.typical * (1 + 1e-9)
         assert expected.typical <= expected.high * (1 + 1e-9)

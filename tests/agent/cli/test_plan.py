@@ -1,4 +1,4 @@
-"""`linkgauge plan`: what it prints, draws and refuses."""
+"""`linkgauge plan`: its output, its charts and its refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(*arguments: str) -> Result:
 
 
 def ranks(many: int) -> str:
-    """The lines that say which GPUs the ranks are."""
+    """The lines with the GPU of each rank."""
     return "".join(
         f"#  Rank {rank:2} Group  0 Pid {900 + rank} on node{rank // 8} device {rank % 8} [0000:{rank % 8:02x}:00] "
         "NVIDIA H100 80GB HBM3\n"
@@ -44,7 +44,7 @@ def ranks(many: int) -> str:
 
 
 def table(name: str, many: int, bus: tuple[float, float]) -> str:
-    """What nccl-tests print of two sizes with these bus bandwidths in GB/s."""
+    """The output of nccl-tests for two sizes with these bus bandwidths in GB/s."""
     factor = 2 * (many - 1) / many
     cells = [
         f"{size / (rate / factor) / 1e3:.1f} {rate / factor:.2f} {rate:.2f}"
@@ -79,7 +79,7 @@ def test_the_docs_show_what_it_prints() -> None:
 
 
 def test_steps_are_as_near_to_published_runs_as_they_must_be() -> None:
-    """docs/reference/accuracy.md shows how near."""
+    """docs/reference/accuracy.md has the errors."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.accuracy.plan", "--runs"], cwd=ROOT, capture_output=True, text=True
     )
@@ -144,7 +144,7 @@ def test_a_recorded_node_is_what_its_machines_are(tmp_path: Path) -> None:
 
 
 def test_measured_collectives_replace_the_catalog(tmp_path: Path) -> None:
-    """What was measured is met at its sizes, in the node and between nodes, and slows the step down."""
+    """The plan uses the measured times at their sizes, in the node and between nodes. They make the step slower."""
     near, far = tmp_path / "node.txt", tmp_path / "pair.txt"
     near.write_text(table("all_reduce_perf", 8, (10.0, 220.0)))
     far.write_text(table("all_reduce_perf", 16, (5.0, 200.0)))
@@ -165,7 +165,7 @@ def test_measured_collectives_replace_the_catalog(tmp_path: Path) -> None:
 
 
 def test_switches_and_nics_can_be_said() -> None:
-    """AllToAlls over units feel oversubscription; a tree at full rate is as good as none; faster NICs help."""
+    """Oversubscription slows AllToAll between units. A tree at full rate equals no tree. Faster NICs help."""
     job = "gpt-oss-120b,tp=8,ep=128,tokens=16M"
     nodes = ("--machine", "nvidia-dgx-h100", "--nodes", "256", "--format", "json")
     tree = ("--switches", "64x400", "--rails")
@@ -212,7 +212,7 @@ def test_pictures(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize(("library", "says"), [("matplotlib", "linkgauge[plot]"), ("pandas", "linkgauge[frames]")])
 @pytest.mark.slow
 def test_without_the_extras_it_says_how_to_get_them(library: str, says: str, tmp_path: Path) -> None:
-    """In a child whose import system finds no such library."""
+    """In a child process that cannot import the library."""
     program = (
         "import sys; sys.modules[sys.argv[1]] = None\n"
         "from linkgauge.agent.inputs.resolve import BadInput\n"
@@ -258,7 +258,7 @@ def test_programs_get_sentences_too() -> None:
 
 
 def test_help_needs_no_model() -> None:
-    """Nor any catalog, table or picture."""
+    """The help imports no catalog, table or chart library."""
     program = (
         "import sys\n"
         "from linkgauge.agent.cli.main import main\n"

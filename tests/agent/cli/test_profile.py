@@ -1,4 +1,4 @@
-"""Machine types written from accepted nodes: what they say, and that they recognise the node and find it whole."""
+"""Machine types written from accepted nodes: their content, and that they recognise the node without a finding."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_what_differs_between_equal_devices_is_left_out() -> None:
 
 
 def test_what_the_node_did_not_show_stays_as_its_type_says() -> None:
-    """Ports of two rates: which of them are of the fabric the type knows; what flows reach it says unless measured."""
+    """With ports of two rates, the type knows the fabric's ports. Its rates apply to flows that were not measured."""
     ours = machine_of(snapshot_of("oci-h100"), "ours")
     assert (ours.rdma, ours.rdma_rate, ours.source) == (
         18,

@@ -1,4 +1,4 @@
-"""Metrics of a single report: the textfile, a Pushgateway, OTLP; and what is said where nobody takes them."""
+"""Metrics of a single report: the textfile, a Pushgateway, OTLP; and the warning if a receiver refuses them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SITE = '[labels]\nrack = "r7"\n'
 
 
 class Request(NamedTuple):
-    """What somebody sent."""
+    """A received request."""
 
     method: str
     path: str
@@ -37,7 +37,7 @@ class Request(NamedTuple):
 
 @contextmanager
 def receiver(status: int = 200) -> Iterator[tuple[str, list[Request]]]:
-    """The address of a server that takes what is sent, and what was."""
+    """The address of a server, and the requests that it received."""
     taken: list[Request] = []
 
     class Take(BaseHTTPRequestHandler):
@@ -144,7 +144,7 @@ def test_a_push(capture: str) -> None:
     (request,) = taken
     assert (request.method, request.path) == ("PUT", "/metrics/job/linkgauge/instance/hgx")
     assert 'rack="r7"' in request.body.decode()
-    assert done.output.startswith("OK  hgx")  # the report is told as it is without
+    assert done.output.startswith("OK  hgx")  # the report is the same as without the option
 
 
 @pytest.mark.skipif(
@@ -189,7 +189,7 @@ def test_over_otlp(capture: str) -> None:
 
 @pytest.mark.parametrize("option", ["--push", "--otlp"])
 def test_who_does_not_take_them_is_a_warning(capture: str, option: str) -> None:
-    """The verdict stays what it is."""
+    """A refused push does not change the verdict."""
     pytest.importorskip("opentelemetry", reason="the extra [otlp] is not installed")
     with receiver(status=400) as (url, _):
         refused = diagnose(capture, option, url)

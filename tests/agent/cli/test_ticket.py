@@ -1,4 +1,4 @@
-"""What `linkgauge ticket` prints: whole, of a broken part, of the node, of a thing without fault."""
+"""The output of `linkgauge ticket`: for a broken part, for the node, and for a device without a fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people hold of a machine, put together: files, folders, archives, a paste, trees."""
+"""The dump files of a machine, combined: files, folders, archives, standard input, trees."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ SOS = {
 
 @pytest.mark.parametrize("packing", ["folder", "nested", "archive"])
 def test_a_sosreport(tmp_path: Path, packing: str) -> None:
-    """Logs in its tree are read too; those of other programs are no dumps that somebody should look at."""
+    """Logs in its tree are read too. Logs of other programs are not reported as unknown dumps."""
     head = "sosreport-n1-2026-11-21-abcdefg"
     for name, text in SOS.items():
         (tmp_path / "in" / head / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How long measuring may take, as people write it."""
+"""The time limit of measurements, in the format of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May this machine be measured: not where a job has it or uses it, and not where nothing tells."""
+"""Whether this machine may be measured: not if a job owns or uses it, and not if this is not known."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_node_whose_gpus_are_in_use_is_busy() -> None:
 
 
 def test_gpus_of_which_nobody_says_whether_they_are_used() -> None:
-    """A driver that hangs, or without its library; and processes that have AMD's GPUs open."""
+    """A driver that hangs or has no library, and processes that have opened AMD GPUs."""
     driver = "sys/bus/pci/drivers/nvidia"
     assert busy_reason(REPORT, tree({f"{driver}/bind": ""})) != "the use of the GPUs is not known"
     assert busy_reason(REPORT, tree({f"{driver}/0000:1b:00.0/vendor": "0x10de"})) == (

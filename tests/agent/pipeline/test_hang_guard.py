@@ -1,4 +1,4 @@
-"""Sources that are asked in a thread of their own, over machines of which files never answer."""
+"""Sources that run in a separate thread, on machines whose files never answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILES = {SLOW: "100000", "proc/version": "Linux", "etc/hostname": "n1"}
 
 
 class Hanging(Recorded):
-    """A machine of which one file answers only once it may."""
+    """A machine with one file that answers only after the test allows it."""
 
     def __init__(self) -> None:
         super().__init__(1000, tree(FILES).entries)
@@ -85,7 +85,7 @@ def gaps(said: tuple[Record, ...]) -> list[NotChecked]:
 
 
 def test_a_file_that_never_answers_keeps_nobody_waiting(hang_guard: HangGuard, host: Hanging) -> None:
-    """What was said before it is kept, and who comes after it is asked."""
+    """Records from before the hang stay, and the sources behind it are read."""
     collected = hang_guard.collect(SOURCES, host)
     assert list(collected) == ["first", "ports", "broken"]
     assert facts(collected["first"]) == [(None, "Linux")]
@@ -121,7 +121,7 @@ def read_others(host: Host) -> Iterator[Record]:
 
 
 def test_nobody_else_hangs_on_the_same_file(hang_guard: HangGuard, host: Hanging) -> None:
-    """Nor on what is below it; its neighbours are read."""
+    """The thread reads no files below it. It reads its neighbours."""
     collected = hang_guard.collect((PORTS, Source("others", read_others)), host)
     why = f"{SLOW}, asked before, still hangs in the kernel"
     assert facts(collected["others"]) == [(None, why), (None, why), (None, None)]
@@ -139,7 +139,7 @@ def read_much(host: Host) -> Iterator[Record]:
 def test_a_thread_that_wakes_up_late_asks_nothing_more(
     hang_guard: HangGuard, host: Hanging, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Another one asks by then: of the sources behind it, and the same children."""
+    """By then another thread reads the sources behind it, with the same child processes."""
     hang_guard.collect((Source("much", read_much), FIRST), host)
     host.may.set()
     until(lambda: not hang_guard.stuck)
@@ -148,7 +148,7 @@ def test_a_thread_that_wakes_up_late_asks_nothing_more(
 
 
 class Calling(Hanging):
-    """Calls are answered by children that stay."""
+    """Persistent child processes answer the calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ def read_space(host: Host) -> Iterator[Record]:
 
 
 def test_children_outlive_the_asking() -> None:
-    """They are told to end with the thread that started them: it must stay."""
+    """The kernel ends the children with the thread that started them, so this thread must stay."""
     host, hang_guard = Calling(), HangGuard()
     try:
         seen = []

@@ -1,4 +1,4 @@
-"""What a service keeps over a restart: whole or not at all, of one service alone, and never the end of it."""
+"""The checkpoint of the service: complete or absent, of one service, and never a reason to end."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_is_damaged_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureF
 
 
 def test_what_is_no_file_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    os.mkfifo(tmp_path / "service.json")  # nobody writes to it: who waited would wait for ever
+    os.mkfifo(tmp_path / "service.json")  # a pipe without a writer: a blocking read would never return
     assert checkpoint.load(str(tmp_path), Memory(), AT) == Memory()
     assert checkpoint.load("/dev/null", Memory(), AT) == Memory()
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
@@ -77,7 +77,7 @@ def test_any_damage_is_a_beginning(tmp_path: Path, place: int, bytes: bytes) -> 
 
 
 def test_a_folder_that_may_not_be_written_to() -> None:
-    """For root too there is nothing to be made in /proc."""
+    """Root cannot create files in /proc either."""
     assert checkpoint.save("/proc/linkgauge", MEMORY, AT) == "/proc/linkgauge: No such file or directory"
     with checkpoint.exclusive("/proc/linkgauge"):
         assert checkpoint.load("/proc/linkgauge", MEMORY, AT) == MEMORY
@@ -89,7 +89,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_fills_up_leaves_the_old_one(tmp_path: Path) -> None:
-    """A file that may grow no further is the same: half of it was written."""
+    """A file size limit has the same effect: half of the file is written."""
     assert checkpoint.save(str(tmp_path), MEMORY, AT) is None
     script = (
         "import resource, sys\nsys.dont_write_bytecode = True\n"

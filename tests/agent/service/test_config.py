@@ -1,4 +1,4 @@
-"""The configuration of the service: what it takes, and what it says of the rest."""
+"""The configuration of the service: valid values, and the messages about others."""
 
 from __future__ import annotations
 

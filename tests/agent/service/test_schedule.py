@@ -1,4 +1,4 @@
-"""When which source is asked again; what hangs is left alone for longer and longer."""
+"""When each source is read again. The pause after a hang grows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_everything_at_first_then_each_in_its_time() -> None:
 
 
 def test_a_cycle_that_comes_a_little_early_asks_all_the_same() -> None:
-    """Else each would be asked in every second cycle, where cycles are of just that length."""
+    """Otherwise a source whose interval equals the cycle would be read in every second cycle only."""
     assert due(GPUS, {"gpus": LastRun(at=0)}, USUAL, 14.99)
 
 
@@ -80,7 +80,7 @@ def test_how_a_source_says_that_it_hung() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 4000), st.booleans(), st.booleans()), max_size=60))
 def test_what_hung_is_never_asked_within_a_minute(steps: list[tuple[int, bool, bool]]) -> None:
-    """Whatever comes and goes meanwhile, and however long cycles are."""
+    """For any changes of devices and any length of cycles."""
     now, last_runs, last = 0.0, dict[str, LastRun](), None
     for step, hangs, changed in steps:
         now += step

@@ -1,4 +1,4 @@
-"""What systemd is told; and that a systemd that does not listen holds up nobody."""
+"""The messages to systemd. A systemd that does not listen delays nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the time of a job saw: counters of two moments of a recorded node, and the peaks that the service followed."""
+"""Changes during a job: counters of a recorded node at two times, and the peaks that the service recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that rests now and then, by clocks that go when they are told to."""
+"""Work that yields the processor, with clocks that the test moves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from linkgauge.agent.service.yielding import yield_after_bursts
 
 
 class Work:
-    """Its steps, and when it rested."""
+    """The steps of the work, and the times of its rests."""
 
     def __init__(self) -> None:
         self.worked, self.now = 0.0, 100.0
@@ -18,14 +18,14 @@ class Work:
         )
 
     def step(self, worked: float, waited: float = 0.0) -> None:
-        """One that takes so many seconds of a processor, and waits so many besides."""
+        """A step with this processor time and this waiting time in seconds."""
         self.worked += worked
         self.now += worked + waited
         self._step()
 
 
 def test_rests_come_with_the_work() -> None:
-    """However many steps it has."""
+    """Rests depend on the processor time of the work, not on the number of its steps."""
     work = Work()
     for _ in range(10):
         work.step(0.004)
@@ -42,7 +42,7 @@ def test_without_work_no_rest() -> None:
 
 
 def test_who_waits_is_told_of() -> None:
-    """A source that hangs takes no processor, and systemd's watchdog wants to hear something all the same."""
+    """A hanging source uses no processor time, and systemd's watchdog still needs a signal."""
     work = Work()
     for _ in range(5):
         work.step(0.0, 0.6)

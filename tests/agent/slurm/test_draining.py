@@ -1,4 +1,4 @@
-"""The health check of Slurm: who is drained and who is given back, by a scontrol of a hundred nodes."""
+"""The health check of Slurm: drained and resumed nodes, with a stub of scontrol for a hundred nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.nodes.described import node, report_of
 from tests.support.programs.slurm_stub import Cluster
 
 NAMES = [f"gpu-{number:03}" for number in range(100)]
-# What every node is said to have, and none has: one wrong row.
+# A wrong row of the site file: every node should have this, and no node has it.
 WRONG = '[[machine]]\nname = "ours"\nsource = "a mistake"\ngpu = "*"\nproduct = "*"\ngpus = 9\n'
 ENFORCED = '[gate]\nenforce = true\ncodes = ["gpu-missing"]\n'
 DRAINED = "linkgauge: gpu-missing node"
@@ -41,7 +41,7 @@ def cluster(tmp_path: Path) -> Cluster:
 
 
 class One:
-    """A node of the cluster with a service whose last word is the report."""
+    """A node of the cluster. The status file of its service has the report."""
 
     def __init__(self, cluster: Cluster, name: str, site: str, report: Report | None, at: float = 1e9) -> None:
         self.cluster, self.name, self.at = cluster, name, at
@@ -63,7 +63,7 @@ class One:
 
 
 def all_at_once(cluster: Cluster, site: str) -> list[str | None]:
-    """The health checks of all nodes; when all have asked for it, all count."""
+    """The health checks of all nodes. All count the drained nodes after all have written their notes."""
     report = evaluated(WRONG)
     nodes = [One(cluster, name, WRONG + site, report) for name in NAMES]
     together = Barrier(len(nodes))
@@ -220,7 +220,7 @@ def test_who_counted_too_long_ago_drains_nothing(cluster: Cluster) -> None:
 def test_however_checks_overlap_no_more_are_drained_than_there_is_room_for(
     nodes: list[tuple[float, float]], most: int, chance: random.Random
 ) -> None:
-    """Each writes its note at a time of its own, counts two seconds later, and is drained within one."""
+    """Each check writes its note at its own time, counts two seconds later, and drains within one second."""
     names = [f"n{number}" for number in range(len(nodes))]
     chance.shuffle(names)
     gate = Gate(max_drained=most / len(nodes) if most <= len(nodes) else 1.0)

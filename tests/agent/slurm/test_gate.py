@@ -1,4 +1,4 @@
-"""`linkgauge gate`: open or closed, from the last word of a service, by the table [gate] of a site file."""
+"""`linkgauge gate`: open or closed, from the status file of the service and the table [gate] of a site file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Gate:
     ],
 )
 def test_what_closes_it(tmp_path: Path, site: str, options: tuple[str, ...], told: tuple[int, str]) -> None:
-    """What is silenced was so when the service judged."""
+    """A finding counts as silenced if it was silenced when the service evaluated it."""
     gate = Gate(tmp_path, site)
     gate.finds()
     assert gate.ask(*options) == told
@@ -84,7 +84,7 @@ def test_the_service_tells_what_would_drain_and_keeps_its_word_for_the_gate(
     assert 'linkgauge_gate_would_drain{code="gpu-missing",subject="node"} 1.0' in page
     found = status_file.read(str(tmp_path), now=one.host.now(), booted=0.0)
     assert [str(one) for one in causes(found.findings, Table())] == ["gpu-missing node"]
-    one.go(3600)  # it stands still, and nobody knows any more
+    one.go(3600)  # the service has stopped, so the state is not known
     assert "would_drain" not in one.pages.read("metrics").decode()
 
 

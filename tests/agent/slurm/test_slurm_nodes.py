@@ -1,4 +1,4 @@
-"""What scontrol prints of nodes: as Slurm 22.05 does it, and anything else."""
+"""The output of scontrol about nodes: of Slurm 22.05, and any other text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file that says when a node was accepted: whole or not at all, and never the end of a look."""
+"""The file with the time of acceptance: complete or absent, and never the end of a diagnosis."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_whose_it_is(tmp_path: Path) -> None:
 
 
 def test_one_of_the_future_is_not_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Else nothing that is logged from now on would count."""
+    """Otherwise no later log line would count."""
     write(str(tmp_path), KEPT)
     assert of("/", (), str(tmp_path), AT - 86400) == Acceptance()
     assert "later than the time of this snapshot" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The web server: what it answers, to whom, and what it says of itself when the loop stands still."""
+"""The web server: its answers, its users, and its state when the service loop has stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who drips, stalls, never reads or talks nonsense holds nobody up: a normal scrape answers beside them."""
+"""Clients that send slowly, stall, never read or send rubbish delay nobody: a normal scrape gets its answer."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_two_hundred_that_drip() -> None:
 
 @pytest.mark.slow
 def test_two_hundred_that_never_read() -> None:
-    """Each asks two hundred times, for 10 MB, through the smallest window that there is."""
+    """Each client sends two hundred requests for 10 MB with the smallest receive window."""
     with process() as server, ExitStack() as stack:
         for _ in range(200):
             connect(stack, server, receive=1).sendall(200 * SCRAPE)
@@ -77,7 +77,7 @@ def test_two_hundred_that_never_read() -> None:
 
 
 def test_more_than_may_be_open() -> None:
-    """The oldest go; nobody is turned away."""
+    """The server closes the oldest connections and accepts each new one."""
     with process() as server, ExitStack() as stack:
         first = connect(stack, server)
         for _ in range(400):
@@ -115,7 +115,7 @@ def test_who_does_not_end_the_question_is_dropped(sent: bytes) -> None:
 
 
 def ask_for_ever(one: socket.socket) -> None:
-    """Questions are taken until the server waits for us, and then it ends it."""
+    """The server takes requests until it must wait for the client, and then closes the connection."""
     while True:
         one.sendall(SCRAPE)
 

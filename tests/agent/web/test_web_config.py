@@ -1,4 +1,4 @@
-"""The web configuration file: who may come in, and what is said of files that are wrong."""
+"""The web configuration file: who has access, and the messages about wrong files."""
 
 from __future__ import annotations
 
