@@ -1,4 +1,4 @@
-"""Tools of the machine beside our own discovery: programs on the PATH, run by real children."""
+"""Tools of the machine in addition to our own sources: programs on the PATH, run by real child processes."""
 
 from __future__ import annotations
 

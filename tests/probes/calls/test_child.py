@@ -1,4 +1,4 @@
-"""Children: what came before a hang is kept, and nothing hangs twice at once."""
+"""Child processes: records from before a hang stay, and no call hangs twice at the same time."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_what_the_real_children_say_of_a_file_system(tmp_path: Path) -> None:
 
 
 def test_a_folder_full_of_modules_is_no_place_to_look_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is run may be anybody's: what lies there is not run, least of all as root."""
+    """The working directory may belong to another user. Modules in it are not imported, especially not as root."""
     for name in ("selectors", "msgspec", "pynvml"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('run by mistake')")
     monkeypatch.chdir(tmp_path)
@@ -104,7 +104,7 @@ collect_all([Source("gpus", read)], Host())
 
 
 def test_an_interrupt_ends_the_children_too(tmp_path: Path) -> None:
-    """They are waited for in threads, which Ctrl-C does not reach."""
+    """Threads wait for the children, and Ctrl-C does not reach threads."""
     child, parent = tmp_path / "child.py", tmp_path / "parent.py"
     child.write_text(f"{BLOCKED}{LINES}signal.sigwait({{signal.SIGINT}})")
     parent.write_text(WAITING)
@@ -122,7 +122,7 @@ def test_an_interrupt_ends_the_children_too(tmp_path: Path) -> None:
 
 
 def test_a_child_that_said_all_and_does_not_end(tmp_path: Path) -> None:
-    """As one does of which a thread hangs in a driver."""
+    """For example, a thread of the child hangs in a driver."""
     script = f"{LINES}\nimport os, signal\nos.close(1)\nos.close(2)\nsignal.pause()"
     assert answers(tmp_path, script, 30) == GPUS
 
@@ -140,13 +140,13 @@ def test_a_child_that_takes_long_to_end_is_not_forgotten(tmp_path: Path, monkeyp
 
 
 def test_a_probe_does_not_begin_when_nobody_listens_any_more() -> None:
-    """Who started it was killed before the kernel knew that it should end then."""
+    """The parent was killed before the child asked the kernel for a signal at the parent's end."""
     listener, out = os.pipe()
     os.close(listener)
     command = [sys.executable, "-m", "linkgauge.probes.calls.entrypoint", "host_memory", "numa0"]
     done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     os.close(out)
-    assert (done.returncode, done.stderr) == (1, "")  # else it finds that out when it says what it has measured
+    assert (done.returncode, done.stderr) == (1, "")  # otherwise it notices this when it writes its records
 
 
 def test_a_call_ends_though_a_thread_of_it_never_does(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Children that stay: an answer after the other, and nothing that hangs keeps others waiting or stays behind."""
+"""Persistent child processes: one answer after the other. A hanging call delays no other call and leaves nothing."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ for number, line in enumerate(sys.stdin):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nobody holds the machine that runs the tests."""
+    """A lock folder without a hold on the machine."""
     monkeypatch.setenv("LINKGAUGE_LOCK_DIR", str(tmp_path))
     return tmp_path
 
 
 @contextmanager
 def workers(folder: Path | None = None, then: str = "pass") -> Iterator[Workers]:
-    """The real ones; or children that say one GPU to whatever they are asked, and do something."""
+    """The real children, or children that answer each call with one GPU and run the given code."""
     command = (sys.executable, "-m", "linkgauge.probes.calls.entrypoint")
     if folder:
         (folder / "child.py").write_text(ANSWERS.format(gpu=encode(GPU), then=then))
@@ -84,7 +84,7 @@ def test_the_real_one_answers_again_and_again(tmp_path: Path) -> None:
         )
         why = "KeyError: 'nothing'"
         assert ask(some, "nothing") == [NotChecked(what="nothing", subject="node", reason=Reason.FAULT, detail=why)]
-        assert len(children() - before) == 1  # a call that breaks ends nobody
+        assert len(children() - before) == 1  # a failed call ends no child
     assert children() == before
 
 
@@ -123,7 +123,7 @@ def test_what_cannot_be_killed_is_never_asked_twice_at_once(tmp_path: Path) -> N
             assert again.why.endswith("asked before, still hangs in the kernel")
             assert hung(again)
             assert some.stuck == 1
-            assert not any(map(hung, ask(some, "pci_config")))  # which others are asked as ever
+            assert not any(map(hung, ask(some, "pci_config")))  # the other calls are made as before
         assert ends(stuck)
         (said,) = ask(some, "statvfs", str(tmp_path))
         assert isinstance(said, Mount)
@@ -131,7 +131,7 @@ def test_what_cannot_be_killed_is_never_asked_twice_at_once(tmp_path: Path) -> N
 
 
 def test_a_gpu_that_hangs_in_a_thread_of_the_child_ends_the_child(tmp_path: Path) -> None:
-    """Else it would be asked by one thread more each time."""
+    """Otherwise each call would add a thread."""
     lost = Gpu(key="gpu1", failure=no_answer(8), failure_reason=Reason.NO_ANSWER)
     with workers(tmp_path, f"print({encode(lost)!r})") as some:
         before = children()
@@ -191,7 +191,7 @@ def test_what_a_child_has_started_ends_with_it(tmp_path: Path) -> None:
 
 
 def ends(pids: set[int]) -> bool:
-    """Whether none of them is left soon; a zombie whose parent is the first process is none."""
+    """Whether all of them end soon. A zombie whose parent is process 1 counts as ended."""
     end = time.monotonic() + LONG
     while time.monotonic() < end:
         if not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in pids):
@@ -200,7 +200,7 @@ def ends(pids: set[int]) -> bool:
 
 
 def test_no_child_outlives_a_service_that_was_killed() -> None:
-    """Kill -9: it cannot end its children; the kernel does."""
+    """After kill -9 the service cannot end its children. The kernel ends them."""
     script = (
         "import sys\nfrom linkgauge.probes.calls.worker import Workers\nsome = Workers()\n"
         "print(*some.call('statvfs', ('/',), 60), flush=True)\nsys.stdin.read()"

@@ -25,7 +25,7 @@ Answer = str | list[str] | tuple[int | None, str] | None
 
 
 def answers(host: Host, questions: list[tuple[str, str]]) -> list[Answer]:
-    """What the host says to each of (read, list or resolve; path)."""
+    """The answer of the host to each pair of operation (read, list or resolve) and path."""
     return [answer(getattr(host, verb), path) for verb, path in questions]
 
 
@@ -188,7 +188,7 @@ def test_pci_ids_are_cut_down_to_the_devices_that_are_there() -> None:
 
 
 class Talking(Recorded):
-    """A machine whose calls say something else each time."""
+    """A machine whose calls give another answer each time."""
 
     asked = 0
 

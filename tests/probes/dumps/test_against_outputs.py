@@ -1,4 +1,4 @@
-"""Real outputs of tools: each is recognised and read, or is known to be out of scope."""
+"""Real outputs of tools: each is recognised and read, or is out of scope."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FOLDER = Path(__file__).parents[3].parent / "shared/data/outputs"
 FILES = sorted(
     str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*") if path.is_file() and path.name != "SOURCES.tsv"
 )
-# Why nothing is read of a file.
+# Files that are not read, with the reason.
 OUT_OF_SCOPE = {
     "catalog/dcgm_diag-skus.yaml": "thresholds of DCGM, no output of a machine",
     "catalog/pci.ids": "a list of names, no output of a machine",
     "superbench-tests/ib_traffic_topo_aware_ibstat.txt": "names and GUIDs of ibstat without states and rates",
-    # Read, and of a machine that is well nothing is to be said.
+    # Files that are read and have no record for a healthy machine.
     "kmsg/kmsg.2.peermem.log": "a kernel log without an event that matters",
 }
 

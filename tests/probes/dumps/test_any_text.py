@@ -19,7 +19,7 @@ from tests.support.dump_samples import CHANGES, reader_of, sample_files, text_of
 from tests.support.samples import BY_NAME, read, samples
 
 TEXTS = samples(recorded=False)
-# Pieces on which a reader once failed, or that no sample has.
+# Texts on which a reader failed earlier, or that no sample has.
 PIECES: dict[str, list[str]] = {
     "bug_report": ["NVRM version: NVIDIA UNIX 1.2", "Bus Location: x"],
     "cpu_text": ["9" * 30, "-1", ":", "0-"],
@@ -82,7 +82,7 @@ def names_in(value: Any) -> set[str]:
 
 
 def changed(value: Any, data: st.DataObject, other: st.SearchStrategy[Any]) -> Any:
-    """The document with another value at some place."""
+    """The document with one changed value."""
     if not isinstance(value, dict | list) or not value or data.draw(st.integers(0, 4)) == 0:
         return data.draw(other)
     at = data.draw(st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value))))

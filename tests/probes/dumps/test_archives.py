@@ -104,7 +104,7 @@ def header(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0) -> bytes:
 
 @pytest.mark.parametrize("kind", [tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.REGTYPE])
 def test_too_many_entries_are_refused_whatever_they_are(kind: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folders, devices, the same file again and again: nothing is kept of them, and they take time and memory."""
+    """Folders, devices, the same file many times: nothing of them is stored, and they cost time and memory."""
     monkeypatch.setattr(archives, "MOST_FILES", 5)
     with pytest.raises(ValueError, match="holds more than 25 entries"):
         unpack("x", gzip.compress(header("x", kind) * 30))
@@ -118,7 +118,7 @@ def test_too_many_entries_of_a_zip_are_refused_before_they_are_listed(monkeypatc
 
 @pytest.mark.parametrize("kind", [b"Z", tarfile.REGTYPE])
 def test_a_header_that_claims_a_petabyte(kind: bytes) -> None:
-    """It would be skipped read by read, in hours."""
+    """To skip its content would take hours."""
     content = header("first") + header("x", kind, 10**15) + bytes(1024)
     entries = unpack("x", content)
     assert entries["first"] == ""
@@ -126,7 +126,7 @@ def test_a_header_that_claims_a_petabyte(kind: bytes) -> None:
 
 
 def test_names_of_files_that_unpack_to_much_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A header of PAX is kept whole, however long it says it is."""
+    """The module tarfile stores a PAX header completely, whatever its length."""
     monkeypatch.setattr(archives, "MOST_BYTES", 1 << 20)
     content = header("x", tarfile.XHDTYPE, 5 << 20) + bytes(5 << 20)
     with pytest.raises(ValueError, match="unpacks to more than 1 MB"):
@@ -176,7 +176,7 @@ starts = st.sampled_from([b"", b"\x1f\x8b", b"PK\x03\x04", b"BZh9", b"\xfd7zXZ\x
 
 
 def unpacked(content: bytes) -> Mapping[str, object]:
-    """What is in it; nothing where it is refused, which takes a sentence."""
+    """The contents, or nothing if the archive is refused with a sentence."""
     try:
         return unpack("x", content)
     except ValueError as refused:

@@ -1,4 +1,4 @@
-"""nvidia-bug-report.log: its sections are found, each by its own reader, and dumps of bytes are passed over."""
+"""nvidia-bug-report.log: its own reader reads each section, and binary dumps are skipped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ bug_report smi_nvlink bug_report  bug_report
 
 
 def test_each_section_is_found() -> None:
-    """And nothing is left over but lines between them."""
+    """Only the lines between the sections are not read."""
     found = list(split("log", TEXT, 0.0, READERS))
     assert [family.name for family, _ in found if family] == SECTIONS.split()
     assert all(is_filler(part) for family, part in found if family is None)

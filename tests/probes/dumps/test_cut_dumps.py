@@ -1,4 +1,4 @@
-"""Outputs that were cut: what stands before the cut is read, and where it is sure to be one a note says so."""
+"""Truncated outputs: the text before the cut is read, and a NotChecked reports each certain cut."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.dump_samples import AT, CHANGES, SAMPLES, TEXTS, outputs, sam
 from tests.support.samples import read, recorded_texts
 
 WHOLE = [path for path in sample_files() if path.suffix != TEXTS and not path.name.endswith(CHANGES)]
-# What the lines that are left say otherwise than the whole: sums, ends of a log, texts and names of several lines.
+# Fields that differ in a truncated text: sums, the end of a log, texts and names over several lines.
 CHANGED = {
     "iperf": {"rate"},
     "nccl_log": {"via"},
@@ -27,7 +27,7 @@ CHANGED = {
     "fabric_log": {"running"},
     "smi_query": {"mig_instances"},
 }
-# The keys that a cut may make: one GPU of two has no number, a test whose reason is missing is a failure.
+# Keys that only a truncated text has: one GPU of two has no number; a test without its reason is a failure.
 MADE = {"smi_query": {"0000:53:00.0"}, "dcgm_diag": {"test failed, DCGM's test Persistence Mode, node"}}
 
 
@@ -36,7 +36,7 @@ def sample(name: str) -> str:
 
 
 def parts_of(records: Iterable[Record]) -> dict[tuple[str, object], set[tuple[str, object]]]:
-    """Of each thing the fields that are set, and the numbers that were measured."""
+    """The known fields of each fact, and the values of each observation."""
     found: dict[tuple[str, object], set[tuple[str, object]]] = defaultdict(set)
     for one in records:
         if isinstance(one, Fact):
@@ -76,7 +76,7 @@ def test_cut_at_each_line_it_says_nothing_else(path: Path) -> None:
     ],
 )
 def test_cut_at_each_character_no_number_lacks_its_last_digits(name: str) -> None:
-    """A copy that was cut off is not beside the others. iperf3 says what arrived, or what was sent."""
+    """A copy behind the cut is not concurrent with the others. iperf3 shows the received or the sent rate."""
     text, reader = sample(name), name.split("/")[1]
     whole = rates(read(reader, text)) + ([(Flow("tcp", ("host", "network")), 23.3e9 / 8)] if reader == "iperf" else [])
     for end in range(len(text)):
@@ -165,7 +165,7 @@ def test_a_row_of_a_table_of_columns() -> None:
 
 
 def test_the_last_gpu_has_less_than_the_one_before_it() -> None:
-    """One GPU alone may be all that was asked for, and another product shows other things."""
+    """A single GPU may be the complete output, and another product shows other fields."""
     head, first, _ = sample("nvidia/smi_query/two_gpus.txt").split("\nGPU ")
     lines = f"{head}\nGPU {first}\nGPU {first.replace('53:00.0', '54:00.0')}".split("\n")
     begun = max(number for number, line in enumerate(lines) if line.startswith("GPU "))
@@ -183,7 +183,7 @@ def test_a_whole_text_is_not_called_cut() -> None:
 
 @pytest.mark.parametrize("path", WHOLE, ids=lambda path: str(path.relative_to(SAMPLES)))
 def test_cut_at_any_place_it_gives_what_it_has(path: Path) -> None:
-    """Nothing is raised, and there is not more in a piece than in the whole, the two ends of a thing aside."""
+    """No reader raises. A part has at most two records more than the whole."""
 
     def count(text: str) -> int:
         return sum(isinstance(one, Fact | Observation) for one in read_text("log", text, AT))

@@ -1,4 +1,4 @@
-"""Settings that dumps tell, where little else of the machine is told."""
+"""Settings in dumps that show little else of the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What outputs of tools lead to beside facts of other sources; the samples have the findings of outputs alone."""
+"""Findings from outputs of tools together with facts of other sources. The samples have findings of outputs alone."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NEW_JSON = sample("nvidia/dcgm_diag/new_json.json")
     ],
 )
 def test_what_failed_is_a_symptom(tmp_path: Path, text: str, verdict: str, codes: int) -> None:
-    """A node of which another tool says that it failed is not well because nothing else was found."""
+    """A node that failed another tool's test is not healthy, also without another finding."""
     (tmp_path / "diag.txt").write_text(text)
     told = CliRunner().invoke(main, ["diagnose", "--from", str(tmp_path / "diag.txt")]).output
     assert told.startswith(verdict)
@@ -101,7 +101,7 @@ def test_redirects_of_nobody_knows_whom() -> None:
 
 
 def test_the_host_is_the_memory_near_the_gpu() -> None:
-    """On two sockets the copies of both GPUs are expected over their own links."""
+    """On two sockets, each GPU's copies are expected over its own links."""
     nvbandwidth = read("nvbandwidth", sample("benchmarks/nvbandwidth/text.txt"))
     places = [(0, "0000:17:00.0", "0000:18:00.0"), (1, "0001:29:00.0", "0001:2a:00.0")]
     facts: list[Record] = []
@@ -142,9 +142,9 @@ def report_of(*rows: tuple[str, str, float]) -> Report:
     [
         ([("a", "b", 88), ("b", "c", 44), ("c", "d", 44), ("d", "a", 88)], ["c"], []),
         ([("a", "b", 88), ("b", "c", 86), ("c", "d", 85), ("d", "a", 88)], [], []),
-        ([("a", "b", 88), ("c", "d", 44)], [], ["c-d"]),  # one of the two, nobody knows which
-        ([("a", "b", 88), ("b", "c", 44)], [], ["b-c"]),  # the way between them may be slow
-        ([("a", "b", 44), ("b", "c", 44), ("c", "a", 44)], [], []),  # all alike: nobody is the odd one
+        ([("a", "b", 88), ("c", "d", 44)], [], ["c-d"]),  # one of the two; it is not known which
+        ([("a", "b", 88), ("b", "c", 44)], [], ["b-c"]),  # the path between them may be slow
+        ([("a", "b", 44), ("b", "c", 44), ("c", "a", 44)], [], []),  # all are equal, so none differs
         ([("a", "b", 88), ("b", "c", 44), ("c", "d", 44), ("d", "a", 88), ("e", "f", 45)], ["c"], ["e-f"]),
     ],
 )

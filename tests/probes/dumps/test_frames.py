@@ -1,4 +1,4 @@
-"""Lines of tools behind what others put around them: hosts, quotes, numbers, records of journals and containers."""
+"""Lines of tools with prefixes of other programs: hosts, quotes, numbers, records of journals and containers."""
 
 from __future__ import annotations
 
@@ -110,14 +110,14 @@ def test_headlines_are_no_hosts() -> None:
 
 
 def test_a_quote_in_a_letter() -> None:
-    """What is no output is listed with its lines."""
+    """Text that is no output is listed with its line numbers."""
     text = "\n".join(["Hello!", "", "> here it is", *(f"> {line}" for line in TOPO), "", "Any idea?"])
     found = [(family and family.name, part.first, part.last) for family, part in split("f", text, 0.0, READERS)]
     assert found == [(None, 1, 3), ("smi_topology", 4, 8)]
 
 
 def test_words_with_colons_are_no_hosts() -> None:
-    """One line says nothing of a host, and prose stays as it was."""
+    """A single line shows no host prefix, and prose stays unchanged."""
     for text in ("Workaround: NCCL_P2P_DISABLE=1\n", "Q: why?\nA: no idea\nQ: so?\n", "note: x\nnote: y\n"):
         ((family, part),) = split("f", text, 0.0, READERS)
         assert (family, part.text) == (None, text)

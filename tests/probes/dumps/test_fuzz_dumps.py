@@ -1,4 +1,4 @@
-"""Readers of dumps given broken texts, as bench/fuzz/fuzz.py does, in short; and what it found once."""
+"""A short run of bench/fuzz/fuzz.py on dump readers, and the failures that it found earlier."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLANKS = " " * 200_000
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != SHARED])
 def test_broken_texts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made of the samples of the tests alone: the same inputs wherever it runs."""
+    """The inputs come from the samples of the tests only, so they are the same on each machine."""
     monkeypatch.setattr("linkgauge.probes.dumps.core.archives.MOST_BYTES", 1 << 20)
     monkeypatch.setattr("linkgauge.probes.dumps.core.archives.MOST_FILES", 200)
     outcome = fuzz(name, inputs_of(name, SEED, recorded=False), INPUTS if name != ARCHIVES else INPUTS // 3)
@@ -54,7 +54,7 @@ def test_inputs_are_made_of_their_number_and_the_seed_alone() -> None:
     ids=lambda value: "" if isinstance(value, str) else value.__name__.rpartition(".")[2],
 )
 def test_stretches_of_one_letter_take_no_longer_than_others(reader: ModuleType, text: str) -> None:
-    """Nothing asserts how long: with an expression that tries each way to share a stretch, each would take minutes."""
+    """No time is asserted. With an expression that backtracks, each text would take minutes."""
     assert all(reader.read(Part("log", 1, text)))
 
 

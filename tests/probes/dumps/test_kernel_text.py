@@ -1,4 +1,4 @@
-"""Logs of the kernel: every form of time, and what is made of events that lie back."""
+"""Logs of the kernel: every time format, and findings from past events."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ XID = "NVRM: Xid (PCI:0000:53:00): 79, pid=77, name=python3, GPU has fallen off 
     ],
 )
 def test_forms_of_time(before: str, clock: str, at: float | None) -> None:
-    """The time of an event is known where its clock is that of the boot, or has a zone; else it begins at 0."""
+    """The time of an event is known if its clock counts from boot or has a time zone. Otherwise it begins at 0."""
     text = f"{before}{XID}"
     assert head(text)[::2] == (clock, XID) or before == "kernel: "
     assert head(text)[1] == (at if at is None else pytest.approx(at, abs=1e-6))
@@ -75,7 +75,7 @@ def test_forms_of_time(before: str, clock: str, at: float | None) -> None:
     [("Nov  2 23:04:05", "critical"), ("Nov  3 03:04:04", "critical"), ("Nov  3 03:04:06", "info")],
 )
 def test_a_day_before_the_log_ends_is_history(last: str, severity: str) -> None:
-    """Whenever it is read."""
+    """The time of reading does not matter."""
     text = f"Nov  2 03:04:05 node7 kernel: {XID.replace('79', '119')}\n{last} node7 kernel: usb"
     for now in (0.0, 1e9, 2e9):
         report = evaluate(assemble(read("kernel_text", text), Site(), now, origin="dumps"))

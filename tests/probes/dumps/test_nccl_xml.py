@@ -1,4 +1,4 @@
-"""NCCL's topology XML: what is written of a node, and that what is read of it means the same."""
+"""NCCL's topology XML: the file that is written for a node, and the equal node that is read from it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.gpu.nccl_paths import paths
 from tests.support.nodes.described import ALL, FOLDER, node
 from tests.support.nodes.topo_xml import path_types, seen, snapshot_of
 
-# What NCCL's parser takes (xmlGetNode, xmlGetToken): no prolog, no tabs, one space before each attribute.
+# What NCCL's parser accepts (xmlGetNode, xmlGetToken): no prolog, no tabs, one space before each attribute.
 LINE = re.compile(r'(  )*<(/[a-z0-9]+|[a-z0-9]+( [a-z_]+="[^"&<>\n]{0,254}"){0,16}/?)>')
 
 
@@ -90,7 +90,7 @@ WRITTEN = text_of(SAMPLES / "host/nccl_topo/small.xml")
 
 
 def test_what_is_written() -> None:
-    """Links at what both ends can do though they are at rest, 17 of 18 NVLinks, no virtual function, no ports."""
+    """Rated links although they are at rest, 17 of 18 NVLinks, no virtual function, no ports."""
     assert as_nccl_xml(of_facts(*SMALL)) == WRITTEN
 
 
@@ -146,7 +146,7 @@ READ = [
 
 @pytest.mark.parametrize("name", ALL)
 def test_each_node_written_and_read(name: str) -> None:
-    """All that such a file can say is the same, and so is the file; NCCL can read it, and sees the same paths."""
+    """All values of such a file are the same, and so is the file. NCCL can read it and finds the same paths."""
     snapshot = of_node(name)
     text = as_nccl_xml(snapshot)
     again = snapshot_of(text)
@@ -175,7 +175,7 @@ def test_a_node_without_gpus_and_network_devices() -> None:
 
 
 def test_links_that_a_hypervisor_made_up_are_left_to_nccl() -> None:
-    """But what the driver reads from the GPU itself is known."""
+    """The link that the driver reads from the GPU itself is written."""
     port = Pci(key="0000:10:00.0", parent="pci0000:00", pci_class=0x060400, vendor=0x1B36, max_speed=16e9, max_width=32)
     ends = [
         Pci(key="0000:11:00.0", parent="0000:10:00.0", pci_class=0x030200, vendor=0x10DE, max_speed=2.5e9, max_width=1),
@@ -250,7 +250,7 @@ words = st.sampled_from(
 
 @given(st.lists(words | st.text(max_size=5), max_size=40).map("".join))
 def test_any_text(inside: str) -> None:
-    """It says what can be passed on, makes a topology, and that can be written."""
+    """Its records can be encoded, make a topology, and the topology can be written."""
     text = f'<system version="1">{inside}'
     assert recognise(text)
     for one in read(text):
@@ -260,7 +260,7 @@ def test_any_text(inside: str) -> None:
 
 @st.composite
 def machines(draw: st.DrawFn) -> list[Fact]:
-    """One or two NUMA nodes with switches of one or two levels, GPUs and NICs at any of them, NVLinks as they come."""
+    """One or two NUMA nodes with switches of one or two levels, GPUs and NICs below any of them, and any NVLinks."""
     nodes, buses, gpus = draw(st.integers(1, 2)), count(1), list[str]()
     facts: list[Fact] = [Package(key="package0", vendor="AuthenticAMD", cpus=tuple(range(80)))]
     facts += [Numa(key=f"numa{n}", cpus=tuple(range(40 * n, 40 * n + 40))) for n in range(nodes)]
@@ -320,7 +320,7 @@ def test_any_machine_written_and_read(facts: list[Fact]) -> None:
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:
-    """From a capture to a file, and from that file to the same file, alone and in a folder of dumps."""
+    """From a capture to a file, and from this file to an equal file, alone and in a folder of dumps."""
     capture, first, second = tmp_path / "node.capture", tmp_path / "dumps/topo.xml", tmp_path / "again.xml"
     first.parent.mkdir()
     command = ["topology", "--format", "nccl-xml"]

@@ -1,4 +1,4 @@
-"""What dumps of RDMA devices lead to: ports that are down, slow ones, addresses that no peer can reach."""
+"""Findings from dumps of RDMA devices: ports that are down or slow, addresses that no peer can reach."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def port(number: int, **fields: object) -> Port:
 
 
 def test_a_port_whose_function_is_not_shown() -> None:
-    """As ibstat alone has it. The same of a machine that was looked at itself is a software device."""
+    """As in ibstat's output alone. On a live machine such a device is a software device."""
     for state, expected in (("DOWN", [("nic-port-down", "mlx5_0/1", "critical")]), ("ACTIVE", [])):
         told = ports(replace(PORT, state=state))
         assert found(*told) == expected

@@ -1,4 +1,4 @@
-"""What holds of several readers: how outputs begin, the order of lines, what stands before them, two forms of one."""
+"""Properties of several readers: beginnings of outputs, order of lines, prefixes, two formats of one output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sample(name: str) -> str:
 
 
 def bare(reader: str, text: str) -> list[dict[str, Any]]:
-    """What a reader gives, without the lines that it cites and the time of the last line of a log."""
+    """The records of a reader, without the cited lines and the time of the last line of a log."""
     left = ("line", "lines", "why", "until")
     return [{k: v for k, v in rendered(one, text).items() if k not in left} for one in read(reader, text)]
 
@@ -121,7 +121,7 @@ def test_lines_of_ranks_come_in_any_order(order: random.Random) -> None:
 
 
 def test_a_log_of_the_fabric_manager_in_any_order_and_cut() -> None:
-    """A log that ends sooner says how the service was then."""
+    """A truncated log shows the state of the service at its end."""
     lines = sample("nvidia/fabric_log/log.txt").splitlines()
     for seed in range(50):
         some = random.Random(seed).sample(lines, len(lines))
@@ -143,7 +143,7 @@ PREFIXES = ["[1,0]<stdout>:", "[1,12]<stderr>: ", "0: ", "12:", "    ", "  [1,0]
 @pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("name", ["wide", "old", "plain", "timed"])
 def test_prefixes_of_launchers(prefix: str, name: str) -> None:
-    """The line that is cited is the line without its prefix."""
+    """The cited line is the line without its prefix."""
     text = TIMED if name == "timed" else sample(f"benchmarks/nccl/{name}.txt")
     assert read("nccl", "\n".join(prefix + line for line in text.splitlines())) == read("nccl", text) != []
 
@@ -188,7 +188,7 @@ def test_two_forms_of_an_output_say_the_same(reader: str, one: str, other: str) 
 
 
 def test_what_stands_before_and_behind_a_json() -> None:
-    """A prompt, and what a tool says behind its output."""
+    """A prompt before the output, and a message of the tool behind it."""
     text = sample("host/storage_json/blockdevices.json")
     assert bare("storage_json", f"$ lsblk -J\n{text}\n") == bare("storage_json", text)
     text = sample("benchmarks/iperf/json.json")
@@ -207,7 +207,7 @@ def test_what_stands_before_and_behind_a_json() -> None:
     ],
 )
 def test_the_whole_output_is_one_part(name: str, reader: str) -> None:
-    """The rules and headings in it are not what stands between outputs."""
+    """The rules and headings inside an output do not end it."""
     parts = [(family, part) for family, part in split("log", sample(name), 0.0, READERS) if not is_filler(part)]
     assert [family for family, _ in parts] == [BY_NAME[reader]]
     assert list(BY_NAME[reader].read(parts[0][1])) == read(reader, sample(name))
@@ -226,7 +226,7 @@ def test_what_follows_a_table_is_none_of_it() -> None:
 
 
 def test_a_table_of_perftest_without_its_end_hides_nothing() -> None:
-    """What follows is told by its own reader."""
+    """Another reader reads the text behind the table."""
     rule, heading = "-" * 87, " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]"
     text = f"{rule}\n{heading}\n 65536 5000 392.10 391.85 0.747391\n# nThread 1 nGpus 8\n{rule}"
     (found,) = re.finditer(BY_NAME["perftest"].begin, text, re.MULTILINE)
@@ -259,7 +259,7 @@ def test_rates_of_collectives_have_a_heading(text: str) -> None:
 
 
 def test_a_folder_of_dumps(tmp_path: Path) -> None:
-    """What is in no known form is not checked, and takes nothing else with it."""
+    """A file in an unknown format is not checked, and the other files are read."""
     (tmp_path / "a.txt").write_text("nothing")
     (tmp_path / "b.txt").write_text(sample("benchmarks/nccl/wide.txt"))
     (tmp_path / "c.txt").mkdir()

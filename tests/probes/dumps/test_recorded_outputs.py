@@ -1,4 +1,4 @@
-"""The recorded outputs of ../shared: which of them hold what, and what is read of them."""
+"""The recorded outputs of ../shared: the readers that recognise them, and their records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.samples import BY_NAME, read
 OUTPUTS = SHARED / "data/outputs"
 pytestmark = pytest.mark.skipif(not OUTPUTS.is_dir(), reason="the recorded outputs of ../shared are not here")
 
-# The readers of whose outputs some were recorded: folders and files. No output begins in the others.
+# The readers with recorded outputs, and their folders and files. Their expressions match no other file.
 BEGIN_IN = {
     "fio": r"superbench-tests/disk_.*",
     "gpu_copy": r"superbench-tests/gpu_copy.*",
@@ -66,7 +66,7 @@ of_gpus = pytest.mark.parametrize("path", DUMPS, ids=lambda path: f"{path.parent
 
 @of_gpus
 def test_tables_and_columns_of_nvidia_smi(path: Path) -> None:
-    """One of each capture while it was at rest and one under load, and none in other outputs."""
+    """Each capture has one GPU at rest and one under load. Other outputs have none."""
     for reader in ("smi_csv", "smi_table"):
         found = of_reader(path, reader)
         gpus = [one for one in found if isinstance(one, Gpu) and not one.failure]
@@ -80,7 +80,7 @@ def test_tables_and_columns_of_nvidia_smi(path: Path) -> None:
 
 @of_gpus
 def test_matrices_and_logs(path: Path) -> None:
-    """Every matrix is whole. No other output holds one, or a log of the fabric manager."""
+    """Every matrix is complete. No other output has a matrix or a log of the fabric manager."""
     found = of_reader(path, "smi_topology")
     named = "topo_m" in path.name or "topo-m" in path.name or "nvidia-smi-capture/linux" in str(path)
     assert bool(found) == named
@@ -99,7 +99,7 @@ def test_matrices_and_logs(path: Path) -> None:
     ids=lambda path: f"{path.parent.name}/{path.name}",
 )
 def test_links_of_good_machines(path: Path) -> None:
-    """All are up; no output of another tool holds a list of links."""
+    """All links are up. No output of another tool has a list of links."""
     found = of_reader(path, "smi_nvlink")
     listed = "nvlink" in path.name or path.name.startswith("linux-x86_64")
     assert bool(found) == (listed and path.suffix != ".tsv")
@@ -109,7 +109,7 @@ def test_links_of_good_machines(path: Path) -> None:
 
 
 def test_looks_at_gpus() -> None:
-    """Each is one Gpu with a name; outputs of other tools hold none."""
+    """Each output gives one Gpu with a name. Outputs of other tools give none."""
     seen = 0
     for path in sorted(OUTPUTS.rglob("*.*")):
         found = of_reader(path, "smi_query") if path.suffix in (".txt", ".xml", ".log", ".md", ".json") else []
@@ -138,7 +138,7 @@ OUT, BACK = ("nvme0n1", "host"), ("host", "nvme0n1")
     ],
 )
 def test_rates(name: str, number: int, last: tuple[Flow | int, float] | None) -> None:
-    """How many, and the last of them; of collectives, the ranks of each."""
+    """The number of rates and the last rate; for collectives, the number of ranks."""
     reader, file = name.split()
     rates = [one for one in read(reader, (OUTPUTS / file).read_text()) if isinstance(one, Observation)]
     assert len(rates) == number

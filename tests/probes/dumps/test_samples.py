@@ -1,4 +1,4 @@
-"""The samples of the readers: what each reader gives is what the expected file beside the sample has.
+"""The samples of the readers: the result of each reader equals the expected file beside the sample.
 
 LINKGAUGE_GOLDEN=write .venv/bin/pytest -q tests/probes/dumps -k samples writes the expected files. Read `git diff`
 before you commit it: users see each change.
@@ -37,7 +37,7 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.parametrize("sample", FILES, ids=name_of)
 def test_what_the_readers_give(sample: Path, golden: Callable[[Path, str], None]) -> None:
-    """Equal to the character: writing the files anew changes none."""
+    """The files are equal character by character, so writing them again changes nothing."""
     golden(expected_file(sample), f"{as_json(result(sample))}\n")
 
 

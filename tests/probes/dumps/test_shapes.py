@@ -1,4 +1,4 @@
-"""Shapes of lines: an expression that is loosened misses the shape of no line that it matches."""
+"""Shapes of lines: a loosened expression matches the shape of each line that the expression matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files cut into the outputs of tools that they hold."""
+"""Files that are split into the outputs of tools."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_prompts_and_fences_and_headlines_end_an_output() -> None:
 
 
 def test_a_brace_of_another_json_hides_no_beginning() -> None:
-    """The next line tells what it is, and lines are remembered by themselves."""
+    """The next line shows the tool. The cache of lines has single lines."""
     fio = '{\n  "fio version" : "fio-3.28"\n}\n'
     told = [made.name if made else "" for made, _ in split("f", f'{{\n "a": 1\n}}\n{fio}', 0.0, READERS)]
     assert told == ["", "fio"]
@@ -131,11 +131,11 @@ def test_no_line_is_lost_or_read_twice(some: list[str]) -> None:
 @given(st.text())
 def test_any_text_is_cut_by_the_real_families(text: str) -> None:
     shown = "".join(part.text for _, part in split("f", text, 0.0, READERS)).split()
-    assert sorted(shown) == sorted(clean(text).split())  # logs that are woven into each other are read one by one
+    assert sorted(shown) == sorted(clean(text).split())  # interleaved logs are read one after the other
 
 
 def test_what_begins_an_output_on_two_lines() -> None:
-    """A line like its first one, with something else below, does not hide it."""
+    """An equal first line with other text below does not hide the output."""
     boxes = Reader("boxes", r"^(?:\{\s{0,9}\"box\"|Box 1\n\s+size)", nothing)
     for text in ('{\n "other"\n}\n' * 5 + '{\n "box"\n}\n', "Box 1\nnone\nBox 1\n  size\n"):
         found = [made for made, _ in split("f", text, 1.0, (FRUIT, boxes))]

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: asked only where the kernel has them, recorded and replayed, and a driver that hangs."""
+"""NVIDIA GPUs: the driver is called only if the kernel shows GPUs; captures; a driver that hangs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VERSION = Driver(
 
 
 def replayed(lines: Sequence[Record], *addresses: str) -> list[Record]:
-    """What the reader says where the call said this."""
+    """The records of the reader for this answer of the call."""
     calls: dict[tuple[str, ...], tuple[str, ...]] = {("nvml",): tuple(map(encode, lines))}
     return list(read_gpus(tree(bound(*addresses), calls)))
 
@@ -98,7 +98,7 @@ def test_a_child_that_hangs_before_it_can_watch_itself(tmp_path: Path) -> None:
 
 
 def test_a_whole_report_and_its_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Live through the stub of the driver; the capture says the same, and no longer whose GPUs they are."""
+    """Live through the stub of the driver. The capture gives the same report without the identity of the GPUs."""
     file = tmp_path / "driver.toml"
     file.write_text("gpus = 2\nfabric = { state = 3, cluster = '5f1e2d3c4b5a69788796a5b4c3d2e1f0' }")
     monkeypatch.setenv("NVML_STUB", str(file))
@@ -119,6 +119,6 @@ def test_a_whole_report_and_its_capture(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def named(said: Record) -> str:
-    """What was said, without what identifies."""
+    """The records without identities."""
     lines = encode(said)
     return lines if not isinstance(said, Gpu) else encode(Gpu(key=said.key, name=said.name, address=said.address))

@@ -101,7 +101,7 @@ BUSES = (0x00, 0x20, 0x40, 0x60, 0x80, 0xA0, 0xC0, 0xE0)
 
 
 def mi300x() -> Recorded:
-    """Eight, each joined to each other; two processors' nodes come first."""
+    """Eight GPUs with links between each two. The nodes of two processors come first."""
     entries = {**processor(0), **processor(1)}
     entries["sys/devices/system/node/online"] = "0"
     entries["sys/devices/system/node/node0/cpulist"] = "0-3"

@@ -1,4 +1,4 @@
-"""What NVIDIA's driver says of the state of its GPUs, through pynvml, from a stub of the driver (nvml_stub.py)."""
+"""The state of GPUs from NVIDIA's driver, through pynvml and a stub of the driver (nvml_stub.py)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_gpu_cut_into_instances(driver: Callable[[str], Path]) -> None:
 
 
 def test_an_old_driver(driver: Callable[[str], Path]) -> None:
-    """Functions and fields that it does not have are silence, not errors; older ones take their place."""
+    """Functions and fields that it lacks give no error. Older functions replace them."""
     newer = (
         "nvmlDeviceGetTemperatureV",
         "nvmlDeviceGetMemoryInfo_v2",

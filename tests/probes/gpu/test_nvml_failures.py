@@ -162,7 +162,7 @@ def test_a_driver_that_hangs(driver: Callable[[str], Path], monkeypatch: pytest.
 
 
 def test_one_gpu_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are there, what came before is kept, and the process ends, though a thread of it never will."""
+    """The other GPUs are read, earlier records stay, and the process ends although one of its threads hangs."""
     file = tmp_path / "driver.toml"
     file.write_text("gpus = 3\n[gpu.1.returns]\nnvmlDeviceGetCurrPcieLinkGeneration = 'hang'")
     monkeypatch.setenv("LINKGAUGE_NVML_SECONDS", "7.5")

@@ -1,4 +1,4 @@
-"""What NVIDIA's driver says of NVLink, C2C and fabrics, from a stub of the driver (nvml_stub.py)."""
+"""NVLink, C2C and fabrics from NVIDIA's driver, through a stub of the driver (nvml_stub.py)."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_an_a100_counts_in_fields_of_each_link(driver: Callable[[str], Path]) ->
 
 
 def test_counts_of_links_that_are_down(driver: Callable[[str], Path]) -> None:
-    """What such a link does not count is no gap; what it did counts."""
+    """A counter that such a link refuses is no gap. A counter that it has is read."""
     driver('gpus = 1\nlinks = 2\ndown = [1]\n[fields]\n"161.1" = 3\n"162.1" = "error 999"\n"163.1" = "error 29"')
     said = list(state())
     assert {name: value for name, value in seen(said).items() if "nvlink" in name[1]} == {

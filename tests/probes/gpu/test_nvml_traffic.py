@@ -1,4 +1,4 @@
-"""What jobs send over NVLink: the counters of a stub of the driver (nvml_stub.py), looked at again and again."""
+"""The traffic of jobs over NVLink: repeated readings of the counters of a stub of the driver (nvml_stub.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIB = 1 << 20  # in KiB, which the driver counts
 
 
 def test_the_second_in_which_a_gpu_sent_most(driver: Callable[[str], Path]) -> None:
-    """Of a GPU that counts; one without NVLinks and one that is lost are left out."""
+    """Only for a GPU with counters. A GPU without NVLinks and a lost GPU are left out."""
     file = driver(TRAFFIC.format(sent=0, got=0))
     seconds: list[float] = []
     sampler = new_sampler(lambda: seconds[-1])

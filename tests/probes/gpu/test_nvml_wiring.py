@@ -1,4 +1,4 @@
-"""What NVIDIA's driver says of GPUs that lasts until a reset, from a stub of the driver (nvml_stub.py)."""
+"""Values of GPUs that stay until a reset, from a stub of NVIDIA's driver (nvml_stub.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are left out, because a driver refuses them for good or the kernel complains of their readers."""
+"""Files that are not read, because a driver always refuses them or the kernel logs their readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a machine: what is not here, what would not say, and that nothing under a root leads out of it or blocks."""
+"""Files of a machine: absent files, refused files, and a root that no path leaves and no file blocks."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_links_stay_inside_the_root(tmp_path: Path) -> None:
 
 
 def test_under_a_root_nothing_is_called(tmp_path: Path) -> None:
-    """The answer would be about the machine that we run on."""
+    """The answer would be about the machine that runs the program."""
     (lost,) = Live(str(tmp_path)).call("statvfs", "/", deadline=30)
     assert isinstance(lost, NotChecked)
     assert (lost.subject, lost.why) == ("node", "only files are read under --root")

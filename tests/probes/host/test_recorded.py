@@ -214,7 +214,7 @@ def test_any_question_has_an_answer(machine: Recorded, path: list[str]) -> None:
 
 
 def parsed(text: str) -> Recorded | None:
-    """None where the text was refused, as it should be: with its line."""
+    """The capture, or None if the text is refused with its line."""
     try:
         return parse(text)
     except ValueError as wrong:

@@ -106,7 +106,7 @@ def test_a_machine_without_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_one_that_has_no_end(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time is up also while there is always more to read."""
+    """The deadline also ends an endless output."""
     monkeypatch.setattr(journal, "_LONGEST", 0.1)
     monkeypatch.setattr(journal, "_MOST", 1 << 40)
     cut, found = answer(entry(XID, 5), script=f"exec yes '{entry('usb 1-1: new device', 4)}'")

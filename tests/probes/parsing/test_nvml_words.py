@@ -1,4 +1,4 @@
-"""NVML's numbers in words, and whatever a driver may answer."""
+"""Names for NVML's numbers, and any answer of a driver."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_whatever_a_driver_answers(
     links: int,
     mig: int,
 ) -> None:
-    """Something that can be passed on, and no exception."""
+    """The reader gives valid records and raises no exception."""
     text = {name: value for name, value in nvml_stub.ANSWERS.items() if isinstance(value, str)}
     answers = {name: value for name, value in answers.items() if isinstance(value, str) == (name in text)}
     tables = {"fabric": fabric, "answers": answers, "fields": fields, "returns": returns}

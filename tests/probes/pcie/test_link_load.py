@@ -1,4 +1,4 @@
-"""Which links are seen at work, from counters that move."""
+"""The links that carry traffic, from increasing counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PCI functions from trees of sysfs: whole outputs, and that what stands in one file harms no other function."""
+"""PCI functions from trees of sysfs: whole outputs, and bad content of one file that affects no other function."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_gpu_below_a_root_port(tmp_path: Path) -> None:
 
 
 def test_a_switch(tmp_path: Path) -> None:
-    """Each function hangs on the one whose folder it lies in."""
+    """Each function is below the function whose folder contains it."""
     up, down = f"{PORT}/0000:17:00.0", f"{PORT}/0000:17:00.0/0000:18:04.0"
     below = f"{down}/0000:19:00.0"
     files = {**BRIDGE, **GEN5_FILES}
@@ -176,7 +176,7 @@ def test_a_device_that_answers_no_more(tmp_path: Path, speed: str, width: str) -
 
 
 def test_a_device_that_sleeps(tmp_path: Path) -> None:
-    """It is not asked how its link runs: that would wake it."""
+    """Its link is not read, because that would wake the device."""
     files = {**GPU, "power_state": "D3cold", "current_link_speed": "8.0 GT/s PCIe", "current_link_width": "16"}
     why, how = "it sleeps without power (D3cold)", "wake it: use the device"
     assert said(tmp_path, machine({CARD: files})) == [
@@ -188,7 +188,7 @@ def test_a_device_that_sleeps(tmp_path: Path) -> None:
 
 
 def test_a_port_with_nothing_below(tmp_path: Path) -> None:
-    """It has no link that could run; what it can do is known all the same."""
+    """It has no trained link. Its maximum is known."""
     built = {**BRIDGE, "max_link_speed": "32.0 GT/s PCIe", "max_link_width": "16"}
     files = {**built, "current_link_speed": "2.5 GT/s PCIe", "current_link_width": "0"}
     assert said(tmp_path, machine({PORT: files})) == [
@@ -213,7 +213,7 @@ def test_a_virtual_function(tmp_path: Path) -> None:
 
 
 def test_conventional_pci_has_no_link(tmp_path: Path) -> None:
-    """Neither a link nor a gap: there is nothing to read."""
+    """There is no link and no gap, because there is nothing to read."""
     isa = "sys/devices/pci0000:00/0000:00:1f.0"
     assert said(tmp_path, machine({isa: BRIDGE})) == [
         bridge(isa, BRIDGE, "pci0000:00"),

@@ -109,7 +109,7 @@ def devices(root: Path, spaces: dict[str, bytes]) -> None:
 
 
 def test_a_machine_seen_by_root(tmp_path: Path) -> None:
-    """Bridges and devices that move bytes; what sleeps, fell off the bus or is something else is left alone."""
+    """Bridges and devices that move bytes are read. Sleeping, lost and other devices are not."""
     gpu, sound = Space(0x030200, control=0x2930, acs=None, vendor=0x10DE), Space(0x040300, vendor=0x10DE)
     devices(
         tmp_path,

@@ -61,7 +61,7 @@ NAMES = [
 
 @pytest.mark.parametrize("path", pci_ids.FILES)
 def test_names(tmp_path: Path, path: str) -> None:
-    """Of the first copy that can be read."""
+    """The names come from the first readable copy."""
     write(tmp_path, {path: IDS})
     for other in pci_ids.FILES[: pci_ids.FILES.index(path)]:
         write(tmp_path, {f"{other}/folder": ""})

@@ -1,4 +1,4 @@
-"""What the driver of a described node says of its GPUs."""
+"""The answers of the driver of a described node about its GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has the machine: Slurm's jobs by their cgroups, pods by what the kubelet has written down."""
+"""The owners of the machine: Slurm's jobs by their cgroups, pods by the kubelet's checkpoint."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_devices_of_pods() -> None:
 
 
 def test_pods_that_were_removed_have_nothing() -> None:
-    """What they had stays in the checkpoint."""
+    """Their devices stay in the checkpoint."""
     given = {CHECKPOINT: json.dumps(GIVEN)}
     assert allocations(tree({**given, "var/lib/kubelet/pods/5d1f/etc-hosts": ""})) == {
         "kubernetes:5d1f": "pod 5d1f (rdma/hca)"

@@ -1,4 +1,4 @@
-"""The machine type that cloud-init wrote down: one value of a file that holds much that is nobody's business."""
+"""The machine type from cloud-init: one value of a file with much private content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine is called, and whether it is virtual."""
+"""The name of a machine, and whether it is virtual."""
 
 from __future__ import annotations
 

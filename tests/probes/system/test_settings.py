@@ -1,4 +1,4 @@
-"""Settings of a machine: what each row reads, what would not say, and that the catalog of rows is whole."""
+"""Settings of a machine: the value of each row, refused files, and a complete catalog of rows."""
 
 from __future__ import annotations
 
@@ -201,5 +201,5 @@ def test_a_row_of_the_catalog_is_whole(name: str) -> None:
 
 
 def evaluated_by(row: Row) -> int:
-    """In how many ways the row is judged: by patterns of good or bad values, or by numbers."""
+    """The number of conditions of the row: patterns of good or bad values, or numbers."""
     return sum((bool(row.wanted), bool(row.unwanted), row.more_than is not None or row.at_most is not None))

@@ -1,4 +1,4 @@
-"""Reads of disks: what is planned, what a child says of real files and devices, and what goes wrong."""
+"""Reads of disks: plans, results of a child process for real files and devices, and failures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def planned(devices: str, effort: Effort = "quick", ends: set[str] | None = None
 
 
 def test_local_disks_are_read_and_those_of_others_are_not() -> None:
-    """Of the disks of a cloud's node the network's and the hypervisor's stay alone."""
+    """On a cloud's node, network disks and disks of the hypervisor are not read."""
     (probe,) = planned(DISKS)
     assert (probe.name, probe.args) == ("disk_read", ("disks", "quick", "nvme0n1", "nvme1n1"))
     assert ("disk", "host") in probe.kinds

@@ -1,4 +1,4 @@
-"""Links above a GPU, looked at while bytes move."""
+"""Links above a GPU, read while bytes move."""
 
 from __future__ import annotations
 
