@@ -103,7 +103,7 @@ def test_failures(facts: list[Record], expected: tuple[str, str, str, str]) -> N
 
 
 def test_a_fabric_that_nobody_set_up() -> None:
-    """Error 802 is about NVSwitches. Cards without them have another cause. A stopped manager is a finding of its own."""
+    """Error 802 is about NVSwitches. Cards without them have another cause. A stopped manager has its own finding."""
     unready = NcclFailure(key="CUDA", error="system not yet initialized", text="x")
     down, runs = ("fabric-manager-down", "critical", "likely", "nvidia-fabricmanager"), Service(key=FM, running=True)
     assert told(unready) == told(unready, Gpu(key="gpu0", name="NVIDIA A100-SXM4-80GB")) == [down]
