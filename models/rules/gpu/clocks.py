@@ -8,7 +8,7 @@ from ...facts.gpu import Gpu
 from ...facts.machine import Node
 from ...facts.records import Evidence, Observation
 from ...inventory.snapshot import Snapshot
-from ...report import Finding
+from ...report import Basis, Finding
 from ..core.gpus import (
     gpu_cohort,
     gpu_evidence,
@@ -118,25 +118,24 @@ def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     limit = _limit(snapshot, gpu)
     if limit is None:
         return
-    text, expected, observed, unit, fields = limit
+    text, expected, observed, unit, fields, basis = limit
     gpus = list(snapshot.of(Gpu).values())
     everyone = len(gpus) > 1 and all(_limit(snapshot, other) == limit for other in gpus)
     if everyone and gpu is not gpus[0]:
         return
-    cohort = "below that of its equals" in text
     whom = f"each of the {len(gpus)} GPUs" if everyone else gpu_name(snapshot, gpu)
     yield Finding(
         code="gpu-clocks-limited",
         severity="warning",
-        confidence="likely" if cohort else "certain",
+        confidence="likely" if basis == "kin" else "certain",
         subject="node" if everyone else subject_of(gpu),
         subject_name=None if everyone else gpu_name(snapshot, gpu),
         message=f"{whom}: {text}",
         expected=expected,
         observed=observed,
         unit=unit,
-        basis="kin" if cohort else "capability",
-        expected_source="equal GPUs of this node" if cohort else "the board's default",
+        basis=basis,
+        expected_source="equal GPUs of this node" if basis == "kin" else "the board's default",
         cause="an operator or the management controller set it, or it was not set again after a reset",
         remedy="If it is meant so, silence it in the site file. Else: sudo nvidia-smi "
         f"{'' if everyone else '-i GPU '}{_undo(unit, expected)}",
@@ -150,7 +149,8 @@ def _undo(unit: str, usual_: float) -> str:
     return f"-pl {usual_:.0f}" if unit == "watts" else "-rac (or -rgc, where the clock was locked)"
 
 
-_Limit = tuple[str, float, float, str, tuple[str, ...]]  # text, expected, observed, unit, fields with the evidence
+# Text, expected, observed, unit, fields with the evidence, basis of the expected value.
+_Limit = tuple[str, float, float, str, tuple[str, ...], Basis]
 
 
 def _limit(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
@@ -164,7 +164,7 @@ def _power(gpu: Gpu) -> _Limit | None:
     if not limit or not default or limit >= _LOWERED * default:
         return None
     text = f"its power limit is {limit:.0f} W, the default is {default:.0f} W"
-    return text, default, limit, "watts", ("power_limit", "power_limit_default")
+    return text, default, limit, "watts", ("power_limit", "power_limit_default"), "capability"
 
 
 def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
@@ -175,10 +175,10 @@ def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
         return None
     if default and clock < _LOWERED * default:
         text = f"its application clock is {clock / 1e6:.0f} MHz, the default is {default / 1e6:.0f} MHz"
-        return text, default, clock, "hertz", ("application_clock", "application_clock_default")
+        return text, default, clock, "hertz", ("application_clock", "application_clock_default"), "capability"
     if most and clock < _LOWERED * most:
         text = f"its application clock of {clock / 1e6:.0f} MHz is below that of its equals, {most / 1e6:.0f} MHz"
-        return text, most, clock, "hertz", ("application_clock",)
+        return text, most, clock, "hertz", ("application_clock",), "kin"
     return None
 
 
