@@ -28,6 +28,7 @@ from linkgauge.probes.synthetic.build import build
 from tests.support.gpu.fake_gpus import ADDRESSES, fake_gpus
 from tests.support.gpu.nvml_machine import Machine
 from tests.support.programs import fake_tools
+from tests.support.programs.live_probes import LONGEST
 from tests.support.programs.processes import children
 
 pytestmark = pytest.mark.slow
@@ -49,7 +50,7 @@ def fault(conf: Path, *lines: str) -> None:
 def call(name: str, *runs: Run, owned: bool = False) -> list[Record]:
     used = {end: ADDRESSES[end] for run in runs for ends in run for end in ends if end in ADDRESSES}
     request = CopyRequest(effort="quick", gpus=used, runs=runs, owned=owned)
-    return list(Live().call(name, *request.args, deadline=100))
+    return list(Live().call(name, *request.args, deadline=LONGEST))
 
 
 def rates(said: list[Record]) -> dict[Flow, float]:
@@ -145,7 +146,7 @@ def test_a_gpu_that_is_lost_takes_no_other_with_it(conf: Path) -> None:
 
 def slowly(name: str, *runs: Run) -> Iterator[Record]:
     used = {end: ADDRESSES[end] for run in runs for ends in run for end in ends if end in ADDRESSES}
-    yield from Live().call(name, *CopyRequest(effort="full", gpus=used, runs=runs).args, deadline=100)
+    yield from Live().call(name, *CopyRequest(effort="full", gpus=used, runs=runs).args, deadline=LONGEST)
 
 
 def test_a_gpu_that_disappears_while_it_copies(conf: Path) -> None:
@@ -194,9 +195,9 @@ def test_nor_by_the_tools_of_others(conf: Path, tmp_path: Path, monkeypatch: pyt
     log = fake_tools.perftest(tmp_path, monkeypatch, "ib_write_bw", f"import os; {what}", "--use_cuda=<n>")
     words = ("gpu", "full", "mlx5_0/1", "gpu0", ADDRESSES["gpu0"])
     alone = "its compute mode is exclusive process: no context is created on GPUs of others"
-    assert lost([*Live().call("port_loopback", *words, deadline=60)]) == [("gpu0", alone)]
+    assert lost([*Live().call("port_loopback", *words, deadline=LONGEST)]) == [("gpu0", alone)]
     assert not log.exists()
-    list(Live().call("port_loopback", *words, "owned", deadline=60))
+    list(Live().call("port_loopback", *words, "owned", deadline=LONGEST))
     assert "--use_cuda=0" in log.read_text()
     assert tool_may_use("gpu3", ADDRESSES["gpu3"], owned=False) == "3"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
@@ -265,7 +266,7 @@ def test_gpus_that_sysfs_does_not_have(conf: Path) -> None:
     """As in a container that masks sysfs: NVML has the address of each numbered GPU."""
     request = CopyRequest(effort="quick", gpus={"gpu1": ""}, runs=((("host", "gpu1"),),))
     fault(conf, "gpu.1.h2d=33")
-    assert rates(list(Live().call("host_copy", *request.args, deadline=100))) == {
+    assert rates(list(Live().call("host_copy", *request.args, deadline=LONGEST))) == {
         Flow("copy", ("host", "gpu1"), 64 << 20): near(33)
     }
 

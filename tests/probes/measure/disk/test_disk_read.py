@@ -25,6 +25,7 @@ from linkgauge.probes.storage.block_mounts import disk_of, mounted_folder
 from tests.support.nodes.disk_topologies import ARRAY, DISKS, report_on
 from tests.support.nodes.small_nodes import bridge, function, observation, report_of
 from tests.support.programs import fake_tools
+from tests.support.programs.live_probes import LONGEST
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ SIZE = 160 << 20  # bytes: more than the smallest file that is read, and enough 
 
 
 def asked(*args: str) -> list[Record]:
-    return list(Live().call("disk_read", *args, deadline=100))
+    return list(Live().call("disk_read", *args, deadline=LONGEST))
 
 
 def planned(devices: str, effort: Effort = "quick", ends: set[str] | None = None, **wanted: object) -> list[Probe]:

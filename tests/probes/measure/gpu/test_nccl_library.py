@@ -13,6 +13,7 @@ from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Flow, NotChecked, Observation, Record
 from linkgauge.probes.host.live import Live
 from tests.support.gpu.fake_gpus import ADDRESSES, fake_gpus
+from tests.support.programs.live_probes import LONGEST
 
 NCCL4PY = """
 import os
@@ -69,7 +70,7 @@ def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def call(op: str) -> list[Record]:
     gpus = (f"{name}={ADDRESSES[name]}" for name in ("gpu0", "gpu1"))
-    return list(Live().call("collective", op, *gpus, deadline=100))
+    return list(Live().call("collective", op, *gpus, deadline=LONGEST))
 
 
 @pytest.mark.parametrize(

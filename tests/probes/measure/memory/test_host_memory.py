@@ -13,6 +13,7 @@ from linkgauge.probes.host.live import Live
 from linkgauge.probes.measure.memory.host_memory import SIZE, THREADS, plan
 from linkgauge.probes.measure.probe import Effort, Probe, Scope
 from tests.support.nodes.described import node, report_of
+from tests.support.programs.live_probes import LONGEST
 
 NODES = Path("/sys/devices/system/node")
 TWO = Topology((Device("numa0", "numa"), Device("numa1", "numa"), Device("package0", "package")))
@@ -37,7 +38,7 @@ def planned(effort: Effort, *ends: str) -> list[Probe]:
 
 
 def copied(*nodes: str, root: str = "/") -> list[Record]:
-    return list(Live(root).call("host_memory", *nodes, deadline=60))
+    return list(Live(root).call("host_memory", *nodes, deadline=LONGEST))
 
 
 def test_what_is_measured() -> None:

@@ -26,6 +26,7 @@ from tests.support.nodes.loopback_node import NIC, PORT, node
 from tests.support.nodes.small_nodes import function, report_of
 from tests.support.perftest_outputs import LATENCIES, RATES, output
 from tests.support.programs import fake_tools
+from tests.support.programs.live_probes import LONGEST
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +38,7 @@ ITSELF = Flow("loopback", ("host", "mlx5_3"))
 
 
 def asked(*args: str) -> list[Record]:
-    return list(Live().call("port_loopback", *args, deadline=60))
+    return list(Live().call("port_loopback", *args, deadline=LONGEST))
 
 
 def planned(report: Report, effort: Effort = "quick", peers: tuple[str, ...] = ()) -> list[Probe]:
