@@ -8,7 +8,7 @@ from dataclasses import replace
 from .bandwidth.expectations import levels
 from .catalog import codes
 from .diagnosis.attribution import attribute
-from .diagnosis.coverage import uncovered
+from .diagnosis.coverage import coverage, uncovered
 from .diagnosis.impact import slowdowns, weigh
 from .diagnosis.passive_rates import proven
 from .diagnosis.verdict import verdict
@@ -44,6 +44,7 @@ def evaluate(snapshot: Snapshot) -> Report:
         findings=tuple(found),
         not_checked=(*not_checked, *unsure),
         checks=checks,
+        coverage=coverage(snapshot),
         impact=impact,
         training=training,
         levels=measured,

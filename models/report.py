@@ -20,6 +20,10 @@ Verdict: TypeAlias = Literal["ok", "degraded", "failed", "unknown"]
 FindingKind: TypeAlias = Literal["state", "event", "measurement"]
 Origin: TypeAlias = Literal["live", "capture", "dumps"]
 Context: TypeAlias = Literal["host", "job", "dumps"]
+# Independent evidence of what a value should be, most trusted first: site file, machine type, product, equal devices,
+# the past of this node (acceptance or an earlier boot), a measured rate.
+Corroboration: TypeAlias = Literal["site", "profile", "product", "kin", "baseline", "load"]
+CoverageGroup: TypeAlias = Literal["links", "counts", "states"]
 
 SCHEMA: Literal["linkgauge.report/1"] = "linkgauge.report/1"
 
@@ -99,6 +103,24 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Uncorroborated:
+    """A device, link or count whose values have no independent evidence. They may be wrong without a finding."""
+
+    subject: str
+    group: CoverageGroup
+    quantities: tuple[str, ...]  # "link width"
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How well the verdict is supported: the number of things by their weakest evidence, and those without any."""
+
+    corroborated: Mapping[CoverageGroup, Mapping[Corroboration, int]] = field(default_factory=dict)
+    uncorroborated: tuple[Uncorroborated, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Range:
     """Factors by which something takes longer: with full overlap of messages and compute, with usual overlap, with
     none.
@@ -146,6 +168,7 @@ class Report:
     findings: tuple[Finding, ...] = ()
     not_checked: tuple[NotChecked, ...] = ()
     checks: Mapping[str, bool] = field(default_factory=dict)  # code -> checked; false: a wanted check was not possible
+    coverage: Coverage = Coverage()
     impact: Mapping[str, float] = field(default_factory=dict)  # as in Finding, for all findings together
     training: Training | None = None  # if the site file describes a job
     levels: tuple[Level, ...] = ()

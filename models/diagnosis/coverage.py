@@ -1,15 +1,41 @@
-"""Hardware that no source covers. It is listed in every report, so that "ok" does not include unchecked parts."""
+"""How well a report is supported: hardware that no source covers, and values without independent evidence."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import get_args
 
 from ..facts.gpu import Driver, Gpu
 from ..facts.pci_classes import NVIDIA
 from ..facts.reason import Reason
 from ..facts.records import NotChecked
 from ..inventory.snapshot import Snapshot
+from ..report import Corroboration, Coverage, CoverageGroup, Uncorroborated
+from ..rules import CLAIMS
+from ..rules.core.claims import Claim
 from ..rules.gpu.missing import whole
+
+_TRUST: tuple[Corroboration, ...] = get_args(Corroboration)  # most trusted first
+_ALONE = "no machine type, no three equal devices in equal positions, no earlier state"
+
+
+def coverage(snapshot: Snapshot) -> Coverage:
+    """Count links, counts and states by their weakest evidence, and list those with a value that has none."""
+    things: dict[tuple[CoverageGroup, str], list[Claim]] = defaultdict(list)
+    for claims in CLAIMS:
+        for claim in claims(snapshot):
+            things[claim.group, claim.subject].append(claim)
+    counts: dict[CoverageGroup, Counter[Corroboration]] = defaultdict(Counter)
+    without: list[Uncorroborated] = []
+    for (group, subject), several in things.items():
+        bare = [claim for claim in several if claim.corroborated is None and claim.contradicted is None]
+        if bare:
+            why = next((claim.doubt for claim in bare if claim.doubt), _ALONE)
+            without.append(Uncorroborated(subject, group, tuple(claim.quantity for claim in bare), why))
+        else:
+            counts[group][max((claim.supports[0].by for claim in several), key=_TRUST.index)] += 1
+    return Coverage({group: dict(sorted(by.items())) for group, by in counts.items()}, tuple(without))
 
 
 def uncovered(snapshot: Snapshot) -> Iterator[NotChecked]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from .core.claims import Claims
 from .core.rule import Rule
 from .gpu import bar1, clocks, driver, driver_log, external_tests, gpu_pcie, memory, missing, pcie_events, state, xid
 from .host import host, host_counters, job_limits, mounts, placement, settings, storage
 from .nccl import nccl, version
 from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs
 from .nvlink import cuda_init, errors, fabric_manager, nvlink, nvswitch, peer_access
-from .pcie import acs, emulated_tree, not_responding, partial_dumps, pcie
+from .pcie import acs, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
 
 RULES: tuple[Rule, ...] = (
     *pcie.RULES,
+    *below_evidence.RULES,
     *emulated_tree.RULES,
     *partial_dumps.RULES,
     *not_responding.RULES,
@@ -51,4 +53,7 @@ RULES: tuple[Rule, ...] = (
     *external_tests.RULES,
 )
 
-__all__ = ["RULES", "Rule"]
+# The values of a healthy node that independent evidence must support (docs/reference/coverage.md).
+CLAIMS: tuple[Claims, ...] = (link_claims.link_claims,)
+
+__all__ = ["CLAIMS", "RULES", "Rule"]

@@ -1,0 +1,132 @@
+"""PCIe links that run as both ends agree, but below what independent evidence says of them.
+
+A slot that firmware has split, or that is set to a lower generation, reports the lower maximum itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ...facts.machine import Pci
+from ...facts.pci_classes import kind_of
+from ...facts.pcie_rates import rated
+from ...facts.units import as_gigabytes, as_transfers
+from ...inventory.cohorts import carried
+from ...inventory.snapshot import Snapshot
+from ...report import Basis, Finding, Severity
+from ..core.claims import Claim, Support
+from ..core.rule import Rule
+from ..core.wording import cited, function_name, location
+from .link_claims import MAX_SPEED, WIDTH, board_product, carries, speed_claim, width_claim
+
+_BASIS: dict[str, Basis] = {"product": "capability", "load": "capability"}
+_CAUSES = {
+    WIDTH: "a slot that firmware has split (bifurcation), or lanes that both ends switched off after failed training",
+    MAX_SPEED: "a firmware setting that limits the slot's generation, or firmware of the device or retimer",
+}
+_REMEDY = (
+    "Compare the slot's settings (bifurcation, link speed) in the firmware setup with an equal slot. Drain the node, "
+    "switch its power off and on. Swap the device with its neighbour: if the fault moves, replace the device."
+)
+
+
+def on_link(snapshot: Snapshot, function: Pci) -> bool:
+    """Select functions at the lower end of a PCIe link that carry job traffic."""
+    return function.key in snapshot.topology.link_below and carries(snapshot, function)
+
+
+def narrower(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
+    """The link has fewer lanes than the evidence says, and both ends agree on them."""
+    port = snapshot.of(Pci)[snapshot.topology.link_below[function.key].a]
+    claim = width_claim(snapshot, function)
+    if claim is None or port.max_width is None or claim.observed < min(function.max_width or 0, port.max_width):
+        return  # pcie.py reports a link below what both ends support
+    if against := claim.contradicted:
+        speed = min(function.max_speed or 0.0, port.max_speed or 0.0)
+        yield _finding(snapshot, function, claim, against, rated(speed, int(claim.observed)) if speed else None)
+
+
+def slower(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
+    """Both ends of the link support a lower speed than the evidence says."""
+    claim = speed_claim(snapshot, function)
+    if claim and (against := claim.contradicted):
+        width = function.width or function.max_width
+        yield _finding(snapshot, function, claim, against, rated(claim.observed, width) if width else None)
+
+
+def code_of(snapshot: Snapshot, function: Pci, claim: Claim) -> str:
+    """The finding code of a link that is below its evidence."""
+    device = "pcie-link-narrow" if claim.quantity == WIDTH else "pcie-link-slow"
+    return {"nvme": "storage-link-slow", "port": "pcie-path-bottleneck"}.get(_kind(snapshot, function), device)
+
+
+def _finding(snapshot: Snapshot, function: Pci, claim: Claim, against: Support, left: float | None) -> Finding:
+    name = function_name(snapshot, function)
+    lanes = claim.quantity == WIDTH
+    is_, should = (
+        (f"x{claim.observed:.0f}", f"x{against.least:.0f}")
+        if lanes
+        else (as_transfers(claim.observed), as_transfers(against.least))
+    )
+    link = snapshot.topology.link_below[function.key]
+    return Finding(
+        code=code_of(snapshot, function, claim),
+        severity=_severity(snapshot, function, against),
+        confidence="likely" if against.by == "kin" else "certain",
+        subject=function.key,
+        subject_name=name,
+        message=f"{name}: the link {'runs on' if lanes else 'supports at most'} {is_}, not {should}"
+        + (f": {as_gigabytes(left)}" if left else "")
+        + f"; {against.source}",
+        expected=against.least,
+        observed=claim.observed,
+        unit="lanes" if lanes else "transfers_per_second",
+        basis=_BASIS.get(against.by) or against.by,  # type: ignore[arg-type]
+        expected_source=against.source,
+        cause=_CAUSES[claim.quantity],
+        limits={link.id: left} if left else {},
+        location=location(function, snapshot),
+        evidence=cited(function, *(("width", "max_width") if lanes else ("speed", "max_speed"))),
+        remedy=_REMEDY,
+    )
+
+
+def _severity(snapshot: Snapshot, function: Pci, against: Support) -> Severity:
+    """Critical if the machine type or a GPU board requires it. Equal cards in different slots can be intended."""
+    below = carried(snapshot).get(function.key, frozenset())
+    on_board = board_product(snapshot, function) or ("gpu" in below and _boards(snapshot))
+    if kind_of(function) == "nvme":
+        return "warning"
+    return "critical" if against.by != "kin" or on_board else "warning"
+
+
+def _boards(snapshot: Snapshot) -> bool:
+    return any(board_product(snapshot, gpu) for gpu in snapshot.functions("gpu"))
+
+
+def of_kind(*kinds: str) -> Callable[[Snapshot, Pci], bool]:
+    """Select functions on a link by "nvme", "port" (a switch above such devices) or "device" (all others)."""
+
+    def where(snapshot: Snapshot, function: Pci) -> bool:
+        return on_link(snapshot, function) and _kind(snapshot, function) in kinds
+
+    return where
+
+
+def _kind(snapshot: Snapshot, function: Pci) -> str:
+    return "nvme" if kind_of(function) == "nvme" else "port" if carried(snapshot).get(function.key) else "device"
+
+
+_WIDTH, _SPEED = ("pci_class", "width?", "max_width?"), ("pci_class", "max_speed?")
+RULES = (
+    Rule("pcie-link-narrow", Pci, _WIDTH, narrower, of_kind("device")),
+    Rule("pcie-link-slow", Pci, _SPEED, slower, of_kind("device")),
+    *(
+        Rule("storage-link-slow", Pci, needs, rule, of_kind("nvme"))
+        for needs, rule in ((_WIDTH, narrower), (_SPEED, slower))
+    ),
+    *(
+        Rule("pcie-path-bottleneck", Pci, needs, rule, of_kind("port"))
+        for needs, rule in ((_WIDTH, narrower), (_SPEED, slower))
+    ),
+)

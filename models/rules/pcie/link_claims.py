@@ -1,0 +1,162 @@
+"""Evidence for PCIe links: the width, and the highest speed of both ends.
+
+Both ends of a link are no evidence: a slot that firmware has split into two of x8 shows x8 at both ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from ...catalog.gpus import Product, product_of, products_of
+from ...facts.gpu import Gpu
+from ...facts.machine import Pci
+from ...facts.pci_classes import kind_of
+from ...facts.pcie_rates import speed_of
+from ...facts.units import as_transfers
+from ...inventory.cohorts import carried, cohort_of, strict_majority
+from ...inventory.snapshot import Snapshot
+from ..core.claims import Claim, Support
+from ..core.machine_expectations import profile
+
+WIDTH, MAX_SPEED = "link width", "link speed of both ends"
+_ENDPOINTS = frozenset({"gpu", "nic", "nvme", "nvswitch", "storage"})
+_GRADE = re.compile(r"pcie(\d)x(\d+)")
+
+
+def link_claims(snapshot: Snapshot) -> Iterator[Claim]:
+    """The claims of all PCIe links of devices that carry job traffic, and of the switches above them."""
+    for address in snapshot.topology.link_below:
+        function = snapshot.of(Pci)[address]
+        if carries(snapshot, function):
+            yield from (claim for make in (width_claim, speed_claim) if (claim := make(snapshot, function)))
+
+
+def carries(snapshot: Snapshot, function: Pci) -> bool:
+    """Select GPUs, NICs, disks and NVSwitches that answer, and switch ports above them."""
+    endpoint = kind_of(function) in _ENDPOINTS and not function.lost
+    return endpoint or bool(carried(snapshot).get(function.key))
+
+
+def width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
+    """The number of lanes of the link above the function. None: not known, or hidden by a hypervisor."""
+    link = snapshot.topology.link_below[function.key]
+    if function.width is None or link.rated is None:
+        return None
+    able = max(filter(None, (function.max_width, _product_width(snapshot, function))), default=None)
+    doubt = None
+    if able and able > function.width:
+        doubt = f"at x{function.width}, the device supports x{able}: nothing says how its slot is wired"
+    supports = _supports(snapshot, function, _lanes_of_grade, _board_width, lambda one: one.width, "lanes")
+    return Claim(
+        group="links",
+        subject=function.key,
+        quantity=WIDTH,
+        observed=function.width,
+        supports=tuple(supports),
+        doubt=doubt,
+    )
+
+
+def speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
+    """The highest speed that both ends of the link above the function support. The present speed may be lower at rest.
+
+    Some switches report a lower maximum than they run at (Oracle's H100 machines).
+    """
+    link = snapshot.topology.link_below[function.key]
+    both = _able_speed(snapshot, function)
+    if both is None or link.rated is None:
+        return None
+    own = function.max_speed or 0.0
+    product = _product(snapshot, function)
+    able = max(own, speed_of(product.pcie) if product else 0.0)
+    doubt = None
+    if able > both:
+        doubt = f"at most {as_transfers(both)}, the device supports {as_transfers(able)}: nothing says what its slot is"
+    supports = _supports(
+        snapshot, function, _speed_of_grade, _board_speed, lambda one: _able_speed(snapshot, one), "speed"
+    )
+    return Claim(
+        group="links",
+        subject=function.key,
+        quantity=MAX_SPEED,
+        observed=both,
+        supports=tuple(supports),
+        doubt=doubt,
+    )
+
+
+def _able_speed(snapshot: Snapshot, function: Pci) -> float | None:
+    """The lower maximum of both ends, but at least the present speed."""
+    port = snapshot.of(Pci)[snapshot.topology.link_below[function.key].a]
+    if function.max_speed is None or port.max_speed is None:
+        return None
+    return max(min(function.max_speed, port.max_speed), function.speed or 0.0)
+
+
+def _supports(
+    snapshot: Snapshot,
+    function: Pci,
+    of_grade: Callable[[str], float],
+    of_board: Callable[[Product], float],
+    of_equal: Callable[[Pci], float | None],
+    word: str,
+) -> Iterator[Support]:
+    known = profile(snapshot)
+    grade = known.machine.gpu_link if known and kind_of(function) == "gpu" else None
+    grade = known.machine.nic_link if known and kind_of(function) == "nic" and _is_fabric(snapshot, function) else grade
+    if known and grade:
+        yield Support("site" if known.basis == "site" else "profile", of_grade(grade), known.machine.name)
+    product = _product(snapshot, function)
+    if product and product.fabric:
+        yield Support("product", of_board(product), f"{product.name} ({product.source})")
+    equal = cohort_of(snapshot, function)
+    most = strict_majority(of_equal(one) for one in equal)
+    if most is not None:
+        agree = sum(of_equal(one) == most for one in equal)
+        yield Support("kin", most, f"{agree} of {len(equal)} equal devices in equal positions have these {word}")
+
+
+def _is_fabric(snapshot: Snapshot, function: Pci) -> bool:
+    """Whether the NIC is an RDMA device: management NICs have other links."""
+    device = snapshot.topology.find(function.key)
+    return bool(device and any(alias.startswith(("mlx5_", "efa_", "rdmap", "ib")) for alias in device.aliases))
+
+
+def _product(snapshot: Snapshot, function: Pci) -> Product | None:
+    """The product of a GPU whose link carries its traffic. The GPU of a Grace processor uses NVLink-C2C instead."""
+    if kind_of(function) != "gpu":
+        return None
+    gpu = next((gpu for gpu in snapshot.of(Gpu).values() if gpu.address == function.key), None)
+    alike = products_of(function)
+    product = product_of(gpu, snapshot.of(Pci)) if gpu else alike[0] if len(alike) == 1 else None
+    return None if product and product.c2c_rate else product
+
+
+def board_product(snapshot: Snapshot, function: Pci) -> bool:
+    """Whether the function is a GPU of a baseboard: all its modules have equal links."""
+    product = _product(snapshot, function)
+    return product is not None and product.fabric
+
+
+def _product_width(snapshot: Snapshot, function: Pci) -> int | None:
+    product = _product(snapshot, function)
+    return product.width if product else None
+
+
+def _board_width(product: Product) -> float:
+    return product.width
+
+
+def _board_speed(product: Product) -> float:
+    return speed_of(product.pcie)
+
+
+def _lanes_of_grade(grade: str) -> float:
+    found = _GRADE.fullmatch(grade)
+    return int(found[2]) if found else 0
+
+
+def _speed_of_grade(grade: str) -> float:
+    found = _GRADE.fullmatch(grade)
+    return speed_of(int(found[1])) if found else 0.0
