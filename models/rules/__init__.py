@@ -9,11 +9,12 @@ from .host import host, host_counters, job_limits, mounts, placement, settings, 
 from .nccl import nccl, version
 from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs
 from .nvlink import cuda_init, errors, fabric_manager, nvlink, nvswitch, peer_access
-from .pcie import acs, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
+from .pcie import acs, aer, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
 
 RULES: tuple[Rule, ...] = (
     *pcie.RULES,
     *below_evidence.RULES,
+    *aer.RULES,
     *emulated_tree.RULES,
     *partial_dumps.RULES,
     *not_responding.RULES,

@@ -12,7 +12,8 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.gpus import function_of, gpu_cohort, gpu_evidence, gpu_name, latest, majority, place_of, subject_of
 from ..core.rule import Rule
-from ..pcie.pcie import correctable, errors, is_emulated
+from ..pcie.aer import correctable, errors
+from ..pcie.pcie import is_emulated
 from .pcie_events import errors as logged_errors
 
 _LANES = 16

@@ -1,4 +1,4 @@
-"""PCIe links: width, speed, slower uplinks of switches, and errors."""
+"""PCIe links: width, speed, and slower uplinks of switches."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from ...facts.machine import Node, Pci
 from ...facts.pci_classes import INTEL, NVIDIA, card_of, kind_of
 from ...facts.pcie_rates import rated
 from ...facts.reason import Reason
-from ...facts.records import NotChecked, Observation
+from ...facts.records import Evidence, NotChecked, Observation
 from ...facts.units import as_gigabytes, as_transfers
 from ...graph.topology import Link
+from ...inventory.cohorts import carried
 from ...inventory.pci_tree import emulated, functions_above
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
@@ -20,10 +21,6 @@ from ..core.gpus import gpu_cohort, majority
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, gap, location
 
-# Correctable errors per lane and second that need a check: 8 a minute on the 16 lanes of a GPU
-# (DCGM_LIMIT_MAX_PCIREPLAY_RATE in DCGM's health watch).
-_CORRECTABLE = 8 / 60 / 16
-_FEWEST = 8  # fewer errors give no reliable rate
 _EMULATED = "a virtual machine shows {}; its PCI tree is emulated"
 _LOOK_ON_HOST = "look on the host, or set trust_virtual_links in the site file"
 
@@ -137,7 +134,7 @@ def speed_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Findin
         if busy and busy.value < function.max_speed:
             seen = f"{as_transfers(busy.value)} of {as_transfers(function.max_speed)}"
             yield from gap(snapshot, "Pci.speed", function.key, Reason.HIDDEN, _EMULATED.format(seen), _LOOK_ON_HOST)
-    elif busy is None and function.speed is not None and function.speed < both:
+    elif busy is None and function.speed is not None and function.speed < both and rests(snapshot, function):
         why = f"at {as_transfers(function.speed)} of {as_transfers(both)} at rest; speed is judged while bytes move"
         yield from gap(
             snapshot,
@@ -148,32 +145,46 @@ def speed_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Findin
             "measure under load: copy over the link and look again",
         )
     elif busy and busy.value < both:
-        yield _slower(snapshot, function, link, busy, code)
+        yield _slower(snapshot, function, link, busy.value, (busy.evidence,), code)
+    elif busy is None and function.speed is not None and function.speed < both:
+        yield _slower(snapshot, function, link, function.speed, cited(function, "speed", "max_speed"), code)
 
 
-def _slower(snapshot: Snapshot, function: Pci, link: Link, busy: Observation, code: str) -> Finding:
+def rests(snapshot: Snapshot, function: Pci) -> bool:
+    """Whether the link lowers its speed at rest: links of GPUs, and of switches above GPUs. NICs and disks keep it.
+
+    Source: nvidia-smi and lspci of idle nodes. The driver of a GPU changes the speed of its link and of the port above.
+    """
+    unknown = kind_of(function) not in ("nic", "nvme", "storage") and function.key not in carried(snapshot)
+    return unknown or kind_of(function) == "gpu" or "gpu" in carried(snapshot).get(function.key, frozenset())
+
+
+def _slower(
+    snapshot: Snapshot, function: Pci, link: Link, speed: float, evidence: tuple[Evidence, ...], code: str
+) -> Finding:
     port = snapshot.of(Pci)[link.a]
     own, above = function.max_speed or 0.0, port.max_speed or 0.0
     both = min(own, above)
     width = function.width or function.max_width
-    limits = {link.id: rated(busy.value, width)} if width else {}
+    while_busy = " while bytes move" if rests(snapshot, function) else ""
+    limits = {link.id: rated(speed, width)} if width else {}
     return Finding(
         code=code,
         severity="warning" if code.startswith("storage") else "critical",
         subject=function.key,
         subject_name=function_name(snapshot, function),
-        message=f"{function_name(snapshot, function)} runs at {as_transfers(busy.value)} while bytes move, "
+        message=f"{function_name(snapshot, function)} runs at {as_transfers(speed)}{while_busy}, "
         f"both ends support {as_transfers(both)}"
-        + (f": {as_gigabytes(rated(busy.value, width))} of {as_gigabytes(rated(both, width))}" if width else ""),
+        + (f": {as_gigabytes(rated(speed, width))} of {as_gigabytes(rated(both, width))}" if width else ""),
         expected=both,
-        observed=busy.value,
+        observed=speed,
         unit="transfers_per_second",
         basis="capability",
         expected_source=f"{function.key} supports {as_transfers(own)}, {port.key} above it {as_transfers(above)}",
         cause="the link's signal made it fall back: seating, riser, retimer or cable; or a BIOS limit on the slot",
         limits=limits,
         location=location(function, snapshot),
-        evidence=(busy.evidence,),
+        evidence=evidence,
     )
 
 
@@ -227,69 +238,8 @@ def bottleneck(snapshot: Snapshot, port: Pci) -> Iterator[Finding]:
     )
 
 
-def errors(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
-    """AER counters: any uncorrected error of the last hour or since boot, correctable errors by their rate per lane."""
-    for now in snapshot.observed.get(function.key, ()):
-        if not now.value or not now.quantity.startswith("aer_"):
-            continue
-        earlier = [one for one in snapshot.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
-        kind = now.quantity.removeprefix("aer_")
-        lanes = function.width or 1
-        found = _uncorrected(now, earlier) if kind != "correctable" else correctable(snapshot, lanes, now, earlier)
-        if found is None:
-            continue
-        text, before = found
-        yield Finding(
-            code="pcie-errors",
-            kind="state" if kind == "correctable" else "event",
-            severity="critical" if kind == "fatal" else "warning",
-            subject=function.key,
-            subject_name=function_name(snapshot, function),
-            message=f"{function_name(snapshot, function)}: {text}",
-            observed=now.value - (before.value if before else 0),
-            unit="count",
-            cause="the link's signal: seating, riser, retimer or cable; then the device",
-            location=location(function, snapshot),
-            evidence=(before.evidence, now.evidence) if before else (now.evidence,),
-        )
-
-
-def correctable(
-    snapshot: Snapshot, lanes: int, now: Observation, earlier: list[Observation], what: str = "correctable errors"
-) -> tuple[str, Observation | None] | None:
-    """Text and earlier observation if the rate since the last reading, or since boot, is too high.
-
-    The link repeats the packets of these errors, so only a high rate costs bandwidth. `what` names them in the text.
-    """
-    before = earlier[-1] if earlier and earlier[-1].value <= now.value else None  # a reset clears them
-    start = before.at if before else snapshot.of(Node)["node"].booted
-    limit = _CORRECTABLE * lanes
-    new = now.value - (before.value if before else 0)
-    if start is None or start >= now.at or new < _FEWEST or new / (now.at - start) <= limit:
-        return None
-    span = f"in {now.at - start:.0f} s" if before else f"in the {(now.at - start) / 3600:.0f} hours since boot"
-    detail = f" ({now.evidence.text})" if now.quantity.startswith("aer_") else ""
-    return f"{new:.0f} {what} {span}, more than {60 * limit:.2g} a minute{detail}", before
-
-
-def _uncorrected(now: Observation, earlier: list[Observation]) -> tuple[str, Observation | None] | None:
-    """Text and earlier observation if there are new errors.
-
-    The comparison is with the oldest reading of the last hour, or the last reading before it, or zero at boot.
-    """
-    same = [one for one in earlier if one.value <= now.value]  # a reset clears them
-    before = next((one for one in same if one.at >= now.at - 3600), same[-1] if same else None)
-    new = now.value - (before.value if before else 0)
-    if new <= 0:
-        return None
-    kind = "fatal" if now.quantity == "aer_fatal" else "uncorrected"
-    since = f"in the last {now.at - before.at:.0f} s" if before else "since boot"
-    return f"{new:.0f} {kind} errors {since} ({now.evidence.text})", before
-
-
 RULES = (
     Rule("pcie-link-narrow", Pci, ("pci_class", "width?", "max_width"), narrow, on_link),
     Rule("pcie-link-slow", Pci, ("pci_class", "max_speed"), slow, on_link),
     Rule("pcie-path-bottleneck", Pci, ("pci_class", "max_speed", "max_width"), bottleneck, is_switch),
-    Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors),
 )
