@@ -115,6 +115,14 @@ _ALL = (
         "Number of values that linkgauge should have read and could not read, by check and reason.",
     ),
     Metric(
+        "linkgauge_corroborated",
+        "gauge",
+        ("group", "by"),
+        "about 10",
+        "Number of links, counts or states of the node that independent evidence supports, by their weakest evidence; "
+        "by is none for those without independent evidence.",
+    ),
+    Metric(
         "linkgauge_device_info",
         "info",
         DEVICE,

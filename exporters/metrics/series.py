@@ -34,6 +34,7 @@ def samples(report: Report, round: Round | None, labels: Mapping[str, str], deta
 def _samples(report: Report, round: Round | None, labels: Mapping[str, str], detail: str) -> Iterator[Sample]:
     yield from _node(report, labels)
     yield from _evaluated(report)
+    yield from _corroborated(report)
     yield from devices(report, detail)
     yield from links(report, round, detail)
     yield from counters(report, round, detail)
@@ -83,6 +84,15 @@ def _evaluated(report: Report) -> Iterator[Sample]:
     missed = Counter((one.what, one.reason.value) for one in report.not_checked)
     for (check, reason), number in missed.items():
         yield Sample("linkgauge_not_checked", {"check": check, "reason": reason}, number)
+
+
+def _corroborated(report: Report) -> Iterator[Sample]:
+    """How many things independent evidence supports, and how many it does not."""
+    for group, by in report.coverage.corroborated.items():
+        for evidence, number in by.items():
+            yield Sample("linkgauge_corroborated", {"group": group, "by": evidence}, number)
+    for group, number in Counter(one.group for one in report.coverage.uncorroborated).items():
+        yield Sample("linkgauge_corroborated", {"group": group, "by": "none"}, number)
 
 
 def _runs(report: Report, round: Round | None) -> Iterator[Sample]:

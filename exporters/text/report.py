@@ -13,6 +13,7 @@ from ...models.facts.records import Evidence
 from ...models.facts.units import as_bytes, as_gigabytes, as_megahertz, as_transfers
 from ...models.report import SEVERITIES, Finding, Report
 from .cost import cost, slower
+from .coverage import coverage_text
 from .measured import measured
 from .not_checked import gaps
 from .terminal import Paint, hanging, painter, safe, short, wrap
@@ -253,6 +254,8 @@ def _looked_at(report: Report) -> Iterator[str]:
     parts = [f"Judged {evaluated} of {counted(len(report.checks), 'check')}" if report.checks else "Judged nothing"]
     parts += [f"over {', '.join(device_counts(kinds))}"] if device_counts(kinds) else []
     yield from wrap(" ".join(parts) + "." + _sources_read(report), WIDTH)
+    if evidence := coverage_text(report.coverage):
+        yield from wrap(f"Evidence: {evidence}.", WIDTH)
     if any(not finding.silenced for finding in report.findings):
         yield "What a code means and how to see it: linkgauge explain CODE"
 
