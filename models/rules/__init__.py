@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from .core.claims import Claims
 from .core.rule import Rule
-from .gpu import bar1, clocks, driver, driver_log, external_tests, gpu_pcie, memory, missing, pcie_events, state, xid
+from .gpu import (
+    bar1,
+    clocks,
+    driver,
+    driver_log,
+    external_tests,
+    gpu_claims,
+    gpu_pcie,
+    memory,
+    missing,
+    pcie_events,
+    state,
+    xid,
+)
 from .host import host, host_counters, job_limits, mounts, placement, settings, storage
 from .nccl import nccl, version
 from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs
@@ -24,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     *xid.RULES,
     *memory.RULES,
     *clocks.RULES,
+    *gpu_claims.RULES,
     *state.RULES,
     *gpu_pcie.RULES,
     *bar1.RULES,
@@ -55,6 +69,6 @@ RULES: tuple[Rule, ...] = (
 )
 
 # The values of a healthy node that independent evidence must support (docs/reference/coverage.md).
-CLAIMS: tuple[Claims, ...] = (link_claims.link_claims,)
+CLAIMS: tuple[Claims, ...] = (link_claims.link_claims, gpu_claims.gpu_claims)
 
 __all__ = ["CLAIMS", "RULES", "Rule"]

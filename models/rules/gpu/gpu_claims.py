@@ -1,0 +1,116 @@
+"""Evidence for the sizes, limits and clocks of GPUs: the product, and equal GPUs of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ...catalog.gpus import Product, product_of
+from ...facts.gpu import Gpu
+from ...facts.machine import Pci
+from ...facts.units import as_bytes, as_megahertz
+from ...inventory.cohorts import strict_majority
+from ...inventory.snapshot import Snapshot
+from ...report import Finding
+from ..core.claims import Claim, Support
+from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, place_of, subject_of
+from ..core.rule import Rule
+
+# The driver shows a little less memory than the data sheet. ECC of GDDR memory takes 1/16 of it (NVIDIA A10 and T4).
+_MEMORY_SHOWN = 0.9
+_ALIKE = 0.99  # equal GPUs show equal values, apart from rounding
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One value of a GPU: the field of the record, the finding code, and what the product has at least."""
+
+    field: str
+    quantity: str
+    code: str
+    unit: str
+    word: Callable[[float], str]
+    cause: str
+    of_product: Callable[[Product], float | None] = lambda product: None
+
+
+def _watts(value: float) -> str:
+    return f"{value:.0f} W"
+
+
+_MEMORY = _Row(
+    "memory",
+    "memory size",
+    "gpu-memory-low",
+    "bytes",
+    as_bytes,
+    "memory that failed its test at start, ECC or MIG settings, or a board of another variant",
+    lambda product: product.memory and _MEMORY_SHOWN * product.memory,
+)
+_LOWER = "a board of another variant, other firmware (VBIOS), or a limit that the management controller set"
+_POWER = _Row("power_limit", "power limit", "gpu-clocks-limited", "watts", _watts, _LOWER)
+_CLOCK = _Row("clock_max", "highest SM clock", "gpu-clocks-limited", "hertz", as_megahertz, _LOWER)
+_MEMORY_CLOCK = _Row("memory_clock_max", "highest memory clock", "gpu-clocks-limited", "hertz", as_megahertz, _LOWER)
+_ROWS = (_MEMORY, _POWER, _CLOCK, _MEMORY_CLOCK)
+
+
+def gpu_claims(snapshot: Snapshot) -> Iterator[Claim]:
+    """The claims of all GPUs."""
+    for gpu in snapshot.of(Gpu).values():
+        yield from (claim for row in _ROWS if (claim := _claim(snapshot, gpu, row)))
+
+
+def _claim(snapshot: Snapshot, gpu: Gpu, row: _Row) -> Claim | None:
+    """The claim of one value. None: not read, or the GPU is a slice of a GPU, whose values its host sets."""
+    value = getattr(gpu, row.field)
+    if value is None or gpu.virtualization == "vGPU":
+        return None
+    supports = sorted((*_of_product(snapshot, gpu, row), *_of_cohort(snapshot, gpu, row)), key=lambda one: -one.least)
+    return Claim(
+        group="states", subject=subject_of(gpu), quantity=row.quantity, observed=value, supports=tuple(supports)
+    )
+
+
+def _of_product(snapshot: Snapshot, gpu: Gpu, row: _Row) -> Iterator[Support]:
+    product = product_of(gpu, snapshot.of(Pci))
+    if product and (least := row.of_product(product)):
+        yield Support("product", least, f"{product.name} ({product.source})")
+
+
+def _of_cohort(snapshot: Snapshot, gpu: Gpu, row: _Row) -> Iterator[Support]:
+    cohort = gpu_cohort(snapshot, gpu)
+    most = strict_majority(getattr(other, row.field) for other in cohort)
+    if most is not None:
+        agree = sum(getattr(other, row.field) == most for other in cohort)
+        yield Support("kin", _ALIKE * most, f"{agree} of {len(cohort)} equal GPUs have {row.word(most)}")
+
+
+def _rule(row: _Row) -> Rule:
+    """The rule that reports a value below its evidence."""
+
+    def evaluate(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+        claim = _claim(snapshot, gpu, row)
+        if claim is None or (against := claim.contradicted) is None:
+            return
+        yield Finding(
+            code=row.code,
+            severity="warning",
+            confidence="likely" if against.by == "kin" else "certain",
+            subject=claim.subject,
+            subject_name=gpu_name(snapshot, gpu),
+            message=f"{gpu_name(snapshot, gpu)}: its {row.quantity} is {row.word(claim.observed)}, "
+            f"below {row.word(against.least)}; {against.source}",
+            expected=against.least,
+            observed=claim.observed,
+            unit=row.unit,
+            basis="kin" if against.by == "kin" else "capability",
+            expected_source=against.source,
+            cause=row.cause,
+            location=place_of(snapshot, gpu),
+            evidence=gpu_evidence(gpu, row.field),
+        )
+
+    return Rule(row.code, Gpu, (row.field,), evaluate)
+
+
+RULES = tuple(_rule(row) for row in _ROWS)
