@@ -26,7 +26,7 @@ def strict_majority(values: Iterable[V | None]) -> V | None:
 
 def cohort_of(snapshot: Snapshot, function: Pci) -> Sequence[Pci]:
     """The functions of the same product in equal positions, including this one. Empty if the product is not known."""
-    return _by_position(snapshot).get(_position(snapshot, function), ()) if _product(function) else ()
+    return _by_position(snapshot).get(_position(snapshot, function), ()) if product_of_function(function) else ()
 
 
 @once_per_snapshot
@@ -34,7 +34,7 @@ def _by_position(snapshot: Snapshot) -> Mapping[Hashable, Sequence[Pci]]:
     groups: dict[Hashable, list[Pci]] = defaultdict(list)
     for address in snapshot.topology.link_below:
         function = snapshot.of(Pci)[address]
-        if _product(function) and not function.lost:
+        if product_of_function(function) and not function.lost:
             groups[_position(snapshot, function)].append(function)
     return groups
 
@@ -49,10 +49,10 @@ def _position(snapshot: Snapshot, function: Pci) -> Hashable:
     above = [functions[address] for address in functions_above(function.key, functions)]
     ports = tuple((port.vendor, None if port.device is None else port.device >> 4) for port in above)
     board = _boards(snapshot).get(function.key), _functions(snapshot)[card_of(function.key)]
-    return _product(function), board, ports, carried(snapshot).get(function.key, frozenset())
+    return product_of_function(function), board, ports, carried(snapshot).get(function.key, frozenset())
 
 
-def _product(function: Pci) -> Hashable:
+def product_of_function(function: Pci) -> Hashable:
     """The ids of the product; in texts without ids its name. None: not known."""
     if function.device is None:
         return function.name

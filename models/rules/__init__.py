@@ -18,7 +18,7 @@ from .gpu import (
     state,
     xid,
 )
-from .host import host, host_counters, job_limits, mounts, placement, settings, storage
+from .host import counts, host, host_counters, job_limits, mounts, placement, settings, storage
 from .nccl import nccl, version
 from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs
 from .nvlink import cuda_init, errors, fabric_manager, nvlink, nvswitch, peer_access
@@ -54,6 +54,7 @@ RULES: tuple[Rule, ...] = (
     *cuda_init.RULES,
     *placement.RULES,
     *host.RULES,
+    *counts.RULES,
     *storage.RULES,
     *mounts.RULES,
     *acs.RULES,
@@ -69,6 +70,6 @@ RULES: tuple[Rule, ...] = (
 )
 
 # The values of a healthy node that independent evidence must support (docs/reference/coverage.md).
-CLAIMS: tuple[Claims, ...] = (link_claims.link_claims, gpu_claims.gpu_claims)
+CLAIMS: tuple[Claims, ...] = (link_claims.link_claims, gpu_claims.gpu_claims, counts.count_claims)
 
 __all__ = ["CLAIMS", "RULES", "Rule"]

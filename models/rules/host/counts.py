@@ -1,0 +1,152 @@
+"""Counts of devices: by the machine type, by the board, and by equal PCIe switches of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.gpu import Gpu
+from ...facts.machine import Node, Numa, Package, Pci, Rdma
+from ...facts.records import Evidence
+from ...inventory.positions import Gap, gaps, is_regular
+from ...inventory.snapshot import Snapshot
+from ...report import Basis, Finding
+from ..core.claims import Claim, Support
+from ..core.machine_expectations import profile
+from ..core.rule import Rule
+from ..core.wording import function_name, location
+from ..gpu.missing import whole
+
+GPUS, NICS, DISKS, SWITCHES = "number of GPUs", "number of RDMA NICs", "number of NVMe disks", "number of NVSwitches"
+SOCKETS, NUMAS = "number of CPU packages", "number of NUMA nodes with CPUs"
+_WORDS = {"gpu": "GPU", "nic": "NIC", "nvme": "NVMe disk"}
+_CODES = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-missing"}
+
+
+def count_claims(snapshot: Snapshot) -> Iterator[Claim]:
+    """The claims of all counts of a machine. Dumps show parts of a machine, so they have none."""
+    if snapshot.origin == "dumps":
+        return
+    yield from _gpus(snapshot)
+    yield from _nics(snapshot)
+    yield from _disks(snapshot)
+    yield from _processors(snapshot)
+
+
+def _gpus(snapshot: Snapshot) -> Iterator[Claim]:
+    listed = [one for one in snapshot.functions("gpu") if not one.physfn]
+    number = len(listed) or len(snapshot.of(Gpu))
+    full = whole(snapshot)
+    supports = []
+    if full:
+        supports = [Support("site" if full.basis == "site" else "profile", full.count, full.name)]
+    if number:
+        yield _claim(snapshot, GPUS, number, supports, "gpu")
+
+
+def _nics(snapshot: Snapshot) -> Iterator[Claim]:
+    number = sum(1 for one in snapshot.of(Rdma).values() if one.address)
+    if number:
+        yield _claim(snapshot, NICS, number, _of_machine(snapshot, "rdma"), "nic")
+
+
+def _disks(snapshot: Snapshot) -> Iterator[Claim]:
+    number = sum(1 for one in snapshot.functions("nvme") if not one.physfn)
+    if number or _of_machine(snapshot, "nvme"):
+        yield _claim(snapshot, DISKS, number, _of_machine(snapshot, "nvme"), "nvme")
+
+
+def _processors(snapshot: Snapshot) -> Iterator[Claim]:
+    packages = len(snapshot.of(Package))
+    numas = sum(1 for one in snapshot.of(Numa).values() if one.cpus)
+    if packages:
+        yield _claim(snapshot, SOCKETS, packages, _of_machine(snapshot, "sockets"), "")
+    if numas and (supports := _of_machine(snapshot, "numa")):
+        yield _claim(snapshot, NUMAS, numas, supports, "")
+
+
+def _of_machine(snapshot: Snapshot, field: str) -> list[Support]:
+    known = profile(snapshot)
+    count = getattr(known.machine, field) if known else None
+    if known is None or count is None:
+        return []
+    return [Support("site" if known.basis == "site" else "profile", count, known.machine.name)]
+
+
+def _claim(snapshot: Snapshot, quantity: str, number: int, supports: list[Support], kind: str) -> Claim:
+    if not supports and kind and is_regular(snapshot, kind):
+        supports = [Support("kin", number, "as many below each of several equal switches")]
+    return Claim(group="counts", subject=quantity, quantity="count", observed=number, supports=tuple(supports))
+
+
+def empty_position(kind: str) -> Rule:
+    """The rule for one kind of device: a switch has fewer devices than most equal switches of the node."""
+
+    def where(snapshot: Snapshot, node: Node) -> bool:
+        counted = kind == "gpu" and whole(snapshot) is not None  # gpu/missing.py reports a missing GPU
+        return snapshot.origin != "dumps" and not counted
+
+    def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+        found = [gap for gap in gaps(snapshot) if gap.kind == kind]
+        yield from (_empty(snapshot, gap) for gap in found)
+
+    return Rule(_CODES[kind], Node, ("Pci", "Pci.pci_class"), evaluate, where)
+
+
+def _empty(snapshot: Snapshot, gap: Gap) -> Finding:
+    switch = snapshot.of(Pci)[gap.switch]
+    word, product = _WORDS[gap.kind], gap.device.name or f"{gap.device.vendor:04x}:{gap.device.device:04x}"
+    source = f"{gap.agree} of {gap.switches} equal switches of this node have {gap.usual}"
+    return Finding(
+        code=_CODES[gap.kind],
+        severity="warning",
+        confidence="likely",
+        subject=gap.switch,
+        subject_name=function_name(snapshot, switch),
+        message=f"{function_name(snapshot, switch)} has {gap.have} of {gap.usual} {word}s ({product}); {source}",
+        expected=gap.usual,
+        observed=gap.have,
+        unit="devices",
+        basis="kin",
+        expected_source=source,
+        cause=f"a {word} that is not on the bus (power, seating, failed), or that this machine was built without",
+        location=location(switch, snapshot),
+        evidence=(Evidence("PCI functions", f"{gap.have} below {gap.switch}"),),
+    )
+
+
+def too_few(code: str, quantity: str, field: str, what: str) -> Rule:
+    """The rule for a count of the machine type."""
+
+    def where(snapshot: Snapshot, node: Node) -> bool:
+        known = profile(snapshot)
+        return known is not None and getattr(known.machine, field) is not None
+
+    def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+        known = profile(snapshot)
+        claim = next((one for one in count_claims(snapshot) if one.subject == quantity), None)
+        if known and claim and (against := claim.contradicted):
+            basis: Basis = "site" if against.by == "site" else "profile"
+            yield Finding(
+                code=code,
+                severity="critical",
+                subject="node",
+                message=f"{claim.observed:.0f} of the {against.least:.0f} {what} of {against.source} are there",
+                expected=against.least,
+                observed=claim.observed,
+                unit="devices",
+                basis=basis,
+                expected_source=known.source,
+                cause=f"{what} that failed, are not on the bus, or are switched off in the firmware setup",
+                evidence=(Evidence(quantity, f"{claim.observed:.0f}"),),
+            )
+
+    return Rule(code, Node, ("Node.product", "Node.vendor", *_NEEDS[field]), evaluate, where)
+
+
+_NEEDS = {"nvme": ("Pci", "Pci.pci_class"), "sockets": ("Package",), "numa": ("Numa",)}
+RULES = (
+    *map(empty_position, _CODES),
+    too_few("storage-missing", DISKS, "nvme", "NVMe disks"),
+    too_few("cpu-missing", SOCKETS, "sockets", "CPU packages"),
+    too_few("cpu-missing", NUMAS, "numa", "NUMA nodes with CPUs"),
+)
