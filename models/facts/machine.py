@@ -208,6 +208,7 @@ class Event(Fact):
     count: int | None = None  # number of lines since boot
     first: float | None = None  # the first time, as `at`
     recent: int | None = None  # number of lines in the hour before `at`
+    bursts: int | None = None  # number of bursts of lines in the day before `at`; a silence of three minutes ends one
     until: float | None = None  # end of the log, as `at`; None: the log reaches to now
     name: str | None = None  # the driver's name of the device: "eth0", "mlx5_0"
     # For "pcie limited": the port with the slow link; bytes per second that the link allows and that the device could

@@ -3,7 +3,9 @@
 Drivers write "DRIVER ADDRESS: text" (dev_printk). Sources of the patterns: NVRM and nvidia-nvswitch (NVIDIA, Xid
 Errors; Fabric Manager user guide), drivers/pci/pcie/aer.c and dpc.c, drivers/pci/pci.c (__pcie_print_link_status),
 drivers/pci/hotplug/pciehp_ctrl.c, drivers/infiniband/core/cache.c, mlx5_core (health.c, events.c, en_main.c), bnxt,
-ice, igb, drivers/nvme/host, drivers/edac/edac_mc.c, mm/memory-failure.c, drivers/thermal/intel/therm_throt.c.
+ice, igb, mlx4_en, qede, sfc, drivers/nvme/host (nvme_log_error in core.c), drivers/edac/edac_mc.c, mm/memory-failure.c,
+drivers/thermal/intel/therm_throt.c, block/blk-core.c and blk-mq.c (blk_errors), drivers/scsi/constants.c, fs/ext4/super.c,
+fs/xfs/xfs_fsops.c, fs/btrfs/messages.c.
 """
 
 from __future__ import annotations
@@ -11,18 +13,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from ...models.facts.machine import Event
 from ...models.facts.records import Evidence
 from ...models.facts.units import from_gigabits
 
-_HOUR = 3600.0  # seconds
+_HOUR, _DAY = 3600.0, 86400.0  # seconds
+_SILENCE = 180.0  # seconds between two bursts of lines (NVIDIA/NVSentinel, health-events-analyzer: burstWindow)
 LONGEST = 500  # characters of a line that are parsed and stored
 _A = r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
 # Start of an Xid line. Older drivers omit "PCI:" or the domain, all omit the function, and MIG adds "GPU-I:05".
 _XID = r"NVRM: Xid \((?:PCI:)?(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?(?: [^)]{1,40})?\): "
 _MLX5, _NICS = rf"mlx5_core {_A}(?: \S{{1,20}})?: ", rf"(?:bnxt_en|ice|i40e) {_A}(?: \S{{1,20}})?: "
+
+_DISK = r"(?P<subject>sd[a-z]{1,3}|nvme[0-9]{1,4}n[0-9]{1,4}|vd[a-z]{1,2}|xvd[a-z]{1,2})"
+# A block device with a file system. Loop devices hold images, and their errors are those of the image.
+_STORE = r"(?P<subject>(?!loop|ram|zram|sr[0-9]|fd[0-9])[a-z][a-zA-Z0-9_.-]{1,30})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +120,26 @@ FORMS = _forms(
     ("nic", "failed", _NICS + r"(?:PF reset failed|Rebuild failed)"),
     ("link down", "Link DOWN", _A + r" (?P<name>\S{1,40}): Port: (?P<link>[0-9]{1,3}) Link DOWN"),
     ("link down", "own", _A + r" (?P<name>\S{1,40}): (?:igb: \S{1,20} )?(?:NIC )?Link (?:is )?[Dd]own\b"),
+    ("link down", "ink down", _A + r" (?P<name>\S{1,40}): link down\b"),
+    ("link down", "mlx4_en", r"mlx4_en: (?P<name>[a-zA-Z][\w.-]{0,20}): Link Down$"),
+    ("link down", "qede_link_update", r"\[qede_link_update:[0-9]{1,6}\((?P<name>[a-zA-Z][\w.-]{0,20})\)\]Link is down"),
+    # The kernel prints "critical medium error" of the block layer after the line of the driver.
+    ("medium error", "critical medium error", rf"critical medium error, dev {_DISK}, sector "),
+    ("unrecovered read", "Unrecovered Read Error", rf"{_DISK}: .{{1,80}}\bUnrecovered Read Error\b"),
+    ("unrecovered read", "nrecovered read error", rf"\[{_DISK}\] .{{0,40}}Add\. Sense: Unrecovered read error"),
+    ("file system stopped", "emounting file", rf"EXT[34]-fs \({_STORE}\): Remounting filesystem read-only"),
+    ("file system stopped", "forced readonly", rf"BTRFS.{{1,20}}\(device {_STORE}(?: state \w{{1,9}})?\): forced readonly"),
+    (
+        "file system stopped",
+        "XFS (",
+        rf"XFS \({_STORE}\): (?:.{{1,120}}Shutting down filesystem|Filesystem has been shut down)",
+    ),
+    ("file system error", "-fs error (dev", rf"EXT[34]-fs error \(device {_STORE}\): "),
+    (
+        "file system error",
+        "XFS (",
+        rf"XFS \({_STORE}\): (?:metadata I/O error|Metadata (?:corruption|CRC error) detected|log I/O error)",
+    ),
     (
         "nvme gone",
         "nvme nvme",
@@ -220,8 +248,15 @@ def group_events(lines: Iterable[tuple[float, str]], source: str) -> Iterator[Ev
             count=sum(count for _, count in same.times),
             first=min(at for at, _ in same.times),
             recent=sum(count for at, count in same.times if at >= same.at - _HOUR),
+            bursts=_bursts([at for at, _ in same.times if at >= same.at - _DAY]),
             cites={"text": Evidence(source, same.last.text or "")},
         )
+
+
+def _bursts(times: list[float]) -> int:
+    """Return the number of bursts: a silence of three minutes ends a burst."""
+    times.sort()
+    return 1 + sum(later - before > _SILENCE for before, later in pairwise(times))
 
 
 def merged(earlier: Iterable[Event], later: Iterable[Event]) -> Iterator[Event]:
@@ -235,11 +270,14 @@ def merged(earlier: Iterable[Event], later: Iterable[Event]) -> Iterator[Event]:
 
 def _sum(before: Event, after: Event) -> Event:
     near = (before.first or 0) >= (after.at or 0) - _HOUR
+    today = (before.at or 0) >= (after.at or 0) - _DAY
+    one = (after.first or 0) - (before.at or 0) <= _SILENCE  # the last burst before goes on
     return replace(
         after,
         count=(before.count or 1) + (after.count or 1),
         first=before.first,
         recent=(after.recent or 1) + (before.recent or 1 if near else 0),
+        bursts=(after.bursts or 1) + ((before.bursts or 1) - one if today else 0),
     )
 
 

@@ -115,7 +115,8 @@ def test_of_one_gpu_the_gravest_leads() -> None:
     (finding,) = findings(BRIDGE, FUNCTION, *log(*lines))
     assert (finding.code, finding.severity, finding.observed) == ("gpu-xid", "critical", 48)
     assert finding.message == (
-        f"the driver logged Xid 48 for {ADDRESS}, 2 times: double-bit ECC error; also Xid 63, 94"
+        f"the driver logged Xid 48 for {ADDRESS}, 2 times from 2027-01-15T07:58:56Z to 2027-01-15T07:58:57Z: "
+        "double-bit ECC error; also Xid 63, 94"
     )
     assert [one.text for one in finding.evidence] == [XID.format(48), XID.format(63), XID.format(94)]
     assert finding.since == "2027-01-15T07:58:56Z"
@@ -156,6 +157,45 @@ def test_what_the_driver_asks_for_now_decides() -> None:
     assert finding.severity == "critical"
 
 
+def spread(code: int, number: int, minutes: float) -> list[Record]:
+    """As many Xids, the last a minute ago."""
+    times = [NOW - 60 - 60 * minutes * n / (number - 1) for n in range(number)]
+    return list(group_events(((at, XID.format(code)) for at in times), "log"))
+
+
+@pytest.mark.parametrize("code", [48, 62, 64, 74, 79, 94, 95, 109])
+def test_a_recovery_action_of_none_excuses_one_burst(code: int) -> None:
+    content = replace(GPU, recovery="none", remap_pending=False, remap_failed=False)
+    (finding,) = findings(BRIDGE, FUNCTION, content, *spread(code, 8, 80))
+    assert finding.severity == xids()[code].severity
+    assert f"Xid {code} for {ADDRESS}, 8 times from 2027-01-15T06:39:00Z to 2027-01-15T07:59:00Z: " in finding.message
+    assert not (finding.remedy or "").startswith("Nothing now")
+    assert told(BRIDGE, FUNCTION, content, *spread(code, 2, 4)) == xid(str(xids()[code].severity))
+    assert told(BRIDGE, FUNCTION, content, *spread(code, 8, 2)) == xid("info")  # the lines of one fault
+    assert told(BRIDGE, FUNCTION, content, *spread(code, 2, 60 * 30)) == xid("info")  # one a day
+    reset = group_events([(NOW - 30, f"nvidia {ADDRESS}: reset done")], "log")
+    assert told(BRIDGE, FUNCTION, content, *spread(code, 8, 80), *reset) == xid("info" if code != 79 else "critical")
+
+
+def test_bursts_of_several_xids_count_together() -> None:
+    content = replace(GPU, recovery="none")
+    lines = [(NOW - 6000 + 600 * n, XID.format(code)) for n, code in enumerate((48, 62, 74, 95, 109))]
+    assert told(BRIDGE, FUNCTION, content, *group_events(lines, "log")) == xid("critical")
+    programs = [(NOW - 6000, XID.format(48)), (NOW - 3000, XID.format(13)), (NOW - 60, XID.format(31))]
+    assert told(BRIDGE, FUNCTION, content, *group_events(programs, "log")) == xid("info")
+    other = [(at, line.replace("0000:01:00", "0000:02:00")) for at, line in lines[1:]]
+    found = told(BRIDGE, FUNCTION, content, *group_events([lines[0], *other], "log"))
+    assert ("gpu-xid", ADDRESS, "info") in found
+
+
+def test_events_before_the_boot_are_history() -> None:
+    booted = Node(key="node", virtual=False, booted=NOW - 3600)
+    (finding,) = findings(booted, BRIDGE, FUNCTION, *log(XID.format(48), last=NOW - 3601))
+    assert (finding.severity, "the node was booted 2027-01-15T07:00:00Z, after it" in finding.message) == ("info", True)
+    assert told(booted, BRIDGE, FUNCTION, *log(XID.format(48), last=NOW - 3600)) == xid("critical")
+    assert told(booted, BRIDGE, FUNCTION, *log(XID.format(48), last=5.0)) == xid("critical")  # counts from boot
+
+
 def test_a_row_that_was_remapped_is_history() -> None:
     """The driver says itself whether a row still waits; without it, the log is all there is."""
     assert told(BRIDGE, FUNCTION, replace(GPU, remap_pending=False), *log(XID.format(63))) == xid("info")
@@ -179,7 +219,7 @@ def test_nvlink_5_says_itself_how_grave_it_is() -> None:
     line = "NVRM: Xid (PCI:0000:01:00): 149, NETIR_LINK_EVT {} XC0 i0 Link {} (0x0 0x0)"
     (finding,) = findings(BRIDGE, FUNCTION, *log(line.format("Fatal", "08"), line.format("Fatal", "12")))
     assert (finding.severity, finding.observed) == ("critical", 149)
-    assert ", link 8, 12, 2 times: " in finding.message
+    assert ", link 8, 12, 2 times from 2027-01-15T07:58:59Z to 2027-01-15T07:59:00Z: " in finding.message
     assert told(BRIDGE, FUNCTION, *log(line.format("Nonfatal", "08"))) == xid("info")
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from ...facts.gpu import Gpu
-from ...facts.machine import Event, Pci
+from ...facts.machine import Event, Node, Pci
 from ...facts.records import Evidence
 from ...facts.units import as_utc
 from ...inventory.snapshot import Snapshot
 
 EPOCH = 1e9  # seconds; a smaller time counts from boot
 DAY = 86400.0
+SILENCE = 180.0  # seconds between two bursts of events (NVIDIA/NVSentinel, health-events-analyzer: burstWindow)
 _FAILURES = ("xid", "gpu init failed", "aer", "surprise down")
 
 
@@ -42,9 +45,32 @@ def total_count(events: list[Event]) -> int:
     return sum(event.count or 1 for event in events)
 
 
-def times(count: int) -> str:
-    """The count for a message: ", 5 times". Empty for 1."""
-    return f", {count} times" if count > 1 else ""
+def times(found: list[Event]) -> str:
+    """The count and the first and last time for a message: ", 5 times from … to …". Empty for one event."""
+    count = total_count(found)
+    if count < 2:
+        return ""
+    starts = [at for one in found if (at := one.at if one.first is None else one.first) is not None]
+    first, last = min(starts, default=0.0), max((one.at for one in found if one.at is not None), default=0.0)
+    if last - first < 1:
+        return f", {count} times"
+    if EPOCH < first < 1e11 and EPOCH < last < 1e11:
+        return f", {count} times from {as_utc(first)} to {as_utc(last)}"
+    return f", {count} times within {_duration(last - first)}"
+
+
+def _duration(seconds: float) -> str:
+    for unit, factor in (("days", DAY), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * factor:
+            return f"{seconds / factor:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def bursts(found: list[Event]) -> int:
+    """The number of bursts of these events within a day. At least this many: equal events are counted apart."""
+    ends = sorted(one.at for one in found if one.at is not None)
+    apart = 1 + sum(later - before > SILENCE for before, later in pairwise(ends) if later - before <= DAY)
+    return max([apart, *(one.bursts or 1 for one in found)])
 
 
 def is_history(snapshot: Snapshot, event: Event) -> bool:
@@ -55,9 +81,12 @@ def is_history(snapshot: Snapshot, event: Event) -> bool:
 def why_history(snapshot: Snapshot, event: Event) -> str | None:
     """Why the event is history, as text. None: it is not.
 
-    An event is history after one day, because other rules check its effects; or if an operator has accepted the node
-    since. For a saved log, the day ends at the end of the log.
+    An event is history after one day, because other rules check its effects; after the node was booted again; or if
+    an operator has accepted the node since. For a saved log, the day ends at the end of the log.
     """
+    node = snapshot.of(Node).get("node")
+    if node and node.booted is not None and event.at is not None and EPOCH < event.at < node.booted:
+        return f"the node was booted {as_utc(node.booted)}, after it"
     ours = event.until is None and (event.at or 0.0) > EPOCH
     if ours and event.at is not None and snapshot.accepted is not None and event.at <= snapshot.accepted:
         return f"the node was accepted {as_utc(snapshot.accepted)}, after it"

@@ -9,7 +9,7 @@ from ...facts.machine import Event, Node, Pci
 from ...facts.units import as_gigabytes
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, Finding, Severity
-from ..core.log_history import event_evidence, events, is_history, since, times, total_count
+from ..core.log_history import event_evidence, events, is_history, since, times
 from ..core.rule import Rule
 from ..core.wording import function_name, location
 from .missing import off_the_bus
@@ -105,7 +105,7 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
         severity=severity,
         subject=subject,
         subject_name=name if function else None,
-        message=f"the kernel logged of {name}: {kind}{times(total_count([event]))}{empty}",
+        message=f"the kernel logged of {name}: {kind}{times([event])}{empty}",
         since=since(event),
         observed=event.count or 1,
         unit="count",

@@ -12,7 +12,7 @@ from ...facts.machine import Event, Pci
 from ...facts.pci_classes import NVIDIA
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, Finding, Severity
-from ..core.log_history import event_evidence, events, gpu_at, later, since, times, total_count, why_history
+from ..core.log_history import bursts, event_evidence, events, gpu_at, later, since, times, why_history
 from ..core.rule import Rule
 from ..core.wording import function_name, location
 from .missing import gone
@@ -93,6 +93,8 @@ def _past(snapshot: Snapshot, event: Event, meaning: Xid) -> str | None:
         return "the driver was loaded again after it"
     if meaning.clears == "gpu reset" and later(snapshot, event, "reset", event.subject):
         return "the GPU was reset after it"
+    if _repeated(snapshot, event):
+        return None
     if meaning.clears == "gpu reset" and later(snapshot, event, "recovery", event.subject, 0):
         return "after it, the driver asked for nothing any more"
     if gpu and meaning.recovery and gpu.recovery == "none":
@@ -100,6 +102,23 @@ def _past(snapshot: Snapshot, event: Event, meaning: Xid) -> str | None:
     if gpu and meaning.state and getattr(gpu, meaning.state) is not None:
         return "whether it still holds is read from the GPU itself"
     return None
+
+
+def _repeated(snapshot: Snapshot, event: Event) -> bool:
+    """Whether the GPU had such errors in several bursts within a day. One fault logs one burst of lines.
+
+    The driver sets its recovery action to "none" when an error is repaired. This excuses one burst, not the next one.
+    NVIDIA's node monitor counts the bursts of a GPU, too (NVIDIA/NVSentinel, health-events-analyzer). The node checks
+    of Azure fail on each new Xid (Azure/azurehpc-health-checks, azure_gpu_xid.nhc).
+    """
+    alike = [
+        one
+        for one in events(snapshot, "xid")
+        if (one.subject, one.until) == (event.subject, event.until)
+        and (one.code in xids() and xids()[one.code].severity is not None)
+        and not (one.code in _NVLINK_5 and one.fatal is False)
+    ]
+    return bursts(alike) > 1
 
 
 def _requests_recovery(gpu: Gpu) -> bool:
@@ -179,7 +198,7 @@ def _finding(snapshot: Snapshot, code: str, word: str, phrase: str, errors: list
         subject_name=function_name(snapshot, function) if function else None,
         message=phrase.format(observed, event.subject)
         + (f", link {', '.join(map(str, links))}" if links else "")
-        + f"{times(total_count(same))}: {first.says}"
+        + f"{times(same)}: {first.says}"
         + (f"; also {word} {', '.join(map(str, others))}" if others else "")
         + (f" ({first.past})" if first.past else ""),
         since=since(min(same, key=lambda one: one.first or one.at or 0.0)) if event.first else since(event),

@@ -43,7 +43,7 @@ def nics(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             severity="info" if is_history(snapshot, last) and not (gone and sick) else severity,
             subject=address,
             subject_name=name if function else None,
-            message=f"the kernel logged of {name}{times(total_count(sick or found))}: {_message(last)}"
+            message=f"the kernel logged of {name}{times(sick or found)}: {_message(last)}"
             + ("; it is not listed any more" if gone else ""),
             since=since(last),
             observed=total_count(sick or found),
@@ -64,7 +64,7 @@ def modules(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             severity="info" if is_history(snapshot, found[-1]) else "warning",
             subject=address,
             subject_name=name if function else None,
-            message=f"the module in the cage of {name} is too hot{times(total_count(found))}: {_message(found[-1])}",
+            message=f"the module in the cage of {name} is too hot{times(found)}: {_message(found[-1])}",
             since=since(found[-1]),
             observed=total_count(found),
             unit="count",
@@ -127,7 +127,7 @@ def disks(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             subject_name=controller.model if controller else None,
             message=f"the kernel gave NVMe controller {key} up, and it is not listed any more"
             if gone
-            else f"NVMe controller {key} did not answer in time{times(total_count(found))}, and works again",
+            else f"NVMe controller {key} did not answer in time{times(found)}, and works again",
             since=since(last),
             expected="live",
             observed="gone" if gone else controller.state if controller else None,
@@ -175,7 +175,7 @@ def heat(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             code="cpu-throttled",
             severity="info" if is_history(snapshot, most) or (most.recent or 1) < _HOT else "warning",
             subject=key,
-            message=f"the processors of {key} slowed down because of heat{times(most.count or 1)}",
+            message=f"the processors of {key} slowed down because of heat{times([most])}",
             since=since(most),
             observed=most.count or 1,
             unit="count",

@@ -45,6 +45,7 @@ def event(second: int, count: int = 1, first: int | None = None) -> Event:
         count=count,
         first=1795230000.0 + (first or second),
         recent=count,
+        bursts=1,
         cites={"text": Evidence(SOURCE, XID)},
     )
 

@@ -19,7 +19,7 @@ from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.host.recorded import Recorded
-from linkgauge.probes.kernel_log.patterns import event_of
+from linkgauge.probes.kernel_log.patterns import event_of, group_events, merged
 from linkgauge.probes.kernel_log.ring_buffer import KMSG, STAT, read_kernel_log, relevant
 from tests.support.nodes.trees import tree, write
 
@@ -43,6 +43,7 @@ def event(code: int, address: str, at: float, text: str) -> Event:
         count=1,
         first=at,
         recent=1,
+        bursts=1,
         cites={"text": Evidence(KMSG, text)},
     )
 
@@ -297,7 +298,7 @@ LINES: list[tuple[str, dict[str, object]]] = [
 @pytest.mark.parametrize(("text", "fields"), LINES)
 def test_forms_of_lines(tmp_path: Path, text: str, fields: dict[str, object]) -> None:
     at = 1795230012.5
-    rest: dict[str, object] = {"count": 1, "recent": 1, "first": at, "at": at, "text": text}
+    rest: dict[str, object] = {"count": 1, "recent": 1, "bursts": 1, "first": at, "at": at, "text": text}
     expected = Event(cites={"text": Evidence(KMSG, text)}, **{**rest, **fields})  # type: ignore[arg-type]
     assert said(tmp_path, f"4,0,12500000,-;{text}") == [expected]
     assert relevant(f"6,0,1,-;Linux version 6.8.0\n4,1,12500000,-;{text}\n SUBSYSTEM=pci") == f"4,1,12500000,-;{text}"
@@ -350,6 +351,7 @@ def test_a_storm_is_one_event(tmp_path: Path) -> None:
             first=1795230001.0,
             at=1795230000 + 7200 + 9999.5,
             recent=7201,
+            bursts=2,
             cites={"text": Evidence(KMSG, last)},
         ),
         Event(
@@ -361,9 +363,33 @@ def test_a_storm_is_one_event(tmp_path: Path) -> None:
             first=1795230001.0,
             at=1795230001.0,
             recent=1,
+            bursts=1,
             cites={"text": Evidence(KMSG, other)},
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "bursts"),
+    [
+        ([0, 100, 200, 300], 1),  # no silence of three minutes
+        ([0, 180, 361], 2),
+        ([0, 600, 1200, 1800], 4),
+        ([0, 90_000, 90_001], 1),  # the first is older than a day
+        ([700, 0, 1400], 3),  # lines of several processors are not in the order of their times
+    ],
+)
+def test_bursts_of_a_day_are_counted(seconds: list[int], bursts: int) -> None:
+    text = f"NVRM: Xid (PCI:0000:53:00): 79, {OFF_THE_BUS}"
+    (whole,) = group_events(((1.8e9 + second, text) for second in seconds), KMSG)
+    assert whole.bursts == bursts
+    parts = [list(group_events([(1.8e9 + second, text)], KMSG)) for second in sorted(seconds)]
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = list(merged(joined, part))
+    assert joined[0].count == len(seconds)
+    if max(seconds) <= 86_400:
+        assert joined[0].bursts == bursts
 
 
 HOW = "run as root, add the user to the group systemd-journal or adm, or set kernel.dmesg_restrict to 0"
@@ -426,9 +452,9 @@ def test_a_buffer_that_lost_its_beginning_is_completed() -> None:
     ecc, row = (line.partition(";")[2] for line in WRAPPED.splitlines()[1:])
     at = 1795233601.0
     late, remapped = event(48, "0000:53:00.0", at, ecc), event(63, "0000:53:00.0", at + 1, row)
-    assert wrapped(twice) == [replace(late, count=3, first=1795230600.0, recent=3), remapped]
+    assert wrapped(twice) == [replace(late, count=3, first=1795230600.0, recent=3, bursts=2), remapped]
     long_ago = replace(before, first=1795220000.0, count=2)
-    assert wrapped([long_ago]) == [replace(late, count=3, first=1795220000.0), remapped]
+    assert wrapped([long_ago]) == [replace(late, count=3, first=1795220000.0, bursts=2), remapped]
     assert wrapped([]) == [late, remapped]
     lost = NotChecked(what="Event", subject="node", reason=Reason.NOT_INSTALLED, detail="journalctl is not installed")
     why = "the kernel's buffer begins 1.0 hours after boot; the journal before: journalctl is not installed"
