@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from ...models.diagnosis.hysteresis import Histories, settle
 from ...models.evaluate import evaluate
+from ...models.facts.machine import Node
 from ...models.facts.records import Flow, Observation, Record
 from ...models.inventory.assemble import assemble
 from ...models.inventory.snapshot import Snapshot
@@ -122,9 +123,10 @@ def cycle(
         pause()
         return snapshot, evaluate(snapshot)
 
-    measured, _, report = _confirmed(host, probes or (lambda report: ()), evaluated)
+    measured, snapshot, report = _confirmed(host, probes or (lambda report: ()), evaluated)
     pause()
-    histories, shown = settle(memory.histories, report, memory.accepted)
+    node = snapshot.of(Node).get("node")
+    histories, shown = settle(memory.histories, report, memory.accepted, node.booted if node else None)
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
     return replace(memory, collected=collected, measured=(*retained, *measured), histories=histories, past=past), shown
 

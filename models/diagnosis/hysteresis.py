@@ -37,21 +37,23 @@ Key: TypeAlias = tuple[str, str, str]  # code, subject, kind: a rising counter a
 Histories: TypeAlias = Mapping[Key, History]
 
 
-def settle(histories: Histories, report: Report, accepted: float | None = None) -> tuple[Histories, Report]:
-    """Fold one report into the history; `accepted` is when an operator marked the node as good.
+def settle(
+    histories: Histories, report: Report, accepted: float | None = None, booted: float | None = None
+) -> tuple[Histories, Report]:
+    """Fold one report into the history; `accepted` is when an operator marked the node as good, `booted` its boot.
 
     A state is shown after it is present in two of three cycles. It disappears after it is absent in two of three,
     unless it was present in between. A state that flaps stays one finding with the number of appearances. An event is
     shown at once. It stays until a report marks it as history, for one day after its latest appearance, or until the
-    node is accepted. Measurements are confirmed before and pass unchanged, as do observations and unchecked items. The
-    verdict is computed from the shown findings.
+    node is accepted or booted again. Measurements are confirmed before and pass unchanged, as do observations and
+    unchecked items. The verdict is computed from the shown findings.
     """
     at = _time_of(histories, report)
     fresh = _by_key(report.findings)
     evidence = _evidence(report.findings)
     updated: dict[Key, History] = {}
     for key in sorted({*fresh, *histories}):
-        before = _without_accepted(histories.get(key), key in fresh, accepted)
+        before = _of_this_boot(_without_accepted(histories.get(key), key in fresh, accepted), booted)
         current = fresh.get(key, ())
         checked = report.checks.get(key[0]) is not False  # without a check, a state is not absent
         if key[2] == "event":
@@ -90,6 +92,12 @@ def _without_accepted(before: History | None, still: bool, accepted: float | Non
     if not still or before.findings[0].kind == "event":
         return None
     return replace(before, times=0, came=(), gone=True)  # its next appearance counts as the first
+
+
+def _of_this_boot(before: History | None, booted: float | None) -> History | None:
+    """The history without events that were last seen before the node was booted. States are evaluated again."""
+    past = before is not None and booted is not None and before.last < booted
+    return None if past and before.findings[0].kind == "event" else before
 
 
 def _state(before: History | None, current: tuple[Finding, ...], at: float, checked: bool) -> History | None:

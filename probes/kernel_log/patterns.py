@@ -4,7 +4,7 @@ Drivers write "DRIVER ADDRESS: text" (dev_printk). Sources of the patterns: NVRM
 Errors; Fabric Manager user guide), drivers/pci/pcie/aer.c and dpc.c, drivers/pci/pci.c (__pcie_print_link_status),
 drivers/pci/hotplug/pciehp_ctrl.c, drivers/infiniband/core/cache.c, mlx5_core (health.c, events.c, en_main.c), bnxt,
 ice, igb, mlx4_en, qede, sfc, drivers/nvme/host (nvme_log_error in core.c), drivers/edac/edac_mc.c, mm/memory-failure.c,
-drivers/thermal/intel/therm_throt.c, block/blk-core.c and blk-mq.c (blk_errors), drivers/scsi/constants.c, fs/ext4/super.c,
+drivers/thermal/intel/therm_throt.c, block/blk-core.c (blk_errors), drivers/scsi/constants.c, fs/ext4/super.c,
 fs/xfs/xfs_fsops.c, fs/btrfs/messages.c.
 """
 
@@ -128,7 +128,11 @@ FORMS = _forms(
     ("unrecovered read", "Unrecovered Read Error", rf"{_DISK}: .{{1,80}}\bUnrecovered Read Error\b"),
     ("unrecovered read", "nrecovered read error", rf"\[{_DISK}\] .{{0,40}}Add\. Sense: Unrecovered read error"),
     ("file system stopped", "emounting file", rf"EXT[34]-fs \({_STORE}\): Remounting filesystem read-only"),
-    ("file system stopped", "forced readonly", rf"BTRFS.{{1,20}}\(device {_STORE}(?: state \w{{1,9}})?\): forced readonly"),
+    (
+        "file system stopped",
+        "forced readonly",
+        rf"BTRFS.{{1,20}}\(device {_STORE}(?:: state \w{{1,9}})?\): forced readonly",
+    ),
     (
         "file system stopped",
         "XFS (",

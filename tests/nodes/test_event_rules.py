@@ -12,16 +12,15 @@ from linkgauge.models.catalog.sxids import sxids
 from linkgauge.models.catalog.xids import xids
 from linkgauge.models.evaluate import apply_rules
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
-from linkgauge.models.facts.machine import Event, Net, Node, Nvme, Package, Pci, Port, Rdma
+from linkgauge.models.facts.machine import Event, Net, Node, Package, Pci, Port, Rdma
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.report import Finding, Origin
 from linkgauge.models.rules.core.log_history import logged
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.kernel_log.patterns import FORMS, group_events
+from tests.support.nodes.event_logs import NOW, Told, findings, log, told
 
-NOW = 1.8e9
 PORT, ADDRESS = "0000:00:01.0", "0000:01:00.0"
 BRIDGE = Pci(key=PORT, parent="pci0000:00", pci_class=0x060400, vendor=0x8086, max_speed=32e9, max_width=16)
 FUNCTION = Pci(
@@ -41,26 +40,6 @@ GPU = Gpu(key="gpu0", name="NVIDIA H100 PCIe", address=ADDRESS)
 XID = "NVRM: Xid (PCI:0000:01:00): {}, pid=1, name=x, what it says"
 LOADED = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build"
 RECOVERY = "NVRM: Xid (PCI:0000:01:00): 154, GPU recovery action changed from 0x{} (a) to 0x{} (b)"
-Told = tuple[str, str, str]
-
-
-def log(*lines: str, last: float = NOW - 60) -> list[Record]:
-    """Lines a second apart, of which the last was then."""
-    return list(group_events(((last - len(lines) + 1 + n, line) for n, line in enumerate(lines)), "log"))
-
-
-def findings(*said: Record, origin: Origin = "live") -> list[Finding]:
-    """The findings from this log. Other tests check the findings about the machine itself."""
-
-    def evaluated(what: list[Record]) -> list[Finding]:
-        return apply_rules(assemble(what, Site(), NOW, origin=origin))[0]
-
-    quiet = {(one.code, one.subject) for one in evaluated([one for one in said if not isinstance(one, Event)])}
-    return [one for one in evaluated(list(said)) if (one.code, one.subject) not in quiet]
-
-
-def told(*said: Record, origin: Origin = "live") -> list[Told]:
-    return [(one.code, one.subject, one.severity) for one in findings(*said, origin=origin)]
 
 
 def xid(severity: str) -> list[Told]:
@@ -320,6 +299,17 @@ def test_a_link_that_went_down() -> None:
     assert told(*log(hotplug, contained)) == []  # not known what is there
 
 
+def test_a_link_that_goes_down_again_and_again() -> None:
+    hotplug, contained = f"pcieport {PORT}: pciehp: Slot(3): Link Down", f"pcieport {PORT}: DPC: containment event, s"
+    often = group_events(((NOW - 600 * n, contained) for n in range(1, 9)), "log")
+    (finding,) = findings(BRIDGE, FUNCTION, *often)
+    assert (finding.code, finding.subject, finding.severity) == ("pcie-errors", PORT, "warning")
+    assert "8 times from 2027-01-15T06:40:00Z to 2027-01-15T07:50:00Z, and came up again" in finding.message
+    assert told(BRIDGE, FUNCTION, *log(*[contained] * 8)) == []  # one burst
+    assert told(BRIDGE, FUNCTION, *log(*[hotplug] * 5)) == []  # a slot that was switched off and on
+    assert told(BRIDGE, FUNCTION, *log(*[hotplug] * 6)) == [("pcie-errors", PORT, "warning")]
+
+
 LIMITED = (
     "pci {}: 126.016 Gb/s available PCIe bandwidth, limited by 32.0 GT/s PCIe x4 link at {} "
     "(capable of 504.112 Gb/s with 32.0 GT/s PCIe x16 link)"
@@ -374,7 +364,15 @@ def test_flapping() -> None:
     assert told(NIC, *shared, *log(*[eth, ib] * 3)) == [("nic-port-flapping", "mlx5_0/1", "warning")]
     assert told(replace(NIC, physfn="0000:17:00.1"), *log(*[eth] * 3)) == []
     slowly = list(group_events(((NOW - 3500 * n, eth) for n in range(50)), "log"))
-    assert told(NIC, *slowly) == []
+    (finding,) = findings(NIC, *slowly)
+    assert (finding.code, finding.severity, finding.observed) == ("nic-port-flapping", "warning", 25)
+    assert finding.message.startswith("port eth2 went down at least 25 times within a day, 50 times from ")
+    assert told(NIC, *slowly[:1], Node(key="node", booted=NOW + 1)) == [("nic-port-flapping", "eth2", "info")]
+    plain = Net(key="eth3", link_type="ethernet")
+    other = log(*["mlx4_en: eth3: Link Down"] * 3)  # of a driver that does not log the address
+    assert told(plain, *other) == [("nic-port-flapping", "eth3", "warning")]
+    rarely = list(group_events(((NOW - 6 * 3600 * n, eth) for n in range(50)), "log"))
+    assert told(NIC, *rarely) == []
 
 
 def test_a_port_that_is_down_now_is_one_finding_that_tells_how_often_it_went() -> None:
@@ -391,15 +389,6 @@ def test_a_port_that_is_down_now_is_one_finding_that_tells_how_often_it_went() -
     old = [NIC, device, port, *log(*[line] * 3, last=NOW - 90_000)]
     codes = {one.code: one.message for one in apply_rules(assemble(old, Site(), NOW))[0]}
     assert "within an hour" not in codes["nic-port-down"]
-
-
-def test_disks() -> None:
-    slow, gone = "nvme nvme3: I/O 258 QID 4 timeout, aborting", "nvme nvme3: Removing after probe failure status: -19"
-    here = Nvme(key="nvme3", model="a disk", state="live", address="0000:05:00.0", transport="pcie")
-    assert told(here, *log(slow)) == [("storage-degraded", "nvme3", "info")]
-    assert told(here, *log(slow, slow)) == [("storage-degraded", "nvme3", "warning")]
-    assert told(*log(slow, gone)) == [("storage-degraded", "nvme3", "critical")]
-    assert told(replace(here, state="dead"), *log(slow, slow)) == []
 
 
 def test_memory_and_heat() -> None:
@@ -462,7 +451,7 @@ events = st.builds(
     key=st.text(max_size=3),
     kind=st.none() | st.sampled_from(KINDS),
     code=numbers,
-    subject=st.none() | st.sampled_from([ADDRESS, PORT, SWITCH, "nvme0", "cpu3", "cpu", "mc0", "node"]),
+    subject=st.none() | st.sampled_from([ADDRESS, PORT, SWITCH, "nvme0", "sda1", "cpu3", "cpu", "mc0", "node"]),
     text=st.none() | st.text(max_size=9),
     at=moments,
     first=moments,

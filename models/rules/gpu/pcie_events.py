@@ -19,6 +19,7 @@ _KINDS = ("aer", "aer corrected", "surprise down")
 _CORRECTABLE = 8 * 60 / 16  # per hour and lane
 _MANY = 60  # errors in a log of less than an hour: fewer may be a single burst
 _HOUR = 3600.0
+_DOWNS = 6  # lines in an hour of a link that came up again; the kernel logs up to two lines each time
 _SOON = 60.0  # seconds between a link that goes down and the driver that notices
 
 
@@ -52,7 +53,7 @@ def _by_subject(snapshot: Snapshot) -> Mapping[str, list[Event]]:
 
 
 def _severity(snapshot: Snapshot, event: Event) -> Severity | None:
-    """The severity. None: no fault (the link came up again, or there are few correctable errors)."""
+    """The severity. None: no fault (the link came up again and stays up, or there are few correctable errors)."""
     severity: Severity = "warning"
     if event.kind == "aer":
         severity = "critical" if event.fatal else "warning"
@@ -62,10 +63,16 @@ def _severity(snapshot: Snapshot, event: Event) -> Severity | None:
         if rate <= _CORRECTABLE * (function and function.width or 16):
             return "info" if snapshot.origin == "dumps" else None  # an excerpt of a log may lack most of the errors
     elif not _empty(snapshot, event.subject):
-        return None
+        if event.subject not in snapshot.of(Pci) or not _comes_and_goes(event):
+            return None
     elif event.fatal is None:
         severity = "info"  # the removal of a disk looks the same
     return "info" if is_history(snapshot, event) else severity
+
+
+def _comes_and_goes(event: Event) -> bool:
+    """Whether the link went down again and again. Containment (DPC) is an error; a slot may also be switched off."""
+    return (event.bursts or 1) > 1 if event.fatal else (event.recent or 1) >= _DOWNS
 
 
 def _rate(event: Event) -> float:
@@ -98,14 +105,15 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
     kind = {"aer corrected": "correctable bus errors", "surprise down": "the link below it went down by surprise"}.get(
         event.kind or "", "fatal bus errors" if event.fatal else "uncorrected bus errors"
     )
-    empty = ", and nothing is there now" if event.kind == "surprise down" else ""
+    after = ", and nothing is there now" if _empty(snapshot, subject) else ", and came up again"
+    end = after if event.kind == "surprise down" else ""
     return Finding(
         code="pcie-errors",
         kind="state" if event.kind == "aer corrected" else "event",
         severity=severity,
         subject=subject,
         subject_name=name if function else None,
-        message=f"the kernel logged of {name}: {kind}{times([event])}{empty}",
+        message=f"the kernel logged of {name}: {kind}{times([event])}{end}",
         since=since(event),
         observed=event.count or 1,
         unit="count",

@@ -97,6 +97,22 @@ def test_accept_clears_it() -> None:
     assert shown(report) == BAD
 
 
+def test_a_boot_clears_it() -> None:
+    """The log of the new boot does not hold the line; a boot before the line changes nothing."""
+    booted = Node(key="node", booted=NOW - 3600)
+    assert shown(ran(with_xid(), NOW + 300, booted)[1]) == BAD
+    again = replace(booted, booted=NOW + 200)
+    memory, report = ran(with_xid(), NOW + 300, again)
+    assert (shown(report), report.verdict) == ([], "ok")
+    assert shown(ran(memory, NOW + 360, again, *log((NOW + 350, XID)))[1]) == BAD
+    lost = with_fields(gpus_under_switches(2), GPU, lost=True)
+    for minute in (0, 1):
+        memory, report = cycle(At(NOW + 60 * minute), [source_of(*lost, booted)], Site(), memory)
+    assert shown(report) == [("gpu-missing", GPU, "critical")]
+    _, report = cycle(At(NOW + 300), [source_of(*lost, again)], Site(), memory)
+    assert shown(report) == [("gpu-missing", GPU, "critical")]  # a state is evaluated again
+
+
 def test_of_two_that_the_log_does_not_hold_together_the_graver_stays() -> None:
     milder = XID.replace("48", "94")
     memory, report = ran(with_xid(), NOW + 60, *log((NOW + 30, milder)))

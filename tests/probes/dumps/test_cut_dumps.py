@@ -19,7 +19,7 @@ WHOLE = [path for path in sample_files() if path.suffix != TEXTS and not path.na
 CHANGED = {
     "iperf": {"rate"},
     "nccl_log": {"via"},
-    "kernel_text": {"until", "at", "count", "recent"},
+    "kernel_text": {"until", "at", "count", "recent", "bursts"},
     "sysfs_text": {"value"},
     "net_tools": {"max_speed"},
     "dcgm": {"nvlink_crc", "text", "cpus"},
