@@ -128,6 +128,7 @@ def gone(path: str) -> Mutation:
 
 PORT = "sys/class/infiniband/{}/ports/1/{}"
 XID = "NVRM: Xid (PCI:0000:1b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+MEDIUM_ERROR = "critical medium error, dev sda, sector 8 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 2"
 SPEED_10G = both(write(PORT.format("mlx5_0", "rate"), "10 Gb/sec (1X QDR)"), write("sys/class/net/eth0/speed", "10000"))
 NO_CARRIER = write("sys/class/net/eth0/carrier", "0")
 Named: TypeAlias = "tuple[str, str] | None"
@@ -215,6 +216,8 @@ ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
         ("GPU on x0", write(f"{DEVICES}/0000:1b:00.0/current_link_width", "0"), None, ("Pci.width", "0000:1b:00.0")),
         ("one that hides", unnamed("0000:1c:00.0", "vendor"), None, ("Pci.vendor", "0000:1c:00.0")),
         ("Xid", logged(XID), ("gpu-xid", "0000:1b:00.0"), None),
+        ("medium error", logged(MEDIUM_ERROR), ("storage-degraded", "sda"), None),
+        ("read-only", logged("EXT4-fs (sda2): Remounting filesystem read-only"), ("storage-degraded", "sda2"), None),
         (
             "GPU at rest",
             trained("0000:1b:00.0", "current_link_speed", "2.5 GT/s PCIe"),
