@@ -19,7 +19,7 @@ from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.host.recorded import Recorded
-from linkgauge.probes.kernel_log.patterns import event_of, group_events, merged
+from linkgauge.probes.kernel_log.patterns import event_of
 from linkgauge.probes.kernel_log.ring_buffer import KMSG, STAT, read_kernel_log, relevant
 from tests.support.nodes.trees import tree, write
 
@@ -395,29 +395,6 @@ def test_a_storm_is_one_event(tmp_path: Path) -> None:
             cites={"text": Evidence(KMSG, other)},
         ),
     ]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "bursts"),
-    [
-        ([0, 100, 200, 300], 1),  # no silence of three minutes
-        ([0, 180, 361], 2),
-        ([0, 600, 1200, 1800], 4),
-        ([0, 90_000, 90_001], 1),  # the first is older than a day
-        ([700, 0, 1400], 3),  # lines of several processors are not in the order of their times
-    ],
-)
-def test_bursts_of_a_day_are_counted(seconds: list[int], bursts: int) -> None:
-    text = f"NVRM: Xid (PCI:0000:53:00): 79, {OFF_THE_BUS}"
-    (whole,) = group_events(((1.8e9 + second, text) for second in seconds), KMSG)
-    assert whole.bursts == bursts
-    parts = [list(group_events([(1.8e9 + second, text)], KMSG)) for second in sorted(seconds)]
-    joined = parts[0]
-    for part in parts[1:]:
-        joined = list(merged(joined, part))
-    assert joined[0].count == len(seconds)
-    if max(seconds) <= 86_400:
-        assert joined[0].bursts == bursts
 
 
 HOW = "run as root, add the user to the group systemd-journal or adm, or set kernel.dmesg_restrict to 0"
