@@ -293,20 +293,8 @@ LINES: list[tuple[str, dict[str, object]]] = [
         {"key": "link down node eth4", "kind": "link down", "subject": "node", "name": "eth4"},
     ),
     (
-        "blk_update_request: critical medium error, dev sdq, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0",
-        {"key": "medium error sdq", "kind": "medium error", "subject": "sdq"},
-    ),
-    (
-        "nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR",
-        {"key": "unrecovered read nvme0n1", "kind": "unrecovered read", "subject": "nvme0n1"},
-    ),
-    (
         "EXT4-fs (nvme0n1p2): Remounting filesystem read-only",
         {"key": "file system stopped nvme0n1p2", "kind": "file system stopped", "subject": "nvme0n1p2"},
-    ),
-    (
-        "XFS (md0): Filesystem has been shut down due to log error (0x2).",
-        {"key": "file system stopped md0", "kind": "file system stopped", "subject": "md0"},
     ),
     (
         "EDAC MC2: 3 CE memory read error on CPU_SrcID#1_MC#0_Chan#0_DIMM#0 (channel:0 slot:0 page:0x1)",
