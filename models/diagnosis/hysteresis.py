@@ -96,8 +96,9 @@ def _without_accepted(before: History | None, still: bool, accepted: float | Non
 
 def _of_this_boot(before: History | None, booted: float | None) -> History | None:
     """The history without events that were last seen before the node was booted. States are evaluated again."""
-    past = before is not None and booted is not None and before.last < booted
-    return None if past and before.findings[0].kind == "event" else before
+    if before is None or booted is None or before.last >= booted or before.findings[0].kind != "event":
+        return before
+    return None
 
 
 def _state(before: History | None, current: tuple[Finding, ...], at: float, checked: bool) -> History | None:

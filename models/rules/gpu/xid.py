@@ -74,8 +74,7 @@ def _xids(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
         if event.subject != subject or meaning is None or meaning.severity is None:
             continue
         past = _past(snapshot, event, meaning)
-        harmless = event.code in _NVLINK_5 and event.fatal is False
-        severity: Severity = "info" if past or harmless else meaning.severity
+        severity: Severity = "info" if past or _is_harmless(event) else meaning.severity
         found.append(LoggedError(event, severity, meaning.says, meaning.action, meaning.source, past))
     return sorted(found, key=_first)
 
@@ -104,6 +103,11 @@ def _past(snapshot: Snapshot, event: Event, meaning: Xid) -> str | None:
     return None
 
 
+def _is_harmless(event: Event) -> bool:
+    """Whether the message itself says that the error is not fatal."""
+    return event.code in _NVLINK_5 and event.fatal is False
+
+
 def _repeated(snapshot: Snapshot, event: Event) -> bool:
     """Whether the GPU had such errors in several bursts within a day. One fault logs one burst of lines.
 
@@ -115,8 +119,9 @@ def _repeated(snapshot: Snapshot, event: Event) -> bool:
         one
         for one in events(snapshot, "xid")
         if (one.subject, one.until) == (event.subject, event.until)
-        and (one.code in xids() and xids()[one.code].severity is not None)
-        and not (one.code in _NVLINK_5 and one.fatal is False)
+        and (meaning := xids().get(one.code or 0)) is not None
+        and meaning.severity is not None
+        and not _is_harmless(one)
     ]
     return bursts(alike) > 1
 
