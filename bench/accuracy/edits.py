@@ -36,6 +36,12 @@ def _with(fact: Fact, changed: Mapping[str, Any]) -> Fact:
     return replace(fact, **own, cites=cites)
 
 
+def lowered(kind: type[Fact], fact: Fact | None, **changed: object) -> list[Edit]:
+    """The fact with these values, for the fields that some source reads."""
+    known = {name: value for name, value in changed.items() if fact and getattr(fact, name) is not None}
+    return [set_fields(kind, fact.key, **known)] if fact and known else []
+
+
 def remove_fields(kind: type[Fact], key: str, *names: str) -> Edit:
     """No source gives these fields of the fact."""
     nothing: dict[str, Any] = dict.fromkeys(names)

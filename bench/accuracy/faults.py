@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeAlias, TypeVar
 
 from bench.accuracy.beds import Bed
-from bench.accuracy.edits import Edit, names_of
+from bench.accuracy.edits import Edit, names_of, together
 from bench.accuracy.measured import Loss
 from linkgauge.models.facts.machine import Node, Pci
+from linkgauge.models.facts.pci_classes import kind_of
+from linkgauge.models.facts.records import Observation
 from linkgauge.models.inventory.pci_tree import functions_above
 
 T = TypeVar("T")
@@ -57,3 +60,52 @@ def below(bed: Bed, address: str) -> frozenset[str]:
 def both_ways(a: str, b: str, left: float) -> Loss:
     """A link that keeps the share `left` of its rate in both directions."""
     return Loss({(a, b): left, (b, a): left})
+
+
+@dataclass(frozen=True)
+class Case:
+    """One fault. A finding must have one of these codes and one of these subjects."""
+
+    kind: str
+    place: str
+    edit: Edit
+    codes: frozenset[str]
+    subjects: frozenset[str]
+    words: tuple[str, ...] = ()  # one of them is in the name of the value in coverage or in the gap
+    option: str = ""  # the size of the fault
+    past: tuple[Observation, ...] = ()
+    devices: int = 1
+    info: bool = False  # severity info is enough
+    about: frozenset[str] = frozenset()  # the affected devices by all names, if more than the subjects
+
+
+Cases: TypeAlias = Iterator[Case]
+
+
+def group_of(bed: Bed, place: str) -> str:
+    """The equal devices that a place belongs to: the product of its PCI function, else its name without numbers."""
+    names = (place, place.partition("/")[0])
+    device = next((found for name in names if (found := bed.snapshot.topology.find(name))), None)
+    function = bed.snapshot.of(Pci).get(device.id if device else place)
+    tail = place.partition("/")[2].rstrip("0123456789")
+    if function is None:
+        return f"{place.rstrip('0123456789')}/{tail}"
+    return f"{kind_of(function)} {function.vendor}:{function.device}:{function.subdevice}/{tail}"
+
+
+def whole_groups(bed: Bed, cases: Iterable[Case]) -> Cases:
+    """The same fault of all equal devices at once, for each kind, size and group."""
+    groups: dict[tuple[str, str, str], list[Case]] = defaultdict(list)
+    for case in cases:
+        groups[case.kind, case.option, group_of(bed, case.place)].append(case)
+    for (kind, _, group), several in groups.items():
+        if len(several) > 1:
+            yield replace(
+                several[0],
+                kind=f"{kind}, all",
+                place=f"{len(several)} of {group}",
+                edit=together(*(case.edit for case in several)),
+                subjects=frozenset().union(*(case.subjects for case in several)),
+                past=tuple(one for case in several for one in case.past),
+                devices=len(several),
+            )

@@ -1,0 +1,300 @@
+"""Each fault of each link and device of a node, alone, and the same fault of all equal devices at once.
+
+A generator that draws each place in turn enumerates the faults of states.py and conditions.py.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from bench.accuracy import conditions, states
+from bench.accuracy.beds import Bed
+from bench.accuracy.edits import (
+    Edit,
+    inactive,
+    lowered,
+    measured,
+    names_of,
+    set_fields,
+    speed,
+    together,
+    width,
+    without,
+)
+from bench.accuracy.faults import Case, Cases, Kind, below
+from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
+from linkgauge.models.facts.machine import Net, Numa, Package, Pci, Port
+from linkgauge.models.facts.pci_classes import card_of, kind_of
+from linkgauge.models.facts.pcie_rates import generation, speed_of
+from linkgauge.models.facts.records import Fact
+from linkgauge.models.graph.topology import Link
+from linkgauge.models.inventory.cohorts import carried
+from linkgauge.models.inventory.gpu_links import gpu_links
+from linkgauge.models.rules.network.ports import real, up
+
+_WIDTH = frozenset({"pcie-link-narrow", "pcie-path-bottleneck", "storage-link-slow"})
+_SPEED = frozenset({"pcie-link-slow", "pcie-path-bottleneck", "storage-link-slow"})
+_NVLINK = frozenset({"nvlink-inactive", "nvlink-fabric-incomplete", "p2p-disabled"})
+_ABSENT = frozenset(
+    {"gpu-missing", "nic-missing", "storage-degraded", "nvswitch-error", "nvlink-fabric-incomplete", "nvlink-inactive"}
+)
+_WORDS = {"gpu": ("gpu",), "nic": ("nic",), "nvme": ("disk", "nvme"), "storage": ("storage", "disk")}
+_ENDPOINTS = ("gpu", "nic", "nvme", "nvswitch", "storage")
+_AT_REST = ("nic", "nvme", "storage", "nvswitch")  # their links do not lower the speed at rest
+_SLOWEST = 2.5e9
+
+
+class _Each(Random):
+    """Draws each combination of places in turn. Sizes from randint and samples are the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path: list[int] = []
+        self.counts: list[int] = []
+        self.at = 0
+
+    def choice(self, seq: Any) -> Any:
+        """The next of the places."""
+        if self.at == len(self.path):
+            self.path.append(0)
+            self.counts.append(len(seq))
+        self.at += 1
+        return seq[self.path[self.at - 1]]
+
+    def randint(self, a: int, b: int) -> int:
+        """The smallest size."""
+        return a
+
+    def sample(self, population: Any, k: int, *, counts: Any = None) -> list[Any]:
+        """The first."""
+        return list(population)[:k]
+
+    def step(self) -> bool:
+        """Go to the next combination. False: there is none."""
+        while self.path and self.path[-1] + 1 == self.counts[-1]:
+            self.path.pop()
+            self.counts.pop()
+        if self.path:
+            self.path[-1] += 1
+        self.at = 0
+        return bool(self.path)
+
+
+def drawn_cases(bed: Bed) -> Cases:
+    """All places and sizes of the faults in states.py and conditions.py."""
+    for name, kind in {**states.KINDS, **conditions.KINDS}.items():
+        yield from _all_draws(bed, name, kind)
+
+
+def _all_draws(bed: Bed, name: str, kind: Kind) -> Cases:
+    each = _Each()
+    while True:
+        fault = kind(bed, each)
+        if fault is not None:
+            place, option = min(fault.subjects), "/".join(map(str, each.path[1:]))
+            if fault.subjects == {"node"} and fault.about:
+                place = min(fault.about)
+            yield Case(
+                name,
+                place,
+                fault.edit,
+                frozenset({fault.code}),
+                fault.subjects,
+                option=option,
+                info=fault.info,
+                about=fault.about,
+            )
+        if fault is None or not each.step():
+            return
+
+
+def _links(bed: Bed) -> Iterator[tuple[Link, str]]:
+    """The PCIe links with job traffic, each with the kind of the device below it."""
+    functions = bed.snapshot.of(Pci)
+    for address, link in bed.snapshot.topology.link_below.items():
+        kind = "switch" if carried(bed.snapshot).get(address) else kind_of(functions[address])
+        if kind in (*_ENDPOINTS, "switch") and not functions[address].physfn and not functions[address].lost:
+            yield link, kind
+
+
+def link_cases(bed: Bed) -> Cases:
+    """Width, speed and capability of each link: trained lower, and lower capability of either end or both."""
+    functions = bed.snapshot.of(Pci)
+    for link, kind in _links(bed):
+        lower, upper = functions[link.b], functions[link.a]
+        names = frozenset({link.a, *_card_names(bed, link.b)})
+        lanes = lower.width or upper.width
+        if lanes and lanes > 1:
+            half = width(bed.snapshot, link.b, lanes // 2)
+            some = [("trained", half)] + [
+                (end, together(half, _able(bed, link, end, max_width=lanes // 2))) for end in _ends(bed, link, "width")
+            ]
+            for how, edit in some:
+                yield Case(f"PCIe width of a {kind}: {how}", link.b, edit, _WIDTH, names, ("width",))
+        able = min(filter(None, (lower.max_speed, upper.max_speed)), default=None)
+        if able and able > _SLOWEST and (generation(able) or 0) > 1:
+            yield from _speed_cases(bed, link, kind, speed_of((generation(able) or 2) - 1), names)
+
+
+def _speed_cases(bed: Bed, link: Link, kind: str, transfers: float, names: frozenset[str]) -> Cases:
+    slow = _trained(bed, link, transfers)
+    some = [("trained, busy", speed(bed.snapshot, link.b, transfers, bed.now))] if bed.origin != "dumps" else []
+    now = bed.snapshot.of(Pci)[link.b].speed
+    if kind in _AT_REST and now and now > transfers:
+        some.append(("trained", slow))
+    some += [(end, together(slow, _able(bed, link, end, max_speed=transfers))) for end in _ends(bed, link, "speed")]
+    for how, edit in some:
+        yield Case(f"PCIe speed of a {kind}: {how}", link.b, edit, _SPEED, names, ("speed",))
+
+
+def _ends(bed: Bed, link: Link, what: str) -> Sequence[str]:
+    functions = bed.snapshot.of(Pci)
+    known = [end for end, key in (("device", link.b), ("port", link.a)) if getattr(functions[key], f"max_{what}")]
+    return [*known, "both"] if len(known) == 2 else known
+
+
+def _trained(bed: Bed, link: Link, transfers: float) -> Edit:
+    """The present speed of both ends is at most this."""
+    functions = bed.snapshot.of(Pci)
+    ends = [edit for end in (link.a, link.b) for edit in _at_most(Pci, functions[end], speed=transfers)]
+    gpus = [edit for gpu in _gpus_at(bed, link.b) for edit in _at_most(Gpu, gpu, pcie_speed=transfers)]
+    seen = [one for one in bed.snapshot.observed.get(link.b, ()) if one.quantity == "link_speed"]
+    rates = [measured(link.b, one.quantity, min(one.value, transfers), one.at, one.unit, one.busy) for one in seen]
+    return together(*ends, *gpus, *rates)
+
+
+def _at_most(kind: type[Fact], fact: Fact, **limits: float) -> list[Edit]:
+    return lowered(kind, fact, **{name: min(getattr(fact, name) or most, most) for name, most in limits.items()})
+
+
+def _able(bed: Bed, link: Link, end: str, **limits: float) -> Edit:
+    """The capability of one end or both. The driver of a GPU states the lower of both."""
+    functions = bed.snapshot.of(Pci)
+    card = [key for key in functions if card_of(key) == card_of(link.b)]
+    keys = {"device": card, "port": [link.a], "both": [*card, link.a]}[end]
+    edits = [edit for key in keys for edit in _at_most(Pci, functions[key], **limits)]
+    for gpu in _gpus_at(bed, link.b):
+        edits += _at_most(Gpu, gpu, **{f"pcie_{name}": most for name, most in limits.items()})
+        if end != "port" and "max_speed" in limits:
+            edits += _at_most(Gpu, gpu, pcie_own_max_speed=limits["max_speed"])
+    return together(*edits)
+
+
+def _gpus_at(bed: Bed, address: str) -> list[Gpu]:
+    return [gpu for gpu in bed.snapshot.of(Gpu).values() if gpu.address == address]
+
+
+def _card_names(bed: Bed, address: str) -> frozenset[str]:
+    card = [key for key in bed.snapshot.of(Pci) if card_of(key) == card_of(address)]
+    return frozenset(name for key in card for name in names_of(bed.snapshot, key))
+
+
+def removal_cases(bed: Bed) -> Cases:
+    """Each GPU, NIC, disk, storage controller and NVSwitch is gone, or each switch with all below it."""
+    functions = bed.snapshot.of(Pci)
+    places = frozenset({"node", *bed.snapshot.of(Numa), *bed.snapshot.of(Package)})
+    cards: dict[str, str] = {}
+    for address, function in functions.items():
+        if kind_of(function) in _ENDPOINTS and not function.physfn:
+            cards.setdefault(card_of(address), address)
+    for address in cards.values():
+        kind, names = kind_of(functions[address]), _card_names(bed, address)
+        edit, words = _gone(bed, names), _WORDS.get(kind, (kind,))
+        subjects = names | places | {functions[address].parent or "node"}
+        yield Case(f"removal of a {kind}", address, edit, _ABSENT, subjects, words, about=names)
+    for address in carried(bed.snapshot):
+        if address in bed.snapshot.topology.link_below and (names := below(bed, address)):
+            subjects = names | places | {functions[address].parent or "node"}
+            words = ("gpu", "nic", "disk", "switch")
+            yield Case("removal of a PCIe switch", address, _gone(bed, names), _ABSENT, subjects, words, about=names)
+
+
+def _gone(bed: Bed, names: Iterable[str]) -> Edit:
+    """Nothing is known of these devices, NVLinks to them are inactive, and the driver counts fewer GPUs."""
+    gone, snapshot = frozenset(names), bed.snapshot
+    edits = [without(gone)]
+    ends: dict[str, list[str]] = defaultdict(list)
+    for link in snapshot.of(GpuLink).values():
+        gpu = link.gpu or link.key.partition("/")[0]
+        if link.remote in gone and link.active and gpu not in gone:
+            ends[gpu].append(link.key)
+    edits += [inactive(snapshot, gpu, links) for gpu, links in ends.items()]
+    fewer = len(gone & snapshot.of(Gpu).keys())
+    edits += [e for d in snapshot.of(Driver).values() for e in lowered(Driver, d, gpus=(d.gpus or fewer) - fewer)]
+    return together(*edits)
+
+
+def port_cases(bed: Bed) -> Cases:
+    """Each port that is up: down, at half rate, with a small MTU."""
+    snapshot = bed.snapshot
+    for port in snapshot.of(Port).values():
+        nets = [net for net in snapshot.of(Net).values() if net.key == port.netdev]
+        names = frozenset({port.key, port.device or port.key, *(net.key for net in nets)})
+        if real(snapshot, port) and up(port):
+            yield from _port_cases(bed, Port, port, nets, names)
+    for net in snapshot.of(Net).values():
+        if net.address and real(snapshot, net) and up(net):
+            yield from _port_cases(bed, Net, net, [net], frozenset({net.key, net.address}))
+
+
+def _port_cases(bed: Bed, kind: type[Fact], port: Port | Net, nets: Sequence[Net], names: frozenset[str]) -> Cases:
+    what = "RDMA port" if kind is Port else "network port"
+    down = [set_fields(Net, net.key, carrier=False) for net in nets]
+    down += [set_fields(Port, port.key, state="DOWN", physical_state="Polling")] if kind is Port else []
+    codes = frozenset({"nic-port-down"})
+    yield Case(f"{what} down", port.key, together(*down), codes, names, ("port", "state", "carrier"))
+    slow = [e for net in nets for e in lowered(Net, net, speed=(net.speed or 0) / 2)]
+    slow += lowered(Port, port, rate=(port.rate or 0) / 2) if isinstance(port, Port) else []
+    if slow:
+        yield Case(
+            f"{what} at half rate", port.key, together(*slow), frozenset({"nic-rate-low"}), names, ("rate", "speed")
+        )
+    small = [e for net in nets if (net.mtu or 0) > 4000 for e in lowered(Net, net, mtu=1500)]
+    if small:
+        yield Case(f"{what} with MTU 1500", port.key, together(*small), frozenset({"nic-mtu"}), names, ("mtu",))
+
+
+def nvlink_cases(bed: Bed) -> Cases:
+    """Each NVLink down, all links of each GPU, all links of each pair, and each link at half speed."""
+    made, reported = gpu_links(bed.snapshot.facts), bed.snapshot.of(GpuLink)
+    alive = {key: made[key] for key in made.keys() & reported.keys() if reported[key].active}
+    of_gpu: dict[str, set[str]] = defaultdict(set)
+    of_pair: dict[str, set[str]] = defaultdict(set)
+    for key in sorted(alive):
+        gpu, kind = key.partition("/")[0], alive[key].kind
+        of_gpu[gpu].add(key)
+        ends = {one.partition("/")[0] for one in alive if alive[one].id == alive[key].id}
+        if len(ends) > 1:
+            of_pair["-".join(sorted(ends))].add(key)
+        yield _down(bed, f"one {kind} link down", key, {key}, alive)
+        if half := lowered(GpuLink, reported[key], speed=(reported[key].speed or 0) / 2):
+            names = _gpu_names(bed, [gpu]) | {key}
+            yield Case(f"one {kind} link at half speed", key, half[0], _NVLINK, names, ("speed", "rate"))
+    for gpu, keys in of_gpu.items():
+        yield _down(bed, "all links of a GPU down", gpu, keys, alive)
+    for pair, keys in of_pair.items():
+        yield _down(bed, "all links of a pair down", pair, keys, alive)
+
+
+def _down(bed: Bed, kind: str, place: str, keys: Iterable[str], alive: Mapping[str, Link]) -> Case:
+    ids = {alive[key].id for key in keys}
+    ends = [key for key in alive if alive[key].id in ids]
+    gpus = sorted({key.partition("/")[0] for key in ends})
+    edit = together(*(inactive(bed.snapshot, gpu, [k for k in ends if k.startswith(f"{gpu}/")]) for gpu in gpus))
+    subjects = _gpu_names(bed, gpus) | set(ends) | {place}
+    return Case(kind, place, edit, _NVLINK, subjects, ("nvlink", "link"))
+
+
+def _gpu_names(bed: Bed, gpus: Iterable[str]) -> frozenset[str]:
+    facts = [(key, bed.snapshot.of(Gpu).get(key)) for key in gpus]
+    return frozenset(
+        name
+        for key, fact in facts
+        for name in (key, *(names_of(bed.snapshot, fact.address) if fact and fact.address else ()))
+    )
+
+
+SOURCES: Sequence[Callable[[Bed], Cases]] = (drawn_cases, link_cases, removal_cases, port_cases, nvlink_cases)

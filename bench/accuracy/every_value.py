@@ -1,0 +1,299 @@
+"""Each fault of each value of a node: counters, GPU states, memory, processors, disks, lines of the kernel log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomllib
+
+from bench.accuracy.beds import Bed
+from bench.accuracy.edits import Edit, lowered, measured, names_of, set_fields, together, without
+from bench.accuracy.faults import Case, Cases
+from linkgauge.models.facts.counters import ERRORS
+from linkgauge.models.facts.gpu import Gpu, GpuPair
+from linkgauge.models.facts.machine import Disk, Mount, Node, Numa, Nvme, Package, Pci, Rdma
+from linkgauge.models.facts.pci_classes import kind_of
+from linkgauge.models.facts.records import Observation, Record
+from linkgauge.probes.kernel_log.patterns import group_events
+
+_HOUR, _DAY = 3600.0, 86400.0
+_MIB = 1 << 20
+# Counters of errors and of lost time beside ERRORS: the steps in an hour that an operator must learn of.
+_PER_HOUR: Mapping[str, float] = {
+    "aer_nonfatal": 2,
+    "aer_fatal": 1,
+    "ecc_uncorrected": 2,
+    "ue_count": 1,
+    "nvlink_recovery": 20,
+    "nvlink_recovery_failed": 1,
+    "link_downed": 5,
+    "link_error_recovery": 20,
+    "carrier_changes": 10,
+    "ecc_corrected": 800,  # 20,000 in a day
+    "ce_count": 800,
+    "throttle_time": 600,  # seconds
+    "clocks_hw_thermal": 600,
+    "clocks_sw_thermal": 600,
+    "clocks_hw_power_brake": 600,
+    "out_of_buffer": 1e6,
+    "rnr_nak_retry_err": 1e5,
+    "port_xmit_discards": 1e5,
+    "rx_drops": 1e6,
+}
+_ANY_ERROR = 10_000.0
+_CODES: Sequence[tuple[tuple[str, ...], frozenset[str]]] = (
+    (("aer_", "pcie_"), frozenset({"pcie-errors"})),
+    (("nvlink_",), frozenset({"nvlink-errors"})),
+    (("ecc_",), frozenset({"gpu-ecc"})),
+    (("clocks_",), frozenset({"gpu-throttled", "gpu-clocks-limited"})),
+    (("throttle_time",), frozenset({"cpu-throttled"})),
+    (("ce_count", "ue_count"), frozenset({"host-memory-errors"})),
+    (("link_downed", "carrier_changes", "link_error"), frozenset({"nic-port-flapping", "nic-errors"})),
+    (("",), frozenset({"nic-errors", "nic-congestion"})),
+)
+
+
+def counter_cases(bed: Bed) -> Cases:
+    """Each counter of each device: a high count since boot, and the same rate in the last hour."""
+    node = bed.snapshot.of(Node)["node"]
+    up = (bed.now - node.booted) / _HOUR if node.booted else 24.0
+    wanted = ERRORS | _PER_HOUR.keys()
+    for one in bed.snapshot.observations:
+        if not isinstance(one.about, str) or one.quantity not in wanted:
+            continue
+        steps = _PER_HOUR.get(one.quantity, _ANY_ERROR)
+        codes = next(codes for begins, codes in _CODES if one.quantity.startswith(begins))
+        names = _counted_on(bed, one.about)
+        words = (one.quantity, "counter")
+        for option, more in (("since boot", steps * up), ("in an hour", steps)):
+            past = (_before(one, bed.now - _HOUR),) if option == "in an hour" else ()
+            edit = measured(one.about, one.quantity, one.value + more, bed.now, one.unit, one.busy)
+            yield Case(f"counter {one.quantity} {option}", one.about, edit, codes, names, words, option, past)
+
+
+def _before(one: Observation, at: float) -> Observation:
+    return Observation(
+        about=one.about, quantity=one.quantity, unit=one.unit, value=one.value, at=at, evidence=one.evidence
+    )
+
+
+def _counted_on(bed: Bed, about: str) -> frozenset[str]:
+    """All names of the counted device, and the port above it."""
+    names = {about, *names_of(bed.snapshot, about), *names_of(bed.snapshot, about.partition("/")[0])}
+    device = bed.snapshot.topology.find(about.partition("/")[0])
+    function = bed.snapshot.of(Pci).get(device.id) if device else None
+    above = {function.key, function.parent} if function else set()
+    ports = {name for key in (device.aliases if device else ()) for name in (key, f"{key}/1")}
+    return frozenset(name for name in names | above | ports if name)
+
+
+# Fields of a GPU with a value that is too low or wrong: the codes, and the words for the value in coverage.
+_CLOCKS = frozenset({"gpu-clocks-limited", "gpu-throttled"})
+_GPU: Mapping[str, tuple[Callable[[Gpu], Mapping[str, Any]], frozenset[str], tuple[str, ...]]] = {
+    "power limit at 60 %": (
+        lambda gpu: {"power_limit": 0.6 * (gpu.power_limit_default or gpu.power_limit or 0)},
+        _CLOCKS,
+        ("power",),
+    ),
+    "power limit and default at 60 %": (
+        lambda gpu: {
+            "power_limit": 0.6 * (gpu.power_limit or 0),
+            "power_limit_default": 0.6 * (gpu.power_limit_default or 0),
+        },
+        _CLOCKS,
+        ("power",),
+    ),
+    "busy at 20 % of its clock": (
+        lambda gpu: {"clock": 0.2 * (gpu.clock_max or 0), "performance_state": 0, "clock_reasons": ()},
+        _CLOCKS,
+        ("clock",),
+    ),
+    "highest clock halved": (
+        lambda gpu: {"clock_max": 0.5 * (gpu.clock_max or 0), "clock": min(gpu.clock or 0, 0.5 * (gpu.clock_max or 0))},
+        _CLOCKS,
+        ("clock",),
+    ),
+    "memory clock halved": (
+        lambda gpu: (
+            {"memory_clock_max": 0.5 * (gpu.memory_clock_max or 0), "memory_clock": 0.5 * gpu.memory_clock}
+            if gpu.memory_clock
+            else {}
+        ),
+        _CLOCKS,
+        ("clock",),
+    ),
+    "application clock at 30 %": (
+        lambda gpu: {"application_clock": 0.3 * (gpu.clock_max or 0)},
+        _CLOCKS,
+        ("clock",),
+    ),
+    "memory at 80 %": (
+        lambda gpu: {"memory": int(0.8 * (gpu.memory or 0))},
+        frozenset({"gpu-mode", "gpu-ecc", "gpu-row-remap", "gpu-missing"}),
+        ("memory",),
+    ),
+    "BAR1 of 256 MiB": (lambda gpu: {"bar1": 256 * _MIB}, frozenset({"pcie-bar1-small"}), ("bar",)),
+    "ECC off": (lambda gpu: {"ecc": False} if gpu.ecc else {}, frozenset({"gpu-mode", "gpu-ecc"}), ("ecc",)),
+    "uncorrected errors": (lambda gpu: {"ecc_uncorrected": 5}, frozenset({"gpu-ecc"}), ("ecc",)),
+    "corrected errors": (lambda gpu: {"ecc_corrected": 20_000}, frozenset({"gpu-ecc"}), ("ecc",)),
+    "NVLink rate halved": (
+        lambda gpu: {"nvlink_rate": (gpu.nvlink_rate or 0) / 2} if gpu.nvlinks else {},
+        frozenset({"nvlink-inactive", "nvlink-fabric-incomplete"}),
+        ("nvlink", "rate", "speed"),
+    ),
+    "C2C links halved": (
+        lambda gpu: {"c2c_links": gpu.c2c_links // 2} if gpu.c2c_links else {},
+        frozenset({"nvlink-inactive"}),
+        ("c2c", "link"),
+    ),
+    "compute mode prohibited": (
+        lambda gpu: {"compute_mode": "prohibited"},
+        frozenset({"gpu-mode"}),
+        ("compute",),
+    ),
+    "lost for the driver": (
+        lambda gpu: {"failure": "GPU is lost", "failure_reason": "lost"},
+        frozenset({"gpu-missing", "gpu-driver-failed"}),
+        ("gpu",),
+    ),
+}
+
+
+def gpu_cases(bed: Bed) -> Cases:
+    """Each value of each GPU that its driver reports."""
+    for gpu in bed.snapshot.of(Gpu).values():
+        names = frozenset({gpu.key, *(names_of(bed.snapshot, gpu.address) if gpu.address else ())})
+        for what, (changed, codes, words) in _GPU.items():
+            values = dict(changed(gpu))
+            fault = values.pop("failure", None)
+            values.pop("failure_reason", None)
+            edits = lowered(Gpu, gpu, **{name: value for name, value in values.items() if value or value is False})
+            edits += [set_fields(Gpu, gpu.key, failure=fault)] if fault else []
+            if what.startswith("BAR1") and gpu.address in bed.snapshot.of(Pci):
+                edits += lowered(Pci, bed.snapshot.of(Pci)[gpu.address], bar1=256 * _MIB)
+                edits = edits if (gpu.bar1 or 0) > 256 * _MIB else []
+            if what.startswith("busy"):
+                edits += [measured(gpu.key, "processes", 1, bed.now)] if edits else []
+            if edits:
+                yield Case(f"GPU: {what}", gpu.key, together(*edits), codes, names, words)
+    for pair in bed.snapshot.of(GpuPair).values():
+        for field in ("read", "write", "nvlink"):
+            if getattr(pair, field) == "ok":
+                ends = frozenset({pair.key, pair.a or "", pair.b or ""})
+                edit = set_fields(GpuPair, pair.key, **{field: "chipset not supported"})
+                codes = frozenset({"p2p-disabled", "nvlink-inactive"})
+                yield Case(f"GPU pair without peer {field}", pair.key, edit, codes, ends, ("peer", field))
+
+
+def host_cases(bed: Bed) -> Cases:
+    """Memory, processors, disks and mounts."""
+    memory, missing = frozenset({"numa-memory-missing"}), frozenset({"numa-memory-missing", "cpu-throttled"})
+    packages = bed.snapshot.of(Package)
+    for numa in bed.snapshot.of(Numa).values():
+        of = {key for key, package in packages.items() if set(package.cpus or ()) & set(numa.cpus or ())}
+        names = frozenset({numa.key, *of, "node"})
+        for share, text in ((0, "no memory"), (0.5, "half its memory"), (0.875, "7/8 of its memory")):
+            if numa.memory and numa.cpus:
+                edit = set_fields(Numa, numa.key, memory=int(numa.memory * share))
+                yield Case(f"NUMA node with {text}", numa.key, edit, memory, names, ("memory",))
+        if numa.cpus and len(numa.cpus) > 1:
+            for text, keep in (("half its CPUs", len(numa.cpus) // 2), ("one CPU offline", len(numa.cpus) - 1)):
+                edit = _cpus(bed, numa, keep)
+                yield Case(f"NUMA node with {text}", numa.key, edit, missing, names, ("cpu", "processor", "core"))
+    for package in packages.values():
+        cpus = set(package.cpus or ())
+        of = {numa.key for numa in bed.snapshot.of(Numa).values() if cpus & set(numa.cpus or ())}
+        if len(packages) > 1:
+            names, words = frozenset({package.key, "node", *of}), ("cpu", "processor", "socket", "package")
+            yield Case("removal of a processor", package.key, without({package.key, *of}), missing, names, words)
+    yield from _disk_cases(bed)
+
+
+def _cpus(bed: Bed, numa: Numa, keep: int) -> Edit:
+    """Only the first CPUs of a NUMA node are online."""
+    cpus = numa.cpus or ()
+    gone = set(cpus[keep:])
+    edits = [set_fields(Numa, numa.key, cpus=cpus[:keep])]
+    for package in bed.snapshot.of(Package).values():
+        if package.cpus and gone & set(package.cpus):
+            left = tuple(cpu for cpu in package.cpus if cpu not in gone)
+            cores = max(1, (package.cores or 0) * len(left) // len(package.cpus))
+            edits += lowered(Package, package, cpus=left, cores=cores)
+    return together(*edits)
+
+
+def _disk_cases(bed: Bed) -> Cases:
+    degraded = frozenset({"storage-degraded"})
+    for disk in bed.snapshot.of(Disk).values():
+        if disk.size and not disk.partition_of and disk.address:
+            edit = set_fields(Disk, disk.key, size=disk.size // 2)
+            yield Case("disk of half its size", disk.key, edit, degraded, frozenset({disk.key}), ("size",))
+    for mount in bed.snapshot.of(Mount).values():
+        if mount.read_only is False:
+            names = frozenset({mount.key, mount.device or mount.key})
+            yield Case(
+                "file system read-only", mount.key, set_fields(Mount, mount.key, read_only=True), degraded, names
+            )
+    for kind, name in ((Rdma, "NIC"), (Nvme, "disk")):
+        for fact in bed.snapshot.of(kind).values():  # type: ignore[type-abstract]
+            if firmware := getattr(fact, "firmware", None):
+                edit = set_fields(kind, fact.key, firmware=f"{firmware}.1")
+                codes = frozenset({"driver-mismatch", "device-misplaced"})
+                names = frozenset({fact.key, *names_of(bed.snapshot, fact.key)})
+                yield Case(f"firmware of a {name} differs", fact.key, edit, codes, names, ("firmware",), info=True)
+
+
+_XIDS = (13, 31, 45, 48, 61, 62, 63, 64, 74, 79, 92, 94, 95, 109, 119, 120, 136, 140, 143)
+_MILD_XIDS = frozenset({13, 31, 45, 63, 92, 94, 136})  # the program's fault, or repaired: info is enough
+_XID_CODES = frozenset({"gpu-xid", "gpu-ecc", "gpu-row-remap", "gpu-missing", "nvlink-errors", "pcie-errors"})
+
+
+def log_cases(bed: Bed) -> Cases:
+    """Each line of log_lines.toml about each device that can have it; each Xid once and eight times."""
+    if bed.origin == "dumps":
+        return
+    functions = bed.snapshot.of(Pci)
+    for row in tomllib.loads((Path(__file__).parent / "log_lines.toml").read_text())["line"]:
+        for place in _places(bed, row["about"]):
+            port = functions[place].parent if place in functions else None
+            subject = port if row["about"] == ["port"] and port else place
+            number = place.lstrip("abcdefghijklmnopqrstuvwxyz")
+            text = row["text"].replace("{n}", number).replace("{}", subject).replace("{port}", port or "")
+            names = frozenset({place, port or place, f"cpu{number}", "node", *names_of(bed.snapshot, place)})
+            edit = _logged(bed, text, row.get("times", 1))
+            yield Case(f"log: {row['name']}", place, edit, frozenset(row["codes"]), names)
+    for place in _places(bed, ["gpu"]):
+        names = frozenset(names_of(bed.snapshot, place))
+        for code in _XIDS:
+            text = f"NVRM: Xid (PCI:{place.rpartition('.')[0]}): {code}, pid=1, what happened"
+            for times, how in ((1, "once"), (8, "eight times")):
+                info = code in _MILD_XIDS and times == 1
+                yield Case(f"log: Xid {code} {how}", place, _logged(bed, text, times), _XID_CODES, names, info=info)
+
+
+def _places(bed: Bed, about: Sequence[str]) -> Sequence[str]:
+    """The devices that a line can be about."""
+    if about == ["disk"]:
+        return sorted(bed.snapshot.of(Nvme))
+    if about == ["memory"]:
+        return sorted({str(one.about) for one in bed.snapshot.observations if one.quantity == "ce_count"})
+    if about == ["package"]:
+        return sorted(bed.snapshot.of(Package))
+    kinds = ("gpu", "nic", "nvme") if about == ["port"] else about
+    functions = bed.snapshot.of(Pci)
+    return [address for address in bed.snapshot.topology.link_below if kind_of(functions[address]) in kinds]
+
+
+def _logged(bed: Bed, text: str, times: int) -> Edit:
+    """Equal lines in the last 80 minutes."""
+    lines = [(bed.now - 4800 + 4700 * n / max(times - 1, 1), text) for n in range(times)]
+
+    def edit(records: list[Record]) -> list[Record]:
+        return [*records, *group_events(lines, "dev/kmsg")]
+
+    return edit
+
+
+SOURCES: Sequence[Callable[[Bed], Iterator[Case]]] = (counter_cases, gpu_cases, host_cases, log_cases)
