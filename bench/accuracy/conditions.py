@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from random import Random
 
 from bench.accuracy.beds import Bed
-from bench.accuracy.edits import Edit, logged, measured, names_of, set_fields, together
-from bench.accuracy.faults import Fault, Kind, below, drawn, is_guest
+from bench.accuracy.edits import Edit, logged, lowered, measured, names_of, set_fields, together, without
+from bench.accuracy.faults import Case, Cases, Fault, Kind, below, drawn, is_guest
 from bench.accuracy.measured import Loss
 from linkgauge.models.facts.gpu import Gpu
-from linkgauge.models.facts.machine import Array, Numa, Package, Pci, Service, Setting
+from linkgauge.models.facts.machine import Array, Disk, Mount, Numa, Nvme, Package, Pci, Rdma, Service, Setting
 from linkgauge.models.rules.pcie.direct_paths import peers
 
 # recovery action of the driver after an Xid
@@ -149,6 +149,64 @@ def no_manager(bed: Bed, chance: Random) -> Fault | None:
     edit = together(*edits, set_fields(Service, service.key, running=False))
     about = frozenset(name for gpu in gpus for name in _names(bed, gpu))
     return Fault("fabric-manager-down", frozenset({service.key}), about, edit)
+
+
+def host_cases(bed: Bed) -> Cases:
+    """Memory, processors, disks and mounts."""
+    memory, missing = frozenset({"numa-memory-missing"}), frozenset({"numa-memory-missing", "cpu-throttled"})
+    packages = bed.snapshot.of(Package)
+    for numa in bed.snapshot.of(Numa).values():
+        of = {key for key, package in packages.items() if set(package.cpus or ()) & set(numa.cpus or ())}
+        names = frozenset({numa.key, *of, "node"})
+        for share, text in ((0, "no memory"), (0.5, "half its memory"), (0.875, "7/8 of its memory")):
+            if numa.memory and numa.cpus:
+                edit = set_fields(Numa, numa.key, memory=int(numa.memory * share))
+                yield Case(f"NUMA node with {text}", numa.key, edit, memory, names, ("memory",))
+        if numa.cpus and len(numa.cpus) > 1:
+            for text, keep in (("half its CPUs", len(numa.cpus) // 2), ("one CPU offline", len(numa.cpus) - 1)):
+                edit = _cpus(bed, numa, keep)
+                yield Case(f"NUMA node with {text}", numa.key, edit, missing, names, ("cpu", "processor", "core"))
+    for package in packages.values():
+        cpus = set(package.cpus or ())
+        of = {numa.key for numa in bed.snapshot.of(Numa).values() if cpus & set(numa.cpus or ())}
+        if len(packages) > 1:
+            names, words = frozenset({package.key, "node", *of}), ("cpu", "processor", "socket", "package")
+            yield Case("removal of a processor", package.key, without({package.key, *of}), missing, names, words)
+    yield from _disk_cases(bed)
+
+
+def _cpus(bed: Bed, numa: Numa, keep: int) -> Edit:
+    """Only the first CPUs of a NUMA node are online."""
+    cpus = numa.cpus or ()
+    gone = set(cpus[keep:])
+    edits = [set_fields(Numa, numa.key, cpus=cpus[:keep])]
+    for package in bed.snapshot.of(Package).values():
+        if package.cpus and gone & set(package.cpus):
+            left = tuple(cpu for cpu in package.cpus if cpu not in gone)
+            cores = max(1, (package.cores or 0) * len(left) // len(package.cpus))
+            edits += lowered(Package, package, cpus=left, cores=cores)
+    return together(*edits)
+
+
+def _disk_cases(bed: Bed) -> Cases:
+    degraded = frozenset({"storage-degraded"})
+    for disk in bed.snapshot.of(Disk).values():
+        if disk.size and not disk.partition_of and disk.address:
+            edit = set_fields(Disk, disk.key, size=disk.size // 2)
+            yield Case("disk of half its size", disk.key, edit, degraded, frozenset({disk.key}), ("size",))
+    for mount in bed.snapshot.of(Mount).values():
+        if mount.read_only is False:
+            names = frozenset({mount.key, mount.device or mount.key})
+            yield Case(
+                "file system read-only", mount.key, set_fields(Mount, mount.key, read_only=True), degraded, names
+            )
+    for kind, name in ((Rdma, "NIC"), (Nvme, "disk")):
+        for fact in bed.snapshot.of(kind).values():  # type: ignore[type-abstract]
+            if firmware := getattr(fact, "firmware", None):
+                edit = set_fields(kind, fact.key, firmware=f"{firmware}.1")
+                codes = frozenset({"driver-mismatch", "device-misplaced"})
+                names = frozenset({fact.key, *names_of(bed.snapshot, fact.key)})
+                yield Case(f"firmware of a {name} differs", fact.key, edit, codes, names, ("firmware",), info=True)
 
 
 KINDS: Mapping[str, Kind] = {

@@ -94,9 +94,8 @@ def _all_draws(bed: Bed, name: str, kind: Kind) -> Cases:
     while True:
         fault = kind(bed, each)
         if fault is not None:
-            place, option = min(fault.subjects), "/".join(map(str, each.path[1:]))
-            if fault.subjects == {"node"} and fault.about:
-                place = min(fault.about)
+            option = "/".join(map(str, each.path[1:]))
+            place = min(fault.subjects - {"node"} or fault.about or {"node"})
             yield Case(
                 name,
                 place,
@@ -203,7 +202,8 @@ def removal_cases(bed: Bed) -> Cases:
     for address in cards.values():
         kind, names = kind_of(functions[address]), _card_names(bed, address)
         edit, words = _gone(bed, names), _WORDS.get(kind, (kind,))
-        subjects = names | places | {functions[address].parent or "node"}
+        peers = {link.gpu or "" for link in bed.snapshot.of(GpuLink).values() if link.remote in names}
+        subjects = names | places | {functions[address].parent or "node"} | _gpu_names(bed, peers)
         yield Case(f"removal of a {kind}", address, edit, _ABSENT, subjects, words, about=names)
     for address in carried(bed.snapshot):
         if address in bed.snapshot.topology.link_below and (names := below(bed, address)):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import tomllib
-
 from bench.accuracy.beds import Bed
+from bench.accuracy.conditions import host_cases
 from bench.accuracy.edits import Edit, lowered, measured, names_of, set_fields, together, without
-from bench.accuracy.faults import Case, Cases
+from bench.accuracy.every_device import link_cases
+from bench.accuracy.faults import Case, Cases, is_guest
 from linkgauge.models.facts.counters import ERRORS
 from linkgauge.models.facts.gpu import Gpu, GpuPair
-from linkgauge.models.facts.machine import Disk, Mount, Node, Numa, Nvme, Package, Pci, Rdma
+from linkgauge.models.facts.machine import Node, Nvme, Package, Pci
 from linkgauge.models.facts.pci_classes import kind_of
 from linkgauge.models.facts.records import Observation, Record
+from linkgauge.models.site.toml_tables import read_tables
 from linkgauge.probes.kernel_log.patterns import group_events
 
 _HOUR, _DAY = 3600.0, 86400.0
@@ -187,67 +189,21 @@ def gpu_cases(bed: Bed) -> Cases:
                 yield Case(f"GPU pair without peer {field}", pair.key, edit, codes, ends, ("peer", field))
 
 
-def host_cases(bed: Bed) -> Cases:
-    """Memory, processors, disks and mounts."""
-    memory, missing = frozenset({"numa-memory-missing"}), frozenset({"numa-memory-missing", "cpu-throttled"})
-    packages = bed.snapshot.of(Package)
-    for numa in bed.snapshot.of(Numa).values():
-        of = {key for key, package in packages.items() if set(package.cpus or ()) & set(numa.cpus or ())}
-        names = frozenset({numa.key, *of, "node"})
-        for share, text in ((0, "no memory"), (0.5, "half its memory"), (0.875, "7/8 of its memory")):
-            if numa.memory and numa.cpus:
-                edit = set_fields(Numa, numa.key, memory=int(numa.memory * share))
-                yield Case(f"NUMA node with {text}", numa.key, edit, memory, names, ("memory",))
-        if numa.cpus and len(numa.cpus) > 1:
-            for text, keep in (("half its CPUs", len(numa.cpus) // 2), ("one CPU offline", len(numa.cpus) - 1)):
-                edit = _cpus(bed, numa, keep)
-                yield Case(f"NUMA node with {text}", numa.key, edit, missing, names, ("cpu", "processor", "core"))
-    for package in packages.values():
-        cpus = set(package.cpus or ())
-        of = {numa.key for numa in bed.snapshot.of(Numa).values() if cpus & set(numa.cpus or ())}
-        if len(packages) > 1:
-            names, words = frozenset({package.key, "node", *of}), ("cpu", "processor", "socket", "package")
-            yield Case("removal of a processor", package.key, without({package.key, *of}), missing, names, words)
-    yield from _disk_cases(bed)
-
-
-def _cpus(bed: Bed, numa: Numa, keep: int) -> Edit:
-    """Only the first CPUs of a NUMA node are online."""
-    cpus = numa.cpus or ()
-    gone = set(cpus[keep:])
-    edits = [set_fields(Numa, numa.key, cpus=cpus[:keep])]
-    for package in bed.snapshot.of(Package).values():
-        if package.cpus and gone & set(package.cpus):
-            left = tuple(cpu for cpu in package.cpus if cpu not in gone)
-            cores = max(1, (package.cores or 0) * len(left) // len(package.cpus))
-            edits += lowered(Package, package, cpus=left, cores=cores)
-    return together(*edits)
-
-
-def _disk_cases(bed: Bed) -> Cases:
-    degraded = frozenset({"storage-degraded"})
-    for disk in bed.snapshot.of(Disk).values():
-        if disk.size and not disk.partition_of and disk.address:
-            edit = set_fields(Disk, disk.key, size=disk.size // 2)
-            yield Case("disk of half its size", disk.key, edit, degraded, frozenset({disk.key}), ("size",))
-    for mount in bed.snapshot.of(Mount).values():
-        if mount.read_only is False:
-            names = frozenset({mount.key, mount.device or mount.key})
-            yield Case(
-                "file system read-only", mount.key, set_fields(Mount, mount.key, read_only=True), degraded, names
-            )
-    for kind, name in ((Rdma, "NIC"), (Nvme, "disk")):
-        for fact in bed.snapshot.of(kind).values():  # type: ignore[type-abstract]
-            if firmware := getattr(fact, "firmware", None):
-                edit = set_fields(kind, fact.key, firmware=f"{firmware}.1")
-                codes = frozenset({"driver-mismatch", "device-misplaced"})
-                names = frozenset({fact.key, *names_of(bed.snapshot, fact.key)})
-                yield Case(f"firmware of a {name} differs", fact.key, edit, codes, names, ("firmware",), info=True)
-
-
-_XIDS = (13, 31, 45, 48, 61, 62, 63, 64, 74, 79, 92, 94, 95, 109, 119, 120, 136, 140, 143)
-_MILD_XIDS = frozenset({13, 31, 45, 63, 92, 94, 136})  # the program's fault, or repaired: info is enough
+_XIDS = (48, 61, 62, 63, 64, 74, 79, 92, 94, 95, 109, 119, 120, 136, 140, 143)
 _XID_CODES = frozenset({"gpu-xid", "gpu-ecc", "gpu-row-remap", "gpu-missing", "nvlink-errors", "pcie-errors"})
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A row of log_lines.toml."""
+
+    name: str
+    about: tuple[str, ...]
+    text: str
+    codes: tuple[str, ...]
+    times: int = 1
+    counter: str = ""
+    removes: str = ""
 
 
 def log_cases(bed: Bed) -> Cases:
@@ -255,33 +211,56 @@ def log_cases(bed: Bed) -> Cases:
     if bed.origin == "dumps":
         return
     functions = bed.snapshot.of(Pci)
-    for row in tomllib.loads((Path(__file__).parent / "log_lines.toml").read_text())["line"]:
-        for place in _places(bed, row["about"]):
+    for row in read_tables((Path(__file__).parent / "log_lines.toml").read_bytes(), dict[str, tuple[_Line, ...]])[
+        "line"
+    ]:
+        for place in _places(bed, row.about):
             port = functions[place].parent if place in functions else None
-            subject = port if row["about"] == ["port"] and port else place
             number = place.lstrip("abcdefghijklmnopqrstuvwxyz")
-            text = row["text"].replace("{n}", number).replace("{}", subject).replace("{port}", port or "")
-            names = frozenset({place, port or place, f"cpu{number}", "node", *names_of(bed.snapshot, place)})
-            edit = _logged(bed, text, row.get("times", 1))
-            yield Case(f"log: {row['name']}", place, edit, frozenset(row["codes"]), names)
-    for place in _places(bed, ["gpu"]):
+            subject = port if row.about == ("port",) and port else place
+            edits = [_logged(bed, row.text.replace("{n}", number).replace("{}", subject), row.times)]
+            edits += _counted(bed, place, row.counter)
+            if row.removes:
+                edits.append(without(_gone_with(bed, place, row.removes)))
+            names = _counted_on(bed, place) | {port or place, f"cpu{number}", "node"}
+            yield Case(f"log: {row.name}", place, together(*edits), frozenset(row.codes), names, ("gpu",))
+    for place in _places(bed, ("gpu",)):
         names = frozenset(names_of(bed.snapshot, place))
         for code in _XIDS:
             text = f"NVRM: Xid (PCI:{place.rpartition('.')[0]}): {code}, pid=1, what happened"
             for times, how in ((1, "once"), (8, "eight times")):
-                info = code in _MILD_XIDS and times == 1
-                yield Case(f"log: Xid {code} {how}", place, _logged(bed, text, times), _XID_CODES, names, info=info)
+                edit, info = _logged(bed, text, times), times == 1  # the driver asks for no recovery: it excuses one
+                yield Case(f"log: Xid {code} {how}", place, edit, _XID_CODES, names, info=info)
+    for case in link_cases(bed):
+        if "width" in case.kind and case.kind.endswith("both") and not is_guest(bed):
+            line = f"pci {case.place}: 7.876 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x1 link at "
+            line += f"{functions[case.place].parent} (capable of 252.048 Gb/s with 16.0 GT/s PCIe x16 link)"
+            edit = together(case.edit, _logged(bed, line, 1))
+            yield replace(case, kind=f"{case.kind}, and the log says so", edit=edit)
+
+
+def _counted(bed: Bed, place: str, quantity: str) -> list[Edit]:
+    """The counter of the same errors, if there is one."""
+    counted = [one for one in bed.snapshot.observed.get(place, ()) if one.quantity == quantity]
+    return [measured(place, quantity, one.value + 5000, bed.now, one.unit, one.busy) for one in counted]
+
+
+def _gone_with(bed: Bed, place: str, what: str) -> list[str]:
+    """The names of what is no longer there: the device, or only what the driver of a GPU says of it."""
+    if what == "device":
+        return names_of(bed.snapshot, place)
+    return [gpu.key for gpu in bed.snapshot.of(Gpu).values() if gpu.address == place]
 
 
 def _places(bed: Bed, about: Sequence[str]) -> Sequence[str]:
     """The devices that a line can be about."""
-    if about == ["disk"]:
+    if about == ("disk",):
         return sorted(bed.snapshot.of(Nvme))
-    if about == ["memory"]:
+    if about == ("memory",):
         return sorted({str(one.about) for one in bed.snapshot.observations if one.quantity == "ce_count"})
-    if about == ["package"]:
+    if about == ("package",):
         return sorted(bed.snapshot.of(Package))
-    kinds = ("gpu", "nic", "nvme") if about == ["port"] else about
+    kinds = ("gpu", "nic", "nvme") if about == ("port",) else about
     functions = bed.snapshot.of(Pci)
     return [address for address in bed.snapshot.topology.link_below if kind_of(functions[address]) in kinds]
 
@@ -296,4 +275,4 @@ def _logged(bed: Bed, text: str, times: int) -> Edit:
     return edit
 
 
-SOURCES: Sequence[Callable[[Bed], Iterator[Case]]] = (counter_cases, gpu_cases, host_cases, log_cases)
+SOURCES: Sequence[Callable[[Bed], Cases]] = (counter_cases, gpu_cases, host_cases, log_cases)

@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 from bench.accuracy.beds import Bed
 from bench.accuracy.edits import Edit, names_of, together
 from bench.accuracy.measured import Loss
-from linkgauge.models.facts.machine import Node, Pci
+from linkgauge.models.facts.machine import Net, Node, Pci, Port
 from linkgauge.models.facts.pci_classes import kind_of
 from linkgauge.models.facts.records import Observation
 from linkgauge.models.inventory.pci_tree import functions_above
@@ -84,13 +84,16 @@ Cases: TypeAlias = Iterator[Case]
 
 def group_of(bed: Bed, place: str) -> str:
     """The equal devices that a place belongs to: the product of its PCI function, else its name without numbers."""
-    names = (place, place.partition("/")[0])
-    device = next((found for name in names if (found := bed.snapshot.topology.find(name))), None)
-    function = bed.snapshot.of(Pci).get(device.id if device else place)
+    snapshot, first = bed.snapshot, place.partition("/")[0]
+    port, net = snapshot.of(Port).get(place), snapshot.of(Net).get(place)
+    names = (place, first, port.device if port else None, net.address if net else None)
+    found = (snapshot.topology.find(name) for name in names if name)
+    function = next((snapshot.of(Pci)[one.id] for one in found if one and one.id in snapshot.of(Pci)), None)
     tail = place.partition("/")[2].rstrip("0123456789")
     if function is None:
-        return f"{place.rstrip('0123456789')}/{tail}"
-    return f"{kind_of(function)} {function.vendor}:{function.device}:{function.subdevice}/{tail}"
+        return f"{first.rstrip('0123456789')}/{tail}"
+    ids = (function.vendor, function.device, function.subdevice)
+    return f"{kind_of(function)} {':'.join(f'{number or 0:04x}' for number in ids)}/{tail}"
 
 
 def whole_groups(bed: Bed, cases: Iterable[Case]) -> Cases:
@@ -105,7 +108,7 @@ def whole_groups(bed: Bed, cases: Iterable[Case]) -> Cases:
                 kind=f"{kind}, all",
                 place=f"{len(several)} of {group}",
                 edit=together(*(case.edit for case in several)),
-                subjects=frozenset().union(*(case.subjects for case in several)),
+                subjects=frozenset({"node"}).union(*(case.subjects for case in several)),
                 past=tuple(one for case in several for one in case.past),
                 devices=len(several),
             )

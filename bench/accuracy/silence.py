@@ -1,5 +1,5 @@
 """What linkgauge says of each single fault: python -m bench.accuracy.silence [--nodes PATTERN] [--kinds PATTERN]
-[--quick] [--only-missed] [--pairs N] [--jobs N]
+[--quick] [--only-missed] [--list OUTCOMES] [--pairs N] [--jobs N]
 
 Each node of beds.py gets each fault of each device, link, count, counter and log line, alone, and each fault of all
 equal devices at once (every_device.py, every_value.py). The result of a fault is one of:
@@ -129,7 +129,7 @@ def _listed(report: Report, case: Case) -> str:
         if one.subject in case.subjects and any(_about(case, quantity) for quantity in one.quantities):
             return f"coverage: {one.subject} {', '.join(one.quantities)}"
     for gap in report.not_checked:
-        if gap.subject in case.subjects and _about(case, f"{gap.what} {gap.detail}"):
+        if gap.subject in case.subjects and _about(case, gap.what):
             return f"not checked: {gap.what} {gap.subject}"
     return ""
 
@@ -255,7 +255,7 @@ def main(arguments: argparse.Namespace) -> int:
         wrong = [one for some in pool.imap(several, nodes if arguments.pairs else []) for one in some]
     if not arguments.only_missed:
         print("\n".join([*table(results, "kind"), "", *table(results, "node"), ""]))
-    print("\n".join([*misses(results, ("missed", "misnamed")), *wrong]))
+    print("\n".join([*misses(results, arguments.list.split(",")), *wrong]))
     failed = list(failures(results, wrong))
     print("\n".join(failed) or "all limits hold")
     return int(bool(failed))
@@ -267,6 +267,7 @@ if __name__ == "__main__":
     parser.add_argument("--kinds", default="*", help="pattern of kinds of faults")
     parser.add_argument("--quick", action="store_true", help="one of equal devices, and all at once")
     parser.add_argument("--only-missed", action="store_true", help="without the tables")
+    parser.add_argument("--list", default="missed,misnamed", help="outcomes whose faults are listed with the reason")
     parser.add_argument("--pairs", type=int, default=0, help="number of random pairs of faults")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     sys.exit(main(parser.parse_args()))

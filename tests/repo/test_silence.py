@@ -1,0 +1,86 @@
+"""The faults that bench/accuracy/silence.py enumerates, and how it judges what a report says of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bench.accuracy.beds import Bed, bed_of
+from bench.accuracy.edits import measured, set_fields, together
+from bench.accuracy.faults import Case
+from bench.accuracy.silence import broken, cases_of, failures, judged
+from linkgauge.models.evaluate import evaluate
+from linkgauge.models.facts.gpu import Gpu
+from linkgauge.models.facts.machine import Nvme
+
+BED = bed_of("server-raid")
+DEAD = Case(
+    "a disk", "nvme0", set_fields(Nvme, "nvme0", state="dead"), frozenset({"storage-degraded"}), frozenset({"nvme0"})
+)
+
+
+def judge(case: Case, bed: Bed = BED) -> tuple[str, tuple[str, ...]]:
+    result = judged(bed, evaluate(broken(bed, [])), case)
+    return result.outcome, result.extra
+
+
+def test_outcomes() -> None:
+    """The right thing, another thing, one more thing, nothing."""
+    two = together(DEAD.edit, set_fields(Nvme, "nvme1", state="dead"))
+    assert judge(DEAD) == ("named", ())
+    assert judge(replace(DEAD, subjects=frozenset({"nvme3"})))[0] == "misnamed"
+    assert judge(replace(DEAD, codes=frozenset({"nic-missing"})))[0] == "misnamed"
+    assert judge(replace(DEAD, edit=two)) == ("named", ("storage-degraded nvme1",))
+    assert judge(replace(DEAD, edit=list)) == ("missed", ())
+
+
+def test_listed_values_are_no_miss() -> None:
+    """The only network card of its kind: nothing says how many lanes it should have."""
+    for case in cases_of(bed_of("gh200"), "PCIe width of a nvme: both", quick=False):
+        assert judge(case, bed_of("gh200"))[0] == "uncorroborated"
+        assert judge(replace(case, words=("colour",)), bed_of("gh200"))[0] == "missed"
+
+
+def test_every_place_is_enumerated() -> None:
+    bed = bed_of("hgx-h100")
+    gpus = {gpu.address for gpu in bed.snapshot.of(Gpu).values()}
+    for kind in ("PCIe width of a gpu: trained", "PCIe speed of a gpu: both", "removal of a gpu", "log: Xid 79 once"):
+        cases = cases_of(bed, kind, quick=False)
+        assert {case.place for case in cases if case.devices == 1} == gpus, kind
+        assert [case.devices for case in cases if case.devices > 1] == [8], kind
+    assert {case.place for case in cases_of(bed, "a disk is dead", quick=False)} >= bed.snapshot.of(Nvme).keys()
+    assert len({case.place for case in cases_of(bed, "one nvlink link down", quick=False)}) == 8 * 18 + 1
+
+
+def test_quick_takes_one_of_equal_devices_and_all_at_once() -> None:
+    cases = cases_of(bed_of("hgx-h100"), "removal of a gpu", quick=True)
+    assert [case.devices for case in cases] == [1, 8]
+
+
+def test_counters_grow_from_an_earlier_value() -> None:
+    """In an hour: the earlier value is in the past of the snapshot. Since boot: there is none."""
+    name = "counter symbol_error"
+    now, since = (cases_of(BED, f"{name} {when}", quick=True)[0] for when in ("in an hour", "since boot"))
+    assert [one.value for one in broken(BED, [now]).past] == [0.0]
+    assert broken(BED, [since]).past == ()
+    grown = measured(since.place, "symbol_error", 240_000.0, BED.now)
+    assert broken(BED, [since]).observed[since.place] == broken(BED, [replace(since, edit=grown)]).observed[since.place]
+
+
+def test_limits() -> None:
+    healthy = evaluate(broken(BED, []))
+    good, wrong = judged(BED, healthy, DEAD), judged(BED, healthy, replace(DEAD, subjects=frozenset({"nvme3"})))
+    missed = judged(BED, healthy, replace(DEAD, edit=list))
+    assert list(failures([good] * 99 + [missed], [])) == []
+    assert list(failures([good] * 98 + [missed] * 2, [])) == ["2 of 100 faults are missed"]
+    assert list(failures([good, wrong], [])) == ["1 faults are misnamed"]
+
+
+@pytest.mark.slow
+def test_trained_links_are_named() -> None:
+    """A link below what both ends support, on any node: always named, and nothing else."""
+    for name in ("hgx-h100", "mi300x", "xe9680"):
+        bed = bed_of(name)
+        for case in cases_of(bed, "PCIe width of a *: trained", quick=True):
+            assert judge(case, bed) == ("named", ()), (name, case.kind, case.place)
