@@ -10,7 +10,7 @@ from bench.accuracy.edits import Edit, logged, lowered, measured, names_of, set_
 from bench.accuracy.faults import Case, Cases, Fault, Kind, below, drawn, is_guest
 from bench.accuracy.measured import Loss
 from linkgauge.models.facts.gpu import Gpu
-from linkgauge.models.facts.machine import Array, Disk, Mount, Numa, Nvme, Package, Pci, Rdma, Service, Setting
+from linkgauge.models.facts.machine import Array, Mount, Numa, Nvme, Package, Pci, Rdma, Service, Setting
 from linkgauge.models.rules.pcie.direct_paths import peers
 
 # recovery action of the driver after an Xid
@@ -190,10 +190,6 @@ def _cpus(bed: Bed, numa: Numa, keep: int) -> Edit:
 
 def _disk_cases(bed: Bed) -> Cases:
     degraded = frozenset({"storage-degraded"})
-    for disk in bed.snapshot.of(Disk).values():
-        if disk.size and not disk.partition_of and disk.address:
-            edit = set_fields(Disk, disk.key, size=disk.size // 2)
-            yield Case("disk of half its size", disk.key, edit, degraded, frozenset({disk.key}), ("size",))
     for mount in bed.snapshot.of(Mount).values():
         if mount.read_only is False:
             names = frozenset({mount.key, mount.device or mount.key})

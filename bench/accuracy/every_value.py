@@ -14,7 +14,7 @@ from bench.accuracy.every_device import link_cases
 from bench.accuracy.faults import Case, Cases, is_guest
 from linkgauge.models.facts.counters import ERRORS
 from linkgauge.models.facts.gpu import Gpu, GpuPair
-from linkgauge.models.facts.machine import Node, Nvme, Package, Pci
+from linkgauge.models.facts.machine import Net, Node, Nvme, Package, Pci
 from linkgauge.models.facts.pci_classes import kind_of
 from linkgauge.models.facts.records import Observation, Record
 from linkgauge.models.site.toml_tables import read_tables
@@ -88,6 +88,7 @@ def _counted_on(bed: Bed, about: str) -> frozenset[str]:
     function = bed.snapshot.of(Pci).get(device.id) if device else None
     above = {function.key, function.parent} if function else set()
     ports = {name for key in (device.aliases if device else ()) for name in (key, f"{key}/1")}
+    ports |= {net.key for net in bed.snapshot.of(Net).values() if function and net.address == function.key}
     return frozenset(name for name in names | above | ports if name)
 
 
@@ -215,6 +216,8 @@ def log_cases(bed: Bed) -> Cases:
         "line"
     ]:
         for place in _places(bed, row.about):
+            if place in functions and "mlx5_core" in row.text and functions[place].driver != "mlx5_core":
+                continue
             port = functions[place].parent if place in functions else None
             number = place.lstrip("abcdefghijklmnopqrstuvwxyz")
             subject = port if row.about == ("port",) and port else place
@@ -223,7 +226,8 @@ def log_cases(bed: Bed) -> Cases:
             if row.removes:
                 edits.append(without(_gone_with(bed, place, row.removes)))
             names = _counted_on(bed, place) | {port or place, f"cpu{number}", "node"}
-            yield Case(f"log: {row.name}", place, together(*edits), frozenset(row.codes), names, ("gpu",))
+            words = ("gpu",) if row.removes == "driver" else ()
+            yield Case(f"log: {row.name}", place, together(*edits), frozenset(row.codes), names, words)
     for place in _places(bed, ("gpu",)):
         names = frozenset(names_of(bed.snapshot, place))
         for code in _XIDS:
@@ -242,7 +246,7 @@ def log_cases(bed: Bed) -> Cases:
 def _counted(bed: Bed, place: str, quantity: str) -> list[Edit]:
     """The counter of the same errors, if there is one."""
     counted = [one for one in bed.snapshot.observed.get(place, ()) if one.quantity == quantity]
-    return [measured(place, quantity, one.value + 5000, bed.now, one.unit, one.busy) for one in counted]
+    return [measured(place, quantity, one.value + 50_000, bed.now, one.unit, one.busy) for one in counted]
 
 
 def _gone_with(bed: Bed, place: str, what: str) -> list[str]:
