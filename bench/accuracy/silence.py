@@ -1,5 +1,5 @@
-"""What linkgauge says of each single fault: python -m bench.accuracy.silence [--nodes PATTERN] [--kinds PATTERN]
-[--quick] [--only-missed] [--list OUTCOMES] [--pairs N] [--jobs N]
+"""What linkgauge says of each single fault: python -m bench.accuracy.silence [--nodes PATTERN] [--described]
+[--kinds PATTERN] [--quick] [--only-missed] [--list OUTCOMES] [--pairs N] [--jobs N]
 
 Each node of beds.py gets each fault of each device, link, count, counter and log line, alone, and each fault of all
 equal devices at once (every_device.py, every_value.py). The result of a fault is one of:
@@ -22,10 +22,11 @@ import multiprocessing
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, partial
+from itertools import chain
 from random import Random
 from typing import TypeAlias
 
@@ -151,9 +152,9 @@ def _why(healthy: Report, case: Case, claims: Sequence[Claim], new: Sequence[Fin
 
 
 @cache
-def beds() -> Mapping[str, Bed]:
-    """All nodes by name."""
-    return {bed.name: bed for bed in (*described(), *real())}
+def beds() -> dict[str, Bed]:
+    """The nodes by name. main() fills it before the processes start."""
+    return {}
 
 
 def of_node(name: str, kinds: str, quick: bool) -> list[Result]:
@@ -247,7 +248,9 @@ def failures(results: Sequence[Result], wrong: Sequence[str]) -> Iterator[str]:
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the tables. Returns the exit code."""
-    nodes = [name for name in beds() if fnmatchcase(name, arguments.nodes)]
+    every = chain(described(), () if arguments.described else real())
+    beds().update((bed.name, bed) for bed in every if fnmatchcase(bed.name, arguments.nodes))
+    nodes = list(beds())
     single = partial(of_node, kinds=arguments.kinds, quick=arguments.quick)
     several = partial(pairs_of, count=-(-arguments.pairs // max(len(nodes), 1)), kinds=arguments.kinds, seed=1)
     with multiprocessing.get_context("fork").Pool(arguments.jobs) as pool:
@@ -264,6 +267,7 @@ def main(arguments: argparse.Namespace) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--nodes", default="*", help="pattern of node names")
+    parser.add_argument("--described", action="store_true", help="without the recorded nodes, which take a minute")
     parser.add_argument("--kinds", default="*", help="pattern of kinds of faults")
     parser.add_argument("--quick", action="store_true", help="one of equal devices, and all at once")
     parser.add_argument("--only-missed", action="store_true", help="without the tables")
