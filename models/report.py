@@ -86,6 +86,7 @@ class Finding:
     location: Mapping[str, str | int | None] = field(default_factory=dict)  # slot, label: for a technician
     since: str | None = None
     silenced: str | None = None  # the operator's reason to ignore the finding
+    stale: str | None = None  # why it could not be evaluated again; null if it is true at the time of the report
     evidence: tuple[Evidence, ...] = ()
     remedy: str | None = None
 

@@ -8,7 +8,8 @@ from itertools import chain
 from typing import TypeAlias
 
 from ...models.diagnosis.hysteresis import Histories, settle
-from ...models.evaluate import evaluate
+from ...models.diagnosis.reevaluation import obstacles
+from ...models.evaluate import evaluate, silenced
 from ...models.facts.machine import Node
 from ...models.facts.records import Flow, Observation, Record
 from ...models.inventory.assemble import assemble
@@ -36,6 +37,7 @@ class Memory:
     past: tuple[Observation, ...] = ()
     baseline: tuple[Observation, ...] = ()
     accepted: float | None = None  # when the node was marked as good, in seconds since 1970
+    boot_id: str | None = None  # of the boot in which the findings were evaluated
 
 
 def read_snapshot(host: Host, readers: Iterable[Source], site: Site) -> Snapshot:
@@ -126,9 +128,26 @@ def cycle(
     measured, snapshot, report = _confirmed(host, probes or (lambda report: ()), evaluated)
     pause()
     node = snapshot.of(Node).get("node")
-    histories, shown = settle(memory.histories, report, memory.accepted, node.booted if node else None)
+    histories, shown = settle(
+        _silenced(memory.histories, site),
+        report,
+        memory.accepted,
+        booted=node.booted if node else None,
+        obstacles=lambda finding: obstacles(snapshot, report, finding),
+        first=not memory.collected,
+    )
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
-    return replace(memory, collected=collected, measured=(*retained, *measured), histories=histories, past=past), shown
+    measured = [*retained, *measured]
+    after = replace(memory, collected=collected, measured=tuple(measured), histories=histories, past=past)
+    return replace(after, boot_id=(node and node.boot_id) or memory.boot_id), shown
+
+
+def _silenced(histories: Histories, site: Site) -> Histories:
+    """The histories with the reasons of the present site file: an operator can silence a finding that is stale."""
+    return {
+        key: replace(history, findings=tuple(replace(one, silenced=silenced(site, one)) for one in history.findings))
+        for key, history in histories.items()
+    }
 
 
 def thin(records: Iterable[Record], now: float) -> tuple[Observation, ...]:

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from ...models.catalog import codes
-from ...models.diagnosis.hysteresis import History, Key
+from ...models.diagnosis.hysteresis import History, Key, restarted
 from ...models.facts.jsonl import decode, encode
 from ...models.facts.records import Observation
 from ...probes.calls.bounded_read import bounded_read
@@ -33,6 +33,7 @@ class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     standing: tuple[tuple[Key, History], ...] = ()  # of findings
     measured: tuple[str, ...] = ()  # records as JSON lines (models/facts/jsonl.py)
     past: tuple[Observation, ...] = ()
+    boot_id: str | None = None  # of the machine, when the findings were evaluated
 
 
 @contextmanager
@@ -73,7 +74,11 @@ def _sweep(folder: str) -> None:
 def save(folder: str, memory: Memory, now: float) -> str | None:
     """Write the checkpoint. Returns the error as text (a full disk, a folder without write permission), or None."""
     stored = _Checkpoint(
-        at=now, standing=tuple(memory.histories.items()), measured=tuple(map(encode, memory.measured)), past=memory.past
+        at=now,
+        standing=tuple(memory.histories.items()),
+        measured=tuple(map(encode, memory.measured)),
+        past=memory.past,
+        boot_id=memory.boot_id,
     )
     try:
         os.makedirs(folder, exist_ok=True)
@@ -86,8 +91,8 @@ def save(folder: str, memory: Memory, now: float) -> str | None:
 def load(folder: str, memory: Memory, now: float) -> Memory:
     """Return the memory with the contents of the checkpoint, or unchanged if there is none.
 
-    A checkpoint that cannot be used is logged as a warning and ignored. Findings whose code this version does not
-    have are dropped.
+    `memory.boot_id` is the present boot. All findings are stale until they are evaluated again. A checkpoint that
+    cannot be used is logged as a warning and ignored. Findings whose code this version does not have are dropped.
     """
     path = os.path.join(folder, _FILE)
     try:
@@ -99,7 +104,10 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
         _log.warning("%s: %s: the checkpoint is ignored", path, getattr(wrong, "strerror", None) or wrong)
         return memory
     known = {key: history for key, history in stored.standing if key[0] in codes() and history.findings}
-    return replace(memory, histories=known, measured=measured, past=stored.past)
+    rebooted = None not in (stored.boot_id, memory.boot_id) and stored.boot_id != memory.boot_id
+    histories = restarted(known, rebooted)
+    boot_id = memory.boot_id or stored.boot_id
+    return replace(memory, histories=histories, measured=measured, past=stored.past, boot_id=boot_id)
 
 
 def _parsed(content: bytes, now: float) -> _Checkpoint:

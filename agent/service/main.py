@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import signal
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from types import FrameType
 
+from ...models.diagnosis.hysteresis import stale_findings
 from ...probes.calls.worker import Workers
 from ...probes.host.guarded import Guarded
+from ...probes.host.host import Host, Unreadable
 from ...probes.network.port_traffic import PortTraffic
+from ...probes.system.node import BOOT_ID
 from ..inputs import resolve as inputs
 from ..inputs.resolve import BadInput
 from ..pipeline.diagnose import Memory
@@ -79,9 +82,12 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
     workers = Workers()
     host = Guarded(inputs.replayed(options.source) if options.source else inputs.live(options.root, workers).host)
     logs.configure(config.log, config.log_format)
-    pages = Pages(site.labels, config.detail, seconds(config.cycle))
     folder = acceptance.folder_of(options.root, options.state_dir)
-    with checkpoint.exclusive(folder), serving(options.listen or config.listen, pages, config.web) as server:
+    with ExitStack() as stack:
+        stack.enter_context(checkpoint.exclusive(folder))
+        memory = _memory(options, folder, host)
+        pages = Pages(site.labels, config.detail, seconds(config.cycle), findings=stale_findings(memory.histories))
+        server = stack.enter_context(serving(options.listen or config.listen, pages, config.web))
         traffic = PortTraffic()
         daemon = Daemon(
             host,
@@ -89,7 +95,7 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
             site,
             pages,
             folder,
-            _memory(options, folder, host.now()),
+            memory,
             pause=yield_after_bursts(_sleep_between_bursts),
             forget=host.forget,
             stuck=lambda: workers.stuck,
@@ -99,12 +105,7 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
         relax_garbage_collection()
         try:
-            while not signals.end:
-                _run_cycle(daemon, host)
-                _wait(daemon, workers, traffic, signals)
-                if signals.reload:
-                    signals.reload = False
-                    _reload(daemon, options, server)
+            _run(daemon, host, workers, traffic, signals, options, server)
         finally:
             notify("STOPPING=1")
             daemon.hang_guard.close()
@@ -114,9 +115,32 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
                 daemon.save()
 
 
-def _memory(options: ServeOptions, folder: str, now: float) -> Memory:
-    accepted = acceptance.of(options.root, (), folder, now)
-    return checkpoint.load(folder, Memory(baseline=accepted.baseline, accepted=accepted.at), now)
+def _run(
+    daemon: Daemon,
+    host: Guarded,
+    workers: Workers,
+    traffic: PortTraffic,
+    signals: _Signals,
+    options: ServeOptions,
+    server: Server,
+) -> None:
+    """Run cycles until a signal ends the service."""
+    while not signals.end:
+        _run_cycle(daemon, host)
+        _wait(daemon, workers, traffic, signals)
+        if signals.reload:
+            signals.reload = False
+            _reload(daemon, options, server)
+
+
+def _memory(options: ServeOptions, folder: str, host: Host) -> Memory:
+    """The memory of the last run, with the present boot. Its findings are stale until the first cycle."""
+    accepted = acceptance.of(options.root, (), folder, host.now())
+    boot_id = None
+    with suppress(Unreadable):
+        boot_id = (host.read(BOOT_ID) or "").strip() or None
+    memory = Memory(baseline=accepted.baseline, accepted=accepted.at, boot_id=boot_id)
+    return checkpoint.load(folder, memory, host.now())
 
 
 def _sleep_between_bursts() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from ...models.site.gate import Cause, Gate, causes
+from ...models.facts.units import as_utc
+from ...models.report import Finding, Verdict
+from ...models.site.gate import Cause, Gate, causes, why_open
 from ..inputs import resolve as inputs
-from ..state import status_file
+from ..state import acceptance, status_file
 from ..state.status_file import Unknown
 
 _UNKNOWN = "some vital checks could not be evaluated: 'linkgauge diagnose' lists them"
@@ -21,7 +24,9 @@ class View:
 
     gate: Gate
     causes: tuple[Cause, ...] = ()  # findings that close it, or would if it were enforced
-    unknown: str | None = None  # why the status of the node is unknown
+    verdict: Verdict = "unknown"
+    unknown: str | None = None  # why the verdict is unknown
+    ignored: str = ""  # the most severe finding that does not close the gate, and why
     at: float | None = None  # time of the status, in seconds since 1970
     disabled: str | None = None  # why all gates are disabled
     strict: bool = False  # close although the site file does not enforce it: the job can use another node
@@ -33,30 +38,67 @@ class View:
 
     def __str__(self) -> str:
         if not self.causes:
-            return f"open, although the status of the node is unknown: {self.unknown}" if self.unknown else "open"
+            why = f", although the status of the node is unknown: {self.unknown}" if self.unknown else ""
+            return f"open{why}{'; ' if why else ': '}{self.ignored or self.verdict}"
         first = self.causes[0]
         more = f" (and {len(self.causes) - 1} more)" if len(self.causes) > 1 else ""
-        reasons = f"{first}{more}: {first.text}"
+        reasons = f"{first}{more}: {first.text} (verdict: {self.verdict})"
         if self.disabled:
             return f"open, because {self.disabled}; else it would close for {reasons}"
         return f"closed for {reasons}" if self.closed else f"open; with enforce = true it would close for {reasons}"
 
 
 def view(site: str | None, folder: str, strict: bool = False) -> View:
-    """The gate of the node whose service uses this state folder. Raises BadInput if the site file is wrong."""
+    """The gate of the node whose service uses this state folder. Raises BadInput if the site file is wrong.
+
+    If the service has stopped, the findings of its last cycle still close the gate, unless the node was accepted since.
+    """
     gate = inputs.site(site).gate
     disabled = _disabled(gate.disable_file)
+    verdict: Verdict = "unknown"
+    unknown: str | None
     try:
         found = status_file.read(folder)
     except Unknown as reason:
-        return View(
-            gate=gate, disabled=disabled, strict=strict, unknown=str(reason), causes=_blocked(gate, str(reason))
-        )
-    closing = tuple(causes(found.findings, gate))
-    unknown = _UNKNOWN if found.verdict == "unknown" else None
-    if unknown and not closing:
-        closing = _blocked(gate, unknown)
-    return View(gate=gate, disabled=disabled, strict=strict, unknown=unknown, causes=closing, at=found.at)
+        unknown, at, findings = str(reason), None, _of_last_cycle(reason, folder)
+    else:
+        verdict, at, findings = found.verdict, found.at, found.findings
+        unknown = _why_unknown(findings) if verdict == "unknown" else None
+    return View(
+        gate=gate,
+        causes=tuple(causes(findings, gate)) or (_blocked(gate, unknown) if unknown else ()),
+        verdict=verdict,
+        unknown=unknown,
+        ignored=_ignored(verdict, findings, gate),
+        at=at,
+        disabled=disabled,
+        strict=strict,
+    )
+
+
+def _of_last_cycle(reason: Unknown, folder: str) -> tuple[Finding, ...]:
+    """The findings of the last cycle of a service that has stopped. An acceptance clears them."""
+    if reason.last is None:
+        return ()
+    accepted = (acceptance.read(folder) or acceptance.Acceptance()).at
+    if accepted is not None and accepted > reason.last.at:
+        return ()
+    why = f"not evaluated since {as_utc(reason.last.at)}"
+    return tuple(replace(one, message=f"{one.message}; {why}") for one in reason.last.findings)
+
+
+def _why_unknown(findings: Sequence[Finding]) -> str:
+    stale = next((one for one in findings if one.stale and not one.silenced and one.severity != "info"), None)
+    return f"{stale.code} {stale.subject} could not be evaluated again: {stale.stale}" if stale else _UNKNOWN
+
+
+def _ignored(verdict: Verdict, findings: Sequence[Finding], gate: Gate) -> str:
+    """The verdict, the most severe finding that does not close the gate, and why it does not."""
+    for one in findings:
+        why = why_open(one, gate)
+        if why and one.severity != "info":
+            return f"{verdict} for {one.code} {one.subject}, which {why}"
+    return ""
 
 
 def _blocked(gate: Gate, why: str) -> tuple[Cause, ...]:

@@ -19,10 +19,6 @@ _MISSED = 4  # cycles without an update after which the status is unknown
 _LONGEST = 300.0  # seconds that a cycle with measurements may take
 
 
-class Unknown(Exception):
-    """The status of the node is unknown. The message is the reason."""
-
-
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one cycle."""
 
@@ -32,6 +28,14 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
     peaks: Mapping[str, Mapping[str, float]] = {}  # open job window -> port -> bytes per second
+
+
+class Unknown(Exception):
+    """The status of the node is unknown. The message is the reason."""
+
+    def __init__(self, reason: str, last: Status | None = None) -> None:
+        super().__init__(reason)
+        self.last = last  # the status of the last cycle, if the service has completed no cycle since
 
 
 def write(folder: str, report: Report, at: float, every: float, peaks: Mapping[str, Mapping[str, float]]) -> None:
@@ -57,14 +61,14 @@ def read(folder: str, now: float | None = None, booted: float | None = None) -> 
     except ValueError as wrong:
         raise Unknown(str(wrong)) from None
     if status.at > now + status.every:
-        raise Unknown(f"the last cycle of the service is in the future ({as_utc(status.at)}): the clock was set back")
-    if status.at < booted:
-        raise Unknown(
-            f"the service has not completed a cycle since this machine booted (the last one: {as_utc(status.at)})"
-        )
-    if now - status.at > max(_MISSED * status.every, _LONGEST):
-        raise Unknown(f"the service has not completed a cycle since {as_utc(status.at)}")
-    return status
+        why = f"the last cycle of the service is in the future ({as_utc(status.at)}): the clock was set back"
+    elif status.at < booted:
+        why = f"the service has not completed a cycle since this machine booted (the last one: {as_utc(status.at)})"
+    elif now - status.at > max(_MISSED * status.every, _LONGEST):
+        why = f"the service has not completed a cycle since {as_utc(status.at)}"
+    else:
+        return status
+    raise Unknown(why, status)
 
 
 def stored_peaks(folder: str) -> Mapping[str, Mapping[str, float]]:

@@ -16,10 +16,11 @@ from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked
 from ...models.facts.units import as_utc
 from ...models.graph.topology import Topology
-from ...models.report import Report
+from ...models.report import Finding, Report
 
 Form: TypeAlias = Literal["metrics", "openmetrics", "report", "front"]
 _MISSED = 4  # cycles without a report after which the status is unknown
+_NO_REPORT = Report(node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown")
 _QUICK = 1  # gzip level: shrinks a page to a tenth in a millisecond
 
 
@@ -45,11 +46,16 @@ class Pages:
         detail: str = "",
         every: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
+        findings: tuple[Finding, ...] = (),
     ) -> None:
-        """`labels` and `detail` as in `families`; `every`: seconds between two cycles."""
+        """`labels` and `detail` as in `families`; `every`: seconds between two cycles.
+
+        `findings` of the last run of the service are shown until its first cycle.
+        """
         self._monotonic = monotonic
         self._labels, self._detail = labels or {}, detail
-        initial = _Published(_stopped_report(None, None), None, monotonic(), every, self._labels, detail)
+        before = replace(_NO_REPORT, findings=findings)
+        initial = _Published(_stopped_report(before, None), None, monotonic(), every, self._labels, detail)
         self._published, self._stopped = initial, initial
 
     def labelled(self, labels: Mapping[str, str], detail: str) -> None:
@@ -66,7 +72,7 @@ class Pages:
         return self._monotonic() - published.since <= _MISSED * published.every
 
     def read(self, form: Form, zipped: bool = False) -> bytes:
-        """The page. If the main loop has stopped, a page with the verdict "unknown"."""
+        """The page. If the main loop has stopped, a page with the verdict "unknown" and the stale findings."""
         published = self._current()
         key = (form, zipped)
         if key not in published.pages:
@@ -82,15 +88,14 @@ class Pages:
         return self._stopped
 
 
-def _stopped_report(report: Report | None, round: Round | None) -> Report:
-    """The report of a stopped main loop: only the node and the verdict "unknown" remain."""
+def _stopped_report(report: Report, round: Round | None) -> Report:
+    """The report of a stopped main loop: the node, the verdict "unknown", and the findings, which are stale."""
     why = f"no cycle since {as_utc(round.ended)}" if round else "no cycle yet"
     gap = NotChecked(what="cycle", subject="node", reason=Reason.STOPPED, detail=why, how="read the log of the service")
-    known = report or Report(node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown")
     return replace(
-        known,
+        report,
         verdict="unknown",
-        findings=(),
+        findings=tuple(replace(one, stale=one.stale or why) for one in report.findings),
         not_checked=(gap,),
         checks={},
         levels=(),

@@ -21,7 +21,11 @@ _PAGE = """<!DOCTYPE html>
 
 def front_page(report: Report) -> str:
     """A short HTML page without scripts."""
-    findings = [f"{one.severity} {one.code}: {one.message}" for one in report.findings if one.silenced is None]
+    findings = [
+        f"{one.severity} {one.code}: {one.message}" + (f" (stale: {one.stale})" if one.stale else "")
+        for one in report.findings
+        if one.silenced is None
+    ]
     return _PAGE.format(
         node=escape(report.node or "this node"),
         verdict=report.verdict,

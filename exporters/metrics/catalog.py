@@ -87,6 +87,20 @@ _ALL = (
         "1 for each finding that the site file silences.",
     ),
     Metric(
+        "linkgauge_finding_stale",
+        "gauge",
+        ("code", "subject"),
+        "1 per stale finding",
+        "1 for each finding that could not be evaluated again: after a restart, or because a source does not answer.",
+    ),
+    Metric(
+        "linkgauge_finding_timestamp_seconds",
+        "gauge",
+        ("code", "subject"),
+        "1 per finding of a service",
+        "Time at which the finding appeared first, in seconds since 1970.",
+    ),
+    Metric(
         "linkgauge_impact_slowdown_ratio",
         "gauge",
         ("collective", "scope"),

@@ -9,7 +9,7 @@ from typing import get_args
 
 from ... import __version__
 from ...models.facts.units import from_utc
-from ...models.report import SEVERITIES, Report, Verdict
+from ...models.report import SEVERITIES, Finding, Report, Verdict
 from .counter_series import counters, nvlinks
 from .device_info import devices
 from .link_series import links
@@ -62,21 +62,8 @@ def _impact(report: Report) -> Iterator[Sample]:
 
 
 def _evaluated(report: Report) -> Iterator[Sample]:
-    """Findings (the most severe one per code and subject), checks, and gaps."""
-    reported: dict[tuple[str, str], int] = {}
-    silenced: dict[tuple[str, str], None] = {}
-    for finding in report.findings:
-        key = (finding.code, finding.subject)
-        if finding.silenced is None:
-            reported[key] = max(reported.get(key, 0), len(SEVERITIES) - SEVERITIES.index(finding.severity))
-        else:
-            silenced[key] = None
-    for (code, subject), severity in reported.items():
-        labels = {"code": code, "subject": subject}
-        yield Sample("linkgauge_finding", labels, 1.0)
-        yield Sample("linkgauge_finding_severity", labels, severity)
-    for code, subject in silenced:
-        yield Sample("linkgauge_finding_silenced", {"code": code, "subject": subject}, 1.0)
+    """Findings, checks, and gaps."""
+    yield from _findings(report)
     for code, evaluated in report.checks.items():
         if code in _OF_JOBS and not evaluated and report.context == "host":
             continue
@@ -84,6 +71,27 @@ def _evaluated(report: Report) -> Iterator[Sample]:
     missed = Counter((one.what, one.reason.value) for one in report.not_checked)
     for (check, reason), number in missed.items():
         yield Sample("linkgauge_not_checked", {"check": check, "reason": reason}, number)
+
+
+def _findings(report: Report) -> Iterator[Sample]:
+    """Findings by code and subject: the highest severity, the earliest time, and stale if all of them are stale."""
+    reported: dict[tuple[str, str], list[Finding]] = {}
+    for finding in report.findings:
+        if finding.silenced is None:
+            reported.setdefault((finding.code, finding.subject), []).append(finding)
+    for (code, subject), found in reported.items():
+        labels = {"code": code, "subject": subject}
+        severity = max(len(SEVERITIES) - SEVERITIES.index(one.severity) for one in found)
+        yield Sample("linkgauge_finding", labels, 1.0)
+        yield Sample("linkgauge_finding_severity", labels, severity)
+        if all(one.stale is not None for one in found):
+            yield Sample("linkgauge_finding_stale", labels, 1.0)
+        if times := [from_utc(one.since) for one in found if one.since]:
+            yield Sample("linkgauge_finding_timestamp_seconds", labels, min(times))
+    for finding in report.findings:
+        if finding.silenced is not None:
+            labels = {"code": finding.code, "subject": finding.subject}
+            yield Sample("linkgauge_finding_silenced", labels, 1.0)
 
 
 def _corroborated(report: Report) -> Iterator[Sample]:
@@ -112,7 +120,7 @@ def _cycle(report: Report, round: Round | None) -> Iterator[Sample]:
         yield Sample("linkgauge_cycle_timestamp_seconds", {}, round.ended)
         yield Sample("linkgauge_cycle_duration_seconds", {}, round.seconds)
         yield Sample("linkgauge_stuck_children", {}, round.stuck)
-        found = {(one.code, one.subject) for one in report.findings}  # empty if the service has stopped
+        found = {(one.code, one.subject) for one in report.findings}  # also if the service has stopped
         for code, subject in round.would_drain:
             if (code, subject) in found:
                 yield Sample("linkgauge_gate_would_drain", {"code": code, "subject": subject}, 1.0)

@@ -69,6 +69,8 @@ def _why_unknown(report: Report) -> str:
         return f"Do not take this node for healthy: {', '.join(vital)} could not be judged. See NOT CHECKED."
     if broken := [safe(run.name) for run in report.runs if not run.ok]:
         return f"Do not take this node for healthy: {', '.join(broken)} broke off, a fault in linkgauge itself."
+    if stale := [safe(finding.code) for finding in report.findings if finding.stale and not finding.silenced]:
+        return f"Do not take this node for healthy: {', '.join(dict.fromkeys(stale))} could not be evaluated again."
     if any(finding.code == "not-enough-evidence" for finding in report.findings):
         return "There is a symptom without a known cause."
     return "Nothing could be judged."
@@ -226,6 +228,7 @@ _ROWS: tuple[tuple[str, Getter], ...] = (
     ),
     ("impact", _impact),
     ("where", _location),
+    ("stale", lambda finding: [finding.stale] if finding.stale else []),
     ("since", lambda finding: [finding.since] if finding.since else []),
     ("do", lambda finding: [finding.remedy] if finding.remedy else []),
 )

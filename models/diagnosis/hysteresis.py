@@ -4,7 +4,7 @@ unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -31,22 +31,35 @@ class History:
     times: int = 1  # number of appearances since `first`
     came: tuple[float, ...] = ()  # times of the appearances in the last hour
     gone: bool = False  # absent in a later check
+    obstacles: tuple[str, ...] = ()  # what the rules of this code could not evaluate at the latest appearance
+    stale: str | None = None  # why it could not be evaluated since
 
 
 Key: TypeAlias = tuple[str, str, str]  # code, subject, kind: a rising counter and an error may share a code
 Histories: TypeAlias = Mapping[Key, History]
+Obstacles: TypeAlias = Callable[[Finding], Collection[str]]  # as reevaluation.obstacles
 
 
 def settle(
-    histories: Histories, report: Report, accepted: float | None = None, booted: float | None = None
+    histories: Histories,
+    report: Report,
+    accepted: float | None = None,
+    booted: float | None = None,
+    obstacles: Obstacles | None = None,
+    first: bool = False,
 ) -> tuple[Histories, Report]:
     """Fold one report into the history; `accepted` is when an operator marked the node as good, `booted` its boot.
 
-    A state is shown after it is present in two of three cycles. It disappears after it is absent in two of three,
-    unless it was present in between. A state that flaps stays one finding with the number of appearances. An event is
-    shown at once. It stays until a report marks it as history, for one day after its latest appearance, or until the
-    node is accepted or booted again. Measurements are confirmed before and pass unchanged, as do observations and
-    unchecked items. The verdict is computed from the shown findings.
+    A state is shown after it is present in two of three cycles. The first report of a service (`first`) shows states
+    that are certain at once, since nothing else is known. A state disappears after it is absent in two of three, unless
+    it was present in between. A state that flaps stays one finding with the number of appearances. An event is shown
+    at once. It stays until a report marks it as history, for one day after its latest appearance, or until the node is
+    accepted or booted again. Measurements are confirmed before and pass unchanged, as do observations and unchecked
+    items.
+
+    A state or a measurement that is absent and could not be evaluated stays, and it is stale. `obstacles` returns why a
+    finding could not be evaluated. The verdict is computed from the shown findings. In the first report it is not `ok`
+    if a state is not shown yet.
     """
     at = _time_of(histories, report)
     fresh = _by_key(report.findings)
@@ -55,17 +68,85 @@ def settle(
     for key in sorted({*fresh, *histories}):
         before = _of_this_boot(_without_accepted(histories.get(key), key in fresh, accepted), booted)
         current = fresh.get(key, ())
-        checked = report.checks.get(key[0]) is not False  # without a check, a state is not absent
+        if before is None and not current:
+            continue
         if key[2] == "event":
             history = _event(before, current, at, evidence)
-        elif key[2] == "measurement":
-            history = _measurement(before, current, at)
         else:
-            history = _state(before, current, at, checked)
+            history = _evaluated(before, current, at, first, _obstacles(report, obstacles, before, current))
         if history is not None:
             updated[key] = history
     shown = tuple(sorted(_shown(updated, fresh), key=_rank))
-    return updated, replace(report, findings=shown, verdict=verdict(shown, report.checks, report.source, report.runs))
+    settled = verdict(shown, report.checks, report.source, report.runs)
+    if first and settled in ("ok", "degraded") and not all(_is_shown(updated[key]) for key in fresh):
+        settled = "unknown"
+    return updated, replace(report, findings=shown, verdict=settled)
+
+
+def _evaluated(
+    before: History | None, current: tuple[Finding, ...], at: float, first: bool, obstacles: tuple[str, ...]
+) -> History | None:
+    """The history of a state or a measurement."""
+    if before is not None and not current and (why := _new(obstacles, before)):
+        return _held(before, at, why)
+    measurement = (current or (before.findings if before else ()))[0].kind == "measurement"
+    history = _measurement(before, current, at) if measurement else _state(before, current, at, first)
+    return history and replace(history, obstacles=obstacles if current or not before else before.obstacles)
+
+
+def restarted(histories: Histories, rebooted: bool) -> Histories:
+    """The histories at the start of a service: all findings are stale until they are evaluated again.
+
+    `rebooted`: the machine has booted since. Earlier events are then history, and the first check that does not find a
+    state clears it.
+    """
+    return {key: _restarted(history, rebooted) for key, history in histories.items()}
+
+
+def _restarted(history: History, rebooted: bool) -> History:
+    why = f"last seen {as_utc(history.last)}, before {'the machine booted' if rebooted else 'the service started'}"
+    if not rebooted:
+        return replace(history, stale=why)
+    if history.findings[0].kind != "event":
+        return replace(history, stale=why, seen=(), came=(), obstacles=())
+    past = tuple(
+        finding
+        if finding.severity == "info"
+        else replace(finding, severity="info", message=f"{finding.message}; before the last boot")
+        for finding in history.findings
+    )
+    return replace(history, findings=past, stale=None)
+
+
+def stale_findings(histories: Histories) -> tuple[Finding, ...]:
+    """The shown findings of a service that has not completed a cycle."""
+    return tuple(sorted(_shown(histories, ()), key=_rank))
+
+
+def _obstacles(
+    report: Report, obstacles: Obstacles | None, before: History | None, current: tuple[Finding, ...]
+) -> tuple[str, ...]:
+    """What the rules of this key could not evaluate. Without a function: whether the code was checked at all."""
+    findings = current or (before.findings if before else ())
+    if obstacles is not None:
+        return tuple(obstacles(findings[0]))
+    return () if current or report.checks.get(findings[0].code) is not False else ("some checks were not possible",)
+
+
+def _new(obstacles: Collection[str], before: History) -> str | None:
+    """The first obstacle that did not exist when the finding appeared last."""
+    return next((why for why in obstacles if why not in before.obstacles), None)
+
+
+def _held(before: History, at: float, why: str) -> History | None:
+    """A finding that could not be evaluated. A finding that was not shown yet is forgotten after an hour."""
+    if before.shown and before.findings[0].severity != "info":
+        return replace(before, stale=why)
+    return before if at - before.last <= _HOUR else None
+
+
+def _is_shown(history: History) -> bool:
+    return history.shown or all(finding.severity == "info" or finding.silenced for finding in history.findings)
 
 
 def _time_of(histories: Histories, report: Report) -> float:
@@ -101,13 +182,14 @@ def _of_this_boot(before: History | None, booted: float | None) -> History | Non
     return None
 
 
-def _state(before: History | None, current: tuple[Finding, ...], at: float, checked: bool) -> History | None:
+def _state(before: History | None, current: tuple[Finding, ...], at: float, first: bool) -> History | None:
     """The two-of-three rule. A state with several appearances within the hour is shown until the hour has passed."""
     seen = (*(before.seen if before else ()), bool(current))[-_WINDOW:]
     comes = bool(current) and (before is None or before.gone)
     came = tuple(then for then in (*(before.came if before else ()), *([at] if comes else [])) if then > at - _HOUR)
     findings = current or (before.findings if before else ())
-    at_once = bool(current) and not codes()[findings[0].code].steady
+    certain = first and any(finding.confidence == "certain" for finding in current)
+    at_once = certain or (bool(current) and not codes()[findings[0].code].steady)
     stays = before is not None and before.shown and True in seen[-_ENOUGH:]  # it may have been present in between
     shown = at_once or stays or seen.count(True) >= _ENOUGH or len(came) >= _FLAPS
     last = at if current or before is None else before.last
@@ -121,7 +203,7 @@ def _state(before: History | None, current: tuple[Finding, ...], at: float, chec
         last=last,
         times=(before.times if before else 0) + comes,
         came=came,
-        gone=not current and (checked or (before is not None and before.gone)),
+        gone=not current,
     )
 
 
@@ -131,11 +213,11 @@ def _event(
     """Shown at once, until it is history. A rotated log or a counter that no longer rises clears nothing."""
     latched = before if before is not None and _is_active(before.findings) else None
     if not current:
-        return latched if latched and at - latched.last <= _DAY else None
+        return replace(latched, stale=None) if latched and at - latched.last <= _DAY else None
     first = before.first if before else at
     milder = latched is not None and _is_active(current) and _gravity(current) > _gravity(latched.findings)
     if latched and milder and not _evidence(latched.findings) <= evidence:
-        return replace(latched, last=at)  # the rules no longer see the cause of the more severe finding
+        return replace(latched, last=at, stale=None)  # the rules no longer see the cause of the more severe finding
     return History(current, (True,), True, first, at)
 
 
@@ -162,7 +244,7 @@ def _dated(finding: Finding, history: History) -> Finding:
     """The finding with the time of its first appearance and the number of appearances."""
     since = as_utc(history.first)
     again = f"; came and went {history.times} times since {since}" if history.times > 1 else ""
-    return replace(finding, message=finding.message + again, since=finding.since or since)
+    return replace(finding, message=finding.message + again, since=finding.since or since, stale=history.stale)
 
 
 def _is_active(findings: Sequence[Finding]) -> bool:

@@ -13,16 +13,18 @@ def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin
     """Order: failed > unknown > degraded > ok. Info findings and ignored findings do not count.
 
     unknown: a vital check was wanted but not possible; a source failed by its own fault, so its result is missing (not
-    for dumps); a symptom was seen but not its cause; or nothing could be checked. An implausible measurement is no
-    check.
+    for dumps); a symptom was seen but not its cause; a finding is stale; or nothing could be checked. An implausible
+    measurement is no check.
     """
-    active = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
+    counting = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
+    active = [one for one in counting if one.stale is None]
+    stale = any(one.severity != "info" for one in counting if one.stale is not None)
     grave = {one.severity for one in active}
     if "critical" in grave:
         return "failed"
     vital = any(not evaluated and codes()[code].vital for code, evaluated in checks.items())
     blind = origin != "dumps" and (vital or not all(run.ok for run in runs))
     symptom = any(one.code == "not-enough-evidence" for one in active)
-    if blind or symptom or not (any(checks.values()) or grave):
+    if blind or stale or symptom or not (any(checks.values()) or grave):
         return "unknown"
     return "degraded" if "warning" in grave else "ok"

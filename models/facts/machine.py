@@ -25,6 +25,7 @@ class Node(Fact):
     asset_tag: str | None = None  # sys/class/dmi/id/chassis_asset_tag: some clouds use one tag for all machines
     instance: str | None = None  # run/cloud-init/instance-data.json: the cloud's name of the machine type
     booted: float | None = None  # proc/stat btime, seconds since 1970
+    boot_id: str | None = None  # proc/sys/kernel/random/boot_id: a random number that the kernel draws at each boot
     virtual: bool | None = None  # runs under a hypervisor
     hypervisor: str | None = None  # name of the hypervisor: "KVM", "Amazon Nitro", "Microsoft Hyper-V" ...
     container: str | None = None  # container runtime of this process: "docker", "podman", "kubernetes"; "": none

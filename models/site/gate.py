@@ -10,17 +10,6 @@ import msgspec
 from ..report import Finding
 
 DISABLED = "/etc/linkgauge/gate.disabled"
-# The default list: states that are read, do not clear themselves, and affect every job on the node.
-USUAL = (
-    "gpu-missing",
-    "gpu-driver-failed",
-    "gpu-row-remap",
-    "pcie-link-narrow",
-    "nvlink-inactive",
-    "nvlink-fabric-incomplete",
-    "nic-missing",
-    "nic-port-down",
-)
 
 
 class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -49,17 +38,49 @@ class Cause(NamedTuple):
 
 
 def causes(findings: Iterable[Finding], gate: Gate) -> Iterator[Cause]:
-    """The findings that close the gate: listed code, confidence certain, not ignored, not info.
+    """The findings that close the gate, most severe first. Of several with the same code and subject, the first.
 
-    In the order of the findings, most severe first. Of several findings with the same code and subject, only the first.
+    A finding that another finding explains closes it too. A stale finding closes it until it is evaluated again.
     """
-    listed = USUAL if gate.codes is None else gate.codes
     done: set[tuple[str, str]] = set()
     for one in findings:
-        counts = one.confidence == "certain" and one.severity != "info" and one.silenced is None
-        if one.code in listed and counts and (one.code, one.subject) not in done:
-            done.add((one.code, one.subject))
-            yield Cause(one.code, one.subject, one.message)
+        for code, subject in _counting(one, gate):
+            if (code, subject) not in done:
+                done.add((code, subject))
+                yield Cause(code, subject, one.message)
+
+
+def _counting(finding: Finding, gate: Gate) -> Iterator[tuple[str, str]]:
+    """Code and subject of the finding and of those that it explains, as far as they close the gate."""
+    if why_open(finding, gate) is None:
+        yield finding.code, finding.subject
+    if gate.codes is None or finding.silenced is not None or finding.severity == "info":
+        return
+    for name in finding.explains:
+        code, _, subject = name.partition(":")
+        if code in gate.codes and finding.confidence == "certain":
+            yield code, subject
+
+
+def why_open(finding: Finding, gate: Gate) -> str | None:
+    """Why the finding does not close the gate, to follow "which". None: it closes the gate.
+
+    Without a list, critical states that are certain close it. Events are over, and measurements are never certain.
+    """
+    if finding.silenced is not None:
+        return "is silenced"
+    if finding.severity == "info":
+        return "is no fault"
+    if gate.codes is not None and finding.code not in gate.codes:
+        return "is not on the list"
+    if finding.confidence != "certain":
+        return f"is {finding.confidence}, not certain"
+    if gate.codes is None and finding.severity != "critical":
+        return "is not critical"
+    if gate.codes is None and finding.kind != "state":
+        article = "an" if finding.kind == "event" else "a"
+        return f"is {article} {finding.kind}, not a state"
+    return None
 
 
 def has_room(name: str, drained: Collection[str], asking: Collection[str], nodes: int, gate: Gate) -> bool:

@@ -16,6 +16,7 @@ from .cloud_init import INSTANCE_DATA, instance_type, instance_type_alone
 from .container import container
 
 _DMI = "sys/class/dmi/id"  # serial numbers and UUIDs in this folder are private and not read
+BOOT_ID = "proc/sys/kernel/random/boot_id"
 _FIELDS = {
     "hostname": "proc/sys/kernel/hostname",
     "kernel": "proc/sys/kernel/osrelease",
@@ -24,6 +25,7 @@ _FIELDS = {
     "board": f"{_DMI}/board_name",
     "bios": f"{_DMI}/bios_version",
     "asset_tag": f"{_DMI}/chassis_asset_tag",
+    "boot_id": BOOT_ID,
 }
 # Names of virtual machines: start of the vendor, part of the product, hypervisor.
 _VIRTUAL = (

@@ -86,7 +86,10 @@ def seen(folder: Path, enforce: str = "true") -> View:
 
 def test_a_closed_node_is_marked_before_the_pod_fails(tmp_path: Path, cluster: Cluster, stub: Stub) -> None:
     found = seen(tmp_path)
-    assert decide(found, cluster, "node007", NOW) == (False, f"closed for pcie-link-narrow 0000:1e:00.0: {CAUSE}")
+    assert decide(found, cluster, "node007", NOW) == (
+        False,
+        f"closed for pcie-link-narrow 0000:1e:00.0: {CAUSE} (verdict: failed)",
+    )
     condition = {
         "type": "LinkgaugeClosed",
         "status": "True",

@@ -17,6 +17,7 @@ from linkgauge.agent.service import checkpoint
 from linkgauge.agent.service.config import Config, Probing
 from linkgauge.agent.state import acceptance as state
 from linkgauge.agent.web.server import serving
+from linkgauge.models.diagnosis.hysteresis import restarted
 from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Run
@@ -292,7 +293,8 @@ def test_a_restart_forgets_nothing(service: Callable[..., Node], hgx: Node) -> N
     again = service(Path(hgx.daemon.folder), config=Config(probes=Probing(every="1h")))
     again.host.recorded, again.host.wall = broken, hgx.host.wall + 60
     again.daemon.memory = checkpoint.load(again.daemon.folder, Memory(), again.host.now())
-    assert again.daemon.memory == replace(hgx.daemon.memory, collected={})
+    histories = restarted(hgx.daemon.memory.histories, rebooted=False)
+    assert again.daemon.memory == replace(hgx.daemon.memory, collected={}, histories=histories)
     report = again.cycle()
     assert [(one.code, one.since) for one in report.findings] == since  # at once
     assert [level.flow for level in report.levels] == [RATE.about]

@@ -18,7 +18,11 @@ from hypothesis import strategies as st
 from linkgauge.agent.inputs.resolve import BadInput
 from linkgauge.agent.pipeline.diagnose import Memory
 from linkgauge.agent.service import checkpoint
+from linkgauge.models.diagnosis.hysteresis import History, restarted, stale_findings
+from linkgauge.models.report import Finding
 from tests.support.programs.kept_memory import AT, MEMORY
+
+RESTARTED = replace(MEMORY, histories=restarted(MEMORY.histories, rebooted=False))
 
 
 def test_what_was_kept_comes_back(tmp_path: Path) -> None:
@@ -27,16 +31,38 @@ def test_what_was_kept_comes_back(tmp_path: Path) -> None:
     assert checkpoint.save(folder, Memory(), AT) is None
     assert checkpoint.save(folder, MEMORY, AT) is None
     assert checkpoint.load(folder, Memory(accepted=AT), AT + 1) == Memory(
-        measured=MEMORY.measured, histories=MEMORY.histories, past=MEMORY.past, accepted=AT
+        measured=MEMORY.measured, histories=RESTARTED.histories, past=MEMORY.past, accepted=AT
     )
     assert os.listdir(folder) == ["service.json"]
+
+
+def test_findings_of_a_service_that_ended_are_stale_until_its_first_cycle(tmp_path: Path) -> None:
+    """A state of another boot has no history that could keep it, and an event of another boot is history."""
+    state = Finding(code="gpu-missing", subject="node", severity="critical", message="7 of 8")
+    histories = {**MEMORY.histories, ("gpu-missing", "node", "state"): History((state,), (True, True), True, AT, AT)}
+    before = replace(MEMORY, histories=histories, boot_id="one")
+    assert checkpoint.save(str(tmp_path), before, AT) is None
+    same = checkpoint.load(str(tmp_path), Memory(boot_id="one"), AT)
+    why = "last seen 2027-01-15T08:00:00Z, before the service started"
+    assert [(one.code, one.severity, one.stale) for one in stale_findings(same.histories)] == [
+        ("gpu-missing", "critical", why),
+        ("gpu-xid", "critical", why),
+    ]
+    assert same.histories["gpu-missing", "node", "state"].seen == (True, True)
+    other = checkpoint.load(str(tmp_path), Memory(boot_id="two"), AT)
+    assert [(one.code, one.severity, one.stale) for one in stale_findings(other.histories)] == [
+        ("gpu-missing", "critical", "last seen 2027-01-15T08:00:00Z, before the machine booted"),
+        ("gpu-xid", "info", None),
+    ]
+    assert other.histories["gpu-missing", "node", "state"].seen == ()
+    assert (same.boot_id, other.boot_id) == ("one", "two")
 
 
 def test_a_finding_of_another_version_is_forgotten(tmp_path: Path) -> None:
     (sighting,) = MEMORY.histories.values()
     removed = {("none-such", "gpu0", "event"): sighting, ("gpu-xid", "gpu1", "event"): replace(sighting, findings=())}
     assert checkpoint.save(str(tmp_path), replace(MEMORY, histories={**removed, **MEMORY.histories}), AT) is None
-    assert checkpoint.load(str(tmp_path), Memory(), AT) == MEMORY
+    assert checkpoint.load(str(tmp_path), Memory(), AT) == RESTARTED
 
 
 @pytest.mark.parametrize(
@@ -100,7 +126,7 @@ def test_a_disk_that_fills_up_leaves_the_old_one(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script, tmp_path], **child())
     assert done.stdout == f"{tmp_path}: File too large\n"
     assert os.listdir(tmp_path) == ["service.json"]
-    assert checkpoint.load(str(tmp_path), Memory(), AT) == MEMORY
+    assert checkpoint.load(str(tmp_path), Memory(), AT) == RESTARTED
 
 
 KILLED = """
@@ -119,7 +145,7 @@ def test_killed_in_the_middle_of_writing(tmp_path: Path) -> None:
     assert done.returncode == -signal.SIGKILL
     half = [name for name in os.listdir(tmp_path) if name != "service.json"]
     assert len(half) == 1
-    assert checkpoint.load(str(tmp_path), Memory(), AT) == MEMORY
+    assert checkpoint.load(str(tmp_path), Memory(), AT) == RESTARTED
     (tmp_path / "accepted.json").touch()
     with checkpoint.exclusive(str(tmp_path)):  # which the next one takes away
         assert sorted(os.listdir(tmp_path)) == ["accepted.json", "service.json"]

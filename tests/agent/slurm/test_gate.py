@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,18 +16,20 @@ from click.testing import CliRunner
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.slurm import gate as gating
 from linkgauge.agent.slurm.health_check import CheckRecord, keep
-from linkgauge.agent.state import status_file
+from linkgauge.agent.state import acceptance, status_file
 from linkgauge.agent.state.status_file import Unknown
-from linkgauge.models.catalog import codes
-from linkgauge.models.site.gate import USUAL, causes
+from linkgauge.models.facts.units import as_utc
+from linkgauge.models.report import Finding
 from linkgauge.models.site.gate import Gate as Table
+from linkgauge.models.site.gate import causes, why_open
 from linkgauge.models.site.schema import read_site
 from tests.support.nodes.daemon_nodes import Node
 from tests.support.nodes.described import node, report_of
 
 NINE = '[[machine]]\nname = "ours"\nsource = "a mistake"\ngpu = "*"\nproduct = "*"\ngpus = 9\n'
 ENFORCED = '[gate]\nenforce = true\ncodes = ["gpu-missing"]\n'
-SENTENCE = "gpu-missing node: 8 of the 9 GPUs of ours are there"
+SENTENCE = "gpu-missing node: 8 of the 9 GPUs of ours are there (verdict: failed)"
+OTHER = "failed for gpu-missing node, which is not on the list"
 NOBODY = "does not exist: linkgauge serve does not run here, or uses another --state-dir"
 
 
@@ -60,7 +63,7 @@ class Gate:
             ("--counted",),
             (0, f"open until the health check has counted drained nodes; it is closed for {SENTENCE}"),
         ),
-        ('[gate]\nenforce = true\ncodes = ["nic-missing"]\n', (), (0, "open")),
+        ('[gate]\nenforce = true\ncodes = ["nic-missing"]\n', (), (0, f"open: {OTHER}")),
         ('[ignore]\n"gpu-missing" = "ordered"\n[gate]\n', ("--strict",), (2, f"closed for {SENTENCE}")),
     ],
 )
@@ -71,7 +74,7 @@ def test_what_closes_it(tmp_path: Path, site: str, options: tuple[str, ...], tol
     assert gate.ask(*options) == told
     gate.disabled.touch()
     opened = f"open, because {gate.disabled} exists; else it would close for {SENTENCE}"
-    assert gate.ask(*options) == (0, opened if told[1] != "open" else "open")
+    assert gate.ask(*options) == (0, told[1] if told[1].startswith("open: ") else opened)
 
 
 def test_the_service_tells_what_would_drain_and_keeps_its_word_for_the_gate(
@@ -85,7 +88,10 @@ def test_the_service_tells_what_would_drain_and_keeps_its_word_for_the_gate(
     found = status_file.read(str(tmp_path), now=one.host.now(), booted=0.0)
     assert [str(one) for one in causes(found.findings, Table())] == ["gpu-missing node"]
     one.go(3600)  # the service has stopped, so the state is not known
-    assert "would_drain" not in one.pages.read("metrics").decode()
+    page = one.pages.read("metrics").decode()
+    assert 'linkgauge_gate_would_drain{code="gpu-missing",subject="node"} 1.0' in page
+    assert 'linkgauge_finding_stale{code="gpu-missing",subject="node"} 1.0' in page
+    assert 'linkgauge_verdict{verdict="unknown"} 1.0' in page
 
 
 def test_a_prolog_closes_what_the_health_check_has_drained(tmp_path: Path) -> None:
@@ -94,15 +100,15 @@ def test_a_prolog_closes_what_the_health_check_has_drained(tmp_path: Path) -> No
     keep(gate.folder, CheckRecord(drained="linkgauge: gpu-missing node"))
     assert gate.ask("--counted") == (2, f"closed for {SENTENCE}")
     gate.finds("")
-    assert gate.ask("--counted") == (0, "open")
+    assert gate.ask("--counted") == (0, "open: ok")
 
 
 def test_a_node_of_which_nobody_knows(tmp_path: Path) -> None:
     gate = Gate(tmp_path, "[gate]\n")
     why = f"{tmp_path}/last.json {NOBODY}"
-    assert gate.ask("--strict") == (0, f"open, although the status of the node is unknown: {why}")
+    assert gate.ask("--strict") == (0, f"open, although the status of the node is unknown: {why}; unknown")
     gate = Gate(tmp_path, f'{ENFORCED}unknown = "block"\n')
-    assert gate.ask() == (2, f"closed for unknown node: {why}")
+    assert gate.ask() == (2, f"closed for unknown node: {why} (verdict: unknown)")
     assert gate.ask("--counted")[0] == 0
     gate.disabled.touch()
     assert gate.ask()[0] == 0
@@ -113,7 +119,7 @@ def test_a_verdict_that_is_unknown_is_none(tmp_path: Path) -> None:
     report = replace(report_of(node("hgx-h100")), verdict="unknown")
     status_file.write(gate.folder, report, time.time(), 15.0, {})
     why = "some vital checks could not be evaluated: 'linkgauge diagnose' lists them"
-    assert gate.ask() == (2, f"closed for unknown node: {why}")
+    assert gate.ask() == (2, f"closed for unknown node: {why} (verdict: unknown)")
 
 
 @pytest.mark.parametrize(
@@ -208,10 +214,69 @@ def test_a_file_system_that_hangs_opens_it(tmp_path: Path, monkeypatch: pytest.M
     assert seen.disabled == f"the file system of {gate.disabled} did not answer within 0.01 s"
 
 
-def test_the_usual_codes_are_codes_and_the_documentation_names_them() -> None:
-    assert set(USUAL) <= set(codes())
+def finding(code: str = "pcie-link-narrow", **fields: Any) -> Finding:
+    return Finding(**{"code": code, "severity": "critical", "subject": "gpu0", "message": "m", **fields})
+
+
+@pytest.mark.parametrize(
+    ("found", "codes", "why"),
+    [
+        (finding(), None, None),
+        (finding("fabric-manager-down"), None, None),
+        (finding("gpu-xid", kind="event"), None, "is an event, not a state"),
+        (finding("bandwidth-low", kind="measurement"), None, "is a measurement, not a state"),
+        (finding(confidence="likely"), None, "is likely, not certain"),
+        (finding(severity="warning"), None, "is not critical"),
+        (finding(severity="info"), None, "is no fault"),
+        (finding(silenced="ordered"), None, "is silenced"),
+        (finding(stale="no answer"), None, None),
+        (finding("gpu-xid", kind="event"), ("gpu-xid",), None),
+        (finding(severity="warning"), ("pcie-link-narrow",), None),
+        (finding(), ("gpu-xid",), "is not on the list"),
+    ],
+)
+def test_without_a_list_critical_states_that_are_certain_close_it(
+    found: Finding, codes: tuple[str, ...] | None, why: str | None
+) -> None:
+    table = Table(codes=codes)
+    assert why_open(found, table) == why
+    assert [(one.code, one.subject) for one in causes([found], table)] == ([] if why else [(found.code, "gpu0")])
+
+
+def test_a_finding_that_another_finding_explains_closes_it() -> None:
+    cause = finding("fabric-manager-down", subject="node", explains=("nvlink-fabric-incomplete:gpu0",))
+    listed = Table(codes=("nvlink-fabric-incomplete",))
+    assert [str(one) for one in causes([cause], listed)] == ["nvlink-fabric-incomplete gpu0"]
+    assert list(causes([replace(cause, confidence="likely")], listed)) == []
+    assert list(causes([replace(cause, silenced="ordered")], listed)) == []
+
+
+def test_the_last_findings_of_a_service_that_stopped_close_it_until_the_node_is_accepted(tmp_path: Path) -> None:
+    gate = Gate(tmp_path, ENFORCED)
+    at = time.time() - 1000
+    gate.finds(at=at)
+    since = as_utc(at)
+    text = SENTENCE.replace(" (verdict: failed)", f"; not evaluated since {since} (verdict: unknown)")
+    assert gate.ask() == (2, f"closed for {text}")
+    acceptance.write(gate.folder, acceptance.Acceptance(at=at + 1))
+    why = f"the service has not completed a cycle since {since}"
+    assert gate.ask() == (0, f"open, although the status of the node is unknown: {why}; unknown")
+
+
+def test_a_stale_finding_closes_it(tmp_path: Path) -> None:
+    """Its verdict is unknown, and the gate names the finding."""
+    report = report_of(node("hgx-h100"))
+    stale = finding(stale="no answer within 80 s")
+    gate = Gate(tmp_path, "[gate]\n")
+    status_file.write(gate.folder, replace(report, verdict="unknown", findings=(stale,)), time.time(), 15.0, {})
+    assert gate.ask("--strict") == (2, "closed for pcie-link-narrow gpu0: m (verdict: unknown)")
+    gate = Gate(tmp_path, ENFORCED)
+    why = "pcie-link-narrow gpu0 could not be evaluated again: no answer within 80 s"
+    because = "unknown for pcie-link-narrow gpu0, which is not on the list"
+    assert gate.ask() == (0, f"open, although the status of the node is unknown: {why}; {because}")
+
+
+def test_the_example_of_the_documentation_is_a_site_file() -> None:
     text = (Path(__file__).parents[3] / "docs" / "operate" / "site-file.md").read_text()
-    told = " ".join(text.partition("The default list of `codes`: ")[2].partition(". ")[0].split())
-    assert told.split(", ") == list(USUAL)
     example = text.partition("```toml\n")[2].partition("```")[0]
     assert read_site(example).gate.codes == ("gpu-missing", "nvlink-inactive", "pcie-link-narrow")

@@ -121,7 +121,7 @@ def test_the_names_are_those_of_the_contract() -> None:
     )
     assert " ".join(told["findings"][0]) == (
         "code kind severity confidence subject subject_name message expected observed unit basis expected_source cause "
-        "limits explains impact location since silenced evidence remedy"
+        "limits explains impact location since silenced stale evidence remedy"
     )
     assert told["findings"][0]["since"] is None
     assert told["levels"][0]["class"] == "pcie5x16"

@@ -89,7 +89,8 @@ def test_every_metric_and_label_is_in_the_table() -> None:
     """Each metric and label of the table also occurs."""
     broken = report_of(node("hgx-h100", BROKEN))
     first, *others = broken.findings
-    silenced = replace(broken, findings=(replace(first, silenced="known"), *others))
+    stale = replace(others[0], stale="no answer within 80 s", since="2026-11-21T03:00:00Z")
+    silenced = replace(broken, findings=(replace(first, silenced="known"), stale, *others[1:]))
     drains = ((others[0].code, others[0].subject), ("gpu-missing", "gone since"))
     round = Round(ended=1.8e9, seconds=0.1, moved={"host_copy": 5}, would_drain=drains)
     names: set[str] = set()

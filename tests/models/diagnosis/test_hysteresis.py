@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.agent.pipeline.diagnose import Memory, cycle
-from linkgauge.models.diagnosis.hysteresis import Histories, settle
+from linkgauge.models.diagnosis.hysteresis import Histories, restarted, settle
 from linkgauge.models.facts.machine import Node, Pci, Port, Rdma
 from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.models.facts.units import as_utc, from_utc
@@ -214,10 +214,10 @@ def test_and_one_beside_what_the_log_tells_of_it() -> None:
 
 
 def test_what_flapped_is_gone_an_hour_after() -> None:
-    reports = flapped([True, False] * 5 + [False] * 70, with_log=False)
+    reports = flapped([False, *[True, False] * 5, *[False] * 70], with_log=False)
     last = max(number for number, report in enumerate(reports) if report.findings)
-    assert 4 + 59 <= last <= 8 + 60
-    reports = flapped([True, *[False] * 100] * 3, with_log=False)  # once in an hour and a half, for a minute
+    assert 5 + 59 <= last <= 9 + 60
+    reports = flapped([False, True, *[False] * 100] * 3, with_log=False)  # once in an hour and a half, for a minute
     assert not any(report.findings for report in reports)
 
 
@@ -227,6 +227,60 @@ def test_what_could_not_be_looked_for_did_not_go() -> None:
     for minute, (seen, evaluated) in enumerate([(True, True), (False, False)] * 6):
         standing, report = settle(standing, at_minute(minute, [down] if seen else [], {"nic-port-down": evaluated}))
     assert [one.message for one in report.findings] == ["down"]
+
+
+PORT_DOWN = Finding(code="nic-port-down", severity="critical", subject="mlx5_0/1", message="down")
+CHECKED = {"nic-port-down": True}
+
+
+def test_the_first_report_shows_what_is_certain_and_is_not_ok_while_a_state_waits() -> None:
+    likely = replace(PORT_DOWN, confidence="likely")
+    told = []
+    for finding in (PORT_DOWN, likely):
+        standing, first = settle({}, at_minute(0, [finding], CHECKED), first=True)
+        second = settle(standing, at_minute(1, [finding], CHECKED))[1]
+        told.append([(report.verdict, len(report.findings)) for report in (first, second)])
+    assert told == [[("failed", 1), ("failed", 1)], [("unknown", 0), ("failed", 1)]]
+
+
+def test_a_state_with_a_new_obstacle_is_stale_for_any_time_and_one_with_an_old_obstacle_goes() -> None:
+    standing, _ = settle({}, at_minute(0, [PORT_DOWN], CHECKED), first=True)
+    for minute in (1, 2, 1000, 100_000):
+        standing, report = settle(standing, at_minute(minute, [], CHECKED), obstacles=lambda finding: ["no answer"])
+        assert [(report.verdict, one.stale) for one in report.findings] == [("unknown", "no answer")]
+    standing, report = settle(standing, at_minute(100_001, [PORT_DOWN], CHECKED), obstacles=lambda finding: ["no root"])
+    assert [(report.verdict, one.stale) for one in report.findings] == [("failed", None)]
+    for minute in (100_002, 100_003):
+        standing, report = settle(standing, at_minute(minute, [], CHECKED), obstacles=lambda finding: ["no root"])
+    assert (report.verdict, report.findings) == ("ok", ())
+
+
+def test_accept_clears_a_stale_finding() -> None:
+    standing, _ = settle({}, at_minute(0, [PORT_DOWN], CHECKED), first=True)
+    stale = at_minute(2, [], CHECKED)
+    _, report = settle(standing, stale, accepted=NOW + 60, obstacles=lambda finding: ["no answer"])
+    assert (report.verdict, report.findings) == ("ok", ())
+
+
+def test_after_a_boot_an_event_is_history_and_a_state_goes_with_the_first_check() -> None:
+    xid = ONES[0]
+    standing, report = settle({}, at_minute(0, [PORT_DOWN, xid], CHECKED), first=True)
+    assert [one.severity for one in report.findings] == ["critical", "critical"]
+    told = []
+    for rebooted in (True, False):
+        _, report = settle(restarted(standing, rebooted), at_minute(1, [], CHECKED), first=True)
+        told.append([(one.code, one.severity) for one in report.findings])
+    assert told == [[], [("gpu-xid", "critical"), ("nic-port-down", "critical")]]
+
+
+def test_a_measurement_is_stale_until_its_flow_is_measured_again() -> None:
+    slow, fast = copy(("gpu0", "pci0000:00"), 20), copy(("gpu0", "pci0000:00"), 55)
+    memory, report = ran(Memory(), NOW, slow)
+    memory, report = ran(memory, NOW + 60)
+    assert [(one.code, one.stale) for one in report.findings] == [("bandwidth-low", "it was not measured again")]
+    assert report.verdict == "unknown"
+    memory, report = ran(memory, NOW + 120, fast)
+    assert report.findings == ()
 
 
 def test_measurements_pass() -> None:
@@ -242,10 +296,11 @@ def test_measurements_pass() -> None:
 def test_a_state_clears_as_it_came() -> None:
     narrow = with_fields(gpus_under_switches(2), GPU, width=8)
     memory, told = Memory(), []
-    for minute, said in enumerate([narrow, narrow, narrow, *[gpus_under_switches(2)] * 3]):
+    healthy = gpus_under_switches(2)
+    for minute, said in enumerate([healthy, narrow, narrow, narrow, *[healthy] * 3]):
         memory, report = cycle(At(NOW + 60 * minute), [source_of(*said)], Site(), memory)
         told.append([(one.code, one.since) for one in report.findings])
-    assert told == [[], *[[("pcie-link-narrow", as_utc(NOW))]] * 3, [], []]
+    assert told == [[], [], *[[("pcie-link-narrow", as_utc(NOW + 60))]] * 3, [], []]
 
 
 def test_accept_forgets_what_flapped_but_not_what_is_there() -> None:

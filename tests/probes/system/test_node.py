@@ -14,7 +14,7 @@ from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.capture.recorder import Recording
 from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.system.container import CGROUP
-from linkgauge.probes.system.node import read_node
+from linkgauge.probes.system.node import BOOT_ID, read_node
 from tests.support.nodes.trees import tree
 
 DMI = "sys/class/dmi/id"
@@ -192,3 +192,7 @@ def test_what_would_not_say() -> None:
         ),
         Node(key="node"),
     ]
+
+
+def test_the_boot_has_a_number() -> None:
+    assert [one.boot_id for one in read({CPUINFO: X86, BOOT_ID: "5f3c"}) if isinstance(one, Node)] == ["5f3c"]
