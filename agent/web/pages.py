@@ -16,7 +16,7 @@ from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked
 from ...models.facts.units import as_utc
 from ...models.graph.topology import Topology
-from ...models.report import Finding, Report
+from ...models.report import Coverage, Finding, Report
 
 Form: TypeAlias = Literal["metrics", "openmetrics", "report", "front"]
 _MISSED = 4  # cycles without a report after which the status is unknown
@@ -98,6 +98,7 @@ def _stopped_report(report: Report, round: Round | None) -> Report:
         findings=tuple(replace(one, stale=one.stale or why) for one in report.findings),
         not_checked=(gap,),
         checks={},
+        coverage=Coverage(),
         levels=(),
         observations=(),
         topology=Topology(),

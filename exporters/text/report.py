@@ -38,7 +38,14 @@ def as_text(report: Report, colour: bool) -> str:
     paint = painter(colour)
     blocks = list(_blocks(report.findings, paint))
     rates = measured(report, paint) if len(blocks) <= _WHOLE else ()  # the blocks name the slow flows
-    sections = (_head(report, paint), *blocks, rates, cost(report, paint), _gaps(report, paint), _looked_at(report))
+    sections = (
+        _head(report, paint),
+        *blocks,
+        rates,
+        cost(report, paint),
+        _gaps(report, paint),
+        _looked_at(report, len(blocks) > _WHOLE),
+    )
     return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
 
 
@@ -250,14 +257,14 @@ def _gaps(report: Report, paint: Paint) -> Iterator[str]:
         yield from hanging("  ", f"so these could not be judged: {', '.join(not_evaluated)}", WIDTH, indent=4)
 
 
-def _looked_at(report: Report) -> Iterator[str]:
+def _looked_at(report: Report, brief: bool) -> Iterator[str]:
     """The basis of the verdict: checks, devices and sources."""
     kinds = [device.kind for device in report.topology.devices]
     evaluated = sum(report.checks.values())
     parts = [f"Judged {evaluated} of {counted(len(report.checks), 'check')}" if report.checks else "Judged nothing"]
     parts += [f"over {', '.join(device_counts(kinds))}"] if device_counts(kinds) else []
     yield from wrap(" ".join(parts) + "." + _sources_read(report), WIDTH)
-    if evidence := coverage_text(report.coverage):
+    if evidence := coverage_text(report.coverage, brief):
         yield from wrap(f"Evidence: {evidence}.", WIDTH)
     if any(not finding.silenced for finding in report.findings):
         yield "What a code means and how to see it: linkgauge explain CODE"

@@ -157,6 +157,11 @@ def _limit(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
     return _power(gpu) or _application_clock(snapshot, gpu)
 
 
+def lowered(gpu: Gpu) -> bool:
+    """Whether the power limit is below its default."""
+    return _power(gpu) is not None
+
+
 def _power(gpu: Gpu) -> _Limit | None:
     limit, default = gpu.power_limit, gpu.power_limit_default
     if "Laptop" in (gpu.name or ""):

@@ -15,6 +15,7 @@ from ...report import Finding
 from ..core.claims import Claim, Support
 from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, place_of, subject_of
 from ..core.rule import Rule
+from .clocks import lowered
 
 # The driver shows a little less memory than the data sheet. ECC of GDDR memory takes 1/16 of it (NVIDIA A10 and T4).
 _MEMORY_SHOWN = 0.9
@@ -89,7 +90,7 @@ def _rule(row: _Row) -> Rule:
     """The rule that reports a value below its evidence."""
 
     def evaluate(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-        claim = _claim(snapshot, gpu, row)
+        claim = None if row is _POWER and lowered(gpu) else _claim(snapshot, gpu, row)
         if claim is None or (against := claim.contradicted) is None:
             return
         yield Finding(
