@@ -197,7 +197,7 @@ def _disk_cases(bed: Bed) -> Cases:
                 "file system read-only", mount.key, set_fields(Mount, mount.key, read_only=True), degraded, names
             )
     for kind, name in ((Rdma, "NIC"), (Nvme, "disk")):
-        for fact in bed.snapshot.of(kind).values():  # type: ignore[type-abstract]
+        for fact in bed.snapshot.of(kind).values():
             if firmware := getattr(fact, "firmware", None):
                 edit = set_fields(kind, fact.key, firmware=f"{firmware}.1")
                 codes = frozenset({"driver-mismatch", "device-misplaced"})

@@ -175,7 +175,7 @@ def gpu_cases(bed: Bed) -> Cases:
             edits = lowered(Gpu, gpu, **{name: value for name, value in values.items() if value or value is False})
             edits += [set_fields(Gpu, gpu.key, failure=fault)] if fault else []
             if what.startswith("BAR1") and gpu.address in bed.snapshot.of(Pci):
-                edits += lowered(Pci, bed.snapshot.of(Pci)[gpu.address], bar1=256 * _MIB)
+                edits += lowered(Pci, bed.snapshot.of(Pci)[str(gpu.address)], bar1=256 * _MIB)
                 edits = edits if (gpu.bar1 or 0) > 256 * _MIB else []
             if what.startswith("busy"):
                 edits += [measured(gpu.key, "processes", 1, bed.now)] if edits else []

@@ -34,6 +34,7 @@ from bench.accuracy import every_device, every_value
 from bench.accuracy.beds import Bed, described, real
 from bench.accuracy.faults import Case, group_of, whole_groups
 from linkgauge.models.evaluate import evaluate
+from linkgauge.models.facts.records import Observation
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Finding, Report
@@ -72,7 +73,7 @@ def cases_of(bed: Bed, kinds: str, quick: bool) -> list[Case]:
 
 def broken(bed: Bed, cases: Iterable[Case]) -> Snapshot:
     """The node with these faults."""
-    records, past = list(bed.records), []
+    records, past = list(bed.records), list[Observation]()
     for case in cases:
         records = case.edit(records)
         past += case.past

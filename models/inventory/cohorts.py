@@ -20,8 +20,8 @@ def strict_majority(values: Iterable[V | None]) -> V | None:
     """The value of more than half of the known values, if at least three devices have it."""
     known = [value for value in values if value is not None]
     best = max(known, key=known.count, default=None)
-    agree = known.count(best)
-    return best if best is not None and agree >= _AGREE and 2 * agree > len(known) else None
+    agree = sum(value == best for value in known)
+    return best if agree >= _AGREE and 2 * agree > len(known) else None
 
 
 def cohort_of(snapshot: Snapshot, function: Pci) -> Sequence[Pci]:
