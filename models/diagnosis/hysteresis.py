@@ -11,7 +11,7 @@ from typing import TypeAlias
 from ..catalog import codes
 from ..facts.records import Evidence
 from ..facts.units import as_utc, from_utc
-from ..report import SEVERITIES, Finding, Report
+from ..report import SEVERITIES, Finding, Report, Verdict
 from .verdict import verdict
 
 _WINDOW, _ENOUGH = 3, 2  # cycles
@@ -76,11 +76,15 @@ def settle(
             history = _evaluated(before, current, at, first, _obstacles(report, obstacles, before, current))
         if history is not None:
             updated[key] = history
-    shown = tuple(sorted(_shown(updated, fresh), key=_rank))
-    settled = verdict(shown, report.checks, report.source, report.runs)
-    if first and settled in ("ok", "degraded") and not all(_is_shown(updated[key]) for key in fresh):
-        settled = "unknown"
-    return updated, replace(report, findings=shown, verdict=settled)
+    shown = replace(report, findings=tuple(sorted(_shown(updated, fresh), key=_rank)))
+    waits = first and not all(_is_shown(updated[key]) for key in fresh)
+    return updated, replace(shown, verdict=_settled(shown, waits))
+
+
+def _settled(shown: Report, waits: bool) -> Verdict:
+    """The verdict from the shown findings. While a state `waits` for its second cycle, it is not better than unknown."""
+    settled = verdict(shown.findings, shown.checks, shown.source, shown.runs)
+    return "unknown" if waits and settled in ("ok", "degraded") else settled
 
 
 def _evaluated(

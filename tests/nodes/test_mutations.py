@@ -32,7 +32,7 @@ def test_severities() -> None:
         ("hgx-h100", "no subnet manager"): "critical",
         ("hgx-h100", "GPU without driver"): "critical",
         ("hgx-h100", "GPU lent to a guest"): "info",
-        ("hgx-h100", "uplink built slow"): "info",
+        ("hgx-h100", "uplink built slow"): "critical",
         ("server-raid", "NVMe on x2"): "warning",
         ("server-raid", "array broken"): "critical",
         ("desktop", "port down"): "info",

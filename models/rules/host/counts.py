@@ -89,7 +89,7 @@ def empty_position(kind: str) -> Rule:
         found = [gap for gap in gaps(snapshot) if gap.kind == kind]
         yield from (_empty(snapshot, gap) for gap in found)
 
-    return Rule(_CODES[kind], Node, ("Pci", "Pci.pci_class"), evaluate, where)
+    return Rule(_CODES[kind], Node, ("Pci", "Pci.pci_class", "Pci.vendor", "Pci.device"), evaluate, where)
 
 
 def _empty(snapshot: Snapshot, gap: Gap) -> Finding:

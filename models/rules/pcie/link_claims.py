@@ -89,9 +89,9 @@ def speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
 def _able_speed(snapshot: Snapshot, function: Pci) -> float | None:
     """The lower maximum of both ends, but at least the present speed."""
     port = snapshot.of(Pci)[snapshot.topology.link_below[function.key].a]
-    if function.max_speed is None or port.max_speed is None:
+    if function.max_speed is None or port.max_speed is None or function.speed is None:
         return None
-    return max(min(function.max_speed, port.max_speed), function.speed or 0.0)
+    return max(min(function.max_speed, port.max_speed), function.speed)
 
 
 def _supports(

@@ -20,6 +20,7 @@ from ...report import Finding
 from ..core.gpus import gpu_cohort, majority
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, gap, location
+from .link_claims import speed_claim, width_claim
 
 _EMULATED = "a virtual machine shows {}; its PCI tree is emulated"
 _LOOK_ON_HOST = "look on the host, or set trust_virtual_links in the site file"
@@ -207,11 +208,17 @@ def is_switch(snapshot: Snapshot, function: Pci) -> bool:
     return device is not None and device.kind == "upstream-port"
 
 
+def _below_evidence(snapshot: Snapshot, port: Pci) -> bool:
+    """Whether the uplink is not built that way: independent evidence contradicts it (below_evidence.py)."""
+    claims = (width_claim(snapshot, port), speed_claim(snapshot, port))
+    return any(claim.contradicted for claim in claims if claim)
+
+
 def bottleneck(snapshot: Snapshot, port: Pci) -> Iterator[Finding]:
     """The uplink of a switch is slower by design than the link of a device below it. This is not a fault."""
     links = snapshot.topology.link_below
     uplink = links.get(port.key)
-    if uplink is None or uplink.rated is None or is_emulated(snapshot, port):
+    if uplink is None or uplink.rated is None or is_emulated(snapshot, port) or _below_evidence(snapshot, port):
         return
     below = [
         links[f.key]

@@ -99,7 +99,10 @@ def test_time_since_boot() -> None:
         ({"power_limit": 500.0}, "its power limit is 500 W, the default is 700 W"),
         ({"power_limit": 699.0}, None),
         ({"power_limit": 500.0, "name": "NVIDIA GeForce RTX 4090 Laptop GPU"}, None),
-        ({"power_limit": 300.0, "power_limit_default": None}, None),
+        (
+            {"power_limit": 300.0, "power_limit_default": None},
+            "its power limit is 300 W, below 693 W; 7 of 8 equal GPUs have 700 W",
+        ),
         (
             {"application_clock": 1095e6, "application_clock_default": 1410e6},
             "its application clock is 1095 MHz, the default is 1410 MHz",

@@ -137,7 +137,7 @@ L40S, RTX_4090 = ("NVIDIA L40S", 0x26B9), ("NVIDIA GeForce RTX 4090", 0x2684)
 def test_windows(
     count: int, card: tuple[str, int], gpus: dict[str, Any], functions: dict[str, Any], severity: str | None
 ) -> None:
-    found = findings(cards(count, *card, gpus, **functions))
+    found = [one for one in findings(cards(count, *card, gpus, **functions)) if one.code == "pcie-bar1-small"]
     expected = [("pcie-bar1-small", address(n), severity) for n in range(count)] if severity else []
     assert [(one.code, one.subject, one.severity) for one in found] == expected
 
