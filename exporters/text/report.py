@@ -60,12 +60,19 @@ def _head(report: Report, paint: Paint) -> Iterator[str]:
         _ORIGINS[report.source],
         context,
     )
-    yield from _painted(report.verdict.upper(), "  ".join(filter(None, about)), report.verdict, paint)
+    yield from _painted(_headline(report), "  ".join(filter(None, about)), report.verdict, paint)
     if report.verdict == "unknown":
         yield from wrap(_why_unknown(report), WIDTH)
     kinds = Counter("silenced" if finding.silenced else finding.severity for finding in report.findings)
     if kinds:
         yield ", ".join(f"{kinds[kind]} {kind}" for kind in (*SEVERITIES, "silenced") if kinds[kind])
+
+
+def _headline(report: Report) -> str:
+    """ "OK", or "OK, 2 checks not evaluated"."""
+    missing = sum(not evaluated for evaluated in report.checks.values())
+    limited = missing and report.verdict in ("ok", "degraded")
+    return report.verdict.upper() + (f", {counted(missing, 'check')} not evaluated" if limited else "")
 
 
 def _why_unknown(report: Report) -> str:

@@ -82,7 +82,7 @@ def settle(
 
 
 def _settled(shown: Report, waits: bool) -> Verdict:
-    """The verdict from the shown findings. While a state `waits` for its second cycle, it is not better than unknown."""
+    """The verdict from the shown findings: at best unknown while a state `waits` for its second cycle."""
     settled = verdict(shown.findings, shown.checks, shown.source, shown.runs)
     return "unknown" if waits and settled in ("ok", "degraded") else settled
 
