@@ -34,8 +34,12 @@ def coverage(snapshot: Snapshot) -> Coverage:
             why = next((claim.doubt for claim in bare if claim.doubt), _ALONE)
             without.append(Uncorroborated(subject, group, tuple(claim.quantity for claim in bare), why))
         else:
-            counts[group][max((claim.supports[0].by for claim in several), key=_TRUST.index)] += 1
+            counts[group][max(map(_by, several), key=_TRUST.index)] += 1
     return Coverage({group: dict(sorted(by.items())) for group, by in counts.items()}, tuple(without))
+
+
+def _by(claim: Claim) -> Corroboration:
+    return (claim.corroborated or claim.supports[0]).by
 
 
 def uncovered(snapshot: Snapshot) -> Iterator[NotChecked]:

@@ -228,9 +228,10 @@ class Setting(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serial(Fact):
-    """A serial number. It is read only on explicit request: "node", "gpu3", "nvme0"."""
+    """A serial number: "node", "gpu3", "nvme0". It is read only for tickets and for the inventory of the node."""
 
     number: str | None = None
+    guid: str | None = None  # of an RDMA device: sys/class/infiniband/*/node_guid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

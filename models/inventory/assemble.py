@@ -11,6 +11,7 @@ from ..facts.records import Fact, NotChecked, Observation, Record, Run
 from ..report import Context, Origin
 from ..site.schema import Site
 from .build import build_topology
+from .inventory import Inventory
 from .machine_type import recognise
 from .snapshot import Snapshot
 
@@ -24,6 +25,7 @@ def assemble(
     origin: Origin = "live",
     context: Context = "host",
     accepted: float | None = None,
+    inventory: Inventory | None = None,
 ) -> Snapshot:
     """Merge the facts, build the topology and recognise the machine. `now` and `accepted` are seconds since 1970."""
     everything = with_gpu_numbers(records)
@@ -45,4 +47,5 @@ def assemble(
         origin=origin,
         context="dumps" if origin == "dumps" else context,
         accepted=accepted,
+        inventory=inventory,
     )

@@ -15,6 +15,7 @@ from ..facts.records import Fact, Flow, NotChecked, Observation, Run
 from ..graph.topology import Topology
 from ..report import Context, Origin
 from ..site.schema import Machine, Site
+from .inventory import Inventory
 
 F = TypeVar("F", bound=Fact)
 T = TypeVar("T")
@@ -38,6 +39,7 @@ class Snapshot:
     now: float  # seconds since 1970
     origin: Origin
     context: Context
+    inventory: Inventory | None = None  # what was there before
     accepted: float | None = None  # when an operator accepted the node as good, in seconds since 1970
 
     @cached_property

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ...inventory.inventory import Item
 from ...inventory.snapshot import Snapshot
 from ...report import Corroboration, CoverageGroup
+
+_RELATIVE = ("kin", "baseline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +39,28 @@ class Claim:
 
     @property
     def contradicted(self) -> Support | None:
-        """The most trusted evidence that the value is too low. Less trusted evidence does not count against it."""
-        first = self.supports[0] if self.supports else None
-        return first if first and first.least > self.observed else None
+        """The most trusted evidence that the value is too low. Less trusted evidence does not count against it.
+
+        Equal devices and the earlier state of this node do not outweigh each other: either can show a fault.
+        """
+        first = self.supports[:1]
+        relative = first and first[0].by in _RELATIVE
+        return next((one for one in (self.supports if relative else first) if one.least > self.observed), None)
 
     @property
     def corroborated(self) -> Support | None:
-        """The evidence that the value is as it should be. None: there is none, or it contradicts the value."""
-        first = self.supports[0] if self.supports else None
-        if first is None or first.least > self.observed or (self.doubt and first.by == "kin"):
+        """The evidence that the value is as it should be. None: there is none, or some contradicts the value."""
+        if self.contradicted:
             return None
-        return first
+        return next((one for one in self.supports if not (self.doubt and one.by == "kin")), None)
+
+
+def baseline(item: Item, before: float, observed: float, what: str) -> Iterator[Support]:
+    """What an item had before. Only an operator's acceptance supports a value: a fault may be older than the first
+    inventory.
+    """
+    if item.accepted or before > observed:
+        yield Support("baseline", before, f"{what} {'when the node was accepted' if item.accepted else 'before'}")
 
 
 Claims: TypeAlias = Callable[[Snapshot], Iterator[Claim]]

@@ -15,8 +15,10 @@ from ...facts.pci_classes import kind_of
 from ...facts.pcie_rates import speed_of
 from ...facts.units import as_transfers
 from ...inventory.cohorts import carried, cohort_of, strict_majority
+from ...inventory.inventory import Item
+from ...inventory.present import able_speed, earlier_item
 from ...inventory.snapshot import Snapshot
-from ..core.claims import Claim, Support
+from ..core.claims import Claim, Support, baseline
 from ..core.machine_expectations import profile
 
 WIDTH, MAX_SPEED = "link width", "link speed of both ends"
@@ -48,12 +50,13 @@ def width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     if able and able > function.width:
         doubt = f"at x{function.width}, the device supports x{able}: nothing says how its slot is wired"
     supports = _supports(snapshot, function, _lanes_of_grade, _board_width, lambda one: one.width, "lanes")
+    history = of_earlier(snapshot, function, function.width, lambda item: item.width, "lanes")
     return Claim(
         group="links",
         subject=function.key,
         quantity=WIDTH,
         observed=function.width,
-        supports=tuple(supports),
+        supports=(*supports, *history),
         doubt=doubt,
     )
 
@@ -76,22 +79,20 @@ def speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     supports = _supports(
         snapshot, function, _speed_of_grade, _board_speed, lambda one: _able_speed(snapshot, one), "speed"
     )
+    history = of_earlier(snapshot, function, both, lambda item: item.speed, "speed")
     return Claim(
         group="links",
         subject=function.key,
         quantity=MAX_SPEED,
         observed=both,
-        supports=tuple(supports),
+        supports=(*supports, *history),
         doubt=doubt,
     )
 
 
 def _able_speed(snapshot: Snapshot, function: Pci) -> float | None:
-    """The lower maximum of both ends, but at least the present speed."""
-    port = snapshot.of(Pci)[snapshot.topology.link_below[function.key].a]
-    if function.max_speed is None or port.max_speed is None or function.speed is None:
-        return None
-    return max(min(function.max_speed, port.max_speed), function.speed)
+    """The highest speed of both ends of the link above the function."""
+    return able_speed(function, snapshot.of(Pci)[snapshot.topology.link_below[function.key].a])
 
 
 def _supports(
@@ -115,6 +116,16 @@ def _supports(
     if most is not None:
         agree = sum(of_equal(one) == most for one in equal)
         yield Support("kin", most, f"{agree} of {len(equal)} equal devices in equal positions have these {word}")
+
+
+def of_earlier(
+    snapshot: Snapshot, function: Pci, observed: float, value: Callable[[Item], float | None], word: str
+) -> Iterator[Support]:
+    """What the link in this place had before."""
+    item = earlier_item(snapshot, kind_of(function), function.key)
+    before = value(item) if item else None
+    if item is not None and before is not None:
+        yield from baseline(item, before, observed, f"it had these {word}" if word == "lanes" else f"it had this {word}")
 
 
 def _is_fabric(snapshot: Snapshot, function: Pci) -> bool:

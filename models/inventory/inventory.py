@@ -1,0 +1,173 @@
+"""Inventory: the hardware that a node had at one time, and the comparison of two inventories.
+
+The state folder stores inventories. Serial numbers and GUIDs in them never appear in a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias
+
+ChangeKind: TypeAlias = Literal["removed", "added", "swapped", "moved", "firmware"]
+_GROWN = ("width", "speed", "rate", "nvlinks", "memory")  # of these the greater value is the reference
+_PARTS = frozenset({"gpu", "nic", "nvme", "nvswitch"})  # devices that can be removed, added and moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One device, port, processor or NUMA node. None: not known at that time. Rates in bytes per second."""
+
+    kind: str  # "gpu", "nic", "nvme", "nvswitch", "port", "package", "numa"
+    key: str  # the PCI address, or the key of the fact: "mlx5_0/1", "package0", "numa1"
+    alias: str | None = None  # the driver's name: "gpu3", "mlx5_0", "nvme1"
+    product: str | None = None  # "10de:2330:10de:16c1"
+    name: str | None = None
+    identity: str | None = None  # UUID, GUID or serial number: the same device has the same at another address
+    serial: str | None = None  # serial number, for tickets
+    slot: str | None = None
+    label: str | None = None
+    module_id: int | None = None
+    firmware: str | None = None
+    above: tuple[str, ...] = ()  # addresses of the PCI ports above, the nearest first
+    width: int | None = None  # lanes
+    speed: float | None = None  # highest speed of both ends of the link, in transfers per second and lane
+    state: str | None = None
+    rate: float | None = None
+    nvlinks: int | None = None  # active
+    memory: int | None = None  # bytes
+    rdma: bool | None = None  # whether a NIC is an RDMA device
+    accepted: bool = False  # an operator accepted the node with this item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """What was present at one time."""
+
+    taken_at: float  # seconds since 1970
+    boot_id: str | None = None
+    machine: str | None = None  # vendor and product name of the machine
+    devices: tuple[Item, ...] = ()
+
+    def of(self, *kinds: str) -> tuple[Item, ...]:
+        """The items of these kinds."""
+        return tuple(item for item in self.devices if item.kind in kinds)
+
+    def find(self, name: str) -> Item | None:
+        """The item with this key or alias."""
+        return next((item for item in self.devices if name in (item.key, item.alias)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A difference between two inventories. `before` is None for an added device, `now` for a removed one."""
+
+    kind: ChangeKind
+    before: Item | None
+    now: Item | None
+
+
+def same_machine(before: Inventory, now: Inventory) -> bool:
+    """Whether both inventories are of one machine. A disk image can carry the inventory of another machine."""
+    old, new = ({item.identity for item in one.devices if item.identity} for one in (before, now))
+    return before.machine == now.machine and not (old and new and old.isdisjoint(new))
+
+
+def differences(before: Inventory, now: Inventory) -> tuple[Change, ...]:
+    """What was removed, added, swapped, moved to another address, or has other firmware."""
+    return tuple(change for pair in paired(before, now) for change in _changes(*pair))
+
+
+def paired(before: Inventory, now: Inventory) -> list[tuple[Item | None, Item | None]]:
+    """Each item with its counterpart: the same device, else the device in the same place, else an equal device.
+
+    Two devices of one kind without a counterpart form a pair: one was replaced by the other in another place.
+    """
+    old, new = list(before.of(*_PARTS)), list(now.of(*_PARTS))
+    pairs: list[tuple[Item | None, Item | None]] = []
+    steps: tuple[Callable[[Item], Hashable | None], ...] = (
+        lambda item: item.identity and (item.kind, item.identity),
+        lambda item: (item.kind, item.key),
+        lambda item: (item.kind, item.product, item.name),
+        lambda item: item.kind,
+    )
+    for step in steps:
+        places: dict[Hashable, list[Item]] = {}
+        for item in new:
+            places.setdefault(step(item), []).append(item)
+        for item in list(old):
+            key = step(item)
+            if key is not None and places.get(key):
+                other = places[key].pop(0)
+                pairs.append((item, other))
+                old.remove(item)
+                new.remove(other)
+    return [*pairs, *((item, None) for item in old), *((None, item) for item in new)]
+
+
+def _changes(old: Item | None, new: Item | None) -> Iterator[Change]:
+    if old is None or new is None:
+        yield Change("added" if old is None else "removed", old, new)
+    elif _differ(old.identity, new.identity) or _differ(old.product, new.product):
+        yield Change("swapped", old, new)
+    else:
+        if old.key != new.key:
+            yield Change("moved", old, new)
+        if _differ(old.firmware, new.firmware):
+            yield Change("firmware", old, new)
+
+
+def _differ(old: object, new: object) -> bool:
+    """Whether both values are known and not equal."""
+    return old is not None and new is not None and old != new
+
+
+def completed(reference: Inventory, now: Inventory) -> Inventory:
+    """The reference with values that were unknown at its time, as drivers load after the first cycle of a boot."""
+    known = {(item.kind, item.key): item for item in now.devices}
+    items = [_filled(item, known.get((item.kind, item.key))) for item in reference.devices]
+    late = _missing_keys(reference.devices, (item for item in now.devices if item.kind not in _PARTS))
+    return replace(reference, devices=(*items, *late)) if (*items, *late) != reference.devices else reference
+
+
+def _missing_keys(present: Iterable[Item], further: Iterable[Item]) -> list[Item]:
+    keys = {(item.kind, item.key) for item in present}
+    return [item for item in further if (item.kind, item.key) not in keys]
+
+
+def _filled(old: Item, new: Item | None) -> Item:
+    if new is None or _differ(old.product, new.product) or _differ(old.identity, new.identity):
+        return old
+    values = {one.name: getattr(new, one.name) for one in fields(Item) if getattr(old, one.name) in (None, ())}
+    return replace(old, **{name: value for name, value in values.items() if value not in (None, ())})
+
+
+def advanced(reference: Inventory, last: Inventory) -> Inventory:
+    """The reference for a new boot: the state of the boot before. What was absent or lower then stays expected.
+
+    An operator's acceptance replaces the reference, and so ends the search for an absent device.
+    """
+    if not same_machine(reference, last):
+        return last
+    items = [_grown(old, new) if old and new else old or new for old, new in paired(reference, last)]
+    rest = [item for item in reference.devices if item.kind not in _PARTS]
+    others = {(item.kind, item.key): item for item in last.devices}
+    rest = [_grown(item, others.get((item.kind, item.key), item)) for item in rest]
+    late = _missing_keys(rest, (item for item in last.devices if item.kind not in _PARTS))
+    kept = (item for item in items if item)
+    return replace(last, devices=(*kept, *rest, *late))
+
+
+def _grown(old: Item, new: Item) -> Item:
+    """The newer item. An equal device keeps its greater width, speed, rate, memory and number of NVLinks."""
+    if _differ(old.product, new.product):
+        return new
+    known: dict[str, Any] = {
+        one.name: getattr(old, one.name) for one in fields(Item) if getattr(new, one.name) in (None, ())
+    }
+    if old.key == new.key:
+        pairs = {name: (getattr(old, name), getattr(new, name)) for name in _GROWN}
+        known |= {name: max(pair) for name, pair in pairs.items() if None not in pair}
+        known["accepted"] = old.accepted and not _differ(old.identity, new.identity)
+        known["state"] = old.state if old.accepted else new.state or old.state
+    return replace(new, **known)

@@ -1,0 +1,148 @@
+"""The inventory of a snapshot, and its comparison with the inventory of earlier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ..facts.gpu import Gpu
+from ..facts.machine import Node, Numa, Nvme, Package, Pci, Port, Rdma, Serial
+from ..facts.pci_classes import kind_of
+from .inventory import Change, Inventory, Item, differences, same_machine
+from .pci_tree import functions_above
+from .snapshot import Snapshot, once_per_snapshot
+
+_KINDS = frozenset({"gpu", "nic", "nvme", "nvswitch"})
+
+
+def is_complete(snapshot: Snapshot) -> bool:
+    """Whether all PCI functions were read. Dumps show parts of a machine."""
+    unread = any(one.what in ("Pci", "Pci.pci_class", "Pci.vendor") for one in snapshot.not_checked)
+    return snapshot.origin != "dumps" and bool(snapshot.of(Pci)) and not unread
+
+
+@once_per_snapshot
+def present(snapshot: Snapshot) -> Inventory:
+    """What is present. A device that does not answer is present."""
+    node = snapshot.of(Node).get("node")
+    machine = " ".join(filter(None, (node.vendor, node.product))) if node else ""
+    devices = (*_functions(snapshot), *_ports(snapshot), *_processors(snapshot))
+    boot_id = node.boot_id if node else None
+    return Inventory(taken_at=snapshot.now, boot_id=boot_id, machine=machine or None, devices=devices)
+
+
+@once_per_snapshot
+def changes(snapshot: Snapshot) -> tuple[Change, ...]:
+    """The differences from the earlier inventory. Empty if there is none, or if it is of another machine."""
+    before = snapshot.inventory
+    if before is None or not is_complete(snapshot) or not same_machine(before, present(snapshot)):
+        return ()
+    return differences(before, present(snapshot))
+
+
+def removed(snapshot: Snapshot, *kinds: str) -> tuple[Item, ...]:
+    """The devices of these kinds that were there before and are not there now."""
+    items = (change.before for change in changes(snapshot) if change.kind == "removed")
+    return tuple(item for item in items if item and item.kind in kinds)
+
+
+def earlier_item(snapshot: Snapshot, kind: str, key: str) -> Item | None:
+    """The item that was in this place before, if the same product is there now."""
+    before = snapshot.inventory
+    if before is None or not is_complete(snapshot):
+        return None
+    now = _by_place(snapshot).get((kind, key))
+    same = now is not None and same_machine(before, present(snapshot))
+    found = _by_earlier_place(snapshot).get((kind, key)) if same else None
+    return found if found and now and (found.product is None or found.product == now.product) else None
+
+
+def able_speed(function: Pci, port: Pci) -> float | None:
+    """The lower maximum of both ends of a PCIe link, but at least the present speed."""
+    if function.max_speed is None or port.max_speed is None or function.speed is None:
+        return None
+    return max(min(function.max_speed, port.max_speed), function.speed)
+
+
+@once_per_snapshot
+def _by_place(snapshot: Snapshot) -> Mapping[tuple[str, str], Item]:
+    return {(item.kind, item.key): item for item in present(snapshot).devices}
+
+
+@once_per_snapshot
+def _by_earlier_place(snapshot: Snapshot) -> Mapping[tuple[str, str], Item]:
+    before = snapshot.inventory
+    return {(item.kind, item.key): item for item in before.devices} if before else {}
+
+
+def _functions(snapshot: Snapshot) -> Iterator[Item]:
+    """GPUs, NICs, disks and NVSwitches on PCI, without virtual functions."""
+    functions = snapshot.of(Pci)
+    links = snapshot.topology.link_below
+    drivers = _by_address(snapshot)
+    for function in functions.values():
+        if kind_of(function) not in _KINDS or function.physfn:
+            continue
+        port = functions.get(links[function.key].a) if function.key in links else None
+        item = Item(
+            kind=kind_of(function),
+            key=function.key,
+            product=_product(function),
+            name=function.name,
+            slot=function.slot,
+            label=function.label,
+            above=tuple(functions_above(function.key, functions)),
+            width=function.width if not function.lost else None,
+            speed=able_speed(function, port) if port and not function.lost else None,
+        )
+        driver = drivers.get(function.key)
+        yield _with_driver(snapshot, item, driver) if driver else item
+
+
+def _product(function: Pci) -> str | None:
+    if function.vendor is None or function.device is None:
+        return function.name
+    ids = (function.vendor, function.device, function.subvendor, function.subdevice)
+    return ":".join(f"{number:04x}" for number in ids if number is not None)
+
+
+@once_per_snapshot
+def _by_address(snapshot: Snapshot) -> Mapping[str, Gpu | Rdma | Nvme]:
+    """What the drivers report, by PCI address."""
+    found: dict[str, Gpu | Rdma | Nvme] = {}
+    for kind in (Nvme, Rdma, Gpu):
+        for fact in snapshot.of(kind).values():
+            if fact.address:  # type: ignore[attr-defined]
+                found[fact.address] = fact  # type: ignore[attr-defined, assignment]
+    return found
+
+
+def _with_driver(snapshot: Snapshot, item: Item, driver: Gpu | Rdma | Nvme) -> Item:
+    serial = snapshot.of(Serial).get(driver.key)
+    number = serial.number if serial else None
+    item = replace(item, alias=driver.key, serial=number)
+    if isinstance(driver, Gpu):
+        return replace(
+            item,
+            identity=driver.uuid,
+            firmware=driver.vbios,
+            module_id=driver.module_id,
+            nvlinks=driver.nvlinks,
+            memory=driver.memory,
+        )
+    if isinstance(driver, Rdma):
+        return replace(item, identity=serial.guid if serial else None, firmware=driver.firmware, rdma=True)
+    return replace(item, identity=number, firmware=driver.firmware, name=driver.model or item.name)
+
+
+def _ports(snapshot: Snapshot) -> Iterator[Item]:
+    for port in snapshot.of(Port).values():
+        yield Item(kind="port", key=port.key, state=port.state, rate=port.rate)
+
+
+def _processors(snapshot: Snapshot) -> Iterator[Item]:
+    for package in snapshot.of(Package).values():
+        yield Item(kind="package", key=package.key, product=package.model, name=package.model)
+    for numa in snapshot.of(Numa).values():
+        if numa.cpus:  # nodes with memory only come and go with drivers
+            yield Item(kind="numa", key=numa.key, memory=numa.memory)
