@@ -1,4 +1,6 @@
-"""Serial numbers, read only for a support ticket. They identify a machine and its owner, so no report contains them."""
+"""Serial numbers, for support tickets and for the inventory of a node. They identify a machine and its owner, so no report
+contains them, and no capture reads them.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from ..models.facts.machine import Serial
 from ..models.facts.records import Record
 from .gpu.nvml_threads import seconds
 from .host.host import Host, Unreadable
+from .network.rdma import DEVICES
 from .pcie.bound_devices import NVIDIA, gpus
 from .storage.nvme import CONTROLLERS
 
@@ -15,21 +18,34 @@ _MACHINE = "sys/class/dmi/id/product_serial"  # only root can read it
 
 
 def read_serials(host: Host) -> Iterator[Record]:
-    """Yield a `Serial` of the machine, each NVMe controller and each NVIDIA GPU, as far as this user can read them."""
-    files = {"node": _MACHINE, **{name: f"{CONTROLLERS}/{name}/serial" for name in _controllers(host)}}
-    for name, path in files.items():
-        try:
-            text = (host.read(path) or "").strip()
-        except Unreadable:
-            continue  # the ticket states that it is missing
-        if text:
-            yield Serial(key=name, number=text)
+    """Yield a `Serial` of the machine, each NVMe controller, NIC and NVIDIA GPU, as far as this user can read them."""
+    if text := _text(host, _MACHINE):
+        yield Serial(key="node", number=text)
+    yield from read_identities(host)
     if gpus(host, NVIDIA):
         yield from host.call("nvml_serials", deadline=2 * seconds())
 
 
-def _controllers(host: Host) -> list[str]:
+def read_identities(host: Host) -> Iterator[Record]:
+    """Yield a `Serial` of each NVMe controller and RDMA device from sysfs. GPUs have a UUID (models/facts/gpu.py)."""
+    for name in _names(host, CONTROLLERS):
+        if text := _text(host, f"{CONTROLLERS}/{name}/serial"):
+            yield Serial(key=name, number=text)
+    for name in _names(host, DEVICES):
+        if text := _text(host, f"{DEVICES}/{name}/node_guid"):
+            yield Serial(key=name, guid=text)
+
+
+def _text(host: Host, path: str) -> str | None:
+    """The text of the file. None: it is absent, empty or not readable; a ticket states that the number is missing."""
     try:
-        return host.list(CONTROLLERS)
+        return (host.read(path) or "").strip() or None
+    except Unreadable:
+        return None
+
+
+def _names(host: Host, folder: str) -> list[str]:
+    try:
+        return host.list(folder)
     except Unreadable:
         return []

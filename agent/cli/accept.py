@@ -9,13 +9,17 @@ from ...exporters.text.accepted import as_accepted, as_refused
 from ...models.bandwidth.best_rates import RATES, best_observations
 from ...models.evaluate import evaluate
 from ...models.facts.records import Flow, Observation
+from ...models.inventory.inventory import accepted_now
+from ...models.inventory.present import is_complete, present
 from ...models.inventory.snapshot import Snapshot
 from ...models.report import Report, Verdict
+from ...probes.serials import read_serials
 from ..inputs import resolve as inputs
 from ..inputs.resolve import BadInput, Input
 from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import examine
-from ..state import acceptance
+from ..pipeline.source import Source
+from ..state import acceptance, inventory_file
 from .output.progress import show_progress
 from .output.reports import warn_forced, warn_unread_dumps
 
@@ -30,8 +34,18 @@ def accept(
     at = target.host.now()  # before reading: log entries written later are not accepted
     known = acceptance.of(root, source, state_dir, at)
     session = target.session(options)
-    with show_progress(target.readers, session.probes) as (readers, measured):
-        snapshot, before = examine(target.host, readers, measured, inputs.site(site), known.baseline, accepted=known.at)
+    earlier_inventory = inventory_file.of(root, source, state_dir, known)
+    sources = (*target.readers, Source("serials", read_serials))
+    with show_progress(sources, session.probes) as (readers, measured):
+        snapshot, before = examine(
+            target.host,
+            readers,
+            measured,
+            inputs.site(site),
+            known.baseline,
+            accepted=known.at,
+            inventory=earlier_inventory,
+        )
     warn_unread_dumps(snapshot)
     warn_forced(session)
     if session.interrupted:
@@ -39,13 +53,15 @@ def accept(
     counts = tuple(_counts(snapshot, at))
     rates = best_observations(snapshot)
     earlier = tuple(one for one in known.baseline if isinstance(one.about, Flow) and one.quantity in RATES)
-    after = evaluate(replace(snapshot, accepted=at, baseline=(*earlier, *counts)))
+    inventory = accepted_now(present(snapshot)) if is_complete(snapshot) else earlier_inventory
+    after = evaluate(replace(snapshot, accepted=at, baseline=(*earlier, *counts), inventory=inventory))
     if after.verdict != "ok" and not anyway:
         return as_refused(after), after.verdict
     kept = tuple(one for one in earlier if one.about not in rates)
     folder = acceptance.folder_of(root, state_dir)
     try:
-        acceptance.write(folder, acceptance.Acceptance(at=at, baseline=(*rates.values(), *kept, *counts)))
+        baseline = (*rates.values(), *kept, *counts)
+        acceptance.write(folder, acceptance.Acceptance(at=at, baseline=baseline, inventory=inventory))
     except (OSError, ValueError) as refused:  # ValueError: a name with a zero byte
         raise BadInput(f"--state-dir {folder}: {getattr(refused, 'strerror', None) or refused}") from None
     return as_accepted(after, at, _cleared(before, after), len(rates), [one.at for one in kept]), "ok"

@@ -13,6 +13,8 @@ from ...models.evaluate import evaluate, silenced
 from ...models.facts.machine import Node
 from ...models.facts.records import Flow, Observation, Record
 from ...models.inventory.assemble import assemble
+from ...models.inventory.inventory import Inventory, completed, equal, same_machine
+from ...models.inventory.present import is_complete, present
 from ...models.inventory.snapshot import Snapshot
 from ...models.report import Context, Report
 from ...models.site.schema import Site
@@ -37,6 +39,8 @@ class Memory:
     past: tuple[Observation, ...] = ()
     baseline: tuple[Observation, ...] = ()
     accepted: float | None = None  # when the node was marked as good, in seconds since 1970
+    inventory: Inventory | None = None  # what was there before: the reference
+    last: Inventory | None = None  # what is there in this boot
     boot_id: str | None = None  # of the boot in which the findings were evaluated
 
 
@@ -53,13 +57,15 @@ def diagnose(
     baseline: Iterable[Observation] = (),
     context: Context = "host",
     accepted: float | None = None,
+    inventory: Inventory | None = None,
 ) -> Report:
     """Return one report. `probes` selects from a report what to measure next; slow flows are measured a second time.
 
     `context` is "job" if the process runs under the limits of a job, else "host". `accepted` is the time at which the
-    node was marked as good, in seconds since 1970; `baseline` holds the observations of that time.
+    node was marked as good, in seconds since 1970; `baseline` holds the observations of that time. `inventory` is what
+    was there before.
     """
-    return examine(host, readers, probes, site, baseline, context, accepted)[1]
+    return examine(host, readers, probes, site, baseline, context, accepted, inventory)[1]
 
 
 def examine(
@@ -70,6 +76,7 @@ def examine(
     baseline: Iterable[Observation] = (),
     context: Context = "host",
     accepted: float | None = None,
+    inventory: Inventory | None = None,
 ) -> tuple[Snapshot, Report]:
     """As `diagnose`, and return the evaluated snapshot too."""
     read = collect_all(readers, host)
@@ -77,7 +84,14 @@ def examine(
 
     def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
         snapshot = assemble(
-            [*read, *measured], site, host.now(), baseline=known, origin=host.origin, context=context, accepted=accepted
+            [*read, *measured],
+            site,
+            host.now(),
+            baseline=known,
+            origin=host.origin,
+            context=context,
+            accepted=accepted,
+            inventory=inventory,
         )
         return snapshot, evaluate(snapshot)
 
@@ -120,7 +134,14 @@ def cycle(
     def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
         records = chain(*collected.values(), retained, measured)
         snapshot = assemble(
-            records, site, host.now(), memory.past, memory.baseline, host.origin, accepted=memory.accepted
+            records,
+            site,
+            host.now(),
+            memory.past,
+            memory.baseline,
+            host.origin,
+            accepted=memory.accepted,
+            inventory=memory.inventory,
         )
         pause()
         return snapshot, evaluate(snapshot)
@@ -139,7 +160,19 @@ def cycle(
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
     measured = [*retained, *measured]
     after = replace(memory, collected=collected, measured=tuple(measured), histories=histories, past=past)
+    after = _with_inventory(after, snapshot)
     return replace(after, boot_id=(node and node.boot_id) or memory.boot_id), shown
+
+
+def _with_inventory(memory: Memory, snapshot: Snapshot) -> Memory:
+    """The memory with what is present. The first inventory is the reference; later ones complete it."""
+    if not is_complete(snapshot):
+        return memory
+    now = present(snapshot)
+    last = memory.last if memory.last and equal(memory.last, now) else now
+    if memory.inventory is None or not same_machine(memory.inventory, now):
+        return replace(memory, inventory=now, last=last)
+    return replace(memory, inventory=completed(memory.inventory, now), last=last)
 
 
 def _silenced(histories: Histories, site: Site) -> Histories:

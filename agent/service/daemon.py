@@ -18,13 +18,14 @@ from ...models.site.gate import causes
 from ...models.site.schema import Site
 from ...probes.host.guarded import SIGNS
 from ...probes.host.host import Host, Unreadable
+from ...probes.serials import read_identities
 from ..measuring.budget import budget_of
 from ..measuring.session import MeasurementOptions, Session
 from ..pipeline.diagnose import Memory, Probes, cycle
 from ..pipeline.hang_guard import HangGuard
 from ..pipeline.registry import SOURCES
 from ..pipeline.source import Interval, Read, Source
-from ..state import acceptance, status_file
+from ..state import acceptance, inventory_file, status_file
 from ..state.state_file import CLOCK_STEP
 from ..web.pages import Pages
 from . import checkpoint
@@ -78,13 +79,18 @@ class Daemon:
         due_sources = due(SOURCES, self.last_runs, self._intervals(), began, changed)
         if any(source.interval is Interval.DISCOVERY for source in due_sources):
             self.forget()
+            further = [Source("identities", read_identities)]
+        else:
+            further = []
         session = self._session(began)
-        sources = [*map(self._paced, due_sources), Source("traffic", self.read_traffic)]
+        sources = [*further, *map(self._paced, due_sources), Source("traffic", self.read_traffic)]
         self._forget_rates(at)
         self._take_acceptance()
+        known = self.memory
         self.memory, report = cycle(
-            self.host, sources, self.site, self.memory, self._probes(session), self.pause, self.hang_guard.collect
+            self.host, sources, self.site, known, self._probes(session), self.pause, self.hang_guard.collect
         )
+        self._write_inventory(known)
         fresh = {source.name: self.memory.collected[source.name] for source in due_sources}
         self.last_runs = updated_runs(self.last_runs, fresh, began)
         self._count(*fresh.values(), self.memory.measured if session else ())
@@ -130,6 +136,19 @@ class Daemon:
             status_file.write(self.folder, report, self.host.now(), self.every, self.peaks)
         except OSError as refused:
             self._log_once(path, f"{path}: {refused.strerror}: gates cannot read the state of this node")
+        else:
+            self._log_once(path, None)
+
+    def _write_inventory(self, before: Memory) -> None:
+        """Write the inventory file if a device came, went or changed."""
+        reference, last = self.memory.inventory, self.memory.last
+        if reference is None or last is None or (reference is before.inventory and last is before.last):
+            return
+        path = os.path.join(self.folder, inventory_file.FILE)
+        try:
+            inventory_file.write(self.folder, reference, last)
+        except OSError as refused:
+            self._log_once(path, f"{path}: {refused.strerror}: a restart forgets which devices were there")
         else:
             self._log_once(path, None)
 
@@ -199,7 +218,10 @@ class Daemon:
         if modified_at is not None and modified_at != self._accepted:
             accepted = acceptance.read(self.folder)
             if accepted:
-                self.memory = replace(self.memory, baseline=accepted.baseline, accepted=accepted.at)
+                inventory = accepted.inventory or self.memory.inventory
+                self.memory = replace(
+                    self.memory, baseline=accepted.baseline, accepted=accepted.at, inventory=inventory
+                )
         self._accepted = modified_at
 
     def _forget_rates(self, at: float) -> None:

@@ -19,7 +19,7 @@ from ..inputs import resolve as inputs
 from ..inputs.resolve import BadInput
 from ..pipeline.diagnose import Memory
 from ..pipeline.source import Source
-from ..state import acceptance, status_file
+from ..state import acceptance, inventory_file, status_file
 from ..web.pages import Pages
 from ..web.server import Server, serving
 from . import checkpoint, logs
@@ -139,7 +139,8 @@ def _memory(options: ServeOptions, folder: str, host: Host) -> Memory:
     boot_id = None
     with suppress(Unreadable):
         boot_id = (host.read(BOOT_ID) or "").strip() or None
-    memory = Memory(baseline=accepted.baseline, accepted=accepted.at, boot_id=boot_id)
+    inventory, last = inventory_file.load(folder, accepted, boot_id)
+    memory = Memory(baseline=accepted.baseline, accepted=accepted.at, boot_id=boot_id, inventory=inventory, last=last)
     return checkpoint.load(folder, memory, host.now())
 
 

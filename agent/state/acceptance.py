@@ -12,6 +12,7 @@ import msgspec
 
 from ...models.facts.records import Observation
 from ...models.facts.units import as_utc
+from ...models.inventory.inventory import Inventory
 from ...probes.calls.bounded_read import bounded_read
 from .atomic_write import write_atomically
 from .state_file import CLOCK_STEP
@@ -29,6 +30,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
     version: Literal[1] = 1
     at: float | None = None  # seconds since 1970; None: not accepted
     baseline: tuple[Observation, ...] = ()  # rates, and counters at that time
+    inventory: Inventory | None = None  # the devices at that time
 
 
 def of(root: str, source: Sequence[str], state_dir: str | None, now: float) -> Acceptance:

@@ -10,7 +10,7 @@ from ...models.facts.gpu import Driver
 from ...models.facts.machine import Node
 from ...models.facts.records import Fact
 from ...models.facts.registry import kind_name
-from ...models.facts.units import as_gigabytes
+from ...models.facts.units import as_gigabytes, as_utc
 from ...models.inventory.snapshot import Snapshot
 from ...models.report import Finding, Level, Report
 from .report import quantity, seen
@@ -45,8 +45,10 @@ def names_of(snapshot: Snapshot, subject: str) -> frozenset[str]:
     device = snapshot.topology.find(subject)
     if device:
         return frozenset((device.id, *device.aliases))
-    known = any(subject in facts for facts in snapshot.facts.values())
-    return frozenset({subject}) if known else frozenset()
+    if any(subject in facts for facts in snapshot.facts.values()):
+        return frozenset({subject})
+    absent = snapshot.inventory.find(subject) if snapshot.inventory else None
+    return frozenset(filter(None, (absent.key, absent.alias))) if absent else frozenset()
 
 
 def as_ticket(snapshot: Snapshot, report: Report, subject: str, serials: Mapping[str, str] | None) -> str:
@@ -97,6 +99,18 @@ def _part(snapshot: Snapshot, names: frozenset[str], serials: Mapping[str, str] 
                 words = in_words(kind, [name], "", False).removesuffix(" of ")
                 text = as_gigabytes(value) if name == "rate" else value
                 shown.setdefault(words, text)
+    item = None if shown or snapshot.inventory is None else snapshot.inventory.find(min(names))
+    if item:
+        yield from _row("state", f"absent; in the inventory of {as_utc(snapshot.inventory.taken_at)}")
+        for words, value in (
+            ("name", item.name),
+            ("firmware", item.firmware),
+            ("slot", item.slot),
+            ("label", item.label),
+        ):
+            yield from _row(words, value)
+        yield from _row("module id", item.module_id)
+        yield from _row("PCI address", item.key)
     for words, text in shown.items():
         yield from _row(words, text)
     yield from _serial(serials, names)

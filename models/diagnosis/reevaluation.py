@@ -8,11 +8,14 @@ from functools import cache
 from ..facts.gpu import Gpu, GpuLink
 from ..facts.machine import Node, Nvme, Pci, Port, Rdma
 from ..facts.records import Fact
+from ..inventory.present import is_complete
 from ..inventory.snapshot import Snapshot
 from ..report import Finding, Report
 from ..rules import RULES, Rule
 
 # Facts about hardware. A device of these kinds that is absent was removed or lost, which repairs nothing.
+# Codes whose rules evaluate absent devices, with the help of the inventory.
+_ABSENCE = frozenset({"gpu-missing", "nic-missing", "storage-missing", "nvswitch-error"})
 _HARDWARE = (Pci, Gpu, GpuLink, Rdma, Port, Nvme)
 
 
@@ -49,8 +52,15 @@ def _not_evaluated(snapshot: Snapshot, report: Report, rule: Rule, names: frozen
 def _absent(snapshot: Snapshot, rules: tuple[Rule, ...], subject: str, names: frozenset[str]) -> tuple[str, ...]:
     """That the device is absent, if the rules are about hardware and none of them has found the device."""
     hardware = subject != "node" and any(rule.over in _HARDWARE for rule in rules)
+    if rules and rules[0].code in _ABSENCE and _accepted_as_absent(snapshot, subject):
+        return ()
     known = snapshot.topology.find(subject) or any(_facts(snapshot, rule, names) for rule in rules)
     return (f"{subject} is absent",) if hardware and not known else ()
+
+
+def _accepted_as_absent(snapshot: Snapshot, subject: str) -> bool:
+    """Whether the present inventory does not have the device, because an operator accepted the node without it."""
+    return snapshot.inventory is not None and is_complete(snapshot) and snapshot.inventory.find(subject) is None
 
 
 def _facts(snapshot: Snapshot, rule: Rule, names: frozenset[str]) -> list[Fact]:

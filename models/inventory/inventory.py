@@ -18,7 +18,7 @@ _PARTS = frozenset({"gpu", "nic", "nvme", "nvswitch"})  # devices that can be re
 class Item:
     """One device, port, processor or NUMA node. None: not known at that time. Rates in bytes per second."""
 
-    kind: str  # "gpu", "nic", "nvme", "nvswitch", "port", "package", "numa"
+    kind: str  # "gpu", "nic", "nvme", "nvswitch", "bridge", "port", "package", "numa"
     key: str  # the PCI address, or the key of the fact: "mlx5_0/1", "package0", "numa1"
     alias: str | None = None  # the driver's name: "gpu3", "mlx5_0", "nvme1"
     product: str | None = None  # "10de:2330:10de:16c1"
@@ -155,7 +155,8 @@ def advanced(reference: Inventory, last: Inventory) -> Inventory:
     rest = [_grown(item, others.get((item.kind, item.key), item)) for item in rest]
     late = _missing_keys(rest, (item for item in last.devices if item.kind not in _PARTS))
     kept = (item for item in items if item)
-    return replace(last, devices=(*kept, *rest, *late))
+    taken_at = max(reference.taken_at, last.taken_at)
+    return replace(last, taken_at=taken_at, devices=(*kept, *rest, *late))
 
 
 def _grown(old: Item, new: Item) -> Item:
@@ -171,3 +172,17 @@ def _grown(old: Item, new: Item) -> Item:
         known["accepted"] = old.accepted and not _differ(old.identity, new.identity)
         known["state"] = old.state if old.accepted else new.state or old.state
     return replace(new, **known)
+
+
+def accepted_now(inventory: Inventory) -> Inventory:
+    """The inventory of a node that an operator accepts."""
+    return replace(inventory, devices=tuple(replace(item, accepted=True) for item in inventory.devices))
+
+
+def equal(old: Inventory, new: Inventory) -> bool:
+    """Whether both have the same devices. States and rates of ports change too often to count."""
+    return [_lasting(item) for item in old.devices] == [_lasting(item) for item in new.devices]
+
+
+def _lasting(item: Item) -> Item:
+    return replace(item, state=None, rate=None, nvlinks=None)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..facts.gpu import Gpu
 from ..facts.machine import Node, Numa, Nvme, Package, Pci, Port, Rdma, Serial
 from ..facts.pci_classes import kind_of
+from .cohorts import carried
 from .inventory import Change, Inventory, Item, differences, same_machine
 from .pci_tree import functions_above
 from .snapshot import Snapshot, once_per_snapshot
@@ -76,12 +77,13 @@ def _by_earlier_place(snapshot: Snapshot) -> Mapping[tuple[str, str], Item]:
 
 
 def _functions(snapshot: Snapshot) -> Iterator[Item]:
-    """GPUs, NICs, disks and NVSwitches on PCI, without virtual functions."""
+    """GPUs, NICs, disks and NVSwitches on PCI, and the ports above them. Virtual functions are left out."""
     functions = snapshot.of(Pci)
+    carriers = carried(snapshot).keys()
     links = snapshot.topology.link_below
     drivers = _by_address(snapshot)
     for function in functions.values():
-        if kind_of(function) not in _KINDS or function.physfn:
+        if not (kind_of(function) in _KINDS or function.key in carriers) or function.physfn:
             continue
         port = functions.get(links[function.key].a) if function.key in links else None
         item = Item(

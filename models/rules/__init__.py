@@ -18,7 +18,7 @@ from .gpu import (
     state,
     xid,
 )
-from .host import counts, disk_events, host, host_counters, job_limits, mounts, placement, settings, storage
+from .host import counts, disk_events, host, host_counters, inventory, job_limits, mounts, placement, settings, storage
 from .nccl import nccl, version
 from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs
 from .nvlink import cuda_init, errors, fabric_manager, nvlink, nvswitch, peer_access
@@ -55,6 +55,7 @@ RULES: tuple[Rule, ...] = (
     *placement.RULES,
     *host.RULES,
     *counts.RULES,
+    *inventory.RULES,
     *storage.RULES,
     *mounts.RULES,
     *acs.RULES,

@@ -11,7 +11,7 @@ from ...inputs import resolve as inputs
 from ...measuring.session import MeasurementOptions, Session
 from ...pipeline.diagnose import diagnose, read_snapshot
 from ...pipeline.registry import measure_nothing
-from ...state import acceptance
+from ...state import acceptance, inventory_file
 from .progress import show_progress
 
 
@@ -29,10 +29,11 @@ def report_of(
     """The report of the input, and whether Ctrl-C interrupted its measurement. Raises BadInput."""
     target = inputs.of(root, source, with_tools)
     known = acceptance.of(root, source, state_dir, target.host.now())
+    before = inventory_file.of(root, source, state_dir, known)
     session = target.session(options)
     with show_progress(target.readers, session.probes) as (readers, probes):
         ours = inputs.site(site, ignore, job)
-        report = diagnose(target.host, readers, probes, ours, known.baseline, context, known.at)
+        report = diagnose(target.host, readers, probes, ours, known.baseline, context, known.at, before)
     warn_forced(session)
     return report, session.interrupted
 

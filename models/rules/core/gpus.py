@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
-from ...facts.gpu import Driver, Gpu
+from ...facts.gpu import Driver, Gpu, GpuLink
 from ...facts.machine import Pci
 from ...facts.pci_classes import NVIDIA, kind_of
 from ...facts.records import Evidence, Observation
@@ -103,3 +103,12 @@ def is_lost(gpu: Gpu) -> bool:
 def bound_gpus(snapshot: Snapshot) -> list[Pci]:
     """The NVIDIA GPUs that the driver is bound to, without virtual functions, which belong to guests."""
     return [f for f in snapshot.functions("gpu") if f.vendor == NVIDIA and f.driver == "nvidia" and not f.physfn]
+
+
+def absent_switches(snapshot: Snapshot) -> dict[str, list[GpuLink]]:
+    """The NVLinks to switches that are not on the bus, by address of the switch."""
+    links: dict[str, list[GpuLink]] = {}
+    for link in snapshot.of(GpuLink).values():
+        if link.remote_kind == "switch" and link.remote and link.remote not in snapshot.of(Pci):
+            links.setdefault(link.remote, []).append(link)
+    return links

@@ -11,6 +11,7 @@ from ...facts.gpu import Gpu
 from ...facts.machine import Event, Node, Pci
 from ...facts.pci_classes import NVIDIA
 from ...facts.records import Evidence
+from ...inventory.present import removed
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding
 from ..core.gpus import (
@@ -99,7 +100,8 @@ def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     assert full
     listed = [f for f in snapshot.functions("gpu") if not f.physfn]
     seen = len(listed) if listed else len(snapshot.of(Gpu))
-    by_name = {*_lost_and_unlisted(snapshot), *off_the_bus(snapshot)} if listed else set()
+    by_name = named(snapshot) if listed else frozenset()
+    by_name |= {item.key for item in removed(snapshot, "gpu")}  # host/inventory.py reports these
     if seen + len(by_name) >= full.count:
         return
     gap = _gap(snapshot, full.count, full.count - seen)
@@ -162,6 +164,11 @@ def off_the_bus(snapshot: Snapshot) -> dict[str, Event]:
     listed = snapshot.of(Pci) if snapshot.origin != "dumps" else {}  # a dump of lspci may show one function of many
     logged = {event.subject: event for event in events(snapshot, "xid") if event.code == _FELL_OFF and event.subject}
     return {address: event for address, event in logged.items() if listed and address not in listed}
+
+
+def named(snapshot: Snapshot) -> frozenset[str]:
+    """The addresses of GPUs that are not on the bus and that the driver or the kernel's log names."""
+    return frozenset({*_lost_and_unlisted(snapshot), *off_the_bus(snapshot)})
 
 
 def any_off_the_bus(snapshot: Snapshot, node: Node) -> bool:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from ...facts.gpu import Gpu
 from ...facts.machine import Node, Numa, Package, Pci, Rdma
 from ...facts.records import Evidence
+from ...inventory.inventory import same_machine
 from ...inventory.positions import Gap, gaps, is_regular
+from ...inventory.present import is_complete, present, removed
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding
 from ..core.claims import Claim, Support
@@ -19,6 +21,7 @@ from ..gpu.missing import whole
 GPUS, NICS, DISKS, SWITCHES = "number of GPUs", "number of RDMA NICs", "number of NVMe disks", "number of NVSwitches"
 SOCKETS, NUMAS = "number of CPU packages", "number of NUMA nodes with CPUs"
 _WORDS = {"gpu": "GPU", "nic": "NIC", "nvme": "NVMe disk"}
+_BASIS: dict[str, Basis] = {"site": "site", "baseline": "baseline"}
 _CODES = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-missing"}
 
 
@@ -39,19 +42,19 @@ def _gpus(snapshot: Snapshot) -> Iterator[Claim]:
     supports = []
     if full:
         supports = [Support("site" if full.basis == "site" else "profile", full.count, full.name)]
-    if number:
+    if number or earlier_count(snapshot, "gpu"):
         yield _claim(snapshot, GPUS, number, supports, "gpu")
 
 
 def _nics(snapshot: Snapshot) -> Iterator[Claim]:
     number = sum(1 for one in snapshot.of(Rdma).values() if one.address)
-    if number:
+    if number or earlier_count(snapshot, "nic"):
         yield _claim(snapshot, NICS, number, _of_machine(snapshot, "rdma"), "nic")
 
 
 def _disks(snapshot: Snapshot) -> Iterator[Claim]:
     number = sum(1 for one in snapshot.functions("nvme") if not one.physfn)
-    if number or _of_machine(snapshot, "nvme"):
+    if number or _of_machine(snapshot, "nvme") or earlier_count(snapshot, "nvme"):
         yield _claim(snapshot, DISKS, number, _of_machine(snapshot, "nvme"), "nvme")
 
 
@@ -59,9 +62,9 @@ def _processors(snapshot: Snapshot) -> Iterator[Claim]:
     packages = len(snapshot.of(Package))
     numas = sum(1 for one in snapshot.of(Numa).values() if one.cpus)
     if packages:
-        yield _claim(snapshot, SOCKETS, packages, _of_machine(snapshot, "sockets"), "")
-    if numas and (supports := _of_machine(snapshot, "numa")):
-        yield _claim(snapshot, NUMAS, numas, supports, "")
+        yield _claim(snapshot, SOCKETS, packages, _of_machine(snapshot, "sockets"), "package")
+    if numas and (_of_machine(snapshot, "numa") or earlier_count(snapshot, "numa")):
+        yield _claim(snapshot, NUMAS, numas, _of_machine(snapshot, "numa"), "numa")
 
 
 def _of_machine(snapshot: Snapshot, field: str) -> list[Support]:
@@ -73,9 +76,22 @@ def _of_machine(snapshot: Snapshot, field: str) -> list[Support]:
 
 
 def _claim(snapshot: Snapshot, quantity: str, number: int, supports: list[Support], kind: str) -> Claim:
-    if not supports and kind and is_regular(snapshot, kind):
+    if not supports and kind in _CODES and number and is_regular(snapshot, kind):
         supports = [Support("kin", number, "as many below each of several equal switches")]
+    history = earlier_count(snapshot, kind)
+    if history and (history[1] or history[0] > number):
+        source = f"{history[0]} {'when the node was accepted' if history[1] else 'before'}"
+        supports = [*supports, Support("baseline", history[0], source)]
     return Claim(group="counts", subject=quantity, quantity="count", observed=number, supports=tuple(supports))
+
+
+def earlier_count(snapshot: Snapshot, kind: str) -> tuple[int, bool] | None:
+    """How many of a kind were there before, and whether an operator accepted all of them. NICs: RDMA devices."""
+    before = snapshot.inventory
+    if before is None or not is_complete(snapshot) or not same_machine(before, present(snapshot)):
+        return None
+    items = [item for item in before.of(kind) if kind != "nic" or item.rdma]
+    return (len(items), all(item.accepted for item in items)) if items else None
 
 
 def empty_position(kind: str) -> Rule:
@@ -86,7 +102,8 @@ def empty_position(kind: str) -> Rule:
         return snapshot.origin != "dumps" and not counted
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-        found = [gap for gap in gaps(snapshot) if gap.kind == kind]
+        named = {port for item in removed(snapshot, kind) for port in item.above}  # host/inventory.py reports these
+        found = [gap for gap in gaps(snapshot) if gap.kind == kind and gap.switch not in named]
         yield from (_empty(snapshot, gap) for gap in found)
 
     return Rule(_CODES[kind], Node, ("Pci", "Pci.pci_class", "Pci.vendor", "Pci.device"), evaluate, where)
@@ -114,28 +131,34 @@ def _empty(snapshot: Snapshot, gap: Gap) -> Finding:
     )
 
 
-def too_few(code: str, quantity: str, field: str, what: str) -> Rule:
+def too_few(code: str, quantity: str, field: str, what: str, kind: str) -> Rule:
     """The rule for a count of the machine type."""
 
     def where(snapshot: Snapshot, node: Node) -> bool:
         known = profile(snapshot)
-        return known is not None and getattr(known.machine, field) is not None
+        by_machine = known is not None and getattr(known.machine, field) is not None
+        return by_machine or bool(earlier_count(snapshot, kind))
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-        known = profile(snapshot)
         claim = next((one for one in count_claims(snapshot) if one.subject == quantity), None)
-        if known and claim and (against := claim.contradicted):
-            basis: Basis = "site" if against.by == "site" else "profile"
+        against = claim.contradicted if claim else None
+        gone = sum(1 for item in removed(snapshot, kind) if kind != "nic" or item.rdma)
+        elsewhere = kind == "nic" and against and against.by != "baseline"  # network/nic.py
+        if claim and against and not elsewhere and claim.observed + gone < against.least:
+            known = profile(snapshot)
+            by_machine = known is not None and against.by != "baseline"
             yield Finding(
                 code=code,
-                severity="critical",
+                severity="info" if against.by == "baseline" and node.virtual else "critical",
                 subject="node",
-                message=f"{claim.observed:.0f} of the {against.least:.0f} {what} of {against.source} are there",
+                message=f"{claim.observed:.0f} of the {against.least:.0f} {what} of {against.source} are there"
+                if by_machine
+                else f"{claim.observed:.0f} {what} are there; {against.source}",
                 expected=against.least,
                 observed=claim.observed,
                 unit="devices",
-                basis=basis,
-                expected_source=known.source,
+                basis=_BASIS.get(against.by, "profile"),
+                expected_source=known.source if known and by_machine else against.source,
                 cause=f"{what} that failed, are not on the bus, or are switched off in the firmware setup",
                 evidence=(Evidence(quantity, f"{claim.observed:.0f}"),),
             )
@@ -143,10 +166,16 @@ def too_few(code: str, quantity: str, field: str, what: str) -> Rule:
     return Rule(code, Node, ("Node.product", "Node.vendor", *_NEEDS[field]), evaluate, where)
 
 
-_NEEDS = {"nvme": ("Pci", "Pci.pci_class"), "sockets": ("Package",), "numa": ("Numa",)}
+_NEEDS = {
+    "rdma": ("Rdma", "Pci", "Pci.pci_class"),
+    "nvme": ("Pci", "Pci.pci_class"),
+    "sockets": ("Package",),
+    "numa": ("Numa",),
+}
 RULES = (
     *map(empty_position, _CODES),
-    too_few("storage-missing", DISKS, "nvme", "NVMe disks"),
-    too_few("cpu-missing", SOCKETS, "sockets", "CPU packages"),
-    too_few("cpu-missing", NUMAS, "numa", "NUMA nodes with CPUs"),
+    too_few("nic-missing", NICS, "rdma", "RDMA NICs", "nic"),
+    too_few("storage-missing", DISKS, "nvme", "NVMe disks", "nvme"),
+    too_few("cpu-missing", SOCKETS, "sockets", "CPU packages", "package"),
+    too_few("cpu-missing", NUMAS, "numa", "NUMA nodes with CPUs", "numa"),
 )

@@ -9,6 +9,7 @@ from typing import Literal
 from ...facts.machine import Net, Node, Port, Rdma
 from ...facts.records import Evidence
 from ...facts.units import as_gigabits
+from ...inventory.present import earlier_item, removed
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
 from ..core.log_history import event_evidence, is_history
@@ -86,6 +87,7 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     if rate is None or up(port) is not True:
         return
     able = _both_ends(network_of(snapshot, port)) or _of_machine(snapshot, port) or _of_cohort(snapshot, port)
+    able = _of_acceptance(snapshot, port, able)
     if able is None or rate >= able[1]:
         return
     basis, best, source = able
@@ -146,6 +148,16 @@ def _of_cohort(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] | 
     return "kin", usual, f"{known.count(usual)} of {len(known)} equal ports of this node run at it"
 
 
+def _of_acceptance(
+    snapshot: Snapshot, port: AnyPort, other: tuple[Basis, float, str] | None
+) -> tuple[Basis, float, str] | None:
+    """The rate when the node was accepted, if no more trusted evidence exists and equal ports show no higher rate."""
+    item = earlier_item(snapshot, "port", port.key)
+    if not (isinstance(port, Port) and item and item.accepted and item.rate) or (other and other[0] != "kin"):
+        return other
+    return other if other and other[1] >= item.rate else ("baseline", item.rate, "its rate when the node was accepted")
+
+
 def has_expected_count(snapshot: Snapshot, node: Node) -> bool:
     """Select nodes whose machine type has a number of RDMA devices."""
     known = profile(snapshot)
@@ -159,8 +171,8 @@ def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     assert known
     machine = known.machine
     assert machine.rdma is not None
-    if len(seen) >= machine.rdma:
-        return
+    if len(seen) + sum(1 for item in removed(snapshot, "nic") if item.rdma) >= machine.rdma:
+        return  # host/inventory.py reports each NIC that was there before
     yield Finding(
         code="nic-missing",
         severity="warning" if node.virtual and known.basis == "profile" else "critical",

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from ...facts.machine import Event, Net, Pci, Port, Rdma
 from ...facts.pci_classes import function_number
+from ...inventory.present import earlier_item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Severity
 from ..core.log_history import events
@@ -71,6 +72,9 @@ def role_of(snapshot: Snapshot, port: AnyPort) -> Role | None:
         return Role("site", "the site file names it as fabric", "critical")
     if isinstance(port, Port) and port.link_layer == "InfiniBand" and _is_unconfigured(port):
         return Role("capability", "its cable is in and its link up: no subnet manager has configured it", "critical")
+    item = earlier_item(snapshot, "port", port.key)
+    if item and item.accepted and item.state == "ACTIVE":
+        return Role("baseline", "it was up when the node was accepted", "critical")
     alike = cohort(snapshot, port)
     working = [other for other in alike if up(other)]
     if len(working) < _SMALLEST_COHORT or 2 * len(working) <= len(alike):

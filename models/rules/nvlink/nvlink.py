@@ -12,6 +12,7 @@ from ...facts.records import Evidence
 from ...facts.units import as_gigabytes
 from ...graph.topology import Link
 from ...inventory.gpu_links import gpu_links
+from ...inventory.present import earlier_item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding, Severity
 from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, majority, place_of, subject_of
@@ -55,7 +56,7 @@ def normal(snapshot: Snapshot, gpu: Gpu) -> Normal | None:
         return Normal(type_.machine.links, rate, type_.basis, source, known is not None and known.bridged)
     if known:
         if known.bridged and not gpu.nvlinks:
-            return None
+            return _before(snapshot, gpu, known.link_rate)
         source = f"{known.name} has {known.links} NVLinks ({known.source})"
         return Normal(known.links, known.link_rate or gpu.nvlink_rate, "capability", source, known.bridged)
     nameless = [other for other in snapshot.of(Gpu).values() if other.name is None]  # only a topology matrix is known
@@ -65,6 +66,14 @@ def normal(snapshot: Snapshot, gpu: Gpu) -> Normal | None:
     if most is None or (not gpu.nvlinks and (counts.count(0) > 1 or len(counts) % 2)):
         return None
     return Normal(most, gpu.nvlink_rate, "kin", f"{counts.count(most)} of {len(counts)} equal GPUs have {most}")
+
+
+def _before(snapshot: Snapshot, gpu: Gpu, rate: float | None) -> Normal | None:
+    """What a card with a bridge had before. None: it had no active link."""
+    item = earlier_item(snapshot, "gpu", subject_of(gpu))
+    if item is None or not item.nvlinks or gpu.mig:
+        return None
+    return Normal(item.nvlinks, rate, "baseline", "the inventory of the node before", bridged=True)
 
 
 def inactive(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ...catalog.baseboards import baseboards
-from ...facts.gpu import GpuLink
 from ...facts.machine import Node, Pci
 from ...facts.pci_classes import kind_of
 from ...facts.records import Evidence
+from ...inventory.present import removed
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
+from ..core.gpus import absent_switches
 from ..core.rule import Rule
 from ..core.wording import cited
 from ..pcie.not_responding import lost_function
@@ -49,7 +50,8 @@ def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     )
     for board in baseboards():
         wanted = -(-ids[board.switch] // board.switches) * board.switches
-        if ids[board.switch] + len(gone) < wanted:
+        named = gone.keys() | {item.key for item in removed(snapshot, "nvswitch")}  # host/inventory.py reports these
+        if ids[board.switch] + len(named) < wanted:
             yield Finding(
                 code="nvswitch-error",
                 severity="critical",
@@ -68,13 +70,9 @@ def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 def _missing_remotes(snapshot: Snapshot) -> dict[str, tuple[int, tuple[Evidence, ...]]]:
     """Switches at the other end of links that are not on the bus, by address: the number of links and the evidence."""
-    links: dict[str, list[GpuLink]] = {}
-    for link in snapshot.of(GpuLink).values():
-        if link.remote_kind == "switch" and link.remote and link.remote not in snapshot.of(Pci):
-            links.setdefault(link.remote, []).append(link)
     return {
         address: (len(several), tuple(seen for link in several[:1] for seen in cited(link, "remote")))
-        for address, several in links.items()
+        for address, several in absent_switches(snapshot).items()
     }
 
 

@@ -50,7 +50,7 @@ def width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     if able and able > function.width:
         doubt = f"at x{function.width}, the device supports x{able}: nothing says how its slot is wired"
     supports = _supports(snapshot, function, _lanes_of_grade, _board_width, lambda one: one.width, "lanes")
-    history = of_earlier(snapshot, function, function.width, lambda item: item.width, "lanes")
+    history = of_earlier(snapshot, function, function.width, lambda item: item.width, lambda value: f"x{value:.0f}")
     return Claim(
         group="links",
         subject=function.key,
@@ -79,7 +79,7 @@ def speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     supports = _supports(
         snapshot, function, _speed_of_grade, _board_speed, lambda one: _able_speed(snapshot, one), "speed"
     )
-    history = of_earlier(snapshot, function, both, lambda item: item.speed, "speed")
+    history = of_earlier(snapshot, function, both, lambda item: item.speed, as_transfers)
     return Claim(
         group="links",
         subject=function.key,
@@ -119,13 +119,17 @@ def _supports(
 
 
 def of_earlier(
-    snapshot: Snapshot, function: Pci, observed: float, value: Callable[[Item], float | None], word: str
+    snapshot: Snapshot,
+    function: Pci,
+    observed: float,
+    value: Callable[[Item], float | None],
+    word: Callable[[float], str],
 ) -> Iterator[Support]:
     """What the link in this place had before."""
     item = earlier_item(snapshot, kind_of(function), function.key)
     before = value(item) if item else None
     if item is not None and before is not None:
-        yield from baseline(item, before, observed, f"it had these {word}" if word == "lanes" else f"it had this {word}")
+        yield from baseline(item, before, observed, word(before))
 
 
 def _is_fabric(snapshot: Snapshot, function: Pci) -> bool:

@@ -1,0 +1,173 @@
+"""Devices that were there before and are absent, new devices, and devices that changed (models/inventory)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.machine import Node, Numa
+from ...facts.pci_classes import card_of
+from ...facts.records import Evidence
+from ...facts.units import as_bytes, as_utc
+from ...inventory.inventory import Change, Item
+from ...inventory.present import changes, earlier_item, removed
+from ...inventory.snapshot import Snapshot
+from ...report import Finding, Severity
+from ..core.gpus import absent_switches
+from ..core.rule import Rule
+from ..core.wording import cited
+from ..gpu import missing
+
+_CODES = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-missing", "nvswitch": "nvswitch-error"}
+_WORDS = {"gpu": "GPU", "nic": "NIC", "nvme": "NVMe disk", "nvswitch": "NVSwitch"}
+_MEMORY = 0.95  # of the earlier size: a kernel reserves less than this, and a memory module is more
+_PRESENT = "present"
+
+
+def compared(snapshot: Snapshot, fact: Node | Numa) -> bool:
+    """Select nodes with an earlier inventory."""
+    return snapshot.inventory is not None
+
+
+def removal(kind: str) -> Rule:
+    """The rule for devices of one kind that are not on the bus any more."""
+
+    def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+        named = missing.named(snapshot) if kind == "gpu" else absent_switches(snapshot).keys()
+        cards: dict[str, list[Item]] = {}
+        for item in removed(snapshot, kind):
+            if item.key not in named:
+                cards.setdefault(card_of(item.key), []).append(item)
+        yield from (_removed(snapshot, node, several) for several in cards.values())
+
+    return Rule(_CODES[kind], Node, ("Pci", "Pci.pci_class"), evaluate, compared)
+
+
+def _removed(snapshot: Snapshot, node: Node, functions: list[Item]) -> Finding:
+    """The finding about one card; a NIC can have several functions."""
+    item = functions[0]
+    then = as_utc(snapshot.inventory.taken_at) if snapshot.inventory else ""
+    others = f" (and {', '.join(one.key for one in functions[1:])})" if functions[1:] else ""
+    slot = f", slot {item.slot}" if item.slot else ""
+    return Finding(
+        code=_CODES[item.kind],
+        severity=_severity(node, functions),
+        subject=item.key,
+        subject_name=_name(item),
+        message=f"{_name(item)} at {item.key}{others}{slot} is not on the bus any more; it was there at {then}",
+        expected=_PRESENT,
+        observed="absent",
+        basis="baseline",
+        expected_source=f"the inventory of {then}",
+        cause="power, seating, a failed device, or a device that was taken out or switched off",
+        location=_location(item),
+        evidence=(Evidence("PCI functions", f"{item.key} is not listed"),),
+        remedy=_REMEDY,
+    )
+
+
+_REMEDY = (
+    "If the device was taken out on purpose: linkgauge accept. Else read the log of the management controller, drain "
+    "the node, switch its power off and on, and reseat the device. Replace it if it does not come back."
+)
+
+
+def _severity(node: Node, functions: list[Item]) -> Severity:
+    """Clouds add and remove disks and NICs of running guests, but not GPUs."""
+    kind = functions[0].kind
+    if kind in ("gpu", "nvswitch"):
+        return "critical"
+    if node.virtual:
+        return "info"
+    return "critical" if any(item.rdma for item in functions) else "warning"
+
+
+def _location(item: Item) -> dict[str, str | int | None]:
+    known = {"slot": item.slot, "label": item.label, "module_id": item.module_id}
+    return {name: value for name, value in known.items() if value}
+
+
+def _name(item: Item) -> str:
+    """As wording.function_name, for a device that may be absent: "GPU gpu3 (NVIDIA Corporation GH100)"."""
+    return f"{_WORDS[item.kind]} {item.alias or item.key}" + (f" ({item.name})" if item.name else "")
+
+
+def changed(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+    """Devices that are new, were swapped, have another address or other firmware. Equal changes are one finding."""
+    groups: dict[tuple[str | None, ...], list[Change]] = {}
+    for change in changes(snapshot):
+        if change.now:
+            groups.setdefault(_equal(change), []).append(change)
+    for several in groups.values():
+        yield _changed(snapshot, several)
+
+
+def _equal(change: Change) -> tuple[str | None, ...]:
+    """What equal changes have in common."""
+    old, new = change.before, change.now
+    assert new
+    if change.kind == "firmware" and old:
+        return change.kind, new.kind, new.product, old.firmware, new.firmware
+    return change.kind, new.key
+
+
+def _changed(snapshot: Snapshot, several: list[Change]) -> Finding:
+    old, new = several[0].before, several[0].now
+    assert new
+    then = as_utc(snapshot.inventory.taken_at) if snapshot.inventory else ""
+    what, expected, observed = _in_words(several[0].kind, old, new)
+    more = [change.now.key for change in several[1:] if change.now]
+    return Finding(
+        code="device-changed",
+        severity="info",
+        subject=new.key,
+        subject_name=_name(new),
+        message=f"{_name(new)}{f' and {len(more)} equal devices' if more else ''}: {what} (compared with {then})",
+        expected=expected,
+        observed=observed,
+        basis="baseline",
+        expected_source=f"the inventory of {then}",
+        location=_location(new),
+        evidence=(Evidence("PCI functions", ", ".join((new.key, *more))),),
+    )
+
+
+def _in_words(kind: str, old: Item | None, new: Item) -> tuple[str, str | None, str | None]:
+    """The change as text, and both values."""
+    if old is None:
+        return f"a new device at {new.key}", "absent", _PRESENT
+    if kind == "firmware":
+        return f"firmware {new.firmware}, before {old.firmware}", old.firmware, new.firmware
+    if kind == "moved":
+        return f"the device of {old.key} is at {new.key} now", old.key, new.key
+    place = "" if old.key == new.key else f", which was at {old.key}"
+    return f"it took the place of another device ({_name(old)}{place})", _name(old), _name(new)
+
+
+def less_memory(snapshot: Snapshot, numa: Numa) -> Iterator[Finding]:
+    """A NUMA node has less memory than before. Hypervisors change the memory of guests."""
+    node = snapshot.of(Node)["node"]
+    item = earlier_item(snapshot, "numa", numa.key)
+    if item is None or not item.memory or numa.memory is None or node.virtual is not False:
+        return
+    if numa.memory < _MEMORY * item.memory:
+        then = as_utc(snapshot.inventory.taken_at) if snapshot.inventory else ""
+        yield Finding(
+            code="numa-memory-missing",
+            severity="warning",
+            subject=numa.key,
+            message=f"{numa.key} has {as_bytes(numa.memory)} of memory; it had {as_bytes(item.memory)} at {then}",
+            expected=item.memory,
+            observed=numa.memory,
+            unit="bytes",
+            basis="baseline",
+            expected_source=f"the inventory of {then}",
+            cause="a memory module that failed its test at start, or that was taken out",
+            evidence=cited(numa, "memory"),
+        )
+
+
+RULES = (
+    *map(removal, _CODES),
+    Rule("device-changed", Node, (), changed, compared),
+    Rule("numa-memory-missing", Numa, ("memory",), less_memory, compared),
+)
