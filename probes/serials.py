@@ -1,5 +1,6 @@
-"""Serial numbers, for support tickets and for the inventory of a node. They identify a machine and its owner, so no report
-contains them, and no capture reads them.
+"""Serial numbers, for support tickets and for the inventory of a node. They identify a machine and its owner.
+
+No report and no capture contains them.
 """
 
 from __future__ import annotations

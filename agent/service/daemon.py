@@ -218,7 +218,7 @@ class Daemon:
         if modified_at is not None and modified_at != self._accepted:
             accepted = acceptance.read(self.folder)
             if accepted:
-                inventory = accepted.inventory or self.memory.inventory
+                inventory = inventory_file.newest(self.memory.inventory, accepted)
                 self.memory = replace(
                     self.memory, baseline=accepted.baseline, accepted=accepted.at, inventory=inventory
                 )

@@ -38,7 +38,7 @@ def of(root: str, source: Sequence[str], state_dir: str | None, accepted: Accept
     if source and state_dir is None:
         return None
     stored = _read(folder_of(root, state_dir))
-    return _newest(stored and stored.reference, accepted)
+    return newest(stored.reference if stored else None, accepted)
 
 
 def load(folder: str, accepted: Acceptance, boot_id: str | None) -> tuple[Inventory | None, Inventory | None]:
@@ -50,11 +50,11 @@ def load(folder: str, accepted: Acceptance, boot_id: str | None) -> tuple[Invent
     if stored is None:
         return accepted.inventory, None
     if boot_id is None or stored.last.boot_id == boot_id:
-        return _newest(stored.reference, accepted), stored.last
-    return _newest(advanced(stored.reference, stored.last), accepted), None
+        return newest(stored.reference, accepted), stored.last
+    return newest(advanced(stored.reference, stored.last), accepted), None
 
 
-def _newest(reference: Inventory | None, accepted: Acceptance) -> Inventory | None:
+def newest(reference: Inventory | None, accepted: Acceptance) -> Inventory | None:
     """The inventory of the acceptance, unless the other one is newer."""
     newer = reference is None or (accepted.inventory and accepted.inventory.taken_at > reference.taken_at)
     return accepted.inventory if newer else reference

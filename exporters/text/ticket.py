@@ -99,21 +99,25 @@ def _part(snapshot: Snapshot, names: frozenset[str], serials: Mapping[str, str] 
                 words = in_words(kind, [name], "", False).removesuffix(" of ")
                 text = as_gigabytes(value) if name == "rate" else value
                 shown.setdefault(words, text)
-    item = None if shown or snapshot.inventory is None else snapshot.inventory.find(min(names))
-    if item:
-        yield from _row("state", f"absent; in the inventory of {as_utc(snapshot.inventory.taken_at)}")
-        for words, value in (
-            ("name", item.name),
-            ("firmware", item.firmware),
-            ("slot", item.slot),
-            ("label", item.label),
-        ):
-            yield from _row(words, value)
-        yield from _row("module id", item.module_id)
-        yield from _row("PCI address", item.key)
+    if not shown:
+        yield from _absent(snapshot, names)
     for words, text in shown.items():
         yield from _row(words, text)
     yield from _serial(serials, names)
+
+
+def _absent(snapshot: Snapshot, names: frozenset[str]) -> Iterator[str]:
+    """A device that is absent, from the inventory of earlier."""
+    before = snapshot.inventory
+    item = next(filter(None, map(before.find, sorted(names))), None) if before else None
+    if before and item:
+        yield from _row("state", f"absent; it was there at {as_utc(before.taken_at)}")
+        yield from _row("name", item.name)
+        yield from _row("firmware", item.firmware)
+        yield from _row("slot", item.slot)
+        yield from _row("label", item.label)
+        yield from _row("module id", item.module_id)
+        yield from _row("PCI address", item.key)
 
 
 def _facts(snapshot: Snapshot, names: frozenset[str]) -> Iterator[Fact]:

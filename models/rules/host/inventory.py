@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ...facts.machine import Node, Numa
 from ...facts.pci_classes import card_of
@@ -32,7 +32,7 @@ def removal(kind: str) -> Rule:
     """The rule for devices of one kind that are not on the bus any more."""
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-        named = missing.named(snapshot) if kind == "gpu" else absent_switches(snapshot).keys()
+        named = missing.named(snapshot) if kind == "gpu" else _named_switches(snapshot, node)
         cards: dict[str, list[Item]] = {}
         for item in removed(snapshot, kind):
             if item.key not in named:
@@ -40,6 +40,11 @@ def removal(kind: str) -> Rule:
         yield from (_removed(snapshot, node, several) for several in cards.values())
 
     return Rule(_CODES[kind], Node, ("Pci", "Pci.pci_class"), evaluate, compared)
+
+
+def _named_switches(snapshot: Snapshot, node: Node) -> Collection[str]:
+    """Absent switches that nvlink/nvswitch.py reports, which it does on bare metal."""
+    return () if node.virtual or node.container else absent_switches(snapshot).keys()
 
 
 def _removed(snapshot: Snapshot, node: Node, functions: list[Item]) -> Finding:
