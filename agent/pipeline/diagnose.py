@@ -133,16 +133,7 @@ def cycle(
 
     def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
         records = chain(*collected.values(), retained, measured)
-        snapshot = assemble(
-            records,
-            site,
-            host.now(),
-            memory.past,
-            memory.baseline,
-            host.origin,
-            accepted=memory.accepted,
-            inventory=memory.inventory,
-        )
+        snapshot = _assembled(records, site, host, memory)
         pause()
         return snapshot, evaluate(snapshot)
 
@@ -162,6 +153,20 @@ def cycle(
     after = replace(memory, collected=collected, measured=tuple(measured), histories=histories, past=past)
     after = _with_inventory(after, snapshot)
     return replace(after, boot_id=(node and node.boot_id) or memory.boot_id), shown
+
+
+def _assembled(records: Iterable[Record], site: Site, host: Host, memory: Memory) -> Snapshot:
+    """The snapshot of a cycle, with the memory of the service."""
+    return assemble(
+        records,
+        site,
+        host.now(),
+        memory.past,
+        memory.baseline,
+        host.origin,
+        accepted=memory.accepted,
+        inventory=memory.inventory,
+    )
 
 
 def _with_inventory(memory: Memory, snapshot: Snapshot) -> Memory:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -26,14 +27,15 @@ def uuids(count: int) -> list[Record]:
 
 
 def node(gpus: int = 4) -> list[Record]:
-    link = {"speed": 16e9, "max_speed": 16e9, "lost": False}
+    link = Pci(key="", speed=16e9, max_speed=16e9, lost=False)
     return [
         BARE,
         *uuids(gpus),
         *gpus_under_switches(gpus),
         bridge("0000:40:01.0", "pci0000:40"),
         bridge("0000:40:02.0", "pci0000:40"),
-        Pci(
+        replace(
+            link,
             key=NIC,
             parent="0000:40:01.0",
             pci_class=0x020000,
@@ -41,11 +43,11 @@ def node(gpus: int = 4) -> list[Record]:
             device=0x1021,
             width=16,
             max_width=16,
-            **link,
         ),
         Rdma(key="mlx5_0", address=NIC, firmware="28.1"),
         Port(key="mlx5_0/1", device="mlx5_0", state="ACTIVE", physical_state="LinkUp", rate=50e9),
-        Pci(
+        replace(
+            link,
             key=DISK,
             parent="0000:40:02.0",
             pci_class=0x010802,
@@ -53,7 +55,6 @@ def node(gpus: int = 4) -> list[Record]:
             device=0xA80A,
             width=4,
             max_width=4,
-            **link,
         ),
         Nvme(key="nvme0", address=DISK, model="PM9A3", firmware="GDC1", transport="pcie", state="live"),
         Serial(key="nvme0", number="S64ANS0T"),
@@ -62,14 +63,14 @@ def node(gpus: int = 4) -> list[Record]:
 
 def without(records: Sequence[Record], address: str) -> list[Record]:
     """The records without the device at the address."""
-    names = {one.key for one in records if getattr(one, "address", None) == address} | {address}
+    names = {getattr(one, "key", "") for one in records if getattr(one, "address", None) == address} | {address}
     return [one for one in records if getattr(one, "key", "").partition("/")[0] not in names]
 
 
 def changed(records: Sequence[Record], key: str, /, **fields: object) -> list[Record]:
     """The records with other values in those records of the key that have these fields."""
     fits = [getattr(one, "key", "") == key and all(hasattr(one, name) for name in fields) for one in records]
-    return [replace(one, **fields) if fit else one for one, fit in zip(records, fits, strict=True)]
+    return [replace(cast(Any, one), **fields) if fit else one for one, fit in zip(records, fits, strict=True)]
 
 
 def before(records: Sequence[Record], accepted: bool = False) -> Inventory:
