@@ -33,12 +33,17 @@ def present(snapshot: Snapshot) -> Inventory:
 
 
 @once_per_snapshot
-def changes(snapshot: Snapshot) -> tuple[Change, ...]:
-    """The differences from the earlier inventory. Empty if there is none, or if it is of another machine."""
+def comparable(snapshot: Snapshot) -> Inventory | None:
+    """The earlier inventory. None: there is none, it is of another machine, or the PCI functions were not read."""
     before = snapshot.inventory
-    if before is None or not is_complete(snapshot) or not same_machine(before, present(snapshot)):
-        return ()
-    return differences(before, present(snapshot))
+    return before if before and is_complete(snapshot) and same_machine(before, present(snapshot)) else None
+
+
+@once_per_snapshot
+def changes(snapshot: Snapshot) -> tuple[Change, ...]:
+    """The differences from the earlier inventory. Empty if there is none to compare with."""
+    before = comparable(snapshot)
+    return differences(before, present(snapshot)) if before else ()
 
 
 def removed(snapshot: Snapshot, *kinds: str) -> tuple[Item, ...]:
@@ -49,12 +54,9 @@ def removed(snapshot: Snapshot, *kinds: str) -> tuple[Item, ...]:
 
 def earlier_item(snapshot: Snapshot, kind: str, key: str) -> Item | None:
     """The item that was in this place before, if the same product is there now."""
-    before = snapshot.inventory
-    if before is None or not is_complete(snapshot):
+    if comparable(snapshot) is None:
         return None
-    now = _by_place(snapshot).get((kind, key))
-    same = now is not None and same_machine(before, present(snapshot))
-    found = _by_earlier_place(snapshot).get((kind, key)) if same else None
+    now, found = _by_place(snapshot).get((kind, key)), _by_earlier_place(snapshot).get((kind, key))
     return found if found and now and (found.product is None or found.product == now.product) else None
 
 

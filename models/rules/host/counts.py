@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from ...facts.gpu import Gpu
 from ...facts.machine import Node, Numa, Package, Pci, Rdma
 from ...facts.records import Evidence
-from ...inventory.inventory import same_machine
 from ...inventory.positions import Gap, gaps, is_regular
-from ...inventory.present import is_complete, present, removed
-from ...inventory.snapshot import Snapshot
+from ...inventory.present import comparable, removed
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding
 from ..core.claims import Claim, Support
 from ..core.machine_expectations import profile
@@ -27,12 +26,14 @@ _CODES = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-missing"}
 
 def count_claims(snapshot: Snapshot) -> Iterator[Claim]:
     """The claims of all counts of a machine. Dumps show parts of a machine, so they have none."""
+    yield from _every(snapshot)
+
+
+@once_per_snapshot
+def _every(snapshot: Snapshot) -> tuple[Claim, ...]:
     if snapshot.origin == "dumps":
-        return
-    yield from _gpus(snapshot)
-    yield from _nics(snapshot)
-    yield from _disks(snapshot)
-    yield from _processors(snapshot)
+        return ()
+    return (*_gpus(snapshot), *_nics(snapshot), *_disks(snapshot), *_processors(snapshot))
 
 
 def _gpus(snapshot: Snapshot) -> Iterator[Claim]:
@@ -87,8 +88,8 @@ def _claim(snapshot: Snapshot, quantity: str, number: int, supports: list[Suppor
 
 def earlier_count(snapshot: Snapshot, kind: str) -> tuple[int, bool] | None:
     """How many of a kind were there before, and whether an operator accepted all of them. NICs: RDMA devices."""
-    before = snapshot.inventory
-    if before is None or not is_complete(snapshot) or not same_machine(before, present(snapshot)):
+    before = comparable(snapshot)
+    if before is None:
         return None
     items = [item for item in before.of(kind) if kind != "nic" or item.rdma]
     return (len(items), all(item.accepted for item in items)) if items else None
