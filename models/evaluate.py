@@ -29,7 +29,7 @@ def evaluate(snapshot: Snapshot) -> Report:
     measured = (*levels(snapshot), *proven(snapshot))
     found = [_finish(snapshot, finding) for finding in attribute(snapshot, measured, states)]
     found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
-    not_checked = (*snapshot.not_checked, *gaps, *_without_expectation(measured), *uncovered(snapshot))
+    not_checked = (*snapshot.not_checked, *gaps, *_without_expectation(snapshot, measured), *uncovered(snapshot))
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}
     impact = slowdowns(snapshot, [one for one in found if one.severity != "info"])
@@ -127,12 +127,14 @@ def _training(
         )
 
 
-def _without_expectation(measured: Iterable[Level]) -> Iterable[NotChecked]:
+def _without_expectation(snapshot: Snapshot, measured: Iterable[Level]) -> Iterable[NotChecked]:
     """One record for each operation and pair of ends without an expectation at any message size."""
     known = {(level.op, level.ends) for level in measured if level.expected}
     for op, ends in dict.fromkeys((level.op, level.ends) for level in measured):
         if (op, ends) not in known:
-            why = "measured, and nothing says what to expect: no machine type, no equal flows, no earlier measurement"
+            known = snapshot.machine
+            first = f"the machine type {known.name} has no rate for it" if known else "no machine type"
+            why = f"measured, and nothing says what to expect: {first}, no equal flows, no earlier measurement"
             how = "describe the machine in the site file"
             yield NotChecked(
                 what=f"rate of {op}", subject=Flow(op, ends).subject, reason=Reason.NO_EXPECTATION, detail=why, how=how

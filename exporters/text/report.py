@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,7 +10,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ...models.catalog import codes
-from ...models.facts.records import Evidence
+from ...models.facts.records import Evidence, Run
 from ...models.facts.units import as_bytes, as_gigabytes, as_megahertz, as_transfers
 from ...models.report import SEVERITIES, Finding, Report
 from .cost import cost, slower
@@ -283,10 +284,19 @@ def _sources_read(report: Report) -> str:
     slow = sorted(report.runs, key=lambda run: -run.seconds)[:3]
     failed = [safe(run.name) for run in report.runs if not run.ok]
     moved = sum(run.bytes for run in report.runs)
-    text = f" Asked {counted(len(report.runs), 'source')} in {sum(run.seconds for run in report.runs):.2f} s"
+    text = f" Asked {counted(len(report.runs), 'source')} in {_wall_time(report.runs):.2f} s"
     text += f" ({', '.join(f'{safe(run.name)} {run.seconds:.2f} s' for run in slow)})"
     text += f", {as_bytes(moved)} moved" if moved else ""
     return text + (f"; failed: {listed(failed, _MOST)}." if failed else ".")
+
+
+def _wall_time(runs: Iterable[Run]) -> float:
+    """The seconds in which at least one source ran. Sources run in parallel; a service reads some of them seldom."""
+    total, end = 0.0, -math.inf
+    for run in sorted(runs, key=lambda run: run.at):
+        total += max(0.0, run.at + run.seconds - max(run.at, end))
+        end = max(end, run.at + run.seconds)
+    return total
 
 
 def _painted(title: str, rest: str, style: str, paint: Paint) -> Iterator[str]:

@@ -127,7 +127,7 @@ def _entry(device: Device, tree: _Tree, indent: int, numa: int | None, paint: Pa
     rate = _rate(link)
     place = device.numa_node not in (None, numa) and device.kind != "numa"
     details = [_called(device), rate, f"NUMA node {device.numa_node}" if place else ""]
-    details += [short(device.name, _LONGEST_NAME), *_joined(tree.across.get(device.id, ()))]
+    details += [short(device.name, _LONGEST_NAME) or _numbers(device), *_joined(tree.across.get(device.id, ()))]
     margin = " " * min(indent, _DEEPEST)
     for line in hanging(
         margin, f"{port}{safe(device.id)}  {', '.join(filter(None, details))}", WIDTH, indent=len(margin) + 4
@@ -149,6 +149,13 @@ def _called(device: Device) -> str:
     """The kind of the device, unless its id shows it, and its other names."""
     kind = "" if device.id.startswith(device.kind) else device_in_words(device.kind)
     return " ".join(filter(None, [kind, *(safe(alias) for alias in device.aliases)]))
+
+
+def _numbers(device: Device) -> str:
+    """Vendor and device of a PCI function without a name, as lspci -n shows them: "10de:2330". Ports have no use."""
+    if device.vendor is None or device.device is None or device.kind in _PORTS:
+        return ""
+    return f"{device.vendor:04x}:{device.device:04x}"
 
 
 def _rate(link: Link | None) -> str:

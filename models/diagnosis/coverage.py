@@ -17,7 +17,6 @@ from ..rules.core.claims import Claim
 from ..rules.gpu.missing import whole
 
 _TRUST: tuple[Corroboration, ...] = get_args(Corroboration)  # most trusted first
-_ALONE = "no machine type, no three equal devices in equal positions, no earlier state"
 
 
 def coverage(snapshot: Snapshot) -> Coverage:
@@ -31,7 +30,7 @@ def coverage(snapshot: Snapshot) -> Coverage:
     for (group, subject), several in things.items():
         bare = [claim for claim in several if claim.corroborated is None and claim.contradicted is None]
         if bare:
-            why = next((claim.doubt for claim in bare if claim.doubt), _ALONE)
+            why = next((claim.doubt for claim in bare if claim.doubt), _alone(snapshot))
             without.append(Uncorroborated(subject, group, tuple(claim.quantity for claim in bare), why))
         else:
             counts[group][max(map(_by, several), key=_TRUST.index)] += 1
@@ -56,7 +55,7 @@ def uncovered(snapshot: Snapshot) -> Iterator[NotChecked]:
         )
     unread = any(lost.what in ("Node.product", "Node.vendor") for lost in snapshot.not_checked)
     if len(gpus) > 1 and whole(snapshot) is None and not unread:
-        why = f"{len(gpus)} were seen, and no machine type says how many there should be"
+        why = f"{len(gpus)} were seen, and {_silent(snapshot)} how many there should be"
         yield NotChecked(
             what="number of GPUs",
             subject="node",
@@ -64,3 +63,18 @@ def uncovered(snapshot: Snapshot) -> Iterator[NotChecked]:
             detail=why,
             how="describe the machine in the site file",
         )
+
+
+def _alone(snapshot: Snapshot) -> str:
+    known = snapshot.machine
+    first = f"the machine type {known.name} has no value for it" if known else "no machine type"
+    return f"{first}, no three equal devices in equal positions, no earlier state"
+
+
+def _silent(snapshot: Snapshot) -> str:
+    known = snapshot.machine
+    if known is None:
+        return "no machine type says"
+    if known.gpus is None:
+        return f"the machine type {known.name} does not say"
+    return f"only the name of the GPUs matches the machine type {known.name}, so it does not say"

@@ -8,15 +8,18 @@ from .machine import Pci
 
 NVIDIA, AMD, INTEL, HABANA, MELLANOX, AMAZON = 0x10DE, 0x1002, 0x8086, 0x1DA3, 0x15B3, 0x1D0F
 _GPU_MAKERS = (NVIDIA, AMD, INTEL, HABANA)  # other display controllers are management chips (ASPEED, Matrox)
+# Device ids of ATI's display chips before the R600, the first with compute drivers: Rage, Radeon to X1950, and the
+# management chip ES1000 (pci.ids). Servers have them for their console.
+_ATI_DISPLAYS = (range(0x3150, 0x6000), range(0x7100, 0x7300))
 
 
 def kind_of(function: Pci) -> str:
     """bridge, gpu, nic, nvme, storage, nvswitch, display or pci; "pci" also if the class is unknown."""
-    return _kind(function.pci_class, function.vendor)
+    return _kind(function.pci_class, function.vendor, function.device)
 
 
 @lru_cache(maxsize=1024)  # two dozen rules each call this for up to five hundred functions
-def _kind(code: int | None, vendor: int | None) -> str:
+def _kind(code: int | None, vendor: int | None, device: int | None) -> str:
     if code is None:
         return "pci"
     base, sub = code >> 16, code >> 8 & 0xFF
@@ -25,10 +28,11 @@ def _kind(code: int | None, vendor: int | None) -> str:
     if (base, sub) == (0x06, 0x80) and vendor == NVIDIA:
         return "nvswitch"
     if base == 0x03:
-        return "gpu" if vendor in _GPU_MAKERS else "display"
+        old = vendor == AMD and any(device in chips for chips in _ATI_DISPLAYS)
+        return "gpu" if vendor in _GPU_MAKERS and not old else "display"
     if base == 0x12 and vendor in _GPU_MAKERS:
         return "gpu"
-    if base == 0x02:
+    if base == 0x02 or (base, sub) == (0x0C, 0x06):  # the first InfiniBand adapters are serial bus controllers
         return "nic"
     if base == 0x01:
         return "nvme" if sub == 0x08 else "storage"

@@ -30,6 +30,10 @@ class Device:
     slot: str | None = None  # name of the slot in the machine's firmware
     module_id: int | None = None  # of a GPU: its position on the baseboard
     firmware: str | None = None  # version; for a GPU its VBIOS
+    # Of a PCI function: numbers that name it where no name is known.
+    vendor: int | None = None
+    device: int | None = None
+    pci_class: int | None = None  # 24 bits: 0x030200
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ..facts.gpu_identity import with_gpu_numbers
-from ..facts.machine import Node
-from ..facts.merge import merge
-from ..facts.records import Fact, NotChecked, Observation, Record, Run
+from ..facts.gpu import Gpu
+from ..facts.machine import Node, Pci
+from ..facts.merge import Conflict, Facts, merge, of
+from ..facts.records import Evidence, Fact, NotChecked, Observation, Record, Run
 from ..report import Context, Origin
 from ..site.schema import Site
 from .build import build_topology
@@ -33,7 +34,7 @@ def assemble(
     machine, matched_by = recognise(facts, site)
     return Snapshot(
         facts=facts,
-        conflicts=conflicts,
+        conflicts=(*conflicts, *_with_driver(facts)),
         topology=build_topology(facts, site, machine),
         observations=tuple(one for one in everything if isinstance(one, Observation)),
         not_checked=tuple(dict.fromkeys(one for one in everything if isinstance(one, NotChecked))),
@@ -49,3 +50,18 @@ def assemble(
         accepted=accepted,
         inventory=inventory,
     )
+
+
+def _with_driver(facts: Facts) -> Iterator[Conflict]:
+    """GPU links whose width differs between the kernel and the GPU's driver.
+
+    A hypervisor may show a PCI tree of its own, while the driver asks the device. So nothing is compared there.
+    """
+    node = of(facts, Node).get("node")
+    if node is None or node.virtual is not False:
+        return
+    for gpu in of(facts, Gpu).values():
+        function = of(facts, Pci).get(gpu.address or "")
+        if function and function.width and gpu.pcie_width and function.width != gpu.pcie_width:
+            cite = gpu.cites.get("pcie_width", Evidence("nvmlDeviceGetCurrPcieLinkWidth", str(gpu.pcie_width)))
+            yield Conflict(function, Pci(key=function.key, width=gpu.pcie_width, cites={"width": cite}), "width")

@@ -94,7 +94,16 @@ def pci_devices(functions: Mapping[str, Pci], aliases: Mapping[str, tuple[str, .
     ports = port_kinds(functions)
     for address, function in functions.items():
         kind = ports.get(address, kind_of(function))
-        yield Device(address, kind, function.name or "", function.numa, aliases.get(address, ()))
+        yield Device(
+            address,
+            kind,
+            function.name or "",
+            function.numa,
+            aliases.get(address, ()),
+            vendor=function.vendor,
+            device=function.device,
+            pci_class=function.pci_class,
+        )
 
 
 def pci_links(functions: Mapping[str, Pci], trusted: bool) -> Iterator[Link]:

@@ -54,9 +54,12 @@ def word(text: str) -> str | None:
 
 
 def cpu_list(text: str) -> tuple[int, ...]:
-    """ "0-3,8,10-11", ascending. "" gives no CPUs. Kernel documentation, admin-guide/cputopology."""
+    """ "0-3,8,10-11", ascending. "" gives no CPUs. Kernel documentation, admin-guide/cputopology.
+
+    Linux 2.6.32 appends a zero byte.
+    """
     cpus: list[int] = []
-    for part in filter(None, text.split(",")):
+    for part in filter(None, text.rstrip("\n\0").split(",")):
         match = re.fullmatch(r"([0-9]{1,4})(?:-([0-9]{1,4}))?", part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
         if first > last or (cpus and first <= cpus[-1]):

@@ -18,6 +18,8 @@ from ..sysfs.fact_reader import FactReader
 
 DEVICES = "sys/bus/pci/devices"
 ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
+NO_ATTRIBUTES = "the kernel shows no link attributes"
+NEEDS_ATTRIBUTES = "Linux 4.13 or later, with all of sysfs"
 _BUILT = {"max_speed": "max_link_speed", "max_width": "max_link_width"}
 _NOW = {"speed": "current_link_speed", "width": "current_link_width"}
 # Unsupported requests are left out of the sums: probing for missing devices causes them on healthy machines.
@@ -76,8 +78,8 @@ def link_built(reading: FactReader, required: bool) -> None:
         reading.miss(
             "width",
             Reason.NOT_SUPPORTED,
-            "the kernel shows no link attributes",
-            "Linux 4.13 or later, with all of sysfs",
+            NO_ATTRIBUTES,
+            NEEDS_ATTRIBUTES,
         )
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from ...models.facts.machine import HostBridge, Pci
 from ...models.facts.pci_classes import kind_of
-from ...models.facts.records import Record
+from ...models.facts.reason import Reason
+from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS, count, hexadecimal, known, word
 from ..sysfs.fact_reader import FactReader
-from .links import ROOT, function_folders, link_built, link_now, parent_of
+from .links import NEEDS_ATTRIBUTES, NO_ATTRIBUTES, ROOT, function_folders, link_built, link_now, parent_of
 from .pci_ids import read_names
 
 SLOTS = "sys/bus/pci/slots"
@@ -41,6 +42,7 @@ def read_pci(host: Host) -> Iterator[Record]:
         for root in _roots(folder):
             roots.setdefault(root.key, root)
     yield from roots.values()
+    yield from _unread_nics(functions, folders)
     if functions:
         yield from read_names(host, functions)
 
@@ -69,6 +71,24 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
         slot=slot,
     )
     yield from reading.records()
+
+
+def _unread_nics(functions: Sequence[Pci], folders: Mapping[str, str]) -> Iterator[NotChecked]:
+    """Yield a NotChecked for each NIC below a port if the kernel shows no link attributes of any function.
+
+    If it shows those of other functions, a NIC without them is a conventional PCI card.
+    """
+    if any(function.max_width is not None for function in functions):
+        return
+    for nic in functions:
+        if kind_of(nic) == "nic" and nic.parent in folders and nic.key.endswith(".0") and not nic.physfn:
+            yield NotChecked(
+                what="Pci.width",
+                subject=nic.key,
+                reason=Reason.NOT_SUPPORTED,
+                detail=NO_ATTRIBUTES,
+                how=NEEDS_ATTRIBUTES,
+            )
 
 
 def _identity(reading: FactReader) -> None:

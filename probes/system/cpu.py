@@ -13,10 +13,11 @@ from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import cpu_list, decimal, word
 from ..sysfs.fact_reader import FactReader
+from ..sysfs.packages import CPUS as _CPUS
+from ..sysfs.packages import online_cpus
 
 T = TypeVar("T")
 
-_CPUS = "sys/devices/system/cpu"
 _CPUINFO = "proc/cpuinfo"
 # Arm reports only numbers. Names are from sys-utils/lscpu-arm.c of util-linux and arch/arm64/include/asm/cputype.h.
 _IMPLEMENTERS = {"0x41": "ARM", "0x46": "FUJITSU", "0x48": "HiSilicon", "0x4e": "NVIDIA", "0xc0": "Ampere"}
@@ -55,7 +56,7 @@ def read_cpu(host: Host) -> Iterator[Record]:
 
 def _from_sysfs(host: Host, processors: _Processors) -> Iterator[Record]:
     """Read the CPU list of each package from its first CPU only, to save reads on machines with hundreds of CPUs."""
-    online = _parsed(host, f"{_CPUS}/online", cpu_list)
+    online = _guarded(lambda: online_cpus(host), f"{_CPUS}/online")
     if isinstance(online, NotChecked):
         yield online
         return
@@ -158,9 +159,18 @@ def _entry(processor: str, name: str) -> str | None:
 
 def _parsed(host: Host, path: str, parse: Callable[[str], T]) -> T | NotChecked | None:
     """Return the parsed file; None if it does not exist; a NotChecked if it is unreadable or invalid."""
-    try:
+
+    def read() -> T | None:
         text = host.read(path)
         return None if text is None else parse(text)
+
+    return _guarded(read, path)
+
+
+def _guarded(read: Callable[[], T], path: str) -> T | NotChecked:
+    """Return the value; a NotChecked if the file is unreadable or invalid."""
+    try:
+        return read()
     except Unreadable as refusal:
         return refusal.missed("Package", "node", path)
     except ValueError as wrong:

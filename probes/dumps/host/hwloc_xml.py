@@ -152,6 +152,8 @@ class _Reading:
             self._add(one, Rdma, name, {"address": address})
         elif bits & _NET:
             self._add(one, Net, name, {"address": address})
+        elif one.attributes.get("subtype") == "CXLMem":  # memory modules, also persistent ones
+            return
         elif bits & _BLOCK and address and not name.startswith("nvml"):
             self._add(one, Disk, name, {"address": address})
         elif found := re.fullmatch("nvml([0-9]{1,3})", name):

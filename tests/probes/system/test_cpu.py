@@ -10,6 +10,7 @@ from linkgauge.models.facts.machine import Package
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.host.entries import Entry, Refused
+from linkgauge.probes.sysfs.packages import first_cpus
 from linkgauge.probes.system.cpu import read_cpu
 from tests.support.nodes.trees import tree
 
@@ -82,6 +83,13 @@ def test_numbers_of_packages_are_the_firmware_s() -> None:
     assert read(files) == [
         Package(key="package36", model="Cortex-A725 + Cortex-X925", vendor="ARM", cpus=(0, 1, 2), cores=3)
     ]
+
+
+def test_without_a_list_of_cpus() -> None:
+    """As in 15 of 42 machines that hwloc recorded. A CPU without a topology is offline."""
+    files = {**cpu(0, 0, "0,2\n\0", "0"), **cpu(2, 0, "0,2\n\0", "2\n\0"), f"{CPUS}/cpu1/online": "0"}
+    assert read(files) == [Package(key="package0", cpus=(0, 2), cores=2)]
+    assert first_cpus(tree(files)) == {"package0": 0}
 
 
 def test_a_package_without_a_number() -> None:

@@ -51,6 +51,15 @@ def test_a_list_that_ends_with_a_zero_byte() -> None:
     assert read(files) == [Numa(key="numa0", cpus=(0,), memory=1024, distances={"numa0": 10})]
 
 
+def test_without_a_list_of_nodes() -> None:
+    """As in 15 of 42 machines that hwloc recorded."""
+    files = {**numa(0, "0-1", 1, "10 21"), **numa(10, "2-3\n\0", 1, "21 10"), f"{NODES}/has_cpu": "0"}
+    assert read(files) == [
+        Numa(key="numa0", cpus=(0, 1), memory=1024, distances={"numa0": 10, "numa10": 21}),
+        Numa(key="numa10", cpus=(2, 3), memory=1024, distances={"numa0": 21, "numa10": 10}),
+    ]
+
+
 def test_a_kernel_without_numa() -> None:
     assert read({}) == []
 
