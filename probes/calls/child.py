@@ -6,15 +6,15 @@ import os
 import selectors
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 
 from ...models.facts.jsonl import decode
 from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import NotChecked, Record
+from .deadline import READY, Deadline
 from .hold import held
 from .registry import CALLS
-from .timeouts import no_answer, stuck
+from .timeouts import stuck
 
 MODULE = f"{__package__}.entrypoint"
 _POLL = 0.2  # seconds between two checks whether a person holds the machine
@@ -32,7 +32,7 @@ class Children:
         self._stuck: dict[str, subprocess.Popen[bytes]] = {}
 
     def call(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Record]:
-        """Run the call `what` in a child and yield its records for at most `deadline` seconds.
+        """Run the call `what` in a child and yield its records for at most `deadline` seconds after it is ready.
 
         A timeout or a failure is a NotChecked.
         """
@@ -96,16 +96,16 @@ class Children:
 
 def _records(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iterator[Record]:
     measures = what in CALLS and CALLS[what].measures
-    end = time.monotonic() + deadline
+    until = Deadline(deadline)
     partial, errors = b"", b""
     with selectors.DefaultSelector() as ready:
         for pipe in (child.stdout, child.stderr):
             assert pipe
             ready.register(pipe, selectors.EVENT_READ)
         while ready.get_map():
-            left = end - time.monotonic()
+            left = until.left
             if left <= 0:
-                yield unanswered(what, Reason.NO_ANSWER, no_answer(deadline))
+                yield unanswered(what, Reason.NO_ANSWER, until.missed)
                 return
             why = held() if measures else None
             if why:
@@ -118,8 +118,9 @@ def _records(child: subprocess.Popen[bytes], what: str, deadline: float) -> Iter
                 elif key.fileobj is child.stderr:
                     errors = (errors + part)[-2000:]
                 else:
+                    until.start()
                     *lines, partial = (partial + part).split(b"\n")
-                    yield from (decoded(line, what) for line in lines)
+                    yield from (decoded(line, what) for line in lines if line != READY)
     try:
         code = child.wait(timeout=TO_END)
     except subprocess.TimeoutExpired:

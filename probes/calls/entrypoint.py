@@ -14,10 +14,11 @@ from ...models.facts.jsonl import encode
 from ...models.facts.reason import Reason
 from ...models.facts.records import Record
 from .child import unanswered
+from .deadline import READY
 from .driver_lock import keep
 from .registry import CALLS
 from .targets import load
-from .worker import DONE, FAILED, SERVE
+from .worker import DONE, FAILED, SERVE, SHARED
 
 _PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 # Nice 10 gives a tenth of the processor time of a normal process. The disk priority follows: (nice + 20) / 5, so 6 of
@@ -28,11 +29,15 @@ _NICE = 10
 def main() -> None:
     """Run one call, print its records, and exit, even if a thread of the call still waits for a driver.
 
-    With `--serve`, run one call after the other until standard input is closed (worker.py).
+    With `--serve` or `--shared`, run one call after the other until standard input is closed (worker.py, shared.py).
     """
     code = 0
     try:
         if sys.argv[1] == SERVE:
+            end_with_parent()
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the service, which ends its children
+            serve()
+        elif sys.argv[1] == SHARED:
             serve()
         else:
             answer(*sys.argv[1:])
@@ -49,8 +54,6 @@ def main() -> None:
 
 def serve() -> None:
     """Read calls as JSON lines from standard input. The last line of each answer is DONE or FAILED."""
-    end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the service, which ends its children
     for line in sys.stdin:
         try:
             answer(*json.loads(line))
@@ -71,6 +74,7 @@ def answer(name: str, *args: str) -> None:
         print(encode(unanswered(name, Reason.DRIVER, f"the driver is {who}")), flush=True)
         return
     answers: Callable[..., Iterator[Record]] = load(call.target)
+    print(READY.decode(), flush=True)
     for record in answers(*args):
         print(encode(record), flush=True)
 

@@ -15,6 +15,7 @@ class Call:
     provides: str  # the `what` of the NotChecked if the call gives no record
     measures: bool = False  # moves bytes: it has a low priority and stops when a person holds the machine
     opens_driver: bool = False  # uses NVIDIA's driver through NVML: `linkgauge release` ends it
+    alone: bool = False  # takes long by design: in a one-shot run no other call waits for it
     of_kernel: bool = False  # has the same result in every namespace: PCI and NVIDIA's driver have no namespaces
 
 
@@ -26,8 +27,8 @@ _CALLS = (
     Call("fabric_manager", "system.fabric_manager:version", "Service.version"),
     Call("host_copy", "measure.gpu.host_copy:copies", "host_copy", measures=True),
     Call("host_memory", "measure.memory.host_memory:copies", "host_memory", measures=True),
-    Call("journal", "kernel_log.journal:read", "Event"),
-    Call("link_load", "pcie.busy_speed:sample", "Pci.speed", of_kernel=True),
+    Call("journal", "kernel_log.journal:read", "Event", alone=True),
+    Call("link_load", "pcie.busy_speed:sample", "Pci.speed", alone=True, of_kernel=True),
     Call("nvml", "gpu.nvml:state", "Gpu", opens_driver=True, of_kernel=True),
     Call("nvml_serials", "gpu.nvml_serials:serials", "nvml_serials", opens_driver=True, of_kernel=True),
     Call("nvml_traffic", "gpu.nvml_traffic:peaks", "nvml_traffic", opens_driver=True, of_kernel=True),
@@ -37,6 +38,6 @@ _CALLS = (
     Call("peer_copy", "measure.gpu.peer_copy:copies", "peer_copy", measures=True),
     Call("port_loopback", "measure.network.port_loopback:writes", "port_loopback", measures=True),
     Call("statvfs", "storage.statvfs:free_space", "Mount.free"),
-    Call("tools", "live_tools:outputs", "tools"),
+    Call("tools", "live_tools:outputs", "tools", alone=True),
 )
 CALLS: Mapping[str, Call] = {call.name: call for call in _CALLS}

@@ -12,20 +12,21 @@ import selectors
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from ...models.facts.reason import Reason
 from ...models.facts.records import Record
 from .child import MODULE, TO_END, Children, decoded, unanswered
+from .deadline import READY, Deadline
 from .hold import RELEASE, active_request
 from .registry import CALLS
-from .timeouts import hung, no_answer, stuck
+from .timeouts import hung, stuck
 
 SERVE = "--serve"
 DONE, FAILED = b".", b"!"  # start of the last line of an answer; no encoded record starts so (models/facts/jsonl.py)
-_DRIVER, _OTHERS = "nvml", "others"
+SHARED = "--shared"  # the same in a one-shot run
+DRIVER, _OTHERS = "nvml", "others"
 _POLL = 0.2  # seconds between two checks for a release request
 
 
@@ -37,7 +38,7 @@ class Workers(Children):
         self._serving: dict[str, subprocess.Popen[bytes]] = {}
 
     def call(self, what: str, args: Sequence[str], deadline: float) -> Iterator[Record]:
-        """Run the call `what` in a worker and yield its records for at most `deadline` seconds.
+        """Run the call `what` in a worker and yield its records for at most `deadline` seconds after it is ready.
 
         A timeout or a failure is a NotChecked. A worker that hangs is killed.
         """
@@ -45,9 +46,9 @@ class Workers(Children):
         if call and call.measures:
             yield from super().call(what, args, deadline)
             return
-        group = _DRIVER if call and call.opens_driver else _OTHERS
+        group = group_of(what)
         # All calls to NVIDIA's driver hang together. Other calls can hang in different drivers.
-        key = group if group == _DRIVER else what
+        key = group if group == DRIVER else what
         refusal = self._refusal(group, key)
         if refusal:
             yield unanswered(what, *refusal)
@@ -77,7 +78,7 @@ class Workers(Children):
         """Close the driver if there is a release request. Returns who made it, as text."""
         who = active_request(RELEASE)
         if who:
-            self._drop(_DRIVER, _DRIVER)
+            self._drop(DRIVER, DRIVER)
         return who
 
     def close(self) -> None:
@@ -89,7 +90,7 @@ class Workers(Children):
 
     def _refusal(self, group: str, key: str) -> tuple[Reason, str] | None:
         """Why the call cannot run now: a release request, or an earlier worker that still hangs."""
-        if group == _DRIVER and (who := self.release()):
+        if group == DRIVER and (who := self.release()):
             return Reason.DRIVER, f"the driver is {who}"
         before = self._stuck.get(key)
         if before is None or before.poll() is not None:
@@ -100,10 +101,12 @@ class Workers(Children):
         worker = self._serving.get(group)
         if worker is None or worker.poll() is not None:
             self._drop(group, group)
-            self._serving[group] = worker = self.start(
-                [SERVE, group], stdin=subprocess.PIPE, stderr=None, own_group=True
-            )
+            self._serving[group] = worker = self.start_worker(group)
         return worker
+
+    def start_worker(self, group: str) -> subprocess.Popen[bytes]:
+        """Start a worker. It ends with the thread that starts it, and its programs end with it. Raises OSError."""
+        return self.start([SERVE, group], stdin=subprocess.PIPE, stderr=None, own_group=True)
 
     def _drop(self, group: str, key: str) -> None:
         """End the worker of the group. If it hangs in the kernel, remember it under `key`."""
@@ -118,20 +121,22 @@ class Workers(Children):
         self, group: str, worker: subprocess.Popen[bytes], what: str, deadline: float
     ) -> Iterator[Record | None]:
         """The records of one call, then None if the answer is complete."""
-        until, partial = time.monotonic() + deadline, b""
+        until, partial = Deadline(deadline), b""
         assert worker.stdout
         with selectors.DefaultSelector() as ready:
             ready.register(worker.stdout, selectors.EVENT_READ)
-            while (left := until - time.monotonic()) > 0:
+            while (left := until.left) > 0:
                 if not ready.select(min(left, _POLL)):
                     who = self.release()  # `linkgauge release` does not wait for this call
-                    if who and group == _DRIVER:
+                    if who and group == DRIVER:
                         yield unanswered(what, Reason.DRIVER, f"the driver is {who}")
                         return
                     continue
                 part = os.read(worker.stdout.fileno(), 1 << 16)
                 *lines, partial = (partial + part).split(b"\n")
-                for line in lines:
+                if lines:
+                    until.start()
+                for line in (line for line in lines if line != READY):
                     if line[:1] == FAILED:
                         fault = line[1:].decode("utf-8", "replace").strip() or "it failed"
                         yield unanswered(what, Reason.FAULT, fault)
@@ -142,7 +147,12 @@ class Workers(Children):
                 if not part:
                     yield unanswered(what, Reason.OTHER, f"its process ended with {_code(worker)}")
                     return
-        yield unanswered(what, Reason.NO_ANSWER, no_answer(deadline))
+        yield unanswered(what, Reason.NO_ANSWER, until.missed)
+
+
+def group_of(what: str) -> str:
+    """The worker of a call."""
+    return DRIVER if what in CALLS and CALLS[what].opens_driver else _OTHERS
 
 
 def _kill(worker: subprocess.Popen[bytes]) -> None:

@@ -14,6 +14,7 @@ from ...models.report import Origin
 from ..calls.bounded_read import read_up_to
 from ..calls.child import Children, unanswered
 from ..calls.registry import CALLS
+from ..calls.shared import SharedChildren
 from .host import BIGGEST_FILE, Unreadable, follow
 
 _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
@@ -27,7 +28,7 @@ class Live:
     def __init__(self, root: str = "/", origin: Origin = "live", children: Children | None = None) -> None:
         self.root, self.origin = root, origin
         self._above = root.rstrip("/")
-        self._children = children or Children()
+        self._children = children or SharedChildren()
         self._follow = lru_cache(maxsize=None)(self._follow_one)
         self._followed = 0.0  # monotonic seconds: when the cache was cleared
 

@@ -227,7 +227,7 @@ def test_memory_in_the_tree() -> None:
         f"package1  {XEON[:48]}\n"
         "  numa1  memory 204.8 GB/s\n"
         "not attached\n"
-        "  0000:00:00.0  GPU gpu0, memory 3350.0 GB/s\n"
+        "  0000:00:00.0  GPU gpu0, 10de:2330, memory 3350.0 GB/s\n"
     )
 
 

@@ -64,23 +64,23 @@ def test_a_function_without_a_name_shows_its_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "why"),
+    ("machine", "product", "why"),
     [
-        (None, "2 were seen, and no machine type says how many there should be"),
-        (
-            Machine(name="lab", product="Box", source="x"),
-            "2 were seen, and the machine type lab does not say how many there should be",
-        ),
+        (None, 0xFFFF, "no machine type says"),
+        (Machine(name="lab", product="Box", source="x"), 0xFFFF, "the machine type lab does not say"),
+        (None, 0x2330, "only the name of the GPUs matches the machine type hgx-h100-8, so it does not say"),
     ],
 )
-def test_why_the_number_of_gpus_is_not_checked(machine: Machine | None, why: str) -> None:
+def test_why_the_number_of_gpus_is_not_checked(machine: Machine | None, product: int, why: str) -> None:
     site = Site(machine=(machine,)) if machine else Site()
     gpus = [Gpu(key=f"gpu{n}", address=f"0000:{n + 1}0:00.0") for n in range(2)]
-    functions = [replace(GPU, key=str(gpu.address), driver="nvidia") for gpu in gpus]
+    functions = [replace(GPU, key=str(gpu.address), device=product, driver="nvidia") for gpu in gpus]
     seen = snapshot(replace(METAL, product="Box"), *functions, *gpus, site=site)
-    assert [one.why for one in uncovered(seen) if isinstance(one, NotChecked)] == [why]
+    assert [one.why for one in uncovered(seen) if isinstance(one, NotChecked)] == [
+        f"2 were seen, and {why} how many there should be"
+    ]
     for one in coverage(seen).uncorroborated:
-        assert ("no machine type" in one.why) == (machine is None)
+        assert ("no machine type" in one.why) == ("no machine type" in why)
 
 
 def test_the_seconds_of_parallel_sources_do_not_add_up() -> None:

@@ -253,7 +253,7 @@ def test_in_the_tree() -> None:
     said = board(down=[(0, 0), (3, 17), *((2, n) for n in range(18))])
     said = [replace(one, active=False, remote=SWITCHES[3]) if one.key == "gpu0/nvlink7" else one for one in said]  # type: ignore[call-arg]
     assert [shown(said, f"gpu{n}") for n in range(4)] == [
-        f"memory 3350.0 GB/s, {links}"
+        f"10de:2330, memory 3350.0 GB/s, {links}"
         for links in (
             "16 of 18 x NVLink 400.0 of 450.0 GB/s to 4 NVSwitches; down: gpu0/nvlink0, gpu0/nvlink7 to 0000:d3:00.0",
             "18 x NVLink 450.0 GB/s to 4 NVSwitches",
@@ -262,7 +262,7 @@ def test_in_the_tree() -> None:
         )
     ]
     pair = [*machine(2, UNKNOWN), *(link(a, n, address(1 - a), "gpu") for a in range(2) for n in range(2))]
-    assert [shown(pair, f"gpu{n}") for n in range(2)] == ["2 x NVLink to gpu1", "2 x NVLink to gpu0"]
+    assert [shown(pair, f"gpu{n}") for n in range(2)] == [f"10de:9999, 2 x NVLink to gpu{n}" for n in (1, 0)]
 
 
 @st.composite

@@ -295,7 +295,8 @@ SERVER_LINKS = [
 
 def test_a_server_from_its_facts() -> None:
     built = topology(SERVER)
-    assert {device.id: device for device in built.devices} == {device.id: device for device in SERVER_DEVICES}
+    unnumbered = [replace(device, vendor=None, device=None, pci_class=None) for device in built.devices]
+    assert {device.id: device for device in unnumbered} == {device.id: device for device in SERVER_DEVICES}
     assert sorted((link.kind, link.id, link.rated, link.trained) for link in built.links) == SERVER_LINKS
 
 

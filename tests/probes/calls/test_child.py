@@ -41,6 +41,20 @@ def test_what_came_before_a_hang_is_kept(tmp_path: Path) -> None:
     assert said == [*GPUS, lost]
 
 
+def test_the_deadline_starts_when_the_child_is_ready(tmp_path: Path) -> None:
+    """On a busy machine an interpreter takes longer to start than the call to run."""
+    script = f"import time\ntime.sleep(0.5)\nprint('+', flush=True)\n{LINES}"
+    assert answers(tmp_path, script, 0.25)[:1] == GPUS[:1]
+
+
+def test_a_child_that_never_gets_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("linkgauge.probes.calls.deadline.TO_START", 0.1)
+    lost = NotChecked(
+        what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail="its process was not ready within 0.1 s"
+    )
+    assert answers(tmp_path, "import signal\nsignal.pause()", 30) == [lost]
+
+
 def test_a_child_that_breaks_says_why(tmp_path: Path) -> None:
     script = f"{LINES}\nraise SystemExit('the driver is not loaded')"
     assert answers(tmp_path, script, 30) == [
@@ -131,7 +145,7 @@ def test_a_child_that_takes_long_to_end_is_not_forgotten(tmp_path: Path, monkeyp
     """Nor where its host is: Python would warn of a process that nobody waits for. A busy machine takes its time."""
     monkeypatch.setattr("linkgauge.probes.calls.child.TO_END", 0.0)
     before = psutil.Process().children()
-    children = Children((sys.executable, "-c", "import signal; signal.pause()"))
+    children = Children((sys.executable, "-c", "import signal; print('+', flush=True); signal.pause()"))
     assert len(list(children.call("nvml", [], 0.0))) == 1
     del children
     gc.collect()
