@@ -20,6 +20,7 @@ from ...probes.storage.arrays import read_arrays
 from ...probes.storage.disks import read_disks
 from ...probes.storage.mounts import read_mounts
 from ...probes.storage.nvme import read_nvme
+from ...probes.storage.nvme_health import read_nvme_health
 from ...probes.system.cpu import read_cpu
 from ...probes.system.host_counters import read_host_counters
 from ...probes.system.node import read_node
@@ -45,6 +46,7 @@ SOURCES: tuple[Source, ...] = (
     Source("link_modes", read_link_modes, _DISCOVERY, ("Net.max_speed",)),
     Source("rdma", read_rdma, _CYCLE, ("Rdma", "Port")),
     Source("nvme", read_nvme, _SLOW, ("Nvme",)),
+    Source("nvme_health", read_nvme_health, _SLOW, ("Nvme.critical_warning",)),
     Source("disks", read_disks, _SLOW, ("Disk",)),
     Source("arrays", read_arrays, _SLOW, ("Array",)),
     Source("mounts", read_mounts, _SLOW, ("Mount",)),

@@ -28,6 +28,8 @@ class Node(Fact):
     boot_id: str | None = None  # proc/sys/kernel/random/boot_id: a random number that the kernel draws at each boot
     virtual: bool | None = None  # runs under a hypervisor
     hypervisor: str | None = None  # name of the hypervisor: "KVM", "Amazon Nitro", "Microsoft Hyper-V" ...
+    present_cpus: int | None = None  # sys/devices/system/cpu/present: also those that are offline
+    smt: str | None = None  # sys/devices/system/cpu/smt/control: "on", "off", "forceoff", "notsupported"
     container: str | None = None  # container runtime of this process: "docker", "podman", "kubernetes"; "": none
 
 
@@ -155,6 +157,12 @@ class Nvme(Fact):
     firmware: str | None = None
     state: str | None = None  # "live", "dead", "resetting" ...
     transport: str | None = None  # "pcie", "tcp", "rdma", "fc", "loop"
+    # From log page 02h, which only root may read (probes/storage/nvme_health.py).
+    critical_warning: int | None = None  # bits
+    spare: int | None = None  # percent of the spare blocks that are left
+    spare_threshold: int | None = None  # percent
+    used: int | None = None  # percent of the rated endurance; may exceed 100
+    media_errors: int | None = None  # in the life of the drive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +198,7 @@ class Mount(Fact):
     size: int | None = None
     free: int | None = None  # for unprivileged users
     read_only: bool | None = None  # mounted read-only
+    stopped: bool | None = None  # mounted writable, and the kernel made the file system itself read-only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..facts.gpu_identity import with_gpu_numbers
 from ..facts.gpu import Gpu
+from ..facts.gpu_identity import with_gpu_numbers
 from ..facts.machine import Node, Pci
 from ..facts.merge import Conflict, Facts, merge, of
 from ..facts.records import Evidence, Fact, NotChecked, Observation, Record, Run

@@ -18,7 +18,20 @@ from .gpu import (
     state,
     xid,
 )
-from .host import counts, disk_events, host, host_counters, inventory, job_limits, mounts, placement, settings, storage
+from .host import (
+    counts,
+    disk_events,
+    host,
+    host_counters,
+    inventory,
+    job_limits,
+    mounts,
+    nvme_health,
+    offline_cpus,
+    placement,
+    settings,
+    storage,
+)
 from .nccl import nccl, version
 from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs
 from .nvlink import cuda_init, errors, fabric_manager, nvlink, nvswitch, peer_access
@@ -56,7 +69,9 @@ RULES: tuple[Rule, ...] = (
     *host.RULES,
     *counts.RULES,
     *inventory.RULES,
+    *offline_cpus.RULES,
     *storage.RULES,
+    *nvme_health.RULES,
     *mounts.RULES,
     *acs.RULES,
     *settings.RULES,

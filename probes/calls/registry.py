@@ -33,6 +33,7 @@ _CALLS = (
     Call("nvml_serials", "gpu.nvml_serials:serials", "nvml_serials", opens_driver=True, of_kernel=True),
     Call("nvml_traffic", "gpu.nvml_traffic:peaks", "nvml_traffic", opens_driver=True, of_kernel=True),
     Call("nvml_use", "gpu.nvml_use:use", "nvml_use", opens_driver=True, of_kernel=True),
+    Call("nvme_health", "storage.nvme_health:health", "Nvme.critical_warning"),
     Call("nvml_wiring", "gpu.nvml_topology:wiring", "GpuPair", opens_driver=True, of_kernel=True),
     Call("pci_config", "pcie.config_space:capabilities", "Pci.acs", of_kernel=True),
     Call("peer_copy", "measure.gpu.peer_copy:copies", "peer_copy", measures=True),

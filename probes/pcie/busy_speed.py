@@ -19,7 +19,7 @@ from ..parsing.parsers import PCI_ADDRESS, pcie_speed
 _INTERVAL = 0.1  # seconds between two samples of the counters
 BUSY = 50e6  # bytes per second: above management traffic, below the traffic of any job
 _SECTOR = 512  # bytes: the unit of block statistics (kernel documentation, block/stat)
-DEADLINE = 5.0  # seconds, including the start of a process on a busy machine
+DEADLINE = 5.0  # seconds
 
 
 def read_link_load(host: Host) -> Iterator[Record]:

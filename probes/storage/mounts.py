@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 
 from ...models.facts.machine import Mount
 from ...models.facts.reason import Reason
@@ -20,7 +22,8 @@ _NETWORK = frozenset(
 _IMAGES = frozenset({"squashfs", "iso9660", "erofs", "cramfs"})  # read-only, always full
 # Not storage.
 _DESKTOP = frozenset({"fuse.portal", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.snapfuse", "fuse.squashfuse"})
-_DEADLINE = 5.0  # seconds for all mounts, including the start of a process
+_REMOUNTED = frozenset({"ext2", "ext3", "ext4", "btrfs", "f2fs", "jfs"})  # the kernel makes them read-only on errors
+_DEADLINE = 5.0  # seconds for all mounts
 
 
 def read_mounts(host: Host) -> Iterator[Record]:
@@ -39,7 +42,7 @@ def read_mounts(host: Host) -> Iterator[Record]:
     if invalid:
         yield NotChecked(what="Mount", subject="node", reason=Reason.UNREADABLE, path=table, detail=invalid)
     stores = sorted(filter(is_job_storage, mounts.values()), key=_is_network)
-    yield from stores
+    yield from _with_super_block(host, table, stores)
     yield from _free(host, stores)
 
 
@@ -55,6 +58,27 @@ def _mounts(text: str) -> tuple[Mapping[str, Mount], str | None]:
         else:
             invalid = f"{shown(line)} is not a mount"
     return mounts, invalid
+
+
+def _with_super_block(host: Host, table: str, stores: list[Mount]) -> Iterator[Mount]:
+    """Yield the mounts. For a read-only one, whether an operator or the kernel made it read-only.
+
+    The table of mounts shows "ro" in both cases. proc_pid_mountinfo(5) shows the flags of the mount and those of the
+    super block: after an error the kernel makes the super block read-only and leaves the mount writable.
+    """
+    doubtful = [mount for mount in stores if mount.read_only and mount.fstype in _REMOUNTED]
+    text = None
+    with suppress(Unreadable):
+        text = host.read(table.removesuffix("mounts") + "mountinfo") if doubtful else None
+    stopped: dict[str, bool] = {}
+    for line in (text or "").split("\n"):
+        mount, _, super_block = line.partition(" - ")
+        fields, options = mount.split(" "), super_block.split(" ")[2:]
+        if len(fields) > 5 and options:
+            writable = "rw" in fields[5].split(",")
+            stopped[unescaped(fields[4])] = writable and "ro" in options[-1].split(",")
+    for one in stores:
+        yield replace(one, stopped=stopped.get(one.key)) if one in doubtful else one
 
 
 def unescaped(text: str) -> str:

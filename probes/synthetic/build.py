@@ -39,6 +39,7 @@ from ..network.net import read_link_modes
 from ..pcie.busy_speed import read_link_load
 from ..pcie.config_space import read_pci_config
 from ..storage.mounts import read_mounts
+from ..storage.nvme_health import read_nvme_health
 from ..system.services import read_services
 from .amd import write_kfd
 from .host import write_host
@@ -49,13 +50,14 @@ from .pci import Function, place
 from .pci_functions import busy_speeds, pci_ids, write_functions
 from .platform import config_spaces, write_platform
 from .schema import Node
-from .storage import free_space, write_storage
+from .storage import free_space, new_drives, write_storage
 from .tree_writer import TreeWriter
 
 # Sources that make calls; the others only read files.
 _CALLING_SOURCES = (
     read_link_modes,
     read_mounts,
+    read_nvme_health,
     read_pci_config,
     read_services,
     read_gpus,
@@ -147,6 +149,7 @@ def _calls(
         "statvfs": partial(free_space, node),
         # The links of a measured machine were idle before.
         "link_load": partial(busy_speeds, () if node.measured else functions, float(taken)),
+        "nvme_health": new_drives,
         "pci_config": partial(config_spaces, functions),
         "fabric_manager": partial(manager, node),
         "nvml": partial(state, tree, node, functions, float(taken)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...models.facts.machine import Mount
+from ...models.facts.machine import Mount, Nvme
 from ..host.entries import Link
 from .pci import Function
 from .schema import Array, Node
@@ -36,6 +36,12 @@ def free_space(node: Node, *requested: str) -> Iterator[Mount]:
     for mount in node.mount:
         if mount.at in requested:
             yield Mount(key=mount.at, size=mount.size, free=mount.free)
+
+
+def new_drives(*requested: str) -> Iterator[Nvme]:
+    """Yield the results of the call `nvme_health`: drives without a fault."""
+    for name in requested:
+        yield Nvme(key=name, critical_warning=0, spare=100, spare_threshold=10, used=0, media_errors=0)
 
 
 def _nvme(tree: TreeWriter, function: Function) -> None:

@@ -10,8 +10,9 @@ from ...models.facts.reason import Reason
 from ...models.facts.records import Record
 from ..host.host import Host, Unreadable
 from ..kernel_log.ring_buffer import STAT
-from ..parsing.parsers import word
+from ..parsing.parsers import cpu_list, word
 from ..sysfs.fact_reader import FactReader
+from ..sysfs.packages import CPUS
 from .cloud_init import INSTANCE_DATA, instance_type, instance_type_alone
 from .container import container
 
@@ -57,6 +58,8 @@ def read_node(host: Host) -> Iterator[Record]:
     reading = FactReader(host, Node, "node", "")
     dmi = {field: reading.take(field, path, word) for field, path in _FIELDS.items()}
     reading.take("booted", STAT, _boot_time)
+    reading.take("present_cpus", f"{CPUS}/present", _number_of_cpus)
+    reading.take("smt", f"{CPUS}/smt/control", word)
     reading.take("instance", INSTANCE_DATA, instance_type, cited=instance_type_alone)
     vendor, product = dmi["vendor"] or "", dmi["product"] or ""
     named, marked = _named(vendor, product), _marked(host, reading)
@@ -71,6 +74,10 @@ def read_node(host: Host) -> Iterator[Record]:
         reading.set(hypervisor=(marked or named) if named == "QEMU" else named or cloud or marked)
     reading.set(container=container(host))
     yield from reading.records()
+
+
+def _number_of_cpus(text: str) -> int:
+    return len(cpu_list(text))
 
 
 def _boot_time(stat: str) -> float:

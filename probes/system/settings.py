@@ -34,7 +34,7 @@ class _Machine:
 
     host: Host
     conditions: Mapping[str, bool]
-    values: dict[str, list[str]] = field(default_factory=dict)  # by placeholder
+    values: dict[str, list[str]] = field(default_factory=dict)  # by placeholder and service
     texts: dict[str, str | None] = field(default_factory=dict)
 
     def read(self, path: str) -> str | None:
@@ -88,9 +88,10 @@ def _paths(machine: _Machine, row: Row) -> list[tuple[str, ...]]:
     placeholder = next((one for one in ("cpu", "group", "process") if f"{{{one}}}" in row.paths[0]), None)
     if placeholder is None:
         return [row.paths]
-    if placeholder not in machine.values:
-        machine.values[placeholder] = _placeholder_values(machine, placeholder, row)
-    return [tuple(path.format(**{placeholder: value}) for path in row.paths) for value in machine.values[placeholder]]
+    key = f"{placeholder} {row.service}"
+    if key not in machine.values:
+        machine.values[key] = _placeholder_values(machine, placeholder, row)
+    return [tuple(path.format(**{placeholder: value}) for path in row.paths) for value in machine.values[key]]
 
 
 def _placeholder_values(machine: _Machine, placeholder: str, row: Row) -> list[str]:

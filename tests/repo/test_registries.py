@@ -15,14 +15,14 @@ from linkgauge.probes.calls.targets import load
 from linkgauge.probes.dumps.registry import READERS
 
 SOURCE_NAMES = (
-    "node cpu numa pci pci_links gpus gpu_wiring kfd net link_modes rdma nvme disks arrays mounts pci_windows "
-    "pci_config settings services host_counters kernel_log link_load"
+    "node cpu numa pci pci_links gpus gpu_wiring kfd net link_modes rdma nvme nvme_health disks arrays mounts "
+    "pci_windows pci_config settings services host_counters kernel_log link_load"
 )
-SLOW = "nvme disks arrays mounts settings services"
+SLOW = "nvme nvme_health disks arrays mounts settings services"
 DISCOVERY = "node cpu numa pci gpu_wiring kfd link_modes pci_windows pci_config"
 CALLED = (
-    "collective device_memory disk_read ethtool fabric_manager host_copy host_memory journal link_load nvml "
-    "nvml_serials nvml_traffic nvml_use nvml_wiring pci_config peer_copy port_loopback statvfs tools"
+    "collective device_memory disk_read ethtool fabric_manager host_copy host_memory journal link_load "
+    "nvme_health nvml nvml_serials nvml_traffic nvml_use nvml_wiring pci_config peer_copy port_loopback statvfs tools"
 )
 MEASURING = "collective device_memory disk_read host_copy host_memory peer_copy port_loopback"
 DRIVER = "nvml nvml_serials nvml_traffic nvml_use nvml_wiring"

@@ -10,6 +10,7 @@ from ...facts.records import Evidence
 from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
+from ..core.log_history import events
 from ..core.rule import Rule
 from ..core.wording import cited
 
@@ -60,4 +61,35 @@ def _same(snapshot: Snapshot, mount: Mount) -> Iterator[str]:
             yield key
 
 
-RULES = (Rule("storage-full", Mount, ("size", "free"), full, writable),)
+def stopped(snapshot: Snapshot, mount: Mount) -> Iterator[Finding]:
+    """The kernel made a file system read-only after an error. disk_events.py reports it if the log still has the line.
+
+    One finding for all mount points of the same file system.
+    """
+    same = [other.key for other in snapshot.of(Mount).values() if other.device == mount.device and other.stopped]
+    if not mount.stopped or mount.key != min(same) or _is_logged(snapshot, mount.device or ""):
+        return
+    yield Finding(
+        code="storage-degraded",
+        severity="critical",
+        subject=mount.key,
+        subject_name=mount.device,
+        message=f"{mount.key} is mounted writable, and the kernel made its file system ({mount.device}) read-only: "
+        "jobs cannot write there",
+        expected="writable",
+        observed="read-only",
+        cause="an error of the file system or of its disk; the kernel log had the reason",
+        evidence=(Evidence("proc/1/mountinfo", f"{mount.device} {mount.fstype}: mount rw, super block ro"),),
+    )
+
+
+def _is_logged(snapshot: Snapshot, device: str) -> bool:
+    mapped = device.startswith("/dev/mapper/")
+    names = [event.subject or "" for event in events(snapshot, "file system stopped")]
+    return any(device == f"/dev/{name}" or (mapped and name.startswith("dm-")) for name in names)
+
+
+RULES = (
+    Rule("storage-full", Mount, ("size", "free"), full, writable),
+    Rule("storage-degraded", Mount, ("stopped",), stopped),
+)

@@ -35,6 +35,11 @@ def _on_metal(snapshot: Snapshot) -> bool:
     return unknown or (node is not None and node.virtual is False)
 
 
+def _in_guest(snapshot: Snapshot) -> bool:
+    node = snapshot.of(Node).get("node")
+    return node is not None and node.virtual is True
+
+
 def _x86(snapshot: Snapshot) -> bool:
     """Whether the processors are x86. For dumps also True if no processor is known."""
     vendors = [package.vendor for package in snapshot.of(Package).values() if package.vendor]
@@ -73,6 +78,7 @@ CONDITIONS: Mapping[str, Callable[[Snapshot], object]] = {
     "x86": _x86,
     "arm": lambda snapshot: snapshot.of(Package) and not _x86(snapshot),
     "bare metal": _on_metal,
+    "guest": _in_guest,
     "peer traffic": _peer_traffic,
     "gpudirect": lambda snapshot: (
         [f for f in direct_gpus(snapshot) if f.vendor == NVIDIA] and fabric_nics(snapshot, "mlx5_core")

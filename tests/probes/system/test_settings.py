@@ -77,6 +77,7 @@ def test_every_row() -> None:
         setting("gds_library", "cufile.json", "etc/cufile.json"),
         setting("gds_module", "none", "sys/module/nvidia_fs", "not there"),
         setting("iommu", "identity, DMA-FQ", f"{GROUPS}/17/type", "identity"),
+        setting("iommu_guest", "identity, DMA-FQ", f"{GROUPS}/17/type", "identity"),
         setting("scaling_driver", "acpi-cpufreq", f"{FREQUENCY}/scaling_driver"),
         setting("scaling_governor", "performance, powersave", f"{FREQUENCY}/scaling_governor", "performance"),
         setting("idle_latency", "0, 2", f"{IDLE}/state0/latency", "0"),

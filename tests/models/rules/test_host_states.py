@@ -1,0 +1,119 @@
+"""States of the host: offline processors, read-only file systems, limits that services hand on, IOMMUs of guests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from linkgauge.models.evaluate import evaluate
+from linkgauge.models.facts.machine import Event, Mount, Node, Package
+from linkgauge.models.facts.records import Record
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.report import Finding
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.storage.mounts import read_mounts
+from linkgauge.probes.system.node import read_node
+from linkgauge.probes.system.settings import read_settings
+from tests.support.nodes.trees import tree
+
+METAL = Node(key="node", virtual=False, present_cpus=16, smt="on")
+
+
+def found(*records: Record) -> list[Finding]:
+    return list(evaluate(assemble(records, Site(), 1000.0)).findings)
+
+
+def packages(*counts: tuple[int, int]) -> list[Package]:
+    """Packages with so many online CPUs and cores."""
+    return [
+        Package(key=f"package{number}", cpus=tuple(range(100 * number, 100 * number + cpus)), cores=cores)
+        for number, (cpus, cores) in enumerate(counts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("node", "counts", "subjects"),
+    [
+        (METAL, ((8, 4), (8, 4)), []),
+        (METAL, ((8, 4), (4, 2)), ["package1"]),
+        (METAL, ((4, 2), (4, 2)), ["package0", "package1"]),
+        (METAL, ((8, 4), (5, 4)), []),
+        (replace(METAL, smt="off"), ((4, 4), (4, 4)), []),
+        (replace(METAL, smt="off"), ((4, 4), (2, 2)), ["package1"]),
+        (replace(METAL, smt=None), ((4, 4), (4, 4)), []),
+        (METAL, ((4, 4), (4, 4)), []),
+        (replace(METAL, smt="notsupported"), ((8, 8), (4, 4)), ["package1"]),
+        (replace(METAL, smt="notsupported"), ((4, 4), (4, 4)), ["package0", "package1"]),
+        (replace(METAL, virtual=True), ((2, 1), (2, 1)), []),
+        (replace(METAL, present_cpus=None), ((8, 4), (4, 2)), []),
+    ],
+)
+def test_offline_processors(node: Node, counts: tuple[tuple[int, int], ...], subjects: list[str]) -> None:
+    findings = found(node, *packages(*counts))
+    assert [(one.code, one.severity, one.subject) for one in findings] == [
+        ("cpu-missing", "warning", subject) for subject in subjects
+    ]
+
+
+def test_the_processors_that_are_present() -> None:
+    cpus = "sys/devices/system/cpu"
+    (node,) = (
+        one
+        for one in read_node(tree({f"{cpus}/present": "0-15", f"{cpus}/smt/control": "forceoff"}))
+        if isinstance(one, Node)
+    )
+    assert (node.present_cpus, node.smt) == (16, "forceoff")
+
+
+MOUNTS = "/dev/sda1 / ext4 rw 0 0\n/dev/sdb1 /scratch ext4 ro,relatime 0 0\n/dev/sdc1 /usr ext4 ro,relatime 0 0"
+MOUNT_INFO = (
+    "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+    "23 22 8:17 / /scratch rw,relatime shared:2 - ext4 /dev/sdb1 ro,errors=remount-ro\n"
+    "24 22 8:33 / /usr ro,relatime shared:3 - ext4 /dev/sdc1 ro"
+)
+
+
+def mounts(info: str = MOUNT_INFO) -> list[Mount]:
+    host = tree({"proc/1/mounts": MOUNTS, "proc/1/mountinfo": info})
+    return [one for one in read_mounts(host) if isinstance(one, Mount)]
+
+
+def test_a_file_system_that_the_kernel_made_read_only() -> None:
+    assert [(one.key, one.stopped) for one in mounts()] == [("/", None), ("/scratch", True), ("/usr", False)]
+    (finding,) = found(*mounts())
+    assert (finding.code, finding.severity, finding.subject) == ("storage-degraded", "critical", "/scratch")
+
+
+def test_a_file_system_that_the_log_and_the_mount_report_is_one_finding() -> None:
+    event = Event(key="x", kind="file system stopped", subject="sdb1", at=990.0, count=1, text="EXT4-fs (sdb1)")
+    (finding,) = found(*mounts(), event)
+    assert finding.subject == "sdb1"
+
+
+@pytest.mark.parametrize("info", ["", "rubbish", "1 2 3 - - -", " - "])
+def test_a_read_only_file_system_without_a_reason_is_no_fault(info: str) -> None:
+    assert found(*mounts(info)) == []
+
+
+def limits(size: str) -> str:
+    return f"Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         {size}  {size}  bytes"
+
+
+def test_limits_that_services_hand_on_to_jobs() -> None:
+    """On a host, too. Each service has its own process."""
+    group = "sys/fs/cgroup/system.slice"
+    host = tree(
+        {
+            "sys/class/infiniband/mlx5_0/device": "",
+            f"{group}/slurmd.service/cgroup.procs": "100\n101",
+            f"{group}/containerd.service/cgroup.procs": "200",
+            f"{group}/crio.service/cgroup.procs": "",
+            "proc/100/limits": limits("unlimited"),
+            "proc/200/limits": limits("8388608"),
+        }
+    )
+    values = {
+        one.key: getattr(one, "value", None) for one in read_settings(host) if "memlock_" in getattr(one, "key", "")
+    }
+    assert values == {"memlock_slurmd": "unlimited", "memlock_containerd": "8388608"}
