@@ -160,6 +160,11 @@ HGX = (
         firmware="GDC5902Q",
         state="live",
         transport="pcie",
+        critical_warning=0,
+        spare=100,
+        spare_threshold=10,
+        used=0,
+        media_errors=0,
     ),
     Pci(
         key="0000:d9:00.0",

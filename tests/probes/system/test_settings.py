@@ -142,6 +142,7 @@ def test_what_would_not_say_hides_nothing_else() -> None:
     assert [one for one in told if isinstance(one, NotChecked)] == [
         missed("kernel_module", "proc/driver/nvidia/version", "Permission denied", "run as root", Reason.PERMISSION),
         missed("iommu", f"{GROUPS}/17/type", "broken"),
+        missed("iommu_guest", f"{GROUPS}/17/type", "broken"),
         missed("huge_pages", "proc/sys/vm/nr_hugepages", "'many' is not a number"),
         missed("locks_memory", "proc/self/status", "'0xxyz' is not a hexadecimal number"),
         missed("memlock", "proc/self/limits", "has no Max locked memory"),
