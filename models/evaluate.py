@@ -132,8 +132,8 @@ def _without_expectation(snapshot: Snapshot, measured: Iterable[Level]) -> Itera
     known = {(level.op, level.ends) for level in measured if level.expected}
     for op, ends in dict.fromkeys((level.op, level.ends) for level in measured):
         if (op, ends) not in known:
-            known = snapshot.machine
-            first = f"the machine type {known.name} has no rate for it" if known else "no machine type"
+            machine = snapshot.machine
+            first = f"the machine type {machine.name} has no rate for it" if machine else "no machine type"
             why = f"measured, and nothing says what to expect: {first}, no equal flows, no earlier measurement"
             how = "describe the machine in the site file"
             yield NotChecked(

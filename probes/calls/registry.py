@@ -21,6 +21,7 @@ class Call:
 
 _CALLS = (
     Call("collective", "measure.gpu.collective:collectives", "collective", measures=True),
+    Call("cpu_name", "system.cpu_name:name", "Package.model", alone=True),
     Call("device_memory", "measure.gpu.device_memory:copies", "device_memory", measures=True),
     Call("disk_read", "measure.disk.disk_read:reads", "disk_read", measures=True),
     Call("ethtool", "network.ethtool:link_modes", "Net.max_speed"),

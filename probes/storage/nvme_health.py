@@ -7,6 +7,7 @@ import fcntl
 import os
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 from ...models.facts.machine import Nvme
 from ...models.facts.reason import Reason, reason_of
@@ -78,7 +79,7 @@ def health_of(name: str, page: bytes) -> Record:
     if len(page) != _SIZE or not temperature:
         why = "the log page is empty"
         return NotChecked(what="Nvme.critical_warning", subject=name, reason=Reason.UNREADABLE, detail=why)
-    values = {
+    values: dict[str, Any] = {
         "critical_warning": page[0],
         "spare": page[3],
         "spare_threshold": page[4],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from ...models.facts.machine import Package
@@ -19,6 +20,7 @@ from ..sysfs.packages import online_cpus
 T = TypeVar("T")
 
 _CPUINFO = "proc/cpuinfo"
+_DEADLINE = 10.0  # seconds for the names that programs report
 # Arm reports only numbers. Names are from sys-utils/lscpu-arm.c of util-linux and arch/arm64/include/asm/cputype.h.
 _IMPLEMENTERS = {"0x41": "ARM", "0x46": "FUJITSU", "0x48": "HiSilicon", "0x4e": "NVIDIA", "0xc0": "Ampere"}
 _PARTS = {
@@ -46,12 +48,26 @@ def read_cpu(host: Host) -> Iterator[Record]:
     if isinstance(processors, NotChecked):
         yield processors
         processors = None
-    found = False
-    for record in _from_sysfs(host, processors or {}):
-        found = found or isinstance(record, Package)
+    records = list(_from_sysfs(host, processors or {}))
+    if not any(isinstance(record, Package) for record in records):
+        records += _from_cpuinfo(processors or {})
+    yield from _named(host, records)
+
+
+def _named(host: Host, records: list[Record]) -> Iterator[Record]:
+    """Yield the records. A child process looks up names that neither proc/cpuinfo nor the table of parts has."""
+    unnamed = [one.key for one in records if isinstance(one, Package) and _is_unnamed(one)]
+    answers = host.call("cpu_name", *unnamed, deadline=_DEADLINE) if unnamed else ()
+    names = {one.key: one for one in answers if isinstance(one, Package)}
+    for record in records:
+        other = names.get(record.key) if isinstance(record, Package) else None
+        if isinstance(record, Package) and other:
+            record = replace(record, model=other.model, cites={**record.cites, **other.cites})
         yield record
-    if not found:
-        yield from _from_cpuinfo(processors or {})
+
+
+def _is_unnamed(package: Package) -> bool:
+    return package.model is None or "part 0x" in package.model
 
 
 def _from_sysfs(host: Host, processors: _Processors) -> Iterator[Record]:

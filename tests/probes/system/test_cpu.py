@@ -6,6 +6,7 @@ import errno
 from collections.abc import Mapping
 from dataclasses import replace
 
+from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.machine import Package
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
@@ -102,6 +103,21 @@ def test_a_package_without_a_number() -> None:
     assert read(files) == [
         Package(key="package0", model="part 0x032", vendor="0x61", cpus=(0, 1), cores=2),
     ]
+
+
+def test_a_child_names_processors_that_the_kernel_does_not_name() -> None:
+    """Once for all packages. Names that are known are not looked up."""
+    files = {
+        f"{CPUS}/online": "0-2",
+        **cpu(0, 0, "0", "0"),
+        **cpu(1, 1, "1", "1"),
+        **cpu(2, 2, "2", "2"),
+        "proc/cpuinfo": arm(0, "0x61", "0x032") + arm(2, "0x41", "0xd4f"),
+    }
+    named = [Package(key=f"package{number}", model="Apple M2") for number in range(2)]
+    host = tree(files, {("cpu_name", "package0", "package1"): tuple(map(encode, named))})
+    models = {one.key: one.model for one in read_cpu(host) if isinstance(one, Package)}
+    assert models == {"package0": "Apple M2", "package1": "Apple M2", "package2": "Neoverse-V2"}
 
 
 def test_power_names_its_processor_otherwise() -> None:
