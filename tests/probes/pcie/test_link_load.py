@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from linkgauge.models.facts.records import Evidence, Observation
 from linkgauge.probes.host.entries import Entry, Link, Refused
+from linkgauge.probes.host.live import Live
 from linkgauge.probes.pcie.busy_speed import busy_links, byte_counts, read_link_load
 from tests.support.nodes.trees import tree
 
@@ -65,6 +68,11 @@ def test_a_link_that_would_not_say() -> None:
     assert [one.about for one in busy_links(machine, {NVME: 0}, busy, 0.1) if isinstance(one, Observation)] == [
         "0000:19:00.0"
     ]
+
+
+def test_under_root_nothing_is_missed(tmp_path: Path) -> None:
+    """The files hold the speeds, and links.py reads them."""
+    assert list(read_link_load(Live(str(tmp_path)))) == []
 
 
 def test_it_is_asked_in_a_child() -> None:

@@ -222,6 +222,14 @@ def test_conventional_pci_has_no_link(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("port", "missed"), [(BRIDGE, ["0000:17:00.0"]), ({**BRIDGE, **GEN5_FILES}, [])])
+def test_a_nic_without_link_attributes(tmp_path: Path, port: Files, missed: list[str]) -> None:
+    """If other functions have them, it is a conventional PCI card. Otherwise its link was not read."""
+    nic = identity("0x0c0600", "0x15b3", "0x5a44")
+    lost = [one for one in said(tmp_path, machine({PORT: port, CARD: nic})) if isinstance(one, NotChecked)]
+    assert [one.subject for one in lost if one.what == "Pci.width"] == missed
+
+
 def test_a_link_attribute_that_is_missing_beside_others(tmp_path: Path) -> None:
     files = {**GPU, **GEN5_FILES}
     del files["max_link_width"], files["current_link_speed"]
