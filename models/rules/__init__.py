@@ -21,6 +21,7 @@ from .gpu import (
 from .host import (
     counts,
     disk_events,
+    firmware,
     host,
     host_counters,
     inventory,
@@ -34,7 +35,7 @@ from .host import (
 )
 from .nccl import nccl, version
 from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs
-from .nvlink import cuda_init, errors, fabric_manager, nvlink, nvswitch, peer_access
+from .nvlink import cuda_init, errors, fabric_manager, nvlink, nvlink_claims, nvswitch, peer_access
 from .pcie import acs, aer, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
 
 RULES: tuple[Rule, ...] = (
@@ -55,6 +56,7 @@ RULES: tuple[Rule, ...] = (
     *gpu_pcie.RULES,
     *bar1.RULES,
     *nvlink.RULES,
+    *nvlink_claims.RULES,
     *errors.RULES,
     *fabric_manager.RULES,
     *nvswitch.RULES,
@@ -67,6 +69,7 @@ RULES: tuple[Rule, ...] = (
     *cuda_init.RULES,
     *placement.RULES,
     *host.RULES,
+    *firmware.RULES,
     *counts.RULES,
     *inventory.RULES,
     *offline_cpus.RULES,
@@ -87,6 +90,14 @@ RULES: tuple[Rule, ...] = (
 )
 
 # The values of a healthy node that independent evidence must support (docs/reference/coverage.md).
-CLAIMS: tuple[Claims, ...] = (link_claims.link_claims, gpu_claims.gpu_claims, counts.count_claims)
+CLAIMS: tuple[Claims, ...] = (
+    link_claims.link_claims,
+    gpu_pcie.hidden_claims,
+    nvlink_claims.nvlink_claims,
+    gpu_claims.gpu_claims,
+    bar1.window_claims,
+    host.numa_claims,
+    counts.count_claims,
+)
 
 __all__ = ["CLAIMS", "RULES", "Rule"]

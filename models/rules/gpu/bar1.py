@@ -11,13 +11,17 @@ from ...facts.machine import Node, Pci
 from ...facts.pci_classes import NVIDIA, kind_of
 from ...facts.records import Evidence
 from ...facts.units import MIB
+from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding
+from ..core.claims import Claim, Support
 from ..core.gpus import function_of, gpu_cohort, gpu_evidence, gpu_name, majority, place_of, subject_of
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, location
 
 _SMALL = 256 * MIB  # the size without Resizable BAR, or if the firmware assigns no addresses above 4 GB
+_SHARE = 0.5  # of the memory: sizes of windows are powers of two
+WINDOW = "memory window (BAR1)"
 _LARGE = 8 << 30  # bytes of memory: a GPU with less is a display adapter
 
 
@@ -34,6 +38,7 @@ class Window:
     product: Product | None
     place: dict[str, str | int | None]
     evidence: tuple[Evidence, ...]
+    used: bool  # peers have no other path
 
 
 def is_nvidia_gpu(snapshot: Snapshot, function: Pci) -> bool:
@@ -51,7 +56,7 @@ def of_function(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         f for f in snapshot.of(Pci).values() if (f.vendor, f.device) == number and f is not function and not f.physfn
     ]
     memory = (gpu.memory if gpu else None) or (product.memory if product else None)
-    if function.bar1 and memory and _wanted(snapshot, gpu, len(others)):
+    if function.bar1 and memory:
         cites = cited(function, "bar1", "bar1_max")
         place = place_of(snapshot, gpu) if gpu else location(function)
         yield from _small(
@@ -65,6 +70,7 @@ def of_function(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
                 product,
                 place,
                 cites,
+                _used(snapshot, gpu, len(others)),
             )
         )
 
@@ -75,7 +81,7 @@ def of_driver(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         function_of(snapshot, gpu),
         [other for other in gpu_cohort(snapshot, gpu) if other.key != gpu.key],
     )
-    if gpu.bar1 and gpu.memory and not (function and function.bar1) and _wanted(snapshot, gpu, len(others)):
+    if gpu.bar1 and gpu.memory and not (function and function.bar1):
         yield from _small(
             Window(
                 subject_of(gpu),
@@ -87,16 +93,52 @@ def of_driver(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
                 product_of(gpu, snapshot.of(Pci)),
                 place_of(snapshot, gpu),
                 gpu_evidence(gpu, "bar1", "memory"),
+                _used(snapshot, gpu, len(others)),
             )
         )
 
 
-def _wanted(snapshot: Snapshot, gpu: Gpu | None, others: int) -> bool:
-    """Whether peers would use the window: on bare metal, between equal GPUs without NVLink or working peer access."""
+def _used(snapshot: Snapshot, gpu: Gpu | None, others: int) -> bool:
+    """Whether GPUs need the window: on bare metal, between equal GPUs without NVLink or working peer access."""
     node = snapshot.of(Node).get("node")
     pairs = [pair for pair in snapshot.of(GpuPair).values() if gpu and gpu.key in (pair.a, pair.b)]
     reached = bool(gpu and gpu.nvlinks) or (bool(pairs) and all(pair.read == "ok" for pair in pairs))
     return not (node and node.virtual) and not reached and (others > 0 or snapshot.origin == "dumps")
+
+
+def window_claims(snapshot: Snapshot) -> Iterator[Claim]:
+    """The claims of the windows of all GPUs whose driver supports peers. Slices of a GPU have another window."""
+    for gpu in snapshot.of(Gpu).values():
+        product, size = product_of(gpu, snapshot.of(Pci)), _size(snapshot, gpu)
+        if (
+            size
+            and (gpu.memory or _LARGE) >= _LARGE
+            and gpu.virtualization != "vGPU"
+            and (not product or product.peers)
+        ):
+            most = strict_majority(_size(snapshot, other) for other in gpu_cohort(snapshot, gpu))
+            supports = [Support("kin", most, f"most equal GPUs of this node: {most // MIB} MiB")] if most else []
+            if product and (least := _least(product)):
+                supports.append(Support("product", least, f"{product.name}: a GPU with HBM shows its whole memory"))
+            supports.sort(key=lambda one: -one.least)
+            yield Claim(
+                group="states", subject=subject_of(gpu), quantity=WINDOW, observed=size, supports=tuple(supports)
+            )
+
+
+def _size(snapshot: Snapshot, gpu: Gpu) -> int | None:
+    function = function_of(snapshot, gpu)
+    return (function.bar1 if function else None) or gpu.bar1
+
+
+def _least(product: Product | None) -> float | None:
+    """GPUs with HBM have a window as large as their memory (nvidia-smi -q of V100, A100, H100, GH200)."""
+    return _SHARE * product.memory if product and product.memory and product.memory_kind == "hbm" else None
+
+
+def _below_product(window: Window) -> bool:
+    least = _least(window.product)
+    return least is not None and window.size < least
 
 
 def _small(window: Window) -> Iterator[Finding]:
@@ -104,14 +146,17 @@ def _small(window: Window) -> Iterator[Finding]:
 
     256 MiB is by design on T4 and on workstation cards, whose peers use another path (nvidia-smi of T4 and RTX A5000
     in influxdata/telegraf). It does not matter on GeForce, whose driver has no peer access. There it is "info".
+    NICs use the window, too (GPUDirect RDMA). So equal GPUs and a product with HBM count also beside NVLink.
     """
     most, basis, source = _could(window)
     if window.memory < _LARGE or window.size >= window.memory or window.size >= most:
         return
+    if not window.used and basis != "kin" and not _below_product(window):
+        return
     if basis is None and window.size > _SMALL:
         return
     product = window.product
-    sure = basis == "kin" or (basis == "capability" and product is not None and product.peers)
+    sure = basis == "kin" or (basis == "capability" and product is not None and product.peers) or _below_product(window)
     yield Finding(
         code="pcie-bar1-small",
         severity="warning" if sure else "info",
@@ -136,6 +181,8 @@ def _could(window: Window) -> tuple[int, Basis | None, str]:
     most = majority((*window.cohort, window.size))
     if most and most > window.size:
         return most, "kin", "most equal GPUs of this node"
+    if (product := window.product) and _below_product(window):
+        return product.memory or window.memory, "capability", f"a {product.name} shows its whole memory"
     if window.largest is not None:
         return window.largest, "capability", "as large as it can be"
     return window.memory, None, "its memory"

@@ -33,6 +33,7 @@ _TIMES = (
 )
 _SHORTEST = 10.0  # seconds: a shorter span gives no reliable share
 _LOWERED = 0.99  # of the default: a lower value is not rounding
+_SLOW = 0.5  # of the highest clock: a busy GPU without a reason runs near it (L40S 1.0, A100 0.9; nvidia-smi -q)
 
 _HEAT = (
     "Compare with the other GPUs: all hot is the room or the fans, one hot is its heat sink or its place. Check fans, "
@@ -187,7 +188,37 @@ def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
     return None
 
 
+def unexplained(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """The GPU is in its fastest state and not idle, its clock is far below the highest, and the driver has no reason.
+
+    A clock that an operator locked (nvidia-smi -lgc) can look the same.
+    """
+    clock, most = gpu.clock, gpu.clock_max
+    working = gpu.performance_state == 0 and gpu.clock_reasons == () and gpu.virtualization != "vGPU"
+    if not (working and clock and most) or clock >= _SLOW * most or _limit(snapshot, gpu):
+        return
+    yield Finding(
+        code="gpu-clocks-limited",
+        severity="warning",
+        confidence="likely",
+        subject=subject_of(gpu),
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)} works at {clock / 1e6:.0f} MHz of {most / 1e6:.0f} MHz, "
+        "and its driver names no reason",
+        expected=most,
+        observed=clock,
+        unit="hertz",
+        basis="capability",
+        expected_source="the highest clock of the GPU",
+        cause="a locked clock, or firmware that lowers the clock and does not report it",
+        remedy="sudo nvidia-smi -i GPU -rgc. If the clock stays low under load, drain the node and reset the GPU.",
+        location=place_of(snapshot, gpu),
+        evidence=gpu_evidence(gpu, "clock", "clock_max", "performance_state", "clock_reasons"),
+    )
+
+
 RULES = (
     Rule("gpu-throttled", Gpu, ("clock_reasons",), throttled),
     Rule("gpu-clocks-limited", Gpu, ("power_limit", "power_limit_default"), limited),
+    Rule("gpu-clocks-limited", Gpu, ("clock", "clock_max", "clock_reasons", "performance_state"), unexplained),
 )

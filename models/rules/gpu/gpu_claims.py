@@ -52,7 +52,10 @@ _LOWER = "a board of another variant, other firmware (VBIOS), or a limit that th
 _POWER = _Row("power_limit", "power limit", "gpu-clocks-limited", "watts", _watts, _LOWER)
 _CLOCK = _Row("clock_max", "highest SM clock", "gpu-clocks-limited", "hertz", as_megahertz, _LOWER)
 _MEMORY_CLOCK = _Row("memory_clock_max", "highest memory clock", "gpu-clocks-limited", "hertz", as_megahertz, _LOWER)
-_ROWS = (_MEMORY, _POWER, _CLOCK, _MEMORY_CLOCK)
+# GPUs with HBM have ECC, and it is on from the factory (nvidia-smi -q of V100, A100, H100). state.py reports ECC.
+_ECC = _Row("ecc", "ECC mode", "gpu-mode", "", str, "", lambda product: 1 if product.memory_kind == "hbm" else None)
+_REPORTED = (_MEMORY, _POWER, _CLOCK, _MEMORY_CLOCK)
+_ROWS = (*_REPORTED, _ECC)
 
 
 def gpu_claims(snapshot: Snapshot) -> Iterator[Claim]:
@@ -114,4 +117,4 @@ def _rule(row: _Row) -> Rule:
     return Rule(row.code, Gpu, (row.field,), evaluate)
 
 
-RULES = tuple(_rule(row) for row in _ROWS)
+RULES = tuple(_rule(row) for row in _REPORTED)

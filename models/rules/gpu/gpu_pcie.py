@@ -8,11 +8,15 @@ from ...catalog.gpus import product_of
 from ...facts.gpu import Gpu
 from ...facts.machine import Node, Pci
 from ...facts.units import as_transfers
+from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot
-from ...report import Finding
+from ...report import Basis, Finding
+from ..core.claims import Claim, Support
 from ..core.gpus import function_of, gpu_cohort, gpu_evidence, gpu_name, latest, majority, place_of, subject_of
+from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..pcie.aer import correctable, errors
+from ..pcie.link_claims import lanes_of_grade
 from ..pcie.pcie import is_emulated
 from .pcie_events import errors as logged_errors
 
@@ -32,6 +36,69 @@ def _hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
 def _busy(gpu: Gpu) -> bool:
     """Whether the GPU is in its fastest state and works. Its link then runs at full speed."""
     return gpu.performance_state == 0 and gpu.clock_reasons is not None and "idle" not in gpu.clock_reasons
+
+
+def hidden_claims(snapshot: Snapshot) -> Iterator[Claim]:
+    """The claims of the links of GPUs and NICs that a hypervisor hides, from the driver and the machine type."""
+    for gpu in snapshot.of(Gpu).values():
+        if gpu.pcie_width and _hidden(snapshot, gpu) and gpu.virtualization != "vGPU":
+            yield _driver_claim(snapshot, gpu, gpu.pcie_width)
+
+
+def _driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:
+    """The claim of the width that the driver reads from the GPU itself."""
+    product, supports = product_of(gpu, snapshot.of(Pci)), []
+    if lanes := _of_machine(snapshot):
+        supports.append(lanes)
+    if product and product.fabric:
+        supports.append(Support("product", product.width, f"{product.name} ({product.source})"))
+    equal = gpu_cohort(snapshot, gpu)
+    if most := strict_majority(other.pcie_width for other in equal):
+        agree = sum(other.pcie_width == most for other in equal)
+        supports.append(Support("kin", most, f"{agree} of {len(equal)} equal GPUs have these lanes"))
+    able = max(filter(None, (gpu.pcie_max_width, product and product.width)), default=width)
+    return Claim(
+        group="links",
+        subject=subject_of(gpu),
+        quantity="link width",
+        observed=width,
+        supports=tuple(supports),
+        doubt=f"at x{width}, the GPU supports x{able}: nothing says how its slot is wired" if able > width else None,
+    )
+
+
+def _of_machine(snapshot: Snapshot) -> Support | None:
+    """The lanes of a GPU's own link, by the machine type."""
+    known = profile(snapshot)
+    grade = known.machine.gpu_link if known else None
+    if known is None or grade is None:
+        return None
+    return Support("site" if known.basis == "site" else "profile", lanes_of_grade(grade), known.machine.name)
+
+
+def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """A hidden link has fewer lanes than the machine type or the board says. _below() compares it with equal GPUs."""
+    claim = _driver_claim(snapshot, gpu, gpu.pcie_width or 0)
+    against = claim.contradicted
+    if against is None or against.by == "kin" or not _hidden(snapshot, gpu) or narrower(snapshot, gpu):
+        return
+    yield Finding(
+        code="pcie-link-narrow",
+        severity="critical",
+        subject=claim.subject,
+        subject_name=gpu_name(snapshot, gpu),
+        message=f"{gpu_name(snapshot, gpu)} runs at {_lanes(claim.observed)}, not {_lanes(against.least)}; "
+        f"{against.source}",
+        expected=against.least,
+        observed=claim.observed,
+        unit="lanes",
+        basis=_BASIS[against.by],
+        expected_source=against.source,
+        cause="its link did not train as it should: seating, slot, riser or cable",
+        remedy=_GUEST if (node := snapshot.of(Node).get("node")) and node.virtual else None,
+        location=place_of(snapshot, gpu),
+        evidence=gpu_evidence(gpu, "pcie_width"),
+    )
 
 
 def narrower(snapshot: Snapshot, gpu: Gpu) -> float | None:
@@ -54,6 +121,7 @@ _BELOW = (  # code, field, unit, function that finds the usual value, format of 
     ("pcie-link-narrow", "pcie_width", "lanes", narrower, _lanes),
     ("pcie-link-slow", "pcie_speed", "transfers_per_second", slower, as_transfers),
 )
+_BASIS: dict[str, Basis] = {"site": "site", "profile": "profile", "product": "capability"}
 _Row = tuple[str, str, str, Callable[[Snapshot, Gpu], "float | None"], Callable[[float], str]]
 
 
@@ -133,5 +201,6 @@ def _logged(snapshot: Snapshot, function: Pci) -> bool:
 
 RULES = (
     *(_below(row) for row in _BELOW),
+    Rule("pcie-link-narrow", Gpu, ("pcie_width",), below_evidence, _hidden),
     Rule("pcie-errors", Gpu, (), replays, counts_replays),
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...catalog.gpus import product_of
 from ...facts.gpu import Gpu
-from ...facts.machine import Node
+from ...facts.machine import Node, Pci
 from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
@@ -45,6 +46,8 @@ _TAKES_EFFECT = "Drain the node and reset the GPU, so that it takes effect: sudo
 def mode(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """A mode differs from the site file, the machine type or most equal GPUs of the node, or no job can use it.
 
+    ECC that is off on a product with HBM is "info" if equal GPUs agree: an operator may have switched it off.
+
     MIG on some GPUs of a node can be intended. The site file has no mode per GPU but can silence the finding.
     """
     wrong = [one for field in _MODES if (one := _wrong(snapshot, gpu, field))]
@@ -57,7 +60,8 @@ def mode(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     texts += ["no job can use it" if named else "compute mode is prohibited: no job can use it"] if useless else []
     texts += [f"ECC will be {_word(gpu.ecc_pending)} after the next reset, and is {_word(gpu.ecc)}"] if pending else []
     remedies = [remedy for _, _, _, remedy in wrong] or [_set("compute_mode", "default") if useless else _TAKES_EFFECT]
-    severity: Severity = "critical" if useless else "warning" if wrong else "info"
+    differs = any(basis != "capability" for _, basis, _, _ in wrong)
+    severity: Severity = "critical" if useless else "warning" if differs else "info"
     basis = wrong[0][1] if wrong else None
     yield Finding(
         code="gpu-mode",
@@ -85,6 +89,9 @@ def _wrong(snapshot: Snapshot, gpu: Gpu, field: str) -> tuple[str, Basis, str, s
     if wanted is None:
         wanted = majority(getattr(other, field) for other in gpu_cohort(snapshot, gpu))
         basis, source = "kin", "most equal GPUs of this node"
+        product = product_of(gpu, snapshot.of(Pci))
+        if field == "ecc" and not wanted and product and product.memory_kind == "hbm":
+            wanted, basis, source = True, "capability", f"a new {product.name}"
     if is_ is None or wanted is None or is_ == wanted:
         return None
     by = "most equal GPUs" if basis == "kin" else source

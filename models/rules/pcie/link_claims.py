@@ -6,18 +6,19 @@ Both ends of a link are no evidence: a slot that firmware has split into two of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from ...catalog.gpus import Product, product_of, products_of
 from ...facts.gpu import Gpu
 from ...facts.machine import Pci
 from ...facts.pci_classes import kind_of
 from ...facts.pcie_rates import speed_of
-from ...facts.units import as_transfers
+from ...facts.units import as_gigabytes, as_transfers
 from ...inventory.cohorts import carried, cohort_of, strict_majority
 from ...inventory.inventory import Item
+from ...inventory.pci_tree import functions_above
 from ...inventory.present import able_speed, earlier_item
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ..core.claims import Claim, Support, baseline
 from ..core.machine_expectations import profile
 
@@ -49,7 +50,8 @@ def width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     doubt = None
     if able and able > function.width:
         doubt = f"at x{function.width}, the device supports x{able}: nothing says how its slot is wired"
-    supports = _supports(snapshot, function, _lanes_of_grade, _board_width, lambda one: one.width, "lanes")
+    doubt = doubt or _below_uplink(snapshot, function)
+    supports = _supports(snapshot, function, lanes_of_grade, _board_width, lambda one: one.width, "lanes")
     history = of_earlier(snapshot, function, function.width, lambda item: item.width, lambda value: f"x{value:.0f}")
     return Claim(
         group="links",
@@ -76,6 +78,7 @@ def speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     doubt = None
     if able > both:
         doubt = f"at most {as_transfers(both)}, the device supports {as_transfers(able)}: nothing says what its slot is"
+    doubt = doubt or _below_uplink(snapshot, function)
     supports = _supports(
         snapshot, function, _speed_of_grade, _board_speed, lambda one: _able_speed(snapshot, one), "speed"
     )
@@ -88,6 +91,26 @@ def speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
         supports=(*supports, *history),
         doubt=doubt,
     )
+
+
+def _below_uplink(snapshot: Snapshot, port: Pci) -> str | None:
+    """Why the equal uplinks of switches are no evidence: they carry less than a link below them. None: they do not."""
+    links = snapshot.topology.link_below
+    own = links[port.key].rated
+    below = _widest(snapshot).get(port.key, 0.0)
+    if own is None or below <= own:
+        return None
+    return f"it carries {as_gigabytes(own)}, a link below it {as_gigabytes(below)}: nothing says how it is built"
+
+
+@once_per_snapshot
+def _widest(snapshot: Snapshot) -> Mapping[str, float]:
+    """The highest rated link below each port."""
+    found: dict[str, float] = {}
+    for address, link in snapshot.topology.link_below.items():
+        for port in functions_above(address, snapshot.of(Pci)):
+            found[port] = max(found.get(port, 0.0), link.rated or 0.0)
+    return found
 
 
 def _able_speed(snapshot: Snapshot, function: Pci) -> float | None:
@@ -167,7 +190,8 @@ def _board_speed(product: Product) -> float:
     return speed_of(product.pcie)
 
 
-def _lanes_of_grade(grade: str) -> float:
+def lanes_of_grade(grade: str) -> float:
+    """The lanes of a grade of the machine type: "pcie5x16"."""
     found = _GRADE.fullmatch(grade)
     return int(found[2]) if found else 0
 

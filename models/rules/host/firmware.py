@@ -1,0 +1,64 @@
+"""Firmware that differs between equal devices of a node. It explains different rates and faults, and is none itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from ...facts.gpu import Gpu
+from ...facts.machine import Node, Nvme, Rdma
+from ...facts.records import Fact
+from ...inventory.snapshot import Snapshot
+from ...report import Finding
+from ..core.rule import Rule
+from ..core.wording import cited
+
+F = TypeVar("F", bound=Fact)
+
+
+def mixed(kind: type[F], field: str, word: str, product: Callable[[F], object]) -> Rule:
+    """The rule for one kind of device. `product` returns what equal devices have in common; None: not known."""
+
+    def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+        groups: dict[object, list[F]] = defaultdict(list)
+        for one in snapshot.of(kind).values():
+            if product(one) is not None and getattr(one, field):
+                groups[product(one)].append(one)
+        for group in groups.values():
+            if len({getattr(one, field) for one in group}) > 1:
+                yield _finding(group, field, word)
+
+    def where(snapshot: Snapshot, node: Node) -> bool:
+        return len(snapshot.of(kind)) > 1
+
+    return Rule("firmware-mixed", Node, (kind.__name__,), evaluate, where)
+
+
+def _finding(group: list[F], field: str, word: str) -> Finding:
+    of: dict[str, list[str]] = defaultdict(list)
+    for one in group:
+        of[getattr(one, field)].append(one.key)
+    versions = sorted(of, key=lambda version: (-len(of[version]), version))
+    rare = [key for version in versions[1:] for key in of[version]]
+    rest = "; ".join(f"{', '.join(of[version])}: {version}" for version in versions[1:])
+    return Finding(
+        code="firmware-mixed",
+        severity="info",
+        subject="node" if len(rare) > 1 else rare[0],
+        message=f"{len(group)} equal {word} have different firmware: "
+        f"{len(of[versions[0]])} of them {versions[0]}; {rest}",
+        expected=versions[0],
+        observed=", ".join(versions[1:]),
+        basis="kin",
+        expected_source=f"most of the {len(group)} equal {word}",
+        cause="a device that was replaced, or an update that did not reach all devices",
+        evidence=tuple(evidence for one in group for evidence in cited(one, field)),
+    )
+
+
+RULES = (
+    mixed(Gpu, "vbios", "GPUs", lambda gpu: gpu.name and (gpu.name, gpu.board_part)),
+    mixed(Rdma, "firmware", "NICs", lambda nic: nic.board_id and (nic.hca_type, nic.board_id)),
+    mixed(Nvme, "firmware", "NVMe disks", lambda disk: disk.model),
+)

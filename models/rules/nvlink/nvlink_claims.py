@@ -1,0 +1,116 @@
+"""Evidence for the number and the rate of active NVLinks and similar links, and the rule for links below their rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...facts.gpu import Gpu, GpuLink
+from ...facts.records import Evidence
+from ...facts.units import as_gigabytes
+from ...inventory.cohorts import strict_majority
+from ...inventory.snapshot import Snapshot
+from ...report import Corroboration, Finding
+from ..core.claims import Claim, Support
+from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, place_of, subject_of
+from ..core.rule import Rule
+from .interconnect_kind import is_alone, is_part, product
+from .nvlink import may_have, normal
+
+COUNT, RATE = "active NVLinks", "rate of {} links"
+_NAMES = {"nvlink": "NVLink", "c2c": "NVLink-C2C", "xgmi": "xGMI"}
+_SAME = 0.9  # a driver reports the data rate or the signalling rate; they differ by 3 to 6 % (H100, B200)
+_BY: Mapping[str, Corroboration] = {"site": "site", "profile": "profile", "capability": "product", "kin": "kin"}
+_NO_LINK = "no NVLink is active: the card has no bridge, or all links of its bridge are down"
+
+
+def nvlink_claims(snapshot: Snapshot) -> Iterator[Claim]:
+    """The claims of all GPUs."""
+    for gpu in snapshot.of(Gpu).values():
+        if not is_part(gpu):
+            yield from _count(snapshot, gpu)
+            yield from (claim for kind in _NAMES if (claim := _rate(snapshot, gpu, kind)))
+
+
+def _count(snapshot: Snapshot, gpu: Gpu) -> Iterator[Claim]:
+    """The number of active NVLinks. A GPU without an NVLink port has no claim, and one without peers needs no link."""
+    ports = gpu.nvlinks or gpu.nvlinks_present or ((known := product(snapshot, gpu)) and known.links)
+    if gpu.nvlinks is None or not ports or not may_have(snapshot, gpu) or (not gpu.nvlinks and is_alone(snapshot)):
+        return
+    wanted = normal(snapshot, gpu)
+    supports = (Support(_BY[wanted.basis], wanted.count, wanted.source),) if wanted and wanted.basis in _BY else ()
+    yield Claim(
+        group="links",
+        subject=subject_of(gpu),
+        quantity=COUNT,
+        observed=gpu.nvlinks,
+        supports=supports,
+        doubt=None if gpu.nvlinks else _NO_LINK,
+    )
+
+
+def _rates(snapshot: Snapshot, gpu: Gpu, kind: str) -> dict[str, float]:
+    """The rates of the active links, by the key of the link. NVML also has one rate for all NVLinks."""
+    rates = {
+        key: link.speed
+        for key, link in snapshot.of(GpuLink).items()
+        if link.kind == kind and link.active and link.speed and key.partition("/")[0] == gpu.key
+    }
+    total = {"nvlink": gpu.nvlink_rate if gpu.nvlinks else None, "c2c": gpu.c2c_rate if gpu.c2c_links else None}
+    return rates | ({gpu.key: common} if (common := total.get(kind)) else {})
+
+
+def _rate(snapshot: Snapshot, gpu: Gpu, kind: str) -> Claim | None:
+    """The lowest rate of the active links. None: there is none, or it was not read."""
+    rates = _rates(snapshot, gpu, kind)
+    if not rates:
+        return None
+    known, supports = product(snapshot, gpu), []
+    if known and known.link_kind == kind and known.link_rate:
+        supports.append(Support("product", _SAME * known.link_rate, f"{known.name} ({known.source})"))
+    every = [rate for other in gpu_cohort(snapshot, gpu) for rate in _rates(snapshot, other, kind).values()]
+    if most := strict_majority(every):
+        source = f"{every.count(most)} of {len(every)} links of equal GPUs have {as_gigabytes(most)}"
+        supports.append(Support("kin", _SAME * most, source))
+    return Claim(
+        group="links",
+        subject=subject_of(gpu),
+        quantity=RATE.format(_NAMES[kind]),
+        observed=min(rates.values()),
+        supports=tuple(sorted(supports, key=lambda one: -one.least)),
+    )
+
+
+def slower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """Active links are slower than the product's links, or than most links of equal GPUs."""
+    for kind, name in () if is_part(gpu) else _NAMES.items():
+        claim = _rate(snapshot, gpu, kind)
+        if claim is None or (against := claim.contradicted) is None:
+            continue
+        slow = [key for key, rate in _rates(snapshot, gpu, kind).items() if rate < against.least]
+        links = [key.partition("/")[2] for key in slow if "/" in key]
+        usual = against.least / _SAME
+        yield Finding(
+            code="nvlink-slow",
+            severity="warning",
+            confidence="likely" if against.by == "kin" else "certain",
+            subject=subject_of(gpu),
+            subject_name=gpu_name(snapshot, gpu),
+            message=f"{gpu_name(snapshot, gpu)}: {', '.join(links) or 'its links'} ({name}) at "
+            f"{as_gigabytes(claim.observed)} each way, not {as_gigabytes(usual)}; {against.source}",
+            expected=usual,
+            observed=claim.observed,
+            unit="bytes_per_second",
+            basis="kin" if against.by == "kin" else "capability",
+            expected_source=against.source,
+            cause="a link that trained at a lower rate: the GPU, the board or bridge, or the other end",
+            location=place_of(snapshot, gpu),
+            evidence=_evidence(snapshot, gpu, slow),
+        )
+
+
+def _evidence(snapshot: Snapshot, gpu: Gpu, keys: list[str]) -> tuple[Evidence, ...]:
+    cites = [snapshot.of(GpuLink)[key].cites for key in keys if key in snapshot.of(GpuLink)]
+    return (*(one["speed"] for one in cites if "speed" in one), *gpu_evidence(gpu, "nvlink_rate"))
+
+
+RULES = (Rule("nvlink-slow", Gpu, (), slower),)
