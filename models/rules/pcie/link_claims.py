@@ -95,10 +95,9 @@ def speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
 
 def _below_uplink(snapshot: Snapshot, port: Pci) -> str | None:
     """Why the equal uplinks of switches are no evidence: they carry less than a link below them. None: they do not."""
-    links = snapshot.topology.link_below
-    own = links[port.key].rated
+    own, known = snapshot.topology.link_below[port.key].rated, profile(snapshot)
     below = _widest(snapshot).get(port.key, 0.0)
-    if own is None or below <= own:
+    if own is None or below <= own or (known and known.machine.gpu_path):
         return None
     return f"it carries {as_gigabytes(own)}, a link below it {as_gigabytes(below)}: nothing says how it is built"
 
