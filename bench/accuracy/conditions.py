@@ -110,12 +110,12 @@ def governor(bed: Bed, chance: Random) -> Fault | None:
 
 
 def memory_gone(bed: Bed, chance: Random) -> Fault | None:
-    """A NUMA node with processors has no memory or half of it."""
+    """A NUMA node with processors has no memory or half of it. A hypervisor may give a guest half of it."""
     numas = [one for one in bed.snapshot.of(Numa).values() if one.cpus and one.memory]
     numa = drawn(chance, numas)
     if numa is None or len(numas) < 2:
         return None
-    left = chance.choice([0, 2])
+    left = chance.choice([0] if is_guest(bed) else [0, 2])
     edit = set_fields(Numa, numa.key, memory=(numa.memory or 0) // left if left else 0)
     return Fault("numa-memory-missing", frozenset({numa.key}), frozenset({"memory"}), edit)
 
@@ -153,7 +153,10 @@ def no_manager(bed: Bed, chance: Random) -> Fault | None:
 
 def host_cases(bed: Bed) -> Cases:
     """Memory, processors, disks and mounts."""
-    memory, missing = frozenset({"numa-memory-missing"}), frozenset({"numa-memory-missing", "cpu-throttled"})
+    memory, missing = (
+        frozenset({"numa-memory-missing"}),
+        frozenset({"numa-memory-missing", "cpu-missing", "cpu-throttled"}),
+    )
     packages = bed.snapshot.of(Package)
     for numa in bed.snapshot.of(Numa).values():
         of = {key for key, package in packages.items() if set(package.cpus or ()) & set(numa.cpus or ())}
@@ -200,7 +203,7 @@ def _disk_cases(bed: Bed) -> Cases:
         for fact in bed.snapshot.of(kind).values():
             if firmware := getattr(fact, "firmware", None):
                 edit = set_fields(kind, fact.key, firmware=f"{firmware}.1")
-                codes = frozenset({"driver-mismatch", "device-misplaced"})
+                codes = frozenset({"firmware-mixed", "driver-mismatch", "device-misplaced"})
                 names = frozenset({fact.key, *names_of(bed.snapshot, fact.key)})
                 yield Case(f"firmware of a {name} differs", fact.key, edit, codes, names, ("firmware",), info=True)
 

@@ -37,9 +37,17 @@ from linkgauge.models.rules.network.ports import real, up
 
 _WIDTH = frozenset({"pcie-link-narrow", "pcie-path-bottleneck", "storage-link-slow"})
 _SPEED = frozenset({"pcie-link-slow", "pcie-path-bottleneck", "storage-link-slow"})
-_NVLINK = frozenset({"nvlink-inactive", "nvlink-fabric-incomplete", "p2p-disabled"})
+_NVLINK = frozenset({"nvlink-slow", "nvlink-inactive", "nvlink-fabric-incomplete", "p2p-disabled"})
 _ABSENT = frozenset(
-    {"gpu-missing", "nic-missing", "storage-degraded", "nvswitch-error", "nvlink-fabric-incomplete", "nvlink-inactive"}
+    {
+        "gpu-missing",
+        "nic-missing",
+        "storage-missing",
+        "storage-degraded",
+        "nvswitch-error",
+        "nvlink-fabric-incomplete",
+        "nvlink-inactive",
+    }
 )
 _WORDS = {"gpu": ("gpu",), "nic": ("nic",), "nvme": ("disk", "nvme"), "storage": ("storage", "disk")}
 _ENDPOINTS = ("gpu", "nic", "nvme", "nvswitch", "storage")

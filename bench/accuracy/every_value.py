@@ -134,7 +134,7 @@ _GPU: Mapping[str, tuple[Callable[[Gpu], Mapping[str, Any]], frozenset[str], tup
     ),
     "memory at 80 %": (
         lambda gpu: {"memory": int(0.8 * (gpu.memory or 0))},
-        frozenset({"gpu-mode", "gpu-ecc", "gpu-row-remap", "gpu-missing"}),
+        frozenset({"gpu-memory-low", "gpu-mode", "gpu-ecc", "gpu-row-remap", "gpu-missing"}),
         ("memory",),
     ),
     "BAR1 of 256 MiB": (lambda gpu: {"bar1": 256 * _MIB}, frozenset({"pcie-bar1-small"}), ("bar",)),
@@ -143,7 +143,7 @@ _GPU: Mapping[str, tuple[Callable[[Gpu], Mapping[str, Any]], frozenset[str], tup
     "corrected errors": (lambda gpu: {"ecc_corrected": 20_000}, frozenset({"gpu-ecc"}), ("ecc",)),
     "NVLink rate halved": (
         lambda gpu: {"nvlink_rate": (gpu.nvlink_rate or 0) / 2} if gpu.nvlinks else {},
-        frozenset({"nvlink-inactive", "nvlink-fabric-incomplete"}),
+        frozenset({"nvlink-slow", "nvlink-inactive", "nvlink-fabric-incomplete"}),
         ("nvlink", "rate", "speed"),
     ),
     "C2C links halved": (
@@ -172,7 +172,9 @@ def gpu_cases(bed: Bed) -> Cases:
             values = dict(changed(gpu))
             fault = values.pop("failure", None)
             values.pop("failure_reason", None)
-            edits = lowered(Gpu, gpu, **{name: value for name, value in values.items() if value or value is False})
+            edits = lowered(
+                Gpu, gpu, **{name: value for name, value in values.items() if value or value in (False, ())}
+            )
             edits += [set_fields(Gpu, gpu.key, failure=fault)] if fault else []
             if what.startswith("BAR1") and gpu.address in bed.snapshot.of(Pci):
                 edits += lowered(Pci, bed.snapshot.of(Pci)[str(gpu.address)], bar1=256 * _MIB)

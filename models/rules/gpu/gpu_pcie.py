@@ -16,7 +16,7 @@ from ..core.gpus import function_of, gpu_cohort, gpu_evidence, gpu_name, latest,
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..pcie.aer import correctable, errors
-from ..pcie.link_claims import lanes_of_grade
+from ..pcie.link_claims import carries, lanes_of_grade
 from ..pcie.pcie import is_emulated
 from .pcie_events import errors as logged_errors
 
@@ -43,6 +43,17 @@ def hidden_claims(snapshot: Snapshot) -> Iterator[Claim]:
     for gpu in snapshot.of(Gpu).values():
         if gpu.pcie_width and _hidden(snapshot, gpu) and gpu.virtualization != "vGPU":
             yield _driver_claim(snapshot, gpu, gpu.pcie_width)
+    shown = {gpu.address for gpu in snapshot.of(Gpu).values() if gpu.pcie_width}
+    for address in snapshot.topology.link_below:
+        function = snapshot.of(Pci)[address]
+        if address not in shown and carries(snapshot, function) and is_emulated(snapshot, function):
+            yield Claim(
+                group="links",
+                subject=address,
+                quantity="link width",
+                observed=function.width or 0,
+                doubt="a hypervisor emulates the link; no driver shows the real one",
+            )
 
 
 def _driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:

@@ -124,9 +124,10 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
 
 
 def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """The kernel logged a link that limits the bandwidth of a device, and sysfs does not show the device's link.
+    """The kernel logged a link that limits the bandwidth of a device.
 
-    Most machines are built so. If equal devices have more bandwidth, it is a fault.
+    Many machines are built so. If equal devices have more bandwidth, it is a fault. It is "info" if sysfs shows the
+    device's link: other rules compare the present link with equal links.
     """
     ports: dict[str, list[Event]] = defaultdict(list)
     for event in events(snapshot, "pcie limited"):
@@ -137,7 +138,7 @@ def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         better = _better(snapshot, worst)
         yield Finding(
             code="pcie-path-bottleneck",
-            severity="critical" if better else "info",
+            severity=_limit_severity(snapshot, worst, better),
             confidence="likely" if better else "possible",
             subject=port,
             subject_name=function_name(snapshot, snapshot.of(Pci)[port]) if port in snapshot.of(Pci) else None,
@@ -161,7 +162,14 @@ def _seen(snapshot: Snapshot, node: Node, event: Event) -> bool:
         return True
     if function is None:
         return snapshot.origin != "dumps" and bool(snapshot.of(Pci))
-    return None not in (function.width, function.max_width, function.max_speed)
+    return False
+
+
+def _limit_severity(snapshot: Snapshot, event: Event, better: int) -> Severity:
+    """The severity of a limit. `better`: the number of equal devices with more bandwidth."""
+    function = snapshot.of(Pci).get(event.subject or "")
+    shown = function and None not in (function.width, function.max_width, function.max_speed)
+    return "critical" if better and not shown else "info"
 
 
 def _better(snapshot: Snapshot, event: Event) -> int:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from ...facts.gpu import Gpu
-from ...facts.machine import Node, Nvme, Rdma
-from ...facts.records import Fact
+from ...facts.machine import Node, Nvme, Pci, Rdma
+from ...facts.records import Evidence, Fact
+from ...inventory.cohorts import product_of_function
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
@@ -17,17 +18,23 @@ from ..core.wording import cited
 F = TypeVar("F", bound=Fact)
 
 
-def mixed(kind: type[F], field: str, word: str, product: Callable[[F], object]) -> Rule:
+def _board(snapshot: Snapshot, nic: Rdma) -> object:
+    """The board of a NIC; without a board ID the ids of its PCI function."""
+    function = snapshot.of(Pci).get(nic.address or "")
+    return nic.board_id or (product_of_function(function) if function else None)
+
+
+def mixed(kind: type[F], field: str, word: str, product: Callable[[Snapshot, F], object]) -> Rule:
     """The rule for one kind of device. `product` returns what equal devices have in common; None: not known."""
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         groups: dict[object, list[F]] = defaultdict(list)
         for one in snapshot.of(kind).values():
-            if product(one) is not None and getattr(one, field):
-                groups[product(one)].append(one)
-        for group in groups.values():
-            if len({getattr(one, field) for one in group}) > 1:
-                yield _finding(group, field, word)
+            if (group := product(snapshot, one)) is not None and getattr(one, field):
+                groups[group].append(one)
+        for equal in groups.values():
+            if len({getattr(one, field) for one in equal}) > 1:
+                yield _finding(equal, field, word)
 
     def where(snapshot: Snapshot, node: Node) -> bool:
         return len(snapshot.of(kind)) > 1
@@ -53,12 +60,13 @@ def _finding(group: list[F], field: str, word: str) -> Finding:
         basis="kin",
         expected_source=f"most of the {len(group)} equal {word}",
         cause="a device that was replaced, or an update that did not reach all devices",
-        evidence=tuple(evidence for one in group for evidence in cited(one, field)),
+        evidence=tuple(evidence for one in group for evidence in cited(one, field))
+        or tuple(Evidence(f"{one.key} {field}", getattr(one, field)) for one in group),
     )
 
 
 RULES = (
-    mixed(Gpu, "vbios", "GPUs", lambda gpu: gpu.name and (gpu.name, gpu.board_part)),
-    mixed(Rdma, "firmware", "NICs", lambda nic: nic.board_id and (nic.hca_type, nic.board_id)),
-    mixed(Nvme, "firmware", "NVMe disks", lambda disk: disk.model),
+    mixed(Gpu, "vbios", "GPUs", lambda snapshot, gpu: gpu.name and (gpu.name, gpu.board_part)),
+    mixed(Rdma, "firmware", "NICs", _board),
+    mixed(Nvme, "firmware", "NVMe disks", lambda snapshot, disk: disk.model),
 )

@@ -73,8 +73,9 @@ def _low(snapshot: Snapshot, node: Numa) -> _Low | None:
     packages = _packages(snapshot)
     if len(packages) > 1:
         return _of_package(snapshot, node, packages)
-    if node.memory >= _NODE * usual or 2 * sum(one < _NODE * usual for one in others) >= len(others):
-        return None
+    small = 1 + sum(one < _NODE * usual for one in others)
+    if node.memory >= _NODE * usual or (small > 1 and 2 * small > len(others)):
+        return None  # nodes of two sizes in turn are filled so on purpose
     return _Low(usual, median, f"{node.key} has CPUs and {as_bytes(node.memory)}, the others have {as_bytes(usual)}")
 
 

@@ -82,7 +82,7 @@ def _rate(snapshot: Snapshot, gpu: Gpu, kind: str) -> Claim | None:
 
 def slower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """Active links are slower than the product's links, or than most links of equal GPUs."""
-    for kind, name in () if is_part(gpu) else _NAMES.items():
+    for kind, name in _NAMES.items():
         claim = _rate(snapshot, gpu, kind)
         if claim is None or (against := claim.contradicted) is None:
             continue
@@ -113,4 +113,9 @@ def _evidence(snapshot: Snapshot, gpu: Gpu, keys: list[str]) -> tuple[Evidence, 
     return (*(one["speed"] for one in cites if "speed" in one), *gpu_evidence(gpu, "nvlink_rate"))
 
 
-RULES = (Rule("nvlink-slow", Gpu, (), slower),)
+def has_rate(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Select GPUs with an active link whose rate was read."""
+    return not is_part(gpu) and any(_rates(snapshot, gpu, kind) for kind in _NAMES)
+
+
+RULES = (Rule("nvlink-slow", Gpu, (), slower, has_rate),)

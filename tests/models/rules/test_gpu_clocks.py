@@ -33,7 +33,7 @@ HARMLESS = (
         (("hardware slowdown",), LIKELY),
         (("idle", "hardware slowdown"), []),
         (("software power cap", "software thermal slowdown"), []),
-        ((), []),
+        ((), [("gpu-clocks-limited", address(3), "warning", "likely")]),  # 345 of 1980 MHz
         (None, []),
     ],
 )
@@ -43,7 +43,7 @@ def test_reasons(reasons: tuple[str, ...] | None, expected: list[tuple[str, ...]
 
 @given(st.sets(st.sampled_from(HARMLESS)))
 def test_what_holds_a_healthy_gpu_back(reasons: set[str]) -> None:
-    assert summaries(board(clock_reasons=tuple(sorted(reasons)))) == []
+    assert summaries(board(clock_reasons=tuple(sorted(reasons)), clock=1755e6)) == []
 
 
 def test_whole() -> None:
@@ -144,3 +144,24 @@ def test_a_clock_that_was_not_set_again() -> None:
     )
     assert (found.expected, found.observed, found.unit) == (1410e6, 1095e6, "hertz")
     assert GPU.application_clock is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({}, True),
+        ({"clock": 1000e6}, False),
+        ({"performance_state": 2}, False),
+        ({"clock_reasons": ("idle",)}, False),
+        ({"clock_reasons": ("software power cap",)}, False),
+        ({"clock_max": None}, False),
+        ({"virtualization": "vGPU"}, False),
+    ],
+)
+def test_a_busy_gpu_at_a_low_clock_without_a_reason(fields: dict[str, Any], found: bool) -> None:
+    """Also if all GPUs of the node have the same fault."""
+    said = board()
+    for number in range(8):
+        said = with_fields(said, f"gpu{number}", **{"clock": 396e6, "clock_reasons": (), **fields})
+    codes = [one.subject for one in findings(said) if one.code == "gpu-clocks-limited"]
+    assert codes == ([address(number) for number in range(8)] if found else [])

@@ -67,10 +67,21 @@ def test_modes(fields: dict[str, Any], severity: str | None, message: str | None
 
 
 def test_of_two_that_differ_nobody_knows_which_is_wrong() -> None:
-    two = [replace(GPU, key="gpu0"), replace(GPU, key="gpu1", ecc=False, ecc_pending=False)]
+    two = [replace(GPU, key="gpu0"), replace(GPU, key="gpu1", persistence=False)]
     assert summaries([BARE, *two]) == []
     other = replace(GPU, key="gpu2", name="NVIDIA A2", persistence=False)
     assert summaries([*board(), other]) == []
+
+
+def test_error_correction_that_all_gpus_lack() -> None:
+    """GPUs with HBM have ECC from the factory. Equal GPUs without ECC are no proof that it is meant so."""
+    said = board()
+    for number in range(8):
+        said = with_fields(said, f"gpu{number}", ecc=False, ecc_pending=False)
+    assert summaries(said) == [("gpu-mode", address(number), "info", "certain") for number in range(8)]
+    assert findings(said)[0].message == "GPU gpu0: ECC is off, not on as on a new H100 SXM5 80GB"
+    ours = Machine(name="ours", source="the order", gpu="*H100*", gpus=8, ecc=False)
+    assert summaries(said, site=Site(machine=(ours,))) == []
 
 
 def test_the_site_knows_the_modes() -> None:

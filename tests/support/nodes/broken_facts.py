@@ -28,7 +28,7 @@ from linkgauge.models.facts.machine import (
 from linkgauge.models.facts.records import Flow, Observation, Record
 from linkgauge.models.report import Context, Origin
 from linkgauge.models.site.schema import Machine, Site
-from tests.support.nodes.gpu_facts import BARE, NOW, address, counter, function, gpu
+from tests.support.nodes.gpu_facts import BARE, NOW, address, board, counter, function, gpu
 from tests.support.nodes.small_nodes import ROOT, bridge, copy, gpus_under_switches, observation, peers
 
 
@@ -138,6 +138,14 @@ FACTS = {
     "imex-not-ready": Facts(GB200, [Service(key="nvidia-imex", running=False)], "nvidia-imex", "critical", "job"),
     "p2p-disabled": Facts(
         SWITCHED, [Transport(key="gpu0-gpu1", via=("SHM/direct/direct",))], "gpu0-gpu1", "critical", origin="dumps"
+    ),
+    "nvlink-slow": Facts(board(), [Gpu(key="gpu3", nvlink_rate=12.5e9)], address(3), "warning"),
+    "gpu-memory-low": Facts(board(), [Gpu(key="gpu3", memory=64 << 30)], address(3), "warning"),
+    "firmware-mixed": Facts(
+        [BARE, *(Rdma(key=f"mlx5_{n}", board_id="MT_0838", firmware="28.39.1002") for n in range(3))],
+        [Rdma(key="mlx5_2", firmware="28.35.1012")],
+        "mlx5_2",
+        "info",
     ),
     "nic-numa-remote": Facts(sockets(), sockets(0, 0, 0, 0), "package1", "warning"),
     "nic-mtu": Facts(roce(9000, 9000, 9216)[:-1], roce(9000, 9000, 9216, 1500)[-5:], "mlx5_3/1", "warning"),
