@@ -67,7 +67,7 @@ def _driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:
     if most := strict_majority(other.pcie_width for other in equal):
         agree = sum(other.pcie_width == most for other in equal)
         supports.append(Support("kin", most, f"{agree} of {len(equal)} equal GPUs have these lanes"))
-    able = max(filter(None, (gpu.pcie_max_width, product and product.width)), default=width)
+    able = max(gpu.pcie_max_width or width, product.width if product else width)
     return Claim(
         group="links",
         subject=subject_of(gpu),

@@ -139,10 +139,13 @@ FACTS = {
     "p2p-disabled": Facts(
         SWITCHED, [Transport(key="gpu0-gpu1", via=("SHM/direct/direct",))], "gpu0-gpu1", "critical", origin="dumps"
     ),
-    "nvlink-slow": Facts(board(), [Gpu(key="gpu3", nvlink_rate=12.5e9)], address(3), "warning"),
-    "gpu-memory-low": Facts(board(), [Gpu(key="gpu3", memory=64 << 30)], address(3), "warning"),
+    "nvlink-slow": Facts(board(nvlink_rate=None), [Gpu(key="gpu3", nvlink_rate=12.5e9)], address(3), "warning"),
+    "gpu-memory-low": Facts(board(memory=None), [Gpu(key="gpu3", memory=64 << 30)], address(3), "warning"),
     "firmware-mixed": Facts(
-        [BARE, *(Rdma(key=f"mlx5_{n}", board_id="MT_0838", firmware="28.39.1002") for n in range(3))],
+        [
+            BARE,
+            *(Rdma(key=f"mlx5_{n}", board_id="MT_0838", firmware="28.39.1002" if n < 2 else None) for n in range(3)),
+        ],
         [Rdma(key="mlx5_2", firmware="28.35.1012")],
         "mlx5_2",
         "info",
