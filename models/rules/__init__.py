@@ -34,7 +34,7 @@ from .host import (
     storage,
 )
 from .nccl import nccl, version
-from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs
+from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs, port_claims
 from .nvlink import cuda_init, errors, fabric_manager, nvlink, nvlink_claims, nvswitch, peer_access
 from .pcie import acs, aer, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
 
@@ -98,6 +98,7 @@ CLAIMS: tuple[Claims, ...] = (
     bar1.window_claims,
     host.numa_claims,
     counts.count_claims,
+    port_claims.port_claims,
 )
 
 __all__ = ["CLAIMS", "RULES", "Rule"]

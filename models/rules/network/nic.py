@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 from typing import Literal
 
 from ...facts.machine import Net, Node, Port, Rdma
 from ...facts.records import Evidence
 from ...facts.units import as_gigabits
-from ...inventory.present import earlier_item, removed
+from ...inventory.present import removed
 from ...inventory.snapshot import Snapshot
-from ...report import Basis, Finding, Severity
+from ...report import Basis, Corroboration, Finding, Severity
 from ..core.log_history import event_evidence, is_history
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import location
+from .port_claims import rate_claim, state_claim
 from .ports import (
     AnyPort,
     Role,
@@ -30,15 +30,13 @@ from .ports import (
     up,
 )
 
-_SMALLEST_COHORT = 2
+_BASES: dict[Corroboration, Basis] = {"site": "site", "profile": "profile", "product": "capability", "kin": "kin"}
 
 
 def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     """A port is down and should be up."""
-    network = network_of(snapshot, port)
-    wanted = isinstance(port, Port) and port.link_layer == "InfiniBand" or (network is not None and network.enabled)
-    role = role_of(snapshot, port)
-    if up(port) is not False or not (role or wanted):
+    claim, role = state_claim(snapshot, port), role_of(snapshot, port)
+    if claim is None or claim.observed:
         return
     state, fields = _state(port)
     severity, why = _without_role(snapshot, port) if role is None else (role.severity, role.why)
@@ -82,12 +80,12 @@ def _state(port: AnyPort) -> tuple[str, tuple[str, ...]]:
 
 
 def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
-    """A port is slower than both its ends support, or slower than equal ports."""
-    rate = rate_of(snapshot, port)
-    if rate is None or up(port) is not True:
+    """A port is slower than both its ends support, or slower than its machine type, product or equal ports."""
+    claim, rate = rate_claim(snapshot, port), rate_of(snapshot, port)
+    if claim is None or rate is None:
         return
-    able = _both_ends(network_of(snapshot, port)) or _of_machine(snapshot, port) or _of_cohort(snapshot, port)
-    able = _of_acceptance(snapshot, port, able)
+    against = claim.contradicted
+    able = (_BASES[against.by], against.least, against.source) if against else _both_ends(network_of(snapshot, port))
     if able is None or rate >= able[1]:
         return
     basis, best, source = able
@@ -124,38 +122,6 @@ def _both_ends(port: Net | None) -> tuple[Basis, float, str] | None:
     both = min(port.max_speed, port.partner_speed)
     source = f"the port supports {as_gigabits(port.max_speed)}, its partner {as_gigabits(port.partner_speed)}"
     return "capability", both, source
-
-
-def _of_machine(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] | None:
-    """The port rate of the machine type, for ports that certainly belong to the fabric. Others are slower by design."""
-    known = profile(snapshot)
-    role = role_of(snapshot, port)
-    if not (isinstance(port, Port) and known and known.machine.rdma_rate and role and role.severity == "critical"):
-        return None
-    return known.basis, known.machine.rdma_rate, f"{known.machine.name}: {known.source}"
-
-
-def _of_cohort(snapshot: Snapshot, port: AnyPort) -> tuple[Basis, float, str] | None:
-    """The rate of most equal ports of this node."""
-    adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
-    known = [rate for other in cohort(snapshot, port) if up(other) and (rate := rate_of(snapshot, other)) is not None]
-    if len(known) < _SMALLEST_COHORT:
-        return None
-    usual = statistics.mode(known)
-    nameless = adapter is not None and not (adapter.address or adapter.hca_type or adapter.board_id)
-    if 2 * known.count(usual) <= len(known) or (nameless and any(rate < usual for rate in known)):
-        return None  # slower ports of an unknown product may belong to another network
-    return "kin", usual, f"{known.count(usual)} of {len(known)} equal ports of this node run at it"
-
-
-def _of_acceptance(
-    snapshot: Snapshot, port: AnyPort, other: tuple[Basis, float, str] | None
-) -> tuple[Basis, float, str] | None:
-    """The rate when the node was accepted, if no more trusted evidence exists and equal ports show no higher rate."""
-    item = earlier_item(snapshot, "port", port.key)
-    if not (isinstance(port, Port) and item and item.accepted and item.rate) or (other and other[0] != "kin"):
-        return other
-    return other if other and other[1] >= item.rate else ("baseline", item.rate, "its rate when the node was accepted")
 
 
 def has_expected_count(snapshot: Snapshot, node: Node) -> bool:

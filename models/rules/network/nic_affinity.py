@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from ...facts.machine import Node, Package, Pci, Port, Rdma
 from ...facts.pci_classes import card_of
 from ...facts.records import Evidence
+from ...inventory.cohorts import product_of_function
+from ...inventory.positions import gaps
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
+from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import function_name
 from .ports import function_of, role_of
+
+_FEWEST = 3  # NICs that only their place shows to be fabric: both of two can be at one processor by design
 
 
 def has_several_processors(snapshot: Snapshot, node: Node) -> bool:
@@ -27,19 +32,18 @@ def has_several_processors(snapshot: Snapshot, node: Node) -> bool:
 def remote(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """A processor has GPUs and no fabric NIC, although there are at least as many NICs as processors with GPUs.
 
-    A machine with fewer NICs than processors was built that way. Only NICs that certainly belong to the fabric count.
-    Storage and management NICs can be anywhere.
+    A machine with fewer NICs than processors was built that way. Only NICs that certainly belong to the fabric count,
+    whether their ports work or not. Storage and management NICs can be anywhere. If a NIC is missing, its place is not
+    known, so there is no finding.
     """
     below = snapshot.topology.link_below
     gpus = _by_package(snapshot, [f for f in snapshot.functions("gpu") if f.key in below])
-    ports = [
-        port for port in snapshot.of(Port).values() if (role := role_of(snapshot, port)) and role.severity == "critical"
-    ]
-    functions = {card_of(f.key): f for port in ports if (f := function_of(snapshot, port))}
+    functions = _fabric_cards(snapshot)
     cards = _by_package(snapshot, list(functions.values()))
     known = None not in gpus and None not in cards
     without = [package for package in gpus if package not in cards]
-    if not known or len(gpus) < 2 or len(functions) < len(gpus) or len(without) == len(gpus):
+    few = len(gpus) < 2 or len(functions) < len(gpus) or _is_one_missing(snapshot)
+    if not known or few or len(without) == len(gpus):
         return
     for package in without:
         near = max(len(cards[other]) for other in gpus if other in cards)
@@ -61,6 +65,26 @@ def remote(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
                 Evidence("numa", f"{function_name(snapshot, f)}: NUMA node {f.numa}") for f in functions.values()
             ),
         )
+
+
+def _fabric_cards(snapshot: Snapshot) -> dict[str, Pci]:
+    """A function of each fabric NIC, by card. NICs of the same product without a working driver count too."""
+    roles = ((port, role_of(snapshot, port)) for port in snapshot.of(Port).values())
+    ports = {port.key: role for port, role in roles if role and role.severity == "critical"}
+    if len(ports) < _FEWEST and not any(role.basis in ("site", "profile") for role in ports.values()):
+        return {}
+    fabric = [function for key in ports if (function := function_of(snapshot, snapshot.of(Port)[key]))]
+    products = {product_of_function(function) for function in fabric}
+    equal = [one for one in snapshot.functions("nic") if not one.physfn and product_of_function(one) in products]
+    return {card_of(function.key): function for function in (*fabric, *equal)}
+
+
+def _is_one_missing(snapshot: Snapshot) -> bool:
+    """Whether the node has fewer NICs than its machine type, or a switch has fewer than equal switches."""
+    known = profile(snapshot)
+    rdma = sum(1 for adapter in snapshot.of(Rdma).values() if adapter.address)
+    short = known is not None and known.machine.rdma is not None and rdma < known.machine.rdma
+    return short or any(gap.kind == "nic" for gap in gaps(snapshot))
 
 
 def _by_package(snapshot: Snapshot, functions: list[Pci]) -> dict[str | None, list[Pci]]:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
+from ...catalog.nics import nic_of
 from ...facts.machine import Event, Net, Pci, Port, Rdma
 from ...facts.pci_classes import function_number
+from ...inventory.cohorts import carried
+from ...inventory.pci_tree import functions_above
 from ...inventory.present import earlier_item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Severity
 from ..core.log_history import events
+from ..core.machine_expectations import profile
 from ..core.wording import function_name
+from ..gpu.missing import whole
 
 AnyPort: TypeAlias = "Port | Net"
 _SMALLEST_COHORT = 2
+_RAILS = 8  # GPUs of a machine with one NIC each, of which one may be missing
 # The port name of a representor: the host side of a virtual function (Documentation/networking/switchdev.rst).
 _REPRESENTOR = re.compile(r"(c\d+)?pf\d+(vf|sf)\d+")
 
@@ -66,7 +72,12 @@ def rate_of(snapshot: Snapshot, port: AnyPort) -> float | None:
 
 
 def role_of(snapshot: Snapshot, port: AnyPort) -> Role | None:
-    """Why the port belongs to the fabric. None: not known, and it may be a spare port."""
+    """Why the port belongs to the fabric. None: not known, and it may be a spare port.
+
+    The answer follows from the site file, the machine type, the products and their places, not from the ports and GPUs
+    that work now. So the same fault has the same severity whatever else is broken. Two kinds of ports have no such
+    evidence: second ports of cards, and Ethernet ports without RDMA. Those that are in use show whether these are.
+    """
     names = [port.key, *([port.device or ""] if isinstance(port, Port) else [])]
     if any(fnmatchcase(name, pattern) for name in names for pattern in snapshot.site.fabric):
         return Role("site", "the site file names it as fabric", "critical")
@@ -75,15 +86,102 @@ def role_of(snapshot: Snapshot, port: AnyPort) -> Role | None:
     item = earlier_item(snapshot, "port", port.key)
     if item and item.accepted and item.state == "ACTIVE":
         return Role("baseline", "it was up when the node was accepted", "critical")
-    alike = cohort(snapshot, port)
-    working = [other for other in alike if up(other)]
-    if len(working) < _SMALLEST_COHORT or 2 * len(working) <= len(alike):
+    if role := _of_machine_type(snapshot, port):
+        return role
+    if not real(snapshot, port):
         return None
-    # One port per GPU, one port per two GPUs, or two ports per GPU: then no port is spare.
-    gpus = len(snapshot.functions("gpu"))
-    railed = gpus > 1 and len(alike) + 1 in (gpus // 2, gpus, 2 * gpus)
-    why = f"{len(working)} of {len(alike)} equal ports of this node are up"
-    return Role("kin", why + (f", beside {gpus} GPUs" if railed else ""), "critical" if railed else "warning")
+    return _of_structure(snapshot, port) if _is_fabric_product(snapshot, port) else _of_kin(snapshot, port)
+
+
+def _of_machine_type(snapshot: Snapshot, port: AnyPort) -> Role | None:
+    """The role from the machine type: the places or the number of its RDMA devices, or the ids of its NICs."""
+    known, function = profile(snapshot), function_of(snapshot, port)
+    if known is None or function is None:
+        return None
+    machine = known.machine
+    if function.key in machine.nic_places:
+        return Role(known.basis, f"{machine.name} has a fabric NIC at {function.key}", "critical")
+    equal = _adapters(snapshot)[_product(snapshot, port, numbered=False)] if isinstance(port, Port) else 0
+    if machine.rdma and machine.rdma < 2 * equal <= 2 * machine.rdma:
+        return Role(known.basis, f"{machine.name} has {machine.rdma} RDMA devices", "critical")
+    number = machine.functions.get(f"{function.vendor or 0:04x}:{function.device or 0:04x}", 0)
+    return Role(known.basis, f"{machine.name} has {number} NICs of this kind", "warning") if number > 1 else None
+
+
+def _is_fabric_product(snapshot: Snapshot, port: AnyPort) -> bool:
+    """Whether the product and its place determine the role: first ports of RDMA devices and of known fabric NICs.
+
+    A second port may be spare: then most equal ports are down.
+    """
+    function, alike = function_of(snapshot, port), cohort(snapshot, port)
+    if _is_second(snapshot, port) and 2 * sum(up(one) is True for one in (port, *alike)) <= len(alike) + 1:
+        return False
+    return isinstance(port, Port) or (function is not None and nic_of(function) is not None)
+
+
+def _of_structure(snapshot: Snapshot, port: AnyPort) -> Role | None:
+    """The role from the number of equal ports beside the GPUs of the complete machine, and from their places."""
+    equal, gpus = [port, *cohort(snapshot, port)], _gpus(snapshot)
+    infiniband = isinstance(port, Port) and port.link_layer == "InfiniBand"
+    count = len(equal)
+    beside = gpus > 1 and any(_beside_a_gpu(snapshot, one) for one in equal)
+    if beside and (infiniband or count > _SMALLEST_COHORT):
+        return Role("capability", "it, or an equal port, is below the same PCIe switch as a GPU", "critical")
+    if count <= _SMALLEST_COHORT:
+        return None
+    if _is_railed(count, gpus):
+        return Role("kin", f"{count} equal ports beside {gpus} GPUs: no port is spare", "critical")
+    if infiniband or gpus > 1:
+        return Role("kin", f"one of {count} equal {'InfiniBand' if infiniband else 'RDMA'} ports", "warning")
+    return _of_kin(snapshot, port)
+
+
+def _of_kin(snapshot: Snapshot, port: AnyPort) -> Role | None:
+    """The role from equal ports: most of them are up."""
+    alike = cohort(snapshot, port)
+    working = sum(up(other) is True for other in alike)
+    if working < _SMALLEST_COHORT or 2 * working <= len(alike):
+        return None
+    railed = _is_railed(len(alike) + 1, gpus := _gpus(snapshot))
+    why = f"{working} of {len(alike)} equal ports of this node are up" + (f", beside {gpus} GPUs" if railed else "")
+    return Role("kin", why, "critical" if railed else "warning")
+
+
+def _gpus(snapshot: Snapshot) -> int:
+    """The number of GPUs of the complete machine, or those on the bus if it is not known."""
+    full = whole(snapshot)
+    return full.count if full else len(snapshot.functions("gpu"))
+
+
+def _is_railed(ports: int, gpus: int) -> bool:
+    """Whether there is a port per GPU, one per two GPUs, or two per GPU. One port of eight or more may be missing."""
+    return gpus > 1 and ports in (gpus // 2, gpus, 2 * gpus, *((gpus - 1,) if gpus >= _RAILS else ()))
+
+
+def _is_second(snapshot: Snapshot, port: AnyPort) -> bool:
+    """Whether the port is not the first of its card."""
+    function = function_of(snapshot, port)
+    if function is not None and function_number(function.key):
+        return True
+    if isinstance(port, Net):
+        return bool(port.port)
+    adapter = snapshot.of(Rdma).get(port.device or "")
+    return port.key.rpartition("/")[2] not in ("", "1") or bool(adapter and adapter.place)
+
+
+def _beside_a_gpu(snapshot: Snapshot, port: AnyPort) -> bool:
+    """Whether the NIC and a GPU are below the same PCIe switch."""
+    function = function_of(snapshot, port)
+    above = functions_above(function.key, snapshot.of(Pci)) if function else []
+    kinds = ((snapshot.topology.find(address), carried(snapshot).get(address, ())) for address in above)
+    return any(device is not None and device.kind == "upstream-port" and "gpu" in below for device, below in kinds)
+
+
+@once_per_snapshot
+def _adapters(snapshot: Snapshot) -> Counter[object]:
+    """The number of RDMA devices of each product."""
+    first = {port.device: port for port in snapshot.of(Port).values() if function_of(snapshot, port)}
+    return Counter(_product(snapshot, port, numbered=False) for port in first.values())
 
 
 def cohort(snapshot: Snapshot, port: AnyPort) -> list[AnyPort]:
@@ -144,16 +242,20 @@ def _is_unconfigured(port: Port) -> bool:
     return port.physical_state == "LinkUp" and port.state in ("INIT", "ARMED", "DOWN")
 
 
-def _product(snapshot: Snapshot, port: AnyPort) -> tuple[object, ...] | None:
+def _product(snapshot: Snapshot, port: AnyPort, numbered: bool = True) -> tuple[object, ...] | None:
+    """The product and the number of the port on its card; without `numbered` only the product."""
     function = function_of(snapshot, port)
     if function is None:
         adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
         number = port.key.rpartition("/")[2]
         return ("adapter", adapter.hca_type, adapter.board_id, adapter.place, number) if adapter else None
-    ids = (function.vendor, function.device, function.subdevice, function.physfn is None, function_number(function.key))
+    ids = (function.vendor, function.device, function.subdevice, function.physfn is None)
+    adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
+    if not numbered:
+        return *ids, adapter.board_id if adapter else None
+    ids = (*ids, function_number(function.key))
     if isinstance(port, Net):
         return *ids, "net", port.port
-    adapter = snapshot.of(Rdma).get(port.device or "")
     return *ids, adapter.board_id if adapter else None, port.key.rpartition("/")[2]
 
 
