@@ -34,7 +34,7 @@ from .host import (
     storage,
 )
 from .nccl import nccl, version
-from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs, port_claims
+from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs, port_claims, port_counters
 from .nvlink import cuda_init, errors, fabric_manager, nvlink, nvlink_claims, nvswitch, peer_access
 from .pcie import acs, aer, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
 
@@ -66,6 +66,7 @@ RULES: tuple[Rule, ...] = (
     *gid.RULES,
     *mtu.RULES,
     *congestion.RULES,
+    *port_counters.RULES,
     *cuda_init.RULES,
     *placement.RULES,
     *host.RULES,

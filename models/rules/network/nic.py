@@ -30,7 +30,13 @@ from .ports import (
     up,
 )
 
-_BASES: dict[Corroboration, Basis] = {"site": "site", "profile": "profile", "product": "capability", "kin": "kin"}
+_BASES: dict[Corroboration, Basis] = {
+    "site": "site",
+    "profile": "profile",
+    "product": "capability",
+    "kin": "kin",
+    "baseline": "baseline",
+}
 
 
 def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:

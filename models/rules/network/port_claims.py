@@ -16,7 +16,13 @@ from ..core.machine_expectations import profile
 from .ports import AnyPort, cohort, function_of, network_of, rate_of, real, role_of, up
 
 STATE, RATE = "port state", "port rate"
-_EVIDENCE: dict[Basis, Corroboration] = {"site": "site", "profile": "profile", "capability": "product", "kin": "kin", "baseline": "baseline"}
+_EVIDENCE: dict[Basis, Corroboration] = {
+    "site": "site",
+    "profile": "profile",
+    "capability": "product",
+    "kin": "kin",
+    "baseline": "baseline",
+}
 _COMMON = "only equal ports show the rate, and all may have the same fault"
 _UNUSED = "nothing says that a cable belongs there"
 _SMALLEST_COHORT = 2

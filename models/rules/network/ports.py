@@ -202,6 +202,12 @@ def function_of(snapshot: Snapshot, port: AnyPort) -> Pci | None:
     return snapshot.of(Pci).get(adapter.address or "") if adapter else None
 
 
+def shares_rdma_port(snapshot: Snapshot, net: Net) -> bool:
+    """Whether an RDMA port reports for the network device: the same port, or IP over InfiniBand."""
+    addresses = {adapter.address for adapter in snapshot.of(Rdma).values() if adapter.address}
+    return net.key in _shared(snapshot) or (net.link_type == "infiniband" and net.address in addresses)
+
+
 def adapter_name(snapshot: Snapshot, port: AnyPort) -> str | None:
     """The name of the port's NIC in messages."""
     function = function_of(snapshot, port)
