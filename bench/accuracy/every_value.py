@@ -14,7 +14,7 @@ from bench.accuracy.every_device import link_cases
 from bench.accuracy.faults import Case, Cases, is_guest
 from linkgauge.models.facts.counters import ERRORS
 from linkgauge.models.facts.gpu import Gpu, GpuPair
-from linkgauge.models.facts.machine import Net, Node, Nvme, Package, Pci
+from linkgauge.models.facts.machine import Net, Node, Nvme, Package, Pci, Port
 from linkgauge.models.facts.pci_classes import kind_of
 from linkgauge.models.facts.records import Observation, Record
 from linkgauge.models.site.toml_tables import read_tables
@@ -88,6 +88,7 @@ def _counted_on(bed: Bed, about: str) -> frozenset[str]:
     function = bed.snapshot.of(Pci).get(device.id) if device else None
     above = {function.key, function.parent} if function else set()
     ports = {name for key in (device.aliases if device else ()) for name in (key, f"{key}/1")}
+    ports |= {port.key for port in bed.snapshot.of(Port).values() if port.netdev == about}
     ports |= {net.key for net in bed.snapshot.of(Net).values() if function and net.address == function.key}
     return frozenset(name for name in names | above | ports if name)
 

@@ -77,8 +77,8 @@ def test_a_port_is_as_grave_as_its_role(others: int, count: int, severity: str) 
 
 def test_a_fabric_that_is_down_whole() -> None:
     ports = [said for number in range(4) for said in nic(number, **DOWN)]
-    assert {severity for _, _, severity in told(*gpus(8), *ports)} == {"warning"}
-    assert {severity for _, _, severity in told(*ports)} == {"info"}
+    assert {severity for _, _, severity in told(*gpus(8), *ports)} == {"critical"}
+    assert {severity for _, _, severity in told(*ports)} == {"warning"}
 
 
 def test_no_subnet_manager() -> None:

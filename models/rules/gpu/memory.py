@@ -10,6 +10,7 @@ from ...facts.machine import Node
 from ...facts.records import Observation
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
+from ..core.counter_windows import Limit, far_above
 from ..core.gpus import (
     gpu_cohort,
     gpu_evidence,
@@ -26,6 +27,8 @@ from ..core.rule import Rule
 # (https://github.com/NVIDIA/DCGM/issues/313). A healthy GPU has a few a day.
 _STORM = 10.0
 _ABOVE_COHORT = 100.0
+# Corrected errors in an hour, a day or since boot, beside equal GPUs with far fewer.
+_ALONE = Limit(fewest=500, per_hour=0, outlier=500)
 _SHORTEST = 10.0  # seconds: a shorter span gives no reliable rate
 
 _WORN = "Drain the node and replace the GPU. What jobs computed since the errors may be wrong."
@@ -40,13 +43,13 @@ def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 
     Lifetime counters never decrease and are not used. rows() reports a row that waits for replacement.
     """
-    found = _worn(snapshot, gpu) or _uncorrected(gpu) or _storm(snapshot, gpu)
+    found = _worn(snapshot, gpu) or _uncorrected(gpu) or _storm(snapshot, gpu) or _apart(snapshot, gpu)
     if found is None:
         return
     text, observed, unit, fields, seen = found
     yield Finding(
         code="gpu-ecc",
-        severity="critical",
+        severity="warning" if unit == "count" and seen else "critical",
         confidence="likely" if seen else "certain",
         subject=subject_of(gpu),
         subject_name=gpu_name(snapshot, gpu),
@@ -109,6 +112,18 @@ def _storm(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
         return None
     beside = f"; its equals have {statistics.median(rates):.3g}" if rates else ""
     return f"{rate[0]:,.0f} corrected memory errors a second {rate[1]}{beside}", rate[0], "per_second", (), now
+
+
+def _apart(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
+    """Far more corrected errors than equal GPUs have in the same time."""
+    now = latest(snapshot, gpu, "ecc_corrected")
+    others = [latest(snapshot, other, "ecc_corrected") for other in gpu_cohort(snapshot, gpu) if other.key != gpu.key]
+    found = far_above(snapshot, now, [one for one in others if one], _ALONE) if now else None
+    if now is None or found is None:
+        return None
+    rise, median = found
+    text = f"{rise.new:,.0f} corrected memory errors {rise.span}; its equals have {median:.3g}"
+    return text, rise.new, "count", (), now
 
 
 def _rate(snapshot: Snapshot, now: Observation) -> tuple[float, str] | None:

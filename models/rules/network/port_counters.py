@@ -112,16 +112,17 @@ def _risen(snapshot: Snapshot, port: AnyPort, now: Observation, row: _Row) -> tu
     """The increase as text and the window, if it is above the limit or far above equal ports."""
     if now.value == row.full and _is_unchanged(snapshot, now):
         return None
+    word = row.word if now.about == port.key else f"{row.word} ({now.about})"
     rise = too_many(snapshot, now, row.limit)
     if rise:
-        return f"{rise.new:.0f} {row.word} {rise.span}", rise
+        return f"{rise.new:.0f} {word} {rise.span}", rise
     about = [other for one in cohort(snapshot, port) for other in _abouts(snapshot, one)]
     equal = [one for other in about if (one := latest_counter(snapshot, other, now.quantity))]
     apart = far_above(snapshot, now, equal, row.limit)
     if apart is None:
         return None
     rise, median = apart
-    return f"{rise.new:.0f} {row.word} {rise.span}; equal ports have {median:.3g}", rise
+    return f"{rise.new:.0f} {word} {rise.span}; equal ports have {median:.3g}", rise
 
 
 def _is_unchanged(snapshot: Snapshot, now: Observation) -> bool:

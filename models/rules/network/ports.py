@@ -161,7 +161,7 @@ def _is_railed(ports: int, gpus: int) -> bool:
 def _is_second(snapshot: Snapshot, port: AnyPort) -> bool:
     """Whether the port is not the first of its card."""
     function = function_of(snapshot, port)
-    if function is not None and function_number(function.key):
+    if function is not None and function_number(function.key) != "0":
         return True
     if isinstance(port, Net):
         return bool(port.port)

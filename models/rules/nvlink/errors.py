@@ -13,7 +13,8 @@ from ...facts.machine import Node
 from ...facts.records import Evidence, Observation
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
-from ..core.gpus import gpu_name, latest, place_of, subject_of
+from ..core.counter_windows import Limit, Rise, far_above, latest_counter
+from ..core.gpus import gpu_cohort, gpu_name, latest, place_of, subject_of
 from ..core.rule import Rule
 from ..core.wording import missed
 
@@ -34,6 +35,9 @@ _BIT_ERRORS = 1e-12
 # Limits without an earlier reading, since boot: the count and the rate per second. The training of the links at boot
 # causes a few harmless events.
 _FEWEST, _HOURLY = 8, 1 / 3600.0
+# One link with so many errors while most others have none is faulty, however long the machine is up.
+_ALONE = Limit(fewest=100, per_hour=0, outlier=100)
+_CRC_ALONE = Limit(fewest=1000, per_hour=0, outlier=1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def has_error_counters(snapshot: Snapshot, gpu: Gpu) -> bool:
 
 def errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """Error counters increase, or the bit error rate after error correction is too high."""
-    rises = [rise for quantity in _NAMES if (rise := _rise(snapshot, gpu, quantity))]
+    rises = [rise for quantity in _NAMES if (rise := _rise(snapshot, gpu, quantity) or _apart(snapshot, gpu, quantity))]
     bad = {number: one for number, one in _ratios(snapshot, gpu).items() if one.value > _BIT_ERRORS}
     if not rises and not bad:
         return
@@ -100,6 +104,39 @@ def _rise(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
     since = f"in {now.at - start:.0f} s" if before else f"in the {(now.at - start) / 3600:.0f} hours since boot"
     evidence = (before.evidence, now.evidence) if before else (now.evidence,)
     return _Rise(_NAMES[quantity], new, since, tuple(_risen(snapshot, gpu, quantity, before)), evidence)
+
+
+def _apart(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
+    """The increase of one link far above that of the other links of equal GPUs, or of the GPU above equal GPUs.
+
+    The driver shows only the counters of links with errors. The others have none.
+    """
+    equal = gpu_cohort(snapshot, gpu) or [gpu]
+    limit = _CRC_ALONE if quantity == "nvlink_crc" else _ALONE
+    links = [
+        (about, now)
+        for about in snapshot.observed
+        if isinstance(about, str) and (now := latest_counter(snapshot, about, quantity)) and "/nvlink" in about
+    ]
+    of_cohort = [(about, now) for about, now in links if about.partition("/")[0] in {one.key for one in equal}]
+    silent = [None] * max(0, sum(one.nvlinks or 0 for one in equal) - len(of_cohort))
+    for about, now in of_cohort:
+        owner, _, number = about.partition("/nvlink")
+        others = [*(one for other, one in of_cohort if other != about), *silent]
+        if owner == gpu.key and (found := far_above(snapshot, now, others, limit)):
+            rise, median = found
+            return _Rise(_NAMES[quantity], rise.new, _beside(rise, median, "links"), (number,), rise.evidence)
+    now = latest(snapshot, gpu, quantity)
+    known = [latest(snapshot, one, quantity) for one in equal if one.key != gpu.key]
+    found = far_above(snapshot, now, [one for one in known if one], limit) if now else None
+    if found is None:
+        return None
+    rise, median = found
+    return _Rise(_NAMES[quantity], rise.new, _beside(rise, median, "GPUs"), (), rise.evidence)
+
+
+def _beside(rise: Rise, median: float, what: str) -> str:
+    return f"{rise.span} (other {what}: {median:.3g})"
 
 
 def _risen(snapshot: Snapshot, gpu: Gpu, quantity: str, before: Observation | None) -> Iterator[str]:
