@@ -255,7 +255,7 @@ def _product(snapshot: Snapshot, port: AnyPort, numbered: bool = True) -> tuple[
         adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
         number = port.key.rpartition("/")[2]
         return ("adapter", adapter.hca_type, adapter.board_id, adapter.place, number) if adapter else None
-    ids = (function.vendor, function.device, function.subdevice, function.physfn is None)
+    ids: tuple[object, ...] = (function.vendor, function.device, function.subdevice, function.physfn is None)
     adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
     if not numbered:
         return *ids, adapter.board_id if adapter else None
