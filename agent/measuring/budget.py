@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ PROBES: Mapping[str, str] = {
     "collective": "measure.gpu.collective:plan",
     "disk_read": "measure.disk.disk_read:plan",
 }
+# Probes that measure their flows in turns, as many rounds as wanted (copy_plan.py).
+REPEATABLE: Collection[str] = ("host_copy", "peer_copy")
 _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _SECONDS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)S")
 _BYTES = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(KB|MB|GB|TB)")
@@ -42,7 +44,11 @@ class Budget:
 
     def affords(self, probe: Probe, seconds: float, moved: float) -> bool:
         """Whether the planned probe fits into the rest of the budget, after `seconds` and `moved` bytes are used."""
-        return seconds + probe.seconds <= self.seconds and moved + probe.bytes <= self.bytes
+        return self.holds(seconds + probe.seconds, moved + probe.bytes)
+
+    def holds(self, seconds: float, moved: float) -> bool:
+        """Whether the budget is large enough for these seconds and bytes."""
+        return seconds <= self.seconds and moved <= self.bytes
 
 
 # Seconds are the effective limit: the NVLinks of eight GPUs carry terabytes per second.

@@ -9,6 +9,9 @@ from typing import TypeAlias
 
 from ...models.diagnosis.hysteresis import Histories, settle
 from ...models.diagnosis.reevaluation import obstacles
+from ...models.diagnosis.repetition import Run as Repeated
+from ...models.diagnosis.repetition import again
+from ...models.bandwidth.repeated_rates import BATCH, MOST
 from ...models.evaluate import evaluate, silenced
 from ...models.facts.machine import Node
 from ...models.facts.records import Flow, Observation, Record
@@ -23,10 +26,12 @@ from .hang_guard import collect_all
 from .run_source import collect, collect_each
 from .source import Source
 
-Probes: TypeAlias = Callable[[Report], Iterable[Source]]
+Probes: TypeAlias = Callable[[Report, frozenset[Repeated]], Iterable[Source]]
 
 _MINUTE, _HOUR = 60.0, 3600.0
 _LONGEST = 48 * _HOUR  # limits the memory of a service
+_OLDEST_RATE = 30 * 24 * _HOUR
+_MOST_ROUNDS = 1 + (MOST - 1) // BATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class Memory:
     measured: tuple[Record, ...] = ()  # by the last run of the probes
     histories: Histories = field(default_factory=dict)
     past: tuple[Observation, ...] = ()
+    rates: tuple[Observation, ...] = ()  # of flows, by earlier runs of the probes
     baseline: tuple[Observation, ...] = ()
     accepted: float | None = None  # when the node was marked as good, in seconds since 1970
     inventory: Inventory | None = None  # what was there before: the reference
@@ -59,7 +65,7 @@ def diagnose(
     accepted: float | None = None,
     inventory: Inventory | None = None,
 ) -> Report:
-    """Return one report. `probes` selects from a report what to measure next; slow flows are measured a second time.
+    """Return one report. `probes` selects from a report what to measure next; slow and undecided flows are measured again.
 
     `context` is "job" if the process runs under the limits of a job, else "host". `accepted` is the time at which the
     node was marked as good, in seconds since 1970; `baseline` holds the observations of that time. `inventory` is what
@@ -102,11 +108,12 @@ def examine(
 def _confirmed(
     host: Host, probes: Probes, evaluated: Callable[[Sequence[Record]], tuple[Snapshot, Report]]
 ) -> tuple[list[Record], Snapshot, Report]:
-    """Measure what the first report selects, then the slow flows once more. Evaluate after each round."""
+    """Measure what the first report selects, then the slow and the undecided flows again. Evaluate after each round."""
     measured: list[Record] = []
     snapshot, report = evaluated(measured)
-    for _ in range(2):
-        further = [one for probe in probes(report) for one in collect(probe, host)]
+    for _ in range(_MOST_ROUNDS):
+        undecided = again(snapshot, report) if measured else frozenset[Repeated]()
+        further = [one for probe in probes(report, undecided) for one in collect(probe, host)]
         if not further:
             break
         measured += further
@@ -125,19 +132,21 @@ def cycle(
 ) -> tuple[Memory, Report]:
     """One cycle of the service. Sources that are not due keep their last records. `pause` splits the work into bursts.
 
-    `probes` as in `diagnose`, or None if no measurement is due. A measurement replaces the rates measured before.
+    `probes` as in `diagnose`, or None if no measurement is due. A measurement replaces the rates measured before; those
+    of the last days stay in the memory, because the measurements of several days show a smaller loss than one.
     """
     fresh = collector(due, host)
     collected = {**memory.collected, **fresh}
     retained = () if probes else memory.measured
+    rates = recent_rates((*memory.rates, *memory.measured), host.now()) if probes else memory.rates
 
     def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
         records = chain(*collected.values(), retained, measured)
-        snapshot = _assembled(records, site, host, memory)
+        snapshot = _assembled(records, site, host, replace(memory, rates=rates))
         pause()
         return snapshot, evaluate(snapshot)
 
-    measured, snapshot, report = _confirmed(host, probes or (lambda report: ()), evaluated)
+    measured, snapshot, report = _confirmed(host, probes or (lambda report, undecided: ()), evaluated)
     pause()
     node = snapshot.of(Node).get("node")
     histories, shown = settle(
@@ -150,7 +159,7 @@ def cycle(
     )
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
     measured = [*retained, *measured]
-    after = replace(memory, collected=collected, measured=tuple(measured), histories=histories, past=past)
+    after = replace(memory, collected=collected, measured=tuple(measured), histories=histories, past=past, rates=rates)
     after = _with_inventory(after, snapshot)
     return replace(after, boot_id=(node and node.boot_id) or memory.boot_id), shown
 
@@ -161,7 +170,7 @@ def _assembled(records: Iterable[Record], site: Site, host: Host, memory: Memory
         records,
         site,
         host.now(),
-        memory.past,
+        (*memory.past, *memory.rates),
         memory.baseline,
         host.origin,
         accepted=memory.accepted,
@@ -199,6 +208,16 @@ def thin(records: Iterable[Record], now: float) -> tuple[Observation, ...]:
         if isinstance(one, Observation) and now - _LONGEST <= one.at <= now:
             series.setdefault((one.about, one.quantity), []).append(one)
     return tuple(one for several in series.values() for one in _thinned(several, now))
+
+
+def recent_rates(records: Iterable[Record], now: float) -> tuple[Observation, ...]:
+    """The last rates of each flow, as many as count, of the last 30 days."""
+    series: dict[Flow, list[Observation]] = {}
+    for one in records:
+        if isinstance(one, Observation) and isinstance(one.about, Flow) and one.quantity == "rate":
+            if now - _OLDEST_RATE <= one.at <= now:
+                series.setdefault(one.about, []).append(one)
+    return tuple(one for several in series.values() for one in several[-MOST:])
 
 
 def _thinned(several: list[Observation], now: float) -> Iterable[Observation]:

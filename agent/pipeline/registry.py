@@ -68,7 +68,7 @@ def named(*names: str) -> tuple[Source, ...]:
     return tuple(known[name] for name in names)
 
 
-def measure_nothing(report: Report) -> Iterable[Source]:
+def measure_nothing(report: Report, undecided: object = ()) -> Iterable[Source]:
     """No probes, for commands that only read."""
-    del report
+    del report, undecided
     return ()

@@ -33,6 +33,7 @@ class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     standing: tuple[tuple[Key, History], ...] = ()  # of findings
     measured: tuple[str, ...] = ()  # records as JSON lines (models/facts/jsonl.py)
     past: tuple[Observation, ...] = ()
+    rates: tuple[Observation, ...] = ()  # of flows, by earlier runs of the probes
     boot_id: str | None = None  # of the machine, when the findings were evaluated
 
 
@@ -78,6 +79,7 @@ def save(folder: str, memory: Memory, now: float) -> str | None:
         standing=tuple(memory.histories.items()),
         measured=tuple(map(encode, memory.measured)),
         past=memory.past,
+        rates=memory.rates,
         boot_id=memory.boot_id,
     )
     try:
@@ -107,7 +109,8 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
     rebooted = None not in (stored.boot_id, memory.boot_id) and stored.boot_id != memory.boot_id
     histories = restarted(known, rebooted)
     boot_id = memory.boot_id or stored.boot_id
-    return replace(memory, histories=histories, measured=measured, past=stored.past, boot_id=boot_id)
+    past, rates = stored.past, stored.rates
+    return replace(memory, histories=histories, measured=measured, past=past, rates=rates, boot_id=boot_id)
 
 
 def _parsed(content: bytes, now: float) -> _Checkpoint:

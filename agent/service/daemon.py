@@ -210,7 +210,7 @@ class Daemon:
         return Session(options, self.host)
 
     def _probes(self, session: Session | None) -> Probes | None:
-        return (lambda report: map(self._paced, session.probes(report))) if session else None
+        return (lambda *known: map(self._paced, session.probes(*known))) if session else None
 
     def _take_acceptance(self) -> None:
         """Read the acceptance file again if `linkgauge accept` has written it since the last cycle."""

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import permutations
 from random import Random
 from typing import TypeAlias
 
+from linkgauge.agent.measuring.budget import BUDGETS, REPEATABLE, Budget, plan_of
+from linkgauge.agent.measuring.session import repetitions
 from linkgauge.models.bandwidth.predict import predict
+from linkgauge.models.bandwidth.repeated_rates import MOST
+from linkgauge.models.diagnosis.repetition import again
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.records import Evidence, Flow, Observation, Record
 from linkgauge.models.graph.fair_share import shares
 from linkgauge.models.graph.routes import rated
 from linkgauge.models.graph.topology import Hop, Topology
 from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.report import Origin, Report
 from linkgauge.models.site.schema import Site
+from linkgauge.probes.measure.gpu.copy_plan import nearest_memory
+from linkgauge.probes.measure.probe import Probe, Scope
 
 SIZE = 1 << 28  # bytes; long enough for all links
 NOW = 2e9  # seconds since 1970
@@ -84,6 +91,61 @@ def seen(measured: Measured, chance: Random, scatter: float, at: float = 1.0) ->
         )
         for flow, rate in measured.items()
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What measuring a node has cost, by the plan of the probes: rounds, measured rates, seconds and bytes."""
+
+    rounds: int
+    rates: int
+    seconds: float
+    moved: float
+
+
+def repeated(
+    snapshot: Snapshot, rates: Measured, chance: Random, scatter: float
+) -> tuple[Sequence[Observation], Spent]:
+    """Measure all rates once, then the undecided ones again, as the program does with --full and only copies.
+
+    Stops when all flows are decided, or when the next batch does not fit into the budget.
+    """
+    observations = seen(rates, chance, scatter, snapshot.now)
+    report = evaluate(replace(snapshot, observations=tuple(observations)))
+    scope = Scope(effort="full", ends=frozenset(device.id for device in report.topology.devices))
+    plans = [plan_of(name) for name in REPEATABLE]
+    budget = BUDGETS[scope.effort]
+    planned = [probe for plan in plans for probe in plan(report, scope)]
+    spent = Spent(1, len(rates), sum(one.seconds for one in planned), sum(one.bytes for one in planned))
+    while spent.rounds < MOST:
+        undecided = again(replace(snapshot, observations=tuple(observations)), report)
+        todo = {flow: rate for flow, rate in rates.items() if frozenset((flow.ends,)) in undecided}
+        rest = Budget(budget.seconds - spent.seconds, budget.bytes - spent.moved)
+        planned = repetitions(report, scope, frozenset(_run(report.topology, flow) for flow in todo), rest, plans)
+        rounds = _rounds(planned, todo)
+        if not rounds:
+            break
+        for _ in range(rounds):
+            observations += seen(todo, chance, scatter, snapshot.now)
+        spent = Spent(
+            spent.rounds + rounds,
+            spent.rates + rounds * len(todo),
+            spent.seconds + sum(one.seconds for one in planned),
+            spent.moved + sum(one.bytes for one in planned),
+        )
+    return observations, spent
+
+
+def _run(topology: Topology, flow: Flow) -> frozenset[tuple[str, ...]]:
+    """The run of the probe that measures the flow: the probe uses the nearest memory."""
+    gpu = next(end for end in flow.ends if end != "host")
+    return frozenset({tuple(nearest_memory(topology, gpu) if end == "host" else end for end in flow.ends)})
+
+
+def _rounds(planned: Sequence[Probe], todo: Measured) -> int:
+    """How many times these probes measure each flow."""
+    runs = sum(">" in word for probe in planned for word in probe.args)
+    return runs // len(todo) if todo else 0
 
 
 def report_on(records: Iterable[Record], now: float = NOW, origin: Origin = "capture") -> Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -158,6 +159,16 @@ def _known(bed: Bed, name: str) -> list[str]:
 def _kind(bed: Bed, name: str) -> str:
     device = bed.snapshot.topology.find(name)
     return device.kind if device else name
+
+
+def resized(fault: Fault, size: float) -> Fault:
+    """The fault with another lost share."""
+    loss = replace(
+        fault.loss,
+        hops=dict.fromkeys(fault.loss.hops, 1 - size),
+        pairs=dict.fromkeys(fault.loss.pairs, 1 - size),
+    )
+    return replace(fault, loss=loss, size=size)
 
 
 KINDS: Mapping[str, Kind] = {

@@ -12,6 +12,7 @@ from ..graph.routes import rated
 from ..inventory.snapshot import Snapshot, once_per_snapshot
 from ..report import Expectation
 from .best_rates import best_observations
+from .repeated_rates import SURE, Series, deviation_within, error_of, series_of
 
 # The largest difference between equal flows of a healthy machine. Links: 8 H200 copies within 0.2 %, 12 A100 pairs
 # within 0.04 % (stas00 ml-engineering; simllm); the bound is ten times that. For host memory nothing is published:
@@ -24,20 +25,21 @@ _SMALLEST_COHORT = 3  # others to compare with; with fewer, the slow one cannot 
 _MEDIAN = 1.571  # pi/2: variance of a median relative to a mean (normal distribution)
 # Median deviation in the closest half of 8 to 56 normal deviates, in standard deviations.
 _CLOSEST = 0.26
+# The spread of series, in errors, from which it counts as real. Without a real difference 99 % of 3,000 drawn sets of
+# normal deviates spread less: 2.8 errors for 8 flows, 2.0 for 56. 90 % spread less than 1.2 + 6 / count errors.
+_REAL = 3.0
 _FEWEST_FOR_NOISE = 8  # flows; fewer give no reliable scatter
 
 
 def by_cohort(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     """The median of the other flows of the cohort."""
     best = best_observations(snapshot)
-    others = [best[other].value for other in cohort_of(snapshot).get(cohort_key(snapshot, flow), ()) if other != flow]
+    others = others_of(snapshot, flow)
     if len(others) < _SMALLEST_COHORT:
         return
-    typical = statistics.median(others)
-    scatter, count = _scatter(snapshot).get(_manner(flow), (0.0, 1))
-    error = (1 + _MEDIAN / len(others)) ** 0.5  # the median of few others has an error too
-    apart = max(COHORT_MEMORY if len(flow.ends) == 1 else COHORT_LINK, scatter * _apart(count) * error)
-    slower = sum(1 for other in others if other < (1 - apart) * typical)
+    typical = statistics.median(best[other].value for other in others)
+    apart = healthy_loss(snapshot, flow, len(others))
+    slower = sum(1 for other in others if best[other].value < (1 - apart) * typical)
     if not hops_of(snapshot.topology, flow) and slower > _MOST_SLOW * len(others):
         return
     source = f"median of {len(others)} equal flows of this node"
@@ -45,10 +47,72 @@ def by_cohort(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     yield Expectation(basis="kin", low=low, typical=typical, high=high, source=source)
 
 
+def others_of(snapshot: Snapshot, flow: Flow) -> list[Flow]:
+    """The other flows of the cohort. A series is compared with series, because single measurements scatter more."""
+    others = [other for other in cohort_of(snapshot).get(cohort_key(snapshot, flow), ()) if other != flow]
+    series = series_of(snapshot)
+    repeated = [other for other in others if other in series] if flow in series else []
+    return repeated if len(repeated) >= _SMALLEST_COHORT else others
+
+
+def healthy_loss(snapshot: Snapshot, flow: Flow, others: int) -> float:
+    """The largest share by which a healthy flow is below the median of so many others.
+
+    Repeated measurements give the error of a series, so its bound falls with each measurement. The spread of a cohort
+    whose series differ by more than their errors is real, and no repetition removes it: its bound is that of single
+    measurements.
+    """
+    floor = COHORT_MEMORY if len(flow.ends) == 1 else COHORT_LINK
+    error = (1 + _MEDIAN / others) ** 0.5  # the median of few others has an error too
+    if _is_repeated(snapshot, flow):
+        return max(floor, SURE * noise(snapshot, flow) * error)
+    scatter, count = _scatter(snapshot).get(_manner(flow), (0.0, 1))
+    return max(floor, scatter * _apart(count) * error)
+
+
+def relative_error(snapshot: Snapshot, flow: Flow, others: int) -> float:
+    """The standard error of a flow relative to the median of so many others. An estimate from few flows is rough."""
+    scatter = _scatter(snapshot).get(_manner(flow), (0.0, 0))[0]
+    return float((noise(snapshot, flow) or scatter / _CLOSEST) * (1 + _MEDIAN / others) ** 0.5)
+
+
 def noise(snapshot: Snapshot, flow: Flow) -> float:
-    """Relative standard deviation of measurements like this one; 0 with too few of them."""
+    """Relative standard deviation of rates like this one; 0 with too few of them. That of a series is its error."""
     scatter, count = _scatter(snapshot).get(_manner(flow), (0.0, 0))
+    if _is_repeated(snapshot, flow):
+        error = error_of(_within(snapshot)[_manner(flow)], series_of(snapshot)[flow].count)
+        return error * max(1.0, _spread(snapshot)[_manner(flow)] / (1.2 + 6 / count)) if count else error
     return scatter / _CLOSEST if count >= _FEWEST_FOR_NOISE else 0.0
+
+
+def _is_repeated(snapshot: Snapshot, flow: Flow) -> bool:
+    """Whether the error of the flow's series is known, and explains how much equal flows differ."""
+    series, manner = series_of(snapshot), _manner(flow)
+    if flow not in series or manner not in _within(snapshot):
+        return False
+    return _spread(snapshot).get(manner, 0.0) <= _REAL
+
+
+@once_per_snapshot
+def _spread(snapshot: Snapshot) -> Mapping[Hashable, float]:
+    """By manner: how much the series of a cohort differ, in their errors. About 1 if equal flows are really equal."""
+    series, apart = series_of(snapshot), defaultdict[Hashable, list[float]](list)
+    for cohort in cohort_of(snapshot).values():
+        manner = _manner(cohort[0])
+        several = [series[flow] for flow in cohort if flow in series]
+        if len(several) > _SMALLEST_COHORT and _within(snapshot)[manner]:
+            error = error_of(_within(snapshot)[manner], min(one.count for one in several))
+            apart[manner] += [one / error for one in _deviations([one.middle for one in several])]
+    return {manner: statistics.median(several) / _CLOSEST for manner, several in apart.items()}
+
+
+@once_per_snapshot
+def _within(snapshot: Snapshot) -> Mapping[Hashable, float]:
+    """By manner: the relative standard deviation of one measurement, if enough series of equal flows show it."""
+    groups = defaultdict[Hashable, list[Series]](list)
+    for flow, series in series_of(snapshot).items():
+        groups[_manner(flow)].append(series)
+    return {manner: deviation_within(several) for manner, several in groups.items() if len(several) > _SMALLEST_COHORT}
 
 
 @once_per_snapshot

@@ -9,6 +9,7 @@ from ..bandwidth.best_rates import best_observations
 from ..bandwidth.expectations import together
 from ..bandwidth.peer_flows import noise
 from ..bandwidth.plausibility import invalid
+from ..bandwidth.repeated_rates import LOST, series_of
 from ..facts.records import Evidence, Flow
 from ..facts.units import as_gigabytes
 from ..graph.fair_share import shares
@@ -18,7 +19,7 @@ from ..inventory.snapshot import Snapshot
 from ..report import ABSOLUTE, Expectation, Finding, Level
 from .bandwidth_findings import Slow, alone, contention_findings, shared
 from .cohort_shift import cohort_shifts
-from .localization import Candidate, localize
+from .localization import Candidate, candidates_of, localize
 from .passive_rates import lagging_links
 from .qualitative_causes import may_slow
 
@@ -28,6 +29,8 @@ _SLACK = 0.95
 # link rates include part of this difference. Flows of a cohort are closer together, so their factor is lower.
 _SLACK_ELSEWHERE, _COHORT_SLACK = 0.9, 0.85
 _ERRORS = 3  # standard deviations of measurement noise
+# Lost share from which a flow may have the same cause as a slow flow: half of the smallest loss that is looked for.
+_PROBABLY = LOST / 2
 _MOST_EVIDENCE = 6  # measurements below a state; the finding lists the names of all flows
 
 
@@ -49,11 +52,35 @@ def attribute(snapshot: Snapshot, levels: Sequence[Level], states: Iterable[Find
                 remaining[level.flow] = slow
                 break
             found[index] = _with(found[index], [slow])
-    for localized in list(localize(snapshot, levels, remaining)):
-        slows = [remaining.pop(flow) for flow in localized.flows]
+    related = _related(snapshot, levels, remaining)
+    every = {**remaining, **related}
+    for localized in list(localize(snapshot, levels, every)):
+        slows = [every[flow] for flow in localized.flows]
+        sure = [remaining.pop(flow) for flow in localized.flows if flow in remaining]
+        if not sure:
+            continue
         _take(found, snapshot, slows, localized.candidate, shared(snapshot, localized, slows, levels))
     for slow in remaining.values():
         _take(found, snapshot, [slow], None, alone(snapshot, slow))
+    return found
+
+
+def _related(snapshot: Snapshot, levels: Sequence[Level], slow: Mapping[Flow, Slow]) -> dict[Flow, Slow]:
+    """Flows that are probably slow because they share a link or an end with a flow that surely is.
+
+    Their own measurements alone do not show it. They only help to locate the cause of the slow flow.
+    """
+    sure = [flow for flow in slow if flow in series_of(snapshot)]
+    causes = {one for flow in sure for one in candidates_of(snapshot, flow)}
+    best, found = best_observations(snapshot), dict[Flow, Slow]()
+    for level in levels if sure else ():
+        flow = level.flow
+        kin = next((one for one in level.expected if one.basis == "kin"), None)
+        if kin is None or flow in slow or flow not in series_of(snapshot):
+            continue
+        least = (1 - max(_PROBABLY, _ERRORS * noise(snapshot, flow))) * kin.typical
+        if best[flow].value < least and not causes.isdisjoint(candidates_of(snapshot, flow)):
+            found[flow] = Slow(level, kin, 1.0, best[flow].evidence)
     return found
 
 

@@ -40,6 +40,8 @@ class Scope:
     write_to: str | None = None  # folder in which a test file may be written
     owned: bool = False  # the caller owns the GPUs: contexts may be created on GPUs in exclusive mode
     peers: tuple[str, ...] = ()  # machines on which the same tools run as servers; traffic crosses the network
+    again: frozenset[frozenset[tuple[str, ...]]] | None = None  # only runs with exactly these ends; None: all
+    rounds: int = 1  # how many times the runs are measured, one round after the other
 
 
 Plan: TypeAlias = Callable[[Report, Scope], Iterator[Probe]]  # yields the probes of one kind, most useful first

@@ -46,24 +46,27 @@ def nearest_memory(topology: Topology, gpu: str) -> str:
 
 
 def runs_in_scope(topology: Topology, runs: Iterable[Run], scope: Scope) -> list[Run]:
-    """Return the runs with at least one end in scope."""
+    """Return the runs with at least one end in scope, and only those to measure again, as many times as wanted."""
 
     def in_scope(name: str) -> bool:
         device = topology.find(name)
         return name == ANYWHERE or (device is not None and device.id in scope.ends)
 
-    return [run for run in runs if any(in_scope(end) for ends in run for end in ends)]
+    wanted = (run for run in runs if scope.again is None or frozenset(run) in scope.again)
+    return [run for run in wanted if any(in_scope(end) for ends in run for end in ends)] * scope.rounds
 
 
 def probe_of(
     name: str, report: Report, scope: Scope, runs: Sequence[Run], size: int, kinds: frozenset[tuple[str, ...]]
 ) -> Probe:
     """Return the probe for these runs with copies of `size` bytes, and its cost on a healthy machine."""
-    topology, pace = report.topology, PACES[scope.effort]
+    topology = report.topology
+    effort = scope.effort if scope.again is None else "quick"  # many short measurements show more than a few long ones
+    pace = PACES[effort]
     known = gpus_of(topology)
     ends = dict.fromkeys(end for run in runs for one in run for end in one)
     gpus = {end: known[end] for end in ends if end in known}
-    request = CopyRequest(effort=scope.effort, gpus=gpus, runs=tuple(runs), owned=scope.owned)
+    request = CopyRequest(effort=effort, gpus=gpus, runs=tuple(runs), owned=scope.owned)
     rates = [rate_of(topology, flows(run)) for run in runs]
     queued = sum(_QUEUED * size * len(run) / rate for run, rate in zip(runs, rates, strict=True))
     seconds = starting(len(gpus)) + len(runs) * (pace.whole + _BESIDE) + pace.tries * queued
