@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeAlias
 
+from ...models.bandwidth.repeated_rates import BATCH, MOST
 from ...models.diagnosis.hysteresis import Histories, settle
 from ...models.diagnosis.reevaluation import obstacles
 from ...models.diagnosis.repetition import Run as Repeated
 from ...models.diagnosis.repetition import again
-from ...models.bandwidth.repeated_rates import BATCH, MOST
 from ...models.evaluate import evaluate, silenced
 from ...models.facts.machine import Node
 from ...models.facts.records import Flow, Observation, Record
@@ -65,7 +65,7 @@ def diagnose(
     accepted: float | None = None,
     inventory: Inventory | None = None,
 ) -> Report:
-    """Return one report. `probes` selects from a report what to measure next; slow and undecided flows are measured again.
+    """Return one report. `probes` selects from a report what to measure next; it measures slow and undecided flows again.
 
     `context` is "job" if the process runs under the limits of a job, else "host". `accepted` is the time at which the
     node was marked as good, in seconds since 1970; `baseline` holds the observations of that time. `inventory` is what

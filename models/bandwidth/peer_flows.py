@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from math import sqrt
 
 from ..facts.records import Flow
 from ..graph.flow_paths import hops_of
@@ -63,7 +64,7 @@ def healthy_loss(snapshot: Snapshot, flow: Flow, others: int) -> float:
     measurements.
     """
     floor = COHORT_MEMORY if len(flow.ends) == 1 else COHORT_LINK
-    error = (1 + _MEDIAN / others) ** 0.5  # the median of few others has an error too
+    error = sqrt(1 + _MEDIAN / others)  # the median of few others has an error too
     if _is_repeated(snapshot, flow):
         return max(floor, SURE * noise(snapshot, flow) * error)
     scatter, count = _scatter(snapshot).get(_manner(flow), (0.0, 1))

@@ -2,7 +2,7 @@
 
 One measurement of a copy scatters by up to 2 %, so it cannot show a loss of 3 %. The mean of n measurements scatters
 less by the square root of n. A group-sequential test looks at the series after each batch of measurements and decides:
-the flow is slow, it is as fast as its equals, or it must be measured again. The false rate holds for all looks together.
+the flow is slow, it is as fast as its equals, or it must be measured again. The false rate holds for all looks.
 """
 
 from __future__ import annotations

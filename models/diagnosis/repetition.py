@@ -37,9 +37,7 @@ def _is_undecided(snapshot: Snapshot, cohort: Sequence[Flow]) -> bool:
     If a flow lost little, the equals that share its cause lost little too: all are measured until they show it.
     """
     decided = {flow: decision(snapshot, flow) for flow in cohort}
-    slight = [
-        flow for flow, found in decided.items() if found == "slow" and share_of(snapshot, flow) > 1 - 2 * LOST
-    ]
+    slight = [flow for flow, found in decided.items() if found == "slow" and share_of(snapshot, flow) > 1 - 2 * LOST]
     series = series_of(snapshot)
     return "again" in decided.values() or any(series[flow].count < MOST for flow in slight)
 
@@ -47,7 +45,11 @@ def _is_undecided(snapshot: Snapshot, cohort: Sequence[Flow]) -> bool:
 def decision(snapshot: Snapshot, flow: Flow) -> Decision:
     """What the measurements of a flow and of its equals decide. A flow without enough equals is not repeated."""
     others = others_of(snapshot, flow)
-    if len(flow.ends) < 2 or len(others) < _FEWEST_OTHERS or flow not in cohort_of(snapshot)[cohort_key(snapshot, flow)]:
+    if (
+        len(flow.ends) < 2
+        or len(others) < _FEWEST_OTHERS
+        or flow not in cohort_of(snapshot)[cohort_key(snapshot, flow)]
+    ):
         return "equal"
     series = series_of(snapshot).get(flow)
     count = series.count if series else 1

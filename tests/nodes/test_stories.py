@@ -14,6 +14,7 @@ from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.exporters.text.report import as_text
 from linkgauge.models.diagnosis.hysteresis import Histories, settle
+from linkgauge.models.diagnosis.repetition import Repeated
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
@@ -204,7 +205,7 @@ def test_an_unreadable_width_is_never_ok() -> None:
 def test_a_slow_copy_is_measured_again_before_it_is_said() -> None:
     tries = iter([30.0, 55.0])
 
-    def probes(report: Report) -> Iterable[Source]:
+    def probes(report: Report, undecided: frozenset[Repeated]) -> Iterable[Source]:
         slow = [level.flow.ends for level in report.levels if any(f.code == "bandwidth-low" for f in report.findings)]
         todo = slow if report.levels else [("gpu0", "pci0000:00")]
         return [source_of(copy(ends, next(tries))) for ends in todo]

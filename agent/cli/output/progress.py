@@ -44,7 +44,7 @@ def show_progress(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[l
     display = threading.Thread(target=refresh, daemon=True)
     display.start()
     try:
-        yield [watched(reader) for reader in readers], lambda report: map(watched, probes(report))
+        yield [watched(reader) for reader in readers], lambda report, undecided: map(watched, probes(report, undecided))
     finally:
         done.set()
         display.join()

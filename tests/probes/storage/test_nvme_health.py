@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_a_drive_that_is_not_there() -> None:
 
 
 def test_only_live_drives_of_this_machine_are_asked() -> None:
-    files = {}
+    files: dict[str, str] = {}
     for name, transport, state in (("nvme0", "pcie", "live"), ("nvme1", "tcp", "live"), ("nvme2", "pcie", "dead")):
         files |= {f"{CONTROLLERS}/{name}/transport": transport, f"{CONTROLLERS}/{name}/state": state}
     assert list(read_nvme_health(tree(files, {("nvme_health", "nvme0"): (encode(DRIVE),)}))) == [DRIVE]
@@ -79,7 +80,7 @@ def test_only_live_drives_of_this_machine_are_asked() -> None:
         ({"used": 100}, "info", "100 % of its rated endurance"),
     ],
 )
-def test_a_drive_that_reports_a_failure(change: dict[str, int], severity: str, text: str) -> None:
+def test_a_drive_that_reports_a_failure(change: dict[str, Any], severity: str, text: str) -> None:
     drive = replace(DRIVE, **change)
     (finding,) = evaluate(assemble([Node(key="node"), drive], Site(), 1000.0)).findings
     assert (finding.code, finding.severity, finding.subject) == ("storage-degraded", severity, "nvme0")
