@@ -65,7 +65,7 @@ def diagnose(
     accepted: float | None = None,
     inventory: Inventory | None = None,
 ) -> Report:
-    """Return one report. `probes` selects from a report what to measure next; it measures slow and undecided flows again.
+    """Return one report. `probes` selects what to measure next; it measures slow and undecided flows again.
 
     `context` is "job" if the process runs under the limits of a job, else "host". `accepted` is the time at which the
     node was marked as good, in seconds since 1970; `baseline` holds the observations of that time. `inventory` is what
@@ -214,9 +214,10 @@ def recent_rates(records: Iterable[Record], now: float) -> tuple[Observation, ..
     """The last rates of each flow, as many as count, of the last 30 days."""
     series: dict[Flow, list[Observation]] = {}
     for one in records:
-        if isinstance(one, Observation) and isinstance(one.about, Flow) and one.quantity == "rate":
-            if now - _OLDEST_RATE <= one.at <= now:
-                series.setdefault(one.about, []).append(one)
+        if not (isinstance(one, Observation) and isinstance(one.about, Flow) and one.quantity == "rate"):
+            continue
+        if now - _OLDEST_RATE <= one.at <= now:
+            series.setdefault(one.about, []).append(one)
     return tuple(one for several in series.values() for one in several[-MOST:])
 
 

@@ -15,7 +15,7 @@ import pytest
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.source import Source
-from linkgauge.models.diagnosis.repetition import Repeated
+from linkgauge.models.diagnosis.repetition import Run as Repeated
 from linkgauge.models.facts.records import Flow, NotChecked, Observation, Record
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site

@@ -14,7 +14,7 @@ from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.exporters.text.report import as_text
 from linkgauge.models.diagnosis.hysteresis import Histories, settle
-from linkgauge.models.diagnosis.repetition import Repeated
+from linkgauge.models.diagnosis.repetition import Run as Repeated
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
