@@ -18,10 +18,9 @@ _CARRIERS = frozenset({"gpu", "nic", "nvme", "nvswitch", "storage"})
 
 def strict_majority(values: Iterable[V | None]) -> V | None:
     """The value of more than half of the known values, if at least three devices have it."""
-    known = [value for value in values if value is not None]
-    best = max(known, key=known.count, default=None)
-    agree = sum(value == best for value in known)
-    return best if agree >= _AGREE and 2 * agree > len(known) else None
+    counts = Counter(value for value in values if value is not None)
+    best, agree = max(counts.items(), key=lambda one: one[1], default=(None, 0))
+    return best if agree >= _AGREE and 2 * agree > counts.total() else None
 
 
 def cohort_of(snapshot: Snapshot, function: Pci) -> Sequence[Pci]:

@@ -77,6 +77,11 @@ class Snapshot:
             series[one.about].append(one)
         return {about: tuple(several) for about, several in series.items()}
 
+    @cached_property
+    def latest(self) -> Mapping[tuple[Flow | str, str], Observation]:
+        """The latest observation of each subject and quantity."""
+        return {(one.about, one.quantity): one for one in sorted(self.observations, key=lambda one: one.at)}
+
     def functions(self, kind: str) -> tuple[Pci, ...]:
         """The PCI functions of one kind: gpu, nic, nvswitch ... (pci_classes.py)."""
         return self._functions.get(kind, ())

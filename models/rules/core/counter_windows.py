@@ -60,8 +60,7 @@ class Limit:
 
 def latest_counter(snapshot: Snapshot, about: str, quantity: str) -> Observation | None:
     """The latest reading of a counter."""
-    seen = [one for one in snapshot.observed.get(about, ()) if one.quantity == quantity]
-    return max(seen, key=lambda one: one.at, default=None)
+    return snapshot.latest.get((about, quantity))
 
 
 def rises(snapshot: Snapshot, now: Observation) -> Iterator[Rise]:

@@ -80,8 +80,7 @@ def majority(values: Iterable[V | None]) -> V | None:
 
 def latest(snapshot: Snapshot, gpu: Gpu, quantity: str) -> Observation | None:
     """The latest observation of a quantity of the GPU."""
-    seen = [one for one in snapshot.observed.get(gpu.key, ()) if one.quantity == quantity]
-    return max(seen, key=lambda one: one.at, default=None)
+    return snapshot.latest.get((gpu.key, quantity))
 
 
 def oldest_in_last_hour(snapshot: Snapshot, now: Observation) -> Observation | None:

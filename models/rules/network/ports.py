@@ -72,6 +72,20 @@ def rate_of(snapshot: Snapshot, port: AnyPort) -> float | None:
 
 
 def role_of(snapshot: Snapshot, port: AnyPort) -> Role | None:
+    """The role of the port in the fabric, computed once per snapshot. None: not known, and it may be a spare port."""
+    known = _roles(snapshot)
+    key = type(port), port.key
+    if key not in known:
+        known[key] = _role(snapshot, port)
+    return known[key]
+
+
+@once_per_snapshot
+def _roles(snapshot: Snapshot) -> dict[tuple[type, str], Role | None]:
+    return {}
+
+
+def _role(snapshot: Snapshot, port: AnyPort) -> Role | None:
     """Why the port belongs to the fabric. None: not known, and it may be a spare port.
 
     The answer follows from the site file, the machine type, the products and their places, not from the ports and GPUs

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ...facts.gpu import Gpu
 from ...facts.machine import Node
 from ...facts.records import Evidence, Observation
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.counter_windows import Limit, Rise, far_above, latest_counter
 from ..core.gpus import gpu_cohort, gpu_name, latest, place_of, subject_of
@@ -106,6 +106,12 @@ def _rise(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
     return _Rise(_NAMES[quantity], new, since, tuple(_risen(snapshot, gpu, quantity, before)), evidence)
 
 
+@once_per_snapshot
+def _counted_links(snapshot: Snapshot) -> tuple[str, ...]:
+    """The NVLinks with observations: "gpu0/nvlink7"."""
+    return tuple(about for about in snapshot.observed if isinstance(about, str) and "/nvlink" in about)
+
+
 def _apart(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
     """The increase of one link far above that of the other links of equal GPUs, or of the GPU above equal GPUs.
 
@@ -113,12 +119,12 @@ def _apart(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
     """
     equal = gpu_cohort(snapshot, gpu) or [gpu]
     limit = _CRC_ALONE if quantity == "nvlink_crc" else _ALONE
-    links = [
+    keys = {one.key for one in equal}
+    of_cohort = [
         (about, now)
-        for about in snapshot.observed
-        if isinstance(about, str) and (now := latest_counter(snapshot, about, quantity)) and "/nvlink" in about
+        for about in _counted_links(snapshot)
+        if about.partition("/")[0] in keys and (now := latest_counter(snapshot, about, quantity))
     ]
-    of_cohort = [(about, now) for about, now in links if about.partition("/")[0] in {one.key for one in equal}]
     silent = [None] * max(0, sum(one.nvlinks or 0 for one in equal) - len(of_cohort))
     for about, now in of_cohort:
         owner, _, number = about.partition("/nvlink")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ...facts.gpu import Gpu, GpuLink
 from ...facts.records import Evidence
 from ...facts.units import as_gigabytes
 from ...inventory.cohorts import strict_majority
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Corroboration, Finding
 from ..core.claims import Claim, Support
 from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, place_of, subject_of
@@ -50,13 +51,19 @@ def _count(snapshot: Snapshot, gpu: Gpu) -> Iterator[Claim]:
 
 def _rates(snapshot: Snapshot, gpu: Gpu, kind: str) -> dict[str, float]:
     """The rates of the active links, by the key of the link. NVML also has one rate for all NVLinks."""
-    rates = {
-        key: link.speed
-        for key, link in snapshot.of(GpuLink).items()
-        if link.kind == kind and link.active and link.speed and key.partition("/")[0] == gpu.key
-    }
+    rates = _active(snapshot).get((gpu.key, kind), {})
     total = {"nvlink": gpu.nvlink_rate if gpu.nvlinks else None, "c2c": gpu.c2c_rate if gpu.c2c_links else None}
     return rates | ({gpu.key: common} if (common := total.get(kind)) else {})
+
+
+@once_per_snapshot
+def _active(snapshot: Snapshot) -> Mapping[tuple[str, str], dict[str, float]]:
+    """The rates of the active links of each GPU and kind, by the key of the link."""
+    found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for key, link in snapshot.of(GpuLink).items():
+        if link.kind and link.active and link.speed:
+            found[key.partition("/")[0], link.kind][key] = link.speed
+    return found
 
 
 def _rate(snapshot: Snapshot, gpu: Gpu, kind: str) -> Claim | None:

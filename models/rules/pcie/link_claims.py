@@ -29,10 +29,19 @@ _GRADE = re.compile(r"pcie(\d)x(\d+)")
 
 def link_claims(snapshot: Snapshot) -> Iterator[Claim]:
     """The claims of all PCIe links of devices that carry job traffic, and of the switches above them."""
-    for address in snapshot.topology.link_below:
-        function = snapshot.of(Pci)[address]
-        if carries(snapshot, function):
-            yield from (claim for make in (width_claim, speed_claim) if (claim := make(snapshot, function)))
+    yield from _claims(snapshot).values()
+
+
+@once_per_snapshot
+def _claims(snapshot: Snapshot) -> Mapping[tuple[str, str], Claim]:
+    functions = [snapshot.of(Pci)[address] for address in snapshot.topology.link_below]
+    made = (
+        make(snapshot, function)
+        for function in functions
+        if carries(snapshot, function)
+        for make in (_width_claim, _speed_claim)
+    )
+    return {(claim.subject, claim.quantity): claim for claim in made if claim}
 
 
 def carries(snapshot: Snapshot, function: Pci) -> bool:
@@ -42,7 +51,16 @@ def carries(snapshot: Snapshot, function: Pci) -> bool:
 
 
 def width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
-    """The number of lanes of the link above the function. None: not known, or hidden by a hypervisor."""
+    """The claim of the number of lanes of the link above the function. None: not known, or hidden by a hypervisor."""
+    return _claims(snapshot).get((function.key, WIDTH))
+
+
+def speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
+    """The claim of the highest speed that both ends of the link above the function support."""
+    return _claims(snapshot).get((function.key, MAX_SPEED))
+
+
+def _width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     link = snapshot.topology.link_below[function.key]
     if function.width is None or link.rated is None:
         return None
@@ -63,11 +81,8 @@ def width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     )
 
 
-def speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
-    """The highest speed that both ends of the link above the function support. The present speed may be lower at rest.
-
-    Some switches report a lower maximum than they run at (Oracle's H100 machines).
-    """
+def _speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
+    """The present speed may be lower at rest. Some switches report a lower maximum than they run at (Oracle's H100)."""
     link = snapshot.topology.link_below[function.key]
     both = _able_speed(snapshot, function)
     if both is None or link.rated is None:
