@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 import msgspec
@@ -53,8 +53,8 @@ def product_of(gpu: Gpu, functions: Mapping[str, Pci]) -> Product | None:
     A few products share their ids; then the name decides. A slice of a GPU (vGPU, MIG) has the ids of the whole GPU but
     not its links, so it has no product.
     """
-    name = _plain(gpu.name or "")
-    if gpu.virtualization == "vGPU" or _SLICE.search(name):
+    name, is_slice = _name_and_slice(gpu.name or "")
+    if gpu.virtualization == "vGPU" or is_slice:
         return None
     function = functions.get(gpu.address or "")
     candidates = products_of(function) if function else ()
@@ -79,6 +79,13 @@ _SLICE = re.compile(r"^grid |^(?!hl-).*-\d+[abcq](me)?$| mig( |$)")
 def _plain(name: str) -> str:
     """A name without its maker, which older drivers omit."""
     return " ".join(name.casefold().split()).removeprefix("nvidia ").removeprefix("amd ")
+
+
+@lru_cache(maxsize=64)
+def _name_and_slice(called: str) -> tuple[str, bool]:
+    """The plain name, and whether it names a slice of a GPU. Many rules ask this for each GPU."""
+    name = _plain(called)
+    return name, _SLICE.search(name) is not None
 
 
 @cache

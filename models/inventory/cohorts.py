@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ..facts.machine import Pci, Rdma
@@ -18,14 +19,46 @@ _CARRIERS = frozenset({"gpu", "nic", "nvme", "nvswitch", "storage"})
 
 def strict_majority(values: Iterable[V | None]) -> V | None:
     """The value of more than half of the known values, if at least three devices have it."""
-    counts = Counter(value for value in values if value is not None)
-    best, agree = max(counts.items(), key=lambda one: one[1], default=(None, 0))
-    return best if agree >= _AGREE and 2 * agree > counts.total() else None
+    known = [value for value in values if value is not None]
+    if len(known) < _AGREE:
+        return None
+    best = max(dict.fromkeys(known), key=known.count)
+    agree = known.count(best)
+    return best if agree >= _AGREE and 2 * agree > len(known) else None
 
 
 def cohort_of(snapshot: Snapshot, function: Pci) -> Sequence[Pci]:
     """The functions of the same product in equal positions, including this one. Empty if the product is not known."""
+    if function.key in snapshot.topology.link_below and not function.lost:
+        return _cohorts(snapshot).get(function.key, ())
     return _by_position(snapshot).get(_position(snapshot, function), ()) if product_of_function(function) else ()
+
+
+@once_per_snapshot
+def _cohorts(snapshot: Snapshot) -> Mapping[str, Sequence[Pci]]:
+    """The cohort of each function on a link, by PCI address."""
+    return {one.key: cohort for cohort in _by_position(snapshot).values() for one in cohort}
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """The value of most devices of a cohort."""
+
+    value: float
+    agree: int  # devices with this value
+    devices: int
+
+
+def usual_values(snapshot: Snapshot, of: Callable[[Pci], float | None]) -> Mapping[str, Usual]:
+    """The value that most equal devices in equal positions have, by PCI address. Absent: they do not agree."""
+    found: dict[str, Usual] = {}
+    for cohort in _by_position(snapshot).values():
+        values = [of(one) for one in cohort]
+        most = strict_majority(values)
+        if most is not None:
+            usual = Usual(most, values.count(most), len(cohort))
+            found |= {one.key: usual for one in cohort}
+    return found
 
 
 @once_per_snapshot
@@ -45,7 +78,7 @@ def _position(snapshot: Snapshot, function: Pci) -> Hashable:
     have device ids that differ only in the last digit (Intel 352a to 352d; pci.ids).
     """
     functions = snapshot.of(Pci)
-    above = [functions[address] for address in functions_above(function.key, functions)]
+    above = [functions[address] for address in ports_above(snapshot)[function.key]]
     ports = tuple((port.vendor, None if port.device is None else port.device >> 4) for port in above)
     board = _boards(snapshot).get(function.key), _functions(snapshot)[card_of(function.key)]
     return product_of_function(function), board, ports, carried(snapshot).get(function.key, frozenset())
@@ -71,12 +104,19 @@ def _functions(snapshot: Snapshot) -> Counter[str]:
 
 
 @once_per_snapshot
+def ports_above(snapshot: Snapshot) -> Mapping[str, Sequence[str]]:
+    """The functions above each function, nearest first."""
+    functions = snapshot.of(Pci)
+    return {address: functions_above(address, functions) for address in functions}
+
+
+@once_per_snapshot
 def carried(snapshot: Snapshot) -> Mapping[str, frozenset[str]]:
     """The kinds of devices with job traffic below each port: {"0000:15:00.0": {"gpu", "nic"}}."""
     functions = snapshot.of(Pci)
     kinds: dict[str, set[str]] = defaultdict(set)
     for function in functions.values():
         if kind_of(function) in _CARRIERS and not function.physfn:
-            for port in functions_above(function.key, functions):
+            for port in ports_above(snapshot)[function.key]:
                 kinds[port].add(kind_of(function))
     return {port: frozenset(below) for port, below in kinds.items()}

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from ..facts.machine import Node, Pci
 from ..facts.merge import Conflict, Facts
@@ -19,6 +19,7 @@ from .inventory import Inventory
 
 F = TypeVar("F", bound=Fact)
 T = TypeVar("T")
+_NONE: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Snapshot:
 
     def of(self, kind: type[F]) -> Mapping[str, F]:
         """The facts of one kind, by key."""
-        return cast("Mapping[str, F]", self.facts.get(kind, {}))
+        return self.facts.get(kind, _NONE)  # type: ignore[return-value]  # the facts of a kind have this kind
 
 
 def once_per_snapshot(compute: Callable[[Snapshot], T]) -> Callable[[Snapshot], T]:

@@ -43,9 +43,13 @@ class Claim:
 
         Equal devices and the earlier state of this node do not outweigh each other: either can show a fault.
         """
-        first = self.supports[:1]
-        relative = first and first[0].by in _RELATIVE
-        return next((one for one in (self.supports if relative else first) if one.least > self.observed), None)
+        if not self.supports:
+            return None
+        relative = self.supports[0].by in _RELATIVE
+        for one in self.supports if relative else self.supports[:1]:
+            if one.least > self.observed:
+                return one
+        return None
 
     @property
     def corroborated(self) -> Support | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from ...facts.gpu import Driver, Gpu, GpuLink
 from ...facts.machine import Pci
 from ...facts.pci_classes import NVIDIA, kind_of
 from ...facts.records import Evidence, Observation
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from .wording import function_name, location, missed
 
 V = TypeVar("V", bound=Hashable)
@@ -66,9 +67,24 @@ def reports_any(*fields: str) -> Callable[[Snapshot, Gpu], bool]:
     return where
 
 
-def gpu_cohort(snapshot: Snapshot, gpu: Gpu) -> list[Gpu]:
+def gpu_cohort(snapshot: Snapshot, gpu: Gpu) -> Sequence[Gpu]:
     """The GPUs of this node with the same product name, including this GPU. Empty if the GPU has no name."""
-    return [other for other in snapshot.of(Gpu).values() if other.name == gpu.name and gpu.name]
+    return gpus_by_name(snapshot).get(gpu.name, ()) if gpu.name else ()
+
+
+@once_per_snapshot
+def gpus_by_name(snapshot: Snapshot) -> Mapping[str | None, Sequence[Gpu]]:
+    """The GPUs by product name."""
+    names: dict[str | None, list[Gpu]] = defaultdict(list)
+    for gpu in snapshot.of(Gpu).values():
+        names[gpu.name].append(gpu)
+    return names
+
+
+@once_per_snapshot
+def gpu_at(snapshot: Snapshot) -> Mapping[str, Gpu]:
+    """The GPUs by PCI address. Of two at one address, the first."""
+    return {gpu.address: gpu for gpu in reversed([*snapshot.of(Gpu).values()]) if gpu.address}
 
 
 def majority(values: Iterable[V | None]) -> V | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ...catalog.gpus import Product, product_of
@@ -10,10 +10,10 @@ from ...facts.gpu import Gpu
 from ...facts.machine import Pci
 from ...facts.units import as_bytes, as_megahertz
 from ...inventory.cohorts import strict_majority
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.claims import Claim, Support
-from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, place_of, subject_of
+from ..core.gpus import gpu_evidence, gpu_name, gpus_by_name, place_of, subject_of
 from ..core.rule import Rule
 from .clocks import lowered
 
@@ -60,40 +60,53 @@ _ROWS = (*_REPORTED, _ECC)
 
 def gpu_claims(snapshot: Snapshot) -> Iterator[Claim]:
     """The claims of all GPUs."""
-    for gpu in snapshot.of(Gpu).values():
-        yield from (claim for row in _ROWS if (claim := _claim(snapshot, gpu, row)))
+    yield from _claims(snapshot).values()
 
 
-def _claim(snapshot: Snapshot, gpu: Gpu, row: _Row) -> Claim | None:
+@once_per_snapshot
+def _claims(snapshot: Snapshot) -> Mapping[tuple[str, str], Claim]:
+    """The claims by GPU and field."""
+    usual = {row.field: _usual(snapshot, row) for row in _ROWS}
+    return {
+        (gpu.key, row.field): claim
+        for gpu in snapshot.of(Gpu).values()
+        for row in _ROWS
+        if (claim := _claim(snapshot, gpu, row, usual[row.field].get(gpu.name)))
+    }
+
+
+def _claim(snapshot: Snapshot, gpu: Gpu, row: _Row, usual: Support | None) -> Claim | None:
     """The claim of one value. None: not read, or the GPU is a slice of a GPU, whose values its host sets."""
     value = getattr(gpu, row.field)
     if value is None or gpu.virtualization == "vGPU":
         return None
-    supports = sorted((*_of_product(snapshot, gpu, row), *_of_cohort(snapshot, gpu, row)), key=lambda one: -one.least)
+    supports = [usual] if usual else []
+    product = product_of(gpu, snapshot.of(Pci))
+    if product and (least := row.of_product(product)):
+        supports.insert(0, Support("product", least, f"{product.name} ({product.source})"))
+    supports.sort(key=lambda one: -one.least)
     return Claim(
         group="states", subject=subject_of(gpu), quantity=row.quantity, observed=value, supports=tuple(supports)
     )
 
 
-def _of_product(snapshot: Snapshot, gpu: Gpu, row: _Row) -> Iterator[Support]:
-    product = product_of(gpu, snapshot.of(Pci))
-    if product and (least := row.of_product(product)):
-        yield Support("product", least, f"{product.name} ({product.source})")
-
-
-def _of_cohort(snapshot: Snapshot, gpu: Gpu, row: _Row) -> Iterator[Support]:
-    cohort = gpu_cohort(snapshot, gpu)
-    most = strict_majority(getattr(other, row.field) for other in cohort)
-    if most is not None:
-        agree = sum(getattr(other, row.field) == most for other in cohort)
-        yield Support("kin", _ALIKE * most, f"{agree} of {len(cohort)} equal GPUs have {row.word(most)}")
+def _usual(snapshot: Snapshot, row: _Row) -> Mapping[str | None, Support]:
+    """The value of most GPUs of each product name."""
+    found: dict[str | None, Support] = {}
+    for name, cohort in gpus_by_name(snapshot).items():
+        values = [getattr(one, row.field) for one in cohort]
+        most = strict_majority(values)
+        if name and most is not None:
+            source = f"{values.count(most)} of {len(cohort)} equal GPUs have {row.word(most)}"
+            found[name] = Support("kin", _ALIKE * most, source)
+    return found
 
 
 def _rule(row: _Row) -> Rule:
     """The rule that reports a value below its evidence."""
 
     def evaluate(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-        claim = None if row is _POWER and lowered(gpu) else _claim(snapshot, gpu, row)
+        claim = None if row is _POWER and lowered(gpu) else _claims(snapshot).get((gpu.key, row.field))
         if claim is None or (against := claim.contradicted) is None:
             return
         yield Finding(

@@ -218,8 +218,10 @@ def function_of(snapshot: Snapshot, port: AnyPort) -> Pci | None:
 
 def shares_rdma_port(snapshot: Snapshot, net: Net) -> bool:
     """Whether an RDMA port reports for the network device: the same port, or IP over InfiniBand."""
-    addresses = {adapter.address for adapter in snapshot.of(Rdma).values() if adapter.address}
-    return net.key in _shared(snapshot) or (net.link_type == "infiniband" and net.address in addresses)
+    if net.key in _shared(snapshot):
+        return True
+    over = net.link_type == "infiniband" and net.address is not None
+    return over and any(one.address == net.address for one in snapshot.of(Rdma).values())
 
 
 def adapter_name(snapshot: Snapshot, port: AnyPort) -> str | None:

@@ -5,7 +5,8 @@ Healthy links have none. Raw errors of NVLink 5 that forward error correction co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...facts.gpu import Gpu
@@ -107,9 +108,14 @@ def _rise(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
 
 
 @once_per_snapshot
-def _counted_links(snapshot: Snapshot) -> tuple[str, ...]:
-    """The NVLinks with observations: "gpu0/nvlink7"."""
-    return tuple(about for about in snapshot.observed if isinstance(about, str) and "/nvlink" in about)
+def _counted_links(snapshot: Snapshot) -> Mapping[str, Sequence[str]]:
+    """The numbers of the NVLinks with observations ("gpu0/nvlink7"), by GPU."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for about in snapshot.observed:
+        owner, separator, number = about.partition("/nvlink") if isinstance(about, str) else ("", "", "")
+        if separator and number:
+            found[owner].append(number)
+    return found
 
 
 def _apart(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
@@ -119,26 +125,28 @@ def _apart(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
     """
     equal = gpu_cohort(snapshot, gpu) or [gpu]
     limit = _CRC_ALONE if quantity == "nvlink_crc" else _ALONE
-    keys = {one.key for one in equal}
-    of_cohort = [
-        (about, now)
-        for about in _counted_links(snapshot)
-        if about.partition("/")[0] in keys and (now := latest_counter(snapshot, about, quantity))
-    ]
+    own = _of_links(snapshot, gpu, quantity)
+    of_cohort = [one for other in equal for one in _of_links(snapshot, other, quantity).values()] if own else []
     silent = [None] * max(0, sum(one.nvlinks or 0 for one in equal) - len(of_cohort))
-    for about, now in of_cohort:
-        owner, _, number = about.partition("/nvlink")
-        others = [*(one for other, one in of_cohort if other != about), *silent]
-        if owner == gpu.key and (found := far_above(snapshot, now, others, limit)):
+    for number, now in own.items():
+        if found := far_above(snapshot, now, [*(one for one in of_cohort if one is not now), *silent], limit):
             rise, median = found
             return _Rise(_NAMES[quantity], rise.new, _beside(rise, median, "links"), (number,), rise.evidence)
     now = latest(snapshot, gpu, quantity)
+    if now is None:
+        return None
     known = [latest(snapshot, one, quantity) for one in equal if one.key != gpu.key]
-    found = far_above(snapshot, now, [one for one in known if one], limit) if now else None
+    found = far_above(snapshot, now, [one for one in known if one], limit)
     if found is None:
         return None
     rise, median = found
     return _Rise(_NAMES[quantity], rise.new, _beside(rise, median, "GPUs"), (), rise.evidence)
+
+
+def _of_links(snapshot: Snapshot, gpu: Gpu, quantity: str) -> dict[str, Observation]:
+    """The latest reading of a counter of each NVLink of a GPU, by the number of the link."""
+    numbers = _counted_links(snapshot).get(gpu.key, ())
+    return {one: now for one in numbers if (now := latest_counter(snapshot, f"{gpu.key}/nvlink{one}", quantity))}
 
 
 def _beside(rise: Rise, median: float, what: str) -> str:
@@ -147,11 +155,9 @@ def _beside(rise: Rise, median: float, what: str) -> str:
 
 def _risen(snapshot: Snapshot, gpu: Gpu, quantity: str, before: Observation | None) -> Iterator[str]:
     """The numbers of the links whose own counter increased, or is above zero without an earlier reading."""
-    for about, series in snapshot.observed.items():
-        owner, _, number = about.partition("/nvlink") if isinstance(about, str) else ("", "", "")
-        if owner != gpu.key or not number:
-            continue
-        for now in series:
+    for number in _counted_links(snapshot).get(gpu.key, ()):
+        about = f"{gpu.key}/nvlink{number}"
+        for now in snapshot.observed[about]:
             then = [one.value for one in snapshot.earlier.get((about, quantity), ()) if before and one.at <= before.at]
             if now.quantity == quantity and now.value > (then[-1] if then else 0):
                 yield number
@@ -159,13 +165,7 @@ def _risen(snapshot: Snapshot, gpu: Gpu, quantity: str, before: Observation | No
 
 def _ratios(snapshot: Snapshot, gpu: Gpu) -> dict[str, Observation]:
     """The bit error rate after error correction (NVLink 5), by link number."""
-    found = {}
-    for about, series in snapshot.observed.items():
-        owner, _, number = about.partition("/nvlink") if isinstance(about, str) else ("", "", "")
-        rates = [one for one in series if one.quantity == "nvlink_effective_ber"]
-        if owner == gpu.key and number and rates:
-            found[number] = max(rates, key=lambda one: one.at)
-    return found
+    return _of_links(snapshot, gpu, "nvlink_effective_ber")
 
 
 RULES = (Rule("nvlink-errors", Gpu, ("nvlink_errors?",), errors, has_error_counters),)

@@ -12,7 +12,7 @@ from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Corroboration, Finding
 from ..core.claims import Claim, Support
-from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, place_of, subject_of
+from ..core.gpus import gpu_evidence, gpu_name, gpus_by_name, place_of, subject_of
 from ..core.rule import Rule
 from .interconnect_kind import is_alone, is_part, product
 from .nvlink import may_have, normal
@@ -29,7 +29,22 @@ def nvlink_claims(snapshot: Snapshot) -> Iterator[Claim]:
     for gpu in snapshot.of(Gpu).values():
         if not is_part(gpu):
             yield from _count(snapshot, gpu)
-            yield from (claim for kind in _NAMES if (claim := _rate(snapshot, gpu, kind)))
+            yield from (claim for kind in _NAMES if (claim := _rate_claims(snapshot).get((gpu.key, kind))))
+
+
+@once_per_snapshot
+def _rate_claims(snapshot: Snapshot) -> Mapping[tuple[str, str], Claim]:
+    """The claims of the rates, by GPU and kind of link."""
+    found: dict[tuple[str, str], Claim] = {}
+    for cohort in gpus_by_name(snapshot).values():
+        for kind in _NAMES:
+            rates = {gpu.key: _rates(snapshot, gpu, kind) for gpu in cohort}
+            every = [rate for several in rates.values() for rate in several.values()]
+            most = strict_majority(every) if cohort[0].name else None
+            source = f"{every.count(most)} of {len(every)} links of equal GPUs have {as_gigabytes(most)}" if most else ""
+            kin = [Support("kin", _SAME * most, source)] if most else []
+            found |= {(gpu.key, kind): _rate(snapshot, gpu, kind, rates[gpu.key], kin) for gpu in cohort if rates[gpu.key]}
+    return found
 
 
 def _count(snapshot: Snapshot, gpu: Gpu) -> Iterator[Claim]:
@@ -66,18 +81,11 @@ def _active(snapshot: Snapshot) -> Mapping[tuple[str, str], dict[str, float]]:
     return found
 
 
-def _rate(snapshot: Snapshot, gpu: Gpu, kind: str) -> Claim | None:
-    """The lowest rate of the active links. None: there is none, or it was not read."""
-    rates = _rates(snapshot, gpu, kind)
-    if not rates:
-        return None
-    known, supports = product(snapshot, gpu), []
+def _rate(snapshot: Snapshot, gpu: Gpu, kind: str, rates: Mapping[str, float], kin: list[Support]) -> Claim:
+    """The lowest rate of the active links."""
+    known, supports = product(snapshot, gpu), kin
     if known and known.link_kind == kind and known.link_rate:
-        supports.append(Support("product", _SAME * known.link_rate, f"{known.name} ({known.source})"))
-    every = [rate for other in gpu_cohort(snapshot, gpu) for rate in _rates(snapshot, other, kind).values()]
-    if most := strict_majority(every):
-        source = f"{every.count(most)} of {len(every)} links of equal GPUs have {as_gigabytes(most)}"
-        supports.append(Support("kin", _SAME * most, source))
+        supports = [Support("product", _SAME * known.link_rate, f"{known.name} ({known.source})"), *kin]
     return Claim(
         group="links",
         subject=subject_of(gpu),
@@ -90,7 +98,7 @@ def _rate(snapshot: Snapshot, gpu: Gpu, kind: str) -> Claim | None:
 def slower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """Active links are slower than the product's links, or than most links of equal GPUs."""
     for kind, name in _NAMES.items():
-        claim = _rate(snapshot, gpu, kind)
+        claim = _rate_claims(snapshot).get((gpu.key, kind))
         if claim is None or (against := claim.contradicted) is None:
             continue
         slow = [key for key, rate in _rates(snapshot, gpu, kind).items() if rate < against.least]

@@ -5,14 +5,14 @@ A slot that firmware has split, or that is set to a lower generation, reports th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from ...facts.machine import Pci
 from ...facts.pci_classes import kind_of
 from ...facts.pcie_rates import rated
 from ...facts.units import as_gigabytes, as_transfers
 from ...inventory.cohorts import carried
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding, Severity
 from ..core.claims import Claim, Support
 from ..core.rule import Rule
@@ -28,11 +28,6 @@ _REMEDY = (
     "Compare the slot's settings (bifurcation, link speed) in the firmware setup with an equal slot. Drain the node, "
     "switch its power off and on. Swap the device with its neighbour: if the fault moves, replace the device."
 )
-
-
-def on_link(snapshot: Snapshot, function: Pci) -> bool:
-    """Select functions at the lower end of a PCIe link that carry job traffic."""
-    return function.key in snapshot.topology.link_below and carries(snapshot, function)
 
 
 def narrower(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
@@ -104,11 +99,18 @@ def _boards(snapshot: Snapshot) -> bool:
     return any(board_product(snapshot, gpu) for gpu in snapshot.functions("gpu"))
 
 
+@once_per_snapshot
+def _kinds(snapshot: Snapshot) -> Mapping[str, str]:
+    """The kind of each function at the lower end of a PCIe link that carries job traffic."""
+    functions = [snapshot.of(Pci)[address] for address in snapshot.topology.link_below]
+    return {one.key: _kind(snapshot, one) for one in functions if carries(snapshot, one)}
+
+
 def of_kind(*kinds: str) -> Callable[[Snapshot, Pci], bool]:
     """Select functions on a link by "nvme", "port" (a switch above such devices) or "device" (all others)."""
 
     def where(snapshot: Snapshot, function: Pci) -> bool:
-        return on_link(snapshot, function) and _kind(snapshot, function) in kinds
+        return _kinds(snapshot).get(function.key) in kinds
 
     return where
 

@@ -9,17 +9,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from ...catalog.gpus import Product, product_of, products_of
-from ...facts.gpu import Gpu
 from ...facts.machine import Pci
 from ...facts.pci_classes import kind_of
 from ...facts.pcie_rates import speed_of
 from ...facts.units import as_gigabytes, as_transfers
-from ...inventory.cohorts import carried, cohort_of, strict_majority
+from ...inventory.cohorts import Usual, carried, ports_above, usual_values
 from ...inventory.inventory import Item
-from ...inventory.pci_tree import functions_above
 from ...inventory.present import able_speed, earlier_item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ..core.claims import Claim, Support, baseline
+from ..core.gpus import gpu_at
 from ..core.machine_expectations import profile
 
 WIDTH, MAX_SPEED = "link width", "link speed of both ends"
@@ -69,7 +68,8 @@ def _width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     if able and able > function.width:
         doubt = f"at x{function.width}, the device supports x{able}: nothing says how its slot is wired"
     doubt = doubt or _below_uplink(snapshot, function)
-    supports = _supports(snapshot, function, lanes_of_grade, _board_width, lambda one: one.width, "lanes")
+    usual = _usual_widths(snapshot).get(function.key)
+    supports = _supports(snapshot, function, lanes_of_grade, _board_width, usual, "lanes")
     history = of_earlier(snapshot, function, function.width, lambda item: item.width, lambda value: f"x{value:.0f}")
     return Claim(
         group="links",
@@ -94,9 +94,8 @@ def _speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     if able > both:
         doubt = f"at most {as_transfers(both)}, the device supports {as_transfers(able)}: nothing says what its slot is"
     doubt = doubt or _below_uplink(snapshot, function)
-    supports = _supports(
-        snapshot, function, _speed_of_grade, _board_speed, lambda one: _able_speed(snapshot, one), "speed"
-    )
+    usual = _usual_speeds(snapshot).get(function.key)
+    supports = _supports(snapshot, function, _speed_of_grade, _board_speed, usual, "speed")
     history = of_earlier(snapshot, function, both, lambda item: item.speed, as_transfers)
     return Claim(
         group="links",
@@ -122,7 +121,7 @@ def _widest(snapshot: Snapshot) -> Mapping[str, float]:
     """The highest rated link below each port."""
     found: dict[str, float] = {}
     for address, link in snapshot.topology.link_below.items():
-        for port in functions_above(address, snapshot.of(Pci)):
+        for port in ports_above(snapshot)[address]:
             found[port] = max(found.get(port, 0.0), link.rated or 0.0)
     return found
 
@@ -137,7 +136,7 @@ def _supports(
     function: Pci,
     of_grade: Callable[[str], float],
     of_board: Callable[[Product], float],
-    of_equal: Callable[[Pci], float | None],
+    usual: Usual | None,
     word: str,
 ) -> Iterator[Support]:
     known = profile(snapshot)
@@ -148,11 +147,19 @@ def _supports(
     product = _product(snapshot, function)
     if product and product.fabric:
         yield Support("product", of_board(product), f"{product.name} ({product.source})")
-    equal = cohort_of(snapshot, function)
-    most = strict_majority(of_equal(one) for one in equal)
-    if most is not None:
-        agree = sum(of_equal(one) == most for one in equal)
-        yield Support("kin", most, f"{agree} of {len(equal)} equal devices in equal positions have these {word}")
+    if usual:
+        source = f"{usual.agree} of {usual.devices} equal devices in equal positions have these {word}"
+        yield Support("kin", usual.value, source)
+
+
+@once_per_snapshot
+def _usual_widths(snapshot: Snapshot) -> Mapping[str, Usual]:
+    return usual_values(snapshot, lambda one: one.width)
+
+
+@once_per_snapshot
+def _usual_speeds(snapshot: Snapshot) -> Mapping[str, Usual]:
+    return usual_values(snapshot, lambda one: _able_speed(snapshot, one))
 
 
 def of_earlier(
@@ -179,7 +186,7 @@ def _product(snapshot: Snapshot, function: Pci) -> Product | None:
     """The product of a GPU whose link carries its traffic. The GPU of a Grace processor uses NVLink-C2C instead."""
     if kind_of(function) != "gpu":
         return None
-    gpu = next((gpu for gpu in snapshot.of(Gpu).values() if gpu.address == function.key), None)
+    gpu = gpu_at(snapshot).get(function.key)
     alike = products_of(function)
     product = product_of(gpu, snapshot.of(Pci)) if gpu else alike[0] if len(alike) == 1 else None
     return None if product and product.c2c_rate else product

@@ -13,8 +13,8 @@ from ...facts.reason import Reason
 from ...facts.records import Evidence, NotChecked, Observation
 from ...facts.units import as_gigabytes, as_transfers
 from ...graph.topology import Link
-from ...inventory.cohorts import carried
-from ...inventory.pci_tree import emulated, functions_above
+from ...inventory.cohorts import carried, ports_above
+from ...inventory.pci_tree import emulated
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.gpus import gpu_cohort, majority
@@ -220,11 +220,7 @@ def bottleneck(snapshot: Snapshot, port: Pci) -> Iterator[Finding]:
     uplink = links.get(port.key)
     if uplink is None or uplink.rated is None or is_emulated(snapshot, port) or _below_evidence(snapshot, port):
         return
-    below = [
-        links[f.key]
-        for f in snapshot.of(Pci).values()
-        if f.key in links and port.key in functions_above(f.key, snapshot.of(Pci))
-    ]
+    below = [links[key] for key, above in ports_above(snapshot).items() if key in links and port.key in above]
     widest = max((link for link in below if link.rated), key=lambda link: link.rated or 0, default=None)
     if widest is None or not widest.rated or widest.rated <= uplink.rated:
         return
