@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from .bandwidth.expectations import levels
@@ -16,7 +16,7 @@ from .facts.machine import Node
 from .facts.reason import Reason
 from .facts.records import Fact, Flow, NotChecked, Observation
 from .facts.units import as_utc
-from .inventory.snapshot import Snapshot
+from .inventory.snapshot import Snapshot, once_per_snapshot
 from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training
 from .rules import RULES, Rule
 from .rules.core.rule import anything
@@ -48,7 +48,7 @@ def evaluate(snapshot: Snapshot) -> Report:
         impact=impact,
         training=training,
         levels=measured,
-        observations=tuple(_seen(one) for one in snapshot.observations),
+        observations=tuple(_seen(snapshot.observations)),
         topology=snapshot.topology,
         runs=snapshot.runs,
     )
@@ -71,23 +71,40 @@ def apply_rules(snapshot: Snapshot) -> tuple[list[Finding], list[NotChecked], di
 
 def _apply(snapshot: Snapshot, rule: Rule) -> tuple[list[Finding | NotChecked], bool | None]:
     """The results of one rule, and whether it was evaluated: False if data is missing, None if it had no subject."""
-    foreign = [missing for missing in snapshot.not_checked if missing.what in rule.foreign]
+    hidden = () if rule.foreign.isdisjoint(_unread(snapshot)) else snapshot.not_checked
+    foreign = [missing for missing in hidden if missing.what in rule.foreign]
     if any(missing.subject == "node" or rule.over is Node for missing in foreign):
         return [], False  # a rule over the node reads everything: a hidden part may change its result
     every: Mapping[str, Fact] = snapshot.of(rule.over)
-    selected = (
-        every if rule.where is anything else {key: one for key, one in every.items() if rule.where(snapshot, one)}
-    )
-    missing = any(
-        one.what in rule.wanted and (one.subject in selected or one.subject not in every)
-        for one in snapshot.not_checked
-    )
-    evaluated = [
-        thing for thing in selected.values() if all(getattr(thing, name) is not None for name in rule.required)
-    ]
+    selected = every if rule.where is anything else _selected(snapshot, rule)
+    unread = () if rule.wanted.isdisjoint(_unread(snapshot)) else snapshot.not_checked
+    missing = any(one.what in rule.wanted and (one.subject in selected or one.subject not in every) for one in unread)
+    evaluated = list(selected.values())
+    for name in rule.required:
+        evaluated = [thing for thing in evaluated if getattr(thing, name) is not None]
     results = [one for thing in evaluated for one in rule.evaluate(snapshot, thing)]
     incomplete = bool(missing or foreign) and rule.machines(snapshot)
     return results, False if incomplete else True if evaluated else None
+
+
+def _selected(snapshot: Snapshot, rule: Rule) -> Mapping[str, Fact]:
+    """The facts that the rule selects. Rules with the same selection share the result."""
+    known = _selections(snapshot)
+    key = rule.over, rule.where
+    if key not in known:
+        known[key] = {key: one for key, one in snapshot.of(rule.over).items() if rule.where(snapshot, one)}
+    return known[key]
+
+
+@once_per_snapshot
+def _selections(snapshot: Snapshot) -> dict[tuple[object, object], Mapping[str, Fact]]:
+    return {}
+
+
+@once_per_snapshot
+def _unread(snapshot: Snapshot) -> frozenset[str]:
+    """The names of all facts and fields that were not read."""
+    return frozenset(one.what for one in snapshot.not_checked)
 
 
 def _finish(snapshot: Snapshot, finding: Finding) -> Finding:
@@ -141,9 +158,12 @@ def _without_expectation(snapshot: Snapshot, measured: Iterable[Level]) -> Itera
             )
 
 
-def _seen(one: Observation) -> Seen:
-    about = f"{one.about.op}:{one.about.subject}" if isinstance(one.about, Flow) else one.about
-    return Seen(about=about, quantity=one.quantity, unit=one.unit, value=one.value, at=as_utc(one.at), busy=one.busy)
+def _seen(observations: Iterable[Observation]) -> Iterator[Seen]:
+    times: dict[float, str] = {}  # hundreds of observations share a few times
+    for one in observations:
+        about = one.about if isinstance(one.about, str) else f"{one.about.op}:{one.about.subject}"
+        at = times.get(one.at) or times.setdefault(one.at, as_utc(one.at))
+        yield Seen(about=about, quantity=one.quantity, unit=one.unit, value=one.value, at=at, busy=one.busy)
 
 
 def _hostname(snapshot: Snapshot) -> str | None:

@@ -28,17 +28,21 @@ def coverage(snapshot: Snapshot) -> Coverage:
     counts: dict[CoverageGroup, Counter[Corroboration]] = defaultdict(Counter)
     without: list[Uncorroborated] = []
     for (group, subject), several in things.items():
-        bare = [claim for claim in several if claim.corroborated is None and claim.contradicted is None]
+        by = [_by(claim) for claim in several]
+        bare = [claim for claim, evidence in zip(several, by, strict=True) if evidence is None]
         if bare:
             why = next((claim.doubt for claim in bare if claim.doubt), _alone(snapshot))
             without.append(Uncorroborated(subject, group, tuple(claim.quantity for claim in bare), why))
         else:
-            counts[group][max(map(_by, several), key=_TRUST.index)] += 1
+            counts[group][max(filter(None, by), key=_TRUST.index)] += 1
     return Coverage({group: dict(sorted(by.items())) for group, by in counts.items()}, tuple(without))
 
 
-def _by(claim: Claim) -> Corroboration:
-    return (claim.corroborated or claim.supports[0]).by
+def _by(claim: Claim) -> Corroboration | None:
+    if claim.contradicted:
+        return claim.supports[0].by
+    supported = claim.corroborated
+    return supported.by if supported else None
 
 
 def uncovered(snapshot: Snapshot) -> Iterator[NotChecked]:

@@ -105,9 +105,10 @@ def once_per_snapshot(compute: Callable[[Snapshot], T]) -> Callable[[Snapshot], 
     @wraps(compute)
     def cached(snapshot: Snapshot) -> T:
         computed = snapshot._computed
-        if compute not in computed:
-            computed[compute] = compute(snapshot)
-        result: T = computed[compute]
+        try:
+            result: T = computed[compute]
+        except KeyError:
+            result = computed[compute] = compute(snapshot)
         return result
 
     return cached

@@ -104,6 +104,8 @@ def _since_reset(snapshot: Snapshot, now: Observation) -> Sequence[Observation]:
 
 def too_many(snapshot: Snapshot, now: Observation, limit: Limit) -> Rise | None:
     """The first window with more errors than the absolute limit allows."""
+    if now.value < limit.fewest:
+        return None
     return next(
         (rise for rise in rises(snapshot, now) if rise.new >= limit.fewest and rise.per_hour > limit.per_hour), None
     )
@@ -116,7 +118,7 @@ def far_above(
 
     `equal`: the same counter of the other devices. None: the device counts and has no errors.
     """
-    if len(equal) < _LEAST_EQUAL:
+    if len(equal) < _LEAST_EQUAL or now.value < limit.outlier:
         return None
     for rise in rises(snapshot, now):
         if rise.new < limit.outlier:

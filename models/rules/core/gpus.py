@@ -123,7 +123,8 @@ def bound_gpus(snapshot: Snapshot) -> list[Pci]:
 def absent_switches(snapshot: Snapshot) -> dict[str, list[GpuLink]]:
     """The NVLinks to switches that are not on the bus, by address of the switch."""
     links: dict[str, list[GpuLink]] = {}
+    functions = snapshot.of(Pci)
     for link in snapshot.of(GpuLink).values():
-        if link.remote_kind == "switch" and link.remote and link.remote not in snapshot.of(Pci):
+        if link.remote_kind == "switch" and link.remote and link.remote not in functions:
             links.setdefault(link.remote, []).append(link)
     return links

@@ -9,7 +9,7 @@ from ...facts.machine import Net, Port, Rdma
 from ...facts.units import as_gigabits
 from ...inventory.cohorts import strict_majority
 from ...inventory.present import earlier_item
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Corroboration
 from ..core.claims import Claim, Support, baseline
 from ..core.machine_expectations import profile
@@ -45,6 +45,29 @@ def is_wanted(snapshot: Snapshot, port: AnyPort) -> bool:
 
 def state_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
     """The claim that a port is up (1) or down (0). None: not known, or a port that is not in use."""
+    return _claims(snapshot, port)[0]
+
+
+def rate_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
+    """The claim of the rate of a port that is up. None: not known."""
+    return _claims(snapshot, port)[1]
+
+
+def _claims(snapshot: Snapshot, port: AnyPort) -> tuple[Claim | None, Claim | None]:
+    """The claims of the state and of the rate, made once per snapshot."""
+    known = _made(snapshot)
+    key = type(port), port.key
+    if key not in known:
+        known[key] = _state_claim(snapshot, port), _rate_claim(snapshot, port)
+    return known[key]
+
+
+@once_per_snapshot
+def _made(snapshot: Snapshot) -> dict[tuple[type, str], tuple[Claim | None, Claim | None]]:
+    return {}
+
+
+def _state_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
     state, role = up(port), role_of(snapshot, port)
     if state is None or (role is None and (state or not is_wanted(snapshot, port))):
         return None
@@ -58,11 +81,8 @@ def _doubt(role: object) -> str | None:
     return _UNUSED if role is None else None
 
 
-def rate_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
-    """The claim of the rate of a port that is up. None: not known.
-
-    The partner of a port is no evidence: its own rate may be too low.
-    """
+def _rate_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
+    """The partner of a port is no evidence: its own rate may be too low."""
     rate = rate_of(snapshot, port)
     if rate is None or up(port) is not True:
         return None

@@ -70,6 +70,7 @@ _ROWS: Mapping[str, _Row] = {
     "out_of_buffer": _Row(_BUSY, "packets without a receive buffer", _DROPS),
     "rx_drops": _Row(_BUSY, "dropped packets", _DROPS),
 }
+_ROWS_OF = {code: [(name, row) for name, row in _ROWS.items() if row.code == code] for code in (_ERRORS, _FLAPPING, _BUSY)}
 _SEVERITY: Mapping[str, Severity] = {_ERRORS: "warning", _FLAPPING: "warning", _BUSY: "info"}
 _CAUSES = {
     _ERRORS: "the signal of the link: a dirty or loose cable, a transceiver, or the port at the other end",
@@ -95,8 +96,8 @@ def _evaluate(snapshot: Snapshot, port: AnyPort, code: str) -> Iterator[Finding 
     """One finding with all counters of the code that rose too much, and a NotChecked for each full counter."""
     found: list[tuple[str, Rise]] = []
     for about in _abouts(snapshot, port):
-        for quantity, row in _ROWS.items():
-            now = latest_counter(snapshot, about, quantity) if row.code == code else None
+        for quantity, row in _ROWS_OF[code]:
+            now = latest_counter(snapshot, about, quantity)
             if now is None or not now.value:
                 continue
             risen = _risen(snapshot, port, now, row)
@@ -116,6 +117,8 @@ def _risen(snapshot: Snapshot, port: AnyPort, now: Observation, row: _Row) -> tu
     rise = too_many(snapshot, now, row.limit)
     if rise:
         return f"{rise.new:.0f} {word} {rise.span}", rise
+    if now.value < row.limit.outlier:
+        return None
     about = [other for one in cohort(snapshot, port) for other in _abouts(snapshot, one)]
     equal = [one for other in about if (one := latest_counter(snapshot, other, now.quantity))]
     apart = far_above(snapshot, now, equal, row.limit)

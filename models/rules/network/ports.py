@@ -45,6 +45,19 @@ def real(snapshot: Snapshot, port: AnyPort) -> bool:
     devices (rxe, siw) have no port of their own. Virtual functions and their representors are up only while in use.
     Ports of a NIC that does not answer are covered by pcie/not_responding.py.
     """
+    known = _reals(snapshot)
+    key = type(port), port.key
+    if key not in known:
+        known[key] = _real(snapshot, port)
+    return known[key]
+
+
+@once_per_snapshot
+def _reals(snapshot: Snapshot) -> dict[tuple[type, str], bool]:
+    return {}
+
+
+def _real(snapshot: Snapshot, port: AnyPort) -> bool:
     function = function_of(snapshot, port)
     if (function is None and not _of_an_adapter(snapshot, port)) or (function and (function.physfn or function.lost)):
         return False
@@ -200,7 +213,17 @@ def _adapters(snapshot: Snapshot) -> Counter[object]:
 
 def cohort(snapshot: Snapshot, port: AnyPort) -> list[AnyPort]:
     """The other ports of the same product with the same port number. Ports 1 and 2 of a card are not equal."""
-    return [other for other in _by_product(snapshot).get(_product(snapshot, port), ()) if other.key != port.key]
+    known = _cohorts(snapshot)
+    key = type(port), port.key
+    if key not in known:
+        equal = _by_product(snapshot).get(_product(snapshot, port), ())
+        known[key] = [other for other in equal if other.key != port.key]
+    return known[key]
+
+
+@once_per_snapshot
+def _cohorts(snapshot: Snapshot) -> dict[tuple[type, str], list[AnyPort]]:
+    return {}
 
 
 def network_of(snapshot: Snapshot, port: AnyPort) -> Net | None:
@@ -212,8 +235,14 @@ def function_of(snapshot: Snapshot, port: AnyPort) -> Pci | None:
     """The PCI function of the port."""
     if isinstance(port, Net):
         return snapshot.of(Pci).get(port.address or "")
-    adapter = snapshot.of(Rdma).get(port.device or "")
-    return snapshot.of(Pci).get(adapter.address or "") if adapter else None
+    return _of_adapters(snapshot).get(port.device or "")
+
+
+@once_per_snapshot
+def _of_adapters(snapshot: Snapshot) -> Mapping[str, Pci]:
+    """The PCI functions of the RDMA devices."""
+    functions = snapshot.of(Pci)
+    return {key: functions[one.address] for key, one in snapshot.of(Rdma).items() if one.address in functions}
 
 
 def shares_rdma_port(snapshot: Snapshot, net: Net) -> bool:

@@ -125,15 +125,15 @@ def _apart(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
     """
     equal = gpu_cohort(snapshot, gpu) or [gpu]
     limit = _CRC_ALONE if quantity == "nvlink_crc" else _ALONE
-    own = _of_links(snapshot, gpu, quantity)
+    own = {number: now for number, now in _of_links(snapshot, gpu, quantity).items() if now.value >= limit.outlier}
     of_cohort = [one for other in equal for one in _of_links(snapshot, other, quantity).values()] if own else []
-    silent = [None] * max(0, sum(one.nvlinks or 0 for one in equal) - len(of_cohort))
+    silent = [None] * max(0, sum(one.nvlinks or 0 for one in equal) - len(of_cohort)) if own else []
     for number, now in own.items():
         if found := far_above(snapshot, now, [*(one for one in of_cohort if one is not now), *silent], limit):
             rise, median = found
             return _Rise(_NAMES[quantity], rise.new, _beside(rise, median, "links"), (number,), rise.evidence)
     now = latest(snapshot, gpu, quantity)
-    if now is None:
+    if now is None or now.value < limit.outlier:
         return None
     known = [latest(snapshot, one, quantity) for one in equal if one.key != gpu.key]
     found = far_above(snapshot, now, [one for one in known if one], limit)

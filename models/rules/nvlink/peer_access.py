@@ -128,8 +128,10 @@ def _over_pcie(snapshot: Snapshot, pair: GpuPair, one: Gpu, two: Gpu) -> _Reason
     (p2p_caps.c, chipset_pcie.c of open-gpu-kernel-modules).
     """
     status = pair.read if pair.read not in (None, "ok", "unknown") else pair.write
+    if status in (None, "ok", "unknown"):
+        return None
     known = product(snapshot, one)
-    if status in (None, "ok", "unknown") or not known or not known.peers or two not in gpu_cohort(snapshot, one):
+    if not known or not known.peers or two not in gpu_cohort(snapshot, one):
         return None
     field = "read" if status == pair.read else "write"
     if status == "chipset not supported" and pair.path in _SWITCH and not is_guest(snapshot):

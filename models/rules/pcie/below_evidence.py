@@ -106,11 +106,11 @@ def _kinds(snapshot: Snapshot) -> Mapping[str, str]:
     return {one.key: _kind(snapshot, one) for one in functions if carries(snapshot, one)}
 
 
-def of_kind(*kinds: str) -> Callable[[Snapshot, Pci], bool]:
+def of_kind(kind: str) -> Callable[[Snapshot, Pci], bool]:
     """Select functions on a link by "nvme", "port" (a switch above such devices) or "device" (all others)."""
 
     def where(snapshot: Snapshot, function: Pci) -> bool:
-        return _kinds(snapshot).get(function.key) in kinds
+        return _kinds(snapshot).get(function.key) == kind
 
     return where
 
@@ -120,15 +120,12 @@ def _kind(snapshot: Snapshot, function: Pci) -> str:
 
 
 _WIDTH, _SPEED = ("pci_class", "width?", "max_width?"), ("pci_class", "max_speed?")
+_DEVICE, _DISK, _PORT = of_kind("device"), of_kind("nvme"), of_kind("port")
 RULES = (
-    Rule("pcie-link-narrow", Pci, _WIDTH, narrower, of_kind("device")),
-    Rule("pcie-link-slow", Pci, _SPEED, slower, of_kind("device")),
-    *(
-        Rule("storage-link-slow", Pci, needs, rule, of_kind("nvme"))
-        for needs, rule in ((_WIDTH, narrower), (_SPEED, slower))
-    ),
-    *(
-        Rule("pcie-path-bottleneck", Pci, needs, rule, of_kind("port"))
-        for needs, rule in ((_WIDTH, narrower), (_SPEED, slower))
-    ),
+    Rule("pcie-link-narrow", Pci, _WIDTH, narrower, _DEVICE),
+    Rule("pcie-link-slow", Pci, _SPEED, slower, _DEVICE),
+    Rule("storage-link-slow", Pci, _WIDTH, narrower, _DISK),
+    Rule("storage-link-slow", Pci, _SPEED, slower, _DISK),
+    Rule("pcie-path-bottleneck", Pci, _WIDTH, narrower, _PORT),
+    Rule("pcie-path-bottleneck", Pci, _SPEED, slower, _PORT),
 )

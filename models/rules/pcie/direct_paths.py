@@ -9,7 +9,7 @@ from itertools import combinations
 from ...catalog.gpus import Product, product_of
 from ...facts.gpu import Gpu, GpuLink
 from ...facts.machine import Pci, Port, Rdma
-from ...inventory.pci_tree import functions_above
+from ...inventory.cohorts import ports_above
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 
 _FABRIC = 12.5e9  # bytes per second; slower Ethernet ports are for management
@@ -86,8 +86,9 @@ def _peers(snapshot: Snapshot) -> Iterator[Peers]:
     for a, b in combinations(able, 2):
         if not _joined(snapshot, a, b):
             yield Peers(a, b, _between(snapshot, a, b)[0])
+    nics = fabric_nics(snapshot)
     for gpu in able:
-        for nic in fabric_nics(snapshot):
+        for nic in nics:
             ports, common = _between(snapshot, gpu, nic)
             if common:
                 yield Peers(gpu, nic, ports)
@@ -95,7 +96,7 @@ def _peers(snapshot: Snapshot) -> Iterator[Peers]:
 
 def _between(snapshot: Snapshot, a: Pci, b: Pci) -> tuple[tuple[str, ...], str | None]:
     """The ports on the path between two functions, and their common port. None: they meet at the root complex."""
-    above_a, above_b = functions_above(a.key, snapshot.of(Pci)), functions_above(b.key, snapshot.of(Pci))
+    above_a, above_b = ports_above(snapshot)[a.key], ports_above(snapshot)[b.key]
     common = next((port for port in above_a if port in above_b), None)
     branches = (above[: above.index(common)] if common else above for above in (above_a, above_b))
     return tuple(port for branch in branches for port in branch), common

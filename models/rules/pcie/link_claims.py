@@ -184,8 +184,15 @@ def _is_fabric(snapshot: Snapshot, function: Pci) -> bool:
 
 def _product(snapshot: Snapshot, function: Pci) -> Product | None:
     """The product of a GPU whose link carries its traffic. The GPU of a Grace processor uses NVLink-C2C instead."""
-    if kind_of(function) != "gpu":
-        return None
+    return _products(snapshot).get(function.key)
+
+
+@once_per_snapshot
+def _products(snapshot: Snapshot) -> Mapping[str, Product | None]:
+    return {function.key: _product_of(snapshot, function) for function in snapshot.functions("gpu")}
+
+
+def _product_of(snapshot: Snapshot, function: Pci) -> Product | None:
     gpu = gpu_at(snapshot).get(function.key)
     alike = products_of(function)
     product = product_of(gpu, snapshot.of(Pci)) if gpu else alike[0] if len(alike) == 1 else None
