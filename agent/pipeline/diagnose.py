@@ -158,8 +158,8 @@ def cycle(
         first=not memory.collected,
     )
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
-    measured = [*retained, *measured]
-    after = replace(memory, collected=collected, measured=tuple(measured), histories=histories, past=past, rates=rates)
+    kept = (*retained, *measured)
+    after = replace(memory, collected=collected, measured=kept, histories=histories, past=past, rates=rates)
     after = _with_inventory(after, snapshot)
     return replace(after, boot_id=(node and node.boot_id) or memory.boot_id), shown
 

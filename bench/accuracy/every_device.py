@@ -38,17 +38,8 @@ from linkgauge.models.rules.network.ports import real, up
 _WIDTH = frozenset({"pcie-link-narrow", "pcie-path-bottleneck", "storage-link-slow"})
 _SPEED = frozenset({"pcie-link-slow", "pcie-path-bottleneck", "storage-link-slow"})
 _NVLINK = frozenset({"nvlink-slow", "nvlink-inactive", "nvlink-fabric-incomplete", "p2p-disabled"})
-_ABSENT = frozenset(
-    {
-        "gpu-missing",
-        "nic-missing",
-        "storage-missing",
-        "storage-degraded",
-        "nvswitch-error",
-        "nvlink-fabric-incomplete",
-        "nvlink-inactive",
-    }
-)
+_MISSING = frozenset({"gpu-missing", "nic-missing", "storage-missing", "storage-degraded", "nvswitch-error"})
+_ABSENT = _MISSING | {"nvlink-fabric-incomplete", "nvlink-inactive"}
 _WORDS = {"gpu": ("gpu",), "nic": ("nic",), "nvme": ("disk", "nvme"), "storage": ("storage", "disk")}
 _ENDPOINTS = ("gpu", "nic", "nvme", "nvswitch", "storage")
 _AT_REST = ("nic", "nvme", "storage", "nvswitch")  # their links do not lower the speed at rest

@@ -24,12 +24,18 @@ WIDTH = 80
 _LONGEST = 160  # characters of a line of evidence; the JSON has the full line
 _MOST = 4  # rows per label; names per row
 # With more than _WHOLE blocks each block is brief, so that three faults fit on one screen of 60 lines.
-_WHOLE, _BRIEF_ROWS, _BRIEF_SOURCE, _BRIEF_STEPS = 2, 2, 90, 210
+_WHOLE, _BRIEF_ROWS, _BRIEF_SOURCE, _BRIEF_STEPS = 2, 2, 90, 170
 _MOST_MESSAGES = 16  # messages shown for one group of findings
 _ABOVE = re.compile(r"^sys/devices/\S*/(?=[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/)")  # bridges above a device
 _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _CONFIDENCES = ("certain", "likely", "possible")
 _ORIGINS = {"live": "", "capture": "from a capture", "dumps": "from dumps"}
+_UNITS = {
+    "bytes_per_second": as_gigabytes,
+    "transfers_per_second": as_transfers,
+    "bytes": as_bytes,
+    "hertz": as_megahertz,
+}
 
 Getter: TypeAlias = Callable[[Finding], Iterable[str]]
 
@@ -204,14 +210,8 @@ def quantity(value: float | str | None, unit: str | None) -> str:
         return ""
     if isinstance(value, str):
         return value
-    units = {
-        "bytes_per_second": as_gigabytes,
-        "transfers_per_second": as_transfers,
-        "bytes": as_bytes,
-        "hertz": as_megahertz,
-    }
-    if unit in units:
-        return units[unit](value)
+    if unit in _UNITS:
+        return _UNITS[unit](value)
     number = str(value) if isinstance(value, int) else f"{value:g}"
     return f"{number} {'GPUs' if unit == 'gpus' else unit.replace('_', ' ')}" if unit and unit != "count" else number
 
@@ -271,21 +271,21 @@ def _looked_at(report: Report, brief: bool) -> Iterator[str]:
     evaluated = sum(report.checks.values())
     parts = [f"Judged {evaluated} of {counted(len(report.checks), 'check')}" if report.checks else "Judged nothing"]
     parts += [f"over {', '.join(device_counts(kinds))}"] if device_counts(kinds) else []
-    yield from wrap(" ".join(parts) + "." + _sources_read(report), WIDTH)
+    yield from wrap(" ".join(parts) + "." + _sources_read(report, brief), WIDTH)
     if evidence := coverage_text(report.coverage, brief):
         yield from wrap(f"Evidence: {evidence}.", WIDTH)
     if any(not finding.silenced for finding in report.findings):
         yield "What a code means and how to see it: linkgauge explain CODE"
 
 
-def _sources_read(report: Report) -> str:
+def _sources_read(report: Report, brief: bool) -> str:
     if not report.runs:
         return ""
     slow = sorted(report.runs, key=lambda run: -run.seconds)[:3]
     failed = [safe(run.name) for run in report.runs if not run.ok]
     moved = sum(run.bytes for run in report.runs)
     text = f" Asked {counted(len(report.runs), 'source')} in {_wall_time(report.runs):.2f} s"
-    text += f" ({', '.join(f'{safe(run.name)} {run.seconds:.2f} s' for run in slow)})"
+    text += "" if brief else f" ({', '.join(f'{safe(run.name)} {run.seconds:.2f} s' for run in slow)})"
     text += f", {as_bytes(moved)} moved" if moved else ""
     return text + (f"; failed: {listed(failed, _MOST)}." if failed else ".")
 

@@ -70,7 +70,9 @@ _ROWS: Mapping[str, _Row] = {
     "out_of_buffer": _Row(_BUSY, "packets without a receive buffer", _DROPS),
     "rx_drops": _Row(_BUSY, "dropped packets", _DROPS),
 }
-_ROWS_OF = {code: [(name, row) for name, row in _ROWS.items() if row.code == code] for code in (_ERRORS, _FLAPPING, _BUSY)}
+_ROWS_OF = {
+    code: [(name, row) for name, row in _ROWS.items() if row.code == code] for code in (_ERRORS, _FLAPPING, _BUSY)
+}
 _SEVERITY: Mapping[str, Severity] = {_ERRORS: "warning", _FLAPPING: "warning", _BUSY: "info"}
 _CAUSES = {
     _ERRORS: "the signal of the link: a dirty or loose cable, a transceiver, or the port at the other end",

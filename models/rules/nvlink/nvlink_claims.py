@@ -41,9 +41,13 @@ def _rate_claims(snapshot: Snapshot) -> Mapping[tuple[str, str], Claim]:
             rates = {gpu.key: _rates(snapshot, gpu, kind) for gpu in cohort}
             every = [rate for several in rates.values() for rate in several.values()]
             most = strict_majority(every) if cohort[0].name else None
-            source = f"{every.count(most)} of {len(every)} links of equal GPUs have {as_gigabytes(most)}" if most else ""
+            source = (
+                f"{every.count(most)} of {len(every)} links of equal GPUs have {as_gigabytes(most)}" if most else ""
+            )
             kin = [Support("kin", _SAME * most, source)] if most else []
-            found |= {(gpu.key, kind): _rate(snapshot, gpu, kind, rates[gpu.key], kin) for gpu in cohort if rates[gpu.key]}
+            found |= {
+                (gpu.key, kind): _rate(snapshot, gpu, kind, rates[gpu.key], kin) for gpu in cohort if rates[gpu.key]
+            }
     return found
 
 

@@ -116,8 +116,8 @@ def test_the_names_are_those_of_the_contract() -> None:
     )
     told = json.loads(as_json(report))
     assert " ".join(told) == (
-        "schema node taken_at source context profile verdict findings not_checked checks impact training levels "
-        "observations topology runs"
+        "schema node taken_at source context profile verdict findings not_checked checks coverage impact training "
+        "levels observations topology runs"
     )
     assert " ".join(told["findings"][0]) == (
         "code kind severity confidence subject subject_name message expected observed unit basis expected_source cause "

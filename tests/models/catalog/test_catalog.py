@@ -16,10 +16,11 @@ CONTRACT = ROOT.parent / "shared" / "FINDINGS.md"
 
 @pytest.mark.skipif(not CONTRACT.is_file(), reason="the contract is not beside this repository")
 def test_the_codes_and_severities_are_those_of_the_contract() -> None:
+    """A code may have lower severities after those of the contract, for roles and doubts."""
     table = CONTRACT.read_text(encoding="utf-8").partition("## Codes")[2]
     rows = re.findall(r"^\| ([a-z0-9-]+) \| .* \| ([a-z /]+) \|$", table, re.MULTILINE)
     agreed = {code: tuple(severity.split(" / ")) for code, severity in rows if code != "code"}
-    assert agreed == {name: code.severity for name, code in codes().items() if name in agreed}
+    assert agreed == {name: codes()[name].severity[: len(severity)] for name, severity in agreed.items()}
 
 
 @pytest.mark.parametrize("name", codes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 
@@ -98,4 +99,5 @@ def test_three_faults_fit_on_one_screen(seed: int, beds: list[Bed]) -> None:
 def test_machines_of_clouds_are_ok(name: str, tmp_path: Path) -> None:
     (tmp_path / "capture").write_text(dump(build((NODES / f"{name}.toml").read_text())))
     done = CliRunner().invoke(main, ["diagnose", "--from", str(tmp_path / "capture")])
-    assert (done.exit_code, done.output[:3]) == (0, "OK ")
+    assert done.exit_code == 0
+    assert re.match(r"OK(, \d+ checks? not evaluated)?  ", done.output)

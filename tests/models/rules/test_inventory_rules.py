@@ -184,7 +184,9 @@ def test_only_an_acceptance_supports_a_value() -> None:
     by_service = report_of(alone, inventory=before(alone)).coverage
     by_operator = report_of(alone, inventory=before(alone, accepted=True)).coverage
     assert "baseline" not in str(by_service.corroborated)
-    assert by_operator.corroborated["links"]["baseline"] == 3 + 1  # GPU, NIC, disk, and the switch of the GPU
+    assert (
+        by_operator.corroborated["links"]["baseline"] == 3 + 2
+    )  # GPU, NIC, disk, the switch of the GPU, and the port of the NIC
     assert len(by_service.uncorroborated) > len(by_operator.uncorroborated)
 
 

@@ -161,7 +161,7 @@ def test_their_links_in_the_topology() -> None:
     assert shown[1].split()[:3] == ["GPU0", "X", "XGMI"]
     assert "  XGMI = over xGMI" in shown
     others = ", ".join(f"gpu{n}" for n in range(7))
-    assert f"GPU gpu7, 31.5 GB/s, memory 5300.0 GB/s, xGMI 64.0 GB/s each to {others}" in " ".join(
+    assert f"GPU gpu7, 31.5 GB/s, 1002:74a1, memory 5300.0 GB/s, xGMI 64.0 GB/s each to {others}" in " ".join(
         as_tree(snapshot.topology).split()
     )
 

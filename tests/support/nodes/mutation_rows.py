@@ -164,7 +164,12 @@ ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
         ),
         ("port slow", SPEED_10G, ("nic-rate-low", "mlx5_0/1"), None),
         ("NVMe on x2", width("0000:32:00.0", 2), ("storage-link-slow", "0000:32:00.0"), None),
-        ("NVMe dead", write("sys/class/nvme/nvme1/state", "dead"), ("storage-degraded", "nvme1"), None),
+        (
+            "NVMe dead",
+            write("sys/class/nvme/nvme1/state", "dead"),
+            ("storage-degraded", "nvme1"),
+            ("Nvme.critical_warning", "node"),
+        ),
         ("array broken", write("sys/class/block/md0/md/array_state", "broken"), ("storage-degraded", "md0"), None),
         ("array degraded", write("sys/class/block/md0/md/raid_disks", "5"), ("storage-degraded", "md0"), None),
         (
