@@ -141,8 +141,7 @@ def cycle(
     rates = recent_rates((*memory.rates, *memory.measured), host.now()) if probes else memory.rates
 
     def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
-        records = chain(*collected.values(), retained, measured)
-        snapshot = _assembled(records, site, host, replace(memory, rates=rates))
+        snapshot = _assembled(chain(*collected.values(), retained, measured), site, host, replace(memory, rates=rates))
         pause()
         return snapshot, evaluate(snapshot)
 

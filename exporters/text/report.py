@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,13 +9,14 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ...models.catalog import codes
-from ...models.facts.records import Evidence, Run
+from ...models.facts.records import Evidence
 from ...models.facts.units import as_bytes, as_gigabytes, as_megahertz, as_transfers
 from ...models.report import SEVERITIES, Finding, Report
 from .cost import cost, slower
 from .coverage import coverage_text
 from .measured import measured
 from .not_checked import gaps
+from .sources import sources_read
 from .terminal import Paint, hanging, painter, safe, short, wrap
 from .vocabulary import counted, device_counts, listed
 
@@ -271,32 +271,11 @@ def _looked_at(report: Report, brief: bool) -> Iterator[str]:
     evaluated = sum(report.checks.values())
     parts = [f"Judged {evaluated} of {counted(len(report.checks), 'check')}" if report.checks else "Judged nothing"]
     parts += [f"over {', '.join(device_counts(kinds))}"] if device_counts(kinds) else []
-    yield from wrap(" ".join(parts) + "." + _sources_read(report, brief), WIDTH)
+    yield from wrap(" ".join(parts) + "." + sources_read(report, brief), WIDTH)
     if evidence := coverage_text(report.coverage, brief):
         yield from wrap(f"Evidence: {evidence}.", WIDTH)
     if any(not finding.silenced for finding in report.findings):
         yield "What a code means and how to see it: linkgauge explain CODE"
-
-
-def _sources_read(report: Report, brief: bool) -> str:
-    if not report.runs:
-        return ""
-    slow = sorted(report.runs, key=lambda run: -run.seconds)[:3]
-    failed = [safe(run.name) for run in report.runs if not run.ok]
-    moved = sum(run.bytes for run in report.runs)
-    text = f" Asked {counted(len(report.runs), 'source')} in {_wall_time(report.runs):.2f} s"
-    text += "" if brief else f" ({', '.join(f'{safe(run.name)} {run.seconds:.2f} s' for run in slow)})"
-    text += f", {as_bytes(moved)} moved" if moved else ""
-    return text + (f"; failed: {listed(failed, _MOST)}." if failed else ".")
-
-
-def _wall_time(runs: Iterable[Run]) -> float:
-    """The seconds in which at least one source ran. Sources run in parallel; a service reads some of them seldom."""
-    total, end = 0.0, -math.inf
-    for run in sorted(runs, key=lambda run: run.at):
-        total += max(0.0, run.at + run.seconds - max(run.at, end))
-        end = max(end, run.at + run.seconds)
-    return total
 
 
 def _painted(title: str, rest: str, style: str, paint: Paint) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,8 @@ MADE = {
 
 def snapshot_of(facts: Facts, said: Sequence[Record]) -> Snapshot:
     site = facts.site or Site()
-    return assemble(said, site, NOW, past=facts.past, origin=facts.origin, context=facts.context)
+    about: dict[str, Any] = {"origin": facts.origin, "context": facts.context, "inventory": facts.inventory}
+    return assemble(said, site, NOW, past=facts.past, **about)
 
 
 def test_each_code_is_made_by_something_broken() -> None:

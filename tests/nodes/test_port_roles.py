@@ -15,7 +15,7 @@ from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Machine, Site
-from tests.nodes.test_rules import DOWN, gpus, nic, told
+from tests.support.nodes.fabric_ports import DOWN, gpus, nic, told
 
 FABRIC = tuple(f"mlx5_{number}/1" for number in range(2, 10))
 

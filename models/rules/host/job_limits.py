@@ -22,7 +22,7 @@ NOT_A_JOB = NotChecked(
     what="limits of jobs",
     subject="node",
     reason=Reason.OTHER_CONTEXT,
-    detail="locked memory, shared memory and cpusets differ for each process, and this process is not in a job",
+    detail="each process has its own limits, and this process is not in a job",
     how="run linkgauge diagnose --context job inside a job",
 )
 

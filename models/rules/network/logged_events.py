@@ -13,7 +13,8 @@ from ..core.rule import Rule
 from ..core.wording import function_name, location
 from ..gpu.pcie_events import any_logged
 from .nic import down
-from .ports import downs_of, real
+from .port_downs import downs_of
+from .ports import real
 
 _FLAPS = 3  # "link down" events in an hour: a restart of a switch or of a driver causes one or two
 # Bursts of "link down" events in a day: twice _FLAPS, one in four hours. Azure's node check fails if a port goes down

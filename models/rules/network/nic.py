@@ -16,12 +16,12 @@ from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import location
 from .port_claims import rate_claim, state_claim
+from .port_downs import downs_of
 from .ports import (
     AnyPort,
     Role,
     adapter_name,
     cohort,
-    downs_of,
     function_of,
     network_of,
     rate_of,

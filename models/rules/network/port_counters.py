@@ -14,7 +14,8 @@ from ..core.counter_windows import HOUR, Limit, Rise, far_above, latest_counter,
 from ..core.rule import Rule
 from ..core.wording import location
 from .nic import down
-from .ports import AnyPort, adapter_name, cohort, downs_of, function_of, network_of, shares_rdma_port
+from .port_downs import downs_of
+from .ports import AnyPort, adapter_name, cohort, function_of, network_of, shares_rdma_port
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,13 @@ from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from ...catalog.nics import nic_of
-from ...facts.machine import Event, Net, Pci, Port, Rdma
+from ...facts.machine import Net, Pci, Port, Rdma
 from ...facts.pci_classes import function_number
 from ...inventory.cohorts import carried
 from ...inventory.pci_tree import functions_above
 from ...inventory.present import earlier_item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Severity
-from ..core.log_history import events
 from ..core.machine_expectations import profile
 from ..core.wording import function_name
 from ..gpu.missing import whole
@@ -153,7 +152,7 @@ def _of_structure(snapshot: Snapshot, port: AnyPort) -> Role | None:
     count = len(equal)
     beside = gpus > 1 and any(_beside_a_gpu(snapshot, one) for one in equal)
     if beside and (infiniband or count > _SMALLEST_COHORT):
-        return Role("capability", "it, or an equal port, is below the same PCIe switch as a GPU", "critical")
+        return Role("capability", "NICs of this kind share PCIe switches with GPUs", "critical")
     if count <= _SMALLEST_COHORT:
         return None
     if _is_railed(count, gpus):
@@ -213,17 +212,7 @@ def _adapters(snapshot: Snapshot) -> Counter[object]:
 
 def cohort(snapshot: Snapshot, port: AnyPort) -> list[AnyPort]:
     """The other ports of the same product with the same port number. Ports 1 and 2 of a card are not equal."""
-    known = _cohorts(snapshot)
-    key = type(port), port.key
-    if key not in known:
-        equal = _by_product(snapshot).get(_product(snapshot, port), ())
-        known[key] = [other for other in equal if other.key != port.key]
-    return known[key]
-
-
-@once_per_snapshot
-def _cohorts(snapshot: Snapshot) -> dict[tuple[type, str], list[AnyPort]]:
-    return {}
+    return [other for other in _by_product(snapshot).get(_product(snapshot, port), ()) if other.key != port.key]
 
 
 def network_of(snapshot: Snapshot, port: AnyPort) -> Net | None:
@@ -257,26 +246,6 @@ def adapter_name(snapshot: Snapshot, port: AnyPort) -> str | None:
     """The name of the port's NIC in messages."""
     function = function_of(snapshot, port)
     return function_name(snapshot, function) if function else None
-
-
-def downs_of(snapshot: Snapshot) -> Mapping[str, list[Event]]:
-    """The "link down" events of the kernel log, by port, without virtual functions."""
-    ports: dict[str, list[Event]] = defaultdict(list)
-    for event in events(snapshot, "link down"):
-        function = snapshot.of(Pci).get(event.subject or "")
-        if not (function and function.physfn):
-            ports[_port_key(snapshot, event)].append(event)
-    return ports
-
-
-def _port_key(snapshot: Snapshot, event: Event) -> str:
-    """The key of the event's port. A network device that shares an RDMA port has the key of the RDMA port."""
-    if event.link is not None:
-        return f"{event.name}/{event.link}"
-    name = event.name or ""
-    if name not in snapshot.of(Net):
-        name = next((net.key for net in snapshot.of(Net).values() if net.address == event.subject), name)
-    return next((port.key for port in snapshot.of(Port).values() if port.netdev == name), name or str(event.subject))
 
 
 def _of_an_adapter(snapshot: Snapshot, port: AnyPort) -> bool:

@@ -26,6 +26,9 @@ from linkgauge.models.facts.machine import (
     Transport,
 )
 from linkgauge.models.facts.records import Flow, Observation, Record
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.inventory.inventory import Inventory
+from linkgauge.models.inventory.present import present
 from linkgauge.models.report import Context, Origin
 from linkgauge.models.site.schema import Machine, Site
 from tests.support.nodes.gpu_facts import BARE, NOW, address, board, counter, function, gpu
@@ -44,6 +47,7 @@ class Facts:
     origin: Origin = "live"
     past: tuple[Observation, ...] = ()
     site: Site | None = None
+    inventory: Inventory | None = None
 
 
 GUEST = Node(key="node", virtual=True, hypervisor="KVM")
@@ -141,6 +145,30 @@ FACTS = {
     ),
     "nvlink-slow": Facts(board(nvlink_rate=None), [Gpu(key="gpu3", nvlink_rate=12.5e9)], address(3), "warning"),
     "gpu-memory-low": Facts(board(memory=None), [Gpu(key="gpu3", memory=64 << 30)], address(3), "warning"),
+    "cpu-missing": Facts(
+        [
+            Node(key="node", virtual=False, smt="on"),
+            Package(key="package0", cpus=tuple(range(8)), cores=4),
+            Package(key="package1", cpus=tuple(range(8, 12)), cores=2),
+        ],
+        [Node(key="node", present_cpus=16)],
+        "package1",
+        "warning",
+    ),
+    "storage-missing": Facts(
+        [BARE, function(0), *DISK, replace(DISK[2], key="0000:06:00.0")],
+        [Pci(key="0000:06:00.0", physfn="0000:05:00.0")],
+        "node",
+        "critical",
+        site=Site(machine=(Machine(name="ours", source="the order", gpu="NVIDIA H100*", nvme=2),)),
+    ),
+    "device-changed": Facts(
+        [*CARDS, *L40S],
+        [Gpu(key="gpu0", vbios="97.00")],
+        address(0),
+        "info",
+        inventory=present(assemble([*CARDS, *L40S, Gpu(key="gpu0", vbios="96.00")], Site(), NOW - 100)),
+    ),
     "firmware-mixed": Facts(
         [
             BARE,
