@@ -14,7 +14,7 @@ def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin
 
     unknown: a vital check was wanted but not possible; a source failed by its own fault, so its result is missing (not
     for dumps); a symptom was seen but not its cause; a finding is stale; or nothing could be checked. An implausible
-    measurement is no check.
+    measurement is no check, and a check that only informs says nothing about faults.
     """
     counting = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
     active = [one for one in counting if one.stale is None]
@@ -25,6 +25,7 @@ def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin
     vital = any(not evaluated and codes()[code].vital for code, evaluated in checks.items())
     blind = origin != "dumps" and (vital or not all(run.ok for run in runs))
     symptom = any(one.code == "not-enough-evidence" for one in active)
-    if blind or stale or symptom or not (any(checks.values()) or grave):
+    checked = any(evaluated and set(codes()[code].severity) != {"info"} for code, evaluated in checks.items())
+    if blind or stale or symptom or not (checked or grave):
         return "unknown"
     return "degraded" if "warning" in grave else "ok"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...catalog.gpus import product_of
 from ...facts.gpu import Gpu
-from ...facts.machine import Node
+from ...facts.machine import Node, Pci
 from ...facts.records import Evidence, Observation
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding
@@ -191,11 +192,17 @@ def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
 def unexplained(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The GPU is in its fastest state and not idle, its clock is far below the highest, and the driver has no reason.
 
-    A clock that an operator locked (nvidia-smi -lgc) can look the same.
+    A clock that an operator locked (nvidia-smi -lgc) can look the same. So does an application clock that is that low
+    by default (585 of 1590 MHz on a Tesla T4): such a GPU keeps it while a process holds the GPU without any work.
+    Recent drivers hide the application clock. Then only GPUs of a baseboard are checked: they report that they idle.
     """
     clock, most = gpu.clock, gpu.clock_max
+    product = product_of(gpu, snapshot.of(Pci))
+    hidden = gpu.application_clock is None and not (product and product.fabric)
+    if not clock or hidden or (gpu.application_clock and clock >= _LOWERED * gpu.application_clock):
+        return
     working = gpu.performance_state == 0 and gpu.clock_reasons == () and gpu.virtualization != "vGPU"
-    if not (working and clock and most) or clock >= _SLOW * most or _limit(snapshot, gpu):
+    if not (working and most) or clock >= _SLOW * most or _limit(snapshot, gpu):
         return
     yield Finding(
         code="gpu-clocks-limited",

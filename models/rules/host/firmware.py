@@ -37,7 +37,7 @@ def mixed(kind: type[F], field: str, word: str, product: Callable[[Snapshot, F],
                 yield _finding(equal, field, word)
 
     def where(snapshot: Snapshot, node: Node) -> bool:
-        return len(snapshot.of(kind)) > 1
+        return sum(getattr(one, field) is not None for one in snapshot.of(kind).values()) > 1
 
     return Rule("firmware-mixed", Node, (kind.__name__,), evaluate, where)
 

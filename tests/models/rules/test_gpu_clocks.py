@@ -156,6 +156,10 @@ def test_a_clock_that_was_not_set_again() -> None:
         ({"clock_reasons": ("software power cap",)}, False),
         ({"clock_max": None}, False),
         ({"virtualization": "vGPU"}, False),
+        ({"application_clock": 1980e6}, True),
+        ({"application_clock": 396e6, "application_clock_default": 396e6}, False),
+        ({"name": "NVIDIA L40S", "address": None, "application_clock": 2520e6}, True),
+        ({"name": "NVIDIA L40S", "address": None}, False),
     ],
 )
 def test_a_busy_gpu_at_a_low_clock_without_a_reason(fields: dict[str, Any], found: bool) -> None:
@@ -163,5 +167,5 @@ def test_a_busy_gpu_at_a_low_clock_without_a_reason(fields: dict[str, Any], foun
     said = board()
     for number in range(8):
         said = with_fields(said, f"gpu{number}", **{"clock": 396e6, "clock_reasons": (), **fields})
-    codes = [one.subject for one in findings(said) if one.code == "gpu-clocks-limited"]
-    assert codes == ([address(number) for number in range(8)] if found else [])
+    names = [one.subject_name for one in findings(said) if one.code == "gpu-clocks-limited"]
+    assert [name and name.split(" (")[0] for name in names] == ([f"GPU gpu{number}" for number in range(8)] if found else [])
