@@ -15,6 +15,7 @@ from bench.accuracy.faults import is_guest
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Numa, Pci, Port, Setting
 from linkgauge.models.facts.pci_classes import kind_of
+from linkgauge.models.inventory.pci_tree import functions_above
 
 Oddity: TypeAlias = Callable[[Bed, Random], "Edit | None"]
 
@@ -22,12 +23,13 @@ Oddity: TypeAlias = Callable[[Bed, Random], "Edit | None"]
 def idle(bed: Bed, chance: Random) -> Edit | None:
     """GPUs, their ports and the switches above lower their speed at rest. The width stays."""
     functions, links = bed.snapshot.of(Pci), bed.snapshot.topology.link_below
-    kinds = {address: device.kind for address in links if (device := bed.snapshot.topology.find(address))}
-    resting = [address for address, kind in kinds.items() if kind in ("gpu", "upstream-port")]
+    gpus = [address for address, function in functions.items() if kind_of(function) == "gpu"]
+    above = {port for address in gpus for port in functions_above(address, functions)}
+    resting = [address for address in links if address in above or address in gpus]
     ends = [end for address in resting for end in (address, links[address].a)]
     slowed = [set_fields(Pci, end, speed=2.5e9) for end in ends if functions[end].speed]
-    gpus = [set_fields(Gpu, gpu.key, pcie_speed=2.5e9) for gpu in bed.snapshot.of(Gpu).values() if gpu.pcie_speed]
-    return together(*slowed, *gpus) if slowed or gpus else None
+    shown = [set_fields(Gpu, gpu.key, pcie_speed=2.5e9) for gpu in bed.snapshot.of(Gpu).values() if gpu.pcie_speed]
+    return together(*slowed, *shown) if slowed or shown else None
 
 
 def made_up_bridges(bed: Bed, chance: Random) -> Edit | None:
@@ -40,9 +42,9 @@ def made_up_bridges(bed: Bed, chance: Random) -> Edit | None:
 
 
 def odd_switch_ports(bed: Bed, chance: Random) -> Edit | None:
-    """Upstream ports that read 5 GT/s x16 at rest, as on OCI's H100 machines."""
+    """Upstream ports with a highest speed of 5 GT/s, as on OCI's H100 machines (NCCL reads max_link_speed)."""
     ports = [one.id for one in bed.snapshot.topology.devices if one.kind == "upstream-port"]
-    edits = [set_fields(Pci, port, speed=5e9) for port in ports if bed.snapshot.of(Pci)[port].speed]
+    edits = [set_fields(Pci, port, max_speed=5e9) for port in ports if bed.snapshot.of(Pci)[port].max_speed]
     return together(*edits) if edits else None
 
 

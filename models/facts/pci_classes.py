@@ -12,6 +12,8 @@ _GPU_MAKERS = (NVIDIA, AMD, INTEL, HABANA)  # other display controllers are mana
 # management chip ES1000 (pci.ids). Servers have them for their console.
 _ATI_DISPLAYS = (range(0x3150, 0x6000), range(0x7100, 0x7300))
 
+_ACCELERATORS = (0x03, 0x0B, 0x12)  # base classes: display controllers, processors, processing accelerators
+
 
 def kind_of(function: Pci) -> str:
     """bridge, gpu, nic, nvme, storage, nvswitch, display or pci; "pci" also if the class is unknown."""
@@ -37,6 +39,11 @@ def _kind(code: int | None, vendor: int | None, device: int | None) -> str:
     if base == 0x01:
         return "nvme" if sub == 0x08 else "storage"
     return "pci"
+
+
+def lowers_speed(function: Pci) -> bool:
+    """Whether the device lowers the speed of its PCIe link at rest: GPUs, accelerators, co-processors, NVSwitches."""
+    return kind_of(function) == "nvswitch" or (function.pci_class or 0) >> 16 in _ACCELERATORS
 
 
 def function_number(address: str) -> str:

@@ -82,10 +82,11 @@ def emulated(function: Pci, functions: Mapping[str, Pci]) -> bool:
     Valid only in a virtual machine: on real machines, integrated functions are on the root bus too.
     """
     port = functions.get(function.parent or "")
-    return port is None or any(_is_emulated_port(functions[a]) for a in functions_above(function.key, functions))
+    return port is None or any(is_emulated_port(functions[a]) for a in functions_above(function.key, functions))
 
 
-def _is_emulated_port(port: Pci) -> bool:
+def is_emulated_port(port: Pci) -> bool:
+    """Whether the port is a product of hypervisors: its link attributes describe no link."""
     return port.vendor in _EMULATED_VENDORS or (port.vendor, port.device) in _EMULATED
 
 

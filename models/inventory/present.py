@@ -10,10 +10,11 @@ from ..facts.machine import Node, Numa, Nvme, Package, Pci, Port, Rdma, Serial
 from ..facts.pci_classes import kind_of
 from .cohorts import carried
 from .inventory import Change, Inventory, Item, differences, same_machine
-from .pci_tree import functions_above
+from .pci_tree import functions_above, is_emulated_port
 from .snapshot import Snapshot, once_per_snapshot
 
 _KINDS = frozenset({"gpu", "nic", "nvme", "nvswitch"})
+_WRONG_MAXIMUM = 5e9  # transfers per second
 
 
 def is_complete(snapshot: Snapshot) -> bool:
@@ -61,8 +62,17 @@ def earlier_item(snapshot: Snapshot, kind: str, key: str) -> Item | None:
 
 
 def able_speed(function: Pci, port: Pci) -> float | None:
-    """The lower maximum of both ends of a PCIe link, but at least the present speed."""
+    """The lower maximum of both ends of a PCIe link, but at least the present speed. None: not known.
+
+    A port that a hypervisor made up does not limit the link: at rest nothing shows what the real slot supports. Some
+    switches report a maximum of 5 GT/s and run at 32 (Oracle's H100 machines): at rest their maximum is not known.
+    """
     if function.max_speed is None or port.max_speed is None or function.speed is None:
+        return None
+    if is_emulated_port(port):
+        return function.max_speed if function.speed >= function.max_speed else None
+    wrong = kind_of(function) == "bridge" and function.max_speed == _WRONG_MAXIMUM < port.max_speed
+    if wrong and function.speed <= function.max_speed:
         return None
     return max(min(function.max_speed, port.max_speed), function.speed)
 

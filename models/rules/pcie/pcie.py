@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from ...catalog.gpus import product_of
 from ...facts.gpu import Gpu
 from ...facts.machine import Node, Pci
-from ...facts.pci_classes import INTEL, NVIDIA, card_of, kind_of
+from ...facts.pci_classes import INTEL, NVIDIA, card_of, kind_of, lowers_speed
 from ...facts.pcie_rates import rated
 from ...facts.reason import Reason
 from ...facts.records import Evidence, NotChecked, Observation
 from ...facts.units import as_gigabytes, as_transfers
 from ...graph.topology import Link
 from ...inventory.cohorts import carried, ports_above
-from ...inventory.pci_tree import emulated
-from ...inventory.snapshot import Snapshot
+from ...inventory.pci_tree import emulated, functions_above
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.gpus import gpu_cohort, majority
 from ..core.rule import Rule
@@ -152,12 +152,22 @@ def speed_below(snapshot: Snapshot, function: Pci, code: str) -> Iterator[Findin
 
 
 def rests(snapshot: Snapshot, function: Pci) -> bool:
-    """Whether the link lowers its speed at rest: links of GPUs, and of switches above GPUs. NICs and disks keep it.
+    """Whether the link may lower its speed at rest: links of GPUs and accelerators, and of switches above them.
 
-    Source: nvidia-smi and lspci of idle nodes. The driver of a GPU changes the speed of its link and of the port above.
+    NICs, disks and the switches above them alone keep their speed. Source: nvidia-smi and lspci of idle nodes. The
+    driver of a GPU changes the speed of its link and of the port above.
     """
-    unknown = kind_of(function) not in ("nic", "nvme", "storage") and function.key not in carried(snapshot)
-    return unknown or kind_of(function) == "gpu" or "gpu" in carried(snapshot).get(function.key, frozenset())
+    if function.key in carried(snapshot):
+        return function.key in _above_resting(snapshot)
+    return kind_of(function) not in ("nic", "nvme", "storage")
+
+
+@once_per_snapshot
+def _above_resting(snapshot: Snapshot) -> frozenset[str]:
+    """The ports above devices that lower the speed of their links at rest."""
+    functions = snapshot.of(Pci)
+    resting = [one for one in functions.values() if lowers_speed(one)]
+    return frozenset(port for one in resting for port in functions_above(one.key, functions))
 
 
 def _slower(
