@@ -116,7 +116,7 @@ def _empty(snapshot: Snapshot, gap: Gap) -> Finding:
     source = f"{gap.agree} of {gap.switches} equal switches of this node have {gap.usual}"
     return Finding(
         code=_CODES[gap.kind],
-        severity="warning",
+        severity="info" if gap.kind == "nvme" else "warning",  # many machines have disks in some of their bays
         confidence="likely",
         subject=gap.switch,
         subject_name=function_name(snapshot, switch),
@@ -126,7 +126,7 @@ def _empty(snapshot: Snapshot, gap: Gap) -> Finding:
         unit="devices",
         basis="kin",
         expected_source=source,
-        cause=f"a {word} that is not on the bus (power, seating, failed), or that this machine was built without",
+        cause=f"a missing {word}: it has no power, is badly seated or failed; or this machine was built without it",
         location=location(switch, snapshot),
         evidence=(Evidence("PCI functions", f"{gap.have} below {gap.switch}"),),
     )

@@ -21,12 +21,14 @@ from .link_claims import MAX_SPEED, WIDTH, board_product, carries, speed_claim, 
 
 _BASIS: dict[str, Basis] = {"product": "capability", "load": "capability"}
 _CAUSES = {
-    WIDTH: "a slot that firmware has split (bifurcation), or lanes that both ends switched off after failed training",
+    WIDTH: "a slot that firmware has split (bifurcation), lanes that both ends switched off after failed training, or "
+    "a slot that the board wires with fewer lanes",
     MAX_SPEED: "a firmware setting that limits the slot's generation, or firmware of the device or retimer",
 }
 _REMEDY = (
     "Compare the slot's settings (bifurcation, link speed) in the firmware setup with an equal slot. Drain the node, "
-    "switch its power off and on. Swap the device with its neighbour: if the fault moves, replace the device."
+    "switch its power off and on. Swap the device with its neighbour: if the fault moves, replace the device. If the "
+    "manual of the board gives this slot no more, silence the finding in the site file."
 )
 
 

@@ -168,4 +168,6 @@ def test_a_busy_gpu_at_a_low_clock_without_a_reason(fields: dict[str, Any], foun
     for number in range(8):
         said = with_fields(said, f"gpu{number}", **{"clock": 396e6, "clock_reasons": (), **fields})
     names = [one.subject_name for one in findings(said) if one.code == "gpu-clocks-limited"]
-    assert [name and name.split(" (")[0] for name in names] == ([f"GPU gpu{number}" for number in range(8)] if found else [])
+    assert [name and name.split(" (")[0] for name in names] == (
+        [f"GPU gpu{number}" for number in range(8)] if found else []
+    )
