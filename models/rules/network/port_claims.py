@@ -126,5 +126,7 @@ def _of_cohort(snapshot: Snapshot, port: AnyPort) -> Support | None:
     if usual is None or (nameless and any(rate < usual for rate in known)):
         return None  # slower ports of an unknown product may belong to another network
     return Support(
-        "kin", usual, f"{known.count(usual)} of {len(known)} equal ports of this node run at {as_gigabits(usual)}"
+        "kin",
+        usual,
+        f"{known.count(usual)} of the {len(known)} other equal ports of this node run at {as_gigabits(usual)}",
     )

@@ -169,7 +169,9 @@ def _of_kin(snapshot: Snapshot, port: AnyPort) -> Role | None:
     if working < _SMALLEST_COHORT or 2 * working <= len(alike):
         return None
     railed = _is_railed(len(alike) + 1, gpus := _gpus(snapshot))
-    why = f"{working} of {len(alike)} equal ports of this node are up" + (f", beside {gpus} GPUs" if railed else "")
+    why = f"{working} of the {len(alike)} other equal ports of this node are up" + (
+        f", beside {gpus} GPUs" if railed else ""
+    )
     return Role("kin", why, "critical" if railed else "warning")
 
 
