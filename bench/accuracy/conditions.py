@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from random import Random
 
 from bench.accuracy.beds import Bed
@@ -10,7 +10,8 @@ from bench.accuracy.edits import Edit, logged, lowered, measured, names_of, set_
 from bench.accuracy.faults import Case, Cases, Fault, Kind, below, drawn, is_guest
 from bench.accuracy.measured import Loss
 from linkgauge.models.facts.gpu import Gpu
-from linkgauge.models.facts.machine import Array, Mount, Numa, Nvme, Package, Pci, Rdma, Service, Setting
+from linkgauge.models.facts.machine import Array, Mount, Node, Numa, Nvme, Package, Pci, Rdma, Service, Setting
+from linkgauge.models.rules.host.counts import NUMAS, SOCKETS
 from linkgauge.models.rules.pcie.direct_paths import peers
 
 # recovery action of the driver after an Xid
@@ -173,9 +174,18 @@ def host_cases(bed: Bed) -> Cases:
         cpus = set(package.cpus or ())
         of = {numa.key for numa in bed.snapshot.of(Numa).values() if cpus & set(numa.cpus or ())}
         if len(packages) > 1:
-            names, words = frozenset({package.key, "node", *of}), ("cpu", "processor", "socket", "package")
-            yield Case("removal of a processor", package.key, without({package.key, *of}), missing, names, words)
+            names, words = frozenset({package.key, "node", *of, SOCKETS, NUMAS}), ("count",)
+            yield Case(
+                "removal of a processor", package.key, _no_processor(bed, {package.key, *of}), missing, names, words
+            )
     yield from _disk_cases(bed)
+
+
+def _no_processor(bed: Bed, gone: Collection[str]) -> Edit:
+    """Packages and NUMA nodes that the firmware does not list."""
+    node, packages = bed.snapshot.of(Node)["node"], bed.snapshot.of(Package)
+    absent = sum(len(packages[key].cpus or ()) for key in gone if key in packages)
+    return together(without(gone), *lowered(Node, node, present_cpus=(node.present_cpus or 0) - absent))
 
 
 def _cpus(bed: Bed, numa: Numa, keep: int) -> Edit:
@@ -193,12 +203,12 @@ def _cpus(bed: Bed, numa: Numa, keep: int) -> Edit:
 
 def _disk_cases(bed: Bed) -> Cases:
     degraded = frozenset({"storage-degraded"})
-    for mount in bed.snapshot.of(Mount).values():
-        if mount.read_only is False:
-            names = frozenset({mount.key, mount.device or mount.key})
-            yield Case(
-                "file system read-only", mount.key, set_fields(Mount, mount.key, read_only=True), degraded, names
-            )
+    mounts = bed.snapshot.of(Mount)
+    for mount in mounts.values():
+        if mount.read_only is False and (mount.device or "").startswith("/dev/"):  # only these have errors of a disk
+            names = frozenset(key for key, other in mounts.items() if other.device == mount.device)
+            edit = together(*(set_fields(Mount, key, stopped=True) for key in names))
+            yield Case("file system read-only", mount.key, edit, degraded, names | {str(mount.device)})
     for kind, name in ((Rdma, "NIC"), (Nvme, "disk")):
         for fact in bed.snapshot.of(kind).values():
             if firmware := getattr(fact, "firmware", None):

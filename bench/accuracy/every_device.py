@@ -33,14 +33,24 @@ from linkgauge.models.facts.records import Fact
 from linkgauge.models.graph.topology import Link
 from linkgauge.models.inventory.cohorts import carried
 from linkgauge.models.inventory.gpu_links import gpu_links
-from linkgauge.models.rules.network.ports import real, up
+from linkgauge.models.inventory.pci_tree import functions_above
+from linkgauge.models.rules.host.counts import CONTROLLERS, DISKS, GPUS, NICS, OTHER_NICS
+from linkgauge.models.rules.network.ports import real, role_of, up
 
 _WIDTH = frozenset({"pcie-link-narrow", "pcie-path-bottleneck", "storage-link-slow"})
 _SPEED = frozenset({"pcie-link-slow", "pcie-path-bottleneck", "storage-link-slow"})
 _NVLINK = frozenset({"nvlink-slow", "nvlink-inactive", "nvlink-fabric-incomplete", "p2p-disabled"})
 _MISSING = frozenset({"gpu-missing", "nic-missing", "storage-missing", "storage-degraded", "nvswitch-error"})
 _ABSENT = _MISSING | {"nvlink-fabric-incomplete", "nvlink-inactive"}
-_WORDS = {"gpu": ("gpu",), "nic": ("nic",), "nvme": ("disk", "nvme"), "storage": ("storage", "disk")}
+# The counts in coverage that a removal lowers.
+_COUNTS: Mapping[str, frozenset[str]] = {
+    "gpu": frozenset({GPUS}),
+    "nic": frozenset({NICS, OTHER_NICS}),
+    "nvme": frozenset({DISKS}),
+    "storage": frozenset({CONTROLLERS}),
+}
+# Words for the value in coverage, for the faults of states.py and conditions.py.
+_DRAWN_WORDS = {"a port is slow": ("rate",), "memory is missing": ("memory",), "a port is down": ("state",)}
 _ENDPOINTS = ("gpu", "nic", "nvme", "nvswitch", "storage")
 _AT_REST = ("nic", "nvme", "storage", "nvswitch")  # their links do not lower the speed at rest
 _SLOWEST = 2.5e9
@@ -104,6 +114,7 @@ def _all_draws(bed: Bed, name: str, kind: Kind) -> Cases:
                 option=option,
                 info=fault.info,
                 about=fault.about,
+                words=_DRAWN_WORDS.get(name, ()),
             )
         if fault is None or not each.step():
             return
@@ -200,15 +211,20 @@ def removal_cases(bed: Bed) -> Cases:
             cards.setdefault(card_of(address), address)
     for address in cards.values():
         kind, names = kind_of(functions[address]), _card_names(bed, address)
-        edit, words = _gone(bed, names), _WORDS.get(kind, (kind,))
-        peers = {link.gpu or "" for link in bed.snapshot.of(GpuLink).values() if link.remote in names}
-        subjects = names | places | {functions[address].parent or "node"} | _gpu_names(bed, peers)
-        yield Case(f"removal of a {kind}", address, edit, _ABSENT, subjects, words, about=names)
+        subjects = names | places | _around(bed, address, names) | _COUNTS.get(kind, frozenset())
+        yield Case(f"removal of a {kind}", address, _gone(bed, names), _ABSENT, subjects, ("count",), about=names)
     for address in carried(bed.snapshot):
         if address in bed.snapshot.topology.link_below and (names := below(bed, address)):
-            subjects = names | places | {functions[address].parent or "node"}
-            words = ("gpu", "nic", "disk", "switch")
-            yield Case("removal of a PCIe switch", address, _gone(bed, names), _ABSENT, subjects, words, about=names)
+            subjects = names | places | _around(bed, address, names)
+            subjects = subjects.union(*(_COUNTS.get(kind, ()) for kind in carried(bed.snapshot)[address]))
+            edit, words = _gone(bed, names), ("count",)
+            yield Case("removal of a PCIe switch", address, edit, _ABSENT, subjects, words, about=names)
+
+
+def _around(bed: Bed, address: str, names: frozenset[str]) -> frozenset[str]:
+    """The ports above a device, and the GPUs with NVLinks to what is removed with it."""
+    peers = {link.gpu or "" for link in bed.snapshot.of(GpuLink).values() if link.remote in names}
+    return _gpu_names(bed, peers) | frozenset(functions_above(address, bed.snapshot.of(Pci)))
 
 
 def _gone(bed: Bed, names: Iterable[str]) -> Edit:
@@ -252,7 +268,8 @@ def _port_cases(bed: Bed, kind: type[Fact], port: Port | Net, nets: Sequence[Net
             f"{what} at half rate", port.key, together(*slow), frozenset({"nic-rate-low"}), names, ("rate", "speed")
         )
     small = [e for net in nets if (net.mtu or 0) > 4000 for e in lowered(Net, net, mtu=1500)]
-    if small:
+    role = role_of(bed.snapshot, port)
+    if small and role and role.severity == "critical":  # other networks often use this MTU
         yield Case(f"{what} with MTU 1500", port.key, together(*small), frozenset({"nic-mtu"}), names, ("mtu",))
 
 

@@ -15,8 +15,9 @@ from bench.accuracy.faults import Case, Cases, is_guest
 from linkgauge.models.facts.counters import ERRORS
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.machine import Net, Node, Nvme, Package, Pci, Port
-from linkgauge.models.facts.pci_classes import kind_of
+from linkgauge.models.facts.pci_classes import card_of, kind_of
 from linkgauge.models.facts.records import Observation, Record
+from linkgauge.models.inventory.pci_tree import functions_above
 from linkgauge.models.site.toml_tables import read_tables
 from linkgauge.probes.kernel_log.patterns import group_events
 
@@ -182,6 +183,12 @@ def gpu_cases(bed: Bed) -> Cases:
                 edits = edits if (gpu.bar1 or 0) > 256 * _MIB else []
             if what.startswith("busy"):
                 edits += [measured(gpu.key, "processes", 1, bed.now)] if edits else []
+            counted = bed.snapshot.observed.get(gpu.key, ())
+            edits += [
+                measured(gpu.key, one.quantity, values[one.quantity], bed.now)
+                for one in counted
+                if one.quantity.startswith("ecc_") and one.quantity in values
+            ]
             if edits:
                 yield Case(f"GPU: {what}", gpu.key, together(*edits), codes, names, words)
     for pair in bed.snapshot.of(GpuPair).values():
@@ -224,11 +231,17 @@ def log_cases(bed: Bed) -> Cases:
             port = functions[place].parent if place in functions else None
             number = place.lstrip("abcdefghijklmnopqrstuvwxyz")
             subject = port if row.about == ("port",) and port else place
-            edits = [_logged(bed, row.text.replace("{n}", number).replace("{}", subject), row.times)]
+            text = row.text.replace("{n}", number).replace("{}", subject).replace("eth7", _net_at(bed, place))
+            edits = [_logged(bed, text, row.times)]
             edits += _counted(bed, place, row.counter)
             if row.removes:
                 edits.append(without(_gone_with(bed, place, row.removes)))
-            names = _counted_on(bed, place) | {port or place, f"cpu{number}", "node"}
+            names = _counted_on(bed, place) | {
+                port or place,
+                f"cpu{number}",
+                "node",
+                *functions_above(place, functions),
+            }
             words = ("gpu",) if row.removes == "driver" else ()
             yield Case(f"log: {row.name}", place, together(*edits), frozenset(row.codes), names, words)
     for place in _places(bed, ("gpu",)):
@@ -255,8 +268,14 @@ def _counted(bed: Bed, place: str, quantity: str) -> list[Edit]:
 def _gone_with(bed: Bed, place: str, what: str) -> list[str]:
     """The names of what is no longer there: the device, or only what the driver of a GPU says of it."""
     if what == "device":
-        return names_of(bed.snapshot, place)
+        card = [key for key in bed.snapshot.of(Pci) if card_of(key) == card_of(place)]
+        return [name for key in card for name in names_of(bed.snapshot, key)]
     return [gpu.key for gpu in bed.snapshot.of(Gpu).values() if gpu.address == place]
+
+
+def _net_at(bed: Bed, address: str) -> str:
+    """The network device of a NIC."""
+    return next((net.key for net in bed.snapshot.of(Net).values() if net.address == address), "eth7")
 
 
 def _places(bed: Bed, about: Sequence[str]) -> Sequence[str]:

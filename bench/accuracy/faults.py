@@ -17,6 +17,8 @@ from linkgauge.models.facts.records import Observation
 from linkgauge.models.inventory.pci_tree import functions_above
 
 T = TypeVar("T")
+# Kinds that are no fault if all equal devices have them: equal firmware, and no processor at all.
+_SINGLE = frozenset({"firmware of a NIC differs", "firmware of a disk differs", "removal of a processor"})
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def whole_groups(bed: Bed, cases: Iterable[Case]) -> Cases:
     for case in cases:
         groups[case.kind, case.option, group_of(bed, case.place)].append(case)
     for (kind, _, group), several in groups.items():
-        if len(several) > 1:
+        if len(several) > 1 and kind not in _SINGLE:
             yield replace(
                 several[0],
                 kind=f"{kind}, all",

@@ -12,6 +12,9 @@ from .cohorts import carried, product_of_function, strict_majority
 from .pci_tree import functions_above
 from .snapshot import Snapshot, once_per_snapshot
 
+_KINDS = ("gpu", "nic", "nvme")
+_MOST = 0.75  # share of the switches that must have the usual number; one of four may have an empty position
+
 
 @dataclass(frozen=True, slots=True)
 class Gap:
@@ -34,13 +37,13 @@ def gaps(snapshot: Snapshot) -> tuple[Gap, ...]:
 
 def is_regular(snapshot: Snapshot, kind: str) -> bool:
     """Whether all devices of a kind are below equal switches, as many below each. Then none of them is missing."""
-    below = [counts for group in _equal_switches(snapshot).values() for counts in _counts(snapshot, group, kind)]
-    listed = [one for one in snapshot.functions(kind) if not one.physfn and one.key.endswith(".0")]
-    return (
-        bool(below)
-        and sum(sum(one.values()) for one in below) == len(listed)
-        and not any(gap.kind == kind for gap in gaps(snapshot))
-    )
+    listed = sum(1 for one in snapshot.functions(kind) if not one.physfn and one.key.endswith(".0"))
+    return any(_has_all(_counts(snapshot, group), kind, listed) for group in _equal_switches(snapshot).values())
+
+
+def _has_all(counts: Mapping[str, Counter[tuple[str, Hashable]]], kind: str, listed: int) -> bool:
+    numbers = [sum(number for (of, _), number in one.items() if of == kind) for one in counts.values()]
+    return sum(numbers) == listed and strict_majority(numbers) == min(numbers)
 
 
 def _equal_switches(snapshot: Snapshot) -> Mapping[Hashable, list[str]]:
@@ -56,25 +59,29 @@ def _equal_switches(snapshot: Snapshot) -> Mapping[Hashable, list[str]]:
 
 
 def _gaps(snapshot: Snapshot, switches: list[str]) -> Iterator[Gap]:
-    for kind in ("gpu", "nic", "nvme"):
-        counts = _counts(snapshot, switches, kind)
-        for product in {product: None for one in counts for product in one}:
-            usual = strict_majority(one[product] for one in counts)
-            agree = sum(one[product] == usual for one in counts)
-            for switch, one in zip(switches, counts, strict=True):
-                if usual is not None and one[product] < usual:
-                    yield Gap(switch, kind, _example(snapshot, product), one[product], usual, agree, len(switches))
+    """Switches of another role have other devices, or several of them have fewer devices in the same way."""
+    counts = _counts(snapshot, switches)
+    for switch, own in counts.items():
+        alike = [one for one in counts.values() if own.keys() <= one.keys()]
+        for kind, product in {key: None for one in alike for key in one}:
+            usual = strict_majority(one[kind, product] for one in alike)
+            agree = sum(one[kind, product] == usual for one in alike)
+            single = sum(one == own for one in alike) == 1
+            if usual is not None and own[kind, product] < usual and single and agree >= _MOST * len(alike):
+                example = _example(snapshot, product)
+                yield Gap(switch, kind, example, own[kind, product], usual, agree, len(alike))
 
 
-def _counts(snapshot: Snapshot, switches: list[str], kind: str) -> list[Counter[Hashable]]:
-    """The number of devices of each product whose nearest switch is this one."""
+def _counts(snapshot: Snapshot, switches: list[str]) -> Mapping[str, Counter[tuple[str, Hashable]]]:
+    """The number of devices of each kind and product whose nearest switch is this one, by switch."""
     functions = snapshot.of(Pci)
-    counts: dict[str, Counter[Hashable]] = {switch: Counter() for switch in switches}
-    for function in snapshot.functions(kind):
-        nearest = next((port for port in functions_above(function.key, functions) if port in counts), None)
-        if nearest and not function.physfn and function.key.endswith(".0"):
-            counts[nearest][_product(function)] += 1
-    return list(counts.values())
+    counts: dict[str, Counter[tuple[str, Hashable]]] = {switch: Counter() for switch in switches}
+    for kind in _KINDS:
+        for function in snapshot.functions(kind):
+            nearest = next((port for port in functions_above(function.key, functions) if port in counts), None)
+            if nearest and not function.physfn and function.key.endswith(".0"):
+                counts[nearest][kind, _product(function)] += 1
+    return counts
 
 
 def _example(snapshot: Snapshot, product: Hashable) -> Pci:

@@ -99,6 +99,7 @@ CLAIMS: tuple[Claims, ...] = (
     bar1.window_claims,
     host.numa_claims,
     counts.count_claims,
+    offline_cpus.cpu_claims,
     port_claims.port_claims,
 )
 

@@ -55,7 +55,8 @@ def _cpus(tree: TreeWriter, node: Node) -> None:
     cpu = node.cpu
     cores = cpu.sockets * cpu.cores
     number_of_cpus = cores * cpu.threads
-    tree.files(_CPUS, online=listed(range(number_of_cpus)), possible=listed(range(number_of_cpus)))
+    everything = listed(range(number_of_cpus))
+    tree.files(_CPUS, online=everything, present=everything, possible=everything)
     flags = "fpu vme de pse tsc msr pae mce cx8 apic sep" + " hypervisor" * node.virtual
     packages = [listed(_of_socket(cpu, socket)) for socket in range(cpu.sockets)]
     blocks = []

@@ -10,7 +10,7 @@ from ...facts.machine import Node
 from ...facts.records import Observation
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
-from ..core.counter_windows import Limit, far_above
+from ..core.counter_windows import Limit, far_above, too_many
 from ..core.gpus import (
     gpu_cohort,
     gpu_evidence,
@@ -29,6 +29,8 @@ _STORM = 10.0
 _ABOVE_COHORT = 100.0
 # Corrected errors in an hour, a day or since boot, beside equal GPUs with far fewer.
 _ALONE = Limit(fewest=500, per_hour=0, outlier=500)
+# Corrected errors that are too many even if all GPUs have them: 10,000 a day, where a healthy GPU has a few.
+_ALWAYS = Limit(fewest=500, per_hour=10_000 / 24)
 _SHORTEST = 10.0  # seconds: a shorter span gives no reliable rate
 
 _WORN = "Drain the node and replace the GPU. What jobs computed since the errors may be wrong."
@@ -43,7 +45,8 @@ def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 
     Lifetime counters never decrease and are not used. rows() reports a row that waits for replacement.
     """
-    found = _worn(snapshot, gpu) or _uncorrected(gpu) or _storm(snapshot, gpu) or _apart(snapshot, gpu)
+    beside = _storm(snapshot, gpu) or _apart(snapshot, gpu)
+    found = _worn(snapshot, gpu) or _uncorrected(snapshot, gpu) or beside or _always(snapshot, gpu)
     if found is None:
         return
     text, observed, unit, fields, seen = found
@@ -57,7 +60,7 @@ def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         expected=0,
         observed=observed,
         unit=unit,
-        basis="kin" if seen and len(gpu_cohort(snapshot, gpu)) > 1 else None,
+        basis="kin" if beside and seen and len(gpu_cohort(snapshot, gpu)) > 1 else None,
         cause="the SRAM of the GPU (its caches and registers) wears out"
         if gpu.sram_threshold
         else "memory of the GPU that goes bad, or is too hot",
@@ -78,22 +81,24 @@ def _worn(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
     return text, 1, "flag", ("sram_threshold", "ecc_uncorrected"), None
 
 
-def unrepaired(gpu: Gpu) -> bool:
+def unrepaired(gpu: Gpu, counted: float | None = None) -> bool:
     """Whether memory errors since the load of the driver were neither corrected nor repaired by spare rows.
 
     A reset replaces rows and clears the error count. If at least as many rows were replaced as there are errors, the
-    errors are repaired.
+    errors are repaired. `counted` is a later reading of the count.
     """
-    if not gpu.ecc_uncorrected or gpu.remap_pending or gpu.remap_failed:
+    errors = max(gpu.ecc_uncorrected or 0, counted or 0)
+    if not errors or gpu.remap_pending or gpu.remap_failed:
         return False
     asks = gpu.recovery not in (None, "none")
-    return asks or gpu.remap_pending is None or (gpu.remapped_uncorrectable or 0) < gpu.ecc_uncorrected
+    return asks or gpu.remap_pending is None or (gpu.remapped_uncorrectable or 0) < errors
 
 
-def _uncorrected(gpu: Gpu) -> _Errors | None:
-    if not unrepaired(gpu):
+def _uncorrected(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
+    now = latest(snapshot, gpu, "ecc_uncorrected")
+    if not unrepaired(gpu, now.value if now else None):
         return None
-    count = gpu.ecc_uncorrected or 0
+    count = int(max(gpu.ecc_uncorrected or 0, now.value if now else 0))
     errors = "1 memory error that could not be corrected" if count == 1 else f"{count} uncorrected memory errors"
     rows = gpu.remapped_uncorrectable
     text = f"{errors} since the driver was loaded" + ("" if rows is None else f", {rows} rows replaced")
@@ -123,6 +128,16 @@ def _apart(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
         return None
     rise, median = found
     text = f"{rise.new:,.0f} corrected memory errors {rise.span}; its equals have {median:.3g}"
+    return text, rise.new, "count", (), now
+
+
+def _always(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
+    """More corrected errors than any healthy GPU has."""
+    now = latest(snapshot, gpu, "ecc_corrected")
+    rise = too_many(snapshot, now, _ALWAYS) if now else None
+    if now is None or rise is None:
+        return None
+    text = f"{rise.new:,.0f} corrected memory errors {rise.span}, more than {24 * _ALWAYS.per_hour:,.0f} a day"
     return text, rise.new, "count", (), now
 
 

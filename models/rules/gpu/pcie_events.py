@@ -35,8 +35,9 @@ def any_logged(*kinds: str) -> Callable[[Snapshot, Node], bool]:
 def errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """Bus errors in the log, for functions without readable counters. The counters would count the same errors."""
     for subject, found in _by_subject(snapshot).items():
-        counted = any(one.quantity.startswith("aer_") for one in snapshot.observed.get(subject, ()))
-        if counted or _explained(snapshot, subject, found):
+        if any(one.quantity.startswith("aer_") for one in snapshot.observed.get(subject, ())):
+            found = [one for one in found if one.kind == "surprise down"]  # no counter of the port counts these
+        if not found or _explained(snapshot, subject, found):
             continue
         graded = [(severity, one) for one in found if (severity := _severity(snapshot, one))]
         graded.sort(key=lambda pair: (SEVERITIES.index(pair[0]), -(pair[1].at or 0.0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...facts.gpu import Gpu
 from ...facts.machine import Node, Numa, Package, Pci, Rdma
@@ -19,21 +20,25 @@ from ..gpu.missing import whole
 
 GPUS, NICS, DISKS, SWITCHES = "number of GPUs", "number of RDMA NICs", "number of NVMe disks", "number of NVSwitches"
 SOCKETS, NUMAS = "number of CPU packages", "number of NUMA nodes with CPUs"
+OTHER_NICS = "number of NICs without RDMA"
+CONTROLLERS = "number of storage controllers"
+_PART = "a dump may show a part of the machine"
 _WORDS = {"gpu": "GPU", "nic": "NIC", "nvme": "NVMe disk"}
 _BASIS: dict[str, Basis] = {"site": "site", "baseline": "baseline"}
 _CODES = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-missing"}
 
 
 def count_claims(snapshot: Snapshot) -> Iterator[Claim]:
-    """The claims of all counts of a machine. Dumps show parts of a machine, so they have none."""
+    """The claims of all counts of a machine. Dumps show parts of a machine, so nothing supports theirs."""
     yield from _every(snapshot)
 
 
 @once_per_snapshot
 def _every(snapshot: Snapshot) -> tuple[Claim, ...]:
+    made = (*_gpus(snapshot), *_nics(snapshot), *_disks(snapshot), *_processors(snapshot))
     if snapshot.origin == "dumps":
-        return ()
-    return (*_gpus(snapshot), *_nics(snapshot), *_disks(snapshot), *_processors(snapshot))
+        return tuple(replace(one, supports=(), doubt=_PART) for one in made)
+    return made
 
 
 def _gpus(snapshot: Snapshot) -> Iterator[Claim]:
@@ -43,20 +48,34 @@ def _gpus(snapshot: Snapshot) -> Iterator[Claim]:
     supports = []
     if full:
         supports = [Support("site" if full.basis == "site" else "profile", full.count, full.name)]
-    if number or earlier_count(snapshot, "gpu"):
+    if number or full or earlier_count(snapshot, "gpu"):
         yield _claim(snapshot, GPUS, number, supports, "gpu")
 
 
 def _nics(snapshot: Snapshot) -> Iterator[Claim]:
     number = sum(1 for one in snapshot.of(Rdma).values() if one.address)
-    if number or earlier_count(snapshot, "nic"):
-        yield _claim(snapshot, NICS, number, _of_machine(snapshot, "rdma"), "nic")
+    by_machine = _of_machine(snapshot, "rdma")
+    if number or by_machine or _is_metal(snapshot) or earlier_count(snapshot, "nic"):
+        yield _claim(snapshot, NICS, number, by_machine, "nic")
+    if others := sum(1 for one in snapshot.functions("nic") if not one.physfn) - number:
+        yield _claim(snapshot, OTHER_NICS, others, [], "other nic")
 
 
 def _disks(snapshot: Snapshot) -> Iterator[Claim]:
     number = sum(1 for one in snapshot.functions("nvme") if not one.physfn)
-    if number or _of_machine(snapshot, "nvme") or earlier_count(snapshot, "nvme"):
-        yield _claim(snapshot, DISKS, number, _of_machine(snapshot, "nvme"), "nvme")
+    by_machine = _of_machine(snapshot, "nvme")
+    if number or by_machine or _is_metal(snapshot) or earlier_count(snapshot, "nvme"):
+        yield _claim(snapshot, DISKS, number, by_machine, "nvme")
+    controllers = sum(1 for one in snapshot.functions("storage") if not one.physfn)
+    if controllers or _is_metal(snapshot):
+        yield _claim(snapshot, CONTROLLERS, controllers, [], "storage")
+
+
+def _is_metal(snapshot: Snapshot) -> bool:
+    """Whether the whole machine is visible: a count of zero says something there."""
+    node = snapshot.of(Node).get("node")
+    seen = bool(snapshot.of(Pci)) and snapshot.origin != "dumps"
+    return seen and node is not None and node.virtual is False and not node.container
 
 
 def _processors(snapshot: Snapshot) -> Iterator[Claim]:

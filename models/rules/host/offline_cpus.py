@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...facts.machine import Node, Package
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
+from ..core.claims import Claim, Support
 from ..core.rule import Rule
 from ..core.wording import cited
 
+ONLINE = "number of online CPUs"
 _NO_THREADS = ("notsupported", "notimplemented")  # values of sys/devices/system/cpu/smt/control
+_GUEST = "a hypervisor may list CPUs that it can add later"
+_UNKNOWN = "nothing says how many CPUs are present"
 
 
 def on_metal(snapshot: Snapshot, package: Package) -> bool:
@@ -19,18 +23,43 @@ def on_metal(snapshot: Snapshot, package: Package) -> bool:
     return node is not None and node.virtual is False and bool(node.present_cpus) and snapshot.origin != "dumps"
 
 
-def half_offline(snapshot: Snapshot, package: Package) -> Iterator[Finding]:
-    """At least half of the CPUs of a package are offline, and more than SMT explains."""
-    node, packages = snapshot.of(Node)["node"], snapshot.of(Package)
-    present, online = node.present_cpus or 0, len(package.cpus or ())
-    whole = present // len(packages)
-    if _without_threads(node, list(packages.values()), whole):
-        whole //= 2
-    if not whole or 2 * online > whole:
+def cpu_claims(snapshot: Snapshot) -> Iterator[Claim]:
+    """The claims of the numbers of online CPUs of all packages."""
+    node, whole = snapshot.of(Node).get("node"), _whole(snapshot)
+    for package in snapshot.of(Package).values():
+        if not package.cpus:
+            continue
+        metal, present = on_metal(snapshot, package), node.present_cpus if node else None
+        full = whole is not None and len(package.cpus) >= whole
+        source = f"{present} CPUs are present in {len(snapshot.of(Package))} packages"
+        yield Claim(
+            group="counts",
+            subject=package.key,
+            quantity=ONLINE,
+            observed=len(package.cpus),
+            supports=(Support("product", whole, source),) if whole and (metal or full) else (),
+            doubt=None if metal or full else _GUEST if whole else _UNKNOWN,
+        )
+
+
+@once_per_snapshot
+def _whole(snapshot: Snapshot) -> int | None:
+    """The number of CPUs that each package has if all are online. None: not known."""
+    node, packages = snapshot.of(Node).get("node"), snapshot.of(Package)
+    if node is None or not node.present_cpus or not packages or node.present_cpus % len(packages):
+        return None
+    each = node.present_cpus // len(packages)
+    return each // 2 if _without_threads(node, list(packages.values()), each) else each
+
+
+def offline(snapshot: Snapshot, package: Package) -> Iterator[Finding]:
+    """CPUs of a package are offline, more than SMT explains. It is a warning if at least half of them are offline."""
+    node, whole, online = snapshot.of(Node)["node"], _whole(snapshot), len(package.cpus or ())
+    if not whole or online >= whole:
         return
     yield Finding(
         code="cpu-missing",
-        severity="warning",
+        severity="warning" if 2 * online <= whole else "info",
         subject=package.key,
         subject_name=package.model,
         message=f"{online} of {whole} CPUs of {package.key} are online: its jobs have as many fewer processors",
@@ -38,7 +67,7 @@ def half_offline(snapshot: Snapshot, package: Package) -> Iterator[Finding]:
         observed=online,
         unit="CPUs",
         basis="capability",
-        expected_source=f"{present} CPUs are present in {len(packages)} packages",
+        expected_source=f"{node.present_cpus} CPUs are present in {len(snapshot.of(Package))} packages",
         cause="an operator, a power policy or a machine check switched them off",
         evidence=(*cited(node, "present_cpus"), *cited(package, "cpus")),
     )
@@ -52,4 +81,4 @@ def _without_threads(node: Node, packages: list[Package], whole: int) -> bool:
     return alike and node.smt not in _NO_THREADS
 
 
-RULES = (Rule("cpu-missing", Package, ("cpus",), half_offline, on_metal),)
+RULES = (Rule("cpu-missing", Package, ("cpus",), offline, on_metal),)

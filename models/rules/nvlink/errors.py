@@ -14,7 +14,7 @@ from ...facts.machine import Node
 from ...facts.records import Evidence, Observation
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
-from ..core.counter_windows import Limit, Rise, far_above, latest_counter
+from ..core.counter_windows import HOUR, Limit, Rise, far_above, latest_counter, too_many
 from ..core.gpus import gpu_cohort, gpu_name, latest, place_of, subject_of
 from ..core.rule import Rule
 from ..core.wording import missed
@@ -39,6 +39,8 @@ _FEWEST, _HOURLY = 8, 1 / 3600.0
 # One link with so many errors while most others have none is faulty, however long the machine is up.
 _ALONE = Limit(fewest=100, per_hour=0, outlier=100)
 _CRC_ALONE = Limit(fewest=1000, per_hour=0, outlier=1000)
+# CRC errors are also too many at two a second for a minute, an hour, a day or since boot: healthy links have none.
+_CRC_LASTING = Limit(fewest=1000, per_hour=2 * HOUR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def has_error_counters(snapshot: Snapshot, gpu: Gpu) -> bool:
 
 def errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """Error counters increase, or the bit error rate after error correction is too high."""
-    rises = [rise for quantity in _NAMES if (rise := _rise(snapshot, gpu, quantity) or _apart(snapshot, gpu, quantity))]
+    rises = [rise for quantity in _NAMES if (rise := _of_counter(snapshot, gpu, quantity))]
     bad = {number: one for number, one in _ratios(snapshot, gpu).items() if one.value > _BIT_ERRORS}
     if not rises and not bad:
         return
@@ -80,6 +82,20 @@ def errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         location=place_of(snapshot, gpu),
         evidence=(*(one for rise in rises for one in rise.evidence), *(one.evidence for one in bad.values())),
     )
+
+
+def _of_counter(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
+    return _rise(snapshot, gpu, quantity) or _apart(snapshot, gpu, quantity) or _lasting(snapshot, gpu, quantity)
+
+
+def _lasting(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
+    """CRC errors at a low rate for long, also if all GPUs have them."""
+    now = latest(snapshot, gpu, quantity) if quantity == "nvlink_crc" else None
+    rise = too_many(snapshot, now, _CRC_LASTING) if now else None
+    if rise is None:
+        return None
+    links = tuple(_risen(snapshot, gpu, quantity, rise.before))
+    return _Rise(_NAMES[quantity], rise.new, rise.span, links, rise.evidence)
 
 
 def _on(links: tuple[str, ...]) -> str:
