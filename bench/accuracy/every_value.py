@@ -236,12 +236,9 @@ def log_cases(bed: Bed) -> Cases:
             edits += _counted(bed, place, row.counter)
             if row.removes:
                 edits.append(without(_gone_with(bed, place, row.removes)))
-            names = _counted_on(bed, place) | {
-                port or place,
-                f"cpu{number}",
-                "node",
-                *functions_above(place, functions),
-            }
+            names = _counted_on(bed, place) | {port or place, f"cpu{number}", "node"}
+            if row.removes:
+                names |= set(functions_above(place, functions))
             words = ("gpu",) if row.removes == "driver" else ()
             yield Case(f"log: {row.name}", place, together(*edits), frozenset(row.codes), names, words)
     for place in _places(bed, ("gpu",)):

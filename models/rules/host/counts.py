@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...facts.gpu import Gpu
+from ...facts.gpu import Driver, Gpu
 from ...facts.machine import Node, Numa, Package, Pci, Rdma
 from ...facts.records import Evidence
 from ...inventory.positions import Gap, gaps, is_regular
@@ -48,7 +48,7 @@ def _gpus(snapshot: Snapshot) -> Iterator[Claim]:
     supports = []
     if full:
         supports = [Support("site" if full.basis == "site" else "profile", full.count, full.name)]
-    if number or full or earlier_count(snapshot, "gpu"):
+    if number or full or snapshot.of(Driver) or earlier_count(snapshot, "gpu"):
         yield _claim(snapshot, GPUS, number, supports, "gpu")
 
 
