@@ -111,7 +111,11 @@ _GPU: Mapping[str, tuple[Callable[[Gpu], Mapping[str, Any]], frozenset[str], tup
         ("power",),
     ),
     "busy at 20 % of its clock": (
-        lambda gpu: {"clock": 0.2 * (gpu.clock_max or 0), "performance_state": 0, "clock_reasons": ()},
+        lambda gpu: (
+            {"clock": 0.2 * gpu.clock_max, "performance_state": 0, "clock_reasons": ()}
+            if gpu.clock and gpu.clock_max
+            else {}
+        ),
         _CLOCKS,
         ("clock",),
     ),

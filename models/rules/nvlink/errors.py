@@ -39,7 +39,7 @@ _FEWEST, _HOURLY = 8, 1 / 3600.0
 # One link with so many errors while most others have none is faulty, however long the machine is up.
 _ALONE = Limit(fewest=100, per_hour=0, outlier=100)
 _CRC_ALONE = Limit(fewest=1000, per_hour=0, outlier=1000)
-# CRC errors are also too many at two a second for a minute, an hour, a day or since boot: healthy links have none.
+# Fewer CRC errors cost no bandwidth, but healthy links have none: two a second are shown as info.
 _CRC_LASTING = Limit(fewest=1000, per_hour=2 * HOUR)
 
 
@@ -52,6 +52,7 @@ class _Rise:
     since: str
     links: tuple[str, ...]  # numbers of the links with errors
     evidence: tuple[Evidence, ...]
+    minor: bool = False  # too few to cost bandwidth
 
 
 def has_error_counters(snapshot: Snapshot, gpu: Gpu) -> bool:
@@ -72,7 +73,7 @@ def errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         texts.append(f"an effective bit error rate of {worst:.1e}{_on(tuple(bad))}, above {_BIT_ERRORS:.0e}")
     yield Finding(
         code="nvlink-errors",
-        severity="warning",
+        severity="warning" if bad or not all(rise.minor for rise in rises) else "info",
         subject=subject_of(gpu),
         subject_name=gpu_name(snapshot, gpu),
         message=f"{gpu_name(snapshot, gpu)}: {'; '.join(texts)}",
@@ -89,13 +90,13 @@ def _of_counter(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
 
 
 def _lasting(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
-    """CRC errors at a low rate for long, also if all GPUs have them."""
+    """CRC errors at a low rate, also if all GPUs have them."""
     now = latest(snapshot, gpu, quantity) if quantity == "nvlink_crc" else None
     rise = too_many(snapshot, now, _CRC_LASTING) if now else None
     if rise is None:
         return None
     links = tuple(_risen(snapshot, gpu, quantity, rise.before))
-    return _Rise(_NAMES[quantity], rise.new, rise.span, links, rise.evidence)
+    return _Rise(_NAMES[quantity], rise.new, rise.span, links, rise.evidence, minor=True)
 
 
 def _on(links: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from linkgauge.models.facts.records import Evidence, NotChecked
 from linkgauge.models.report import Finding
 from tests.support.nodes.gpu_facts import (
     BARE,
+    BOOTED,
     H100,
     HERE,
     NOW,
@@ -110,10 +111,29 @@ def test_what_is_no_storm() -> None:
     few, before = counter("gpu3", "ecc_corrected", 177), counter("gpu3", "ecc_corrected", 170, NOW - 60)
     assert summaries([*board(), few], before) == []
     still = counter("gpu3", "ecc_corrected", 9.6e9)
-    assert summaries([*board(), still], counter("gpu3", "ecc_corrected", 9.6e9, NOW - 60)) == []
-    everywhere = [counter(f"gpu{number}", "ecc_corrected", 9e9) for number in range(8)]
-    assert summaries([*board(), *everywhere]) == []
+    past = [counter("gpu3", "ecc_corrected", 9.6e9, NOW - seconds) for seconds in (86_400, 60)]
+    assert summaries([*board(), still], *past) == []
     assert summaries([gpu(3), still]) == []  # the start of the count is not known
+
+
+@pytest.mark.parametrize(("a_day", "found"), [(100, False), (8000, False), (20_000, True)])
+@pytest.mark.parametrize("before", [None, 0.0])
+def test_corrected_errors_that_all_gpus_have(a_day: float, found: bool, before: float | None) -> None:
+    """No GPU is apart from its equals, so only the rate shows it."""
+    seconds = NOW - BOOTED if before is None else 86_400.0
+    counts = [counter(f"gpu{number}", "ecc_corrected", a_day * seconds / 86_400) for number in range(8)]
+    past = (
+        []
+        if before is None
+        else [counter(f"gpu{number}", "ecc_corrected", before, NOW - seconds) for number in range(8)]
+    )
+    expected = [("gpu-ecc", address(number), "warning", "likely") for number in range(8)] if found else []
+    assert summaries([*board(), *counts], *past) == expected
+
+
+@pytest.mark.parametrize("fields", [{"ecc_uncorrected": None}, {"ecc_uncorrected": 0}])
+def test_uncorrected_errors_that_only_the_counter_shows(fields: dict[str, Any]) -> None:
+    assert summaries([*board(**fields), counter("gpu3", "ecc_uncorrected", 2)]) == [ECC]
 
 
 def test_what_is_refused_is_a_gap_and_not_ok() -> None:

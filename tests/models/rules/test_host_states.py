@@ -36,9 +36,10 @@ def packages(*counts: tuple[int, int]) -> list[Package]:
     ("node", "counts", "subjects"),
     [
         (METAL, ((8, 4), (8, 4)), []),
+        (METAL, ((8, 4), (7, 4)), ["package1 info"]),
         (METAL, ((8, 4), (4, 2)), ["package1"]),
         (METAL, ((4, 2), (4, 2)), ["package0", "package1"]),
-        (METAL, ((8, 4), (5, 4)), []),
+        (METAL, ((8, 4), (5, 4)), ["package1 info"]),
         (replace(METAL, smt="off"), ((4, 4), (4, 4)), []),
         (replace(METAL, smt="off"), ((4, 4), (2, 2)), ["package1"]),
         (replace(METAL, smt=None), ((4, 4), (4, 4)), []),
@@ -52,8 +53,22 @@ def packages(*counts: tuple[int, int]) -> list[Package]:
 def test_offline_processors(node: Node, counts: tuple[tuple[int, int], ...], subjects: list[str]) -> None:
     findings = found(node, *packages(*counts))
     assert [(one.code, one.severity, one.subject) for one in findings] == [
-        ("cpu-missing", "warning", subject) for subject in subjects
+        ("cpu-missing", subject[9:] or "warning", subject[:8]) for subject in subjects
     ]
+
+
+@pytest.mark.parametrize(
+    ("node", "cpus", "listed"),
+    [
+        (METAL, 8, False),
+        (replace(METAL, virtual=True), 8, False),
+        (replace(METAL, virtual=True), 7, True),
+        (replace(METAL, present_cpus=None), 8, True),
+    ],
+)
+def test_numbers_of_online_processors_without_evidence(node: Node, cpus: int, listed: bool) -> None:
+    coverage = evaluate(assemble([node, *packages((8, 4), (cpus, 4))], Site(), 1000.0)).coverage
+    assert any("number of online CPUs" in one.quantities for one in coverage.uncorroborated) == listed
 
 
 def test_the_processors_that_are_present() -> None:
