@@ -36,9 +36,21 @@ def gaps(snapshot: Snapshot) -> tuple[Gap, ...]:
 
 
 def is_regular(snapshot: Snapshot, kind: str) -> bool:
-    """Whether all devices of a kind are below equal switches, as many below each. Then none of them is missing."""
+    """Whether all devices of a kind are below equal switches, as many below each and as many near each NUMA node.
+
+    Then none of them is missing.
+    """
     listed = sum(1 for one in snapshot.functions(kind) if not one.physfn and one.key.endswith(".0"))
-    return any(_has_all(_counts(snapshot, group), kind, listed) for group in _equal_switches(snapshot).values())
+    return any(
+        _has_all(_counts(snapshot, group), kind, listed) and _is_even(snapshot, group)
+        for group in _equal_switches(snapshot).values()
+    )
+
+
+def _is_even(snapshot: Snapshot, switches: list[str]) -> bool:
+    """Whether as many switches are near each NUMA node."""
+    near = Counter(snapshot.of(Pci)[switch].numa for switch in switches)
+    return len(set(near.values())) == 1
 
 
 def _has_all(counts: Mapping[str, Counter[tuple[str, Hashable]]], kind: str, listed: int) -> bool:

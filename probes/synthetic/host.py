@@ -57,6 +57,7 @@ def _cpus(tree: TreeWriter, node: Node) -> None:
     number_of_cpus = cores * cpu.threads
     everything = listed(range(number_of_cpus))
     tree.files(_CPUS, online=everything, present=everything, possible=everything)
+    tree.put(f"{_CPUS}/smt/control", "on" if cpu.threads > 1 else "notsupported")
     flags = "fpu vme de pse tsc msr pae mce cx8 apic sep" + " hypervisor" * node.virtual
     packages = [listed(_of_socket(cpu, socket)) for socket in range(cpu.sockets)]
     blocks = []

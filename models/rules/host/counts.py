@@ -18,7 +18,7 @@ from ..core.rule import Rule
 from ..core.wording import function_name, location
 from ..gpu.missing import whole
 
-GPUS, NICS, DISKS, SWITCHES = "number of GPUs", "number of RDMA NICs", "number of NVMe disks", "number of NVSwitches"
+GPUS, NICS, DISKS = "number of GPUs", "number of RDMA NICs", "number of NVMe disks"
 SOCKETS, NUMAS = "number of CPU packages", "number of NUMA nodes with CPUs"
 OTHER_NICS = "number of NICs without RDMA"
 CONTROLLERS = "number of storage controllers"
@@ -72,10 +72,9 @@ def _disks(snapshot: Snapshot) -> Iterator[Claim]:
 
 
 def _is_metal(snapshot: Snapshot) -> bool:
-    """Whether the whole machine is visible: a count of zero says something there."""
+    """Whether the PCI functions of a real machine are visible: a count of zero says something there."""
     node = snapshot.of(Node).get("node")
-    seen = bool(snapshot.of(Pci)) and snapshot.origin != "dumps"
-    return seen and node is not None and node.virtual is False and not node.container
+    return bool(snapshot.of(Pci)) and snapshot.origin != "dumps" and node is not None and node.virtual is False
 
 
 def _processors(snapshot: Snapshot) -> Iterator[Claim]:
@@ -96,7 +95,7 @@ def _of_machine(snapshot: Snapshot, field: str) -> list[Support]:
 
 
 def _claim(snapshot: Snapshot, quantity: str, number: int, supports: list[Support], kind: str) -> Claim:
-    if not supports and kind in _CODES and number and is_regular(snapshot, kind):
+    if not supports and kind == "gpu" and number and is_regular(snapshot, kind):  # NICs and disks are elsewhere, too
         supports = [Support("kin", number, "as many below each of several equal switches")]
     history = earlier_count(snapshot, kind)
     if history and (history[1] or history[0] > number):

@@ -29,7 +29,7 @@ def machine(*switches: tuple[str, ...]) -> list[Record]:
         root, bus = f"0000:{number:02x}:01.0", 0x10 + 0x10 * number
         records.append(Pci(key=root, pci_class=0x060400, vendor=0x8086, device=0x352A))
         up = f"0000:{bus:02x}:00.0"
-        records.append(Pci(key=up, parent=root, **BRIDGE))
+        records.append(Pci(key=up, parent=root, numa=number % 2, **BRIDGE))
         for slot, kind in enumerate(devices, start=1):
             port, device = f"0000:{bus + 1:02x}:{slot:02x}.0", f"0000:{bus + 1 + slot:02x}:00.0"
             records.append(Pci(key=port, parent=up, **BRIDGE))
@@ -66,6 +66,8 @@ def test_empty_positions(switches: list[tuple[str, ...]], found: list[tuple[str,
         ([FULL] * 3 + [("gpu",)], False),
         ([FULL, ("gpu",)] * 2, False),
         ([FULL] * 2, False),
+        ([FULL] * 3, False),  # two of them near one NUMA node, one near the other
+        ([FULL] * 5, False),
     ],
 )
 def test_only_equal_numbers_below_equal_switches_are_evidence(switches: list[tuple[str, ...]], regular: bool) -> None:
