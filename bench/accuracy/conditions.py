@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from random import Random
 
 from bench.accuracy.beds import Bed
 from bench.accuracy.edits import Edit, logged, lowered, measured, names_of, set_fields, together, without
-from bench.accuracy.faults import Case, Cases, Fault, Kind, below, drawn, is_guest
+from bench.accuracy.faults import Case, Cases, Fault, Kind, below, drawn, group_of, is_guest
 from bench.accuracy.measured import Loss
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Array, Mount, Node, Numa, Nvme, Package, Pci, Rdma, Service, Setting
@@ -16,6 +17,7 @@ from linkgauge.models.rules.pcie.direct_paths import peers
 
 # recovery action of the driver after an Xid
 _RECOVERIES = {48: "GPU reset", 79: "node reboot", 95: "GPU reset", 119: "GPU reset"}
+_COMPARED = 2  # devices of a product, among which one firmware differs
 _SMALLEST_COHORT = 4  # flows of a kind; among fewer, the slow one cannot be identified
 # A field of the GPU's driver, its value, and the finding code.
 _GPU_STATES: Mapping[str, tuple[str, Mapping[str, object]]] = {
@@ -210,7 +212,10 @@ def _disk_cases(bed: Bed) -> Cases:
             edit = together(*(set_fields(Mount, key, stopped=True) for key in names))
             yield Case("file system read-only", mount.key, edit, degraded, names | {str(mount.device)})
     for kind, name in ((Rdma, "NIC"), (Nvme, "disk")):
+        groups = Counter(group_of(bed, key) for key in bed.snapshot.of(kind))
         for fact in bed.snapshot.of(kind).values():
+            if groups[group_of(bed, fact.key)] < _COMPARED:
+                continue  # no equal device has another firmware
             if firmware := getattr(fact, "firmware", None):
                 edit = set_fields(kind, fact.key, firmware=f"{firmware}.1")
                 codes = frozenset({"firmware-mixed", "driver-mismatch", "device-misplaced"})

@@ -55,7 +55,8 @@ def _gpus(snapshot: Snapshot) -> Iterator[Claim]:
 def _nics(snapshot: Snapshot) -> Iterator[Claim]:
     number = sum(1 for one in snapshot.of(Rdma).values() if one.address)
     by_machine = _of_machine(snapshot, "rdma")
-    if number or by_machine or _is_metal(snapshot) or earlier_count(snapshot, "nic"):
+    none = _is_metal(snapshot) or (_shows_pci(snapshot) and not snapshot.functions("nic"))
+    if number or by_machine or none or earlier_count(snapshot, "nic"):
         yield _claim(snapshot, NICS, number, by_machine, "nic")
     if others := sum(1 for one in snapshot.functions("nic") if not one.physfn) - number:
         yield _claim(snapshot, OTHER_NICS, others, [], "other nic")
@@ -64,7 +65,8 @@ def _nics(snapshot: Snapshot) -> Iterator[Claim]:
 def _disks(snapshot: Snapshot) -> Iterator[Claim]:
     number = sum(1 for one in snapshot.functions("nvme") if not one.physfn)
     by_machine = _of_machine(snapshot, "nvme")
-    if number or by_machine or _is_metal(snapshot) or earlier_count(snapshot, "nvme"):
+    none = _is_metal(snapshot) or (_shows_pci(snapshot) and not snapshot.functions("storage"))
+    if number or by_machine or none or earlier_count(snapshot, "nvme"):
         yield _claim(snapshot, DISKS, number, by_machine, "nvme")
     controllers = sum(1 for one in snapshot.functions("storage") if not one.physfn)
     if controllers or _is_metal(snapshot):
@@ -72,9 +74,16 @@ def _disks(snapshot: Snapshot) -> Iterator[Claim]:
 
 
 def _is_metal(snapshot: Snapshot) -> bool:
-    """Whether the PCI functions of a real machine are visible: a count of zero says something there."""
+    """Whether the PCI functions of a real machine are visible: a count of zero says something there.
+
+    In a guest, only a machine without any NIC or disk is remarkable.
+    """
     node = snapshot.of(Node).get("node")
-    return bool(snapshot.of(Pci)) and snapshot.origin != "dumps" and node is not None and node.virtual is False
+    return _shows_pci(snapshot) and node is not None and node.virtual is False
+
+
+def _shows_pci(snapshot: Snapshot) -> bool:
+    return bool(snapshot.of(Pci)) and snapshot.origin != "dumps"
 
 
 def _processors(snapshot: Snapshot) -> Iterator[Claim]:

@@ -36,6 +36,8 @@ _BIT_ERRORS = 1e-12
 # Limits without an earlier reading, since boot: the count and the rate per second. The training of the links at boot
 # causes a few harmless events.
 _FEWEST, _HOURLY = 8, 1 / 3600.0
+_FAILED = "nvlink_recovery_failed"  # each takes a link down: one a day is too many
+_DAILY = 1 / 86_400.0
 # One link with so many errors while most others have none is faulty, however long the machine is up.
 _ALONE = Limit(fewest=100, per_hour=0, outlier=100)
 _CRC_ALONE = Limit(fewest=1000, per_hour=0, outlier=1000)
@@ -116,7 +118,7 @@ def _rise(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
     if start is None or start >= now.at or not new:
         return None
     rate = new / (now.at - start)
-    lasting = before is not None or (new >= _FEWEST and rate > _HOURLY)
+    lasting = before is not None or (new >= _FEWEST and rate > (_DAILY if quantity == _FAILED else _HOURLY))
     if (rate < _CRC) if quantity == "nvlink_crc" else not lasting:
         return None
     since = f"in {now.at - start:.0f} s" if before else f"in the {(now.at - start) / 3600:.0f} hours since boot"

@@ -104,6 +104,12 @@ def _reason(snapshot: Snapshot, pair: GpuPair) -> _Reason | None:
     if pair.nvlink not in (None, "ok", "unknown") and _joined(snapshot, *both):
         cause = "the driver could not set the links up: the fabric's partition, or an error in its log"
         return _Reason(f"NVLink joins them and cannot be used ({pair.nvlink})", pair.nvlink, "nvlink", cause)
+    for field in ("read", "write"):
+        status = getattr(pair, field)
+        if status not in (None, "ok", "unknown") and pair.nvlink == "ok" and _joined(snapshot, *both):
+            cause = "the driver did not set the access up: an error in its log, or a process that holds a GPU"
+            text = f"NVLink joins them and works, and the driver refuses to {field} over it ({status})"
+            return _Reason(text, status, field, cause, "warning", "likely", "capability")
     return _over_pcie(snapshot, pair, *both)
 
 

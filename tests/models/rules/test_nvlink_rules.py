@@ -237,6 +237,8 @@ def test_recoveries_that_go_on() -> None:
         ("nvlink_recovery", 7, None, False),  # since boot, a day ago
         ("nvlink_recovery", 24, None, False),
         ("nvlink_recovery", 25, None, True),
+        ("nvlink_recovery_failed", 7, None, False),
+        ("nvlink_recovery_failed", 24, None, True),
         ("nvlink_crc", 1e5, None, False),
         ("nvlink_crc", 1e6, None, "info"),  # 12 a second cost no bandwidth
         ("nvlink_crc", 1e7, None, True),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from linkgauge.models.facts.records import Evidence
 from linkgauge.models.report import Finding
 from tests.support.nodes.gpu_facts import with_fields
@@ -53,6 +55,16 @@ def test_nvlink_that_joins_and_cannot_be_used() -> None:
         *pairs(2, nvlink="not supported"),
     ]
     assert summaries(bridged) == [("p2p-disabled", "gpu0-gpu1", "critical")]
+
+
+@pytest.mark.parametrize("field", ["read", "write"])
+def test_access_that_is_refused_although_nvlink_works(field: str) -> None:
+    bridged = [*cards(A100_PCIE, [12, 12]), nvlink(0, 0, remote=address(1), remote_kind="gpu")]
+    assert summaries([*bridged, *pairs(2)]) == []
+    refused = [replace(one, **{field: "chipset not supported"}) for one in pairs(2)]  # type: ignore[arg-type]
+    assert summaries([*bridged, *refused]) == [("p2p-disabled", "gpu0-gpu1", "warning")]
+    over_pcie = [replace(one, nvlink="not supported") for one in refused]
+    assert summaries([*cards(A100_PCIE, [0, 0]), *over_pcie]) == []
 
 
 def test_peers_over_pcie() -> None:
