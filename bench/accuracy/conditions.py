@@ -168,7 +168,7 @@ def host_cases(bed: Bed) -> Cases:
             if numa.memory and numa.cpus:
                 edit = set_fields(Numa, numa.key, memory=int(numa.memory * share))
                 yield Case(f"NUMA node with {text}", numa.key, edit, memory, names, ("memory",))
-        if numa.cpus and len(numa.cpus) > 1:
+        if numa.cpus and len(numa.cpus) > 1 and of:  # some dumps have only lists of CPUs
             for text, keep in (("half its CPUs", len(numa.cpus) // 2), ("one CPU offline", len(numa.cpus) - 1)):
                 edit = _cpus(bed, numa, keep)
                 yield Case(f"NUMA node with {text}", numa.key, edit, missing, names, ("cpu", "processor", "core"))

@@ -276,7 +276,9 @@ def _port_cases(bed: Bed, kind: type[Fact], port: Port | Net, nets: Sequence[Net
 def nvlink_cases(bed: Bed) -> Cases:
     """Each NVLink down, all links of each GPU, all links of each pair, and each link at half speed."""
     made, reported = gpu_links(bed.snapshot.facts), bed.snapshot.of(GpuLink)
-    alive = {key: made[key] for key in made.keys() & reported.keys() if reported[key].active}
+    whole = {key for key, gpu in bed.snapshot.of(Gpu).items() if not gpu.mig}  # GPUs with MIG use no NVLinks
+    both = [key for key in made.keys() & reported.keys() if key.partition("/")[0] in whole]
+    alive = {key: made[key] for key in both if reported[key].active}
     of_gpu: dict[str, set[str]] = defaultdict(set)
     of_pair: dict[str, set[str]] = defaultdict(set)
     for key in sorted(alive):

@@ -71,6 +71,8 @@ def counter_cases(bed: Bed) -> Cases:
         names = _counted_on(bed, one.about)
         words = (one.quantity, "counter")
         for option, more in (("since boot", steps * up), ("in an hour", steps)):
+            if option == "since boot" and not node.booted:
+                continue  # the count may be of years
             past = (_before(one, bed.now - _HOUR),) if option == "in an hour" else ()
             edit = measured(one.about, one.quantity, one.value + more, bed.now, one.unit, one.busy)
             yield Case(f"counter {one.quantity} {option}", one.about, edit, codes, names, words, option, past)

@@ -104,7 +104,8 @@ def whole_groups(bed: Bed, cases: Iterable[Case]) -> Cases:
     for case in cases:
         groups[case.kind, case.option, group_of(bed, case.place)].append(case)
     for (kind, _, group), several in groups.items():
-        if len(several) > 1 and kind not in _SINGLE:
+        part = bed.origin == "dumps" and kind.startswith("removal")  # a dump without any device is of another thing
+        if len(several) > 1 and kind not in _SINGLE and not part:
             yield replace(
                 several[0],
                 kind=f"{kind}, all",
