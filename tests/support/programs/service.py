@@ -51,8 +51,13 @@ class Service:
 
 
 @contextmanager
-def service(*options: str, env: Mapping[str, str] | None = None, program: tuple[str, ...] = SERVE) -> Iterator[Service]:
-    """A service that is ready for requests."""
+def service(
+    *options: str,
+    env: Mapping[str, str] | None = None,
+    program: tuple[str, ...] = SERVE,
+    longest: float = LONGEST,
+) -> Iterator[Service]:
+    """A service that is ready for requests. It ends after `longest` seconds."""
     address = f"@linkgauge-test-{os.getpid()}-{next(_numbers)}"
     path = os.pathsep.join(entry for entry in sys.path if entry)
     variables = {**os.environ, "PYTHONPATH": path, "NOTIFY_SOCKET": address, **(env or {})}
@@ -62,7 +67,7 @@ def service(*options: str, env: Mapping[str, str] | None = None, program: tuple[
         command = (*program, "--listen", "127.0.0.1:0", *options)
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables) as process:
             assert process.stderr
-            late = Timer(LONGEST, process.kill)  # a waiting reader then gets the end of the log
+            late = Timer(longest, process.kill)  # a waiting reader then gets the end of the log
             late.start()
             try:
                 one = Service(process, messages, process.stderr)
