@@ -9,8 +9,8 @@ from ...exporters.text.accepted import as_accepted, as_refused
 from ...models.bandwidth.best_rates import RATES, best_observations
 from ...models.evaluate import evaluate
 from ...models.facts.records import Flow, Observation
-from ...models.inventory.inventory import accepted_now
-from ...models.inventory.present import is_complete, present
+from ...models.inventory.inventory import PARTS, Inventory, accepted_now
+from ...models.inventory.present import is_complete, known_absent, present
 from ...models.inventory.snapshot import Snapshot
 from ...models.report import Report, Verdict
 from ...probes.serials import read_serials
@@ -53,7 +53,7 @@ def accept(
     counts = tuple(_counts(snapshot, at))
     rates = best_observations(snapshot)
     earlier = tuple(one for one in known.baseline if isinstance(one.about, Flow) and one.quantity in RATES)
-    inventory = accepted_now(present(snapshot)) if is_complete(snapshot) else earlier_inventory
+    inventory = _present(snapshot) or earlier_inventory
     after = evaluate(replace(snapshot, accepted=at, baseline=(*earlier, *counts), inventory=inventory))
     if after.verdict != "ok" and not anyway:
         return as_refused(after), after.verdict
@@ -74,6 +74,11 @@ def _machine(root: str, source: Sequence[str], state_dir: str | None) -> Input:
     if target.host.origin == "dumps":
         raise BadInput("--from: dumps show parts of a machine; accept the machine itself, or a capture of it")
     return target
+
+
+def _present(snapshot: Snapshot) -> Inventory | None:
+    """What is present, and without which devices the operator accepts the node. None: not everything was read."""
+    return accepted_now(present(snapshot), known_absent(snapshot, *PARTS)) if is_complete(snapshot) else None
 
 
 def _counts(snapshot: Snapshot, at: float) -> Iterator[Observation]:

@@ -11,6 +11,7 @@ from ...models.facts.machine import Node
 from ...models.facts.records import Fact
 from ...models.facts.registry import kind_name
 from ...models.facts.units import as_gigabytes, as_utc
+from ...models.inventory.inventory import last_seen
 from ...models.inventory.snapshot import Snapshot
 from ...models.report import Finding, Level, Report
 from .report import quantity, seen
@@ -111,7 +112,7 @@ def _absent(snapshot: Snapshot, names: frozenset[str]) -> Iterator[str]:
     before = snapshot.inventory
     item = next(filter(None, map(before.find, sorted(names))), None) if before else None
     if before and item:
-        yield from _row("state", f"absent; it was there at {as_utc(before.taken_at)}")
+        yield from _row("state", f"absent; it was there at {as_utc(last_seen(before, item))}")
         yield from _row("name", item.name)
         yield from _row("firmware", item.firmware)
         yield from _row("slot", item.slot)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 ChangeKind: TypeAlias = Literal["removed", "added", "swapped", "moved", "firmware"]
 _GROWN = ("width", "speed", "rate", "nvlinks", "memory")  # of these the greater value is the reference
-_PARTS = frozenset({"gpu", "nic", "nvme", "nvswitch"})  # devices that can be removed, added and moved
+PARTS = frozenset({"gpu", "nic", "nvme", "nvswitch"})  # devices that can be removed, added and moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,7 @@ class Item:
     memory: int | None = None  # bytes
     rdma: bool | None = None  # whether a NIC is an RDMA device
     accepted: bool = False  # an operator accepted the node with this item
+    seen_at: float | None = None  # seconds since 1970, of a device that was absent at the time of its inventory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class Inventory:
     boot_id: str | None = None
     machine: str | None = None  # vendor and product name of the machine
     devices: tuple[Item, ...] = ()
+    absent: tuple[Item, ...] = ()  # devices of earlier without which an operator accepted the node
 
     def of(self, *kinds: str) -> tuple[Item, ...]:
         """The items of these kinds."""
@@ -83,7 +85,7 @@ def paired(before: Inventory, now: Inventory) -> list[tuple[Item | None, Item | 
 
     Two devices of one kind without a counterpart form a pair: one was replaced by the other in another place.
     """
-    old, new = list(before.of(*_PARTS)), list(now.of(*_PARTS))
+    old, new = list(before.of(*PARTS)), list(now.of(*PARTS))
     pairs: list[tuple[Item | None, Item | None]] = []
     steps: tuple[Callable[[Item], Hashable | None], ...] = (
         lambda item: item.identity and (item.kind, item.identity),
@@ -126,7 +128,7 @@ def completed(reference: Inventory, now: Inventory) -> Inventory:
     """The reference with values that were unknown at its time, as drivers load after the first cycle of a boot."""
     known = {(item.kind, item.key): item for item in now.devices}
     items = [_filled(item, known.get((item.kind, item.key))) for item in reference.devices]
-    late = _missing_keys(reference.devices, (item for item in now.devices if item.kind not in _PARTS))
+    late = _missing_keys(reference.devices, (item for item in now.devices if item.kind not in PARTS))
     return replace(reference, devices=(*items, *late)) if (*items, *late) != reference.devices else reference
 
 
@@ -149,14 +151,21 @@ def advanced(reference: Inventory, last: Inventory) -> Inventory:
     """
     if not same_machine(reference, last):
         return last
-    items = [_grown(old, new) if old and new else old or new for old, new in paired(reference, last)]
-    rest = [item for item in reference.devices if item.kind not in _PARTS]
+    items = [_later(old, new, reference.taken_at) for old, new in paired(reference, last)]
+    rest = [item for item in reference.devices if item.kind not in PARTS]
     others = {(item.kind, item.key): item for item in last.devices}
     rest = [_grown(item, others.get((item.kind, item.key), item)) for item in rest]
-    late = _missing_keys(rest, (item for item in last.devices if item.kind not in _PARTS))
+    late = _missing_keys(rest, (item for item in last.devices if item.kind not in PARTS))
     kept = (item for item in items if item)
     taken_at = max(reference.taken_at, last.taken_at)
-    return replace(last, taken_at=taken_at, devices=(*kept, *rest, *late))
+    return replace(last, taken_at=taken_at, devices=(*kept, *rest, *late), absent=reference.absent)
+
+
+def _later(old: Item | None, new: Item | None, taken_at: float) -> Item | None:
+    """The item of the next reference. An absent device keeps the time at which it was seen last."""
+    if old and new:
+        return replace(_grown(old, new), seen_at=None)
+    return replace(old, seen_at=old.seen_at or taken_at) if old else new
 
 
 def _grown(old: Item, new: Item) -> Item:
@@ -174,9 +183,15 @@ def _grown(old: Item, new: Item) -> Item:
     return replace(new, **known)
 
 
-def accepted_now(inventory: Inventory) -> Inventory:
-    """The inventory of a node that an operator accepts."""
-    return replace(inventory, devices=tuple(replace(item, accepted=True) for item in inventory.devices))
+def last_seen(inventory: Inventory, item: Item) -> float:
+    """A time at which the item of this inventory was present, in seconds since 1970."""
+    return inventory.taken_at if item.seen_at is None else item.seen_at
+
+
+def accepted_now(inventory: Inventory, absent: Iterable[Item] = ()) -> Inventory:
+    """The inventory of a node that an operator accepts without the `absent` devices."""
+    devices = tuple(replace(item, accepted=True) for item in inventory.devices)
+    return replace(inventory, devices=devices, absent=tuple(absent))
 
 
 def equal(old: Inventory, new: Inventory) -> bool:

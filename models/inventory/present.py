@@ -53,6 +53,13 @@ def removed(snapshot: Snapshot, *kinds: str) -> tuple[Item, ...]:
     return tuple(item for item in items if item and item.kind in kinds)
 
 
+def known_absent(snapshot: Snapshot, *kinds: str) -> tuple[Item, ...]:
+    """The absent devices of these kinds that need no further finding: removed ones, and those accepted as absent."""
+    before, here = comparable(snapshot), {item.key for item in present(snapshot).devices}
+    accepted = before.absent if before else ()
+    return (*removed(snapshot, *kinds), *(one for one in accepted if one.kind in kinds and one.key not in here))
+
+
 def earlier_item(snapshot: Snapshot, kind: str, key: str) -> Item | None:
     """The item that was in this place before, if the same product is there now."""
     if comparable(snapshot) is None:

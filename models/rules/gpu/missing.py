@@ -11,7 +11,7 @@ from ...facts.gpu import Gpu
 from ...facts.machine import Event, Node, Pci
 from ...facts.pci_classes import NVIDIA
 from ...facts.records import Evidence
-from ...inventory.present import removed
+from ...inventory.present import known_absent
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding
 from ..core.gpus import (
@@ -101,7 +101,7 @@ def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     listed = [f for f in snapshot.functions("gpu") if not f.physfn]
     seen = len(listed) if listed else len(snapshot.of(Gpu))
     by_name = named(snapshot) if listed else frozenset()
-    by_name |= {item.key for item in removed(snapshot, "gpu")}  # host/inventory.py reports these
+    by_name |= {item.key for item in known_absent(snapshot, "gpu")}
     if seen + len(by_name) >= full.count:
         return
     gap = _gap(snapshot, full.count, full.count - seen)

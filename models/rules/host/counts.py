@@ -9,7 +9,7 @@ from ...facts.gpu import Driver, Gpu
 from ...facts.machine import Node, Numa, Package, Pci, Rdma
 from ...facts.records import Evidence
 from ...inventory.positions import Gap, gaps, is_regular
-from ...inventory.present import comparable, removed
+from ...inventory.present import comparable, known_absent
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding
 from ..core.claims import Claim, Support
@@ -130,7 +130,7 @@ def empty_position(kind: str) -> Rule:
         return snapshot.origin != "dumps" and not counted
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-        named = {port for item in removed(snapshot, kind) for port in item.above}  # host/inventory.py reports these
+        named = {port for item in known_absent(snapshot, kind) for port in item.above}
         found = [gap for gap in gaps(snapshot) if gap.kind == kind and gap.switch not in named]
         yield from (_empty(snapshot, gap) for gap in found)
 
@@ -170,7 +170,7 @@ def too_few(code: str, quantity: str, field: str, what: str, kind: str) -> Rule:
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         claim = next((one for one in count_claims(snapshot) if one.subject == quantity), None)
         against = claim.contradicted if claim else None
-        gone = sum(1 for item in removed(snapshot, kind) if kind != "nic" or item.rdma)
+        gone = sum(1 for item in known_absent(snapshot, kind) if kind != "nic" or item.rdma)
         elsewhere = kind == "nic" and against and against.by != "baseline"  # network/nic.py
         if claim and against and not elsewhere and claim.observed + gone < against.least:
             known = profile(snapshot)

@@ -8,7 +8,7 @@ from ...facts.machine import Node, Numa
 from ...facts.pci_classes import card_of
 from ...facts.records import Evidence
 from ...facts.units import as_bytes, as_utc
-from ...inventory.inventory import Change, Item
+from ...inventory.inventory import Change, Item, last_seen
 from ...inventory.present import changes, earlier_item, removed
 from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
@@ -50,7 +50,7 @@ def _named_switches(snapshot: Snapshot, node: Node) -> Collection[str]:
 def _removed(snapshot: Snapshot, node: Node, functions: list[Item]) -> Finding:
     """The finding about one card; a NIC can have several functions."""
     item = functions[0]
-    then = as_utc(snapshot.inventory.taken_at) if snapshot.inventory else ""
+    then = as_utc(last_seen(snapshot.inventory, item)) if snapshot.inventory else ""
     others = f" (and {', '.join(one.key for one in functions[1:])})" if functions[1:] else ""
     slot = f", slot {item.slot}" if item.slot else ""
     return Finding(

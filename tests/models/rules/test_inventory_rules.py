@@ -12,8 +12,8 @@ from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Node, Numa, Nvme, Package, Pci, Port, Rdma, Serial
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Record
-from linkgauge.models.inventory.inventory import Inventory, accepted_now, advanced, completed, differences
-from linkgauge.models.inventory.present import present
+from linkgauge.models.inventory.inventory import PARTS, Inventory, accepted_now, advanced, completed, differences
+from linkgauge.models.inventory.present import known_absent, present
 from linkgauge.models.report import Finding
 from tests.support.nodes.gpu_facts import BARE
 from tests.support.nodes.small_nodes import bridge, gpu_address, gpus_under_switches, report_of, snapshot_of
@@ -231,4 +231,32 @@ def test_a_boot_keeps_what_was_lost_before_and_takes_what_changed() -> None:
     assert after.find(DISK)
     assert [item.width for item in after.of("gpu")] == [16] * 4
     assert [change.kind for change in differences(after, before(lost))] == ["swapped", "removed"]
-    assert set(advanced(after, after).devices) == set(after.devices)
+    again = {replace(item, seen_at=None) for item in after.devices}
+    assert {replace(item, seen_at=None) for item in advanced(after, after).devices} == again
+
+
+def test_the_time_of_an_absent_device_stays_after_boots() -> None:
+    then, absent = before(node()), without(node(), DISK)
+    second = advanced(replace(then, taken_at=50.0), replace(before(absent), taken_at=60.0))
+    third = advanced(second, replace(before(absent), taken_at=70.0))
+    for reference in (second, third):
+        (one,) = [one for one in report_of(absent, inventory=reference).findings if one.subject == DISK]
+        assert "it was there at 1970-01-01T00:00:50Z" in one.message
+    back = advanced(third, replace(then, taken_at=80.0))
+    (one,) = [one for one in report_of(absent, inventory=back).findings if one.subject == DISK]
+    assert "it was there at 1970-01-01T00:01:20Z" in one.message
+
+
+@pytest.mark.parametrize("address", [gpu_address(1), NIC, DISK])
+def test_an_accepted_removal_is_no_empty_position_and_no_missing_count(address: str) -> None:
+    """A device that was never there is one."""
+    absent = without(node(8), address)
+    snapshot = replace(snapshot_of(absent), inventory=before(node(8)))
+    accepted = accepted_now(present(snapshot), known_absent(snapshot, *PARTS))
+    assert report_of(absent, inventory=accepted).findings == ()
+    again = replace(snapshot_of(absent), inventory=accepted)
+    later = accepted_now(present(again), known_absent(again, *PARTS))
+    assert report_of(absent, inventory=later).findings == ()
+    assert report_of(absent, inventory=advanced(later, present(snapshot_of(absent)))).findings == ()
+    other = without(absent, gpu_address(2))
+    assert [one.subject for one in report_of(other, inventory=accepted).findings] == [gpu_address(2)]

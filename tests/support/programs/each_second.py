@@ -61,7 +61,8 @@ class Second:
 
     def __str__(self) -> str:
         found = "; ".join(sorted(str(one) for one in self.findings if one.severity != "info")) or "none"
-        return f"{self.at:6.1f} s  {self.verdict:9}  gate {'closed' if self.closed else 'open  '}  {found}\n{'':10}{self.gate}"
+        gate = "closed" if self.closed else "open"
+        return f"{self.at:6.1f} s  {self.verdict:9}  gate {gate:6}  {found}\n{'':10}{self.gate}"
 
 
 @dataclass
