@@ -209,3 +209,18 @@ def test_kill_9(at: Run) -> None:
         assert first.codes == {narrow}
     at.table.until(shows(narrow))
     no_loss(at.table.since(shown.at - 0.1), narrow)
+
+
+def test_a_boot_after_which_all_gpus_hang(at: Run) -> None:
+    """What was found in the boot before stays, and is stale, because nothing can evaluate it."""
+    unlinked = ("nvlink-inactive", at.machine.gpus[UNLINKED])
+    at.machine.tell_driver(f"gpu.{UNLINKED}.link.3.up=0")
+    at.start()
+    shown = at.table.until(shows(unlinked))
+    at.machine.tell_driver("gpu.*.delay_ms=60000")
+    at.boot()
+    hung = {("gpu-driver-failed", gpu) for gpu in at.machine.gpus}
+    silent = at.table.until(lambda second: second.codes >= hung)
+    later = at.table.until(lambda second: second.at > silent.at + 10)
+    assert later.stale == {unlinked}
+    no_loss(at.table.since(shown.at - 0.1), unlinked)
