@@ -62,7 +62,7 @@ class Second:
     def __str__(self) -> str:
         found = "; ".join(sorted(str(one) for one in self.findings if one.severity != "info")) or "none"
         gate = "closed" if self.closed else "open"
-        return f"{self.at:6.1f} s  {self.verdict:9}  gate {gate:6}  {found}\n{'':10}{self.gate}"
+        return f"{self.at:6.1f} s  {self.verdict:9}  gate {gate:6}  {found}"
 
 
 @dataclass
@@ -85,6 +85,8 @@ class Table:
         gate = view(None, self.folder, strict=True)  # as `linkgauge gate --strict`, without the start of a process
         second = Second(time.monotonic() - self.began, verdict, findings, gate.closed, str(gate))
         self.lines.append(str(second))
+        if not self.seconds or self.seconds[-1].gate != second.gate:
+            self.lines.append(f"{'':10}{second.gate}")
         self.seconds.append(second)
 
     def until(self, true: Callable[[Second], bool]) -> Second:
@@ -147,8 +149,9 @@ def main(port: str, state_dir: str, seconds: str) -> None:
     with suppress(KeyboardInterrupt):
         while time.monotonic() - table.began < float(seconds):
             started = time.monotonic()
+            shown = len(table.lines)
             table.look()
-            print(f"{time.strftime('%H:%M:%S')} {table.lines[-1]}", flush=True)
+            print(time.strftime("%H:%M:%S"), "\n".join(table.lines[shown:]), flush=True)
             time.sleep(max(0.0, 1.0 - (time.monotonic() - started)))
 
 
