@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,9 @@ PROBES: Mapping[str, str] = {
 }
 # Probes that measure their flows in turns, as many rounds as wanted (copy_plan.py).
 REPEATABLE: Collection[str] = ("host_copy", "peer_copy")
+# Share of the budget that repetitions leave to the probes after them. On eight GPUs, 45 s at "full" are enough for the
+# memories and all ports. Copies that scatter by 0.2 % need no repetition, so all probes have the rest.
+RESERVED = 0.3
 _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _SECONDS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)S")
 _BYTES = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(KB|MB|GB|TB)")
@@ -49,6 +52,13 @@ class Budget:
     def holds(self, seconds: float, moved: float) -> bool:
         """Whether the budget is large enough for these seconds and bytes."""
         return seconds <= self.seconds and moved <= self.bytes
+
+    def rest(self, seconds: float, moved: float, later: Iterable[Probe] = ()) -> Budget:
+        """What repetitions may use after `seconds` and `moved` bytes, with RESERVED kept for `later` probes."""
+        probes = [*later]
+        kept = min(sum(one.seconds for one in probes), RESERVED * self.seconds)
+        least = min(sum(one.bytes for one in probes), RESERVED * self.bytes)
+        return Budget(self.seconds - seconds - kept, self.bytes - moved - least)
 
 
 # Seconds are the effective limit: the NVLinks of eight GPUs carry terabytes per second.

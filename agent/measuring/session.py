@@ -1,12 +1,13 @@
-"""Run probes one after the other, as long as the budget lasts and no job or hold claims the machine."""
+"""Run probes in stages, one after the other, as long as the budget lasts and no job or hold claims the machine."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
-from ...models.bandwidth.repeated_rates import BATCH
+from ...models.bandwidth.repeated_rates import BATCH, FEWEST
 from ...models.diagnosis.repetition import Run
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
@@ -37,7 +38,10 @@ class MeasurementOptions:
 
 
 _LOOK = 5.0  # seconds between two checks for GPU processes: jobs can start without a scheduler
-_ROUNDS = 2  # of flows without equals, and of all flows of a recorded machine
+# Copies that do not reach the rate of their equals are repeated before the other probes use up the budget.
+Stage: TypeAlias = Literal["copies", "others", "slow"]  # slow: the slow flows a second time
+_STAGES: Sequence[Stage] = ("copies", "others", "slow")
+_FEWEST_ROUNDS = FEWEST - 1  # of a repetition: together with the first measurement they are a series
 _UNDECIDED = "left out: the copies between equal ends scatter too much to show a loss of 3 %, and the budget is spent"
 NOTHING = MeasurementOptions(effort="passive")
 RECORDED = "Probe"  # the run name of all probes on a recorded machine
@@ -49,24 +53,23 @@ class Session:
 
     options: MeasurementOptions
     host: Host
-    rounds: int = 0
     seconds: float = 0.0  # used by all rounds
     moved: float = 0.0  # bytes of all rounds
     stopped: str | None = None  # reason why no further probe runs
     overridden: str | None = None  # reason against measuring that --force overrides
     interrupted: bool = False  # by Ctrl-C
+    _stages: list[Stage] = field(default_factory=lambda: [*_STAGES])  # that did not begin
+    _repeated: set[str] = field(default_factory=set)  # names of the probes that repeated copies
+    _replayed: set[tuple[str, ...]] = field(default_factory=set)  # calls of a recorded machine
 
     def probes(self, report: Report, undecided: frozenset[Run] = frozenset()) -> Iterator[Source]:
-        """The probes that a report selects: in the first round all, later those of the slow and the undecided flows."""
+        """The next probes that a report selects, stage by stage. None: nothing is left to measure."""
         if self.options.effort == "passive" or self.stopped:
             return
-        self.rounds += 1
         if isinstance(self.host, Recorded):  # a capture holds the results of its own measurement
-            planned = self._next(report, undecided) if self.rounds <= _ROUNDS else []
-            then = (probe for probe in planned if (probe.name, *probe.args) in self.host.calls)
-            yield from (Source(RECORDED, probe) for probe in then)
+            yield from self._replay(report, self.host)
             return
-        if self.rounds == 1 and (why := busy_reason(report, self.host, self.options.owner)):
+        if len(self._stages) == len(_STAGES) and (why := busy_reason(report, self.host, self.options.owner)):
             if not self.options.force or held():
                 yield self._stop(why)
                 return
@@ -74,16 +77,32 @@ class Session:
             yield not_checked_source(
                 "idle", Reason.OTHER, f"measured by force, although {why}: rates may be too low", "measure an idle node"
             )
-        planned = self._next(report, undecided)
-        if undecided and not any(probe.name in REPEATABLE for probe in planned):
+        if planned := self._next(report, undecided):
+            with locked() as taken:
+                if taken:
+                    yield self._stop(taken)
+                    return
+                yield from self._within_budget(planned)
+        elif undecided:
+            self.stopped = "the budget is spent"
             yield not_checked_source("repetition", Reason.NOT_MEASURED, _UNDECIDED, "allow more with --budget")
-        if not planned:
-            return
-        with locked() as taken:
-            if taken:
-                yield self._stop(taken)
+
+    def _replay(self, report: Report, host: Recorded) -> Iterator[Source]:
+        """The recorded calls of the next stage. Each is replayed once: it holds the results of all its runs."""
+        while self._stages:
+            stage = self._stages.pop(0)
+            planned = [*self._planned(report, stage), *(self._recorded_repetitions(host) if stage == "copies" else ())]
+            fresh = [one for one in planned if one.call in host.calls and one.call not in self._replayed]
+            if fresh:
+                self._replayed |= {one.call for one in fresh}
+                yield from (Source(RECORDED, one) for one in fresh)
                 return
-            yield from self._within_budget(planned)
+
+    def _recorded_repetitions(self, host: Recorded) -> Iterator[Probe]:
+        """The repetitions in a capture. Their number followed from the budget and the report of that time."""
+        for name, *args in host.calls:
+            if name in self._names(REPEATABLE) and len(set(args)) < len(args):
+                yield Probe(name=name, args=tuple(args), kinds=frozenset(), seconds=0, bytes=0, deadline=0)
 
     def _within_budget(self, planned: list[Probe]) -> Iterator[Source]:
         """The probes while budget lasts and the machine is free. Probes that do not fit are reported."""
@@ -112,26 +131,35 @@ class Session:
         return self.options.budget or BUDGETS[self.options.effort]
 
     def _next(self, report: Report, undecided: frozenset[Run]) -> list[Probe]:
-        """The probes of this round: copies between equal ends in turns, and other slow flows a second time."""
-        repeated = self._repeated(report, undecided)
-        names = {probe.name for probe in repeated}
-        planned = self._planned(report) if self.rounds <= _ROUNDS else []
-        return [*repeated, *(probe for probe in planned if probe.name not in names)]
+        """The probes of the next stage. Before each further stage, undecided copies are repeated while budget lasts."""
+        while True:
+            if repeated := self._repetition(report, undecided):
+                self._repeated |= {probe.name for probe in repeated}
+                return repeated
+            if not self._stages:
+                return []
+            if planned := self._planned(report, self._stages.pop(0)):
+                return planned
 
-    def _repeated(self, report: Report, undecided: frozenset[Run]) -> list[Probe]:
-        rest = Budget(self._budget.seconds - self.seconds, self._budget.bytes - self.moved)
-        every = frozenset(device.id for device in report.topology.devices)
-        return repetitions(report, self._scope(every), undecided, rest, self._plans(REPEATABLE))
+    def _repetition(self, report: Report, undecided: frozenset[Run]) -> list[Probe]:
+        if not undecided:
+            return []
+        later = self._planned(report, "others") if "others" in self._stages else []
+        rest = self._budget.rest(self.seconds, self.moved, later)
+        return repetitions(report, self._scope(_every(report)), undecided, rest, self._plans(REPEATABLE))
 
-    def _planned(self, report: Report) -> list[Probe]:
-        """The planned probes: in the first round all, later those whose kinds of ends match a slow flow."""
-        slow = [] if self.rounds == 1 else slow_flows(report)
-        found = (report.topology.find(end) for ends in slow for end in ends)
-        ends = (device.id for device in (report.topology.devices if self.rounds == 1 else found) if device)
-        scope = self._scope(frozenset(ends))
-        probes = [probe for plan in self._plans() for probe in plan(report, scope)]
-        kinds = {tuple(map(report.topology.kind, ends)) for ends in slow}
-        return [probe for probe in probes if self.rounds == 1 or probe.kinds & kinds]
+    def _planned(self, report: Report, stage: Stage) -> list[Probe]:
+        """The probes of a stage. Of slow flows: those whose kinds of ends match and that were not repeated."""
+        if stage != "slow":
+            names = [name for name in PROBES if (name in REPEATABLE) == (stage == "copies")]
+            scope = self._scope(_every(report))
+            return [probe for plan in self._plans(names) for probe in plan(report, scope)]
+        slow = slow_flows(report)
+        ends = (report.topology.find(end) for several in slow for end in several)
+        scope = self._scope(frozenset(device.id for device in ends if device))
+        names = [name for name in PROBES if name not in self._repeated]
+        kinds = {tuple(map(report.topology.kind, several)) for several in slow}
+        return [probe for plan in self._plans(names) for probe in plan(report, scope) if probe.kinds & kinds]
 
     def _scope(self, ends: frozenset[str]) -> Scope:
         options = self.options
@@ -144,10 +172,12 @@ class Session:
             peers=options.peers,
         )
 
-    def _plans(self, among: Iterable[str] = PROBES) -> Iterator[Plan]:
-        for name in among:
-            if name not in self.options.skip and (not self.options.only or name in self.options.only):
-                yield plan_of(name)
+    def _names(self, among: Iterable[str]) -> list[str]:
+        wanted = self.options.only
+        return [name for name in among if name not in self.options.skip and (not wanted or name in wanted)]
+
+    def _plans(self, among: Iterable[str]) -> Iterator[Plan]:
+        return map(plan_of, self._names(among))
 
     def _stop(self, why: str) -> Source:
         self.stopped = why
@@ -166,12 +196,16 @@ class Session:
         return Source(probe.name, source, left=left)
 
 
+def _every(report: Report) -> frozenset[str]:
+    return frozenset(device.id for device in report.topology.devices)
+
+
 def repetitions(
     report: Report, scope: Scope, undecided: frozenset[Run], rest: Budget, plans: Iterable[Plan]
 ) -> list[Probe]:
-    """The next measurements of the undecided flows: as many rounds of a batch as fit into the rest of the budget."""
+    """The next measurements of the undecided flows: a batch, if it fits into the rest of the budget."""
     several = [*plans] if undecided else []
-    for rounds in range(BATCH, 0, -1):
+    for rounds in range(BATCH, _FEWEST_ROUNDS - 1, -1):
         wanted = replace(scope, again=undecided, rounds=rounds)
         probes = [probe for plan in several for probe in plan(report, wanted)]
         if rest.holds(sum(probe.seconds for probe in probes), sum(probe.bytes for probe in probes)):

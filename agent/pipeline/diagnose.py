@@ -31,7 +31,7 @@ Probes: TypeAlias = Callable[[Report, frozenset[Repeated]], Iterable[Source]]
 _MINUTE, _HOUR = 60.0, 3600.0
 _LONGEST = 48 * _HOUR  # limits the memory of a service
 _OLDEST_RATE = 30 * 24 * _HOUR
-_MOST_ROUNDS = 1 + (MOST - 1) // BATCH
+_MOST_ROUNDS = 3 + 2 * (MOST - 1) // BATCH  # stages of a measurement, and repetitions of copies and of related ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def examine(
 def _confirmed(
     host: Host, probes: Probes, evaluated: Callable[[Sequence[Record]], tuple[Snapshot, Report]]
 ) -> tuple[list[Record], Snapshot, Report]:
-    """Measure what the first report selects, then the slow and the undecided flows again. Evaluate after each round."""
+    """Measure what the reports select, including slow and undecided flows again. Evaluate after each round."""
     measured: list[Record] = []
     snapshot, report = evaluated(measured)
     for _ in range(_MOST_ROUNDS):

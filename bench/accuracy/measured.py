@@ -9,10 +9,9 @@ from itertools import permutations
 from random import Random
 from typing import TypeAlias
 
-from linkgauge.agent.measuring.budget import BUDGETS, REPEATABLE, Budget, plan_of
+from linkgauge.agent.measuring.budget import BUDGETS, PROBES, REPEATABLE, plan_of
 from linkgauge.agent.measuring.session import repetitions
 from linkgauge.models.bandwidth.predict import predict
-from linkgauge.models.bandwidth.repeated_rates import MOST
 from linkgauge.models.diagnosis.repetition import again
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.records import Evidence, Flow, Observation, Record
@@ -106,9 +105,9 @@ class Spent:
 def repeated(
     snapshot: Snapshot, rates: Measured, chance: Random, scatter: float
 ) -> tuple[Sequence[Observation], Spent]:
-    """Measure all rates once, then the undecided ones again, as the program does with --full and only copies.
+    """Measure all rates once, then the undecided ones again, as the program does with --level full.
 
-    Stops when all flows are decided, or when the next batch does not fit into the budget.
+    Stops when all flows are decided, or when the next batch does not fit into the budget beside the other probes.
     """
     observations = seen(rates, chance, scatter, snapshot.now)
     report = evaluate(replace(snapshot, observations=tuple(observations)))
@@ -116,11 +115,13 @@ def repeated(
     plans = [plan_of(name) for name in REPEATABLE]
     budget = BUDGETS[scope.effort]
     planned = [probe for plan in plans for probe in plan(report, scope)]
+    others = [plan_of(name) for name in PROBES if name not in REPEATABLE]
+    later = [probe for plan in others for probe in plan(report, scope)]
     spent = Spent(1, len(rates), sum(one.seconds for one in planned), sum(one.bytes for one in planned))
-    while spent.rounds < MOST:
+    while True:
         undecided = again(replace(snapshot, observations=tuple(observations)), report)
         todo = {flow: rate for flow, rate in rates.items() if frozenset((flow.ends,)) in undecided}
-        rest = Budget(budget.seconds - spent.seconds, budget.bytes - spent.moved)
+        rest = budget.rest(spent.seconds, spent.moved, later)
         planned = repetitions(report, scope, frozenset(_run(report.topology, flow) for flow in todo), rest, plans)
         rounds = _rounds(planned, todo)
         if not rounds:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from ...models.facts.jsonl import encode
 from ...models.facts.records import Record
 from ...models.report import Origin
+from ..calls.registry import CALLS
 from ..host.entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, Refused
 from ..host.host import Host, Unreadable
 from ..host.recorded import Names, Recorded
@@ -71,13 +72,15 @@ class Recording:
         return self._resolve(path)
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
+        """Forward the call. A measurement that runs again adds its results; of another call, the last results stay."""
         lines: list[str] = []
         try:
             for record in self._host.call(what, *args, deadline=deadline):
                 lines.append(encode(record))
                 yield record
         finally:
-            self._calls[(what, *args)] = tuple(lines)
+            before = self._calls.get((what, *args), ()) if what in CALLS and CALLS[what].measures else ()
+            self._calls[(what, *args)] = (*before, *lines)
 
     def now(self) -> float:
         return self._host.now()

@@ -16,7 +16,8 @@
 
     end 14                                     the number of lines above, which shows whether the file is complete
 
-Paths contain no symbolic links. Each link is an entry in its own folder.
+Paths contain no symbolic links. Each link is an entry in its own folder. A measurement that ran several times with the
+same arguments is one call with the records of all runs, the first run first.
 """
 
 from __future__ import annotations

@@ -25,6 +25,11 @@ class Probe:
     bytes: int
     deadline: float  # seconds after which its process is killed
 
+    @property
+    def call(self) -> tuple[str, ...]:
+        """Its name and arguments. Captures show them."""
+        return self.name, *self.args
+
     def __call__(self, host: Host) -> Iterator[Record]:
         """Yield the measurement; for a recorded machine the recorded one."""
         yield from host.call(self.name, *self.args, deadline=self.deadline)
