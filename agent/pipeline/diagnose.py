@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeAlias
 
-from ...models.bandwidth.repeated_rates import BATCH, MOST
+from ...models.bandwidth.repeated_rates import BATCH, MOST, continued
 from ...models.diagnosis.hysteresis import Histories, settle
 from ...models.diagnosis.reevaluation import obstacles
 from ...models.diagnosis.repetition import Run as Repeated
@@ -138,7 +139,7 @@ def cycle(
     fresh = collector(due, host)
     collected = {**memory.collected, **fresh}
     retained = () if probes else memory.measured
-    rates = recent_rates((*memory.rates, *memory.measured), host.now()) if probes else memory.rates
+    rates = recent_rates(memory.rates, memory.measured, host.now()) if probes else memory.rates
 
     def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
         snapshot = _assembled(chain(*collected.values(), retained, measured), site, host, replace(memory, rates=rates))
@@ -209,15 +210,24 @@ def thin(records: Iterable[Record], now: float) -> tuple[Observation, ...]:
     return tuple(one for several in series.values() for one in _thinned(several, now))
 
 
-def recent_rates(records: Iterable[Record], now: float) -> tuple[Observation, ...]:
-    """The last rates of each flow, as many as count, of the last 30 days."""
-    series: dict[Flow, list[Observation]] = {}
+def recent_rates(past: Iterable[Record], measured: Iterable[Record], now: float) -> tuple[Observation, ...]:
+    """The last rates of each flow, as many as count, of the last 30 days. A changed rate ends those before it."""
+    before, latest = _rates(past, now), _rates(measured, now)
+    return tuple(
+        one
+        for flow in {**before, **latest}
+        for one in [*continued(before.get(flow, ()), latest.get(flow, ())), *latest.get(flow, ())][-MOST:]
+    )
+
+
+def _rates(records: Iterable[Record], now: float) -> Mapping[Flow, Sequence[Observation]]:
+    """The rates of the last 30 days, by flow."""
+    series = defaultdict[Flow, list[Observation]](list)
     for one in records:
-        if not (isinstance(one, Observation) and isinstance(one.about, Flow) and one.quantity == "rate"):
-            continue
-        if now - _OLDEST_RATE <= one.at <= now:
-            series.setdefault(one.about, []).append(one)
-    return tuple(one for several in series.values() for one in several[-MOST:])
+        if isinstance(one, Observation) and isinstance(one.about, Flow) and one.quantity == "rate":
+            if now - _OLDEST_RATE <= one.at <= now:
+                series[one.about].append(one)
+    return series
 
 
 def _thinned(several: list[Observation], now: float) -> Iterable[Observation]:

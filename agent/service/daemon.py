@@ -21,7 +21,7 @@ from ...probes.host.host import Host, Unreadable
 from ...probes.serials import read_identities
 from ..measuring.budget import budget_of
 from ..measuring.session import MeasurementOptions, Session
-from ..pipeline.diagnose import Memory, Probes, cycle
+from ..pipeline.diagnose import Memory, Probes, cycle, recent_rates
 from ..pipeline.hang_guard import HangGuard
 from ..pipeline.registry import SOURCES
 from ..pipeline.source import Interval, Read, Source
@@ -225,11 +225,16 @@ class Daemon:
         self._accepted = modified_at
 
     def _forget_rates(self, at: float) -> None:
-        """Drop measured rates that are too old, or that a wrong clock has dated in the future."""
+        """Show no measured rates that are too old, or that a wrong clock has dated in the future.
+
+        Those that are too old stay for the comparison with later measurements.
+        """
         lifetime = self._rate_lifetime()
         runs = [one.at for one in self.memory.measured if isinstance(one, Run)]
-        if lifetime is None or (runs and not at - lifetime <= max(runs) <= at + CLOCK_STEP):
-            self.memory = replace(self.memory, measured=())
+        fresh = lifetime is not None and (not runs or at - lifetime <= max(runs) <= at + CLOCK_STEP)
+        if self.memory.measured and not fresh:
+            rates = recent_rates(self.memory.rates, self.memory.measured, at)
+            self.memory = replace(self.memory, measured=(), rates=rates)
 
     def _rate_lifetime(self) -> float | None:
         every = self.config.probes.every

@@ -52,7 +52,7 @@ def others_of(snapshot: Snapshot, flow: Flow) -> list[Flow]:
     """The other flows of the cohort. A series is compared with series, because single measurements scatter more."""
     others = [other for other in cohort_of(snapshot).get(cohort_key(snapshot, flow), ()) if other != flow]
     series = series_of(snapshot)
-    repeated = [other for other in others if other in series] if flow in series else []
+    repeated = [other for other in others if other in series]
     return repeated if len(repeated) >= _SMALLEST_COHORT else others
 
 
@@ -65,7 +65,7 @@ def healthy_loss(snapshot: Snapshot, flow: Flow, others: int) -> float:
     """
     floor = COHORT_MEMORY if len(flow.ends) == 1 else COHORT_LINK
     error = sqrt(1 + _MEDIAN / others)  # the median of few others has an error too
-    if _is_repeated(snapshot, flow):
+    if _is_error_known(snapshot, flow):
         return max(floor, SURE * noise(snapshot, flow) * error)
     scatter, count = _scatter(snapshot).get(_manner(flow), (0.0, 1))
     return max(floor, scatter * _apart(count) * error)
@@ -80,16 +80,21 @@ def relative_error(snapshot: Snapshot, flow: Flow, others: int) -> float:
 def noise(snapshot: Snapshot, flow: Flow) -> float:
     """Relative standard deviation of rates like this one; 0 with too few of them. That of a series is its error."""
     scatter, count = _scatter(snapshot).get(_manner(flow), (0.0, 0))
-    if _is_repeated(snapshot, flow):
-        error = error_of(_within(snapshot)[_manner(flow)], series_of(snapshot)[flow].count)
+    if _is_error_known(snapshot, flow):
+        series = series_of(snapshot).get(flow)
+        error = error_of(_within(snapshot)[_manner(flow)], series.count if series else 1)
         return error * max(1.0, _spread(snapshot)[_manner(flow)] / (1.2 + 6 / count)) if count else error
     return scatter / _CLOSEST if count >= _FEWEST_FOR_NOISE else 0.0
 
 
-def _is_repeated(snapshot: Snapshot, flow: Flow) -> bool:
-    """Whether the error of the flow's series is known, and explains how much equal flows differ."""
+def _is_error_known(snapshot: Snapshot, flow: Flow) -> bool:
+    """Whether repeated measurements of the cohort show the error of the flow, and it explains how much equals differ.
+
+    A flow of the cohort without a series was measured less often, because its rate changed. Its error is larger.
+    """
     series, manner = series_of(snapshot), _manner(flow)
-    if flow not in series or manner not in _within(snapshot):
+    cohort = cohort_of(snapshot).get(cohort_key(snapshot, flow), ())
+    if manner not in _within(snapshot) or not any(one in series for one in (flow, *cohort)):
         return False
     return _spread(snapshot).get(manner, 0.0) <= _REAL
 

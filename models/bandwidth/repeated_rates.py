@@ -24,6 +24,7 @@ LOST = 0.03  # the smallest loss that is looked for
 # Standard errors. SURE: chance alone reaches it once in 300,000 comparisons, and a node with 72 flows and 6 looks makes
 # 432 of them. UNLIKELY: a flow that loses LOST is called equal in at most 2 % of looks.
 SURE, UNLIKELY = 4.5, 2.0
+CHANGED = 3.5  # standard errors; without a change, chance alone ends one series of 2,000
 _TRIMMED = 1.1  # standard error of the mean of the middle half relative to that of the mean (normal distribution)
 _DEVIATION = 1.4826  # standard deviation relative to the median deviation (normal distribution)
 
@@ -84,7 +85,7 @@ def continued(past: Sequence[Observation], now: Sequence[Observation]) -> Sequen
     before, present = middle([one.value for one in past]), statistics.fmean(one.value for one in now)
     deviation = _DEVIATION * statistics.median(abs(one.value - before) for one in past)
     error = deviation * float((1 / len(now) + 1 / len(past)) ** 0.5)
-    return past if abs(present - before) <= UNLIKELY * error else ()
+    return past if abs(present - before) <= CHANGED * error else ()
 
 
 def _series(several: Sequence[Observation]) -> Series:

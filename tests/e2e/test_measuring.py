@@ -262,14 +262,26 @@ def test_a_recorded_machine_says_what_was_measured_then() -> None:
 
 
 def test_what_was_slow_is_measured_once_more() -> None:
+    session = Session(MeasurementOptions(force=True, only=frozenset({"host_memory"})), Live())
+    assert called(session, REPORT) == ["host_memory", "host_memory"]
+    levels = tuple(Level(op="copy", ends=(node,), observed=1e10) for node in ("numa0", "numa1"))
+    slow = Finding(code="bandwidth-low", kind="measurement", severity="warning", subject="numa1", message="slow")
+    once_more = Report(**{**fields(REPORT), "levels": levels, "findings": (slow,)})
+    assert called(session, once_more) == ["host_memory"]
+    assert called(session, once_more) == []
+
+
+def called(session: Session, report: Report) -> list[str]:
+    """The names of the probes of a live machine. They do not run."""
+    return [one.name for one in session.probes(report) if one.name in PROBES]
+
+
+def test_a_recorded_machine_repeats_no_call() -> None:
     session = Session(MeasurementOptions(), recorded("numa0", "numa1"))
     assert names(session, REPORT) == [("host_memory", "numa0"), ("host_memory", "numa1")]
     levels = tuple(Level(op="copy", ends=(node,), observed=1e10) for node in ("numa0", "numa1"))
     slow = Finding(code="bandwidth-low", kind="measurement", severity="warning", subject="numa1", message="slow")
-    assert names(session, Report(**{**fields(REPORT), "levels": levels, "findings": (slow,)})) == [
-        ("host_memory", "numa1")
-    ]
-    assert names(session, Report(**{**fields(REPORT), "levels": levels})) == []
+    assert names(session, Report(**{**fields(REPORT), "levels": levels, "findings": (slow,)})) == []
 
 
 def fields(report: Report) -> dict[str, Any]:

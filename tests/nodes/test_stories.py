@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from random import Random
 
 import msgspec
 import pytest
 
-from linkgauge.agent.pipeline.diagnose import Memory, cycle, diagnose, thin
+from linkgauge.agent.pipeline.diagnose import Memory, Probes, cycle, diagnose, thin
 from linkgauge.agent.pipeline.registry import measure_nothing
 from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.exporters.text.report import as_text
+from linkgauge.models.bandwidth.repeated_rates import BATCH, MOST
 from linkgauge.models.diagnosis.hysteresis import Histories, settle
 from linkgauge.models.diagnosis.repetition import Run as Repeated
+from linkgauge.models.diagnosis.repetition import again
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
@@ -25,6 +29,7 @@ from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Machine, Site
 from tests.support.nodes.described import found
 from tests.support.nodes.small_nodes import (
+    ROOT,
     Clock,
     copy,
     function,
@@ -213,6 +218,50 @@ def test_a_slow_copy_is_measured_again_before_it_is_said() -> None:
     report = diagnose(Clock(), [source_of(*gpus_under_switches(2))], probes, Site())
     assert report.findings == ()
     assert next(tries, None) is None
+
+
+def scattering(loss: float, chance: Random, asked: list[int]) -> Probes:
+    """Copies of eight GPUs to the root with a scatter of 2 %; those of gpu5 lose a share. `asked` counts the rounds."""
+
+    def probes(report: Report, undecided: frozenset[Repeated]) -> Iterable[Source]:
+        todo = (
+            [ends for run in undecided for ends in run] if report.levels else [(f"gpu{gpu}", ROOT) for gpu in range(8)]
+        )
+        asked.append(len(todo))
+        rounds = BATCH if report.levels else 1
+        rates = [55.4 * (1 - loss * (gpu == "gpu5")) * chance.gauss(1, 0.02) for gpu, _ in todo * rounds]
+        return [source_of(*map(copy, todo * rounds, rates))] if todo else []
+
+    return probes
+
+
+def test_a_small_loss_is_found_by_repetition_and_health_stays_health() -> None:
+    node, named = [source_of(*gpus_under_switches(8))], []
+    for seed in range(12):
+        asked: list[int] = []
+        report = diagnose(Clock(), node, scattering(0.05 * (seed % 2), Random(seed), asked), Site())
+        named.append(found(report))
+        assert asked[0] == 8
+        assert len(asked) <= 1 + (MOST - 1) // BATCH + 1  # the last asks for nothing
+        assert asked[-1] == 0
+    assert named == [[], [("bandwidth-low", f"gpu5-{ROOT}")]] * 6
+
+
+def test_copies_that_agree_are_not_repeated() -> None:
+    def probes(report: Report, undecided: frozenset[Repeated]) -> Iterable[Source]:
+        assert undecided == frozenset()
+        ends = [] if report.levels else [(f"gpu{gpu}", ROOT) for gpu in range(8)]
+        return [source_of(*(copy(one, 55.4 + 0.1 * index) for index, one in enumerate(ends)))] if ends else []
+
+    assert diagnose(Clock(), [source_of(*gpus_under_switches(8))], probes, Site()).findings == ()
+
+
+def test_a_state_that_explains_a_slow_copy_ends_its_repetition() -> None:
+    narrow = with_fields(gpus_under_switches(8), gpu_address(0), width=8)
+    copies = [copy((f"gpu{gpu}", ROOT), 27.0 if gpu == 0 else 55.4) for gpu in range(8)]
+    wide, slow = snapshot_of([*gpus_under_switches(8), *copies]), snapshot_of([*narrow, *copies])
+    assert len(again(wide, evaluate(wide))) == 8
+    assert again(slow, evaluate(slow)) == frozenset()
 
 
 def test_a_gpu_does_not_forward() -> None:

@@ -198,6 +198,13 @@ class Talking(Recorded):
         yield Net(key="eth0", max_speed=deadline)
 
 
+def test_a_measurement_that_runs_again_adds_its_results() -> None:
+    recording = Recording(Talking(7, {}))
+    said = [one for _ in range(3) for one in recording.call("peer_copy", "quick", "gpu0>gpu1", deadline=1)]
+    record = parse(dump(recording.recorded()))
+    assert list(record.call("peer_copy", "quick", "gpu0>gpu1", deadline=1)) == said
+
+
 def test_a_call_is_kept_as_it_was_answered_last_and_as_far_as_it_was_heard() -> None:
     recording = Recording(Talking(7, {}))
     for deadline in (1, 2):
