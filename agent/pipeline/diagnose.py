@@ -224,9 +224,10 @@ def _rates(records: Iterable[Record], now: float) -> Mapping[Flow, Sequence[Obse
     """The rates of the last 30 days, by flow."""
     series = defaultdict[Flow, list[Observation]](list)
     for one in records:
-        if isinstance(one, Observation) and isinstance(one.about, Flow) and one.quantity == "rate":
-            if now - _OLDEST_RATE <= one.at <= now:
-                series[one.about].append(one)
+        if not (isinstance(one, Observation) and isinstance(one.about, Flow) and one.quantity == "rate"):
+            continue
+        if now - _OLDEST_RATE <= one.at <= now:
+            series[one.about].append(one)
     return series
 
 
