@@ -211,7 +211,7 @@ def test_a_file_system_that_hangs_opens_it(tmp_path: Path, monkeypatch: pytest.M
 def test_the_usual_codes_are_codes_and_the_documentation_names_them() -> None:
     assert set(USUAL) <= set(codes())
     text = (Path(__file__).parents[3] / "docs" / "operate" / "site-file.md").read_text()
-    told = " ".join(text.partition("The default list of `codes`: ")[2].partition(". ")[0].split())
-    assert told.split(", ") == list(USUAL)
+    documented = " ".join(text.partition("The default list of `codes`: ")[2].partition(". ")[0].split())
+    assert documented.split(", ") == list(USUAL)
     example = text.partition("```toml\n")[2].partition("```")[0]
     assert read_site(example).gate.codes == ("gpu-missing", "nvlink-inactive", "pcie-link-narrow")
