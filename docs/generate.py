@@ -25,6 +25,7 @@ import click
 from linkgauge.agent.cli.main import main as linkgauge
 from linkgauge.exporters.formats.json import schema
 from linkgauge.exporters.metrics.catalog import METRICS
+from linkgauge.exporters.text.explain import kind_of_code
 from linkgauge.models.catalog import Code, codes
 from linkgauge.models.facts.reason import Reason
 
@@ -46,14 +47,14 @@ BENCHMARKS = {  # block of reference/accuracy.md: the module whose output it hol
 
 def findings() -> str:
     """Every finding code: a table, and a section for each."""
-    rows = [(f"[{name}](#{name})", code.says, _kind(code)) for name, code in codes().items()]
+    rows = [(f"[{name}](#{name})", code.says, kind_of_code(code)) for name, code in codes().items()]
     sections = ("\n".join(_finding(name, code)) for name, code in codes().items())
     return "\n".join((_table(("code", "meaning", "severity"), rows), *sections))
 
 
 def _finding(name: str, code: Code) -> Iterator[str]:
     yield f"## {name}\n"
-    yield f"{code.says} *{_kind(code).capitalize()}.*\n"
+    yield f"{code.says} *{kind_of_code(code).capitalize()}.*\n"
     sentences = [line for line in code.confirm if line.endswith(".")]
     commands = [line for line in code.confirm if line not in sentences]
     if commands:
@@ -61,11 +62,6 @@ def _finding(name: str, code: Code) -> Iterator[str]:
     yield from (f"{sentence}\n" for sentence in sentences)
     yield from (f"{number}. {step}" for number, step in enumerate(code.fix, 1))
     yield f"\nSource: {code.source}.\n"
-
-
-def _kind(code: Code) -> str:
-    marks = {"vital": code.vital, "event": not code.steady}
-    return ", ".join((" or ".join(code.severity), *(mark for mark, holds in marks.items() if holds)))
 
 
 def metrics() -> str:

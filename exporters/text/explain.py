@@ -18,7 +18,7 @@ def listing() -> str:
 def explain(name: str) -> str:
     """The meaning of a code, how to confirm it and how to fix it. Raises KeyError if there is no such code."""
     code = codes()[name]
-    lines = [*wrap(f"{name} ({_kind(code)})", WIDTH), *hanging("  ", code.says, WIDTH), "", "To see it"]
+    lines = [*wrap(f"{name} ({kind_of_code(code)})", WIDTH), *hanging("  ", code.says, WIDTH), "", "To see it"]
     lines += [f"  {command}" for command in code.confirm]  # not wrapped, so that they can be copied
     lines += ["", "To fix it, cheapest step first"]
     for number, step in enumerate(code.fix, 1):
@@ -27,6 +27,7 @@ def explain(name: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _kind(code: Code) -> str:
+def kind_of_code(code: Code) -> str:
+    """Severities and marks of a code: "critical or warning, vital"."""
     marks = {"vital": code.vital, "event": not code.steady}
     return ", ".join((" or ".join(code.severity), *(mark for mark, holds in marks.items() if holds)))

@@ -55,6 +55,14 @@ class Host(Protocol):
         """Seconds since 1970."""
 
 
+def exists(host: Host, path: str) -> bool:
+    """Whether the path exists and can be resolved. A path that this process may not resolve counts as absent."""
+    try:
+        return host.resolve(path) is not None
+    except Unreadable:
+        return False
+
+
 def follow(path: str, readlink: Callable[[str], str | None]) -> str:
     """`path` without symbolic links. It never leaves the root: an absolute target starts at the root.
 

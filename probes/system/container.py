@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..host.host import Host, Unreadable
+from ..host.host import Host, Unreadable, exists
 
 # Files and folders that exist only in a container of that kind. A pod may also have those of its runtime.
 _MARKS: Mapping[str, str] = {
@@ -24,7 +24,7 @@ _SECOND = "proc/2/comm"  # outside of containers process 2 always belongs to the
 def container(host: Host) -> str | None:
     """Return the container manager: "docker", "kubernetes" ..., "other"; "" without a container; None if unknown."""
     for path, name in _MARKS.items():
-        if _exists(host, path):
+        if exists(host, path):
             return name
     for path in _NAMED:
         text = _text(host, path) or ""
@@ -43,13 +43,6 @@ def container(host: Host) -> str | None:
 def cgroup_marks(cgroups: str) -> str:
     """Return only the names of managers in a cgroup file, without the IDs of pods and containers."""
     return f"0::/{'/'.join(mark for mark in _CGROUPS if mark in cgroups)}" if cgroups else ""
-
-
-def _exists(host: Host, path: str) -> bool:
-    try:
-        return host.resolve(path) is not None
-    except Unreadable:
-        return False  # an unreadable path does not belong to this container
 
 
 def _text(host: Host, path: str) -> str | None:

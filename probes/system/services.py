@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...models.facts.machine import Service
 from ...models.facts.records import Record
-from ..host.host import Host, Unreadable
+from ..host.host import Host, exists
 from ..pcie.bound_devices import NVIDIA, gpus
 from ..sysfs.fact_reader import FactReader
 
@@ -31,18 +31,11 @@ def read_services(host: Host) -> Iterator[Record]:
             running = reading.take("running", "cgroup.procs", bool)
             reading.set(running=False if "running" in reading.absent else running)
             yield from reading.records()
-    if _exists(host, BINARY):
+    if exists(host, BINARY):
         yield from host.call("fabric_manager", deadline=DEADLINE)
 
 
 def _slice(host: Host) -> str | None:
-    if _exists(host, _NOT_THE_ROOT):
+    if exists(host, _NOT_THE_ROOT):
         return None
-    return next((folder for folder in _SLICES if _exists(host, folder)), None)
-
-
-def _exists(host: Host, path: str) -> bool:
-    try:
-        return host.resolve(path) is not None
-    except Unreadable:
-        return False
+    return next((folder for folder in _SLICES if exists(host, folder)), None)

@@ -207,7 +207,7 @@ def test_nor_by_the_tools_of_others(conf: Path, tmp_path: Path, monkeypatch: pyt
 
 
 def test_gpus_that_the_caller_may_not_see(conf: Path) -> None:
-    """The test library ignores CUDA_VISIBLE_DEVICES, so an absent GPU stands for a hidden one."""
+    """The test library ignores CUDA_VISIBLE_DEVICES. The test removes a GPU instead of hiding it."""
     fault(conf, "gpus=1")
     (missed,) = (one for one in call("device_memory", (("gpu0",),), (("gpu7",),)) if isinstance(one, NotChecked))
     assert (missed.subject, missed.why) == (

@@ -147,7 +147,7 @@ def test_a_job_that_comes_between_two_probes_without_a_scheduler(
 
 
 def test_what_jobs_send_is_seen_in_the_second_in_which_they_do(node: tuple[Machine, Path]) -> None:
-    """A thread of the service's child process reads the counters. The thread ends by itself."""
+    """A thread in the child process of the service reads the counters."""
     _, file = node
     with file.open("a") as steering:
         steering.write(f"gpu.3.nvlink_tx_kib_rate={20 << 20}\ngpu.*.nvlink_rx_kib_rate=0\n")

@@ -58,25 +58,25 @@ def report(tmp_path: Path) -> Any:
     script.write_text(SCRIPT)
     command = inside(sys.executable, str(script), PEER, SITE)
     for _ in range(100):  # until the server listens
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        if "Connection refused" not in told:
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        if "Connection refused" not in output:
             break
         time.sleep(0.1)
-    return json.loads(told)
+    return json.loads(output)
 
 
 @pytest.mark.parametrize(("rate", "bytes_per_second"), [("200mbit", 25e6), ("400mbit", 50e6)])
 def test_a_cap_is_measured_and_told(wire: None, tmp_path: Path, rate: str, bytes_per_second: float) -> None:
     cap(rate)
     for _ in range(3):  # sender and receiver need a processor each, which other tests may have
-        told = report(tmp_path)
-        assert told["levels"], told["not_checked"]
-        (level,) = told["levels"]
+        result = report(tmp_path)
+        assert result["levels"], result["not_checked"]
+        (level,) = result["levels"]
         if level["observed"] == pytest.approx(bytes_per_second, rel=0.05):
             break
     assert (level["op"], level["ends"]) == ("tcp", ["host", "veth-a"])
     assert level["observed"] == pytest.approx(bytes_per_second, rel=0.05)
-    (found,) = told["findings"]
+    (found,) = result["findings"]
     assert (found["code"], found["subject"], found["basis"]) == ("bandwidth-low", "host-veth-a", "site")
     assert (found["observed"], found["expected"]) == (level["observed"], 120e6)
     assert found["message"] == (
@@ -85,8 +85,8 @@ def test_a_cap_is_measured_and_told(wire: None, tmp_path: Path, rate: str, bytes
 
 
 def test_without_a_cap_there_is_nothing_to_tell(wire: None, tmp_path: Path) -> None:
-    told = report(tmp_path)
-    assert told["levels"], told["not_checked"]
-    (level,) = told["levels"]
+    result = report(tmp_path)
+    assert result["levels"], result["not_checked"]
+    (level,) = result["levels"]
     assert level["observed"] > 120e6
-    assert told["findings"] == []
+    assert result["findings"] == []

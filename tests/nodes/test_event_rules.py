@@ -296,7 +296,7 @@ def test_a_link_that_went_down() -> None:
     assert told(BRIDGE, FUNCTION, *log(hotplug, contained)) == []  # it came up again
     assert told(BRIDGE, *log(hotplug)) == [("pcie-errors", PORT, "info")]
     assert told(BRIDGE, *log(hotplug, contained)) == [("pcie-errors", PORT, "warning")]
-    assert told(*log(hotplug, contained)) == []  # not known what is there
+    assert told(*log(hotplug, contained)) == []  # the device below the port is unknown
 
 
 def test_a_link_that_goes_down_again_and_again() -> None:

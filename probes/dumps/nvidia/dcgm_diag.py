@@ -53,7 +53,7 @@ class _Test:
 
     name: str
     where: Evidence
-    verdicts: dict[str, str] = field(default_factory=dict)  # by entity; "node" stands for all entities
+    verdicts: dict[str, str] = field(default_factory=dict)  # by entity; the key "node" means all entities
     messages: list[_Message] = field(default_factory=list)
 
     @property

@@ -43,7 +43,7 @@ class Cuda:
             from cuda.bindings import driver
         except (ImportError, OSError, RuntimeError) as missing:
             raise Refused(
-                f"the package cuda-bindings does not load: {_first_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED
+                f"the package cuda-bindings does not load: {first_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED
             ) from None
         self._driver: Any = driver
         try:
@@ -57,7 +57,7 @@ class Cuda:
         try:
             code, *values = getattr(self._driver, f"cu{name}")(*arguments)
         except (AttributeError, OSError, RuntimeError) as missing:  # missing in the package, the library or the driver
-            raise Refused(f"cu{name}: {_first_line(missing)}", reason=Reason.NOT_INSTALLED) from None
+            raise Refused(f"cu{name}: {first_line(missing)}", reason=Reason.NOT_INSTALLED) from None
         if code.value:
             raise Refused(f"cu{name}: {code.name}", code=code.value, reason=_REASONS.get(code.value, Reason.DRIVER))
         return values[0] if len(values) == 1 else tuple(values)
@@ -265,6 +265,7 @@ def _attribute(number: int) -> Any:
     return driver.CUdevice_attribute(number)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of the error's text; without a text its type."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__

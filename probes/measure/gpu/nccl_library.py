@@ -11,7 +11,7 @@ from typing import Any
 
 from ....models.facts.reason import Reason
 from ....models.training.collectives import bus_bandwidth
-from .cuda_driver import Device, Refused
+from .cuda_driver import Device, Refused, first_line
 from .nccl_algorithm import LOG, TIMES, NcclRun
 
 EXTRA = "pip install 'linkgauge[nccl]' 'nccl4py[cu12]' (cu13 for a driver of CUDA 13), or build nccl-tests"
@@ -29,7 +29,7 @@ class Nccl:
             from nccl.bindings import nccl  # loads the library on first use
         except (ImportError, OSError, RuntimeError) as missing:
             raise Refused(
-                f"the package nccl4py does not load: {_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED
+                f"the package nccl4py does not load: {first_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED
             ) from None
         self._nccl: Any = nccl
         self._devices = devices
@@ -81,16 +81,11 @@ class Nccl:
         try:
             return getattr(self._nccl, name)(*arguments)
         except (AttributeError, OSError, RuntimeError) as missing:  # libnccl.so.2 or one of its functions is missing
-            raise Refused(f"NCCL: {name}: {_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED) from None
+            raise Refused(f"NCCL: {name}: {first_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED) from None
         except self._nccl.NCCLError as error:
-            raise Refused(f"NCCL: {name}: {_line(error)}", reason=Reason.OTHER) from None
+            raise Refused(f"NCCL: {name}: {first_line(error)}", reason=Reason.OTHER) from None
 
 
 def _version(number: int) -> str:
     """Convert 22703 to "2.27.3"."""
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
-
-
-def _line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""The web configuration file: who has access, and the messages about wrong files."""
+"""The web configuration file: users with access, and the messages about wrong files."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def said(files: dict[str, Entry]) -> list[Record]:
 
 
 def test_two_sockets_and_two_controllers() -> None:
-    """The counters of one CPU stand for its package."""
+    """The source reads the counters of one CPU per package."""
     assert said({**SOCKETS, **MEMORY}) == [
         seen("package0", "throttle_time", 0, f"{CPU}/cpu0/{TIME}", "0"),
         seen("package1", "throttle_time", 3, f"{CPU}/cpu2/{TIME}", "3000"),
