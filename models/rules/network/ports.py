@@ -233,7 +233,7 @@ def function_of(snapshot: Snapshot, port: AnyPort) -> Pci | None:
 def _of_adapters(snapshot: Snapshot) -> Mapping[str, Pci]:
     """The PCI functions of the RDMA devices."""
     functions = snapshot.of(Pci)
-    return {key: functions[one.address] for key, one in snapshot.of(Rdma).items() if one.address in functions}
+    return {key: found for key, one in snapshot.of(Rdma).items() if (found := functions.get(one.address or ""))}
 
 
 def shares_rdma_port(snapshot: Snapshot, net: Net) -> bool:

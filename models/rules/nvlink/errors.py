@@ -151,11 +151,11 @@ def _apart(snapshot: Snapshot, gpu: Gpu, quantity: str) -> _Rise | None:
         if found := far_above(snapshot, now, [*(one for one in of_cohort if one is not now), *silent], limit):
             rise, median = found
             return _Rise(_NAMES[quantity], rise.new, _beside(rise, median, "links"), (number,), rise.evidence)
-    now = latest(snapshot, gpu, quantity)
-    if now is None or now.value < limit.outlier:
+    total = latest(snapshot, gpu, quantity)
+    if total is None or total.value < limit.outlier:
         return None
     known = [latest(snapshot, one, quantity) for one in equal if one.key != gpu.key]
-    found = far_above(snapshot, now, [one for one in known if one], limit)
+    found = far_above(snapshot, total, [one for one in known if one], limit)
     if found is None:
         return None
     rise, median = found

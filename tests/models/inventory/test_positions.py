@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from linkgauge.models.evaluate import evaluate
@@ -14,12 +16,12 @@ from linkgauge.models.site.schema import Site
 
 NOW = 2e9
 METAL = Node(key="node", virtual=False, container="", booted=NOW - 86_400)
-DEVICES = {
+DEVICES: dict[str, dict[str, Any]] = {
     "gpu": {"pci_class": 0x030200, "vendor": 0x10DE, "device": 0x2BB5},
     "nic": {"pci_class": 0x020000, "vendor": 0x15B3, "device": 0x1021},
     "nvme": {"pci_class": 0x010802, "vendor": 0x144D, "device": 0xA80A},
 }
-BRIDGE = {"pci_class": 0x060400, "vendor": 0x1000, "device": 0xC030}
+BRIDGE: dict[str, Any] = {"pci_class": 0x060400, "vendor": 0x1000, "device": 0xC030}
 
 
 def machine(*switches: tuple[str, ...]) -> list[Record]:
