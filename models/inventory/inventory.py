@@ -72,7 +72,7 @@ class Change:
 def same_machine(before: Inventory, now: Inventory) -> bool:
     """Whether both inventories are of one machine. A disk image can carry the inventory of another machine."""
     old, new = ({item.identity for item in one.devices if item.identity} for one in (before, now))
-    return before.machine == now.machine and not (old and new and old.isdisjoint(new))
+    return not _differ(before.machine, now.machine) and not (old and new and old.isdisjoint(new))
 
 
 def differences(before: Inventory, now: Inventory) -> tuple[Change, ...]:

@@ -16,6 +16,7 @@ from linkgauge.agent.pipeline.hang_guard import HangGuard
 from linkgauge.agent.service import checkpoint
 from linkgauge.agent.service.config import Config, Probing
 from linkgauge.agent.state import acceptance as state
+from linkgauge.agent.state import inventory_file
 from linkgauge.agent.web.server import serving
 from linkgauge.models.diagnosis.hysteresis import restarted
 from linkgauge.models.facts.jsonl import encode
@@ -292,7 +293,9 @@ def test_a_restart_forgets_nothing(service: Callable[..., Node], hgx: Node) -> N
     hgx.daemon.save()
     again = service(Path(hgx.daemon.folder), config=Config(probes=Probing(every="1h")))
     again.host.recorded, again.host.wall = broken, hgx.host.wall + 60
-    again.daemon.memory = checkpoint.load(again.daemon.folder, Memory(), again.host.now())
+    inventory, last = inventory_file.load(again.daemon.folder, state.Acceptance(), boot_id=None)
+    stored = Memory(inventory=inventory, last=last)
+    again.daemon.memory = checkpoint.load(again.daemon.folder, stored, again.host.now())
     histories = restarted(hgx.daemon.memory.histories, rebooted=False)
     assert again.daemon.memory == replace(hgx.daemon.memory, collected={}, histories=histories)
     report = again.cycle()

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from ...facts.machine import Node, Numa
+from ...facts.machine import Node, Numa, Pci
 from ...facts.pci_classes import card_of
-from ...facts.records import Evidence
+from ...facts.reason import Reason
+from ...facts.records import Evidence, NotChecked
 from ...facts.units import as_bytes, as_utc
-from ...inventory.inventory import Change, Item, last_seen
-from ...inventory.present import changes, earlier_item, removed
+from ...inventory.inventory import PARTS, Change, Item, last_seen, same_machine
+from ...inventory.present import changes, earlier_item, present, removed
 from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.gpus import absent_switches
 from ..core.rule import Rule
-from ..core.wording import cited
+from ..core.wording import cited, gap
 from ..gpu import missing
 
 _CODES = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-missing", "nvswitch": "nvswitch-error"}
@@ -23,15 +24,30 @@ _MEMORY = 0.95  # of the earlier size: a kernel reserves less than this, and a m
 _PRESENT = "present"
 
 
-def compared(snapshot: Snapshot, fact: Node | Numa) -> bool:
-    """Select nodes with an earlier inventory."""
-    return snapshot.inventory is not None
+def has_earlier(snapshot: Snapshot, node: Node) -> bool:
+    """Select nodes with an earlier inventory of the same machine."""
+    before = snapshot.inventory
+    return snapshot.origin != "dumps" and before is not None and same_machine(before, present(snapshot))
+
+
+def had_memory(snapshot: Snapshot, numa: Numa) -> bool:
+    """Select NUMA nodes whose earlier memory is known."""
+    return earlier_item(snapshot, "numa", numa.key) is not None
+
+
+def _not_compared(snapshot: Snapshot) -> Iterator[NotChecked]:
+    """That there were devices before, and no PCI function is visible now: the tree of the kernel is gone."""
+    before = snapshot.inventory
+    if before and before.of(*PARTS) and not snapshot.of(Pci):
+        why = f"no PCI function is visible; {len(before.of(*PARTS))} devices were there at {as_utc(before.taken_at)}"
+        yield from gap(snapshot, "devices of earlier", "node", Reason.HIDDEN, why, "ls /sys/bus/pci/devices")
 
 
 def removal(kind: str) -> Rule:
     """The rule for devices of one kind that are not on the bus any more."""
 
-    def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+    def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
+        yield from _not_compared(snapshot)
         named = missing.named(snapshot) if kind == "gpu" else _named_switches(snapshot, node)
         cards: dict[str, list[Item]] = {}
         for item in removed(snapshot, kind):
@@ -39,7 +55,7 @@ def removal(kind: str) -> Rule:
                 cards.setdefault(card_of(item.key), []).append(item)
         yield from (_removed(snapshot, node, several) for several in cards.values())
 
-    return Rule(_CODES[kind], Node, ("Pci", "Pci.pci_class"), evaluate, compared)
+    return Rule(_CODES[kind], Node, ("Pci", "Pci.pci_class"), evaluate, has_earlier)
 
 
 def _named_switches(snapshot: Snapshot, node: Node) -> Collection[str]:
@@ -96,8 +112,9 @@ def _name(item: Item) -> str:
     return f"{_WORDS[item.kind]} {item.alias or item.key}" + (f" ({item.name})" if item.name else "")
 
 
-def changed(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+def changed(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
     """Devices that are new, were swapped, have another address or other firmware. Equal changes are one finding."""
+    yield from _not_compared(snapshot)
     groups: dict[tuple[str | None, ...], list[Change]] = {}
     for change in changes(snapshot):
         if change.now:
@@ -173,6 +190,6 @@ def less_memory(snapshot: Snapshot, numa: Numa) -> Iterator[Finding]:
 
 RULES = (
     *map(removal, _CODES),
-    Rule("device-changed", Node, (), changed, compared),
-    Rule("numa-memory-missing", Numa, ("memory",), less_memory, compared),
+    Rule("device-changed", Node, ("Pci", "Pci.pci_class"), changed, has_earlier),
+    Rule("numa-memory-missing", Numa, ("memory",), less_memory, had_memory),
 )

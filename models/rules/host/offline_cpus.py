@@ -46,7 +46,8 @@ def cpu_claims(snapshot: Snapshot) -> Iterator[Claim]:
 def _whole(snapshot: Snapshot) -> int | None:
     """The number of CPUs that each package has if all are online. None: not known."""
     node, packages = snapshot.of(Node).get("node"), snapshot.of(Package)
-    if node is None or not node.present_cpus or not packages or node.present_cpus % len(packages):
+    unread = any(one.what == "Package" for one in snapshot.not_checked)  # there may be further packages
+    if unread or node is None or not node.present_cpus or not packages or node.present_cpus % len(packages):
         return None
     each = node.present_cpus // len(packages)
     return each // 2 if _without_threads(node, list(packages.values()), each) else each
@@ -81,4 +82,4 @@ def _without_threads(node: Node, packages: list[Package], whole: int) -> bool:
     return alike and node.smt not in _NO_THREADS
 
 
-RULES = (Rule("cpu-missing", Package, ("cpus",), offline, on_metal),)
+RULES = (Rule("cpu-missing", Package, ("cpus", "Node.present_cpus"), offline, on_metal),)

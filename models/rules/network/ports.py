@@ -120,29 +120,31 @@ def _role(snapshot: Snapshot, port: AnyPort) -> Role | None:
 
 
 def _of_machine_type(snapshot: Snapshot, port: AnyPort) -> Role | None:
-    """The role from the machine type: the places or the number of its RDMA devices, or the ids of its NICs."""
+    """The role from the machine type: the number of its RDMA devices, or the ids of its NICs."""
     known, function = profile(snapshot), function_of(snapshot, port)
     if known is None or function is None:
         return None
     machine = known.machine
-    if function.key in machine.nic_places:
-        return Role(known.basis, f"{machine.name} has a fabric NIC at {function.key}", "critical")
     equal = _adapters(snapshot)[_product(snapshot, port, numbered=False)] if isinstance(port, Port) else 0
-    if machine.rdma and machine.rdma < 2 * equal <= 2 * machine.rdma:
+    spare = known.basis == "site" and _may_be_spare(snapshot, port)  # a site counts all devices, also unused ones
+    if machine.rdma and machine.rdma < 2 * equal <= 2 * machine.rdma and not spare:
         return Role(known.basis, f"{machine.name} has {machine.rdma} RDMA devices", "critical")
     number = machine.functions.get(f"{function.vendor or 0:04x}:{function.device or 0:04x}", 0)
     return Role(known.basis, f"{machine.name} has {number} NICs of this kind", "warning") if number > 1 else None
 
 
 def _is_fabric_product(snapshot: Snapshot, port: AnyPort) -> bool:
-    """Whether the product and its place determine the role: first ports of RDMA devices and of known fabric NICs.
-
-    A second port may be spare: then most equal ports are down.
-    """
-    function, alike = function_of(snapshot, port), cohort(snapshot, port)
-    if _is_second(snapshot, port) and 2 * sum(up(one) is True for one in (port, *alike)) <= len(alike) + 1:
+    """Whether the product and its place determine the role: first ports of RDMA devices and of known fabric NICs."""
+    function = function_of(snapshot, port)
+    if _may_be_spare(snapshot, port):
         return False
     return isinstance(port, Port) or (function is not None and nic_of(function) is not None)
+
+
+def _may_be_spare(snapshot: Snapshot, port: AnyPort) -> bool:
+    """Whether it is a second port of a card, and most equal ports are down."""
+    alike = cohort(snapshot, port)
+    return _is_second(snapshot, port) and 2 * sum(up(one) is True for one in (port, *alike)) <= len(alike) + 1
 
 
 def _of_structure(snapshot: Snapshot, port: AnyPort) -> Role | None:
