@@ -132,7 +132,8 @@ def test_a_storm_of_correctable_errors() -> None:
     assert told(BRIDGE, GPU, booted, counter(53e6, NOW)) == [("pcie-errors", GPU_0, "warning")]
     assert told(BRIDGE, GPU, booted, counter(400, NOW)) == []  # 6.7 a minute over 16 lanes
     assert told(BRIDGE, GPU, counter(53e6, NOW)) == []  # the start of the count is not known
-    assert told(BRIDGE, GPU, booted, counter(53e6, NOW), past=(counter(53e6 - 7, NOW - 15),)) == []
+    booted = Node(key="node", booted=NOW - 7 * 86_400)
+    assert told(BRIDGE, GPU, booted, counter(53e6, NOW), past=(counter(53e6 - 7, NOW - 90_000),)) == []
 
 
 def test_one_function_that_would_not_say_hides_no_other() -> None:

@@ -124,7 +124,7 @@ def test_counters_pass_while_findings_settle() -> None:
     past: tuple[Observation, ...] = ()
     seen = []
     for round_, errors in enumerate([0, 50, 90, 90, 90, 90]):
-        counter = observation(gpu_address(0), "aer_correctable", errors, at=1.0 + round_)
+        counter = observation(gpu_address(0), "aer_correctable", errors, at=15.0 * round_ + 1)
         report = report_of([*gpus_under_switches(2), counter], past=past)
         standing, report = settle(standing, report)
         past = (counter,)

@@ -64,16 +64,15 @@ def latest_counter(snapshot: Snapshot, about: str, quantity: str) -> Observation
 
 
 def rises(snapshot: Snapshot, now: Observation) -> Iterator[Rise]:
-    """The increase in each window with a reading at its start, and since boot if no reading is a day old.
+    """The increase in each window, and since boot if no reading is a day old.
 
+    If no reading is as old as a window, the window begins at the first reading, as in the first day of a service.
     A lower value than before means a reset: only readings since then count. If the counter did not rise in the last
     day, older errors are history.
     """
     earlier = _since_reset(snapshot, now)
     for window in _WINDOWS:
-        before = next((one for one in reversed(earlier) if one.at <= now.at - window), None)
-        if before is None and earlier and window == _WINDOWS[0]:
-            before = earlier[0]  # the service started less than a minute ago
+        before = next((one for one in reversed(earlier) if one.at <= now.at - window), earlier[0] if earlier else None)
         if before and now.at - before.at >= _SHORTEST:
             yield Rise(now.value - before.value, now.at - before.at, window, before, now)
     if earlier and earlier[0].at <= now.at - DAY:

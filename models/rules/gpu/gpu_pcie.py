@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from ...catalog.gpus import product_of
 from ...facts.gpu import Gpu
 from ...facts.machine import Node, Pci
+from ...facts.records import Observation
 from ...facts.units import as_transfers
 from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot
@@ -15,7 +16,7 @@ from ..core.claims import Claim, Support
 from ..core.gpus import function_of, gpu_cohort, gpu_evidence, gpu_name, latest, majority, place_of, subject_of
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
-from ..pcie.aer import correctable, errors
+from ..pcie.aer import errors, repeated
 from ..pcie.link_claims import carries, lanes_of_grade
 from ..pcie.pcie import is_emulated
 from .pcie_events import errors as logged_errors
@@ -186,22 +187,26 @@ def replays(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     now, function = latest(snapshot, gpu, "pcie_replay"), function_of(snapshot, gpu)
     if now is None or (function and (any(errors(snapshot, function)) or _logged(snapshot, function))):
         return
-    earlier = [one for one in snapshot.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
-    found = correctable(snapshot, gpu.pcie_width or (function and function.width) or _LANES, now, earlier, "replays")
+
+    def equal() -> Iterator[Observation]:
+        others = (other for other in gpu_cohort(snapshot, gpu) if other.key != gpu.key)
+        yield from (one for other in others if (one := latest(snapshot, other, "pcie_replay")))
+
+    found = repeated(snapshot, gpu.pcie_width or (function and function.width) or _LANES, now, equal, "replays")
     if found is None:
         return
-    text, before = found
+    text, rise = found
     yield Finding(
         code="pcie-errors",
         severity="warning",
         subject=subject_of(gpu),
         subject_name=gpu_name(snapshot, gpu),
         message=f"{gpu_name(snapshot, gpu)}: {text}",
-        observed=now.value - (before.value if before else 0),
+        observed=rise.new,
         unit="count",
         cause="the link's signal: seating, riser, retimer or cable; then the device",
         location=place_of(snapshot, gpu),
-        evidence=(before.evidence, now.evidence) if before else (now.evidence,),
+        evidence=rise.evidence,
     )
 
 

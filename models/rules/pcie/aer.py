@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from ...facts.machine import Node, Pci
+from ...facts.machine import Pci
 from ...facts.records import Observation
+from ...inventory.cohorts import cohort_of
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
+from ..core.counter_windows import HOUR, Limit, Rise, far_above, latest_counter, rises, too_many
 from ..core.rule import Rule
 from ..core.wording import function_name, location
 
@@ -15,66 +17,72 @@ from ..core.wording import function_name, location
 # (DCGM_LIMIT_MAX_PCIREPLAY_RATE in DCGM's health watch).
 _CORRECTABLE = 8 / 60 / 16
 _FEWEST = 8  # fewer errors give no reliable rate
+_ALONE = 500  # errors of one device while most equal devices have hardly any
+_ANY = Limit(fewest=1, per_hour=0)
 
 
 def errors(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
-    """AER counters: any uncorrected error of the last hour or since boot, correctable errors by their rate per lane."""
+    """AER counters: any uncorrected error of the last day or since boot, correctable errors by their rate per lane."""
     for now in snapshot.observed.get(function.key, ()):
         if not now.value or not now.quantity.startswith("aer_"):
             continue
-        earlier = [one for one in snapshot.earlier.get((now.about, now.quantity), ()) if one.at < now.at]
         kind = now.quantity.removeprefix("aer_")
-        lanes = function.width or 1
-        found = _uncorrected(now, earlier) if kind != "correctable" else correctable(snapshot, lanes, now, earlier)
+        found = _correctable(snapshot, function, now) if kind == "correctable" else _uncorrected(snapshot, now)
         if found is None:
             continue
-        text, before = found
+        text, rise = found
         yield Finding(
             code="pcie-errors",
             kind="state" if kind == "correctable" else "event",
             severity="critical" if kind == "fatal" else "warning",
             subject=function.key,
             subject_name=function_name(snapshot, function),
-            message=f"{function_name(snapshot, function)}: {text}",
-            observed=now.value - (before.value if before else 0),
+            message=f"{function_name(snapshot, function)}: {text} ({now.evidence.text})",
+            observed=rise.new if rise else now.value,
             unit="count",
             cause="the link's signal: seating, riser, retimer or cable; then the device",
             location=location(function, snapshot),
-            evidence=(before.evidence, now.evidence) if before else (now.evidence,),
+            evidence=rise.evidence if rise else (now.evidence,),
         )
 
 
-def correctable(
-    snapshot: Snapshot, lanes: int, now: Observation, earlier: list[Observation], what: str = "correctable errors"
-) -> tuple[str, Observation | None] | None:
-    """Text and earlier observation if the rate since the last reading, or since boot, is too high.
+def repeated(
+    snapshot: Snapshot, lanes: int, now: Observation, equal: Callable[[], Iterable[Observation | None]], what: str
+) -> tuple[str, Rise] | None:
+    """Text and window if packets were repeated too often for the lanes, or far more often than on equal links.
 
-    The link repeats the packets of these errors, so only a high rate costs bandwidth. `what` names them in the text.
+    Only a high rate costs bandwidth. `what` names the errors in the text. `equal`: as in `far_above`.
     """
-    before = earlier[-1] if earlier and earlier[-1].value <= now.value else None  # a reset clears them
-    start = before.at if before else snapshot.of(Node)["node"].booted
-    limit = _CORRECTABLE * lanes
-    new = now.value - (before.value if before else 0)
-    if start is None or start >= now.at or new < _FEWEST or new / (now.at - start) <= limit:
+    limit = Limit(fewest=_FEWEST, per_hour=_CORRECTABLE * lanes * HOUR, outlier=_ALONE)
+    rise = too_many(snapshot, now, limit)
+    if rise:
+        return f"{rise.new:.0f} {what} {rise.span}, more than {limit.per_hour / 60:.2g} a minute", rise
+    if now.value < limit.outlier:
         return None
-    span = f"in {now.at - start:.0f} s" if before else f"in the {(now.at - start) / 3600:.0f} hours since boot"
-    detail = f" ({now.evidence.text})" if now.quantity.startswith("aer_") else ""
-    return f"{new:.0f} {what} {span}, more than {60 * limit:.2g} a minute{detail}", before
-
-
-def _uncorrected(now: Observation, earlier: list[Observation]) -> tuple[str, Observation | None] | None:
-    """Text and earlier observation if there are new errors.
-
-    The comparison is with the oldest reading of the last hour, or the last reading before it, or zero at boot.
-    """
-    same = [one for one in earlier if one.value <= now.value]  # a reset clears them
-    before = next((one for one in same if one.at >= now.at - 3600), same[-1] if same else None)
-    new = now.value - (before.value if before else 0)
-    if new <= 0:
+    apart = far_above(snapshot, now, list(equal()), limit)
+    if apart is None:
         return None
+    rise, median = apart
+    return f"{rise.new:.0f} {what} {rise.span}; equal devices have {median:.3g}", rise
+
+
+def _correctable(snapshot: Snapshot, function: Pci, now: Observation) -> tuple[str, Rise] | None:
+    def equal() -> Iterator[Observation]:
+        for other in cohort_of(snapshot, function):
+            counted = latest_counter(snapshot, other.key, now.quantity) if other.key != function.key else None
+            if counted:
+                yield counted
+
+    return repeated(snapshot, function.width or 1, now, equal, "correctable errors")
+
+
+def _uncorrected(snapshot: Snapshot, now: Observation) -> tuple[str, Rise | None] | None:
+    """Text and window if there are new errors. If the time of the boot is not known, all errors are new."""
     kind = "fatal" if now.quantity == "aer_fatal" else "uncorrected"
-    since = f"in the last {now.at - before.at:.0f} s" if before else "since boot"
-    return f"{new:.0f} {kind} errors {since} ({now.evidence.text})", before
+    rise = too_many(snapshot, now, _ANY)
+    if rise:
+        return f"{rise.new:.0f} {kind} errors {rise.span}", rise
+    return None if any(rises(snapshot, now)) else (f"{now.value:.0f} {kind} errors since boot", None)
 
 
 RULES = (Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors),)
