@@ -99,7 +99,7 @@ def _links() -> list[Tile]:
 
 def _counted() -> list[Tile]:
     traffic = of_nodes("rate(linkgauge_link_traffic_bytes_total[$__rate_interval])", "node")
-    errors = of_nodes("increase(linkgauge_link_errors_total[1h])", "node")
+    errors = of_nodes('increase(linkgauge_link_errors_total{link=""}[1h])', "node")
     counted = f"sum by (kind) (\n{errors}\n  and {SAME}{LINKS}\n  and {COUNTED}\n)"
     return [
         Tile(

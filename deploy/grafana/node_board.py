@@ -193,7 +193,7 @@ def _counted() -> list[Tile]:
         Tile(
             lines(
                 "Errors",
-                {"{{subject}} {{kind}}": f"{errors}\n  {some}"},
+                {"{{subject}} {{link}} {{kind}}": f"{errors}\n  {some}"},
                 "Increase of each error counter that is not zero. Findings show which increase is a fault.",
             ),
             12,

@@ -191,9 +191,10 @@ _ALL = (
     Metric(
         "linkgauge_link_errors_total",
         "counter",
-        ("subject", "kind"),
-        "3 per PCIe device, 4 per GPU, about 15 per port, 4 per network device",
-        "Errors that the ends of the link counted; kind is the counter name of the kernel or driver.",
+        ("subject", "link", "kind"),
+        "3 per PCIe device, 4 per GPU, about 15 per port, 4 per network device, at most 16 NVLinks per kind",
+        "Errors that the ends of the link counted; kind is the counter name of the kernel or driver. A GPU also has "
+        "series of its NVLinks with most errors; link is the number of the NVLink.",
     ),
     Metric(
         "linkgauge_nvlink_links",

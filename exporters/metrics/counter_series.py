@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from ...models.facts.counters import ERRORS, TRAFFIC
@@ -12,34 +13,52 @@ from .device_info import subject_of
 from .link_series import bundles
 from .sample import Round, Sample
 
+_NVLINK = "/nvlink"  # in the subject of a single link: "gpu3/nvlink7"
+_WORST = 16  # NVLinks with series of one kind of errors, which limits the size of the page
 _NO_TRAFFIC = FORWARDS | {"display", "storage", "pci"}  # kinds at which no job traffic starts or ends
 
 
 def counters(report: Report, round: Round | None, detail: str) -> Iterator[Sample]:
     """The counters of each device.
 
-    Without detail there are no series of single NVLinks. Internal ports and devices that jobs do not use then have
-    series only if one of their counters is not zero.
+    Without detail, of single NVLinks only those with most errors have series. Internal ports and devices that jobs do
+    not use then have series only if one of their counters is not zero.
     """
     # A device can have several names, but a series has one subject: the last value is used.
     last = {(subject_of(report.topology, one.about), one.quantity): one for one in report.observations}
     counted = {subject for (subject, _), one in last.items() if one.value}
+    of_links: dict[str, list[tuple[str, Seen]]] = defaultdict(list)  # by quantity
     for (subject, _), one in last.items():
         if one.quantity not in TRAFFIC and one.quantity not in ERRORS:
             continue
         if not detail and subject not in counted and report.topology.kind(subject) in _NO_TRAFFIC:
             continue
-        if round is None or not round.is_stale(from_utc(one.at), round.count_lifetime):
-            yield from _sample(subject, one, detail)
+        if round is not None and round.is_stale(from_utc(one.at), round.count_lifetime):
+            continue
+        if one.quantity in ERRORS and _NVLINK in subject:
+            of_links[one.quantity].append((subject, one))
+        else:
+            yield from _sample(subject, one)
+    for several in of_links.values():
+        yield from _errors_of_links(report, several, detail)
 
 
-def _sample(subject: str, one: Seen, detail: str) -> Iterator[Sample]:
+def _sample(subject: str, one: Seen) -> Iterator[Sample]:
     direction = TRAFFIC.get(one.quantity)
     if direction:
         labels = {"subject": subject, "direction": direction}
         yield Sample("linkgauge_link_traffic_bytes_total", labels, one.value)
-    elif detail or "/nvlink" not in subject:
-        yield Sample("linkgauge_link_errors_total", {"subject": subject, "kind": one.quantity}, one.value)
+    else:
+        yield Sample("linkgauge_link_errors_total", {"subject": subject, "link": "", "kind": one.quantity}, one.value)
+
+
+def _errors_of_links(report: Report, several: list[tuple[str, Seen]], detail: str) -> Iterator[Sample]:
+    """The errors of single NVLinks of one kind; without detail of those with most errors."""
+    worst = sorted(several, key=lambda pair: -pair[1].value)[:_WORST]
+    for about, one in several if detail else [pair for pair in worst if pair[1].value]:
+        gpu, _, number = about.partition(_NVLINK)
+        labels = {"subject": subject_of(report.topology, gpu), "link": number, "kind": one.quantity}
+        yield Sample("linkgauge_link_errors_total", labels, one.value)
 
 
 def nvlinks(report: Report) -> Iterator[Sample]:

@@ -208,3 +208,20 @@ def test_sources_and_gaps() -> None:
         (name, labels): value for name, labels, value in wanted
     }
     assert ("linkgauge_probe_bytes_total", "probe=nvml") not in shown
+
+
+def test_errors_of_single_nvlinks() -> None:
+    """The 16 links with most errors of a kind; with detail all of them. The link is a label."""
+    counts = {f"gpu{gpu}/nvlink{link}": gpu * 18 + link for gpu in range(2) for link in range(18)}
+    report = report_of(node("hgx-h100"))
+    seen = [
+        Seen(about=about, quantity="nvlink_replay", unit="count", value=count, at="2026-11-21T03:00:00Z")
+        for about, count in counts.items()
+    ]
+    report = replace(report, observations=tuple(seen))
+    name, address = "linkgauge_link_errors_total", report.topology.by_name["gpu1"].id
+    shown = [labels for (metric, labels) in told(report) if metric == name]
+    assert len(shown) == 16
+    assert f"kind=nvlink_replay,link=17,subject={address}" in shown
+    assert f"kind=nvlink_replay,link=1,subject={address}" not in shown
+    assert sum(metric == name for metric, _ in told(report, detail="links")) == 36
