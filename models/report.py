@@ -22,7 +22,7 @@ Origin: TypeAlias = Literal["live", "capture", "dumps"]
 Context: TypeAlias = Literal["host", "job", "dumps"]
 # Independent evidence of what a value should be, most trusted first: site file, machine type, product, equal devices,
 # the past of this node (acceptance or an earlier boot), a measured rate.
-Corroboration: TypeAlias = Literal["site", "profile", "product", "kin", "baseline", "load"]
+Corroboration: TypeAlias = Literal["site", "profile", "product", "cohort", "baseline", "load"]
 CoverageGroup: TypeAlias = Literal["links", "counts", "states"]
 
 SCHEMA: Literal["linkgauge.report/1"] = "linkgauge.report/1"

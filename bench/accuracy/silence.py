@@ -7,7 +7,7 @@ equal devices at once (every_device.py, every_value.py). The result of a fault i
 - named: a finding that the healthy node lacks has the right code and the right subject.
 - info: only a finding with severity info does.
 - uncorroborated: no finding, and the coverage of the report or its gaps list the value.
-- kin: all equal devices have the fault, no finding, and only their agreement supports the value.
+- cohort: all equal devices have the fault, no finding, and only their agreement supports the value.
 - misnamed: the findings are about another thing only.
 - missed: none of these.
 
@@ -42,7 +42,7 @@ from linkgauge.models.rules import CLAIMS
 from linkgauge.models.rules.core.claims import Claim
 from linkgauge.models.site.schema import Site
 
-OUTCOMES = ("named", "info", "uncorroborated", "kin", "missed", "misnamed")
+OUTCOMES = ("named", "info", "uncorroborated", "cohort", "missed", "misnamed")
 MOST_MISSED = 0.01
 _TRIES = 50
 Key: TypeAlias = tuple[str, str]
@@ -112,8 +112,8 @@ def judged(bed: Bed, healthy: Report, case: Case) -> Result:
     if listed := _listed(report, case):
         return result("uncorroborated", listed)
     claims = [claim for claim in _claims(snapshot) if claim.subject in case.subjects and _about(case, claim.quantity)]
-    if case.devices > 1 and any(claim.corroborated and claim.corroborated.by == "kin" for claim in claims):
-        return result("kin")
+    if case.devices > 1 and any(claim.corroborated and claim.corroborated.by == "cohort" for claim in claims):
+        return result("cohort")
     return result("missed", _why(healthy, case, claims, new))
 
 

@@ -13,7 +13,7 @@ _BY: Mapping[Corroboration, str] = {
     "site": "site file",
     "profile": "machine type",
     "product": "product",
-    "kin": "cohort",
+    "cohort": "cohort",
     "baseline": "history",
     "load": "load",
 }

@@ -15,6 +15,7 @@ from ...models.inventory.snapshot import Snapshot
 from ...models.report import Level
 from .terminal import cells as cells_of
 from .terminal import hanging, safe, wrap
+from .vocabulary import basis_in_words
 
 WIDTH = 98
 _NUMBER = 9  # columns of a rate
@@ -146,7 +147,7 @@ def _why(snapshot: Snapshot, level: Level) -> str:
     if not level.expected:
         return safe(unknown(snapshot, level))
     best = level.expected[0]
-    return safe(best.source if best.basis == "capability" else f"{best.source} ({best.basis})")
+    return safe(best.source if best.basis == "capability" else f"{best.source} ({basis_in_words(best.basis)})")
 
 
 def _legend(tiers: Sequence[Tier], measured: bool) -> Iterator[str]:

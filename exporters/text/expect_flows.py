@@ -9,7 +9,7 @@ from ...models.facts.records import COLLECTIVES
 from ...models.facts.units import GIB, KIB, MIB, as_bytes
 from .expect import WIDTH, Column, rate, row, subject
 from .terminal import hanging, safe
-from .vocabulary import counted
+from .vocabulary import basis_in_words, counted
 
 _HOPS = (
     Column("from", 19, number=False),
@@ -99,7 +99,7 @@ def _result(flow: Explained) -> Iterator[str]:
     entries.append(("held by", f"{held} (*)" if (held := _held(flow)) else ""))
     for number, one in enumerate(level.expected):
         bounds = f"{rate(one.low)} - {rate(one.typical)} - {rate(one.high)}: " if number else ""
-        entries.append((one.basis, f"{bounds}{one.source}"))
+        entries.append((basis_in_words(one.basis), f"{bounds}{one.source}"))
     if flow.unknown:
         entries.append(("not known", flow.unknown))
     if level.size is not None:

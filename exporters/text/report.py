@@ -18,7 +18,7 @@ from .measured import measured
 from .not_checked import gaps
 from .sources import sources_read
 from .terminal import Paint, hanging, painter, safe, short, wrap
-from .vocabulary import counted, device_counts, listed
+from .vocabulary import basis_in_words, counted, device_counts, listed
 
 WIDTH = 80
 _LONGEST = 160  # characters of a line of evidence; the JSON has the full line
@@ -191,7 +191,7 @@ def _expected(finding: Finding) -> Iterable[str]:
     if finding.expected_source is None or not _compares(finding):
         return []
     number = quantity(finding.expected, finding.unit)
-    basis = f" ({finding.basis})" if finding.basis else ""
+    basis = f" ({basis_in_words(finding.basis)})" if finding.basis else ""
     return [f"{number + ': ' if number else ''}{finding.expected_source}{basis}"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ...models.report import Basis
 from .terminal import safe
 
 _KINDS = {
@@ -124,3 +125,8 @@ def listed(names: Sequence[str], most: int, separator: str = ", ") -> str:
     if len(names) <= most + 1:  # "and 1 more" is as long as the name
         return separator.join(names)
     return f"{separator.join(names[:most])} and {len(names) - most} more"
+
+
+def basis_in_words(basis: Basis) -> str:
+    """ "cohort" for "kin", the word of the JSON; other bases unchanged."""
+    return "cohort" if basis == "kin" else basis

@@ -6,15 +6,23 @@ Rules report a claim that its evidence contradicts. The coverage of a report cou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...inventory.inventory import Item
 from ...inventory.snapshot import Snapshot
-from ...report import Corroboration, CoverageGroup
+from ...report import Basis, Corroboration, CoverageGroup
 
-_RELATIVE = ("kin", "baseline")
+_RELATIVE = ("cohort", "baseline")
+BASES: Mapping[Corroboration, Basis] = {  # what a finding names as the basis of its expectation
+    "site": "site",
+    "profile": "profile",
+    "product": "capability",
+    "cohort": "kin",
+    "baseline": "baseline",
+    "load": "capability",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,7 @@ class Claim:
         """The evidence that the value is as it should be. None: there is none, or some contradicts the value."""
         if self.contradicted:
             return None
-        return next((one for one in self.supports if not (self.doubt and one.by == "kin")), None)
+        return next((one for one in self.supports if not (self.doubt and one.by == "cohort")), None)
 
 
 def baseline(item: Item, before: float, observed: float, what: str) -> Iterator[Support]:

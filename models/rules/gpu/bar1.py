@@ -117,7 +117,7 @@ def window_claims(snapshot: Snapshot) -> Iterator[Claim]:
             and (not product or product.peers)
         ):
             most = strict_majority(_size(snapshot, other) for other in gpu_cohort(snapshot, gpu))
-            supports = [Support("kin", most, f"most equal GPUs of this node: {most // MIB} MiB")] if most else []
+            supports = [Support("cohort", most, f"most equal GPUs of this node: {most // MIB} MiB")] if most else []
             if product and (least := _least(product)):
                 supports.append(Support("product", least, f"{product.name}: a GPU with HBM shows its whole memory"))
             supports.sort(key=lambda one: -one.least)

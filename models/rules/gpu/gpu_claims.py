@@ -98,7 +98,7 @@ def _usual(snapshot: Snapshot, row: _Row) -> Mapping[str | None, Support]:
         most = strict_majority(values)
         if name and most is not None:
             source = f"{values.count(most)} of {len(cohort)} equal GPUs have {row.word(most)}"
-            found[name] = Support("kin", _ALIKE * most, source)
+            found[name] = Support("cohort", _ALIKE * most, source)
     return found
 
 
@@ -112,7 +112,7 @@ def _rule(row: _Row) -> Rule:
         yield Finding(
             code=row.code,
             severity="warning",
-            confidence="likely" if against.by == "kin" else "certain",
+            confidence="likely" if against.by == "cohort" else "certain",
             subject=claim.subject,
             subject_name=gpu_name(snapshot, gpu),
             message=f"{gpu_name(snapshot, gpu)}: its {row.quantity} is {row.word(claim.observed)}, "
@@ -120,7 +120,7 @@ def _rule(row: _Row) -> Rule:
             expected=against.least,
             observed=claim.observed,
             unit=row.unit,
-            basis="kin" if against.by == "kin" else "capability",
+            basis="kin" if against.by == "cohort" else "capability",
             expected_source=against.source,
             cause=row.cause,
             location=place_of(snapshot, gpu),

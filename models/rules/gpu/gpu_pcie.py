@@ -11,8 +11,8 @@ from ...facts.records import Observation
 from ...facts.units import as_transfers
 from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot
-from ...report import Basis, Finding
-from ..core.claims import Claim, Support
+from ...report import Finding
+from ..core.claims import BASES, Claim, Support
 from ..core.gpus import function_of, gpu_cohort, gpu_evidence, gpu_name, latest, majority, place_of, subject_of
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
@@ -67,7 +67,7 @@ def _driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:
     equal = gpu_cohort(snapshot, gpu)
     if most := strict_majority(other.pcie_width for other in equal):
         agree = sum(other.pcie_width == most for other in equal)
-        supports.append(Support("kin", most, f"{agree} of {len(equal)} equal GPUs have these lanes"))
+        supports.append(Support("cohort", most, f"{agree} of {len(equal)} equal GPUs have these lanes"))
     able = max(gpu.pcie_max_width or width, product.width if product else width)
     return Claim(
         group="links",
@@ -92,7 +92,7 @@ def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """A hidden link has fewer lanes than the machine type or the board says. _below() compares it with equal GPUs."""
     claim = _driver_claim(snapshot, gpu, gpu.pcie_width or 0)
     against = claim.contradicted
-    if against is None or against.by == "kin" or not _hidden(snapshot, gpu) or narrower(snapshot, gpu):
+    if against is None or against.by == "cohort" or not _hidden(snapshot, gpu) or narrower(snapshot, gpu):
         return
     yield Finding(
         code="pcie-link-narrow",
@@ -104,7 +104,7 @@ def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         expected=against.least,
         observed=claim.observed,
         unit="lanes",
-        basis=_BASIS[against.by],
+        basis=BASES[against.by],
         expected_source=against.source,
         cause="its link did not train as it should: seating, slot, riser or cable",
         remedy=_GUEST if (node := snapshot.of(Node).get("node")) and node.virtual else None,
@@ -133,7 +133,6 @@ _BELOW = (  # code, field, unit, function that finds the usual value, format of 
     ("pcie-link-narrow", "pcie_width", "lanes", narrower, _lanes),
     ("pcie-link-slow", "pcie_speed", "transfers_per_second", slower, as_transfers),
 )
-_BASIS: dict[str, Basis] = {"site": "site", "profile": "profile", "product": "capability"}
 _Row = tuple[str, str, str, Callable[[Snapshot, Gpu], "float | None"], Callable[[float], str]]
 
 

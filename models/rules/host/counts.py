@@ -11,8 +11,8 @@ from ...facts.records import Evidence
 from ...inventory.positions import Gap, gaps, is_regular
 from ...inventory.present import comparable, known_absent
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Basis, Finding
-from ..core.claims import Claim, Support
+from ...report import Finding
+from ..core.claims import BASES, Claim, Support
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import function_name, location
@@ -24,7 +24,6 @@ OTHER_NICS = "number of NICs without RDMA"
 CONTROLLERS = "number of storage controllers"
 _PART = "a dump may show a part of the machine"
 _WORDS = {"gpu": "GPU", "nic": "NIC", "nvme": "NVMe disk"}
-_BASIS: dict[str, Basis] = {"site": "site", "baseline": "baseline"}
 _CODES = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-missing"}
 
 
@@ -105,7 +104,7 @@ def _of_machine(snapshot: Snapshot, field: str) -> list[Support]:
 
 def _claim(snapshot: Snapshot, quantity: str, number: int, supports: list[Support], kind: str) -> Claim:
     if not supports and kind == "gpu" and number and is_regular(snapshot, kind):  # NICs and disks are elsewhere, too
-        supports = [Support("kin", number, "as many below each of several equal switches")]
+        supports = [Support("cohort", number, "as many below each of several equal switches")]
     history = earlier_count(snapshot, kind)
     if history and (history[1] or history[0] > number):
         source = f"{history[0]} {'when the node was accepted' if history[1] else 'before'}"
@@ -185,7 +184,7 @@ def too_few(code: str, quantity: str, field: str, what: str, kind: str) -> Rule:
                 expected=against.least,
                 observed=claim.observed,
                 unit="devices",
-                basis=_BASIS.get(against.by, "profile"),
+                basis=BASES[against.by],
                 expected_source=known.source if known and by_machine else against.source,
                 cause=f"{what} that failed, are not on the bus, or are switched off in the firmware setup",
                 evidence=(Evidence(quantity, f"{claim.observed:.0f}"),),

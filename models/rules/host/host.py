@@ -125,10 +125,10 @@ def numa_claims(snapshot: Snapshot) -> Iterator[Claim]:
         )
         supports: tuple[Support, ...] = ()
         if low and low.usual and low.source:
-            supports = (Support("kin", low.usual, low.source),)
+            supports = (Support("cohort", low.usual, low.source),)
         elif alike >= _AGREE and 2 * alike > len(filled) and not _is_guest(snapshot):
             supports = (
-                Support("kin", _SAME * (node.memory or 0), f"{alike} of {len(filled)} NUMA nodes have as much"),
+                Support("cohort", _SAME * (node.memory or 0), f"{alike} of {len(filled)} NUMA nodes have as much"),
             )
         doubt = _GUEST if _is_guest(snapshot) else None if len(filled) < 2 or supports else _ALIKE
         yield Claim(

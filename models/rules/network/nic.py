@@ -10,7 +10,8 @@ from ...facts.records import Evidence
 from ...facts.units import as_gigabits
 from ...inventory.present import known_absent
 from ...inventory.snapshot import Snapshot
-from ...report import Basis, Corroboration, Finding, Severity
+from ...report import Basis, Finding, Severity
+from ..core.claims import BASES
 from ..core.log_history import event_evidence, is_history
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
@@ -29,14 +30,6 @@ from .ports import (
     role_of,
     up,
 )
-
-_BASES: dict[Corroboration, Basis] = {
-    "site": "site",
-    "profile": "profile",
-    "product": "capability",
-    "kin": "kin",
-    "baseline": "baseline",
-}
 
 
 def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
@@ -91,7 +84,7 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     if claim is None or rate is None:
         return
     against = claim.contradicted
-    able = (_BASES[against.by], against.least, against.source) if against else _both_ends(network_of(snapshot, port))
+    able = (BASES[against.by], against.least, against.source) if against else _both_ends(network_of(snapshot, port))
     if able is None or rate >= able[1]:
         return
     basis, best, source = able

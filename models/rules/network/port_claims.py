@@ -20,7 +20,7 @@ _EVIDENCE: dict[Basis, Corroboration] = {
     "site": "site",
     "profile": "profile",
     "capability": "product",
-    "kin": "kin",
+    "kin": "cohort",
     "baseline": "baseline",
 }
 _COMMON = "only equal ports show the rate, and all may have the same fault"
@@ -126,7 +126,7 @@ def _of_cohort(snapshot: Snapshot, port: AnyPort) -> Support | None:
     if usual is None or (nameless and any(rate < usual for rate in known)):
         return None  # slower ports of an unknown product may belong to another network
     return Support(
-        "kin",
+        "cohort",
         usual,
         f"{known.count(usual)} of the {len(known)} other equal ports of this node run at {as_gigabits(usual)}",
     )

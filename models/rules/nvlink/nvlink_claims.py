@@ -20,7 +20,7 @@ from .nvlink import may_have, normal
 COUNT, RATE = "active NVLinks", "rate of {} links"
 _NAMES = {"nvlink": "NVLink", "c2c": "NVLink-C2C", "xgmi": "xGMI"}
 _SAME = 0.9  # a driver reports the data rate or the signalling rate; they differ by 3 to 6 % (H100, B200)
-_BY: Mapping[str, Corroboration] = {"site": "site", "profile": "profile", "capability": "product", "kin": "kin"}
+_BY: Mapping[str, Corroboration] = {"site": "site", "profile": "profile", "capability": "product", "kin": "cohort"}
 _NO_LINK = "no NVLink is active: the card has no bridge, or all links of its bridge are down"
 
 
@@ -44,7 +44,7 @@ def _rate_claims(snapshot: Snapshot) -> Mapping[tuple[str, str], Claim]:
             source = (
                 f"{every.count(most)} of {len(every)} links of equal GPUs have {as_gigabytes(most)}" if most else ""
             )
-            kin = [Support("kin", _SAME * most, source)] if most else []
+            kin = [Support("cohort", _SAME * most, source)] if most else []
             found |= {
                 (gpu.key, kind): _rate(snapshot, gpu, kind, rates[gpu.key], kin) for gpu in cohort if rates[gpu.key]
             }
@@ -111,7 +111,7 @@ def slower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         yield Finding(
             code="nvlink-slow",
             severity="warning",
-            confidence="likely" if against.by == "kin" else "certain",
+            confidence="likely" if against.by == "cohort" else "certain",
             subject=subject_of(gpu),
             subject_name=gpu_name(snapshot, gpu),
             message=f"{gpu_name(snapshot, gpu)}: {', '.join(links) or 'its links'} ({name}) at "
@@ -119,7 +119,7 @@ def slower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
             expected=usual,
             observed=claim.observed,
             unit="bytes_per_second",
-            basis="kin" if against.by == "kin" else "capability",
+            basis="kin" if against.by == "cohort" else "capability",
             expected_source=against.source,
             cause="a link that trained at a lower rate: the GPU, the board or bridge, or the other end",
             location=place_of(snapshot, gpu),

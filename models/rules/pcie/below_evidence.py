@@ -13,13 +13,12 @@ from ...facts.pcie_rates import rated
 from ...facts.units import as_gigabytes, as_transfers
 from ...inventory.cohorts import carried
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Basis, Finding, Severity
-from ..core.claims import Claim, Support
+from ...report import Finding, Severity
+from ..core.claims import BASES, Claim, Support
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, location
 from .link_claims import MAX_SPEED, WIDTH, board_product, carries, speed_claim, width_claim
 
-_BASIS: dict[str, Basis] = {"product": "capability", "load": "capability"}
 _CAUSES = {
     WIDTH: "a slot that firmware has split (bifurcation), lanes that both ends switched off after failed training, or "
     "a slot that the board wires with fewer lanes",
@@ -69,7 +68,7 @@ def _finding(snapshot: Snapshot, function: Pci, claim: Claim, against: Support, 
     return Finding(
         code=code_of(snapshot, function, claim),
         severity=_severity(snapshot, function, against),
-        confidence="likely" if against.by == "kin" else "certain",
+        confidence="likely" if against.by == "cohort" else "certain",
         subject=function.key,
         subject_name=name,
         message=f"{name}: the link {'runs on' if lanes else 'supports at most'} {is_}, not {should}"
@@ -78,7 +77,7 @@ def _finding(snapshot: Snapshot, function: Pci, claim: Claim, against: Support, 
         expected=against.least,
         observed=claim.observed,
         unit="lanes" if lanes else "transfers_per_second",
-        basis=_BASIS.get(against.by) or against.by,  # type: ignore[arg-type]
+        basis=BASES[against.by],
         expected_source=against.source,
         cause=_CAUSES[claim.quantity],
         limits={link.id: left} if left else {},
@@ -94,7 +93,7 @@ def _severity(snapshot: Snapshot, function: Pci, against: Support) -> Severity:
     on_board = board_product(snapshot, function) or ("gpu" in below and _boards(snapshot))
     if kind_of(function) == "nvme":
         return "warning"
-    return "critical" if against.by != "kin" or on_board else "warning"
+    return "critical" if against.by != "cohort" or on_board else "warning"
 
 
 def _boards(snapshot: Snapshot) -> bool:

@@ -149,7 +149,7 @@ def _supports(
         yield Support("product", of_board(product), f"{product.name} ({product.source})")
     if usual:
         source = f"{usual.agree} of {usual.devices} equal devices in equal positions have these {word}"
-        yield Support("kin", usual.value, source)
+        yield Support("cohort", usual.value, source)
 
 
 @once_per_snapshot
