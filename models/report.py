@@ -91,8 +91,7 @@ class Finding:
     remedy: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """One observation in the report: a number at a point in time."""
 
     about: str

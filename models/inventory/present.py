@@ -55,9 +55,11 @@ def removed(snapshot: Snapshot, *kinds: str) -> tuple[Item, ...]:
 
 def known_absent(snapshot: Snapshot, *kinds: str) -> tuple[Item, ...]:
     """The absent devices of these kinds that need no further finding: removed ones, and those accepted as absent."""
-    before, here = comparable(snapshot), {item.key for item in present(snapshot).devices}
-    accepted = before.absent if before else ()
-    return (*removed(snapshot, *kinds), *(one for one in accepted if one.kind in kinds and one.key not in here))
+    before = comparable(snapshot)
+    if before is None:
+        return ()
+    here = {item.key for item in present(snapshot).devices} if before.absent else ()
+    return (*removed(snapshot, *kinds), *(one for one in before.absent if one.kind in kinds and one.key not in here))
 
 
 def earlier_item(snapshot: Snapshot, kind: str, key: str) -> Item | None:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from ...catalog.gpus import Product, product_of
 from ...facts.gpu import Driver, Gpu, GpuLink
 from ...facts.machine import Pci
 from ...facts.pci_classes import NVIDIA, kind_of
@@ -21,6 +22,16 @@ _HOUR = 3600.0
 def function_of(snapshot: Snapshot, gpu: Gpu) -> Pci | None:
     """The PCI function of a GPU. None: the GPU's address or the function is not known."""
     return snapshot.of(Pci).get(gpu.address or "")
+
+
+def gpu_product(snapshot: Snapshot, gpu: Gpu) -> Product | None:
+    """The catalog's product of a GPU."""
+    return _products(snapshot).get(gpu.key)
+
+
+@once_per_snapshot
+def _products(snapshot: Snapshot) -> Mapping[str, Product | None]:
+    return {key: product_of(gpu, snapshot.of(Pci)) for key, gpu in snapshot.of(Gpu).items()}
 
 
 def subject_of(gpu: Gpu) -> str:

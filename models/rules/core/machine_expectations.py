@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis
 from ...site.schema import Machine
 
@@ -18,6 +18,7 @@ class Profile:
     source: str
 
 
+@once_per_snapshot
 def profile(snapshot: Snapshot) -> Profile | None:
     """The machine type of the site file, or of the catalog. None: only the name of the GPUs matches the catalog."""
     machine = snapshot.machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...catalog.gpus import Product, product_of, products_of
+from ...catalog.gpus import Product, products_of
 from ...facts.gpu import Gpu, GpuPair
 from ...facts.machine import Node, Pci
 from ...facts.pci_classes import NVIDIA, kind_of
@@ -15,7 +15,7 @@ from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding
 from ..core.claims import Claim, Support
-from ..core.gpus import function_of, gpu_cohort, gpu_evidence, gpu_name, majority, place_of, subject_of
+from ..core.gpus import function_of, gpu_cohort, gpu_evidence, gpu_name, gpu_product, majority, place_of, subject_of
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, location
 
@@ -50,7 +50,7 @@ def of_function(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     """The window size from the PCI bus."""
     gpu = next((gpu for gpu in snapshot.of(Gpu).values() if gpu.address == function.key), None)
     alike = products_of(function)
-    product = product_of(gpu, snapshot.of(Pci)) if gpu else alike[0] if alike else None
+    product = gpu_product(snapshot, gpu) if gpu else alike[0] if alike else None
     number = (function.vendor, function.device)
     others = [
         f for f in snapshot.of(Pci).values() if (f.vendor, f.device) == number and f is not function and not f.physfn
@@ -90,7 +90,7 @@ def of_driver(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
                 None,
                 gpu.memory,
                 tuple(other.bar1 for other in others),
-                product_of(gpu, snapshot.of(Pci)),
+                gpu_product(snapshot, gpu),
                 place_of(snapshot, gpu),
                 gpu_evidence(gpu, "bar1", "memory"),
                 _used(snapshot, gpu, len(others)),
@@ -109,7 +109,7 @@ def _used(snapshot: Snapshot, gpu: Gpu | None, others: int) -> bool:
 def window_claims(snapshot: Snapshot) -> Iterator[Claim]:
     """The claims of the windows of all GPUs whose driver supports peers. Slices of a GPU have another window."""
     for gpu in snapshot.of(Gpu).values():
-        product, size = product_of(gpu, snapshot.of(Pci)), _size(snapshot, gpu)
+        product, size = gpu_product(snapshot, gpu), _size(snapshot, gpu)
         if (
             size
             and (gpu.memory or _LARGE) >= _LARGE

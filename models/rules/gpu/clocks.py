@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...catalog.gpus import product_of
 from ...facts.gpu import Gpu
-from ...facts.machine import Node, Pci
+from ...facts.machine import Node
 from ...facts.records import Evidence, Observation
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding
@@ -14,6 +13,7 @@ from ..core.gpus import (
     gpu_cohort,
     gpu_evidence,
     gpu_name,
+    gpu_product,
     latest,
     majority,
     oldest_in_last_hour,
@@ -197,7 +197,7 @@ def unexplained(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     Recent drivers hide the application clock. Then only GPUs of a baseboard are checked: they report that they idle.
     """
     clock, most = gpu.clock, gpu.clock_max
-    product = product_of(gpu, snapshot.of(Pci))
+    product = gpu_product(snapshot, gpu)
     hidden = gpu.application_clock is None and not (product and product.fabric)
     if not clock or hidden or (gpu.application_clock and clock >= _LOWERED * gpu.application_clock):
         return

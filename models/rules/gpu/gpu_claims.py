@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ...catalog.gpus import Product, product_of
+from ...catalog.gpus import Product
 from ...facts.gpu import Gpu
-from ...facts.machine import Pci
 from ...facts.units import as_bytes, as_megahertz
 from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.claims import Claim, Support
-from ..core.gpus import gpu_evidence, gpu_name, gpus_by_name, place_of, subject_of
+from ..core.gpus import gpu_evidence, gpu_name, gpu_product, gpus_by_name, place_of, subject_of
 from ..core.rule import Rule
 from .clocks import lowered
 
@@ -81,7 +80,7 @@ def _claim(snapshot: Snapshot, gpu: Gpu, row: _Row, usual: Support | None) -> Cl
     if value is None or gpu.virtualization == "vGPU":
         return None
     supports = [usual] if usual else []
-    product = product_of(gpu, snapshot.of(Pci))
+    product = gpu_product(snapshot, gpu)
     if product and (least := row.of_product(product)):
         supports.insert(0, Support("product", least, f"{product.name} ({product.source})"))
     supports.sort(key=lambda one: -one.least)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ...catalog.gpus import product_of
 from ...facts.gpu import Gpu
 from ...facts.machine import Node, Pci
 from ...facts.records import Observation
@@ -13,7 +12,17 @@ from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.claims import BASES, Claim, Support
-from ..core.gpus import function_of, gpu_cohort, gpu_evidence, gpu_name, latest, majority, place_of, subject_of
+from ..core.gpus import (
+    function_of,
+    gpu_cohort,
+    gpu_evidence,
+    gpu_name,
+    gpu_product,
+    latest,
+    majority,
+    place_of,
+    subject_of,
+)
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..pcie.aer import errors, repeated
@@ -59,7 +68,7 @@ def hidden_claims(snapshot: Snapshot) -> Iterator[Claim]:
 
 def _driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:
     """The claim of the width that the driver reads from the GPU itself."""
-    product, supports = product_of(gpu, snapshot.of(Pci)), []
+    product, supports = gpu_product(snapshot, gpu), []
     if lanes := _of_machine(snapshot):
         supports.append(lanes)
     if product and product.fabric:
@@ -152,7 +161,7 @@ def _below(row: _Row) -> Rule:
             most = find(snapshot, gpu) if _hidden(snapshot, gpu) else None
             if most is None:
                 continue
-            product = product_of(gpu, snapshot.of(Pci))
+            product = gpu_product(snapshot, gpu)
             alike = bool(node.virtual) or bool(product and product.fabric)
             is_ = getattr(gpu, field)
             yield Finding(

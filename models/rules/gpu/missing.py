@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...catalog.baseboards import baseboards
-from ...catalog.gpus import product_of
 from ...facts.gpu import Gpu
 from ...facts.machine import Event, Node, Pci
 from ...facts.pci_classes import NVIDIA
 from ...facts.records import Evidence
 from ...inventory.present import known_absent
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding
 from ..core.gpus import (
     bound_gpus,
@@ -20,6 +19,7 @@ from ..core.gpus import (
     function_of,
     gpu_evidence,
     gpu_name,
+    gpu_product,
     is_lost,
     place_of,
     subject_of,
@@ -43,6 +43,7 @@ class Whole:
     source: str
 
 
+@once_per_snapshot
 def whole(snapshot: Snapshot) -> Whole | None:
     """The complete machine: by machine type, else by baseboard (its NVSwitches or module numbers). None: not known."""
     known = profile(snapshot)
@@ -77,7 +78,7 @@ def _by_modules(snapshot: Snapshot) -> Whole | None:
     """
     gpus = [gpu for gpu in snapshot.of(Gpu).values() if gpu.module_id in _MODULES]
     places = {gpu.module_id for gpu in gpus if gpu.module_id}
-    products = [product_of(gpu, snapshot.of(Pci)) for gpu in gpus]
+    products = [gpu_product(snapshot, gpu) for gpu in gpus]
     alone = len(gpus) == len(places) == len(snapshot.of(Gpu)) == len(bound_gpus(snapshot)) == len(_listed(snapshot))
     if not alone or len(places) <= _HALF or not all(product and product.fabric for product in products):
         return None

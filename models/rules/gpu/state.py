@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...catalog.gpus import product_of
 from ...facts.gpu import Gpu
-from ...facts.machine import Node, Pci
+from ...facts.machine import Node
 from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
@@ -15,6 +14,7 @@ from ..core.gpus import (
     gpu_cohort,
     gpu_evidence,
     gpu_name,
+    gpu_product,
     majority,
     place_of,
     reports_any,
@@ -89,7 +89,7 @@ def _wrong(snapshot: Snapshot, gpu: Gpu, field: str) -> tuple[str, Basis, str, s
     if wanted is None:
         wanted = majority(getattr(other, field) for other in gpu_cohort(snapshot, gpu))
         basis, source = "kin", "most equal GPUs of this node"
-        product = product_of(gpu, snapshot.of(Pci))
+        product = gpu_product(snapshot, gpu)
         if field == "ecc" and not wanted and product and product.memory_kind == "hbm":
             wanted, basis, source = True, "capability", f"a new {product.name}"
     if is_ is None or wanted is None or is_ == wanted:

@@ -10,9 +10,9 @@ from ...facts.gpu import Gpu
 from ...facts.machine import Nccl, Setting
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
+from ..core.gpus import gpu_product
 from ..core.rule import Rule
 from ..core.wording import cited
-from ..nvlink.interconnect_kind import product
 
 
 def faulty(snapshot: Snapshot, library: Nccl) -> Iterator[Finding]:
@@ -53,7 +53,7 @@ def _shows(snapshot: Snapshot, library: Nccl, fault: Fault) -> bool:
 
 def _names(snapshot: Snapshot, gpu: Gpu) -> Iterator[str]:
     """The name from the driver (or the key), and the other names of the product in the catalog."""
-    known = product(snapshot, gpu)
+    known = gpu_product(snapshot, gpu)
     yield gpu.name or gpu.key
     yield from known.called if known else ()
 

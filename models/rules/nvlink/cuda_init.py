@@ -8,10 +8,10 @@ from ...facts.gpu import Gpu
 from ...facts.machine import NcclFailure, Service
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
+from ..core.gpus import gpu_product
 from ..core.rule import Rule
 from ..core.wording import cited
 from .fabric_manager import MANAGER, explained
-from .interconnect_kind import product
 
 _UNREADY = "system not yet initialized"  # cudaErrorSystemNotReady, 802
 
@@ -23,7 +23,7 @@ def unready(failure: NcclFailure) -> bool:
 
 def fabric_not_ready(snapshot: Snapshot, failure: NcclFailure) -> bool:
     """Select this error if the GPUs may be on a board with NVSwitches, or are not known."""
-    products = [product(snapshot, gpu) for gpu in snapshot.of(Gpu).values()]
+    products = [gpu_product(snapshot, gpu) for gpu in snapshot.of(Gpu).values()]
     on_boards = any(it is None or (it.link_kind == "nvlink" and it.links and not it.bridged) for it in products)
     return unready(failure) and (on_boards or not products)
 

@@ -15,10 +15,10 @@ from ...facts.machine import Node, Service
 from ...facts.records import Evidence
 from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
-from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, place_of, subject_of
+from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, gpu_product, place_of, subject_of
 from ..core.rule import Rule
 from ..core.wording import cited
-from .interconnect_kind import is_alone, is_guest, is_part, product, switched, switches
+from .interconnect_kind import is_alone, is_guest, is_part, switched, switches
 
 MANAGER, EXCHANGE = "nvidia-fabricmanager", "nvidia-imex"
 _STATE: tuple[str, ...] = ("fabric_state",)
@@ -48,7 +48,7 @@ _LOOK_AROUND = (
 
 def belongs_to_fabric(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Select GPUs that belong to a fabric, by their product or by the fabric state of the driver."""
-    known = product(snapshot, gpu)
+    known = gpu_product(snapshot, gpu)
     return not is_part(gpu) and (
         (known is not None and known.fabric) or gpu.fabric_state not in (None, "not supported")
     )
@@ -58,7 +58,7 @@ def has_not_joined(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the GPU has not joined the fabric that it belongs to."""
     if gpu.fabric_state in ("not started", "in progress"):
         return not is_part(gpu)
-    known = product(snapshot, gpu)
+    known = gpu_product(snapshot, gpu)
     if gpu.fabric_state != "not supported" or not known or not known.fabric or is_part(gpu) or is_alone(snapshot):
         return False
     found = switched(snapshot, gpu)
@@ -67,7 +67,7 @@ def has_not_joined(snapshot: Snapshot, gpu: Gpu) -> bool:
 
 def cut_off(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the GPU has not joined because it has no active link."""
-    known = product(snapshot, gpu)
+    known = gpu_product(snapshot, gpu)
     return (
         gpu.nvlinks == 0
         and known is not None
@@ -120,7 +120,7 @@ def _young(snapshot: Snapshot) -> tuple[Severity, Literal["certain", "likely"]]:
 
 
 def _cause(snapshot: Snapshot, gpu: Gpu) -> str:
-    known = product(snapshot, gpu)
+    known = gpu_product(snapshot, gpu)
     if known and known.c2c_rate:
         return "its partition, or the fabric manager and the switches of the rack, which are not in this node"
     if is_guest(snapshot) and not switches(snapshot):
@@ -129,7 +129,7 @@ def _cause(snapshot: Snapshot, gpu: Gpu) -> str:
 
 
 def _remedy(snapshot: Snapshot, gpu: Gpu) -> str | None:
-    known = product(snapshot, gpu)
+    known = gpu_product(snapshot, gpu)
     if known and known.c2c_rate:
         return _RACK
     return _HOST if is_guest(snapshot) and not switches(snapshot) else None
@@ -143,7 +143,7 @@ def local(snapshot: Snapshot) -> list[Gpu]:
     seen = switches(snapshot)
     if is_guest(snapshot) and not seen:
         return []
-    known = [(gpu, product(snapshot, gpu)) for gpu in snapshot.of(Gpu).values() if not is_part(gpu)]
+    known = [(gpu, gpu_product(snapshot, gpu)) for gpu in snapshot.of(Gpu).values() if not is_part(gpu)]
     rack = any(it and it.c2c_rate for _, it in known)
     return [
         gpu
@@ -193,7 +193,7 @@ def manager_down(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
     boards = bool(seen) or (snapshot.origin == "dumps" and any(switched(snapshot, gpu) for gpu in gpus))
     unknown = [gpu for gpu in stateless if gpu.failure is None] if boards else []
     if out:
-        total = f" of {len(gpus)}" if all(product(snapshot, gpu) for gpu in gpus) else ""
+        total = f" of {len(gpus)}" if all(gpu_product(snapshot, gpu) for gpu in gpus) else ""
         text = f"{len(out)}{total} GPUs have not joined their NVLink fabric ({out[0].fabric_state})"
     elif names:
         text = f"no NVLink of {len(cut)} of {len(gpus)} GPUs is up"
@@ -248,7 +248,8 @@ def version(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
 def needs_exchange(snapshot: Snapshot, service: Service) -> bool:
     """Select the memory-exchange service (IMEX) on nodes of a multi-node NVLink domain."""
     return service.key == EXCHANGE and any(
-        gpu.fabric_cluster and (known := product(snapshot, gpu)) and known.c2c_rate for gpu in snapshot.of(Gpu).values()
+        gpu.fabric_cluster and (known := gpu_product(snapshot, gpu)) and known.c2c_rate
+        for gpu in snapshot.of(Gpu).values()
     )
 
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from ...catalog.gpus import Product, product_of
 from ...facts.gpu import Gpu, GpuLink
-from ...facts.machine import Node, Pci
+from ...facts.machine import Node
 from ...facts.pci_classes import NVIDIA
 from ...inventory.snapshot import Snapshot
-from ..core.gpus import gpu_cohort
+from ..core.gpus import gpu_cohort, gpu_product
 
 _JOINING = {"not started", "in progress", "completed"}  # the driver has seen an NVSwitch (gpu_fabric_probe.c)
 _MESH = 4  # GPUs on a board without switches; since NVLink 4 all larger boards have switches
-
-
-def product(snapshot: Snapshot, gpu: Gpu) -> Product | None:
-    """The catalog's product of a GPU."""
-    return product_of(gpu, snapshot.of(Pci))
 
 
 def is_part(gpu: Gpu) -> bool:
@@ -58,5 +52,5 @@ def switched(snapshot: Snapshot, gpu: Gpu) -> bool | None:
         return True
     if "gpu" in ends:
         return False
-    known = product(snapshot, gpu)
+    known = gpu_product(snapshot, gpu)
     return True if known and known.fabric and len(alike) > _MESH else None

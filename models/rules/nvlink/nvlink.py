@@ -15,11 +15,11 @@ from ...inventory.gpu_links import gpu_links
 from ...inventory.present import earlier_item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding, Severity
-from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, majority, place_of, subject_of
+from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, gpu_product, majority, place_of, subject_of
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from .fabric_manager import cut_off, explained
-from .interconnect_kind import is_alone, is_guest, is_part, nvlinks, product, switched, switches
+from .interconnect_kind import is_alone, is_guest, is_part, nvlinks, switched, switches
 
 _BRIDGE = "Drain the node and switch it off. Reseat the bridges between the cards, then replace them, then the card."
 _PART = "Nothing, if this virtual machine has some GPUs of a board. Else ask the operator of the host."
@@ -39,7 +39,7 @@ class Normal:
 
 def may_have(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Select GPUs with NVLinks, and GPUs of an unknown product."""
-    known = product(snapshot, gpu)
+    known = gpu_product(snapshot, gpu)
     return not is_part(gpu) and (known is None or (known.link_kind == "nvlink" and known.links > 0))
 
 
@@ -48,7 +48,7 @@ def normal(snapshot: Snapshot, gpu: Gpu) -> Normal | None:
 
     A card without a bridge has no active link. That is normal, even if its neighbours have bridges.
     """
-    known = product(snapshot, gpu)
+    known = gpu_product(snapshot, gpu)
     type_ = profile(snapshot)
     if type_ and type_.machine.links is not None:
         rate = (known.link_rate if known else None) or gpu.nvlink_rate
@@ -139,7 +139,7 @@ def _part_of_mesh(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> bool:
 
     In half a cube mesh of eight V100, two GPUs keep four links and two keep five (nvidia-smi topo -m of a DGX-1).
     """
-    known = product(snapshot, gpu)
+    known = gpu_product(snapshot, gpu)
     joined = [other.nvlinks for other in gpu_cohort(snapshot, gpu) or [gpu]]
     cut = all(count is not None and 0 < count < wanted.count for count in joined)
     return len(joined) > 1 and cut and not (known and known.fabric) and not switched(snapshot, gpu)

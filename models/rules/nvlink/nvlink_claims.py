@@ -12,9 +12,9 @@ from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Corroboration, Finding
 from ..core.claims import Claim, Support
-from ..core.gpus import gpu_evidence, gpu_name, gpus_by_name, place_of, subject_of
+from ..core.gpus import gpu_evidence, gpu_name, gpu_product, gpus_by_name, place_of, subject_of
 from ..core.rule import Rule
-from .interconnect_kind import is_alone, is_part, product
+from .interconnect_kind import is_alone, is_part
 from .nvlink import may_have, normal
 
 COUNT, RATE = "active NVLinks", "rate of {} links"
@@ -53,7 +53,7 @@ def _rate_claims(snapshot: Snapshot) -> Mapping[tuple[str, str], Claim]:
 
 def _count(snapshot: Snapshot, gpu: Gpu) -> Iterator[Claim]:
     """The number of active NVLinks. A GPU without an NVLink port has no claim, and one without peers needs no link."""
-    ports = gpu.nvlinks or gpu.nvlinks_present or ((known := product(snapshot, gpu)) and known.links)
+    ports = gpu.nvlinks or gpu.nvlinks_present or ((known := gpu_product(snapshot, gpu)) and known.links)
     if gpu.nvlinks is None or not ports or not may_have(snapshot, gpu) or (not gpu.nvlinks and is_alone(snapshot)):
         return
     wanted = normal(snapshot, gpu)
@@ -87,7 +87,7 @@ def _active(snapshot: Snapshot) -> Mapping[tuple[str, str], dict[str, float]]:
 
 def _rate(snapshot: Snapshot, gpu: Gpu, kind: str, rates: Mapping[str, float], kin: list[Support]) -> Claim:
     """The lowest rate of the active links."""
-    known, supports = product(snapshot, gpu), kin
+    known, supports = gpu_product(snapshot, gpu), kin
     if known and known.link_kind == kind and known.link_rate:
         supports = [Support("product", _SAME * known.link_rate, f"{known.name} ({known.source})"), *kin]
     return Claim(

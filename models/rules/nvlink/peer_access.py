@@ -10,10 +10,10 @@ from ...facts.gpu import Gpu, GpuPair
 from ...facts.records import Evidence
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding, Severity
-from ..core.gpus import gpu_cohort
+from ..core.gpus import gpu_cohort, gpu_product
 from ..core.rule import Rule
 from .fabric_manager import explained, has_not_joined
-from .interconnect_kind import is_guest, is_part, nvlinks, product, switched
+from .interconnect_kind import is_guest, is_part, nvlinks, switched
 
 _SWITCH = ("PIX", "PXB")  # paths that stay below one PCIe switch
 _FEWEST = 3  # equal pairs with peer access that make a pair without it an exception
@@ -136,7 +136,7 @@ def _over_pcie(snapshot: Snapshot, pair: GpuPair, one: Gpu, two: Gpu) -> _Reason
     status = pair.read if pair.read not in (None, "ok", "unknown") else pair.write
     if status in (None, "ok", "unknown"):
         return None
-    known = product(snapshot, one)
+    known = gpu_product(snapshot, one)
     if not known or not known.peers or two not in gpu_cohort(snapshot, one):
         return None
     field = "read" if status == pair.read else "write"

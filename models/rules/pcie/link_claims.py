@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from ...catalog.gpus import Product, product_of, products_of
+from ...catalog.gpus import Product, products_of
 from ...facts.machine import Pci
 from ...facts.pci_classes import kind_of
 from ...facts.pcie_rates import speed_of
@@ -18,7 +18,7 @@ from ...inventory.inventory import Item
 from ...inventory.present import able_speed, earlier_item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ..core.claims import Claim, Support, baseline
-from ..core.gpus import gpu_at
+from ..core.gpus import gpu_at, gpu_product
 from ..core.machine_expectations import profile
 
 WIDTH, MAX_SPEED = "link width", "link speed of both ends"
@@ -195,7 +195,7 @@ def _products(snapshot: Snapshot) -> Mapping[str, Product | None]:
 def _product_of(snapshot: Snapshot, function: Pci) -> Product | None:
     gpu = gpu_at(snapshot).get(function.key)
     alike = products_of(function)
-    product = product_of(gpu, snapshot.of(Pci)) if gpu else alike[0] if len(alike) == 1 else None
+    product = gpu_product(snapshot, gpu) if gpu else alike[0] if len(alike) == 1 else None
     return None if product and product.c2c_rate else product
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...catalog.gpus import product_of
 from ...facts.gpu import Gpu
 from ...facts.machine import Node, Pci
 from ...facts.pci_classes import INTEL, NVIDIA, card_of, kind_of, lowers_speed
@@ -17,7 +16,7 @@ from ...inventory.cohorts import carried, ports_above
 from ...inventory.pci_tree import emulated, functions_above
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
-from ..core.gpus import gpu_cohort, majority
+from ..core.gpus import gpu_cohort, gpu_product, majority
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, gap, location
 from .link_claims import speed_claim, width_claim
@@ -92,7 +91,7 @@ def _whole_by_driver(snapshot: Snapshot, function: Pci) -> bool:
     """
     for gpu in snapshot.of(Gpu).values():
         if gpu.address == function.key and gpu.pcie_width is not None:
-            product = product_of(gpu, snapshot.of(Pci))
+            product = gpu_product(snapshot, gpu)
             most = min((width for width in (gpu.pcie_max_width, product and product.width) if width), default=None)
             alike = majority(other.pcie_width for other in gpu_cohort(snapshot, gpu)) is not None
             return alike or (most is not None and gpu.pcie_width >= most)
