@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .bandwidth.expectations import levels
@@ -61,8 +61,8 @@ def apply_rules(snapshot: Snapshot) -> tuple[list[Finding], list[NotChecked], di
     checks: dict[str, bool] = {}
     for rule in RULES:
         results, wanted = _apply(snapshot, rule)
-        found += [one for one in results if isinstance(one, Finding)]
         unchecked = [one for one in results if isinstance(one, NotChecked)]
+        found += [one for one in results if isinstance(one, Finding)]
         gaps += unchecked
         if wanted is not None:
             checks[rule.code] = checks.get(rule.code, True) and wanted and not unchecked
@@ -71,14 +71,12 @@ def apply_rules(snapshot: Snapshot) -> tuple[list[Finding], list[NotChecked], di
 
 def _apply(snapshot: Snapshot, rule: Rule) -> tuple[list[Finding | NotChecked], bool | None]:
     """The results of one rule, and whether it was evaluated: False if data is missing, None if it had no subject."""
-    hidden = () if rule.foreign.isdisjoint(_unread(snapshot)) else snapshot.not_checked
-    foreign = [missing for missing in hidden if missing.what in rule.foreign]
+    foreign = _gaps(snapshot, rule.foreign)
     if any(missing.subject == "node" or rule.over is Node for missing in foreign):
         return [], False  # a rule over the node reads everything: a hidden part may change its result
     every: Mapping[str, Fact] = snapshot.of(rule.over)
     selected = every if rule.where is anything else _selected(snapshot, rule)
-    unread = () if rule.wanted.isdisjoint(_unread(snapshot)) else snapshot.not_checked
-    missing = any(one.what in rule.wanted and (one.subject in selected or one.subject not in every) for one in unread)
+    missing = [one for one in _gaps(snapshot, rule.wanted) if one.subject in selected or one.subject not in every]
     evaluated = list(selected.values())
     for name in rule.required:
         evaluated = [thing for thing in evaluated if getattr(thing, name) is not None]
@@ -99,6 +97,11 @@ def _selected(snapshot: Snapshot, rule: Rule) -> Mapping[str, Fact]:
 @once_per_snapshot
 def _selections(snapshot: Snapshot) -> dict[tuple[object, object], Mapping[str, Fact]]:
     return {}
+
+
+def _gaps(snapshot: Snapshot, names: frozenset[str]) -> Sequence[NotChecked]:
+    """The facts and fields with these names that were not read."""
+    return () if names.isdisjoint(_unread(snapshot)) else [one for one in snapshot.not_checked if one.what in names]
 
 
 @once_per_snapshot

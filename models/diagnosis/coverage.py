@@ -39,10 +39,10 @@ def coverage(snapshot: Snapshot) -> Coverage:
 
 
 def _by(claim: Claim) -> Corroboration | None:
-    if claim.contradicted:
-        return claim.supports[0].by
     supported = claim.corroborated
-    return supported.by if supported else None
+    if supported:
+        return supported.by
+    return claim.supports[0].by if claim.contradicted else None
 
 
 def uncovered(snapshot: Snapshot) -> Iterator[NotChecked]:

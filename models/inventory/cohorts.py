@@ -116,7 +116,8 @@ def carried(snapshot: Snapshot) -> Mapping[str, frozenset[str]]:
     functions = snapshot.of(Pci)
     kinds: dict[str, set[str]] = defaultdict(set)
     for function in functions.values():
-        if kind_of(function) in _CARRIERS and not function.physfn:
+        kind = kind_of(function)
+        if kind in _CARRIERS and not function.physfn:
             for port in ports_above(snapshot)[function.key]:
-                kinds[port].add(kind_of(function))
+                kinds[port].add(kind)
     return {port: frozenset(below) for port, below in kinds.items()}

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from ..facts.machine import Pci
 from ..facts.pci_classes import kind_of
-from .cohorts import carried, product_of_function, strict_majority
-from .pci_tree import functions_above
+from .cohorts import carried, ports_above, product_of_function, strict_majority
 from .snapshot import Snapshot, once_per_snapshot
 
 _KINDS = ("gpu", "nic", "nvme")
@@ -66,7 +65,7 @@ def _equal_switches(snapshot: Snapshot) -> Mapping[Hashable, list[str]]:
         device = snapshot.topology.find(address)
         product = product_of_function(functions[address])
         if device and device.kind == "upstream-port" and product and kinds & {"gpu", "nic"}:
-            groups[product, len(functions_above(address, functions))].append(address)
+            groups[product, len(ports_above(snapshot)[address])].append(address)
     return groups
 
 
@@ -86,11 +85,10 @@ def _gaps(snapshot: Snapshot, switches: list[str]) -> Iterator[Gap]:
 
 def _counts(snapshot: Snapshot, switches: list[str]) -> Mapping[str, Counter[tuple[str, Hashable]]]:
     """The number of devices of each kind and product whose nearest switch is this one, by switch."""
-    functions = snapshot.of(Pci)
     counts: dict[str, Counter[tuple[str, Hashable]]] = {switch: Counter() for switch in switches}
     for kind in _KINDS:
         for function in snapshot.functions(kind):
-            nearest = next((port for port in functions_above(function.key, functions) if port in counts), None)
+            nearest = next((port for port in ports_above(snapshot)[function.key] if port in counts), None)
             if nearest and not function.physfn and function.key.endswith(".0"):
                 counts[nearest][kind, _product(function)] += 1
     return counts

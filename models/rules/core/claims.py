@@ -7,8 +7,9 @@ Rules report a claim that its evidence contradicts. The coverage of a report cou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from ...inventory.inventory import Item
 from ...inventory.snapshot import Snapshot
@@ -25,8 +26,7 @@ BASES: Mapping[Corroboration, Basis] = {  # what a finding names as the basis of
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
+class Support(msgspec.Struct, frozen=True):
     """Independent evidence that a value should be at least `least`."""
 
     by: Corroboration
@@ -34,8 +34,7 @@ class Support:
     source: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A value of one device, link or count. `supports` begins with the most trusted evidence."""
 
     group: CoverageGroup

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ...facts.gpu import Driver, Gpu
 from ...facts.machine import Node, Numa, Package, Pci, Rdma

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeAlias
@@ -214,9 +214,19 @@ def _adapters(snapshot: Snapshot) -> Counter[object]:
     return Counter(_product(snapshot, port, numbered=False) for port in first.values())
 
 
-def cohort(snapshot: Snapshot, port: AnyPort) -> list[AnyPort]:
+def cohort(snapshot: Snapshot, port: AnyPort) -> Sequence[AnyPort]:
     """The other ports of the same product with the same port number. Ports 1 and 2 of a card are not equal."""
-    return [other for other in _by_product(snapshot).get(_product(snapshot, port), ()) if other.key != port.key]
+    known = _cohorts(snapshot)
+    key = type(port), port.key
+    if key not in known:
+        alike = _by_product(snapshot).get(_product(snapshot, port), ())
+        known[key] = [other for other in alike if other.key != port.key]
+    return known[key]
+
+
+@once_per_snapshot
+def _cohorts(snapshot: Snapshot) -> dict[tuple[type, str], Sequence[AnyPort]]:
+    return {}
 
 
 def network_of(snapshot: Snapshot, port: AnyPort) -> Net | None:
