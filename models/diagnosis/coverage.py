@@ -21,20 +21,23 @@ _TRUST: tuple[Corroboration, ...] = get_args(Corroboration)  # most trusted firs
 
 def coverage(snapshot: Snapshot) -> Coverage:
     """Count links, counts and states by their weakest evidence, and list those with a value that has none."""
-    things: dict[tuple[CoverageGroup, str], list[Claim]] = defaultdict(list)
+    weakest: dict[tuple[CoverageGroup, str], int] = {}  # index in _TRUST
+    bare: dict[tuple[CoverageGroup, str], list[Claim]] = defaultdict(list)
     for claims in CLAIMS:
         for claim in claims(snapshot):
-            things[claim.group, claim.subject].append(claim)
+            thing, by = (claim.group, claim.subject), _by(claim)
+            weakest[thing] = max(weakest.get(thing, 0), _TRUST.index(by) if by else 0)
+            if by is None:
+                bare[thing].append(claim)
     counts: dict[CoverageGroup, Counter[Corroboration]] = defaultdict(Counter)
     without: list[Uncorroborated] = []
-    for (group, subject), several in things.items():
-        by = [_by(claim) for claim in several]
-        bare = [claim for claim, evidence in zip(several, by, strict=True) if evidence is None]
-        if bare:
-            why = next((claim.doubt for claim in bare if claim.doubt), _alone(snapshot))
-            without.append(Uncorroborated(subject, group, tuple(claim.quantity for claim in bare), why))
+    for thing, trust in weakest.items():
+        group, subject = thing
+        if several := bare.get(thing):
+            why = next((claim.doubt for claim in several if claim.doubt), _alone(snapshot))
+            without.append(Uncorroborated(subject, group, tuple(claim.quantity for claim in several), why))
         else:
-            counts[group][max(filter(None, by), key=_TRUST.index)] += 1
+            counts[group][_TRUST[trust]] += 1
     return Coverage({group: dict(sorted(by.items())) for group, by in counts.items()}, tuple(without))
 
 

@@ -76,13 +76,17 @@ def _both_ends(function: Pci, port: Pci) -> tuple[float | None, int | None]:
     )
 
 
-def emulated(function: Pci, functions: Mapping[str, Pci]) -> bool:
-    """Whether a hypervisor invented the position of the function: on the root bus, or below emulated ports.
+def emulated(functions: Mapping[str, Pci]) -> frozenset[str]:
+    """The functions whose position a hypervisor invented: on the root bus, or below emulated ports.
 
     Valid only in a virtual machine: on real machines, integrated functions are on the root bus too.
     """
-    port = functions.get(function.parent or "")
-    return port is None or any(is_emulated_port(functions[a]) for a in functions_above(function.key, functions))
+    ports = {address for address, function in functions.items() if is_emulated_port(function)}
+    return frozenset(
+        address
+        for address, function in functions.items()
+        if function.parent not in functions or not ports.isdisjoint(functions_above(address, functions))
+    )
 
 
 def is_emulated_port(port: Pci) -> bool:
@@ -110,6 +114,7 @@ def pci_devices(functions: Mapping[str, Pci], aliases: Mapping[str, tuple[str, .
 def pci_links(functions: Mapping[str, Pci], trusted: bool) -> Iterator[Link]:
     """The links of the tree. If the tree is not `trusted` (virtual machine), emulated links have no rates."""
     ports = port_kinds(functions)
+    invented = frozenset[str]() if trusted else emulated(functions)
     for address, function in functions.items():
         parent = function.physfn or function.parent
         if parent is None:
@@ -121,7 +126,7 @@ def pci_links(functions: Mapping[str, Pci], trusted: bool) -> Iterator[Link]:
         elif on_link and first != address and first in functions:
             yield Link(f"{first}>{address}", first, address, "function")
         elif on_link:
-            real = trusted or not emulated(function, functions)
+            real = address not in invented
             able, now = link_of(function, functions[parent]) if real else (None, None)
             grade = grade_of(function, functions[parent]) if real else ""
             yield Link(f"{parent}>{address}", parent, address, "pcie", able, now, grade=grade)

@@ -70,6 +70,14 @@ def earlier_item(snapshot: Snapshot, kind: str, key: str) -> Item | None:
     return found if found and now and (found.product is None or found.product == now.product) else None
 
 
+@once_per_snapshot
+def able_speeds(snapshot: Snapshot) -> Mapping[str, float | None]:
+    """The highest speed of both ends of the link above each function, by PCI address. None: not known."""
+    functions = snapshot.of(Pci)
+    links = snapshot.topology.link_below.items()
+    return {address: able_speed(functions[address], functions[link.a]) for address, link in links}
+
+
 def able_speed(function: Pci, port: Pci) -> float | None:
     """The lower maximum of both ends of a PCIe link, but at least the present speed. None: not known.
 
@@ -99,14 +107,12 @@ def _by_earlier_place(snapshot: Snapshot) -> Mapping[tuple[str, str], Item]:
 
 def _functions(snapshot: Snapshot) -> Iterator[Item]:
     """GPUs, NICs, disks and NVSwitches on PCI, and the ports above them. Virtual functions are left out."""
-    functions = snapshot.of(Pci)
+    functions, speeds = snapshot.of(Pci), able_speeds(snapshot)
     carriers = carried(snapshot).keys()
-    links = snapshot.topology.link_below
     drivers = _by_address(snapshot)
     for function in functions.values():
         if not (kind_of(function) in _KINDS or function.key in carriers) or function.physfn:
             continue
-        port = functions.get(links[function.key].a) if function.key in links else None
         item = Item(
             kind=kind_of(function),
             key=function.key,
@@ -116,7 +122,7 @@ def _functions(snapshot: Snapshot) -> Iterator[Item]:
             label=function.label,
             above=tuple(functions_above(function.key, functions)),
             width=function.width if not function.lost else None,
-            speed=able_speed(function, port) if port and not function.lost else None,
+            speed=speeds.get(function.key) if not function.lost else None,
         )
         driver = drivers.get(function.key)
         yield _with_driver(snapshot, item, driver) if driver else item

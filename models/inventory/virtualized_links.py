@@ -28,9 +28,10 @@ def hidden_links(links: Iterable[Link], facts: Facts, machine: Machine) -> list[
     above = {link.b: link for link in links}
     adapters = {adapter.address for adapter in of(facts, Rdma).values()}
     grades: dict[str, Grade | None] = {}
+    invented = emulated(functions)
     for address, function in functions.items():
         own = above.get(address)
-        if own is None or own.kind == "function" or not emulated(function, functions):
+        if own is None or own.kind == "function" or address not in invented:
             continue
         if kind_of(function) == "gpu":
             top = _topmost(own, above)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...catalog.gpus import Product, products_of
@@ -12,10 +13,20 @@ from ...facts.pci_classes import NVIDIA, kind_of
 from ...facts.records import Evidence
 from ...facts.units import MIB
 from ...inventory.cohorts import strict_majority
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding
 from ..core.claims import Claim, Support
-from ..core.gpus import function_of, gpu_cohort, gpu_evidence, gpu_name, gpu_product, majority, place_of, subject_of
+from ..core.gpus import (
+    function_of,
+    gpu_at,
+    gpu_cohort,
+    gpu_evidence,
+    gpu_name,
+    gpu_product,
+    majority,
+    place_of,
+    subject_of,
+)
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, location
 
@@ -48,13 +59,11 @@ def is_nvidia_gpu(snapshot: Snapshot, function: Pci) -> bool:
 
 def of_function(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     """The window size from the PCI bus."""
-    gpu = next((gpu for gpu in snapshot.of(Gpu).values() if gpu.address == function.key), None)
+    gpu = gpu_at(snapshot).get(function.key)
     alike = products_of(function)
     product = gpu_product(snapshot, gpu) if gpu else alike[0] if alike else None
-    number = (function.vendor, function.device)
-    others = [
-        f for f in snapshot.of(Pci).values() if (f.vendor, f.device) == number and f is not function and not f.physfn
-    ]
+    equal = _by_ids(snapshot)[function.vendor, function.device]
+    others = [other for other in equal if other is not function]
     memory = (gpu.memory if gpu else None) or (product.memory if product else None)
     if function.bar1 and memory:
         cites = cited(function, "bar1", "bar1_max")
@@ -73,6 +82,16 @@ def of_function(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
                 _used(snapshot, gpu, len(others)),
             )
         )
+
+
+@once_per_snapshot
+def _by_ids(snapshot: Snapshot) -> Mapping[tuple[int | None, int | None], Sequence[Pci]]:
+    """The physical functions by vendor and device."""
+    found: dict[tuple[int | None, int | None], list[Pci]] = defaultdict(list)
+    for function in snapshot.of(Pci).values():
+        if not function.physfn:
+            found[function.vendor, function.device].append(function)
+    return found
 
 
 def of_driver(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:

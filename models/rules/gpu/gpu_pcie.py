@@ -26,7 +26,7 @@ from ..core.gpus import (
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..pcie.aer import errors, repeated
-from ..pcie.link_claims import carries, lanes_of_grade
+from ..pcie.link_claims import carriers, lanes_of_grade
 from ..pcie.pcie import is_emulated
 from .pcie_events import errors as logged_errors
 
@@ -54,9 +54,8 @@ def hidden_claims(snapshot: Snapshot) -> Iterator[Claim]:
         if gpu.pcie_width and _hidden(snapshot, gpu) and gpu.virtualization != "vGPU":
             yield _driver_claim(snapshot, gpu, gpu.pcie_width)
     shown = {gpu.address for gpu in snapshot.of(Gpu).values() if gpu.pcie_width}
-    for address in snapshot.topology.link_below:
-        function = snapshot.of(Pci)[address]
-        if address not in shown and carries(snapshot, function) and is_emulated(snapshot, function):
+    for address, function in carriers(snapshot).items():
+        if address not in shown and is_emulated(snapshot, function):
             yield Claim(
                 group="links",
                 subject=address,

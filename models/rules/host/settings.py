@@ -10,7 +10,7 @@ from ...facts.gpu import Gpu, GpuPair
 from ...facts.machine import NcclFailure, Node, Nvme, Package, Setting
 from ...facts.pci_classes import AMD, NVIDIA
 from ...facts.records import NotChecked
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..pcie.direct_paths import (
@@ -90,8 +90,8 @@ def has_code(code: str) -> Callable[[Snapshot, Setting], bool]:
     """A rule's `where`: settings whose rows have this code and apply to this machine."""
 
     def where(snapshot: Snapshot, setting: Setting) -> bool:
-        row = settings().get(setting.key)
-        return row is not None and row.code == code and _concerns(snapshot, row)
+        row = _applicable(snapshot).get(setting.key)
+        return row is not None and row.code == code
 
     return where
 
@@ -123,11 +123,17 @@ def evaluate(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChec
 
 def _rows(snapshot: Snapshot, code: str) -> Iterator[tuple[Setting, Row]]:
     """The settings of a code that apply here, in the order of the catalog."""
-    for name, row in settings().items():
-        setting = snapshot.of(Setting).get(name)
+    for name, row in _applicable(snapshot).items():
         outside = row.context == "job" and snapshot.context == "host"
-        if setting and row.code == code and not outside and _concerns(snapshot, row):
-            yield setting, row
+        if row.code == code and not outside:
+            yield snapshot.of(Setting)[name], row
+
+
+@once_per_snapshot
+def _applicable(snapshot: Snapshot) -> Mapping[str, Row]:
+    """The rows of the catalog with a code whose settings were found and apply here, by name of the setting."""
+    known = snapshot.of(Setting)
+    return {name: row for name, row in settings().items() if row.code and name in known and _concerns(snapshot, row)}
 
 
 def _concerns(snapshot: Snapshot, row: Row) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ...facts.machine import Node, Package, Pci, Port, Rdma
 from ...facts.pci_classes import card_of
 from ...facts.records import Evidence
 from ...inventory.cohorts import product_of_function
 from ...inventory.positions import gaps
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
@@ -89,11 +89,17 @@ def _is_one_missing(snapshot: Snapshot) -> bool:
 
 def _by_package(snapshot: Snapshot, functions: list[Pci]) -> dict[str | None, list[Pci]]:
     """The functions by processor, from their NUMA node. The key None has those with an unknown processor."""
-    homes = {link.b: link.a for link in snapshot.topology.links if link.id.startswith("package")}
+    homes = _homes(snapshot)
     found: dict[str | None, list[Pci]] = defaultdict(list)
     for function in functions:
         found[homes.get(f"numa{function.numa}")].append(function)
     return dict(found)
+
+
+@once_per_snapshot
+def _homes(snapshot: Snapshot) -> Mapping[str, str]:
+    """The processor of each NUMA node."""
+    return {link.b: link.a for link in snapshot.topology.links if link.id.startswith("package")}
 
 
 def _short(snapshot: Snapshot, gpu: Pci) -> str:

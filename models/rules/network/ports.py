@@ -12,8 +12,7 @@ from typing import TypeAlias
 from ...catalog.nics import nic_of
 from ...facts.machine import Net, Pci, Port, Rdma
 from ...facts.pci_classes import function_number
-from ...inventory.cohorts import carried
-from ...inventory.pci_tree import functions_above
+from ...inventory.cohorts import carried, ports_above
 from ...inventory.present import earlier_item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Severity
@@ -202,7 +201,7 @@ def _is_second(snapshot: Snapshot, port: AnyPort) -> bool:
 def _beside_a_gpu(snapshot: Snapshot, port: AnyPort) -> bool:
     """Whether the NIC and a GPU are below the same PCIe switch."""
     function = function_of(snapshot, port)
-    above = functions_above(function.key, snapshot.of(Pci)) if function else []
+    above = ports_above(snapshot)[function.key] if function else ()
     kinds = ((snapshot.topology.find(address), carried(snapshot).get(address, ())) for address in above)
     return any(device is not None and device.kind == "upstream-port" and "gpu" in below for device, below in kinds)
 

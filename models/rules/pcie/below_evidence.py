@@ -17,7 +17,7 @@ from ...report import Finding, Severity
 from ..core.claims import BASES, Claim, Support
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, location
-from .link_claims import MAX_SPEED, WIDTH, board_product, carries, speed_claim, width_claim
+from .link_claims import MAX_SPEED, WIDTH, board_product, carriers, speed_claim, width_claim
 
 _CAUSES = {
     WIDTH: "a slot that firmware has split (bifurcation), lanes that both ends switched off after failed training, or "
@@ -103,8 +103,7 @@ def _boards(snapshot: Snapshot) -> bool:
 @once_per_snapshot
 def _kinds(snapshot: Snapshot) -> Mapping[str, str]:
     """The kind of each function at the lower end of a PCIe link that carries job traffic."""
-    functions = [snapshot.of(Pci)[address] for address in snapshot.topology.link_below]
-    return {one.key: _kind(snapshot, one) for one in functions if carries(snapshot, one)}
+    return {address: _kind(snapshot, one) for address, one in carriers(snapshot).items()}
 
 
 def of_kind(kind: str) -> Callable[[Snapshot, Pci], bool]:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from ...facts.machine import Node, Pci
 from ...facts.pci_classes import kind_of
-from ...inventory.pci_tree import emulated
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import cited
+from .pcie import is_emulated
 
 _VIRTUAL_VENDORS = {0x1AF4, 0x15AD, 0x1414}  # emulated adapters of hypervisors; their links carry no data
 _ALONE = "Nothing needs doing: a single GPU has no peers to be near."
@@ -29,7 +29,7 @@ def hidden(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     real = [f for f in snapshot.of(Pci).values() if kind_of(f) in kinds and f.vendor not in _VIRTUAL_VENDORS]
     # In a dump of "lspci | grep NVIDIA" the ports above are missing.
     seen = [f for f in real if f.parent or snapshot.origin != "dumps"]
-    lost = [f for f in seen if emulated(f, snapshot.of(Pci))]
+    lost = [f for f in seen if is_emulated(snapshot, f)]
     gpus = [f for f in lost if kind_of(f) == "gpu"]  # a single GPU has no peers, and its driver shows its link
     if not gpus:
         return  # the path of a virtual NIC alone does not matter

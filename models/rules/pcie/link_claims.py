@@ -15,7 +15,7 @@ from ...facts.pcie_rates import speed_of
 from ...facts.units import as_gigabytes, as_transfers
 from ...inventory.cohorts import Usual, carried, ports_above, usual_values
 from ...inventory.inventory import Item
-from ...inventory.present import able_speed, earlier_item
+from ...inventory.present import able_speeds, earlier_item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ..core.claims import Claim, Support, baseline
 from ..core.gpus import gpu_at, gpu_product
@@ -33,20 +33,21 @@ def link_claims(snapshot: Snapshot) -> Iterator[Claim]:
 
 @once_per_snapshot
 def _claims(snapshot: Snapshot) -> Mapping[tuple[str, str], Claim]:
-    functions = [snapshot.of(Pci)[address] for address in snapshot.topology.link_below]
-    made = (
-        make(snapshot, function)
-        for function in functions
-        if carries(snapshot, function)
-        for make in (_width_claim, _speed_claim)
-    )
+    functions = carriers(snapshot).values()
+    made = (make(snapshot, function) for function in functions for make in (_width_claim, _speed_claim))
     return {(claim.subject, claim.quantity): claim for claim in made if claim}
 
 
-def carries(snapshot: Snapshot, function: Pci) -> bool:
-    """Select GPUs, NICs, disks and NVSwitches that answer, and switch ports above them."""
-    endpoint = kind_of(function) in _ENDPOINTS and not function.lost
-    return endpoint or bool(carried(snapshot).get(function.key))
+@once_per_snapshot
+def carriers(snapshot: Snapshot) -> Mapping[str, Pci]:
+    """GPUs, NICs, disks and NVSwitches that answer, and switch ports above them: those at the lower end of a link."""
+    functions, ports = snapshot.of(Pci), carried(snapshot)
+    below = {address: functions[address] for address in snapshot.topology.link_below}
+    return {
+        address: one
+        for address, one in below.items()
+        if ports.get(address) or (kind_of(one) in _ENDPOINTS and not one.lost)
+    }
 
 
 def width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
@@ -84,7 +85,7 @@ def _width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
 def _speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     """The present speed may be lower at rest. Some switches report a lower maximum than they run at (Oracle's H100)."""
     link = snapshot.topology.link_below[function.key]
-    both = _able_speed(snapshot, function)
+    both = able_speeds(snapshot)[function.key]
     if both is None or link.rated is None:
         return None
     own = function.max_speed or 0.0
@@ -109,9 +110,8 @@ def _speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
 
 def _below_uplink(snapshot: Snapshot, port: Pci) -> str | None:
     """Why the equal uplinks of switches are no evidence: they carry less than a link below them. None: they do not."""
-    own, known = snapshot.topology.link_below[port.key].rated, profile(snapshot)
-    below = _widest(snapshot).get(port.key, 0.0)
-    if own is None or below <= own or (known and known.machine.gpu_path):
+    own, below = snapshot.topology.link_below[port.key].rated, _widest(snapshot).get(port.key, 0.0)
+    if own is None or below <= own or ((known := profile(snapshot)) and known.machine.gpu_path):
         return None
     return f"it carries {as_gigabytes(own)}, a link below it {as_gigabytes(below)}: nothing says how it is built"
 
@@ -124,11 +124,6 @@ def _widest(snapshot: Snapshot) -> Mapping[str, float]:
         for port in ports_above(snapshot)[address]:
             found[port] = max(found.get(port, 0.0), link.rated or 0.0)
     return found
-
-
-def _able_speed(snapshot: Snapshot, function: Pci) -> float | None:
-    """The highest speed of both ends of the link above the function."""
-    return able_speed(function, snapshot.of(Pci)[snapshot.topology.link_below[function.key].a])
 
 
 def _supports(
@@ -159,7 +154,7 @@ def _usual_widths(snapshot: Snapshot) -> Mapping[str, Usual]:
 
 @once_per_snapshot
 def _usual_speeds(snapshot: Snapshot) -> Mapping[str, Usual]:
-    return usual_values(snapshot, lambda one: _able_speed(snapshot, one))
+    return usual_values(snapshot, lambda one: able_speeds(snapshot)[one.key])
 
 
 def of_earlier(

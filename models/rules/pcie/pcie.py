@@ -206,9 +206,14 @@ def busy_speed(snapshot: Snapshot, address: str) -> Observation | None:
 
 def is_emulated(snapshot: Snapshot, function: Pci) -> bool:
     """Whether a hypervisor emulates the ports above the function."""
+    return function.key in _emulated(snapshot)
+
+
+@once_per_snapshot
+def _emulated(snapshot: Snapshot) -> frozenset[str]:
     node = snapshot.of(Node).get("node")
-    virtual = bool(node and node.virtual) and not snapshot.site.trust_virtual_links
-    return virtual and emulated(function, snapshot.of(Pci))
+    virtual = node is not None and node.virtual and not snapshot.site.trust_virtual_links
+    return emulated(snapshot.of(Pci)) if virtual else frozenset()
 
 
 def is_switch(snapshot: Snapshot, function: Pci) -> bool:
