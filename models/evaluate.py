@@ -59,24 +59,33 @@ def apply_rules(snapshot: Snapshot) -> tuple[list[Finding], list[NotChecked], di
     found: list[Finding] = []
     gaps: list[NotChecked] = []
     checks: dict[str, bool] = {}
+    unread = frozenset(one.what for one in snapshot.not_checked)
     for rule in RULES:
-        results, wanted = _apply(snapshot, rule)
-        unchecked = [one for one in results if isinstance(one, NotChecked)]
+        hidden = () if rule.reads.isdisjoint(unread) else snapshot.not_checked
+        if not hidden and not snapshot.of(rule.over):
+            continue
+        results, wanted = _apply(snapshot, rule, hidden)
         found += [one for one in results if isinstance(one, Finding)]
+        unchecked = [one for one in results if isinstance(one, NotChecked)]
         gaps += unchecked
         if wanted is not None:
             checks[rule.code] = checks.get(rule.code, True) and wanted and not unchecked
     return found, list(dict.fromkeys(gaps)), checks
 
 
-def _apply(snapshot: Snapshot, rule: Rule) -> tuple[list[Finding | NotChecked], bool | None]:
-    """The results of one rule, and whether it was evaluated: False if data is missing, None if it had no subject."""
-    foreign = _gaps(snapshot, rule.foreign)
+def _apply(
+    snapshot: Snapshot, rule: Rule, hidden: Sequence[NotChecked]
+) -> tuple[list[Finding | NotChecked], bool | None]:
+    """The results of one rule, and whether it was evaluated: False if data is missing, None if it had no subject.
+
+    `hidden`: what was not read; it may be empty if nothing of it concerns the rule.
+    """
+    foreign = [one for one in hidden if one.what in rule.foreign]
     if any(missing.subject == "node" or rule.over is Node for missing in foreign):
         return [], False  # a rule over the node reads everything: a hidden part may change its result
     every: Mapping[str, Fact] = snapshot.of(rule.over)
     selected = every if rule.where is anything else _selected(snapshot, rule)
-    missing = [one for one in _gaps(snapshot, rule.wanted) if one.subject in selected or one.subject not in every]
+    missing = any(one.what in rule.wanted and (one.subject in selected or one.subject not in every) for one in hidden)
     evaluated = list(selected.values())
     for name in rule.required:
         evaluated = [thing for thing in evaluated if getattr(thing, name) is not None]
@@ -97,17 +106,6 @@ def _selected(snapshot: Snapshot, rule: Rule) -> Mapping[str, Fact]:
 @once_per_snapshot
 def _selections(snapshot: Snapshot) -> dict[tuple[object, object], Mapping[str, Fact]]:
     return {}
-
-
-def _gaps(snapshot: Snapshot, names: frozenset[str]) -> Sequence[NotChecked]:
-    """The facts and fields with these names that were not read."""
-    return () if names.isdisjoint(_unread(snapshot)) else [one for one in snapshot.not_checked if one.what in names]
-
-
-@once_per_snapshot
-def _unread(snapshot: Snapshot) -> frozenset[str]:
-    """The names of all facts and fields that were not read."""
-    return frozenset(one.what for one in snapshot.not_checked)
 
 
 def _finish(snapshot: Snapshot, finding: Finding) -> Finding:

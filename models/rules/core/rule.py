@@ -61,3 +61,8 @@ class Rule:
     def foreign(self) -> frozenset[str]:
         """Kinds and fields of other facts: "Port", "Pci.pci_class"."""
         return frozenset(need for need in self.needs if not need[0].islower())
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """All kinds and fields that the rule reads."""
+        return self.wanted | self.foreign
