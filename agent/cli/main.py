@@ -255,6 +255,7 @@ def explain(code: str | None) -> None:
 @click.argument("subject")
 @from_options
 @measuring_options
+@state_dir
 @click.option("--serial", is_flag=True, help="Include serial numbers. As root, linkgauge can read more of them.")
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write to FILE instead of standard output.")
 def ticket(
@@ -263,18 +264,20 @@ def ticket(
     source: tuple[str, ...],
     site: str | None,
     options: MeasurementOptions,
+    state_dir: str | None,
     serial: bool,
     output: str | None,
 ) -> None:
     """Print a repair ticket for SUBJECT: a PCI address, gpu3, mlx5_0/1, nvme2, or node for the whole node.
 
-    The ticket lists the location, part and firmware, the findings with their evidence, commands that confirm them, and
-    the tests that ran. It contains serial numbers only with --serial.
+    SUBJECT can be absent, if the service or accept recorded it. The ticket lists the location, part and firmware, the
+    findings with their evidence, commands that confirm them, and the tests that ran. It contains serial numbers only
+    with --serial.
     """
     with clear_errors():
         from .ticket import ticket as ticketing
 
-        text = ticketing(root, source, site, subject, options, serial)
+        text = ticketing(root, source, site, subject, options, serial, state_dir)
     write(text, output)
 
 

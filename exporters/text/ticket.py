@@ -46,10 +46,17 @@ def names_of(snapshot: Snapshot, subject: str) -> frozenset[str]:
     device = snapshot.topology.find(subject)
     if device:
         return frozenset((device.id, *device.aliases))
-    if any(subject in facts for facts in snapshot.facts.values()):
+    if _is_present(snapshot, subject):
         return frozenset({subject})
     absent = snapshot.inventory.find(subject) if snapshot.inventory else None
-    return frozenset(filter(None, (absent.key, absent.alias))) if absent else frozenset()
+    if absent is None:
+        return frozenset()
+    names = filter(None, (absent.key, absent.alias))  # drivers number devices anew: another one may have the alias
+    return frozenset(name for name in names if name == subject or not _is_present(snapshot, name))
+
+
+def _is_present(snapshot: Snapshot, name: str) -> bool:
+    return snapshot.topology.find(name) is not None or any(name in facts for facts in snapshot.facts.values())
 
 
 def as_ticket(snapshot: Snapshot, report: Report, subject: str, serials: Mapping[str, str] | None) -> str:
@@ -105,6 +112,7 @@ def _part(snapshot: Snapshot, names: frozenset[str], serials: Mapping[str, str] 
     for words, text in shown.items():
         yield from _row(words, text)
     yield from _serial(serials, names)
+    yield from _renamed(snapshot, names)
 
 
 def _absent(snapshot: Snapshot, names: frozenset[str]) -> Iterator[str]:
@@ -119,6 +127,13 @@ def _absent(snapshot: Snapshot, names: frozenset[str]) -> Iterator[str]:
         yield from _row("label", item.label)
         yield from _row("module id", item.module_id)
         yield from _row("PCI address", item.key)
+
+
+def _renamed(snapshot: Snapshot, names: frozenset[str]) -> Iterator[str]:
+    """Absent devices that had the name of this one before."""
+    for item in snapshot.inventory.devices if snapshot.inventory else ():
+        if item.alias in names and item.key not in names and not _is_present(snapshot, item.key):
+            yield from _row("caution", f"{item.alias} was the device at {item.key} before, which is absent")
 
 
 def _facts(snapshot: Snapshot, names: frozenset[str]) -> Iterator[Fact]:

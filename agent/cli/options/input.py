@@ -74,5 +74,6 @@ state_dir = click.option(
     "--state-dir",
     metavar="DIR",
     type=click.Path(),
-    help="Folder for the acceptance of the node; with --from there is no default.  [default: /var/lib/linkgauge]",
+    help="Folder for the acceptance and the inventory of the node; with --from there is no default.  [default: "
+    "/var/lib/linkgauge]",
 )

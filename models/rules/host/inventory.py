@@ -82,13 +82,14 @@ def _removed(snapshot: Snapshot, node: Node, functions: list[Item]) -> Finding:
         cause="power, seating, a failed device, or a device that was taken out or switched off",
         location=_location(item),
         evidence=(Evidence("PCI functions", f"{item.key} is not listed"),),
-        remedy=_REMEDY,
+        remedy=_REMEDY.replace("ADDRESS", item.key),
     )
 
 
 _REMEDY = (
     "If the device was taken out on purpose: linkgauge accept. Else read the log of the management controller, drain "
-    "the node, switch its power off and on, and reseat the device. Replace it if it does not come back."
+    "the node, switch its power off and on, and reseat the device. If it does not come back, replace it: linkgauge "
+    "ticket ADDRESS --serial shows its serial number."
 )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from linkgauge.agent.cli.accept import accept
 from linkgauge.agent.cli.ticket import ticket
 from linkgauge.agent.inputs.resolve import BadInput
 from linkgauge.agent.measuring.session import NOTHING
@@ -68,6 +69,28 @@ def test_a_thing_without_fault_and_one_that_is_not_there(capture: str) -> None:
     )
     with pytest.raises(BadInput, match=r"^this node has no device 'gpu11'; did you mean gpu1 or "):
         ticket("/", [capture], None, "gpu11", NOTHING, False)
+
+
+def test_an_absent_device_is_not_the_one_that_has_its_name_now(tmp_path: Path) -> None:
+    """The driver numbers GPUs anew: gpu5 is another GPU than before."""
+    state, text = str(tmp_path / "state"), BROKEN.read_text()
+    whole, gone = tmp_path / "whole.capture", tmp_path / "gone.capture"
+    whole.write_text(dump(build(text)))
+    gone.write_text(dump(build(text + "[device.gpu5]\ngone = true\n[device.nvme2]\ngone = true\n")))
+    accept("/", [str(whole)], None, NOTHING, True, state)
+
+    def part(subject: str) -> list[str]:
+        blocks = ticket("/", [str(gone)], None, subject, NOTHING, True, state).split("\n\n")
+        return [" ".join(line.split()) for line in blocks[1].split("\n")]
+
+    absent = part("0000:9e:00.0")
+    assert absent[:2] == ["PART 0000:9e:00.0", "state absent; it was there at 2026-11-21T03:00:00Z"]
+    assert "module id 6" in absent
+    assert "PCI address 0000:9e:00.0" in absent
+    present = part("gpu5")
+    assert "PCI address 0000:bb:00.0" in present
+    assert present[-1] == "caution gpu5 was the device at 0000:9e:00.0 before, which is absent"
+    assert part("nvme2")[-1].startswith("serial number SERIAL")
 
 
 def test_a_link_is_found_by_either_end() -> None:
