@@ -6,16 +6,19 @@ The state folder stores inventories. Serial numbers and GUIDs in them never appe
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from dataclasses import replace as with_values
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 ChangeKind: TypeAlias = Literal["removed", "added", "swapped", "moved", "firmware"]
 _GROWN = ("width", "speed", "rate", "nvlinks", "memory")  # of these the greater value is the reference
 PARTS = frozenset({"gpu", "nic", "nvme", "nvswitch"})  # devices that can be removed, added and moved
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(Struct, frozen=True, kw_only=True):
     """One device, port, processor or NUMA node. None: not known at that time. Rates in bytes per second."""
 
     kind: str  # "gpu", "nic", "nvme", "nvswitch", "bridge", "port", "package", "numa"
@@ -129,7 +132,8 @@ def completed(reference: Inventory, now: Inventory) -> Inventory:
     known = {(item.kind, item.key): item for item in now.devices}
     items = [_filled(item, known.get((item.kind, item.key))) for item in reference.devices]
     late = _missing_keys(reference.devices, (item for item in now.devices if item.kind not in PARTS))
-    return replace(reference, devices=(*items, *late)) if (*items, *late) != reference.devices else reference
+    devices = (*items, *late)
+    return reference if devices == reference.devices else with_values(reference, devices=devices)
 
 
 def _missing_keys(present: Iterable[Item], further: Iterable[Item]) -> list[Item]:
@@ -140,8 +144,13 @@ def _missing_keys(present: Iterable[Item], further: Iterable[Item]) -> list[Item
 def _filled(old: Item, new: Item | None) -> Item:
     if new is None or _differ(old.product, new.product) or _differ(old.identity, new.identity):
         return old
-    values = {one.name: getattr(new, one.name) for one in fields(Item) if getattr(old, one.name) in (None, ())}
-    return replace(old, **{name: value for name, value in values.items() if value not in (None, ())})
+    values = {name: value for name in _unknown(old) if (value := getattr(new, name)) not in (None, ())}
+    return replace(old, **values) if values else old
+
+
+def _unknown(item: Item) -> list[str]:
+    """The fields without a value."""
+    return [name for name in item.__struct_fields__ if getattr(item, name) in (None, ())]
 
 
 def advanced(reference: Inventory, last: Inventory) -> Inventory:
@@ -158,7 +167,7 @@ def advanced(reference: Inventory, last: Inventory) -> Inventory:
     late = _missing_keys(rest, (item for item in last.devices if item.kind not in PARTS))
     kept = (item for item in items if item)
     taken_at = max(reference.taken_at, last.taken_at)
-    return replace(last, taken_at=taken_at, devices=(*kept, *rest, *late), absent=reference.absent)
+    return with_values(last, taken_at=taken_at, devices=(*kept, *rest, *late), absent=reference.absent)
 
 
 def _later(old: Item | None, new: Item | None, taken_at: float) -> Item | None:
@@ -172,9 +181,7 @@ def _grown(old: Item, new: Item) -> Item:
     """The newer item. An equal device keeps its greater width, speed, rate, memory and number of NVLinks."""
     if _differ(old.product, new.product):
         return new
-    known: dict[str, Any] = {
-        one.name: getattr(old, one.name) for one in fields(Item) if getattr(new, one.name) in (None, ())
-    }
+    known: dict[str, Any] = {name: getattr(old, name) for name in _unknown(new)}
     if old.key == new.key:
         pairs = {name: (getattr(old, name), getattr(new, name)) for name in _GROWN}
         known |= {name: max(pair) for name, pair in pairs.items() if None not in pair}
@@ -191,12 +198,12 @@ def last_seen(inventory: Inventory, item: Item) -> float:
 def accepted_now(inventory: Inventory, absent: Iterable[Item] = ()) -> Inventory:
     """The inventory of a node that an operator accepts without the `absent` devices."""
     devices = tuple(replace(item, accepted=True) for item in inventory.devices)
-    return replace(inventory, devices=devices, absent=tuple(absent))
+    return with_values(inventory, devices=devices, absent=tuple(absent))
 
 
 def equal(old: Inventory, new: Inventory) -> bool:
     """Whether both have the same devices. States and rates of ports change too often to count."""
-    return [_lasting(item) for item in old.devices] == [_lasting(item) for item in new.devices]
+    return old.devices == new.devices or [*map(_lasting, old.devices)] == [*map(_lasting, new.devices)]
 
 
 def _lasting(item: Item) -> Item:

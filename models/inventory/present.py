@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ..facts.gpu import Gpu
 from ..facts.machine import Node, Numa, Nvme, Package, Pci, Port, Rdma, Serial

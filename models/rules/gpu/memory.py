@@ -122,9 +122,11 @@ def _storm(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
 def _apart(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
     """Far more corrected errors than equal GPUs have in the same time."""
     now = latest(snapshot, gpu, "ecc_corrected")
+    if now is None or now.value < _ALONE.outlier:
+        return None
     others = [latest(snapshot, other, "ecc_corrected") for other in gpu_cohort(snapshot, gpu) if other.key != gpu.key]
-    found = far_above(snapshot, now, [one for one in others if one], _ALONE) if now else None
-    if now is None or found is None:
+    found = far_above(snapshot, now, [one for one in others if one], _ALONE)
+    if found is None:
         return None
     rise, median = found
     text = f"{rise.new:,.0f} corrected memory errors {rise.span}; its equals have {median:.3g}"
