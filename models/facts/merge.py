@@ -75,15 +75,17 @@ def _fields(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Fact], tuple[An
 
 def overlay(known: Fact, further: Fact) -> tuple[Fact, list[str]]:
     """`known` with its empty fields filled from `further`, and the names of the fields on which both disagree."""
-    differing: list[str] = []
     kind: Any = type(known)  # typed Any because mypy regards the class as unhashable, like its instances
     names, values = _fields(kind)
     merged_values = dict(zip(names, values(known), strict=False))
+    differing: list[str] = []
     for name, theirs in zip(names, values(further), strict=False):
+        if theirs is None:
+            continue
         mine = merged_values[name]
         if mine is None:
             merged_values[name] = theirs
-        elif theirs is not None and mine != theirs and name not in _MOMENTARY.get(kind, ()):
+        elif mine != theirs and name not in _MOMENTARY.get(kind, ()):
             differing.append(name)
     # replace() would double the time of this function, and each cycle merges hundreds of facts.
     return kind(key=known.key, cites={**further.cites, **known.cites}, **merged_values), differing

@@ -8,7 +8,7 @@ switch. The rated rate is the lower maximum of both ends, even if the link is in
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -40,7 +40,11 @@ def gpu_links(facts: Facts) -> Mapping[str, Link]:
     Links without another end are left out: ports of a card without a bridge, and peers that this machine does not show.
     """
     functions = of(facts, Pci)
-    ends = _placed([end for gpu in of(facts, Gpu).values() for end in _ends(gpu, facts)], functions)
+    reported: dict[str, list[GpuLink]] = defaultdict(list)
+    for link in of(facts, GpuLink).values():
+        reported[link.gpu or link.key.partition("/")[0]].append(link)
+    gpus = of(facts, Gpu).values()
+    ends = _placed([end for gpu in gpus for end in _ends(gpu, reported[gpu.key], facts)], functions)
     single, between = dict[str, Link](), defaultdict[tuple[str, ...], list[_End]](list)
     for end in ends:
         if end.other is not None and end.other != end.at:
@@ -97,13 +101,12 @@ def gpu_memory(facts: Facts) -> Iterator[Link]:
             yield Link(f"{name}/memory", name, name, "memory", product.memory_rate, grade=product.memory_kind)
 
 
-def _ends(gpu: Gpu, facts: Facts) -> Iterator[_End]:
+def _ends(gpu: Gpu, reported: Sequence[GpuLink], facts: Facts) -> Iterator[_End]:
     """The ends that the GPU's driver lists. For links that a dump only counts, as many ends without details."""
     functions, numas = of(facts, Pci), of(facts, Numa)
     at = str(gpu.address if gpu.address in functions else gpu.key)
     product = product_of(gpu, functions)
     version = product.link_version if product else None
-    reported = [link for link in of(facts, GpuLink).values() if (link.gpu or link.key.partition("/")[0]) == gpu.key]
     kinds = Counter(link.kind for link in reported)
     if not kinds["nvlink"]:
         for number in range(gpu.nvlinks or 0):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from dataclasses import replace as with_values
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -44,8 +43,7 @@ class Item(Struct, frozen=True, kw_only=True):
     seen_at: float | None = None  # seconds since 1970, of a device that was absent at the time of its inventory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
+class Inventory(Struct, frozen=True, kw_only=True):
     """What was present at one time."""
 
     taken_at: float  # seconds since 1970
@@ -133,7 +131,7 @@ def completed(reference: Inventory, now: Inventory) -> Inventory:
     items = [_filled(item, known.get((item.kind, item.key))) for item in reference.devices]
     late = _missing_keys(reference.devices, (item for item in now.devices if item.kind not in PARTS))
     devices = (*items, *late)
-    return reference if devices == reference.devices else with_values(reference, devices=devices)
+    return reference if devices == reference.devices else replace(reference, devices=devices)
 
 
 def _missing_keys(present: Iterable[Item], further: Iterable[Item]) -> list[Item]:
@@ -167,7 +165,7 @@ def advanced(reference: Inventory, last: Inventory) -> Inventory:
     late = _missing_keys(rest, (item for item in last.devices if item.kind not in PARTS))
     kept = (item for item in items if item)
     taken_at = max(reference.taken_at, last.taken_at)
-    return with_values(last, taken_at=taken_at, devices=(*kept, *rest, *late), absent=reference.absent)
+    return replace(last, taken_at=taken_at, devices=(*kept, *rest, *late), absent=reference.absent)
 
 
 def _later(old: Item | None, new: Item | None, taken_at: float) -> Item | None:
@@ -198,7 +196,7 @@ def last_seen(inventory: Inventory, item: Item) -> float:
 def accepted_now(inventory: Inventory, absent: Iterable[Item] = ()) -> Inventory:
     """The inventory of a node that an operator accepts without the `absent` devices."""
     devices = tuple(replace(item, accepted=True) for item in inventory.devices)
-    return with_values(inventory, devices=devices, absent=tuple(absent))
+    return replace(inventory, devices=devices, absent=tuple(absent))
 
 
 def equal(old: Inventory, new: Inventory) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.agent.cli.ticket import ticket
 from linkgauge.agent.measuring.session import NOTHING

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace as with_values
 
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Node, Numa, Nvme, Package, Pci, Port, Rdma, Serial
@@ -231,18 +232,18 @@ def test_a_boot_keeps_what_was_lost_before_and_takes_what_changed() -> None:
     assert after.find(DISK)
     assert [item.width for item in after.of("gpu")] == [16] * 4
     assert [change.kind for change in differences(after, before(lost))] == ["swapped", "removed"]
-    again = {replace(item, seen_at=None) for item in after.devices}
-    assert {replace(item, seen_at=None) for item in advanced(after, after).devices} == again
+    again = {with_values(item, seen_at=None) for item in after.devices}
+    assert {with_values(item, seen_at=None) for item in advanced(after, after).devices} == again
 
 
 def test_the_time_of_an_absent_device_stays_after_boots() -> None:
     then, absent = before(node()), without(node(), DISK)
-    second = advanced(replace(then, taken_at=50.0), replace(before(absent), taken_at=60.0))
-    third = advanced(second, replace(before(absent), taken_at=70.0))
+    second = advanced(with_values(then, taken_at=50.0), with_values(before(absent), taken_at=60.0))
+    third = advanced(second, with_values(before(absent), taken_at=70.0))
     for reference in (second, third):
         (one,) = [one for one in report_of(absent, inventory=reference).findings if one.subject == DISK]
         assert "it was there at 1970-01-01T00:00:50Z" in one.message
-    back = advanced(third, replace(then, taken_at=80.0))
+    back = advanced(third, with_values(then, taken_at=80.0))
     (one,) = [one for one in report_of(absent, inventory=back).findings if one.subject == DISK]
     assert "it was there at 1970-01-01T00:01:20Z" in one.message
 

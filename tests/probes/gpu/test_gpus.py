@@ -90,7 +90,7 @@ def test_our_own_lack_is_no_hang() -> None:
 
 def test_a_child_that_hangs_before_it_can_watch_itself(tmp_path: Path) -> None:
     script = tmp_path / "child.py"
-    script.write_text("import signal\nsignal.pause()")
+    script.write_text("import signal\nprint('+', flush=True)\nsignal.pause()")  # "+": it is ready (calls/deadline.py)
     said = list(read_gpus(machine(bound(A), (sys.executable, str(script)), seconds=0.2)))
     why = "no answer within 0.2 s"
     lost = NotChecked(what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail=why)
