@@ -36,6 +36,14 @@ _UNITS = {
     "bytes": as_bytes,
     "hertz": as_megahertz,
 }
+_COUNTED = {  # units of counts, for one and for several
+    "gpus": ("GPU", "GPUs"),
+    "CPUs": ("CPU", "CPUs"),
+    "devices": ("device", "devices"),
+    "lanes": ("lane", "lanes"),
+    "links": ("link", "links"),
+    "switches": ("switch", "switches"),
+}
 
 Getter: TypeAlias = Callable[[Finding], Iterable[str]]
 
@@ -213,7 +221,9 @@ def quantity(value: float | str | None, unit: str | None) -> str:
     if unit in _UNITS:
         return _UNITS[unit](value)
     number = str(value) if isinstance(value, int) else f"{value:g}"
-    return f"{number} {'GPUs' if unit == 'gpus' else unit.replace('_', ' ')}" if unit and unit != "count" else number
+    if unit in _COUNTED:
+        return f"{number} {_COUNTED[unit][value != 1]}"
+    return f"{number} {unit.replace('_', ' ')}" if unit and unit != "count" else number
 
 
 def seen(evidence: Evidence) -> str:

@@ -10,7 +10,7 @@ from ...facts.gpu import Gpu
 from ...facts.machine import Event, Node, Pci
 from ...facts.pci_classes import NVIDIA
 from ...facts.records import Evidence
-from ...inventory.present import known_absent
+from ...inventory.present import removed
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding
 from ..core.gpus import (
@@ -102,7 +102,7 @@ def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     listed = [f for f in snapshot.functions("gpu") if not f.physfn]
     seen = len(listed) if listed else len(snapshot.of(Gpu))
     by_name = named(snapshot) if listed else frozenset()
-    by_name |= {item.key for item in known_absent(snapshot, "gpu")}
+    by_name |= {item.key for item in removed(snapshot, "gpu")}
     if seen + len(by_name) >= full.count:
         return
     gap = _gap(snapshot, full.count, full.count - seen)

@@ -10,7 +10,7 @@ from ...facts.gpu import Driver, Gpu
 from ...facts.machine import Node, Numa, Package, Pci, Rdma
 from ...facts.records import Evidence
 from ...inventory.positions import Gap, gaps, is_regular
-from ...inventory.present import comparable, known_absent
+from ...inventory.present import comparable, known_absent, removed
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.claims import BASES, Claim, Support
@@ -147,7 +147,8 @@ def _empty(snapshot: Snapshot, gap: Gap) -> Finding:
         confidence="likely",
         subject=gap.switch,
         subject_name=function_name(snapshot, switch),
-        message=f"{function_name(snapshot, switch)} has {gap.have} of {gap.usual} {word}s ({product}); {source}",
+        message=f"{function_name(snapshot, switch)} has {gap.have} of {gap.usual} {word}{'s' * (gap.usual != 1)} ({product}); "
+        f"{source}",
         expected=gap.usual,
         observed=gap.have,
         unit="devices",
@@ -170,7 +171,7 @@ def too_few(code: str, quantity: str, field: str, what: str, kind: str) -> Rule:
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         claim = next((one for one in count_claims(snapshot) if one.subject == quantity), None)
         against = claim.contradicted if claim else None
-        gone = sum(1 for item in known_absent(snapshot, kind) if kind != "nic" or item.rdma)
+        gone = sum(1 for item in removed(snapshot, kind) if kind != "nic" or item.rdma)
         elsewhere = kind == "nic" and against and against.by != "baseline"  # network/nic.py
         if claim and against and not elsewhere and claim.observed + gone < against.least:
             known = profile(snapshot)
@@ -181,7 +182,7 @@ def too_few(code: str, quantity: str, field: str, what: str, kind: str) -> Rule:
                 subject="node",
                 message=f"{claim.observed:.0f} of the {against.least:.0f} {what} of {against.source} are there"
                 if by_machine
-                else f"{claim.observed:.0f} {what} are there; {against.source}",
+                else f"{claim.observed:.0f} of {against.least:.0f} {what} are there; {against.source}",
                 expected=against.least,
                 observed=claim.observed,
                 unit="devices",

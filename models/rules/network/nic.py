@@ -8,7 +8,7 @@ from typing import Literal
 from ...facts.machine import Net, Node, Port, Rdma
 from ...facts.records import Evidence
 from ...facts.units import as_gigabits
-from ...inventory.present import known_absent
+from ...inventory.present import removed
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
 from ..core.claims import BASES
@@ -136,7 +136,7 @@ def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     assert known
     machine = known.machine
     assert machine.rdma is not None
-    if len(seen) + sum(1 for item in known_absent(snapshot, "nic") if item.rdma) >= machine.rdma:
+    if len(seen) + sum(1 for item in removed(snapshot, "nic") if item.rdma) >= machine.rdma:
         return  # host/inventory.py reports each NIC that was there before
     yield Finding(
         code="nic-missing",

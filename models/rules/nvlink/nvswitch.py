@@ -9,7 +9,7 @@ from ...catalog.baseboards import baseboards
 from ...facts.machine import Node, Pci
 from ...facts.pci_classes import kind_of
 from ...facts.records import Evidence
-from ...inventory.present import known_absent
+from ...inventory.present import removed
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.gpus import absent_switches
@@ -50,7 +50,7 @@ def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     )
     for board in baseboards():
         wanted = -(-ids[board.switch] // board.switches) * board.switches
-        named = gone.keys() | {item.key for item in known_absent(snapshot, "nvswitch")}
+        named = gone.keys() | {item.key for item in removed(snapshot, "nvswitch")}
         if ids[board.switch] + len(named) < wanted:
             yield Finding(
                 code="nvswitch-error",
