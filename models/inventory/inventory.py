@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 ChangeKind: TypeAlias = Literal["removed", "added", "swapped", "moved", "firmware"]
 _GROWN = ("width", "speed", "rate", "nvlinks", "memory")  # of these the greater value is the reference
+UP = "ACTIVE"  # the state of a port that is up; later inventories keep it
 PARTS = frozenset({"gpu", "nic", "nvme", "nvswitch"})  # devices that can be removed, added and moved
 
 
@@ -184,7 +185,7 @@ def _grown(old: Item, new: Item) -> Item:
         pairs = {name: (getattr(old, name), getattr(new, name)) for name in _GROWN}
         known |= {name: max(pair) for name, pair in pairs.items() if None not in pair}
         known["accepted"] = old.accepted and not _differ(old.identity, new.identity)
-        known["state"] = old.state if old.accepted else new.state or old.state
+        known["state"] = old.state if old.accepted or old.state == UP else new.state or old.state
     return replace(new, **known)
 
 

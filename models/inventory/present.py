@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from ..facts.gpu import Gpu
-from ..facts.machine import Node, Numa, Nvme, Package, Pci, Port, Rdma, Serial
+from ..facts.machine import Net, Node, Numa, Nvme, Package, Pci, Port, Rdma, Serial
 from ..facts.pci_classes import kind_of
 from .cohorts import carried
-from .inventory import Change, Inventory, Item, differences, same_machine
+from .inventory import UP, Change, Inventory, Item, differences, same_machine
 from .pci_tree import functions_above, is_emulated_port
 from .snapshot import Snapshot, once_per_snapshot
 
@@ -166,8 +166,14 @@ def _with_driver(snapshot: Snapshot, item: Item, driver: Gpu | Rdma | Nvme) -> I
 
 
 def _ports(snapshot: Snapshot) -> Iterator[Item]:
+    """RDMA ports, and the ports of Ethernet cards without RDMA."""
     for port in snapshot.of(Port).values():
         yield Item(kind="port", key=port.key, state=port.state, rate=port.rate)
+    shared = {port.netdev for port in snapshot.of(Port).values()}
+    for net in snapshot.of(Net).values():
+        function = snapshot.of(Pci).get(net.address or "")
+        if function and not function.physfn and net.link_type == "ethernet" and net.key not in shared:
+            yield Item(kind="port", key=net.key, state=UP if net.enabled and net.carrier else None, rate=net.speed)
 
 
 def _processors(snapshot: Snapshot) -> Iterator[Item]:

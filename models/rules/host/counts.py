@@ -140,6 +140,7 @@ def empty_position(kind: str) -> Rule:
 def _empty(snapshot: Snapshot, gap: Gap) -> Finding:
     switch = snapshot.of(Pci)[gap.switch]
     word, product = _WORDS[gap.kind], gap.device.name or f"{gap.device.vendor:04x}:{gap.device.device:04x}"
+    words = word if gap.usual == 1 else f"{word}s"
     source = f"{gap.agree} of {gap.switches} equal switches of this node have {gap.usual}"
     return Finding(
         code=_CODES[gap.kind],
@@ -147,8 +148,7 @@ def _empty(snapshot: Snapshot, gap: Gap) -> Finding:
         confidence="likely",
         subject=gap.switch,
         subject_name=function_name(snapshot, switch),
-        message=f"{function_name(snapshot, switch)} has {gap.have} of {gap.usual} {word}{'s' * (gap.usual != 1)} ({product}); "
-        f"{source}",
+        message=f"{function_name(snapshot, switch)} has {gap.have} of {gap.usual} {words} ({product}); {source}",
         expected=gap.usual,
         observed=gap.have,
         unit="devices",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...facts.gpu import Gpu
-from ...facts.machine import Mount, Numa, Pci, Setting
+from ...facts.machine import Mount, Node, Numa, Pci, Setting
 from ...facts.reason import Reason
 from ...facts.records import Evidence, NotChecked
 from ...facts.units import GIB, as_bytes
@@ -33,8 +33,10 @@ def is_shared_memory(snapshot: Snapshot, mount: Mount) -> bool:
 
 
 def shared_memory(snapshot: Snapshot, mount: Mount) -> Iterator[Finding | NotChecked]:
-    """Shared memory is smaller than NCCL needs in a container."""
-    if snapshot.context == "host":
+    """Shared memory is smaller than NCCL needs. Jobs without containers use the shared memory of the host."""
+    node = snapshot.of(Node).get("node")
+    host = snapshot.context == "host"
+    if host and (node is None or node.container != "" or snapshot.origin == "dumps"):
         yield NOT_A_JOB
     elif mount.size is not None and mount.size < _SHARED:
         yield Finding(
@@ -46,7 +48,9 @@ def shared_memory(snapshot: Snapshot, mount: Mount) -> Iterator[Finding | NotChe
             observed=mount.size,
             unit="bytes",
             expected_source="NCCL documentation, troubleshooting, shared memory",
-            cause="the container was started with the default size",
+            cause="the size in /etc/fstab, or the machine has little memory"
+            if host
+            else "the container was started with the default size",
             evidence=(mount.cites.get("size", Evidence(f"statvfs {SHARED_MEMORY}", f"{mount.size} bytes")),),
         )
 

@@ -100,7 +100,8 @@ def evaluate(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChec
     """One finding for all settings of one code with unwanted values. The first of these settings yields it."""
     row = settings()[setting.key]
     if row.context == "job" and snapshot.context == "host":
-        yield NOT_A_JOB
+        if not any(its.service for _, its in _rows(snapshot, row.code or "")):  # a service hands its limits on to jobs
+            yield NOT_A_JOB
         return
     wrong = [(other, its) for other, its in _rows(snapshot, row.code or "") if _wrong(its, other)]
     if not wrong or wrong[0][0].key != setting.key:

@@ -7,8 +7,9 @@ from typing import Literal
 
 from ...facts.machine import Net, Node, Port, Rdma
 from ...facts.records import Evidence
-from ...facts.units import as_gigabits
-from ...inventory.present import removed
+from ...facts.units import as_gigabits, as_utc
+from ...inventory.inventory import UP
+from ...inventory.present import earlier_item, removed
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
 from ..core.claims import BASES
@@ -16,7 +17,7 @@ from ..core.log_history import event_evidence, is_history
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import location
-from .port_claims import rate_claim, state_claim
+from .port_claims import is_wanted, rate_claim, state_claim
 from .port_downs import downs_of
 from .ports import (
     AnyPort,
@@ -34,7 +35,7 @@ from .ports import (
 
 def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     """A port is down and should be up."""
-    claim, role = state_claim(snapshot, port), role_of(snapshot, port)
+    claim, role = state_claim(snapshot, port), role_of(snapshot, port) or _was_up(snapshot, port)
     if claim is None or claim.observed:
         return
     state, fields = _state(port)
@@ -57,6 +58,14 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
         location=_location(snapshot, port),
         evidence=(*_evidence(port, fields), *map(event_evidence, logged)),
     )
+
+
+def _was_up(snapshot: Snapshot, port: AnyPort) -> Role | None:
+    """The role of a port that was up in the earlier inventory: a cable belongs there."""
+    item, before = earlier_item(snapshot, "port", port.key), snapshot.inventory
+    if item is None or before is None or item.state != UP or not is_wanted(snapshot, port):
+        return None
+    return Role("baseline", f"it was up at {as_utc(before.taken_at)}", "warning")
 
 
 def _without_role(snapshot: Snapshot, port: AnyPort) -> tuple[Severity, str]:

@@ -13,6 +13,7 @@ from ...catalog.nics import nic_of
 from ...facts.machine import Net, Pci, Port, Rdma
 from ...facts.pci_classes import function_number
 from ...inventory.cohorts import carried, ports_above
+from ...inventory.inventory import UP
 from ...inventory.present import earlier_item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Severity
@@ -97,11 +98,9 @@ def _roles(snapshot: Snapshot) -> dict[tuple[type, str], Role | None]:
 
 
 def _role(snapshot: Snapshot, port: AnyPort) -> Role | None:
-    """Why the port belongs to the fabric. None: not known, and it may be a spare port.
-
-    The answer follows from the site file, the machine type, the products and their places, not from the ports and GPUs
-    that work now. So the same fault has the same severity whatever else is broken. Two kinds of ports have no such
-    evidence: second ports of cards, and Ethernet ports without RDMA. Those that are in use show whether these are.
+    """The role follows from the site file, the machine type, the inventory, the products and their places, not from the
+    ports and GPUs that work now. So the same fault has the same severity whatever else is broken. Two kinds of ports
+    have no such evidence: second ports, and Ethernet ports without RDMA. Those in use show whether these are.
     """
     names = [port.key, *([port.device or ""] if isinstance(port, Port) else [])]
     if any(fnmatchcase(name, pattern) for name in names for pattern in snapshot.site.fabric):
@@ -109,8 +108,9 @@ def _role(snapshot: Snapshot, port: AnyPort) -> Role | None:
     if isinstance(port, Port) and port.link_layer == "InfiniBand" and _is_unconfigured(port):
         return Role("capability", "its cable is in and its link up: no subnet manager has configured it", "critical")
     item = earlier_item(snapshot, "port", port.key)
-    if item and item.accepted and item.state == "ACTIVE":
-        return Role("baseline", "it was up when the node was accepted", "critical")
+    if item and item.accepted and item.state == UP:
+        certain = isinstance(port, Port) or _is_fabric_product(snapshot, port)
+        return Role("baseline", "it was up when the node was accepted", "critical" if certain else "warning")
     if role := _of_machine_type(snapshot, port):
         return role
     if not real(snapshot, port):

@@ -279,8 +279,10 @@ def test_locked_memory_of_a_job(limit: str, locks: str | None, expected: list[tu
 
 
 def test_outside_of_a_job_its_limits_are_one_gap() -> None:
+    """In a container, linkgauge sees its own shared memory."""
     shm = Mount(key="/dev/shm", size=1 << 26)
-    seen = report(*FULL, gpu(GPU_2, "pci0000:80", H100), *values(memlock="8388608", locks_memory="0"), shm)
+    inside = [replace(one, container="docker") if isinstance(one, Node) else one for one in FULL]
+    seen = report(*inside, gpu(GPU_2, "pci0000:80", H100), *values(memlock="8388608", locks_memory="0"), shm)
     assert [gap for gap in seen.not_checked if gap.what == NOT_A_JOB.what] == [NOT_A_JOB]
     assert (seen.checks["memlock-low"], seen.checks["shm-small"]) == (False, False)
     assert seen.context == "host"
@@ -296,8 +298,20 @@ def test_outside_of_a_job_its_limits_are_one_gap() -> None:
     ],
 )
 def test_shared_memory_of_a_job(size: int | None, cards: int, expected: list[tuple[str, str, str]]) -> None:
+    """A host too: its jobs without containers use its shared memory."""
     things = [gpu(address, "pci0000:00", GEFORCE) for address in (GPU_1, GPU_2)[:cards]]
     assert told(METAL, *things, Mount(key="/dev/shm", size=size), context="job") == expected
+    host = replace(METAL, container="")
+    assert told(host, *things, Mount(key="/dev/shm", size=size)) == expected
+
+
+def test_the_limit_that_slurmd_hands_on_is_that_of_jobs() -> None:
+    """The limit of this process says nothing then."""
+    known = values(memlock="8388608", locks_memory="0", memlock_slurmd="unlimited")
+    seen = report(*FULL, *known)
+    assert [gap for gap in seen.not_checked if gap.what == NOT_A_JOB.what] == []
+    assert seen.checks["memlock-low"] is True
+    assert told(*FULL, *values(memlock="unlimited", memlock_slurmd="8388608")) == LOW
 
 
 @pytest.mark.parametrize(
