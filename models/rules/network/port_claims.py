@@ -9,11 +9,11 @@ from ...facts.machine import Net, Port, Rdma
 from ...facts.units import as_gigabits
 from ...inventory.cohorts import strict_majority
 from ...inventory.present import earlier_item
-from ...inventory.snapshot import Snapshot, once_per_snapshot
+from ...inventory.snapshot import Snapshot
 from ...report import Basis, Corroboration
 from ..core.claims import Claim, Support, baseline
 from ..core.machine_expectations import profile
-from .ports import AnyPort, cohort, function_of, network_of, rate_of, real, role_of, up
+from .ports import AnyPort, cohort, function_of, network_of, once_per_port, rate_of, real, role_of, up
 
 STATE, RATE = "port state", "port rate"
 _EVIDENCE: dict[Basis, Corroboration] = {
@@ -53,18 +53,10 @@ def rate_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
     return _claims(snapshot, port)[1]
 
 
+@once_per_port
 def _claims(snapshot: Snapshot, port: AnyPort) -> tuple[Claim | None, Claim | None]:
-    """The claims of the state and of the rate, made once per snapshot."""
-    known = _made(snapshot)
-    key = type(port), port.key
-    if key not in known:
-        known[key] = _state_claim(snapshot, port), _rate_claim(snapshot, port)
-    return known[key]
-
-
-@once_per_snapshot
-def _made(snapshot: Snapshot) -> dict[tuple[type, str], tuple[Claim | None, Claim | None]]:
-    return {}
+    """The claims of the state and of the rate."""
+    return _state_claim(snapshot, port), _rate_claim(snapshot, port)
 
 
 def _state_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:

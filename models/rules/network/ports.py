@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TypeAlias
+from functools import wraps
+from typing import TypeAlias, TypeVar
 
 from ...catalog.nics import nic_of
 from ...facts.machine import Net, Pci, Port, Rdma
@@ -22,6 +23,7 @@ from ..core.wording import function_name
 from ..gpu.missing import whole
 
 AnyPort: TypeAlias = "Port | Net"
+T = TypeVar("T")
 _SMALLEST_COHORT = 2
 _RAILS = 8  # GPUs of a machine with one NIC each, of which one may be missing
 # The port name of a representor: the host side of a virtual function (Documentation/networking/switchdev.rst).
@@ -37,6 +39,24 @@ class Role:
     severity: Severity
 
 
+def once_per_port(compute: Callable[[Snapshot, AnyPort], T]) -> Callable[[Snapshot, AnyPort], T]:
+    """Decorator: compute the result once per snapshot and port."""
+
+    @once_per_snapshot
+    def results(snapshot: Snapshot) -> dict[tuple[type, str], T]:
+        return {}
+
+    @wraps(compute)
+    def cached(snapshot: Snapshot, port: AnyPort) -> T:
+        known, key = results(snapshot), (type(port), port.key)
+        if key not in known:
+            known[key] = compute(snapshot, port)
+        return known[key]
+
+    return cached
+
+
+@once_per_port
 def real(snapshot: Snapshot, port: AnyPort) -> bool:
     """Whether the port is hardware with a meaningful state. A network device that shares an RDMA port is not.
 
@@ -44,19 +64,6 @@ def real(snapshot: Snapshot, port: AnyPort) -> bool:
     devices (rxe, siw) have no port of their own. Virtual functions and their representors are up only while in use.
     Ports of a NIC that does not answer are covered by pcie/not_responding.py.
     """
-    known = _reals(snapshot)
-    key = type(port), port.key
-    if key not in known:
-        known[key] = _real(snapshot, port)
-    return known[key]
-
-
-@once_per_snapshot
-def _reals(snapshot: Snapshot) -> dict[tuple[type, str], bool]:
-    return {}
-
-
-def _real(snapshot: Snapshot, port: AnyPort) -> bool:
     function = function_of(snapshot, port)
     if (function is None and not _of_an_adapter(snapshot, port)) or (function and (function.physfn or function.lost)):
         return False
@@ -83,21 +90,8 @@ def rate_of(snapshot: Snapshot, port: AnyPort) -> float | None:
     return network.speed if network and network.speed else port.rate
 
 
+@once_per_port
 def role_of(snapshot: Snapshot, port: AnyPort) -> Role | None:
-    """The role of the port in the fabric, computed once per snapshot. None: not known, and it may be a spare port."""
-    known = _roles(snapshot)
-    key = type(port), port.key
-    if key not in known:
-        known[key] = _role(snapshot, port)
-    return known[key]
-
-
-@once_per_snapshot
-def _roles(snapshot: Snapshot) -> dict[tuple[type, str], Role | None]:
-    return {}
-
-
-def _role(snapshot: Snapshot, port: AnyPort) -> Role | None:
     """The role follows from the site file, the machine type, the inventory, the products and their places, not from the
     ports and GPUs that work now. So the same fault has the same severity whatever else is broken. Two kinds of ports
     have no such evidence: second ports, and Ethernet ports without RDMA. Those in use show whether these are.
@@ -213,19 +207,11 @@ def _adapters(snapshot: Snapshot) -> Counter[object]:
     return Counter(_product(snapshot, port, numbered=False) for port in first.values())
 
 
+@once_per_port
 def cohort(snapshot: Snapshot, port: AnyPort) -> Sequence[AnyPort]:
     """The other ports of the same product with the same port number. Ports 1 and 2 of a card are not equal."""
-    known = _cohorts(snapshot)
-    key = type(port), port.key
-    if key not in known:
-        alike = _by_product(snapshot).get(_product(snapshot, port), ())
-        known[key] = [other for other in alike if other.key != port.key]
-    return known[key]
-
-
-@once_per_snapshot
-def _cohorts(snapshot: Snapshot) -> dict[tuple[type, str], Sequence[AnyPort]]:
-    return {}
+    alike = _by_product(snapshot).get(_product(snapshot, port), ())
+    return [other for other in alike if other.key != port.key]
 
 
 def network_of(snapshot: Snapshot, port: AnyPort) -> Net | None:
