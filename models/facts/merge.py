@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from operator import attrgetter
@@ -49,16 +49,14 @@ class Conflict:
 
 def merge(facts: Iterable[Fact]) -> tuple[Facts, tuple[Conflict, ...]]:
     """Facts by kind and key, in the order in which they first appear."""
-    merged: dict[type[Fact], dict[str, Fact]] = defaultdict(dict)
-    conflicts: list[Conflict] = []
+    alike: dict[type[Fact], dict[str, list[Fact]]] = defaultdict(lambda: defaultdict(list))
     for fact in facts:
-        known = merged[type(fact)].get(fact.key)
-        if known is None:
-            merged[type(fact)][fact.key] = fact
-            continue
-        merged[type(fact)][fact.key], differing = overlay(known, fact)
-        conflicts += [Conflict(known, fact, name) for name in differing]
-    return dict(merged), tuple(conflicts)
+        alike[type(fact)][fact.key].append(fact)
+    conflicts: list[Conflict] = []
+    merged: dict[type[Fact], dict[str, Fact]] = {}
+    for kind, by_key in alike.items():
+        merged[kind] = {key: _merged(several, conflicts) for key, several in by_key.items()}
+    return merged, tuple(conflicts)
 
 
 def of(facts: Facts, kind: type[F]) -> Mapping[str, F]:
@@ -73,19 +71,25 @@ def _fields(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Fact], tuple[An
     return names, attrgetter(*names, "key")  # with one name only it would return no tuple
 
 
-def overlay(known: Fact, further: Fact) -> tuple[Fact, list[str]]:
-    """`known` with its empty fields filled from `further`, and the names of the fields on which both disagree."""
-    kind: Any = type(known)  # typed Any because mypy regards the class as unhashable, like its instances
+def _merged(several: Sequence[Fact], conflicts: list[Conflict]) -> Fact:
+    """The first fact with its empty fields filled from the others. Disagreements are added to `conflicts`."""
+    first = several[0]
+    if len(several) == 1:
+        return first
+    kind: Any = type(first)  # typed Any because mypy regards the class as unhashable, like its instances
     names, values = _fields(kind)
-    merged_values = dict(zip(names, values(known), strict=False))
-    differing: list[str] = []
-    for name, theirs in zip(names, values(further), strict=False):
-        if theirs is None:
-            continue
-        mine = merged_values[name]
-        if mine is None:
-            merged_values[name] = theirs
-        elif mine != theirs and name not in _MOMENTARY.get(kind, ()):
-            differing.append(name)
+    merged = dict(zip(names, values(first), strict=False))
+    cites = first.cites
+    for fact in several[1:]:
+        cites = {**fact.cites, **cites}
+        for name, theirs in zip(names, values(fact), strict=False):
+            if theirs is None:
+                continue
+            mine = merged[name]
+            if mine is None:
+                merged[name] = theirs
+            elif mine != theirs and name not in _MOMENTARY.get(kind, ()):
+                kept = next(one for one in several if getattr(one, name) is not None)
+                conflicts.append(Conflict(kept, fact, name))
     # replace() would double the time of this function, and each cycle merges hundreds of facts.
-    return kind(key=known.key, cites={**further.cites, **known.cites}, **merged_values), differing
+    return kind(key=first.key, cites=cites, **merged)  # type: ignore[no-any-return]
