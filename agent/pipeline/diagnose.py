@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from operator import attrgetter
 from typing import TypeAlias
 
 from ...models.bandwidth.repeated_rates import BATCH, MOST, continued
@@ -234,11 +235,15 @@ def _rates(records: Iterable[Record], now: float) -> Mapping[Flow, Sequence[Obse
 def _thinned(several: list[Observation], now: float) -> Iterable[Observation]:
     """Thin out one series."""
     retained: list[Observation] = []
-    for one in sorted(several, key=lambda one: one.at):
-        if retained[1:] and retained[-2].value == retained[-1].value == one.value:
-            retained[-1] = one
-        elif not retained or _span(retained[-1], now) != _span(one, now):
+    last: tuple[float, int] | None = None
+    for one in sorted(several, key=attrgetter("at")):
+        if len(retained) > 1 and retained[-2].value == retained[-1].value == one.value:
+            retained[-1], last = one, None
+            continue
+        last = last or (_span(retained[-1], now) if retained else None)
+        if (span := _span(one, now)) != last:
             retained.append(one)
+            last = span
     return retained
 
 
