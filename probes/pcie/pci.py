@@ -74,14 +74,15 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
 
 
 def _unread_nics(functions: Sequence[Pci], folders: Mapping[str, str]) -> Iterator[NotChecked]:
-    """Yield a NotChecked for each NIC below a port if the kernel shows no link attributes of any function.
+    """Yield a NotChecked for each NIC below a port if the kernel shows no link attributes of it.
 
-    If it shows those of other functions, a NIC without them is a conventional PCI card.
+    If it shows those of other products only, a NIC without them is a conventional PCI card.
     """
-    if any(function.max_width is not None for function in functions):
-        return
-    for nic in functions:
-        if kind_of(nic) == "nic" and nic.parent in folders and nic.key.endswith(".0") and not nic.physfn:
+    shown = {(function.vendor, function.device) for function in functions if function.max_width is not None}
+    nics = [one for one in functions if kind_of(one) == "nic" and one.max_width is None and one.max_speed is None]
+    for nic in nics:
+        known = not shown or (nic.vendor, nic.device) in shown
+        if known and nic.parent in folders and nic.key.endswith(".0") and not nic.physfn:
             yield NotChecked(
                 what="Pci.width",
                 subject=nic.key,

@@ -218,6 +218,7 @@ ROWS: dict[str, list[tuple[str, Mutation, Named, Named]]] = {
         ("GPU lent to a guest", driver("0000:1b:00.0", "vfio-pci"), ("gpu-driver-failed", "0000:1b:00.0"), None),
         ("no subnet manager", write(PORT.format("mlx5_2", "state"), "2: INIT"), ("nic-port-down", "mlx5_2/1"), None),
         ("no link shown", without_links("0000:1b:00.0"), None, ("Pci.width", "0000:1b:00.0")),
+        ("no link of a NIC shown", without_links("0000:1c:00.0"), None, ("Pci.width", "0000:1c:00.0")),
         ("GPU on x0", write(f"{DEVICES}/0000:1b:00.0/current_link_width", "0"), None, ("Pci.width", "0000:1b:00.0")),
         ("one that hides", unnamed("0000:1c:00.0", "vendor"), None, ("Pci.vendor", "0000:1c:00.0")),
         ("Xid", logged(XID), ("gpu-xid", "0000:1b:00.0"), None),
