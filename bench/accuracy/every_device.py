@@ -34,7 +34,7 @@ from linkgauge.models.graph.topology import Link
 from linkgauge.models.inventory.cohorts import carried
 from linkgauge.models.inventory.gpu_links import gpu_links
 from linkgauge.models.inventory.pci_tree import functions_above
-from linkgauge.models.rules.host.counts import CONTROLLERS, DISKS, GPUS, NICS, OTHER_NICS
+from linkgauge.models.rules.host.counts import CONTROLLERS, DISKS, GPUS, NICS, NVSWITCHES, OTHER_NICS
 from linkgauge.models.rules.network.ports import real, role_of, up
 
 _WIDTH = frozenset({"pcie-link-narrow", "pcie-path-bottleneck", "storage-link-slow"})
@@ -48,9 +48,15 @@ _COUNTS: Mapping[str, frozenset[str]] = {
     "nic": frozenset({NICS, OTHER_NICS}),
     "nvme": frozenset({DISKS}),
     "storage": frozenset({CONTROLLERS}),
+    "nvswitch": frozenset({NVSWITCHES}),
 }
 # Words for the value in coverage, for the faults of states.py and conditions.py.
-_DRAWN_WORDS = {"a port is slow": ("rate",), "memory is missing": ("memory",), "a port is down": ("state",)}
+_DRAWN_WORDS = {
+    "a port is slow": ("rate",),
+    "memory is missing": ("memory",),
+    "a port is down": ("state",),
+    "a GPU is gone": ("count",),
+}
 _ENDPOINTS = ("gpu", "nic", "nvme", "nvswitch", "storage")
 _AT_REST = ("nic", "nvme", "storage", "nvswitch")  # their links do not lower the speed at rest
 _SLOWEST = 2.5e9
@@ -110,7 +116,7 @@ def _all_draws(bed: Bed, name: str, kind: Kind) -> Cases:
                 place,
                 fault.edit,
                 frozenset({fault.code}),
-                fault.subjects,
+                fault.subjects | (_COUNTS["gpu"] if name == "a GPU is gone" else frozenset()),
                 option=option,
                 info=fault.info,
                 about=fault.about,
@@ -214,7 +220,8 @@ def removal_cases(bed: Bed) -> Cases:
         subjects = names | places | _around(bed, address, names) | _COUNTS.get(kind, frozenset())
         yield Case(f"removal of a {kind}", address, _gone(bed, names), _ABSENT, subjects, ("count",), about=names)
     for address in carried(bed.snapshot):
-        if address in bed.snapshot.topology.link_below and (names := below(bed, address)):
+        if address in bed.snapshot.topology.link_below:
+            names = below(bed, address) | _card_names(bed, address)  # a switch can have further functions
             subjects = names | places | _around(bed, address, names)
             subjects = subjects.union(*(_COUNTS.get(kind, ()) for kind in carried(bed.snapshot)[address]))
             edit, words = _gone(bed, names), ("count",)

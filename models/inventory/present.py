@@ -76,7 +76,14 @@ def able_speeds(snapshot: Snapshot) -> Mapping[str, float | None]:
     """The highest speed of both ends of the link above each function, by PCI address. None: not known."""
     functions = snapshot.of(Pci)
     links = snapshot.topology.link_below.items()
-    return {address: able_speed(functions[address], functions[link.a]) for address, link in links}
+    return {address: _able_speed(snapshot, functions[address], functions[link.a]) for address, link in links}
+
+
+def _able_speed(snapshot: Snapshot, function: Pci, port: Pci) -> float | None:
+    """As `able_speed`. A dump of NCCL's topology has one speed for both ends."""
+    if snapshot.origin == "dumps" and function.max_speed is None and function.speed is None and port.speed is None:
+        return port.max_speed
+    return able_speed(function, port)
 
 
 def able_speed(function: Pci, port: Pci) -> float | None:

@@ -95,6 +95,7 @@ CLAIMS: tuple[Claims, ...] = (
     link_claims.link_claims,
     gpu_pcie.hidden_claims,
     nvlink_claims.nvlink_claims,
+    peer_access.peer_claims,
     gpu_claims.gpu_claims,
     bar1.window_claims,
     host.numa_claims,

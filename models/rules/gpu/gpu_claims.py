@@ -53,6 +53,7 @@ _CLOCK = _Row("clock_max", "highest SM clock", "gpu-clocks-limited", "hertz", as
 _MEMORY_CLOCK = _Row("memory_clock_max", "highest memory clock", "gpu-clocks-limited", "hertz", as_megahertz, _LOWER)
 # GPUs with HBM have ECC, and it is on from the factory (nvidia-smi -q of V100, A100, H100). state.py reports ECC.
 _ECC = _Row("ecc", "ECC mode", "gpu-mode", "", str, "", lambda product: 1 if product.memory_kind == "hbm" else None)
+_SLICE = "the host sets the memory of a slice of a GPU (vGPU)"
 _REPORTED = (_MEMORY, _POWER, _CLOCK, _MEMORY_CLOCK)
 _ROWS = (*_REPORTED, _ECC)
 
@@ -75,10 +76,13 @@ def _claims(snapshot: Snapshot) -> Mapping[tuple[str, str], Claim]:
 
 
 def _claim(snapshot: Snapshot, gpu: Gpu, row: _Row, usual: Support | None) -> Claim | None:
-    """The claim of one value. None: not read, or the GPU is a slice of a GPU, whose values its host sets."""
+    """The claim of one value. None: not read. The host of a slice of a GPU sets its values: nothing supports them."""
     value = getattr(gpu, row.field)
-    if value is None or gpu.virtualization == "vGPU":
+    if value is None:
         return None
+    if gpu.virtualization == "vGPU":
+        bare = Claim(group="states", subject=subject_of(gpu), quantity=row.quantity, observed=value, doubt=_SLICE)
+        return bare if row is _MEMORY else None
     supports = [usual] if usual else []
     product = gpu_product(snapshot, gpu)
     if product and (least := row.of_product(product)):

@@ -26,11 +26,12 @@ from ..core.gpus import (
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..pcie.aer import errors, repeated
-from ..pcie.link_claims import carriers, lanes_of_grade
+from ..pcie.link_claims import MAX_SPEED, WIDTH, carriers, lanes_of_grade
 from ..pcie.pcie import is_emulated
 from .pcie_events import errors as logged_errors
 
 _LANES = 16
+_EMULATED = "a hypervisor emulates the link; no driver shows the real one"
 _GUEST = (
     "Report the GPU, with both numbers, to the operator of the host; it cannot be repaired inside a virtual machine. "
     "In a cloud, stop and start the machine: it may get another host."
@@ -55,14 +56,16 @@ def hidden_claims(snapshot: Snapshot) -> Iterator[Claim]:
             yield _driver_claim(snapshot, gpu, gpu.pcie_width)
     shown = {gpu.address for gpu in snapshot.of(Gpu).values() if gpu.pcie_width}
     for address, function in carriers(snapshot).items():
-        if address not in shown and is_emulated(snapshot, function):
-            yield Claim(
-                group="links",
-                subject=address,
-                quantity="link width",
-                observed=function.width or 0,
-                doubt="a hypervisor emulates the link; no driver shows the real one",
-            )
+        if is_emulated(snapshot, function):
+            yield from _emulated_claims(function, address in shown)
+
+
+def _emulated_claims(function: Pci, width_shown: bool) -> Iterator[Claim]:
+    """The claims that nothing supports. The driver of a GPU shows the real width, and not what its slot supports."""
+    values = {MAX_SPEED: function.max_speed, **({} if width_shown else {WIDTH: function.width or 0.0})}
+    for quantity, observed in values.items():
+        if observed is not None:
+            yield Claim(group="links", subject=function.key, quantity=quantity, observed=observed, doubt=_EMULATED)
 
 
 def _driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:

@@ -23,6 +23,7 @@ GPUS, NICS, DISKS = "number of GPUs", "number of RDMA NICs", "number of NVMe dis
 SOCKETS, NUMAS = "number of CPU packages", "number of NUMA nodes with CPUs"
 OTHER_NICS = "number of NICs without RDMA"
 CONTROLLERS = "number of storage controllers"
+NVSWITCHES = "number of NVSwitches"
 _PART = "a dump may show a part of the machine"
 _WORDS = {"gpu": "GPU", "nic": "NIC", "nvme": "NVMe disk"}
 _CODES = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-missing"}
@@ -58,7 +59,8 @@ def _nics(snapshot: Snapshot) -> Iterator[Claim]:
     none = _is_metal(snapshot) or (_shows_pci(snapshot) and not snapshot.functions("nic"))
     if number or by_machine or none or earlier_count(snapshot, "nic"):
         yield _claim(snapshot, NICS, number, by_machine, "nic")
-    if others := sum(1 for one in snapshot.functions("nic") if not one.physfn) - number:
+    others = sum(1 for one in snapshot.functions("nic") if not one.physfn) - number
+    if others or (number and by_machine and _shows_pci(snapshot)) or _is_partial(snapshot):
         yield _claim(snapshot, OTHER_NICS, others, [], "other nic")
 
 
@@ -69,8 +71,10 @@ def _disks(snapshot: Snapshot) -> Iterator[Claim]:
     if number or by_machine or none or earlier_count(snapshot, "nvme"):
         yield _claim(snapshot, DISKS, number, by_machine, "nvme")
     controllers = sum(1 for one in snapshot.functions("storage") if not one.physfn)
-    if controllers or _is_metal(snapshot):
+    if controllers or _is_metal(snapshot) or _is_partial(snapshot):
         yield _claim(snapshot, CONTROLLERS, controllers, [], "storage")
+    if switches := len(snapshot.functions("nvswitch")):
+        yield _claim(snapshot, NVSWITCHES, switches, [], "nvswitch")
 
 
 def _is_metal(snapshot: Snapshot) -> bool:
@@ -80,6 +84,11 @@ def _is_metal(snapshot: Snapshot) -> bool:
     """
     node = snapshot.of(Node).get("node")
     return _shows_pci(snapshot) and node is not None and node.virtual is False
+
+
+def _is_partial(snapshot: Snapshot) -> bool:
+    """Whether a dump shows PCI functions: it may lack some."""
+    return bool(snapshot.of(Pci)) and snapshot.origin == "dumps"
 
 
 def _shows_pci(snapshot: Snapshot) -> bool:

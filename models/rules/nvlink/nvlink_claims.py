@@ -12,12 +12,12 @@ from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Corroboration, Finding
 from ..core.claims import Claim, Support
-from ..core.gpus import gpu_evidence, gpu_name, gpu_product, gpus_by_name, place_of, subject_of
+from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, gpu_product, gpus_by_name, place_of, subject_of
 from ..core.rule import Rule
 from .interconnect_kind import is_alone, is_part
 from .nvlink import may_have, normal
 
-COUNT, RATE = "active NVLinks", "rate of {} links"
+COUNT, RATE, XGMI = "active NVLinks", "rate of {} links", "active xGMI links"
 _NAMES = {"nvlink": "NVLink", "c2c": "NVLink-C2C", "xgmi": "xGMI"}
 _SAME = 0.9  # a driver reports the data rate or the signalling rate; they differ by 3 to 6 % (H100, B200)
 _BY: Mapping[str, Corroboration] = {"site": "site", "profile": "profile", "capability": "product", "kin": "cohort"}
@@ -29,6 +29,7 @@ def nvlink_claims(snapshot: Snapshot) -> Iterator[Claim]:
     for gpu in snapshot.of(Gpu).values():
         if not is_part(gpu):
             yield from _count(snapshot, gpu)
+            yield from _xgmi(snapshot, gpu)
             yield from (claim for kind in _NAMES if (claim := _rate_claims(snapshot).get((gpu.key, kind))))
 
 
@@ -66,6 +67,64 @@ def _count(snapshot: Snapshot, gpu: Gpu) -> Iterator[Claim]:
         supports=supports,
         doubt=None if gpu.nvlinks else _NO_LINK,
     )
+
+
+def _xgmi(snapshot: Snapshot, gpu: Gpu) -> Iterator[Claim]:
+    """The number of active xGMI links, which depends on the number of GPUs: only equal GPUs of the node show it."""
+    counts = _xgmi_counts(snapshot)
+    if gpu.key not in counts:
+        return
+    equal = [counts[one.key] for one in gpu_cohort(snapshot, gpu) if one.key in counts]
+    most = strict_majority(equal)
+    source = f"{equal.count(most)} of {len(equal)} equal GPUs have {most}" if most else ""
+    yield Claim(
+        group="links",
+        subject=subject_of(gpu),
+        quantity=XGMI,
+        observed=counts[gpu.key],
+        supports=(Support("kin", most, source),) if most else (),
+    )
+
+
+@once_per_snapshot
+def _xgmi_counts(snapshot: Snapshot) -> Mapping[str, int]:
+    """The number of active links of each GPU with xGMI links whose state was read."""
+    found: dict[str, int] = defaultdict(int)
+    for key, link in snapshot.of(GpuLink).items():
+        if link.kind == "xgmi" and link.active is not None:
+            found[key.partition("/")[0]] += link.active
+    return {key: count for key, count in found.items() if key in snapshot.of(Gpu)}
+
+
+def fewer(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """A GPU has fewer active xGMI links than most equal GPUs."""
+    for claim in _xgmi(snapshot, gpu):
+        if against := claim.contradicted:
+            links = [one for one in snapshot.of(GpuLink).values() if one.key.startswith(f"{gpu.key}/")]
+            down = [link for link in links if link.kind == "xgmi" and link.active is False]
+            named = ", ".join(link.key.partition("/")[2] for link in down)
+            yield Finding(
+                code="nvlink-inactive",
+                severity="critical",
+                confidence="likely",
+                subject=claim.subject,
+                subject_name=gpu_name(snapshot, gpu),
+                message=f"{gpu_name(snapshot, gpu)} has {claim.observed:.0f} active xGMI links"
+                f" ({named} inactive); {against.source}",
+                expected=against.least,
+                observed=claim.observed,
+                unit="links",
+                basis="kin",
+                expected_source=against.source,
+                cause="a link that did not train: the GPU, the board, or the other end",
+                location=place_of(snapshot, gpu),
+                evidence=tuple(link.cites["active"] for link in down if "active" in link.cites),
+            )
+
+
+def has_xgmi(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Select GPUs with xGMI links whose state was read."""
+    return gpu.key in _xgmi_counts(snapshot)
 
 
 def _rates(snapshot: Snapshot, gpu: Gpu, kind: str) -> dict[str, float]:
@@ -137,4 +196,7 @@ def has_rate(snapshot: Snapshot, gpu: Gpu) -> bool:
     return not is_part(gpu) and any(_rates(snapshot, gpu, kind) for kind in _NAMES)
 
 
-RULES = (Rule("nvlink-slow", Gpu, (), slower, has_rate),)
+RULES = (
+    Rule("nvlink-slow", Gpu, (), slower, has_rate),
+    Rule("nvlink-inactive", Gpu, (), fewer, has_xgmi),
+)

@@ -10,6 +10,7 @@ from ...facts.gpu import Gpu, GpuPair
 from ...facts.records import Evidence
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding, Severity
+from ..core.claims import Claim
 from ..core.gpus import gpu_cohort, gpu_product
 from ..core.rule import Rule
 from .fabric_manager import explained, has_not_joined
@@ -18,6 +19,7 @@ from .interconnect_kind import is_guest, is_part, nvlinks, switched
 _SWITCH = ("PIX", "PXB")  # paths that stay below one PCIe switch
 _FEWEST = 3  # equal pairs with peer access that make a pair without it an exception
 _MOST_NAMED = 4
+_REFUSED = "the driver refuses peer access over PCIe: the chipset may not support it, or a setting is wrong"
 _REGISTRY = (
     "Find the option: grep -r NVreg /etc/modprobe.d; cat /proc/driver/nvidia/params. Remove it, then reload the driver "
     "or reboot the node."
@@ -111,6 +113,17 @@ def _reason(snapshot: Snapshot, pair: GpuPair) -> _Reason | None:
             text = f"NVLink joins them and works, and the driver refuses to {field} over it ({status})"
             return _Reason(text, status, field, cause, "warning", "likely", "capability")
     return _over_pcie(snapshot, pair, *both)
+
+
+def peer_claims(snapshot: Snapshot) -> Iterator[Claim]:
+    """The claims of pairs on bare metal without peer access that disabled() does not report."""
+    if is_guest(snapshot):
+        return
+    for pair in snapshot.of(GpuPair).values():
+        both, statuses = ends(snapshot, pair), {pair.read, pair.write} - {None, "ok", "unknown"}
+        known = product(snapshot, both[0]) if both else None
+        if statuses and known and known.peers and pair.key not in _reasons(snapshot):
+            yield Claim(group="states", subject=pair.key, quantity="peer access", observed=0, doubt=_REFUSED)
 
 
 def _joined(snapshot: Snapshot, one: Gpu, two: Gpu) -> bool:

@@ -38,8 +38,9 @@ def lost_function(code: str) -> Evaluate:
 
 
 def is_gpu(snapshot: Snapshot, function: Pci) -> bool:
-    """Select GPUs, and functions whose class or vendor was not read."""
-    return function.pci_class is None or function.vendor is None or kind_of(function) == "gpu"
+    """Select GPUs, and functions whose class was not read, or whose vendor was not read and that are no NIC or disk."""
+    kind = kind_of(function)
+    return function.pci_class is None or kind == "gpu" or (function.vendor is None and kind not in ("nic", "nvme"))
 
 
 def is_nic(snapshot: Snapshot, function: Pci) -> bool:
