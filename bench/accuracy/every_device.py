@@ -1,16 +1,10 @@
-"""Each fault of each link and device of a node, alone, and the same fault of all equal devices at once.
-
-A generator that draws each place in turn enumerates the faults of states.py and conditions.py.
-"""
+"""Each fault of each link and device of a node, alone, and the same fault of all equal devices at once."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from random import Random
-from typing import Any
 
-from bench.accuracy import conditions, states
 from bench.accuracy.beds import Bed
 from bench.accuracy.edits import (
     Edit,
@@ -24,7 +18,7 @@ from bench.accuracy.edits import (
     width,
     without,
 )
-from bench.accuracy.faults import Case, Cases, Kind, below
+from bench.accuracy.faults import Case, Cases, below
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
 from linkgauge.models.facts.machine import Net, Numa, Package, Pci, Port
 from linkgauge.models.facts.pci_classes import card_of, kind_of
@@ -50,80 +44,9 @@ _COUNTS: Mapping[str, frozenset[str]] = {
     "storage": frozenset({CONTROLLERS}),
     "nvswitch": frozenset({NVSWITCHES}),
 }
-# Words for the value in coverage, for the faults of states.py and conditions.py.
-_DRAWN_WORDS = {
-    "a port is slow": ("rate",),
-    "memory is missing": ("memory",),
-    "a port is down": ("state",),
-    "a GPU is gone": ("count",),
-}
 _ENDPOINTS = ("gpu", "nic", "nvme", "nvswitch", "storage")
 _AT_REST = ("nic", "nvme", "storage", "nvswitch")  # their links do not lower the speed at rest
 _SLOWEST = 2.5e9
-
-
-class _Each(Random):
-    """Draws each combination of places in turn. Sizes from randint and samples are the first."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.path: list[int] = []
-        self.counts: list[int] = []
-        self.at = 0
-
-    def choice(self, seq: Any) -> Any:
-        """The next of the places."""
-        if self.at == len(self.path):
-            self.path.append(0)
-            self.counts.append(len(seq))
-        self.at += 1
-        return seq[self.path[self.at - 1]]
-
-    def randint(self, a: int, b: int) -> int:
-        """The smallest size."""
-        return a
-
-    def sample(self, population: Any, k: int, *, counts: Any = None) -> list[Any]:
-        """The first."""
-        return list(population)[:k]
-
-    def step(self) -> bool:
-        """Go to the next combination. False: there is none."""
-        while self.path and self.path[-1] + 1 == self.counts[-1]:
-            self.path.pop()
-            self.counts.pop()
-        if self.path:
-            self.path[-1] += 1
-        self.at = 0
-        return bool(self.path)
-
-
-def drawn_cases(bed: Bed) -> Cases:
-    """All places and sizes of the faults in states.py and conditions.py."""
-    for name, kind in {**states.KINDS, **conditions.KINDS}.items():
-        yield from _all_draws(bed, name, kind)
-
-
-def _all_draws(bed: Bed, name: str, kind: Kind) -> Cases:
-    each = _Each()
-    while True:
-        fault = kind(bed, each)
-        if fault is not None:
-            option = "/".join(map(str, each.path[1:]))
-            place = min(fault.subjects - {"node"} or fault.about or {"node"})
-            yield Case(
-                name,
-                place,
-                fault.edit,
-                frozenset({fault.code}),
-                fault.subjects | (_COUNTS["gpu"] if name == "a GPU is gone" else frozenset()),
-                option=option,
-                info=fault.info,
-                about=fault.about,
-                words=_DRAWN_WORDS.get(name, ()),
-            )
-        if fault is None or not each.step():
-            return
 
 
 def _links(bed: Bed) -> Iterator[tuple[Link, str]]:
@@ -322,4 +245,4 @@ def _gpu_names(bed: Bed, gpus: Iterable[str]) -> frozenset[str]:
     )
 
 
-SOURCES: Sequence[Callable[[Bed], Cases]] = (drawn_cases, link_cases, removal_cases, port_cases, nvlink_cases)
+SOURCES: Sequence[Callable[[Bed], Cases]] = (link_cases, removal_cases, port_cases, nvlink_cases)

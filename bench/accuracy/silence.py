@@ -2,7 +2,7 @@
 [--kinds PATTERN] [--quick] [--only-missed] [--list OUTCOMES] [--pairs N] [--jobs N]
 
 Each node of beds.py gets each fault of each device, link, count, counter and log line, alone, and each fault of all
-equal devices at once (every_device.py, every_value.py). The result of a fault is one of:
+equal devices at once (modules every_*.py). The result of a fault is one of:
 
 - named: a finding that the healthy node lacks has the right code and the right subject.
 - info: only a finding with severity info does.
@@ -30,8 +30,9 @@ from itertools import chain
 from random import Random
 from typing import TypeAlias
 
-from bench.accuracy import every_device, every_value
+from bench.accuracy import every_device, every_log_line, every_value
 from bench.accuracy.beds import Bed, described, real
+from bench.accuracy.every_draw import drawn_cases
 from bench.accuracy.faults import Case, group_of, whole_groups
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.records import Observation
@@ -42,6 +43,7 @@ from linkgauge.models.rules import CLAIMS
 from linkgauge.models.rules.core.claims import Claim
 from linkgauge.models.site.schema import Site
 
+SOURCES = (drawn_cases, *every_device.SOURCES, *every_value.SOURCES, every_log_line.log_cases)
 OUTCOMES = ("named", "info", "uncorroborated", "cohort", "missed", "misnamed")
 MOST_MISSED = 0.01
 _TRIES = 50
@@ -62,7 +64,7 @@ class Result:
 
 def cases_of(bed: Bed, kinds: str, quick: bool) -> list[Case]:
     """All faults of a node whose kind matches the pattern. Quick: one of equal devices, and all at once."""
-    singles = [case for make in (*every_device.SOURCES, *every_value.SOURCES) for case in make(bed)]
+    singles = [case for make in SOURCES for case in make(bed)]
     singles = [case for case in singles if fnmatchcase(case.kind, kinds)]
     groups = list(whole_groups(bed, singles))
     if quick:
