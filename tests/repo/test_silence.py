@@ -77,6 +77,23 @@ def test_limits() -> None:
     assert list(failures([good, wrong], [])) == ["1 faults are misnamed"]
 
 
+@pytest.mark.parametrize(
+    ("node", "kind", "outcome"),
+    [
+        ("mi300x", "one xgmi link down", "named"),
+        ("mi300x", "all links of a GPU down", "named"),
+        ("gcp-a3-mega", "PCIe speed of a nic: port", "uncorroborated"),
+        ("a100-pcie-bare", "GPU pair without peer read", "uncorroborated"),
+        ("vgpu", "GPU: memory at 80 %", "uncorroborated"),
+    ],
+)
+def test_named_or_listed(node: str, kind: str, outcome: str) -> None:
+    """Values of equal GPUs, and values for which the node has no evidence."""
+    bed = bed_of(node)
+    case = next(one for one in cases_of(bed, kind, quick=True) if one.devices == 1)
+    assert judge(case, bed) == (outcome, ())
+
+
 @pytest.mark.slow
 def test_trained_links_are_named() -> None:
     """A link below what both ends support, on any node: always named, and nothing else."""

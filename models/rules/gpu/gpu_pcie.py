@@ -57,12 +57,14 @@ def hidden_claims(snapshot: Snapshot) -> Iterator[Claim]:
     shown = {gpu.address for gpu in snapshot.of(Gpu).values() if gpu.pcie_width}
     for address, function in carriers(snapshot).items():
         if is_emulated(snapshot, function):
-            yield from _emulated_claims(function, address in shown)
+            port = snapshot.of(Pci)[snapshot.topology.link_below[address].a]
+            yield from _emulated_claims(function, port, address in shown)
 
 
-def _emulated_claims(function: Pci, width_shown: bool) -> Iterator[Claim]:
+def _emulated_claims(function: Pci, port: Pci, width_shown: bool) -> Iterator[Claim]:
     """The claims that nothing supports. The driver of a GPU shows the real width, and not what its slot supports."""
-    values = {MAX_SPEED: function.max_speed, **({} if width_shown else {WIDTH: function.width or 0.0})}
+    speed = function.max_speed or port.max_speed
+    values = {MAX_SPEED: speed, **({} if width_shown else {WIDTH: function.width or 0.0})}
     for quantity, observed in values.items():
         if observed is not None:
             yield Claim(group="links", subject=function.key, quantity=quantity, observed=observed, doubt=_EMULATED)
