@@ -82,7 +82,7 @@ def _xgmi(snapshot: Snapshot, gpu: Gpu) -> Iterator[Claim]:
         subject=subject_of(gpu),
         quantity=XGMI,
         observed=counts[gpu.key],
-        supports=(Support("kin", most, source),) if most else (),
+        supports=(Support("cohort", most, source),) if most else (),
     )
 
 

@@ -121,7 +121,7 @@ def peer_claims(snapshot: Snapshot) -> Iterator[Claim]:
         return
     for pair in snapshot.of(GpuPair).values():
         both, statuses = ends(snapshot, pair), {pair.read, pair.write} - {None, "ok", "unknown"}
-        known = product(snapshot, both[0]) if both else None
+        known = gpu_product(snapshot, both[0]) if both else None
         if statuses and known and known.peers and pair.key not in _reasons(snapshot):
             yield Claim(group="states", subject=pair.key, quantity="peer access", observed=0, doubt=_REFUSED)
 
