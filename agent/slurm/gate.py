@@ -38,8 +38,10 @@ class View:
 
     def __str__(self) -> str:
         if not self.causes:
-            why = f", although the status of the node is unknown: {self.unknown}" if self.unknown else ""
-            return f"open{why}{'; ' if why else ': '}{self.ignored or self.verdict}"
+            if not self.unknown:
+                return f"open: {self.ignored or self.verdict}"
+            also = f"; {self.ignored}" if self.ignored else ""
+            return f"open, although the status of the node is unknown: {self.unknown}{also}"
         first = self.causes[0]
         more = f" (and {len(self.causes) - 1} more)" if len(self.causes) > 1 else ""
         reasons = f"{first}{more}: {first.text} (verdict: {self.verdict})"
