@@ -22,13 +22,12 @@ import multiprocessing
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from itertools import chain
 from random import Random
-from typing import TypeAlias
 
 from bench.accuracy import every_device, every_log_line, every_value
 from bench.accuracy.beds import Bed, described, real
@@ -47,7 +46,6 @@ SOURCES = (drawn_cases, *every_device.SOURCES, *every_value.SOURCES, every_log_l
 OUTCOMES = ("named", "info", "uncorroborated", "cohort", "missed", "misnamed")
 MOST_MISSED = 0.01
 _TRIES = 50
-Key: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -176,9 +174,11 @@ def pairs_of(name: str, count: int, kinds: str, seed: int) -> list[str]:
     for _ in range(count):
         if pair := _drawn_pair(bed, cases, chance):
             alone = [news(healthy, evaluate(broken(bed, [case]))) for case in pair]
-            both = news(healthy, evaluate(broken(bed, pair)))
+            report = evaluate(broken(bed, pair))
+            both = news(healthy, report)
+            bare = {one.subject for one in report.coverage.uncorroborated}
             where = " + ".join(f"{case.kind} {case.place}" for case in pair)
-            wrong += [f"{name}: {where}: {what}" for what in _changed(pair, alone, both)]
+            wrong += [f"{name}: {where}: {what}" for what in _changed(pair, alone, both, bare)]
     return wrong
 
 
@@ -196,19 +196,29 @@ def _affected(bed: Bed, case: Case) -> frozenset[str]:
     return frozenset(name for name in names if not name.startswith(("node", "numa", "package")))
 
 
-def _changed(pair: Sequence[Case], alone: Sequence[Sequence[Finding]], both: Sequence[Finding]) -> Iterator[str]:
+def _changed(
+    pair: Sequence[Case], alone: Sequence[Sequence[Finding]], both: Sequence[Finding], bare: Collection[str]
+) -> Iterator[str]:
+    """A finding may name both faults. If a fault removes the equal devices of the other, coverage lists the other."""
     now = {(one.code, one.subject): one.severity for one in both}
-    expected: dict[Key, str] = {}
+    expected = {(one.code, one.subject): one.severity for found in alone for one in found}
     for case, found in zip(pair, alone, strict=True):
-        expected.update({(one.code, one.subject): one.severity for one in found})
         for one in found:
             if one.code in case.codes and one.subject in case.subjects:
                 severity = now.get((one.code, one.subject))
-                if severity != one.severity and not any(f"{one.code}:{one.subject}" in two.explains for two in both):
+                named = any(_names(two, one) or f"{one.code}:{one.subject}" in two.explains for two in both)
+                if severity != one.severity and not named and not (one.basis == "kin" and one.subject in bare):
                     yield f"{one.code} {one.subject} was {one.severity}, is {severity or 'gone'}"
     for one in both:
-        if one.severity != "info" and (one.code, one.subject) not in expected:
+        common = all(any(_names(one, two) for two in found) for found in alone)
+        if one.severity != "info" and (one.code, one.subject) not in expected and not common:
             yield f"also found: {one.code} {one.subject}"
+
+
+def _names(finding: Finding, other: Finding) -> bool:
+    """Whether a finding about several things names the thing of another finding."""
+    alike = (finding.code, finding.severity) == (other.code, other.severity) and finding.subject != other.subject
+    return alike and other.subject in finding.message
 
 
 def table(results: Iterable[Result], by: str) -> Iterator[str]:

@@ -14,6 +14,8 @@ from ..core.wording import cited
 ONLINE = "number of online CPUs"
 _NO_THREADS = ("notsupported", "notimplemented")  # values of sys/devices/system/cpu/smt/control
 _GUEST = "a hypervisor may list CPUs that it can add later"
+_HALF = "one CPU of each core is online: nothing says that SMT is off, or which CPUs should be online"
+_THREADS_OFF = ("off", "forceoff")
 _UNKNOWN = "nothing says how many CPUs are present"
 
 
@@ -31,14 +33,15 @@ def cpu_claims(snapshot: Snapshot) -> Iterator[Claim]:
             continue
         metal, present = on_metal(snapshot, package), node.present_cpus if node else None
         full = whole is not None and len(package.cpus) >= whole
+        half = node is not None and node.smt not in _THREADS_OFF and whole is not None and whole < _present(snapshot)
         source = f"{present} CPUs are present in {len(snapshot.of(Package))} packages"
         yield Claim(
             group="counts",
             subject=package.key,
             quantity=ONLINE,
             observed=len(package.cpus),
-            supports=(Support("product", whole, source),) if whole and (metal or full) else (),
-            doubt=None if metal or full else _GUEST if whole else _UNKNOWN,
+            supports=(Support("product", whole, source),) if whole and (metal or full) and not half else (),
+            doubt=_HALF if half else None if metal or full else _GUEST if whole else _UNKNOWN,
         )
 
 
@@ -51,6 +54,12 @@ def _whole(snapshot: Snapshot) -> int | None:
         return None
     each = node.present_cpus // len(packages)
     return each // 2 if _without_threads(node, list(packages.values()), each) else each
+
+
+def _present(snapshot: Snapshot) -> float:
+    """The number of CPUs that are present in each package."""
+    node = snapshot.of(Node).get("node")
+    return (node.present_cpus or 0) / len(snapshot.of(Package)) if node else 0
 
 
 def offline(snapshot: Snapshot, package: Package) -> Iterator[Finding]:
@@ -76,7 +85,7 @@ def offline(snapshot: Snapshot, package: Package) -> Iterator[Finding]:
 
 def _without_threads(node: Node, packages: list[Package], whole: int) -> bool:
     """Whether SMT is off: the kernel says so, or each core of each package has one online CPU of two."""
-    if node.smt in ("off", "forceoff"):
+    if node.smt in _THREADS_OFF:
         return True
     alike = all(package.cores and len(package.cpus or ()) == package.cores == whole // 2 for package in packages)
     return alike and node.smt not in _NO_THREADS
