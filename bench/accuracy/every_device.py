@@ -141,14 +141,29 @@ def removal_cases(bed: Bed) -> Cases:
     for address in cards.values():
         kind, names = kind_of(functions[address]), _card_names(bed, address)
         subjects = names | places | _around(bed, address, names) | _COUNTS.get(kind, frozenset())
-        yield Case(f"removal of a {kind}", address, _gone(bed, names), _ABSENT, subjects, ("count",), about=names)
+        yield Case(
+            f"removal of a {kind}",
+            address,
+            _gone(bed, names),
+            _ABSENT,
+            subjects,
+            ("count",),
+            about=names | _to(bed, names),
+        )
     for address in carried(bed.snapshot):
         if address in bed.snapshot.topology.link_below:
             names = below(bed, address) | _card_names(bed, address)  # a switch can have further functions
             subjects = names | places | _around(bed, address, names)
             subjects = subjects.union(*(_COUNTS.get(kind, ()) for kind in carried(bed.snapshot)[address]))
             edit, words = _gone(bed, names), ("count",)
-            yield Case("removal of a PCIe switch", address, edit, _ABSENT, subjects, words, about=names)
+            yield Case(
+                "removal of a PCIe switch", address, edit, _ABSENT, subjects, words, about=names | _to(bed, names)
+            )
+
+
+def _to(bed: Bed, names: frozenset[str]) -> frozenset[str]:
+    """The links of GPUs to these devices."""
+    return frozenset(link.key for link in bed.snapshot.of(GpuLink).values() if link.remote in names)
 
 
 def _around(bed: Bed, address: str, names: frozenset[str]) -> frozenset[str]:
