@@ -39,6 +39,7 @@ SCHEMA = DOCS / "report.schema.json"
 FIELDS = DOCS / "report-fields.toml"
 BENCHMARKS = {  # block of reference/accuracy.md: the module whose output it holds
     "faults": ("bench.accuracy.judge",),
+    "small-losses": ("bench.accuracy.judge", "--small"),
     "links": ("bench.accuracy.model_accuracy",),
     "collective-curves": ("bench.accuracy.collective_curves",),
     "training-runs": ("bench.accuracy.plan", "--runs"),
