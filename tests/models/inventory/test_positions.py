@@ -97,7 +97,7 @@ DISKS, CONTROLLERS, GPUS = "number of NVMe disks", "number of storage controller
         ),
         ([Node(key="node", virtual=True), *machine(("nic", "nvme"))[1:]], "live", {OTHER, DISKS}),
         ([Node(key="node", virtual=True), *machine(("gpu",))[1:]], "live", {RDMA, DISKS, GPUS}),
-        ([*machine(FULL), Gpu(key="gpu0", address="0000:12:00.0")], "dumps", {GPUS, OTHER}),
+        ([*machine(FULL), Gpu(key="gpu0", address="0000:12:00.0")], "dumps", {GPUS, OTHER, CONTROLLERS}),
         (machine(*[("gpu", "nic")] * 4), "live", {RDMA, OTHER, DISKS, CONTROLLERS}),  # the GPUs are regular
     ],
 )
