@@ -1,6 +1,6 @@
 """Faults that once gave `ok`: each is named at its place, or coverage lists the value because nothing supports it.
 
-bench/accuracy/silence.py makes the faults and judges the reports. tests/models/rules has the numbers of each rule.
+bench/accuracy/silence makes the faults and judges the reports. tests/models/rules has the numbers of each rule.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 
 from bench.accuracy.beds import bed_of
 from bench.accuracy.faults import Case
-from bench.accuracy.silence import broken, cases_of, judged
+from bench.accuracy.silence.outcomes import broken, cases_of, judged
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.report import Report
 

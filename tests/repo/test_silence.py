@@ -1,4 +1,4 @@
-"""The faults that bench/accuracy/silence.py enumerates, and how it judges what a report says of them."""
+"""The faults that bench/accuracy/silence enumerates, and how it judges what a report says of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from bench.accuracy.beds import Bed, bed_of
 from bench.accuracy.edits import measured, set_fields, together
 from bench.accuracy.faults import Case
-from bench.accuracy.silence import broken, cases_of, failures, judged
+from bench.accuracy.silence.outcomes import broken, cases_of, failures, judged
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Nvme

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from bench.accuracy.beds import Bed
 from bench.accuracy.edits import Edit, measured, names_of, together, without
-from bench.accuracy.every_device import link_cases
-from bench.accuracy.every_value import names_at
 from bench.accuracy.faults import Case, Cases, is_guest
+from bench.accuracy.silence.every_device import link_cases
+from bench.accuracy.silence.every_value import names_at
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Net, Nvme, Package, Pci
 from linkgauge.models.facts.pci_classes import NVIDIA, card_of, kind_of

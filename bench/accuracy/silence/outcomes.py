@@ -1,5 +1,4 @@
-"""What linkgauge says of each single fault: python -m bench.accuracy.silence [--nodes PATTERN] [--described]
-[--kinds PATTERN] [--quick] [--only-missed] [--list OUTCOMES] [--pairs N] [--jobs N]
+"""What linkgauge says of each single fault: python -m bench.accuracy.silence
 
 Each node of beds.py gets each fault of each device, link, count, counter and log line, alone, and each fault of all
 equal devices at once (modules every_*.py). The result of a fault is one of:
@@ -19,8 +18,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,10 +26,10 @@ from functools import cache, partial
 from itertools import chain
 from random import Random
 
-from bench.accuracy import every_device, every_log_line, every_value
 from bench.accuracy.beds import Bed, described, real
-from bench.accuracy.every_draw import drawn_cases
 from bench.accuracy.faults import Case, group_of, whole_groups
+from bench.accuracy.silence import every_device, every_log_line, every_value
+from bench.accuracy.silence.every_draw import drawn_cases
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.records import Observation
 from linkgauge.models.inventory.assemble import assemble
@@ -275,16 +272,3 @@ def main(arguments: argparse.Namespace) -> int:
     failed = list(failures(results, wrong))
     print("\n".join(failed) or "all limits hold")
     return int(bool(failed))
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--nodes", default="*", help="pattern of node names")
-    parser.add_argument("--described", action="store_true", help="without the recorded nodes, which take a minute")
-    parser.add_argument("--kinds", default="*", help="pattern of kinds of faults")
-    parser.add_argument("--quick", action="store_true", help="one of equal devices, and all at once")
-    parser.add_argument("--only-missed", action="store_true", help="without the tables")
-    parser.add_argument("--list", default="missed,misnamed", help="outcomes whose faults are listed with the reason")
-    parser.add_argument("--pairs", type=int, default=0, help="number of random pairs of faults")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    sys.exit(main(parser.parse_args()))
