@@ -45,12 +45,13 @@ def log_cases(bed: Bed) -> Cases:
         "line"
     ]:
         for place in _places(bed, row.about):
-            if not _writes(functions.get(place), row.text):
+            net = _net_at(bed, place)
+            if not _writes(functions.get(place), row.text) or ("eth7" in row.text and net is None):
                 continue
             port = functions[place].parent if place in functions else None
             number = place.lstrip("abcdefghijklmnopqrstuvwxyz")
             subject = port if row.about == ("port",) and port else place
-            text = row.text.replace("{n}", number).replace("{}", subject).replace("eth7", _net_at(bed, place))
+            text = row.text.replace("{n}", number).replace("{}", subject).replace("eth7", net or "")
             edits = [_logged(bed, text, row.times)]
             edits += _counted(bed, place, row.counter)
             if row.removes:
@@ -99,9 +100,9 @@ def _gone_with(bed: Bed, place: str, what: str) -> list[str]:
     return [gpu.key for gpu in bed.snapshot.of(Gpu).values() if gpu.address == place]
 
 
-def _net_at(bed: Bed, address: str) -> str:
-    """The network device of a NIC, or a name that no device of the node has."""
-    return next((net.key for net in bed.snapshot.of(Net).values() if net.address == address), "eth99")
+def _net_at(bed: Bed, address: str) -> str | None:
+    """The network device of a NIC. None: it has none."""
+    return next((net.key for net in bed.snapshot.of(Net).values() if net.address == address), None)
 
 
 def _places(bed: Bed, about: Sequence[str]) -> Sequence[str]:
