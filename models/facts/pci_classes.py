@@ -12,6 +12,7 @@ _GPU_MAKERS = (NVIDIA, AMD, INTEL, HABANA)  # other display controllers are mana
 # management chip ES1000 (pci.ids). Servers have them for their console.
 _ATI_DISPLAYS = (range(0x3150, 0x6000), range(0x7100, 0x7300))
 
+NETWORK_DISK = "1d0f:8061"  # pci.ids: NVMe EBS Controller
 _ACCELERATORS = (0x03, 0x0B, 0x12)  # base classes: display controllers, processors, processing accelerators
 
 
@@ -39,6 +40,11 @@ def _kind(code: int | None, vendor: int | None, device: int | None) -> str:
     if base == 0x01:
         return "nvme" if sub == 0x08 else "storage"
     return "pci"
+
+
+def is_network_disk(function: Pci) -> bool:
+    """Whether an NVMe controller shows a volume of the network: AWS EBS. A machine type counts only local disks."""
+    return f"{function.vendor or 0:04x}:{function.device or 0:04x}" == NETWORK_DISK
 
 
 def lowers_speed(function: Pci) -> bool:

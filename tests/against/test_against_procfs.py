@@ -19,9 +19,11 @@ ARCHIVE = Path(__file__).parents[3] / "shared/data/procfs/procfs_hw_subset.ttar"
 DESERVED = {
     ("Pci.name", "node"),  # the collection has only files below /sys, so the list of names is missing
     ("Node.virtual", "node"),  # proc/cpuinfo is missing, which shows a hypervisor
-    ("Numa", "node"),  # it has counters of the NUMA nodes and no list of nodes
+    ("Numa.cpus", "numa1"),  # it has counters of two NUMA nodes, and neither their CPUs nor their memory
+    ("Numa.cpus", "numa2"),
+    ("Numa.memory", "numa1"),
+    ("Numa.memory", "numa2"),
     ("Net.max_speed", "node"),  # only the driver knows the modes of eth0
-    ("Pci.speed", "node"),  # the load of a link needs two readings
 }
 
 

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from ...facts.gpu import Driver, Gpu
 from ...facts.machine import Node, Numa, Package, Pci, Rdma
+from ...facts.pci_classes import NETWORK_DISK, is_network_disk
 from ...facts.records import Evidence
+from ...inventory.inventory import Item
 from ...inventory.positions import Gap, gaps, is_regular
 from ...inventory.present import comparable, known_absent, removed
 from ...inventory.snapshot import Snapshot, once_per_snapshot
@@ -65,7 +67,7 @@ def _nics(snapshot: Snapshot) -> Iterator[Claim]:
 
 
 def _disks(snapshot: Snapshot) -> Iterator[Claim]:
-    number = sum(1 for one in snapshot.functions("nvme") if not one.physfn)
+    number = sum(1 for one in snapshot.functions("nvme") if not one.physfn and not is_network_disk(one))
     by_machine = _of_machine(snapshot, "nvme")
     none = _is_metal(snapshot) or (_shows_pci(snapshot) and not snapshot.functions("storage"))
     if number or by_machine or none or earlier_count(snapshot, "nvme"):
@@ -127,8 +129,13 @@ def earlier_count(snapshot: Snapshot, kind: str) -> tuple[int, bool] | None:
     before = comparable(snapshot)
     if before is None:
         return None
-    items = [item for item in before.of(kind) if kind != "nic" or item.rdma]
+    items = [item for item in before.of(kind) if _is_counted(item)]
     return (len(items), all(item.accepted for item in items)) if items else None
+
+
+def _is_counted(item: Item) -> bool:
+    """Whether a count includes the item: of NICs only RDMA devices, of disks only local ones."""
+    return (item.kind != "nic" or item.rdma is True) and not (item.product or "").startswith(NETWORK_DISK)
 
 
 def empty_position(kind: str) -> Rule:
@@ -180,7 +187,7 @@ def too_few(code: str, quantity: str, field: str, what: str, kind: str) -> Rule:
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         claim = next((one for one in count_claims(snapshot) if one.subject == quantity), None)
         against = claim.contradicted if claim else None
-        gone = sum(1 for item in removed(snapshot, kind) if kind != "nic" or item.rdma)
+        gone = sum(1 for item in removed(snapshot, kind) if _is_counted(item))
         elsewhere = kind == "nic" and against and against.by != "baseline"  # network/nic.py
         if claim and against and not elsewhere and claim.observed + gone < against.least:
             known = profile(snapshot)

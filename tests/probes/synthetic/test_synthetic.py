@@ -77,7 +77,7 @@ def test_a_made_up_node_identifies_nobody_but_by_its_name(name: str) -> None:
         ),
         (
             "vm-p5",
-            {"Pci": 116, "Package": 2, "Numa": 2, "Net": 2, "Rdma": 32, "Port": 32, "Nvme": 9, "Disk": 10, "Mount": 1},
+            {"Pci": 115, "Package": 2, "Numa": 2, "Net": 2, "Rdma": 32, "Port": 32, "Nvme": 9, "Disk": 10, "Mount": 1},
         ),
     ],
 )
