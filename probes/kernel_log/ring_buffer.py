@@ -12,7 +12,7 @@ from ...models.facts.machine import Event
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
-from .patterns import event_of, group_events, merged
+from .patterns import events_in, group_events, merged
 
 KMSG, STAT = "dev/kmsg", "proc/stat"
 _RECORD = re.compile(r"(?P<head>[0-9]{1,9},(?P<sequence>[0-9]{1,20}),(?P<microseconds>[0-9]{1,15}),[^;]*;)(?P<text>.*)")
@@ -47,7 +47,9 @@ def relevant(log: str) -> str:
 
     If the log has lost its beginning, the result starts with the head of the first record, which holds its time.
     """
-    lines = [line for line in log.splitlines() if (record := _RECORD.match(line)) and event_of(_plain(record["text"]))]
+    found = [record for line in log.splitlines() if (record := _RECORD.match(line))]
+    numbered = ((float(number), _plain(record["text"])) for number, record in enumerate(found))
+    lines = [found[int(number)][0] for number, _ in events_in(numbered)]
     first = _first(log)
     if first and int(first["sequence"]) and int(first["microseconds"]) > _BOOTED and first[0] not in lines[:1]:
         lines.insert(0, first["head"])
