@@ -119,7 +119,7 @@ def message(name: str) -> Message:
 @cache
 def pattern(name: str) -> re.Pattern[str]:
     """The pattern of a message, compiled."""
-    return re.compile(expanded(message(name).pattern))
+    return re.compile(expanded(message(name).pattern), re.MULTILINE)
 
 
 def expanded(text: str) -> str:

@@ -78,8 +78,8 @@ FORMS = _forms(
     # The driver prints three lines for each SXid: description, severity and link, registers.
     (
         "sxid",
-        ": SXid (",
-        rf"nvidia-nvswitch[0-9]{{1,3}}: SXid \(PCI:{_A}\): (?P<code>[0-9]{{5}}), (?!Data|Severity)"
+        "SXid (",
+        rf"(?:nvidia-nvswitch[0-9]{{1,3}}: |\] |^)SXid \(PCI:{_A}\): (?P<code>[0-9]{{5}}), (?!Data|Severity)"
         r"(?:(?P<fatal>Fatal|Non-fatal), Link (?P<link>[0-9]{1,3})\b)?",
     ),
     ("driver loaded", "NVRM: loading NVIDIA", r"NVRM: loading (?P<subject>NVIDIA) UNIX .{0,40}Kernel Module"),

@@ -46,7 +46,8 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     names = {event.name for event in events(snapshot, _KIND)}
     for event in events(snapshot, _KIND):
         row = message(event.name or "")
-        if row.code and row.severity and (not row.needs or names & {*row.needs}):
+        symptom = row.code == "not-enough-evidence" and snapshot.origin != "dumps"  # a machine shows its state itself
+        if row.code and row.severity and not symptom and (not row.needs or names & {*row.needs}):
             past = _cleared(snapshot, event) or why_history(snapshot, event)
             severity: Severity = "info" if past else _severity(row, event)
             one = _Logged(event, row, _subject(snapshot, event, row), severity, past)
