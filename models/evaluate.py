@@ -73,7 +73,7 @@ def apply_rules(snapshot: Snapshot) -> tuple[list[Finding], list[NotChecked], di
         gaps += unchecked
         if wanted is not None:
             checks[rule.code] = checks.get(rule.code, True) and wanted and not unchecked
-    return log_messages.with_messages(found, logged), list(dict.fromkeys(gaps)), checks
+    return log_messages.with_messages(snapshot, found, logged), list(dict.fromkeys(gaps)), checks
 
 
 def _apply(

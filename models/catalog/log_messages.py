@@ -46,6 +46,7 @@ MACROS: Mapping[str, str] = {
     "x": r"(?:0x)?[0-9a-fA-F]{1,16}",
     "w": r"[^\s,;]{1,60}",
     "any": r".{0,160}?",
+    "q": r"\\{0,3}\"",  # a quotation mark, also within a string of JSON
 }
 Subject = Literal[
     "pci", "gpu", "rm", "cpu", "memory", "nvme", "disk", "store", "array", "net", "rdma", "service", "node"

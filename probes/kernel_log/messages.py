@@ -5,10 +5,10 @@ One pass searches the text for the needles of all messages. Only the patterns of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ...models.catalog.log_messages import Entry, pattern, subject_of
+from ...models.catalog.log_messages import Entry, message, pattern, subject_of
 from ...models.facts.machine import Event
 
 KIND = "message"
@@ -56,6 +56,15 @@ def _find(text: str, entry: Entry) -> Iterator[Found]:
             yield Found(found.start(), found.end(), entry.name, subject_of(entry.name, found))
             done = found.end()
         place = text.find(entry.needle, max(done, place + len(entry.needle)))
+
+
+def without_lone_ends(events: Iterable[Event]) -> Iterator[Event]:
+    """The events without messages that end others which the log does not have: most are lines of a healthy machine."""
+    every = list(events)
+    names = {event.name for event in every if event.kind == KIND}
+    for event in every:
+        if event.kind != KIND or (row := message(event.name or "")).code or names & {*row.clears}:
+            yield event
 
 
 def message_event(text: str, entries: Sequence[Entry]) -> Event | None:

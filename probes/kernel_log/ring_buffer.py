@@ -12,6 +12,7 @@ from ...models.facts.machine import Event
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
+from .messages import without_lone_ends
 from .patterns import events_in, group_events, merged
 
 KMSG, STAT = "dev/kmsg", "proc/stat"
@@ -39,7 +40,7 @@ def read_kernel_log(host: Host) -> Iterator[Record]:
         earlier = list(host.call("journal", str(start), deadline=_DEADLINE))
         events = list(merged((one for one in earlier if isinstance(one, Event)), events))
         yield from (_cut_short(one, start) for one in earlier if isinstance(one, NotChecked))
-    yield from events
+    yield from without_lone_ends(events)
 
 
 def relevant(log: str) -> str:
@@ -93,13 +94,15 @@ def _cut_short(lost: NotChecked, start: int) -> NotChecked:
 
 def _from_journal(host: Host, refusal: Unreadable) -> Iterator[Record]:
     """Yield the journal's events instead of the buffer's."""
-    for record in host.call("journal", deadline=_DEADLINE):
+    records = list(host.call("journal", deadline=_DEADLINE))
+    for record in records:
         if isinstance(record, NotChecked):
             reason = record.reason if record.reason is Reason.NO_ANSWER else refusal.reason
             detail = f"{refusal.why}; journal: {record.why}"
             yield NotChecked(what="Event", subject="node", reason=reason, path=KMSG, detail=detail, how=_HOW)
-        else:
+        elif not isinstance(record, Event):
             yield record
+    yield from without_lone_ends(record for record in records if isinstance(record, Event))
 
 
 def _boot_time(host: Host) -> float:

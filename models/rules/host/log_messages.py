@@ -15,12 +15,15 @@ from ...catalog.log_messages import Message, message, pattern
 from ...facts.machine import Event, Node, Pci
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, Finding, Severity
-from ..core.log_history import event_evidence, events, since, times, total_count, why_history
+from ..core.log_history import event_evidence, events, gpu_at, later, since, times, total_count, why_history
 from ..core.rule import Rule
 from ..core.wording import function_name, location
 from ..gpu.pcie_events import any_logged
 
 _KIND = "message"
+_FELL_OFF = 79  # Xid
+_OF_GPUS = ("gpu-", "nvlink-", "nvswitch-")
+_STATES = ("gpu-missing", "gpu-driver-failed")  # the driver shows whether they hold
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 
 
@@ -48,10 +51,11 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         row = message(event.name or "")
         symptom = row.code == "not-enough-evidence" and snapshot.origin != "dumps"  # a machine shows its state itself
         if row.code and row.severity and not symptom and (not row.needs or names & {*row.needs}):
-            past = _cleared(snapshot, event) or why_history(snapshot, event)
-            severity: Severity = "info" if past else _severity(row, event)
-            one = _Logged(event, row, _subject(snapshot, event, row), severity, past)
-            groups[row.code, one.subject].append(one)
+            subject = _subject(snapshot, event, row)
+            past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
+            if not _is_known(snapshot, row, subject):
+                severity: Severity = "info" if past else _severity(row, event)
+                groups[row.code, subject].append(_Logged(event, row, subject, severity, past))
     for found in groups.values():
         yield _finding(snapshot, sorted(found, key=_first))
 
@@ -84,6 +88,26 @@ def _subject(snapshot: Snapshot, event: Event, row: Message) -> str:
         return event.subject or "node"
     failed = {one.subject for one in events(snapshot, _STARTS) if ":" in (one.subject or "")}
     return failed.pop() or "node" if len(failed) == 1 else event.subject or "node"
+
+
+def _is_known(snapshot: Snapshot, row: Message, subject: str) -> bool:
+    """Whether the rule of Xids reports the same: a GPU that fell off the bus."""
+    return row.code == "gpu-missing" and any(
+        one.code == _FELL_OFF and subject in (one.subject, "node") for one in events(snapshot, "xid")
+    )
+
+
+def _of_gpu(snapshot: Snapshot, event: Event, row: Message, subject: str) -> str | None:
+    """Why a fault of a GPU is over: the driver was loaded again, or it uses the GPU now."""
+    if not (row.code or "").startswith(_OF_GPUS):
+        return None
+    if later(snapshot, event, "driver loaded", "nvidia"):
+        return "the driver was loaded again after it"
+    if later(snapshot, event, "reset", subject):
+        return "the GPU was reset after it"
+    gpu = gpu_at(snapshot, subject)
+    usable = gpu is not None and gpu.failure is None and snapshot.origin != "dumps"
+    return "the driver uses the GPU now" if usable and row.code in _STATES else None
 
 
 @cache
@@ -141,18 +165,25 @@ def _may_end(row: Message) -> bool:
     return row.severity_of_many is not None
 
 
-def with_messages(states: Sequence[Finding], logged: Iterable[Finding]) -> list[Finding]:
-    """The findings of all rules, with one finding for a message and a state of the same code and subject."""
+def with_messages(snapshot: Snapshot, states: Sequence[Finding], logged: Iterable[Finding]) -> list[Finding]:
+    """The findings of all rules, with one finding for a message and a state of the same code and subject.
+
+    A message that names no subject is about the first finding with its code.
+    """
     found = list(states)
     for one in logged:
-        place = next(
-            (n for n, other in enumerate(found) if (other.code, other.subject) == (one.code, one.subject)), None
-        )
+        same = (place for place, other in enumerate(states) if other.code == one.code and _meets(snapshot, one, other))
+        place = next(same, None)
         if place is None:
             found.append(one)
         else:
             found[place] = _both(found[place], one)
     return found
+
+
+def _meets(snapshot: Snapshot, logged: Finding, state: Finding) -> bool:
+    names = [snapshot.topology.find(one.subject) or one.subject for one in (logged, state)]
+    return logged.subject == "node" or names[0] == names[1]
 
 
 def _both(state: Finding, logged: Finding) -> Finding:
