@@ -205,7 +205,7 @@ class Mount(Fact):
 class Event(Fact):
     """A message that the kernel logged once or more. The key consists of kind, device and details of the message.
 
-    probes/kernel_log/patterns.py lists the kinds and their log lines. Messages of programs have the kind "message".
+    probes/kernel_log/forms.py lists the kinds and their log lines. Messages of programs have the kind "message".
     """
 
     kind: str | None = None  # "xid", "sxid", "aer", "pcie limited", "surprise down", "link down", "test failed" ...

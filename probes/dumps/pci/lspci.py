@@ -227,8 +227,8 @@ _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "Subsystem:": ((re.compile(r"Subsystem:[^\n]*?\[?([0-9a-f]{4}):([0-9a-f]{4})\]?(?:\n|$)"), _subsystem),),
 }
 _WINDOW = re.compile(
-    r"^[ \t]*(?:Region (?P<number>\d): )?(?:\[virtual\] )?Memory at (?P<where>\S+) [^\n]*"
-    r"\[size=(?P<size>\d{1,6}[KMGT]?)\]",
+    r"^[ \t]*(?:Region (?P<number>\d): )?(?:\[virtual\] )?Memory at (?P<where><unassigned>|\S+ (?=[^\n]*\[size=))"
+    r"(?:[^\n]*\[size=(?P<size>\d{1,6}[KMGT]?)\])?",
     re.MULTILINE,
 )
 _RESIZABLE = re.compile(
