@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ...models.catalog.log_messages import Entry, message, pattern, subject_of
 from ...models.facts.machine import Event
+from .forms import Form
 
+Needled = TypeVar("Needled", Entry, Form)
 KIND = "message"
 _BEFORE, _AFTER = 300, 600  # characters around a needle that can belong to its message: a line may hold a whole log
 _LONG = 1 << 16  # characters; in a longer text, lines that differ in digits only are searched once
@@ -37,8 +40,8 @@ def find_messages(text: str, entries: Sequence[Entry]) -> list[Found]:
     return sorted((found for entry in some for found in _find(text, entry)), key=lambda one: one.start)
 
 
-def present(text: str, entries: Sequence[Entry]) -> list[Entry]:
-    """The entries whose needles the text contains."""
+def present(text: str, entries: Iterable[Needled]) -> list[Needled]:
+    """The entries or forms whose needles the text contains."""
     if len(text) <= _LONG:
         return [entry for entry in entries if entry.needle in text]
     shapes = "\n".join(set(text.translate(_DIGITS).split("\n")))

@@ -50,7 +50,9 @@ def relevant(log: str) -> str:
     """
     found = [record for line in log.splitlines() if (record := _RECORD.match(line))]
     numbered = ((float(number), _plain(record["text"])) for number, record in enumerate(found))
-    lines = [found[int(number)][0] for number, _ in events_in(numbered)]
+    pairs = list(events_in(numbered))
+    kept = {id(event) for event in without_lone_ends(event for _, event in pairs)}
+    lines = [found[int(number)][0] for number, event in pairs if id(event) in kept]
     first = _first(log)
     if first and int(first["sequence"]) and int(first["microseconds"]) > _BOOTED and first[0] not in lines[:1]:
         lines.insert(0, first["head"])

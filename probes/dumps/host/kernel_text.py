@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ....models.facts.gpu import Driver
 from ....models.facts.machine import Node
 from ....models.facts.records import Record
 from ...kernel_log.forms import FORMS
-from ...kernel_log.patterns import contains_event, event_of
+from ...kernel_log.patterns import contains_event
 from ..core.part import Part
 from . import log_times
 from .log_events import BOOTED, LogLine, log_events, log_line, messages, time_ends
@@ -41,10 +40,9 @@ _NEEDLES = tuple(dict.fromkeys((*(form.needle for form in FORMS), BOOTED)))
 def read(part: Part) -> Iterator[Record]:
     """The kernel and the driver, and one `Event` per group of equal messages, as in the live log."""
     lines = [
-        replace(line, event=event_of(line.text))
+        log_line(number, whole)
         for number, whole in part.lines_with(_NEEDLES)
         if BOOTED in whole or _LOADED in whole or contains_event(whole)
-        for line in (log_line(number, whole),)
     ]
     yield from _versions(part, lines)
     several = sorted((*lines, *messages(part)), key=lambda line: line.number)

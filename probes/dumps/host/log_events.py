@@ -47,9 +47,9 @@ def _formed(part: Part) -> Iterator[LogLine]:
     needles = [form.needle for form in present(part.text, FORMS)]
     for number, whole in part.lines_with(needles) if needles else ():
         for piece in _pieces(whole, needles):
-            line = log_line(number, piece)
-            if event := event_of(line.text):
-                yield replace(line, event=event)
+            clock, at, text = head(piece)
+            if event := event_of(text):
+                yield LogLine(number, piece, clock, at, text, event)
 
 
 def _pieces(whole: str, needles: Sequence[str]) -> Iterator[str]:
@@ -85,8 +85,9 @@ def _message(number: int, whole: str, start: int, found: Found) -> LogLine:
 
 
 def log_line(number: int, whole: str) -> LogLine:
-    """A line with its time."""
-    return LogLine(number, whole, *head(whole))
+    """A line of a kernel log, with the event of its form."""
+    clock, at, text = head(whole)
+    return LogLine(number, whole, clock, at, text, event_of(text))
 
 
 def time_ends(text: str) -> Mapping[str, tuple[float, float]]:
@@ -122,14 +123,12 @@ def _events(part: Part, lines: list[LogLine], ends: tuple[float, float] | None) 
     shown_times = [near] if clock == "boot" else [_moment(clock, end, near) for end in ends or ()]
     until = max((*shown_times, *(at for at, _ in timed)), default=0.0)
     origin = 0.0 if clock in ("boot", "zoned") else min((at for at, _ in timed), default=0.0)
-    by_place = {part.first + line.number: line for line in lines}
-    several = [(at, replace(line.event, place=part.first + line.number)) for at, line in timed if line.event]
-    for event in group(several, part.file):
-        cited = replace(
-            event,
-            cites={"text": _cite(part, by_place[event.place or 0], event)},
-            place=event.place if event.kind == KIND else None,
-        )
+    ordered = sorted(((at, line) for at, line in timed if line.event), key=lambda pair: pair[0])
+    latest = {line.event.text: line for _, line in ordered if line.event}
+    for event in group(((at, line.event) for at, line in timed if line.event), part.file):
+        line = latest[event.text]
+        place = part.first + line.number if event.kind == KIND else None
+        cited = replace(event, cites={"text": _cite(part, line, event)}, place=place)
         if ends is None:
             yield replace(cited, at=None, first=None, recent=None, bursts=None)
         else:
