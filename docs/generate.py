@@ -5,7 +5,8 @@
     python docs/generate.py accuracy  run the programs of bench/accuracy and write docs/reference/accuracy.md
 
 A generated block of a page lies between `<!-- generated: NAME -->` and `<!-- end: NAME -->`. BLOCKS has a function for
-each NAME. The text comes from the program: the finding codes from models/catalog/codes.toml, the metrics from their
+each NAME. The text comes from the program: the finding codes from models/catalog/codes.toml, the log
+messages from models/catalog/messages, the metrics from their
 catalog, the commands from click, the report from its JSON Schema and from docs/report-fields.toml.
 """
 
@@ -27,6 +28,7 @@ from linkgauge.exporters.formats.json import schema
 from linkgauge.exporters.metrics.catalog import METRICS
 from linkgauge.exporters.text.explain import kind_of_code
 from linkgauge.models.catalog import Code, codes
+from linkgauge.models.catalog.log_messages import KERNEL, PROGRAMS, Message, entries, message
 from linkgauge.models.facts.reason import Reason
 
 if sys.version_info >= (3, 11):
@@ -37,6 +39,7 @@ else:
 DOCS = Path(__file__).resolve().parent
 SCHEMA = DOCS / "report.schema.json"
 FIELDS = DOCS / "report-fields.toml"
+_EXAMPLE = 140  # characters of a message
 BENCHMARKS = {  # block of reference/accuracy.md: the module whose output it holds
     "faults": ("bench.accuracy.judge",),
     "small-losses": ("bench.accuracy.judge", "--small"),
@@ -63,6 +66,27 @@ def _finding(name: str, code: Code) -> Iterator[str]:
     yield from (f"{sentence}\n" for sentence in sentences)
     yield from (f"{number}. {step}" for number, step in enumerate(code.fix, 1))
     yield f"\nSource: {code.source}.\n"
+
+
+def log_messages() -> str:
+    """The messages of the catalog that name a fault: a table for each family."""
+    return "\n".join(_family(file) for file in (*KERNEL, *PROGRAMS))
+
+
+def _family(file: str) -> str:
+    rows = [message(entry.name) for entry in entries(file)]
+    cells = [(f"`{row.example[:_EXAMPLE]}`", _meaning(row), f"[{row.code}](findings.md#{row.code})", _grade(row))
+             for row in rows if row.code]  # fmt: skip
+    return f"## {file.replace('_', ' ').capitalize()}\n\n{_table(('message', 'meaning', 'code', 'severity'), cells)}"
+
+
+def _meaning(row: Message) -> str:
+    return re.sub(r"\{(\w+)\}", lambda found: f"*{found[1]}*", row.meaning)
+
+
+def _grade(row: Message) -> str:
+    many = f"; {row.severity_of_many} from {row.many} on" if row.many else ""
+    return f"{row.severity}{many}"
 
 
 def metrics() -> str:
@@ -153,6 +177,7 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "findings": findings,
+    "log-messages": log_messages,
     "metrics": metrics,
     "reasons": reasons,
     "commands": commands,

@@ -20,6 +20,7 @@ from .inventory.snapshot import Snapshot, once_per_snapshot
 from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training
 from .rules import RULES, Rule
 from .rules.core.rule import anything
+from .rules.host import log_messages
 from .site.schema import Site
 
 
@@ -59,18 +60,20 @@ def apply_rules(snapshot: Snapshot) -> tuple[list[Finding], list[NotChecked], di
     found: list[Finding] = []
     gaps: list[NotChecked] = []
     checks: dict[str, bool] = {}
+    logged: list[Finding] = []
     unread = frozenset(one.what for one in snapshot.not_checked)
     for rule in RULES:
         hidden = () if rule.reads.isdisjoint(unread) else snapshot.not_checked
         if not hidden and not snapshot.of(rule.over):
             continue
         results, wanted = _apply(snapshot, rule, hidden)
-        found += [one for one in results if isinstance(one, Finding)]
+        to = logged if rule.evaluate is log_messages.reported else found
+        to += [one for one in results if isinstance(one, Finding)]
         unchecked = [one for one in results if isinstance(one, NotChecked)]
         gaps += unchecked
         if wanted is not None:
             checks[rule.code] = checks.get(rule.code, True) and wanted and not unchecked
-    return found, list(dict.fromkeys(gaps)), checks
+    return log_messages.with_messages(snapshot, found, logged), list(dict.fromkeys(gaps)), checks
 
 
 def _apply(

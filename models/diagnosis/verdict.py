@@ -14,7 +14,7 @@ def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin
 
     unknown: a vital check was wanted but not possible; a source failed by its own fault, so its result is missing (not
     for dumps); a symptom was seen but not its cause; a finding is stale; or nothing could be checked. An implausible
-    measurement is no check, and a check that only informs says nothing about faults.
+    measurement is no check. A check that only informs, or a line of a log that only informs, says nothing about faults.
     """
     counting = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
     active = [one for one in counting if one.stale is None]
@@ -26,6 +26,6 @@ def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin
     blind = origin != "dumps" and (vital or not all(run.ok for run in runs))
     symptom = any(one.code == "not-enough-evidence" for one in active)
     checked = any(evaluated and set(codes()[code].severity) != {"info"} for code, evaluated in checks.items())
-    if blind or stale or symptom or not (checked or grave):
+    if blind or stale or symptom or not (checked or "warning" in grave):
         return "unknown"
     return "degraded" if "warning" in grave else "ok"

@@ -205,7 +205,7 @@ class Mount(Fact):
 class Event(Fact):
     """A message that the kernel logged once or more. The key consists of kind, device and details of the message.
 
-    probes/kernel_log/patterns.py lists the kinds and their log lines.
+    probes/kernel_log/forms.py lists the kinds and their log lines. Messages of programs have the kind "message".
     """
 
     kind: str | None = None  # "xid", "sxid", "aer", "pcie limited", "surprise down", "link down", "test failed" ...
@@ -220,7 +220,8 @@ class Event(Fact):
     recent: int | None = None  # number of lines in the hour before `at`
     bursts: int | None = None  # number of bursts of lines in the day before `at`; a silence of three minutes ends one
     until: float | None = None  # end of the log, as `at`; None: the log reaches to now
-    name: str | None = None  # the driver's name of the device: "eth0", "mlx5_0"
+    name: str | None = None  # the driver's name of the device: "eth0"; for "message" the row of models/catalog/messages
+    place: int | None = None  # for "message": number of the latest line in its file; None: a live log
     # For "pcie limited": the port with the slow link; bytes per second that the link allows and that the device could
     # use.
     port: str | None = None

@@ -26,6 +26,7 @@ from .host import (
     host_counters,
     inventory,
     job_limits,
+    log_messages,
     mounts,
     nvme_health,
     offline_cpus,
@@ -88,6 +89,7 @@ RULES: tuple[Rule, ...] = (
     *logged_events.RULES,
     *disk_events.RULES,
     *external_tests.RULES,
+    *log_messages.RULES,
 )
 
 # The values of a healthy node that independent evidence must support (docs/reference/coverage.md).

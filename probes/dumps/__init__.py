@@ -11,11 +11,13 @@ from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from .core.part import Part
 from .core.split import is_filler, split
+from .host.log_events import read_events
 from .registry import READERS
 
 # the part of an XML file before its root element
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
 _HEAD = 1 << 16  # characters
+_OWN_EVENTS = ("kernel_text", "other_hosts")  # readers of parts in which no further log lines are searched
 _MOST_NAMED = 5  # unknown line ranges named in a message
 
 
@@ -25,7 +27,8 @@ def recognise(text: str) -> bool:
 
 
 def _is_known(text: str) -> bool:
-    return any(reader for reader, _ in split("", text, 0.0, READERS))
+    parts = list(split("", text, 0.0, READERS))
+    return any(reader for reader, _ in parts) or any(True for _, part in parts for _ in read_events(part))
 
 
 def read_dump(name: str, host: Host) -> Iterator[Record]:
@@ -51,9 +54,13 @@ def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     unknown: list[Part] = []
     known = 0
     for reader, part in split(name, text, at, READERS):
+        events = () if reader and reader.name in _OWN_EVENTS else tuple(read_events(part))
+        yield from events
         if reader:
             known += 1
             yield from reader.read(part)
+        elif events:
+            known += 1
         elif not _NOTHING.fullmatch(part.text) and not is_filler(part):
             unknown.append(part)
     if unknown or not known:

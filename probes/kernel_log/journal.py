@@ -7,7 +7,7 @@ import selectors
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ..calls.timeouts import no_answer
-from .patterns import event_of, group_events
+from .patterns import events_in, group
 
 SOURCE = "journalctl -k -b"
 _ARGUMENTS = ("-k", "-b", "--reverse", "--no-pager", "--output=json")
@@ -33,21 +33,29 @@ def read(before: str = "") -> Iterator[Record]:
     if program is None:
         yield _lost(Reason.NOT_INSTALLED, "journalctl is not installed")
         return
-    lines: list[tuple[float, str]] = []
-    entries_read, lost = 0, None
-    for entry in _entries((program, *_ARGUMENTS, _FIELDS)):
+    lost: list[NotChecked] = []
+    found = list(events_in(_lines(_entries((program, *_ARGUMENTS, _FIELDS)), before, lost)))
+    yield from lost
+    yield from group(reversed(found), SOURCE)
+
+
+def _lines(
+    entries: Iterable[Mapping[str, Any] | NotChecked], before: str, lost: list[NotChecked]
+) -> Iterator[tuple[float, str]]:
+    """Yield time and text of each entry before that time. `lost` receives why entries are missing."""
+    entries_read = 0
+    for entry in entries:
         if isinstance(entry, NotChecked):
-            lost = entry
+            lost.append(entry)
             continue
         entries_read += 1
         text, at, monotonic = _message(entry), entry.get("__REALTIME_TIMESTAMP"), _microseconds(entry)
         if before and (monotonic is None or monotonic >= int(before)):
             continue
-        if text and isinstance(at, str) and at.isdecimal() and event_of(text):
-            lines.append((int(at[:17]) / 1e6, text))
-    if lost or not entries_read:  # each boot logs lines, so no line means no permission
-        yield lost or _lost(Reason.PERMISSION, "it shows this user no kernel lines")
-    yield from group_events(reversed(lines), SOURCE)
+        if text and isinstance(at, str) and at.isdecimal():
+            yield int(at[:17]) / 1e6, text
+    if not lost and not entries_read:  # each boot logs lines, so no line means no permission
+        lost.append(_lost(Reason.PERMISSION, "it shows this user no kernel lines"))
 
 
 def _entries(command: tuple[str, ...]) -> Iterator[Mapping[str, Any] | NotChecked]:

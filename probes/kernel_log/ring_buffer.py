@@ -12,7 +12,8 @@ from ...models.facts.machine import Event
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
-from .patterns import event_of, group_events, merged
+from .messages import without_lone_ends
+from .patterns import events_in, group_events, merged
 
 KMSG, STAT = "dev/kmsg", "proc/stat"
 _RECORD = re.compile(r"(?P<head>[0-9]{1,9},(?P<sequence>[0-9]{1,20}),(?P<microseconds>[0-9]{1,15}),[^;]*;)(?P<text>.*)")
@@ -39,7 +40,7 @@ def read_kernel_log(host: Host) -> Iterator[Record]:
         earlier = list(host.call("journal", str(start), deadline=_DEADLINE))
         events = list(merged((one for one in earlier if isinstance(one, Event)), events))
         yield from (_cut_short(one, start) for one in earlier if isinstance(one, NotChecked))
-    yield from events
+    yield from without_lone_ends(events)
 
 
 def relevant(log: str) -> str:
@@ -47,7 +48,11 @@ def relevant(log: str) -> str:
 
     If the log has lost its beginning, the result starts with the head of the first record, which holds its time.
     """
-    lines = [line for line in log.splitlines() if (record := _RECORD.match(line)) and event_of(_plain(record["text"]))]
+    found = [record for line in log.splitlines() if (record := _RECORD.match(line))]
+    numbered = ((float(number), _plain(record["text"])) for number, record in enumerate(found))
+    pairs = list(events_in(numbered))
+    kept = {id(event) for event in without_lone_ends(event for _, event in pairs)}
+    lines = [found[int(number)][0] for number, event in pairs if id(event) in kept]
     first = _first(log)
     if first and int(first["sequence"]) and int(first["microseconds"]) > _BOOTED and first[0] not in lines[:1]:
         lines.insert(0, first["head"])
@@ -91,13 +96,15 @@ def _cut_short(lost: NotChecked, start: int) -> NotChecked:
 
 def _from_journal(host: Host, refusal: Unreadable) -> Iterator[Record]:
     """Yield the journal's events instead of the buffer's."""
-    for record in host.call("journal", deadline=_DEADLINE):
+    records = list(host.call("journal", deadline=_DEADLINE))
+    for record in records:
         if isinstance(record, NotChecked):
             reason = record.reason if record.reason is Reason.NO_ANSWER else refusal.reason
             detail = f"{refusal.why}; journal: {record.why}"
             yield NotChecked(what="Event", subject="node", reason=reason, path=KMSG, detail=detail, how=_HOW)
-        else:
+        elif not isinstance(record, Event):
             yield record
+    yield from without_lone_ends(record for record in records if isinstance(record, Event))
 
 
 def _boot_time(host: Host) -> float:

@@ -65,7 +65,9 @@ def of_function(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     equal = _by_ids(snapshot)[function.vendor, function.device]
     others = [other for other in equal if other is not function]
     memory = (gpu.memory if gpu else None) or (product.memory if product else None)
-    if function.bar1 and memory:
+    if function.bar1 == 0:
+        yield _unassigned(snapshot, function)
+    elif function.bar1 and memory:
         cites = cited(function, "bar1", "bar1_max")
         place = place_of(snapshot, gpu) if gpu else location(function)
         yield from _small(
@@ -92,6 +94,24 @@ def _by_ids(snapshot: Snapshot) -> Mapping[tuple[int | None, int | None], Sequen
         if not function.physfn:
             found[function.vendor, function.device].append(function)
     return found
+
+
+def _unassigned(snapshot: Snapshot, function: Pci) -> Finding:
+    """The window has no address, so the driver cannot use the GPU, or peers cannot."""
+    name = function_name(snapshot, function)
+    return Finding(
+        code="pcie-bar1-small",
+        severity="warning",
+        subject=function.key,
+        subject_name=name,
+        message=f"the memory window (BAR1) of {name} has no address: the kernel or the firmware did not assign one",
+        expected="an address",
+        observed="unassigned",
+        cause="the machine has too little address space for the window: Above 4G Decoding, the bridge's window, or the "
+        "MMIO window of a VM",
+        location=location(function),
+        evidence=cited(function, "bar1"),
+    )
 
 
 def of_driver(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:

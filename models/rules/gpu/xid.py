@@ -17,6 +17,7 @@ from ..core.rule import Rule
 from ..core.wording import function_name, location
 from .missing import gone
 
+_NVLINK, _NVLINK_FATAL = 74, "NVLink: fatal error"  # agents print this text with other numbers
 _NVLINK_5 = range(144, 151)  # the message says if it is fatal; if not, NVIDIA's documented immediate action is "none"
 # nvml.h, nvmlDeviceGpuRecoveryAction_t
 _RECOVERIES = {
@@ -70,7 +71,7 @@ def _xids(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
     """The relevant Xids of a GPU, most severe first, then newest first."""
     found = []
     for event in events(snapshot, "xid"):
-        meaning = xids().get(event.code or 0)
+        meaning = xids().get(_NVLINK if _NVLINK_FATAL in (event.text or "") else event.code or 0)
         if event.subject != subject or meaning is None or meaning.severity is None:
             continue
         past = _past(snapshot, event, meaning)

@@ -1,6 +1,6 @@
 """Kernel log events of disks and of the file systems on them. storage.py reports the states of controllers and arrays.
 
-Sources of the lines: probes/kernel_log/patterns.py.
+Sources of the lines: probes/kernel_log/forms.py.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
@@ -22,6 +23,8 @@ _FLAPS = 3  # "link down" events in an hour: a restart of a switch or of a drive
 _SLOW_FLAPS = 2 * _FLAPS
 _CORRECTED = 50  # in an hour; rasdaemon takes a memory page out of use at 50 a day (PAGE_CE_THRESHOLD)
 _HOT = 3  # entries in an hour
+_OFTEN = 1000  # events since boot: the kernel logs one line in five minutes for any number of them
+_EVENTS = re.compile(r"\(total events = ([0-9]{1,12})\)")  # therm_throt.c
 
 
 def _grouped(found: list[Event]) -> Mapping[str, list[Event]]:
@@ -149,18 +152,26 @@ def heat(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     for event in events(snapshot, "throttle"):
         packages[_package_of(snapshot, event)].append(event)
     for key, found in packages.items():
-        most = max(found, key=lambda one: one.recent or 1)
+        most = max(found, key=lambda one: (_total(one), one.recent or 1))
+        few = (most.recent or 1) < _HOT and _total(most) < _OFTEN
+        total = f" ({_total(most)} times since boot, by the line)" if _total(most) else ""
         yield Finding(
             code="cpu-throttled",
-            severity="info" if is_history(snapshot, most) or (most.recent or 1) < _HOT else "warning",
+            severity="info" if is_history(snapshot, most) or few else "warning",
             subject=key,
-            message=f"the processors of {key} slowed down because of heat{times([most])}",
+            message=f"the processors of {key} slowed down because of heat{times([most])}{total}",
             since=since(most),
-            observed=most.count or 1,
+            observed=max(most.count or 1, _total(most)),
             unit="count",
             cause="fans, filters, a heat sink, or the room's temperature",
             evidence=(event_evidence(most),),
         )
+
+
+def _total(event: Event) -> int:
+    """The number of such events since boot that the line gives. 0: it gives none."""
+    found = _EVENTS.search(event.text or "")
+    return int(found[1]) if found else 0
 
 
 def _package_of(snapshot: Snapshot, event: Event) -> str:

@@ -48,6 +48,15 @@ _WHEN = re.compile(
     rf"(?P<zone>{_ZONE})?"
 )
 _CTIME = re.compile(rf"(?P<month>{_MONTHS}) (?P<day>[ 0-9][0-9]) (?P<time>{_CLOCK})(?: (?P<year>[0-9]{{4}}))?")
+_MONTH_FIRST = re.compile(rf"({_MONTHS} [ 0-9][0-9]) ([0-9]{{4}}) ({_CLOCK})")  # fabric manager
+_ANYWHERE: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        "zoned": re.compile(rf"{_ISO}{_FRACTION}{_ZONE}|(?<![0-9])1[0-9]{{9}}\.[0-9]{{6}}(?![0-9])"),
+        "dated": re.compile(rf"{_ISO}{_FRACTION}|{_MONTHS} [ 0-9][0-9] (?:[0-9]{{4}} {_CLOCK}|{_CLOCK} [0-9]{{4}})"),
+        "yearless": re.compile(rf"{_MONTHS} [ 0-9][0-9] {_CLOCK}"),
+        "boot": re.compile(r"\[ {0,8}([0-9]{1,8}\.[0-9]{3,6})\]"),
+    }
+)
 _LEAP = 2000  # a leap year, which has all days
 
 
@@ -70,6 +79,17 @@ def head(line: str) -> tuple[str, float | None, str]:
         return "untimed", None, text.strip()
 
 
+def time_before(text: str) -> tuple[str, float | None]:
+    """The clock and the time in the text before a message, in any format: logs of programs, containers and agents."""
+    for clock, pattern in _ANYWHERE.items():
+        if found := pattern.search(text):
+            try:
+                return clock, float(found[1]) if clock == "boot" else _calendar(found[0])
+            except (ValueError, OverflowError):
+                return "untimed", None
+    return "untimed", None
+
+
 def _nothing(text: str) -> float | None:
     return None
 
@@ -87,6 +107,7 @@ def _calendar(text: str) -> float | None:
     """Seconds of a date. An unknown time zone counts as UTC."""
     if found := _UNIX.match(text):
         return float(found[0])
+    text = _MONTH_FIRST.sub(r"\1 \3 \2", text)
     if found := _WHEN.search(text):
         moment = datetime.fromisoformat(f"{found['date']}T{found['time']}").replace(tzinfo=timezone.utc)
         zone = (found["zone"] or "Z").replace(":", "").replace("Z", "+0000")

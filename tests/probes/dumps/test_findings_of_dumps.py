@@ -50,7 +50,7 @@ NEW_JSON = sample("nvidia/dcgm_diag/new_json.json")
 @pytest.mark.parametrize(
     ("text", "verdict", "codes"),
     [
-        (sample("nvidia/dcgm_diag/new.txt"), "UNKNOWN", 1),
+        (sample("nvidia/dcgm_diag/new.txt"), "FAILED", 1),
         (NEW_JSON.replace("GPU 1's NvLink link 4 is currently down", "Detected XID 79 for GPU 1"), "FAILED", 1),
         (
             sample("nvidia/dcgm_diag/old.txt")

@@ -332,7 +332,6 @@ def test_forms_of_lines(tmp_path: Path, text: str, fields: dict[str, object]) ->
         "pcieport 0000:00:02.0: AER: Corrected error received: 0000:02:00.0",
         "pcieport 0000:3f:01.0: pciehp: Slot(12): Link Up",
         "nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing",
-        "NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.",
         "nvme nvme0: 8/0/0 default/read/poll queues",
         "CPU3: Package temperature/speed normal",
     ],

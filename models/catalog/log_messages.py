@@ -1,0 +1,147 @@
+"""Log messages that name a fault of a machine, from messages/*.toml: one table per message.
+
+The files hold hundreds of tables, and a log shows a few of them. So a file is only cut into its tables. A table is
+parsed, and its pattern is compiled, when its needle occurs in a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import msgspec
+
+from ..report import Severity
+from ..site.schema import Text
+from ..site.toml_tables import in_tables
+from . import packaged
+
+# Messages of the kernel and its drivers, and messages of programs and agents: one file per family.
+KERNEL = ("nvidia", "pci", "processor", "memory", "storage", "files", "network", "amdgpu", "kernel")
+PROGRAMS = ("fabric", "cuda", "nccl", "mpi", "libfabric", "services", "agents", "kubernetes", "node_checks")
+_TABLE = "[[message]]\n"
+_HEAD = re.compile(
+    r"name = \"(?P<name>[a-z0-9-]{1,60})\"\n"
+    r"needle = (?:'(?P<raw>[^'\n]{1,80})'|(?P<quoted>\"[^\n]{1,80}\"))\n"
+)
+_MACRO = re.compile(r"\{([a-z]+)\}")
+# What the patterns of the catalog may contain in braces. A macro with the name of a subject is the named group of it.
+MACROS: Mapping[str, str] = {
+    "pci": r"(?P<pci>(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)",
+    "gpu": r"(?P<gpu>[0-9]{1,3})",
+    "rm": r"(?P<rm>[0-9]{1,3})",
+    "cpu": r"(?P<cpu>[0-9]{1,5})",
+    "memory": r"(?P<memory>[0-9]{1,3})",
+    "nvme": r"(?P<nvme>nvme[0-9]{1,4})",
+    "disk": r"(?P<disk>[a-z][a-zA-Z0-9-]{1,30})",
+    "store": r"(?P<store>(?!loop|ram|zram|sr[0-9]|fd[0-9])[a-z][a-zA-Z0-9_.-]{1,30})",
+    "array": r"(?P<array>md[0-9_][a-zA-Z0-9_]{0,20})",
+    "net": r"(?P<net>[a-zA-Z][\w.-]{0,20})",
+    "rdma": r"(?P<rdma>[a-zA-Z][\w.-]{1,30})",
+    "service": r"(?P<service>[a-zA-Z][\w@.-]{1,60})",
+    "n": r"-?[0-9]{1,20}",
+    "x": r"(?:0x)?[0-9a-fA-F]{1,16}",
+    "w": r"[^\s,;]{1,60}",
+    "any": r".{0,160}?",
+    "q": r"\\{0,3}\"",  # a quotation mark, also within a string of JSON
+}
+Subject = Literal[
+    "pci", "gpu", "rm", "cpu", "memory", "nvme", "disk", "store", "array", "net", "rdma", "service", "node"
+]  # fmt: skip
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A message. Without a code it is no finding: it ends others (`clears`), or others need it (`needs`)."""
+
+    name: str
+    needle: str  # a text that every such message contains
+    pattern: str  # a regular expression with macros
+    subject: Subject  # the named group with the subject; "node": the machine
+    code: str | None = None
+    severity: Severity | None = None
+    many: int | None = None  # from this number of messages on, `severity_of_many` applies
+    severity_of_many: Severity | None = None
+    meaning: Text  # may contain the named groups of the pattern: "{limit}"
+    action: Text | None = None  # the cheapest next step
+    clears: tuple[str, ...] = ()  # the messages about the same subject that this one ends, if it is later
+    needs: tuple[str, ...] = ()  # it counts only if one of these messages is in the log too
+    source: Text
+    example: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A table that is not parsed."""
+
+    name: str
+    needle: str
+    file: str
+    table: str
+
+
+@cache
+def entries(*files: str) -> tuple[Entry, ...]:
+    """The tables of these files of messages/, without `.toml`."""
+    return tuple(entry for file in files for entry in _entries(file))
+
+
+@cache
+def _entries(file: str) -> tuple[Entry, ...]:
+    _, *tables = packaged(f"messages/{file}.toml").decode().split(_TABLE)
+    return tuple(_entry(file, table) for table in tables)
+
+
+def _entry(file: str, table: str) -> Entry:
+    head = _HEAD.match(table)
+    if head is None:
+        raise ValueError(f"messages/{file}.toml: a table does not begin with its name and its needle: {table[:80]!r}")
+    needle = head["raw"] or msgspec.json.decode(head["quoted"])
+    return Entry(head["name"], needle, file, table)
+
+
+@cache
+def _by_name() -> Mapping[str, Entry]:
+    return {entry.name: entry for entry in entries(*KERNEL, *PROGRAMS)}
+
+
+@cache
+def message(name: str) -> Message:
+    """The message with this name."""
+    entry = _by_name()[name]
+    try:
+        return in_tables(msgspec.toml.decode(entry.table), Message)
+    except ValueError as wrong:
+        raise ValueError(f"messages/{entry.file}.toml: {name}: {wrong}") from None
+
+
+@cache
+def pattern(name: str) -> re.Pattern[str]:
+    """The pattern of a message, compiled."""
+    return re.compile(expanded(message(name).pattern), re.MULTILINE)
+
+
+def expanded(text: str) -> str:
+    """A pattern with the expressions that its macros stand for."""
+    return _MACRO.sub(lambda found: MACROS[found[1]], text)
+
+
+def subject_of(name: str, found: re.Match[str]) -> str:
+    """The subject of a matched message, by the name that the kernel or the tool uses. "node": it names none."""
+    kind = message(name).subject
+    text = found.groupdict().get(kind) or ""
+    if not text:
+        return "node"
+    if kind == "pci":
+        return _address(text.lower())
+    prefix = {"gpu": "gpu", "rm": "gpu", "cpu": "cpu", "memory": "mc"}.get(kind)
+    return f"{prefix}{int(text)}" if prefix else text
+
+
+def _address(text: str) -> str:
+    domain, *rest = text.rsplit(":", 2) if text.count(":") == 2 else ("0000", *text.split(":"))
+    device = rest[1] if "." in rest[1] else f"{rest[1]}.0"
+    domain = domain.zfill(4) if len(domain) <= 4 or int(domain, 16) > 0xFFFF else domain[-4:]
+    return f"{domain}:{rest[0]}:{device}"

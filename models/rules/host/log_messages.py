@@ -1,0 +1,198 @@
+"""Messages of the log that the catalog explains (models/catalog/messages): one finding per code and subject.
+
+The state that was read from a device takes precedence: evaluate.py adds a message to the finding of another rule about
+the same code and subject.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from ...catalog.log_messages import Message, message, pattern
+from ...facts.machine import Event, Node, Pci
+from ...inventory.snapshot import Snapshot
+from ...report import SEVERITIES, Finding, Severity
+from ..core.log_history import event_evidence, events, gpu_at, later, since, times, total_count, why_history
+from ..core.rule import Rule
+from ..core.wording import function_name, location
+from ..gpu.pcie_events import any_logged
+
+_KIND = "message"
+_FELL_OFF = 79  # Xid
+_OF_GPUS = ("gpu-", "nvlink-", "nvswitch-")
+_STATES = ("gpu-missing", "gpu-driver-failed")  # the driver shows whether they hold
+_STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """A message with its row. `past` says why it is not a fault any more."""
+
+    event: Event
+    row: Message
+    subject: str
+    severity: Severity
+    past: str | None
+
+    @property
+    def says(self) -> str:
+        """The meaning, with the numbers of the line."""
+        return self.row.meaning.format_map(_values(self.event))
+
+
+def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+    """The messages of the log that name a fault."""
+    groups: dict[tuple[str, str], list[_Logged]] = defaultdict(list)
+    names = {event.name for event in events(snapshot, _KIND)}
+    for event in events(snapshot, _KIND):
+        row = message(event.name or "")
+        symptom = row.code == "not-enough-evidence" and snapshot.origin != "dumps"  # a machine shows its state itself
+        if row.code and row.severity and not symptom and (not row.needs or names & {*row.needs}):
+            subject = _subject(snapshot, event, row)
+            past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
+            if not _is_known(snapshot, row, subject):
+                severity: Severity = "info" if past else _severity(row, event)
+                groups[row.code, subject].append(_Logged(event, row, subject, severity, past))
+    for found in groups.values():
+        yield _finding(snapshot, sorted(found, key=_first))
+
+
+def _first(one: _Logged) -> tuple[int, float, int]:
+    return SEVERITIES.index(one.severity), one.event.at or 0.0, one.event.place or 0
+
+
+def _severity(row: Message, event: Event) -> Severity:
+    assert row.severity
+    many = row.many is not None and _count(event) >= row.many
+    return row.severity_of_many if many and row.severity_of_many else row.severity
+
+
+def _count(event: Event) -> int:
+    """The number of lines, or the total that the line itself gives."""
+    total = _values(event).get("total", "")
+    return max(total_count([event]), int(total) if total.isdecimal() else 0)
+
+
+def _values(event: Event) -> Mapping[str, str]:
+    """The named groups of the message."""
+    found = pattern(event.name or "").search(event.text or "")
+    return {name: text or "?" for name, text in found.groupdict().items()} if found else defaultdict(lambda: "?")
+
+
+def _subject(snapshot: Snapshot, event: Event, row: Message) -> str:
+    """The subject. The driver's own number of a GPU is no name: the only GPU that failed to start is meant."""
+    if row.subject != "rm":
+        return event.subject or "node"
+    failed = {one.subject for one in events(snapshot, _STARTS) if ":" in (one.subject or "")}
+    return failed.pop() or "node" if len(failed) == 1 else event.subject or "node"
+
+
+def _is_known(snapshot: Snapshot, row: Message, subject: str) -> bool:
+    """Whether the rule of Xids reports the same: a GPU that fell off the bus."""
+    return row.code == "gpu-missing" and any(
+        one.code == _FELL_OFF and subject in (one.subject, "node") for one in events(snapshot, "xid")
+    )
+
+
+def _of_gpu(snapshot: Snapshot, event: Event, row: Message, subject: str) -> str | None:
+    """Why a fault of a GPU is over: the driver was loaded again, or it uses the GPU now."""
+    if not (row.code or "").startswith(_OF_GPUS):
+        return None
+    if later(snapshot, event, "driver loaded", "nvidia"):
+        return "the driver was loaded again after it"
+    if later(snapshot, event, "reset", subject):
+        return "the GPU was reset after it"
+    gpu = gpu_at(snapshot, subject)
+    usable = gpu is not None and gpu.failure is None and snapshot.origin != "dumps"
+    return "the driver uses the GPU now" if usable and row.code in _STATES else None
+
+
+@cache
+def _enders(name: str, others: frozenset[str]) -> frozenset[str]:
+    return frozenset(other for other in others if name in message(other).clears)
+
+
+def _cleared(snapshot: Snapshot, event: Event) -> str | None:
+    """Why a later message ends this one. None: no message does."""
+    others = events(snapshot, _KIND)
+    enders = _enders(event.name or "", frozenset(one.name or "" for one in others))
+    later = (one for one in others if one.name in enders and one.subject == event.subject and _is_later(one, event))
+    found = next(later, None)
+    return f"later, the log says: {message(found.name or '').meaning.format_map(_values(found))}" if found else None
+
+
+def _is_later(one: Event, other: Event) -> bool:
+    """Whether the last line of an event is after the last line of another. Lines without a time are in their order."""
+    if one.at is not None and other.at is not None and one.at != other.at:
+        return one.at > other.at
+    return (one.place or 0) > (other.place or 0)
+
+
+def _finding(snapshot: Snapshot, found: Sequence[_Logged]) -> Finding:
+    """One finding for all messages about one cause. The first of the most severe messages gives the text."""
+    first = found[0]
+    same = [one.event for one in found if one.row is first.row]
+    others = list(dict.fromkeys(one.says for one in found if one.severity == first.severity and one.row != first.row))
+    function = snapshot.of(Pci).get(first.subject)
+    name = function_name(snapshot, function) if function else None
+    also = f"; also: {'; '.join(others[:2])}" if others else ""
+    also += f"; and {len(others) - 2} more messages" if len(others) > 2 else ""
+    return Finding(
+        code=first.row.code or "",
+        kind="event",
+        severity=first.severity,
+        confidence="likely" if first.row.severity == "info" or _may_end(first.row) else "certain",
+        subject=first.subject,
+        subject_name=name,
+        message=f"the log says{'' if first.subject == 'node' else f' of {name or first.subject}'}: {first.says}"
+        + f"{times(same)}{also}"
+        + (f" ({first.past})" if first.past else ""),
+        since=since(first.event),
+        observed=max(_count(one) for one in same),
+        unit="count",
+        expected_source=first.row.source,
+        location=location(function, snapshot) if function else {},
+        evidence=tuple(dict.fromkeys(event_evidence(one.event) for one in found)),
+        remedy=first.row.action,
+    )
+
+
+def _may_end(row: Message) -> bool:
+    """Whether a later line that is not in the text may end the fault."""
+    return row.severity_of_many is not None
+
+
+def with_messages(snapshot: Snapshot, states: Sequence[Finding], logged: Iterable[Finding]) -> list[Finding]:
+    """The findings of all rules, with one finding for a message and a state of the same code and subject.
+
+    A message that names no subject is about the first finding with its code.
+    """
+    found = list(states)
+    for one in logged:
+        same = (place for place, other in enumerate(states) if other.code == one.code and _meets(snapshot, one, other))
+        place = next(same, None)
+        if place is None:
+            found.append(one)
+        else:
+            found[place] = _both(found[place], one)
+    return found
+
+
+def _meets(snapshot: Snapshot, logged: Finding, state: Finding) -> bool:
+    names = [snapshot.topology.find(one.subject) or one.subject for one in (logged, state)]
+    return logged.subject == "node" or names[0] == names[1]
+
+
+def _both(state: Finding, logged: Finding) -> Finding:
+    """The more severe of two findings, with the text and the lines of the other one."""
+    first, second = (
+        (state, logged) if SEVERITIES.index(state.severity) <= SEVERITIES.index(logged.severity) else (logged, state)
+    )
+    evidence = tuple(dict.fromkeys((*first.evidence, *second.evidence)))
+    return replace(first, message=f"{first.message}; {second.message}", evidence=evidence)
+
+
+RULES = (Rule("not-enough-evidence", Node, (), reported, any_logged(_KIND)),)

@@ -1,0 +1,152 @@
+"""Events of log lines in dumps: lines of the forms of kernel_log/forms.py, and messages of the catalog at any place.
+
+A line is cited as it is written. Its time is the time in front of the message, in any format of log_times.py.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ....models.catalog.log_messages import KERNEL, PROGRAMS, entries
+from ....models.facts.machine import Event
+from ....models.facts.records import Evidence
+from ...kernel_log.forms import FORMS
+from ...kernel_log.messages import KIND, Found, find_messages, present
+from ...kernel_log.patterns import LONGEST, event_of, group
+from ..core.part import Part
+from .log_times import head, time_before
+
+BOOTED = "Linux version "
+_YEAR = 366 * 86400.0  # period of the clock without a year
+_EDGE, _MOST = 40, 1 << 16  # lines at each end in which the reader searches for a time, and the characters of each end
+_AHEAD = 200  # characters before a needle in a very long line
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line with its time and its event. `text` is the message."""
+
+    number: int  # in its part, from 0
+    whole: str
+    clock: str
+    at: float | None
+    text: str
+    event: Event | None = None
+
+
+def read_events(part: Part) -> Iterator[Event]:
+    """The events in a text of any kind: one per group of equal lines."""
+    lines = [*_formed(part), *messages(part)]
+    yield from log_events(part, sorted(lines, key=lambda line: line.number), time_ends(part.text) if lines else {})
+
+
+def _formed(part: Part) -> Iterator[LogLine]:
+    """The lines of the forms. Of a very long line, such as JSON, the parts that hold them."""
+    needles = [form.needle for form in present(part.text, FORMS)]
+    for number, whole in part.lines_with(needles) if needles else ():
+        for piece in _pieces(whole, needles):
+            clock, at, text = head(piece)
+            if event := event_of(text):
+                yield LogLine(number, piece, clock, at, text, event)
+
+
+def _pieces(whole: str, needles: Sequence[str]) -> Iterator[str]:
+    if len(whole) <= 2 * LONGEST:
+        yield whole
+        return
+    for needle in needles:
+        place = whole.find(needle)
+        while place >= 0:
+            yield whole[max(0, place - _AHEAD) : place + LONGEST - _AHEAD]
+            place = whole.find(needle, place + LONGEST)
+
+
+def messages(part: Part) -> Iterator[LogLine]:
+    """The lines with messages of the catalog. Lines of the forms are left out."""
+    number = before = 0
+    text = part.text
+    for found in find_messages(text, entries(*KERNEL, *PROGRAMS)):
+        start, end = text.rfind("\n", 0, found.start) + 1, text.find("\n", found.end)
+        number, before = number + text.count("\n", before, start), start
+        line = _message(number, text[start : end if end >= 0 else len(text)], start, found)
+        if event_of(line.text) is None:
+            yield line
+
+
+def _message(number: int, whole: str, start: int, found: Found) -> LogLine:
+    clock, at, text = head(whole[: 4 * LONGEST])
+    if at is None:
+        clock, at = time_before(whole[: found.start - start])
+    if found.end - start > LONGEST:
+        text = whole[max(0, found.start - start - _AHEAD) :][:LONGEST]
+    return LogLine(number, whole, clock, at, text, found.event(text[:LONGEST]))
+
+
+def log_line(number: int, whole: str) -> LogLine:
+    """A line of a kernel log, with the event of its form."""
+    clock, at, text = head(whole)
+    return LogLine(number, whole, clock, at, text, event_of(text))
+
+
+def time_ends(text: str) -> Mapping[str, tuple[float, float]]:
+    """The first and the last time of each clock in the log."""
+    edges = text if len(text) <= 2 * _MOST else f"{text[:_MOST]}\n{text[-_MOST:]}"
+    lines = [line for line in edges.split("\n") if line]
+    ends: dict[str, tuple[float, float]] = {}
+    for line in lines if len(lines) <= 2 * _EDGE else (*lines[:_EDGE], *lines[-_EDGE:]):
+        clock, at, _ = head(line)
+        if at is not None:
+            ends[clock] = (ends[clock][0] if clock in ends else at, at)
+    return ends
+
+
+def log_events(part: Part, lines: Sequence[LogLine], ends: Mapping[str, tuple[float, float]]) -> Iterator[Event]:
+    """One event per group of equal lines. Times of different clocks are not comparable."""
+    clocks: dict[str, list[LogLine]] = defaultdict(list)
+    for line in lines:
+        clocks[line.clock].append(line)
+    for clock, found in clocks.items():
+        yield from _events(part, found, ends.get(clock))
+
+
+def _events(part: Part, lines: list[LogLine], ends: tuple[float, float] | None) -> Iterator[Event]:
+    """The events of the lines of one clock. Without times, their order and distance are unknown."""
+    clock = lines[0].clock
+    if clock == "boot":
+        lines = _last_boot(lines)
+    if ends is None and (found := [line.at for line in lines if line.at is not None]):
+        ends = (found[0], found[-1])
+    near = ends[1] if ends else 0.0
+    timed = [(_moment(clock, line.at or 0.0, near), line) for line in lines]
+    shown_times = [near] if clock == "boot" else [_moment(clock, end, near) for end in ends or ()]
+    until = max((*shown_times, *(at for at, _ in timed)), default=0.0)
+    origin = 0.0 if clock in ("boot", "zoned") else min((at for at, _ in timed), default=0.0)
+    ordered = sorted(((at, line) for at, line in timed if line.event), key=lambda pair: pair[0])
+    latest = {line.event.text: line for _, line in ordered if line.event}
+    for event in group(((at, line.event) for at, line in timed if line.event), part.file):
+        line = latest[event.text]
+        place = part.first + line.number if event.kind == KIND else None
+        cited = replace(event, cites={"text": _cite(part, line, event)}, place=place)
+        if ends is None:
+            yield replace(cited, at=None, first=None, recent=None, bursts=None)
+        else:
+            at, first = (event.at or 0.0) - origin, (event.first or 0.0) - origin
+            yield replace(cited, at=at, first=first, until=until - origin)
+
+
+def _cite(part: Part, line: LogLine, event: Event) -> Evidence:
+    """The line, or the part of a very long line that holds the message."""
+    return part.cite(line.number, line.whole if len(line.whole) <= LONGEST else event.text or line.whole)
+
+
+def _moment(clock: str, at: float, near: float) -> float:
+    """For the clock without a year: the time in the year that brings it nearest to the end of the log."""
+    return near + (at - near + _YEAR / 2) % _YEAR - _YEAR / 2 if clock == "yearless" else at
+
+
+def _last_boot(lines: list[LogLine]) -> list[LogLine]:
+    """The lines since the last boot. The clock restarts at each boot."""
+    starts = [place for place, line in enumerate(lines) if line.text.startswith(BOOTED)]
+    return lines[starts[-1] :] if starts else lines

@@ -1,0 +1,175 @@
+"""The forms of kernel log lines whose parts become fields of an event.
+
+Other lines that name a fault are in the catalog (models/catalog/messages).
+
+Drivers write "DRIVER ADDRESS: text" (dev_printk). Sources of the patterns: NVRM and nvidia-nvswitch (NVIDIA, Xid
+Errors; Fabric Manager user guide), drivers/pci/pcie/aer.c and dpc.c, drivers/pci/pci.c (__pcie_print_link_status),
+drivers/pci/hotplug/pciehp_ctrl.c, drivers/infiniband/core/cache.c, mlx5_core (health.c, events.c, en_main.c), bnxt,
+ice, igb, mlx4_en, qede, sfc, drivers/nvme/host (nvme_log_error in core.c), drivers/edac/edac_mc.c, mm/memory-failure.c,
+drivers/thermal/intel/therm_throt.c, block/blk-core.c (blk_errors), drivers/scsi/constants.c, fs/ext4/super.c,
+fs/xfs/xfs_fsops.c, fs/btrfs/messages.c.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+_A = r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+# Start of an Xid line. Older drivers omit "PCI:" or the domain, all omit the function, and MIG adds "GPU-I:05". Lists
+# of people and programs omit "NVRM:".
+_XID = r"(?<!S)Xid \((?:PCI:)?(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?(?: [^)]{1,40})?\): "
+_MLX5, _NICS = rf"mlx5_core {_A}(?: \S{{1,20}})?: ", rf"(?:bnxt_en|ice|i40e) {_A}(?: \S{{1,20}})?: "
+
+_DISK = r"(?P<subject>sd[a-z]{1,3}|nvme[0-9]{1,4}n[0-9]{1,4}|vd[a-z]{1,2}|xvd[a-z]{1,2})"
+# A block device with a file system. Loop devices hold images, and their errors are those of the image.
+_STORE = r"(?P<subject>(?!loop|ram|zram|sr[0-9]|fd[0-9])[a-z][a-zA-Z0-9_.-]{1,30})"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A line pattern: the event kind, a substring of every matching line, and a regular expression."""
+
+    kind: str
+    needle: str
+    expression: str
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The compiled expression. Most logs need few of them."""
+        return _compiled(self.expression)
+
+
+@cache
+def _compiled(expression: str) -> re.Pattern[str]:
+    return re.compile(expression)
+
+
+def _forms(*rows: tuple[str, str, str]) -> tuple[Form, ...]:
+    return tuple(Form(*row) for row in rows)
+
+
+# Groups: address, subject and name are texts; code, link and count are decimal numbers; action is hexadecimal; rate and
+# able are in Gb/s; fatal is a word of the line, or empty if every matching line is fatal. The first matching form
+# applies.
+FORMS = _forms(
+    # Recovery action: 0 none, 1 GPU reset, 2 node reboot, 3 drain P2P, 4 drain and reset (nvml.h). The text after the
+    # number differs between drivers.
+    ("recovery", ": 154, ", _XID + r".{0,80}GPU recovery action changed from .{1,40} to 0x(?P<action>[0-9a-f]{1,2})\b"),
+    # NVLink 5 columns: unit, fatal, contained, injected, link (-1: none), registers. The driver pads the columns with
+    # spaces. Some drivers print the process first.
+    (
+        "xid",
+        "Xid (",
+        _XID + r"(?P<code>14[4-9]|150), (?:pid=[^,]{1,20}, )?(?:name=[^,]{1,40}, )?\S{1,40} {1,20}"
+        r"(?P<fatal>Fatal|Non-?fatal) {1,9}\S{1,9} {1,9}\S{1,9} {1,9}Link (?P<link>-?[0-9]{1,3})\b",
+    ),
+    # 74; agents also print 71 to 73 with this text.
+    ("xid", "Xid (", _XID + r"(?P<code>7[1-4]), .{0,120}\blink (?P<link>[0-9]{1,3})\b"),
+    ("xid", "Xid (", _XID + r"(?P<code>[0-9]{1,4})\b"),
+    # Lists of people: the number before the address.
+    (
+        "xid",
+        "Xid ",
+        r"\bXid:? (?P<code>[0-9]{1,3}) "
+        r"\((?:PCI:)?(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?\)",
+    ),
+    # The driver prints three lines for each SXid: description, severity and link, registers.
+    (
+        "sxid",
+        "SXid (",
+        rf"(?:nvidia-nvswitch[0-9]{{1,3}}: |\] |^)SXid \(PCI:{_A}\): (?P<code>[0-9]{{5}}), (?!Data|Severity)"
+        r"(?:(?P<fatal>Fatal|Non-fatal), Link (?P<link>[0-9]{1,3})\b)?",
+    ),
+    ("driver loaded", "NVRM: loading NVIDIA", r"NVRM: loading (?P<subject>NVIDIA) UNIX .{0,40}Kernel Module"),
+    ("reset", ": reset done", _A + r": reset done$"),
+    ("gpu init failed", "RmInitAdapter", rf"NVRM: GPU {_A}: RmInitAdapter failed"),
+    ("gpu init failed", "NVRM: The NVIDIA", rf"NVRM: The NVIDIA (?:probe routine|GPU {_A})"),
+    # The last of three lines; the first line names the GPU.
+    ("gpu fell off", "NVRM: fallen", r"(?P<subject>NVRM): fallen off the bus"),
+    ("gpu init failed", "NVRM: API mismatch", r"(?P<subject>NVRM): API mismatch: "),
+    ("gpu init failed", "NVRM: No", r"(?P<subject>NVRM): (?:No NVIDIA |None of the NVIDIA )"),
+    (
+        "gpu init failed",
+        "failed with error",
+        rf"nvidia(?:: probe of {_A}| {_A.replace('address', 'address2')}: probe "
+        r"with driver nvidia) failed with error",
+    ),
+    # The line before it, "error received", only names the port that received the message. Since Linux 6.14 the
+    # severities are "Correctable" and "Uncorrectable".
+    ("aer corrected", "PCIe Bus Error", _A + r": (?:AER: )?PCIe Bus Error: severity=Correct"),
+    (
+        "aer",
+        "PCIe Bus Error",
+        _A + r": (?:AER: )?PCIe Bus Error: severity=Uncorrect[a-z]{2,4} "
+        r"\((?P<fatal>Fatal|Non-Fatal)\)",
+    ),
+    ("aer", "aer_uncor_severity", _A + r": (?:AER: )?aer_uncor_severity: "),  # if firmware handles errors first
+    ("surprise down", "[ 5]", _A + r": (?:AER: )? {0,8}\[ 5\] S(?:urprise Down|DES)(?P<fatal>)"),
+    ("surprise down", "ontainment event", _A + r"(?::pcie[0-9a-f]{2,3})?: (?:DPC: |DPC )containment event(?P<fatal>)"),
+    (
+        "surprise down",
+        "lot(",
+        _A + r"(?::pcie[0-9a-f]{2,3})?: (?:pciehp: )?[Ss]lot\([^)]{1,20}\): "
+        r"(?:Link Down|Card not present)",
+    ),
+    (
+        "pcie limited",
+        "limited by",
+        _A + r": (?P<rate>[0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/s available PCIe bandwidth, "
+        rf"limited by [0-9.]{{1,6}} GT/s (?:PCIe )?x[0-9]{{1,2}} link at {_A.replace('address', 'port')} "
+        r"\(capable of (?P<able>[0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/s",
+    ),
+    (
+        "nic",
+        "mlx5_core ",
+        _MLX5 + r".{0,60}(?:Health issue observed|device's health compromised|assert_var\[0\]|"
+        r"timeout\. Will cause a leak of a command|[Hh]igh temperature on sensors)",
+    ),
+    ("module", "Port module event[error]", _MLX5 + r".{0,60}Port module event\[error\]: module (?P<link>[0-9]{1,3}), "),
+    ("nic", "irmware", _NICS + r".{0,60}(?:[Ff]irmware (?:is )?(?:not responding|non-responsive|recovery mode))"),
+    ("nic", "failed", _NICS + r"(?:PF reset failed|Rebuild failed)"),
+    ("link down", "Link DOWN", _A + r" (?P<name>\S{1,40}): Port: (?P<link>[0-9]{1,3}) Link DOWN"),
+    ("link down", "own", _A + r" (?P<name>\S{1,40}): (?:igb: \S{1,20} )?(?:NIC )?Link (?:is )?[Dd]own\b"),
+    ("link down", "ink down", _A + r" (?P<name>\S{1,40}): link down\b"),
+    ("link down", "mlx4_en", r"mlx4_en: (?P<name>[a-zA-Z][\w.-]{0,20}): Link Down$"),
+    ("link down", "qede_link_update", r"\[qede_link_update:[0-9]{1,6}\((?P<name>[a-zA-Z][\w.-]{0,20})\)\]Link is down"),
+    # The kernel prints "critical medium error" of the block layer after the line of the driver.
+    ("medium error", "critical medium error", rf"critical medium error, dev {_DISK}, sector "),
+    ("unrecovered read", "Unrecovered Read Error", rf"{_DISK}: .{{1,80}}\bUnrecovered Read Error\b"),
+    ("unrecovered read", "nrecovered read error", rf"\[{_DISK}\] .{{0,40}}Add\. Sense: Unrecovered read error"),
+    ("file system stopped", "emounting file", rf"EXT[34]-fs \({_STORE}\): Remounting filesystem read-only"),
+    (
+        "file system stopped",
+        "forced readonly",
+        rf"BTRFS.{{1,20}}\(device {_STORE}(?:: state \w{{1,9}})?\): forced readonly",
+    ),
+    (
+        "file system stopped",
+        "XFS (",
+        rf"XFS \({_STORE}\): (?:.{{1,120}}Shutting down filesystem|Filesystem has been shut down)",
+    ),
+    ("file system error", "-fs error (dev", rf"EXT[34]-fs error \(device {_STORE}\): "),
+    (
+        "file system error",
+        "XFS (",
+        rf"XFS \({_STORE}\): (?:metadata I/O error|Metadata (?:corruption|CRC error) detected|log I/O error)",
+    ),
+    (
+        "nvme gone",
+        "nvme nvme",
+        r"nvme (?P<subject>nvme[0-9]{1,4}): (?:Removing after probe failure|Device not ready|"
+        r"Disabling device after reset failure|[Rr]emoving after reset failure)",
+    ),
+    (
+        "nvme",
+        "nvme nvme",
+        r"nvme (?P<subject>nvme[0-9]{1,4}): (?:I/O .{1,80}timeout, (?:abort|reset|disable)|"
+        r"controller is down; will reset)",
+    ),
+    ("edac", "EDAC MC", r"EDAC MC(?P<memory>[0-9]{1,3}): (?P<count>[0-9]{1,9}) (?P<fatal>CE|UE) "),
+    ("edac", "ncorrected hardware memory error", r"mce: (?P<fatal>Uncorrected) hardware memory error"),
+    ("edac", "Memory failure: ", r"(?P<fatal>Memory failure): 0x[0-9a-f]{1,16}: recovery action for "),
+    ("throttle", "above threshold", r"CPU(?P<cpu>[0-9]{1,5}): (?:Package|Core) temperature above threshold"),
+)

@@ -1,0 +1,212 @@
+"""The catalog of log messages: each row reads its own example in any frame, and no healthy text."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.models.catalog import codes
+from linkgauge.models.catalog.log_messages import KERNEL, PROGRAMS, Message, entries, expanded, message, pattern
+from linkgauge.models.evaluate import evaluate
+from linkgauge.models.facts.machine import Event
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps import read_text
+from linkgauge.probes.dumps.core.split import clean
+from linkgauge.probes.kernel_log.forms import FORMS
+from linkgauge.probes.kernel_log.messages import find_messages
+from tests.support.dump_samples import SAMPLES
+from tests.support.paths import TESTS
+
+ENTRIES = entries(*KERNEL, *PROGRAMS)
+ROWS = [message(entry.name) for entry in ENTRIES]
+AT = 1795230000.0
+SHARED = TESTS.parent.parent / "shared"
+FRAMES: dict[str, Callable[[str], str]] = {
+    "bare": lambda line: line,
+    "dmesg": lambda line: f"[ 1234.567890] {line}",
+    "dmesg -T": lambda line: f"[Mon Nov  2 10:00:00 2026] {line}",
+    "syslog": lambda line: f"Nov  2 10:00:00 node7 kernel: [ 1234.567890] {line}",
+    "journal": lambda line: f"Nov 02 10:00:00 node7 app[4711]: {line}",
+    "iso": lambda line: f"2026-11-02T10:00:00.123456+00:00 node7 {line}",
+    "container": lambda line: f"2026-11-02T10:00:00.123456789Z stdout F {line}",
+    "rank": lambda line: f"[1,3]<stderr>:{line}",
+    "quoted": lambda line: f"> {line}",
+    "Markdown list": lambda line: f"- **{line}**",
+    "in a sentence": lambda line: f'The log has "{line}" again and again.',
+    "JSON": lambda line: json.dumps({"level": "warn", "message": line, "node": "n7"}),
+    "JSON on its own line": lambda line: f'    "message": {json.dumps(line)},',
+    "comment": lambda line: f"# {line}",
+}
+
+
+def found_in(text: str) -> set[tuple[str, str]]:
+    events = [one for one in read_text("log.txt", text, AT) if isinstance(one, Event) and one.kind == "message"]
+    return {(str(one.name), str(one.subject)) for one in events}
+
+
+def subject(row: Message) -> str:
+    (found,) = {one.subject for one in find_messages(row.example, ENTRIES) if one.name == row.name}
+    return found
+
+
+def test_there_are_many() -> None:
+    assert len(ROWS) >= 400
+    assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_each_row_is_complete(row: Message) -> None:
+    """A row without a code ends others or is needed by others; a row with a code has a severity and a next step."""
+    used = {name for other in ROWS for name in other.needs}
+    names = {other.name for other in ROWS}
+    assert {*row.clears, *row.needs} <= names
+    if row.code is None:
+        assert (row.severity, row.action) == (None, None)
+        assert row.clears or row.name in used
+    else:
+        assert row.code in codes()
+        assert row.severity is not None
+        assert row.action is not None
+        assert row.action.endswith(".")
+    assert (row.many is None) == (row.severity_of_many is None)
+    assert not row.meaning.endswith(".")
+
+
+def variants(parsed: Any) -> list[str]:
+    """Each form of the texts that a parsed expression matches, with a zero byte for everything that can vary."""
+    forms = [""]
+    for operation, argument in parsed:
+        forms = [form + more for form in forms for more in _variants(str(operation), argument)]
+    return list(dict.fromkeys(forms))
+
+
+def _variants(operation: str, argument: Any) -> list[str]:
+    if operation == "LITERAL":
+        return [chr(argument)]
+    if operation == "SUBPATTERN":
+        return variants(argument[3])
+    if operation == "BRANCH":
+        return [form for branch in argument[1] for form in variants(branch)]
+    if operation in ("MAX_REPEAT", "MIN_REPEAT"):
+        least, _, inner = argument
+        return [f"{form}\0" for form in variants(inner)] if least else ["\0"]
+    return [""] if operation in ("AT", "ASSERT", "ASSERT_NOT") else ["\0"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_each_match_contains_the_needle(row: Message) -> None:
+    forms = variants(_parser.parse(expanded(row.pattern), re.MULTILINE))
+    assert [form for form in forms if row.needle not in form] == []
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_repetitions_are_bounded(row: Message) -> None:
+    text = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "x", expanded(row.pattern))
+    assert "*" not in text
+    assert not re.search(r"x\+|\)\+|\.\+", text)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_an_example_belongs_to_its_row_alone(row: Message) -> None:
+    assert {one.name for one in find_messages(row.example, ENTRIES)} == {row.name}
+    assert [form.kind for form in FORMS if form.pattern.search(row.example)] == []
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_examples_in_a_frame(frame: str) -> None:
+    """The examples in one file, each in a frame. Rows that other rows need are there too."""
+    missing = []
+    for row in ROWS:
+        text = "".join(f"{FRAMES[frame](line)}\n" for line in (row.example, "what came after it"))
+        if (row.name, subject(row)) not in found_in(text):
+            missing.append(row.name)
+    assert missing == []
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.code], ids=lambda row: row.name)
+def test_an_example_gives_the_code_of_its_row(row: Message) -> None:
+    needed = "".join(f"{message(name).example}\n" for name in row.needs[:1])
+    records = list(read_text("log.txt", f"{needed}{row.example}\n", AT))
+    report = evaluate(assemble(records, Site(), AT, origin="dumps"))
+    named = [one for one in report.findings if one.code == row.code]
+    assert [one.subject for one in named] == [subject(row)]
+    assert named[0].severity == row.severity
+    assert "{" not in named[0].message
+    assert report.verdict != "ok"
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.clears], ids=lambda row: row.name)
+def test_a_later_row_ends_others(row: Message) -> None:
+    """And an earlier one does not. Subjects are equal in both lines."""
+    ended = message(row.clears[0])
+    same = ended.example.replace(subject(ended), subject(row)) if subject(ended) != "node" else ended.example
+    if subject(row) != "node" and subject(row) not in same:
+        same = re.sub(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", subject(row), ended.example)
+    for lines, over in (((same, row.example), True), ((row.example, same), False)):
+        records = list(read_text("log.txt", "\n".join(lines), AT))
+        found = [
+            one for one in evaluate(assemble(records, Site(), AT, origin="dumps")).findings if one.code == ended.code
+        ]
+        assert [one.severity == "info" for one in found] == [over or ended.severity == "info"], lines
+
+
+def healthy_texts() -> Iterator[Path]:
+    for case in sorted((SHARED / "cases").glob("*/about.json")):
+        if json.loads(case.read_text())["healthy"]:
+            yield from (path for path in sorted((case.parent / "dumps").rglob("*")) if path.is_file())
+
+
+HEALTHY = [*healthy_texts(), *(path for path in sorted((SHARED / "data").rglob("*")) if path.is_file())]
+
+
+@pytest.mark.skipif(not HEALTHY, reason="no ../shared beside the project: the outputs are not here")
+def test_healthy_texts_have_no_fault() -> None:
+    """Known exceptions: lines that are information."""
+    faults = {}
+    for path in HEALTHY:
+        text = clean(path.read_bytes().decode("utf-8", "replace"))
+        names = {one.name for one in find_messages(text, ENTRIES)}
+        bad = {name for name in names if message(name).severity not in (None, "info") and not message(name).needs}
+        if bad:
+            faults[path.name] = bad
+    assert faults == {}
+
+
+def test_samples_of_healthy_outputs_have_no_fault() -> None:
+    faults = {}
+    for path in sorted(SAMPLES.rglob("*")):
+        if path.is_file() and ("healthy" in path.name or path.parent.name in ("lspci", "smi_query", "sysfs_text")):
+            names = {one.name for one in find_messages(path.read_bytes().decode("utf-8", "replace"), ENTRIES)}
+            if names:
+                faults[path.name] = names
+    assert faults == {}
+
+
+@given(st.data())
+def test_no_text_takes_long(data: st.DataObject) -> None:
+    """Parts of examples, repeated and mixed: the time stays proportional to the length."""
+    rows = data.draw(st.lists(st.sampled_from(ROWS), min_size=1, max_size=4))
+    parts = [row.example[: data.draw(st.integers(4, len(row.example)))] for row in rows]
+    glue = data.draw(st.sampled_from(["", " ", ": ", "0", "a", "x" * 50, "\n"]))
+    text = glue.join(parts * data.draw(st.integers(1, 40)))
+    begun = time.perf_counter()
+    find_messages(text, ENTRIES)
+    for row in rows:
+        pattern(row.name).search(text[:900])
+    assert time.perf_counter() - begun < 1.0
+
+
+def test_only_rows_that_occur_are_parsed() -> None:
+    message.cache_clear()
+    assert find_messages("a line of a healthy machine\n" * 1000, ENTRIES) == []
+    assert message.cache_info().currsize == 0
