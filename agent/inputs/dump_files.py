@@ -27,7 +27,7 @@ def read_dumps(paths: Sequence[str]) -> Recorded:
     entries: dict[str, Entry] = {}
     for path in paths:
         if path == STDIN:
-            entries["standard input"] = _text(sys.stdin.buffer.read(BIGGEST + 1))
+            entries["standard input"] = decoded(sys.stdin.buffer.read(BIGGEST + 1))
         elif os.path.isdir(path):
             before = "" if len(paths) == 1 else os.path.basename(os.path.normpath(path)) + "/"
             entries.update((f"{before}{name}", entry) for name, entry in _of_folder(path))
@@ -88,11 +88,11 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
             raise
         return {name: Refused(error.errno, error.strerror or str(error))}
     if content.startswith(CAPTURE.encode()):
-        return {name: _text(content)}
+        return {name: decoded(content)}
     from ...probes.dumps.core.archives import is_archive, unpack  # slow to import
 
     if not is_archive(content[:512]):
-        return {name: _text(content)}
+        return {name: decoded(content)}
     try:
         inside = unpack(name, content)
     except ValueError as wrong:
@@ -102,7 +102,8 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
     return {f"{name}/{inner}": one.rstrip() if isinstance(one, str) else one for inner, one in inside.items()}
 
 
-def _text(content: bytes) -> Entry:
+def decoded(content: bytes) -> Entry:
+    """The text of a file, or the reason why it is no text."""
     if len(content) > BIGGEST:
         return Refused(None, f"larger than {BIGGEST >> 20} MB, the limit of captures and dumps")
     head = content[:4096]
