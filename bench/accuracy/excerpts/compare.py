@@ -10,7 +10,6 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from bench.accuracy.excerpts.excerpt import Excerpt, File, Kind, Sample
-from linkgauge.agent.inputs.dump_files import decoded
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.records import Evidence, Fact, Flow, NotChecked, Observation, Record
@@ -18,6 +17,7 @@ from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Finding, Verdict
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps import read_text
+from linkgauge.probes.host.texts import decoded
 
 AT = 1795230000.0
 _NAME = "excerpt"
