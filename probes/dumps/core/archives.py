@@ -24,7 +24,6 @@ from ...host.texts import text_of
 MOST_BYTES = 256 << 20  # of all unpacked files together; sosreports contain some tens of MB of text
 MOST_FILES = 100_000  # /sys of a large node has some ten thousand files
 _MEMBERS_A_FILE = 2  # folders, devices and repeated files count as members
-_CHUNK = 1 << 20  # bytes
 _USUAL, _MOST_TIMES = 32 << 20, 100  # bytes, and times the size of the archive: logs shrink to a tenth
 _MOST_ENDS = 8  # permitted reads at the end of a stream
 _ENTRY_OF_ZIP = b"PK\x01\x02"
@@ -139,7 +138,7 @@ def _members(name: str, content: bytes) -> Iterator[tuple[str, bytes | Link | Fo
 
 
 def _tar_members(stream: _Limited) -> Iterator[tuple[str, bytes | Link | Folder]]:
-    with tarfile.open(fileobj=stream, mode="r|", bufsize=_CHUNK) as archive:
+    with tarfile.open(fileobj=stream, mode="r|") as archive:
         for number, member in enumerate(archive):
             _check_count(number)
             archive.members = []  # tarfile keeps all members, which a stream cannot read again
