@@ -14,10 +14,9 @@ from ...models.facts.records import Evidence
 from ...models.facts.units import as_bytes, as_gigabytes, as_megahertz, as_transfers
 from ...models.report import SEVERITIES, Finding, Report
 from .cost import cost, slower
-from .coverage import coverage_text
+from .coverage import coverage_text, scope_of
 from .measured import measured
 from .not_checked import gaps
-from .scope import scope_of
 from .sources import sources_read
 from .terminal import Paint, hanging, painter, safe, short, wrap
 from .vocabulary import basis_in_words, counted, device_counts, listed
