@@ -41,7 +41,7 @@ def evaluate(snapshot: Snapshot) -> Report:
         source=snapshot.origin,
         context=snapshot.context,
         profile=Profile(snapshot.machine.name, snapshot.matched_by or "") if snapshot.machine else None,
-        verdict=verdict(found, checks, snapshot.origin, snapshot.runs),
+        verdict=verdict(found, checks, snapshot.origin, snapshot.runs, snapshot.not_checked),
         findings=tuple(found),
         not_checked=(*not_checked, *unsure),
         checks=checks,
@@ -94,7 +94,15 @@ def _apply(
         evaluated = [thing for thing in evaluated if getattr(thing, name) is not None]
     results = [one for thing in evaluated for one in rule.evaluate(snapshot, thing)]
     incomplete = bool(missing or foreign) and rule.machines(snapshot)
+    if snapshot.origin == "dumps" and rule.optional and not results:
+        evaluated = [thing for thing in evaluated if _shows(snapshot, thing, rule.optional)]
     return results, False if incomplete else True if evaluated else None
+
+
+def _shows(snapshot: Snapshot, thing: Fact, names: Iterable[str]) -> bool:
+    """Whether one of these fields or observations of the thing is known."""
+    seen = {one.quantity for one in snapshot.observed.get(thing.key, ())}
+    return any(getattr(thing, name, None) is not None or name in seen for name in names)
 
 
 def _selected(snapshot: Snapshot, rule: Rule) -> Mapping[str, Fact]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...probes.host.entries import Entry, Folder, Link, Refused
-from ...probes.host.recorded import Recorded
+from ...probes.host.recorded import Copied, Recorded
+from ...probes.host.texts import BIGGEST, TOO_BIG, decoded, text_of
 
-BIGGEST = 256 << 20  # bytes of one file: the capture of a large node has a few MB, a log of weeks some hundred MB
 STDIN = "-"
 CAPTURE = "linkgauge capture "  # start of the first line of a capture
-_CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})  # control characters that do not occur in text
-_TREE = ("sys", "proc")  # folders that hwloc-gather-topology and sosreports copy unchanged
+# Folders of /sys. hwloc-gather-topology, sosreports and tar copy them unchanged.
+_OF_SYS = ("bus/", "class/", "devices/", "block/", "firmware/", "fs/", "kernel/", "module/")
+_OF_PCI = ("sys/bus/pci/devices/", "sys/devices/pci")
+_IN_TREE = re.compile(r"((?:[^/]+/)*?)(sys|proc)/(.*)", re.DOTALL)
 
 
 def read_dumps(paths: Sequence[str]) -> Recorded:
@@ -27,7 +31,7 @@ def read_dumps(paths: Sequence[str]) -> Recorded:
     entries: dict[str, Entry] = {}
     for path in paths:
         if path == STDIN:
-            entries["standard input"] = _text(sys.stdin.buffer.read(BIGGEST + 1))
+            entries["standard input"] = decoded(sys.stdin.buffer.read(BIGGEST + 1))
         elif os.path.isdir(path):
             before = "" if len(paths) == 1 else os.path.basename(os.path.normpath(path)) + "/"
             entries.update((f"{before}{name}", entry) for name, entry in _of_folder(path))
@@ -38,26 +42,39 @@ def read_dumps(paths: Sequence[str]) -> Recorded:
     return recorded
 
 
-def machine_prefixes(entries: Mapping[str, Entry]) -> tuple[str, ...]:
-    """The prefixes at which machines' file systems start: "" or "node1/", each with sys and proc; shortest first."""
-    heads = {name.split(f"{_TREE[0]}/", 1)[0] for name in entries if name.startswith("sys/") or "/sys/" in name}
-    found = [head for head in heads if any(name.startswith(f"{head}{_TREE[1]}/") for name in entries)]
-    return tuple(sorted(found, key=lambda head: (len(head), head)))
+def machine_prefixes(entries: Iterable[str]) -> tuple[str, ...]:
+    """The prefixes at which machines' file systems start: "" or "node1/"; shortest first. Each has a sys folder."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in entries:
+        if place := _IN_TREE.fullmatch(name):
+            head, folder, rest = place.groups()
+            found[head].add("tree" if folder == "sys" and rest.startswith(_OF_SYS) else folder)
+    machines = (head for head, parts in found.items() if "tree" in parts or {"sys", "proc"} <= parts)
+    return tuple(sorted(machines, key=lambda head: (len(head), head)))
 
 
-def machine_at(entries: Mapping[str, Entry], head: str) -> Recorded:
-    """The machine with this prefix, and all files that belong to no machine."""
-    prefixes = machine_prefixes(entries)
-    beside = {name: entry for name, entry in entries.items() if not any(map(name.startswith, prefixes))}
+def machine_at(entries: Mapping[str, Entry], prefixes: Sequence[str]) -> Recorded:
+    """The machine with the first prefix, and all files that belong to no machine."""
+    head, machines = prefixes[0], tuple(prefixes)
+    beside = {name: entry for name, entry in entries.items() if not name.startswith(machines)}
     own = {name.removeprefix(head): entry for name, entry in entries.items() if name.startswith(head)}
     inside = {**beside, **own}
     for name in [*inside]:  # add every parent folder
-        while name:
-            name = name.rpartition("/")[0]
-            inside.setdefault(name, Folder())
-    recorded = Recorded(int(time.time()), inside)
-    recorded.origin = "dumps"
-    return recorded
+        while (name := name.rpartition("/")[0]) not in inside:
+            inside[name] = Folder()
+    return Copied(int(time.time()), inside)
+
+
+def has_pci(machine: Recorded) -> bool:
+    """Whether the files include the PCI functions, so that the machine can be evaluated as from its own /sys."""
+    return any(name.startswith(_OF_PCI) for name in machine.entries)
+
+
+def with_dumps(machine: Recorded, entries: Mapping[str, Entry]) -> Recorded:
+    """A capture, and dumps of the same machine."""
+    both = Recorded(machine.taken, {**entries, **machine.entries}, machine.calls)
+    both.origin = machine.origin
+    return both
 
 
 def _of_folder(folder: str) -> Iterator[tuple[str, Entry]]:
@@ -80,7 +97,7 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
         if not stat.S_ISREG(status.st_mode):
             return {name: Refused(None, "not a plain file")}
         if status.st_size > BIGGEST:
-            return {name: Refused(None, f"larger than {BIGGEST >> 20} MB, the limit of captures and dumps")}
+            return {name: TOO_BIG}
         with open(path, "rb") as file:
             content = file.read(BIGGEST + 1)
     except OSError as error:
@@ -88,26 +105,14 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
             raise
         return {name: Refused(error.errno, error.strerror or str(error))}
     if content.startswith(CAPTURE.encode()):
-        return {name: _text(content)}
+        return {name: decoded(content)}
     from ...probes.dumps.core.archives import is_archive, unpack  # slow to import
 
     if not is_archive(content[:512]):
-        return {name: _text(content)}
+        return {name: text_of(name, content)}
     try:
-        inside = unpack(name, content)
+        return {f"{name}/{inner}": entry for inner, entry in unpack(name, content).items()}
     except ValueError as wrong:
         if named:
             raise
         return {name: Refused(None, str(wrong))}
-    return {f"{name}/{inner}": one.rstrip() if isinstance(one, str) else one for inner, one in inside.items()}
-
-
-def _text(content: bytes) -> Entry:
-    if len(content) > BIGGEST:
-        return Refused(None, f"larger than {BIGGEST >> 20} MB, the limit of captures and dumps")
-    head = content[:4096]
-    if len(head) - len(head.translate(None, _CONTROLS)) > len(head) // 20:  # logs of crashed machines have some zeros
-        return Refused(None, "a binary file; captures and dumps are text")
-    tail = content[-4096:]
-    end = len(content) - len(tail) + len(tail.rstrip())
-    return str(memoryview(content)[:end], "utf-8", "replace")  # does not copy hundreds of MB

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -21,6 +21,7 @@ from ...probes.host.entries import Entry, Folder, Refused
 from ...probes.host.host import Host
 from ...probes.host.live import Live
 from ...probes.host.recorded import Recorded, Replayed, parse
+from ...probes.host.texts import BIGGEST
 from ..measuring.session import NOTHING, MeasurementOptions, Session
 from ..pipeline.registry import SOURCES, TOOLS
 from ..pipeline.source import Source
@@ -93,14 +94,37 @@ def from_paths(paths: Sequence[str]) -> Input:
         raise BadInput(f"--from {shown}: the folder is empty: put dumps into it (output of nccl-tests ...)")
     if len(files) == 1 and len(paths) == 1 and not os.path.isdir(paths[0]):
         return _single_file(shown, collected, *files.items())
-    from ...probes import dumps  # some thirty readers, which captures and this machine do not need
-
+    captures = sorted(name for name, entry in files.items() if _is_capture(entry))
     prefixes = dump_files.machine_prefixes(collected.entries)
-    if not prefixes:
-        return Input(collected, _dumps(sorted(files)))
-    machine = dump_files.machine_at(collected.entries, prefixes[0])
+    if captures:
+        return _capture_and_dumps(files, captures, prefixes)
+    return _tree(collected, prefixes) if prefixes else Input(collected, _dumps(sorted(files)))
+
+
+def _capture_and_dumps(files: Mapping[str, Entry], captures: Sequence[str], prefixes: Sequence[str]) -> Input:
+    """A capture, and dumps of the same machine. Further captures and trees are of other machines."""
+    name, *others = captures
+    text = files[name]
+    try:
+        machine = parse(f"{text}\n")
+    except ValueError as wrong:
+        raise BadInput(f"--from {name}: {wrong}") from None
+    dumps = {path: one for path, one in files.items() if path not in captures and not path.startswith(tuple(prefixes))}
+    left = tuple(_other_machine(other, name) for other in (*others, *prefixes))
+    return Input(dump_files.with_dumps(machine, dumps), (*SOURCES, *_dumps(sorted(dumps)), *left))
+
+
+def _tree(collected: Recorded, prefixes: Sequence[str]) -> Input:
+    """The files of a machine, and dumps beside them. A sosreport has a few files of /sys, and the PCI functions from
+    lspci: its dumps are parts of a machine.
+    """
+    from ...probes import dumps
+
+    machine = dump_files.machine_at(collected.entries, prefixes)
     texts = {name: entry for name, entry in machine.entries.items() if isinstance(entry, str)}
     others = [name for name, text in texts.items() if _is_dump(name) or _is_log(name) and dumps.recognise(text)]
+    if others and not dump_files.has_pci(machine):
+        machine.origin = "dumps"
     left = tuple(_other_machine(head, prefixes[0]) for head in prefixes[1:] if not head.startswith(prefixes[0]))
     return Input(machine, (*SOURCES, *_dumps(sorted(others)), *left))
 
@@ -110,7 +134,7 @@ def _single_file(shown: str, collected: Recorded, file: tuple[str, Entry]) -> In
     name, entry = file
     if isinstance(entry, Refused):
         raise BadInput(f"--from {shown}: {entry.why}")
-    if isinstance(entry, str) and entry.startswith(dump_files.CAPTURE):
+    if _is_capture(entry):
         try:
             return Input(parse(f"{entry}\n"), SOURCES)
         except ValueError as wrong:
@@ -123,6 +147,10 @@ def _single_file(shown: str, collected: Recorded, file: tuple[str, Entry]) -> In
         f"--from {shown}: neither a capture (its first line begins with '{dump_files.CAPTURE}') nor the output of a "
         "known tool; make a capture with 'linkgauge capture FILE'"
     )
+
+
+def _is_capture(entry: Entry) -> bool:
+    return isinstance(entry, str) and entry.startswith(dump_files.CAPTURE)
 
 
 def _dumps(names: Iterable[str]) -> tuple[Source, ...]:
@@ -218,7 +246,7 @@ def _mode(path: str, option: str) -> int:
 def read_text(path: str, option: str) -> str:
     """Read a plain text file of limited size, which the user wrote and `option` names. Raises BadInput."""
     try:
-        content = bounded_read(path, dump_files.BIGGEST)
+        content = bounded_read(path, BIGGEST)
     except OSError as error:
         raise BadInput(f"{option} {path}: {error.strerror}") from None
     except ValueError as wrong:

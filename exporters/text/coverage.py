@@ -1,12 +1,13 @@
-"""The line that states how well the verdict is supported by independent evidence."""
+"""How well independent evidence supports the verdict, and what a verdict over dumps is about."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...models.report import Corroboration, Coverage, CoverageGroup
+from ...models.catalog import codes
+from ...models.report import Corroboration, Coverage, CoverageGroup, Report
 from .terminal import safe
-from .vocabulary import counted, listed
+from .vocabulary import counted, device_counts, listed
 
 _MOST = 4  # subjects named in the line; the JSON has all
 _BY: Mapping[Corroboration, str] = {
@@ -16,6 +17,17 @@ _BY: Mapping[Corroboration, str] = {
     "cohort": "cohort",
     "baseline": "history",
     "load": "load",
+}
+_AREAS = {  # by the beginning of a code
+    "PCIe links": ("pcie-", "iommu-"),
+    "GPU state": ("gpu-", "driver-"),
+    "NVLink state": ("nvlink-", "nvswitch-", "fabric-", "imex-", "p2p-"),
+    "NIC ports": ("nic-", "gdr-"),
+    "CPUs and memory": ("cpu-", "numa-", "host-memory"),
+    "storage": ("storage-", "gds-"),
+    "settings of jobs": ("memlock-", "shm-", "nccl-"),
+    "places of devices": ("device-",),
+    "rates": ("bandwidth-", "node-slow"),
 }
 _ONE: Mapping[CoverageGroup, str] = {"links": "link", "counts": "count", "states": "state"}
 
@@ -47,3 +59,11 @@ def _group(coverage: Coverage, group: CoverageGroup) -> str:
     text = f"{_share(coverage, group)} corroborated"
     text += f": {', '.join(f'{by[name]} by {_BY[name]}' for name in _BY if name in by)}" if by else ""
     return text + (f"; {len(without)} uncorroborated: {listed(without, _MOST)}" if without else "")
+
+
+def scope_of(report: Report) -> str:
+    """The areas in which a fault would have been found, and the devices: "NVLink state of 8 GPUs"."""
+    found = [code for code, judged in report.checks.items() if judged and set(codes()[code].severity) != {"info"}]
+    areas = dict.fromkeys(area for area, prefixes in _AREAS.items() for code in found if code.startswith(prefixes))
+    devices = device_counts([device.kind for device in report.topology.devices])
+    return ", ".join(areas) + (f" of {', '.join(devices)}" if devices else "")

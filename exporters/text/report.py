@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ...models.catalog import codes
+from ...models.facts.reason import Reason
 from ...models.facts.records import Evidence
 from ...models.facts.units import as_bytes, as_gigabytes, as_megahertz, as_transfers
 from ...models.report import SEVERITIES, Finding, Report
 from .cost import cost, slower
-from .coverage import coverage_text
+from .coverage import coverage_text, scope_of
 from .measured import measured
 from .not_checked import gaps
 from .sources import sources_read
@@ -84,10 +85,11 @@ def _head(report: Report, paint: Paint) -> Iterator[str]:
 
 
 def _headline(report: Report) -> str:
-    """ "OK", or "OK, 2 checks not evaluated"."""
+    """ "OK", or "OK for NVLink state of 8 GPUs, 2 checks not evaluated" for dumps, which show a part of a machine."""
     missing = sum(not evaluated for evaluated in report.checks.values())
     limited = missing and report.verdict in ("ok", "degraded")
-    return report.verdict.upper() + (f", {counted(missing, 'check')} not evaluated" if limited else "")
+    scope = f" for {scope_of(report)}" if report.verdict == "ok" and report.source == "dumps" else ""
+    return report.verdict.upper() + scope + (f", {counted(missing, 'check')} not evaluated" if limited else "")
 
 
 def _why_unknown(report: Report) -> str:
@@ -102,6 +104,8 @@ def _why_unknown(report: Report) -> str:
         return f"Do not take this node for healthy: {', '.join(dict.fromkeys(stale))} could not be evaluated again."
     if any(finding.code == "not-enough-evidence" for finding in report.findings):
         return "There is a symptom without a known cause."
+    if any(gap.reason is Reason.INCOMPLETE for gap in report.not_checked):
+        return "A part of the input is missing or was not read. The rest shows no fault. See NOT CHECKED."
     return "Nothing could be judged."
 
 

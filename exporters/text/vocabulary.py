@@ -17,6 +17,7 @@ _KINDS = {
     "Gpu": ("GPU", "GPUs"),
     "GpuLink": ("GPU link", "GPU links"),
     "GpuPair": ("peer access of", "peer access of GPUs"),
+    "NicPath": ("path of", "paths of RDMA devices"),
     "NvLink": ("NVLink", "NVLinks"),
     "Net": ("network device", "network devices"),
     "Rdma": ("RDMA device", "RDMA devices"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..facts.gpu import Gpu, GpuPair
-from ..facts.machine import Numa
+from ..facts.machine import NicPath, Numa
 from ..graph.path_types import DevicePath, natural, nearest, nics, paths
 from ..graph.topology import Device
 from ..inventory.snapshot import Snapshot
@@ -37,13 +37,15 @@ class Matrix:
 def matrix(snapshot: Snapshot) -> Matrix:
     """From a snapshot. NVML's path types are used only without a PCI tree, as in dumps."""
     gpus = tuple(sorted((_gpu(snapshot, d) for d in snapshot.topology.devices if d.kind == "gpu"), key=_place))
-    adapters = tuple(Row(f"NIC{n}", nic.device.id, nic.name) for n, nic in enumerate(nics(snapshot.topology)))
+    listed = [(nic.device.id, nic.name) for nic in nics(snapshot.topology)] or _named(snapshot)
+    adapters = tuple(Row(f"NIC{n}", device, name) for n, (device, name) in enumerate(listed))
     found: dict[tuple[str, str], DevicePath] = {}
-    columns = {row.device for row in (*gpus, *adapters)}
+    known = {device.id for device in snapshot.topology.devices}
+    columns = {row.device for row in (*gpus, *adapters)} & known
     for row in (*gpus, *adapters):
-        reached = paths(snapshot.topology, row.device, columns)
+        reached = paths(snapshot.topology, row.device, columns) if row.device in known else {}
         for column in (*gpus, *adapters):
-            path = reached.get(column.device) or _from_nvml(snapshot, row, column)
+            path = reached.get(column.device) or _from_nvml(snapshot, row, column) or _to_nic(snapshot, row, column)
             if row is not column and path:
                 found[row.label, column.label] = path
     return Matrix(gpus, adapters, found)
@@ -80,6 +82,18 @@ def _gpu(snapshot: Snapshot, device: Device) -> Row:
 def _place(row: Row) -> tuple[bool, list[tuple[int, str]]]:
     """Sort key: GPUs with a driver's number first."""
     return not row.label.startswith(("GPU", "AMD")), natural(row.label)
+
+
+def _named(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """The RDMA devices that only `nvidia-smi topo -m` shows, whose PCI functions are not known, with their names."""
+    found = {one.b: one.name or one.b for one in snapshot.of(NicPath).values() if one.b}
+    return sorted(found.items(), key=lambda one: natural(one[0]))
+
+
+def _to_nic(snapshot: Snapshot, row: Row, column: Row) -> DevicePath | None:
+    ends = [one.device if one.label.startswith("NIC") else one.label.lower() for one in (row, column)]
+    path = snapshot.of(NicPath).get("-".join(ends)) or snapshot.of(NicPath).get("-".join(reversed(ends)))
+    return DevicePath(path.path, None) if path and path.path else None
 
 
 def _from_nvml(snapshot: Snapshot, row: Row, column: Row) -> DevicePath | None:

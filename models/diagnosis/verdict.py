@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..catalog import codes
-from ..facts.records import Run
+from ..facts.reason import Reason
+from ..facts.records import NotChecked, Run
 from ..report import Finding, Origin, Verdict
 
 
-def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin, runs: Iterable[Run] = ()) -> Verdict:
+def verdict(
+    found: Iterable[Finding],
+    checks: Mapping[str, bool],
+    origin: Origin,
+    runs: Iterable[Run] = (),
+    unread: Iterable[NotChecked] = (),
+) -> Verdict:
     """Order: failed > unknown > degraded > ok. Info findings and ignored findings do not count.
 
     unknown: a vital check was wanted but not possible; a source failed by its own fault, so its result is missing (not
-    for dumps); a symptom was seen but not its cause; a finding is stale; or nothing could be checked. An implausible
-    measurement is no check. A check that only informs, or a line of a log that only informs, says nothing about faults.
+    for dumps); a symptom was seen but not its cause; a finding is stale; or nothing could be checked. Instead of ok,
+    also: a part of a dump was not read. An implausible measurement is no check. A check that only informs, or a line of
+    a log that only informs, says nothing about faults.
     """
     counting = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
     active = [one for one in counting if one.stale is None]
@@ -28,4 +36,6 @@ def verdict(found: Iterable[Finding], checks: Mapping[str, bool], origin: Origin
     checked = any(evaluated and set(codes()[code].severity) != {"info"} for code, evaluated in checks.items())
     if blind or stale or symptom or not (checked or "warning" in grave):
         return "unknown"
-    return "degraded" if "warning" in grave else "ok"
+    if "warning" in grave:
+        return "degraded"
+    return "unknown" if any(one.reason is Reason.INCOMPLETE for one in unread) else "ok"

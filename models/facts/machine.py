@@ -139,6 +139,16 @@ class Port(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NicPath(Fact):
+    """The path from a GPU or an RDMA device to an RDMA device, as a tool numbers them: "gpu0-nic3"."""
+
+    a: str | None = None
+    b: str | None = None
+    name: str | None = None  # of `b`: "mlx5_0"
+    path: str | None = None  # "PIX", "PXB", "PHB", "NODE", "SYS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gid(Fact):
     """An entry of a port's address table, by its index: "mlx5_0/1/gid3". The address itself is not stored."""
 

@@ -25,6 +25,7 @@ class Reason(str, Enum):
     DRIVER = "driver"  # a driver gave an error
     NOT_SUPPORTED = "not-supported"  # the kernel, the driver or the device has no such function
     UNREADABLE = "unreadable"  # a read failed, or the text makes no sense
+    INCOMPLETE = "incomplete"  # a dump is cut off, or its reader left out a part of it
     OTHER = "other"  # none of the above; also records of versions without a reason
 
 

@@ -121,6 +121,14 @@ def _names(paths: Iterable[str]) -> dict[str, Names]:
     return {folder: sorted(below) for folder, below in names.items()}
 
 
+class Copied(Recorded):
+    """The files of a machine in a folder or an archive. Nothing can be called, as under `--root`."""
+
+    def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
+        how = "run on the machine itself, or make a capture of it"
+        yield unanswered(what, Reason.OTHER_CONTEXT, "only the files of the machine are here", how)
+
+
 class Replayed(Recorded):
     """A recorded machine with the current time, for services: they compare the ages of records with the time."""
 

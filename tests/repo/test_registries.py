@@ -34,8 +34,8 @@ DUMPS = (
     "smi_query smi_table smi_topology storage_json storage_text stream superbench sysfs_text"
 )
 KINDS = (
-    "Node Package Numa HostBridge Pci Driver Gpu GpuLink GpuPair Net Rdma Port Gid Nvme Disk Array Mount Setting "
-    "Serial Service Event Nccl Transport NcclFailure NodePair Observation NotChecked Run"
+    "Node Package Numa HostBridge Pci Driver Gpu GpuLink GpuPair Net Rdma Port NicPath Gid Nvme Disk Array Mount "
+    "Setting Serial Service Event Nccl Transport NcclFailure NodePair Observation NotChecked Run"
 )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from itertools import pairwise
 
 from ...facts.gpu import Gpu
 from ...facts.machine import Event, Node, Pci
 from ...facts.records import Evidence
 from ...facts.units import as_utc
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 
 EPOCH = 1e9  # seconds; a smaller time counts from boot
 DAY = 86400.0
@@ -18,14 +20,42 @@ _FAILURES = ("xid", "gpu init failed", "aer", "surprise down")
 
 def events(snapshot: Snapshot, *kinds: str) -> list[Event]:
     """The events of these kinds."""
+    if len(kinds) == 1:
+        return list(_by_kind(snapshot).get(kinds[0], ()))
     return [event for event in snapshot.of(Event).values() if event.kind in kinds]
+
+
+def has_events(snapshot: Snapshot, *kinds: str) -> bool:
+    """Whether the log has an event of one of these kinds."""
+    return any(kind in _by_kind(snapshot) for kind in kinds)
+
+
+def events_about(snapshot: Snapshot, subject: str | None, *kinds: str) -> list[Event]:
+    """The events of these kinds with this subject."""
+    return [event for kind in kinds for event in _by_subject(snapshot).get((kind, subject), ())]
+
+
+@once_per_snapshot
+def _by_kind(snapshot: Snapshot) -> Mapping[str | None, list[Event]]:
+    found: dict[str | None, list[Event]] = defaultdict(list)
+    for event in snapshot.of(Event).values():
+        found[event.kind].append(event)
+    return dict(found)
+
+
+@once_per_snapshot
+def _by_subject(snapshot: Snapshot) -> Mapping[tuple[str | None, str | None], list[Event]]:
+    found: dict[tuple[str | None, str | None], list[Event]] = defaultdict(list)
+    for event in snapshot.of(Event).values():
+        found[event.kind, event.subject].append(event)
+    return dict(found)
 
 
 def logged(snapshot: Snapshot, address: str) -> tuple[Evidence, ...]:
     """The failures that the log has of a PCI function and of the port above it, oldest first."""
     function = snapshot.of(Pci).get(address)
-    about = {address, function.parent if function else None} - {None}
-    found = [event for event in events(snapshot, *_FAILURES) if event.subject in about]
+    about = {address, *([function.parent] if function and function.parent else [])}
+    found = [event for subject in sorted(about) for event in events_about(snapshot, subject, *_FAILURES)]
     return tuple(event_evidence(event) for event in sorted(found, key=lambda one: one.at or 0.0))
 
 
@@ -96,13 +126,26 @@ def why_history(snapshot: Snapshot, event: Event) -> str | None:
 
 def later(snapshot: Snapshot, event: Event, kind: str, subject: str | None, code: int | None = None) -> bool:
     """Whether the same log has a later event of this kind, subject and code. Other logs have other clocks."""
-    return event.at is not None and any(
-        one.at is not None and one.at > event.at and one.subject == subject and one.code == code
-        for one in events(snapshot, kind)
-        if one.until == event.until
-    )
+    last = _last(snapshot).get((kind, subject, code, event.until))
+    return event.at is not None and last is not None and last > event.at
+
+
+@once_per_snapshot
+def _last(snapshot: Snapshot) -> Mapping[tuple[str | None, str | None, int | None, float | None], float]:
+    """The time of the last event of each kind, subject and code in each log."""
+    found: dict[tuple[str | None, str | None, int | None, float | None], float] = {}
+    for one in snapshot.of(Event).values():
+        if one.at is not None:
+            key = (one.kind, one.subject, one.code, one.until)
+            found[key] = max(found.get(key, one.at), one.at)
+    return found
 
 
 def gpu_at(snapshot: Snapshot, address: str | None) -> Gpu | None:
     """The GPU with a PCI address, as reported by its driver."""
-    return next((gpu for gpu in snapshot.of(Gpu).values() if gpu.address == address and address), None)
+    return _gpus(snapshot).get(address) if address else None
+
+
+@once_per_snapshot
+def _gpus(snapshot: Snapshot) -> Mapping[str | None, Gpu]:
+    return {gpu.address: gpu for gpu in reversed(tuple(snapshot.of(Gpu).values()))}

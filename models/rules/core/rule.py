@@ -30,9 +30,9 @@ class Rule:
     """A check that runs for each fact of the type `over` whose needs were read. So an unread value is never "ok".
 
     `needs` names fields of the fact ("width"). If a required field was not read, the check does not run for that fact.
-    With a question mark ("carrier?") it runs anyway, and the unread field still counts as a gap in coverage. `needs`
-    also names other kinds or their fields ("Port", "Pci.pci_class"). If one of these could not be read for any device,
-    the rule does not run at all.
+    With a question mark ("carrier?") it runs anyway, and the unread field still counts as a gap in coverage. In dumps
+    it counts as evaluated only if one of these fields was read. `needs` also names other kinds or their fields ("Port",
+    "Pci.pci_class"). If one of these could not be read for any device, the rule does not run at all.
 
     `where` selects facts. For a fact that was read in part, it returns whether the rule *might* apply. `machines`
     selects the machines on which an unread value counts as a gap. `evaluate` yields a NotChecked for what it cannot
@@ -50,6 +50,11 @@ class Rule:
     def required(self) -> tuple[str, ...]:
         """Fields of the fact that must have been read."""
         return tuple(need for need in self.needs if need[0].islower() and not need.endswith("?"))
+
+    @cached_property
+    def optional(self) -> tuple[str, ...]:
+        """Fields of the fact, and quantities observed of it, of which a dump must show one."""
+        return tuple(need.rstrip("?") for need in self.needs if need[0].islower() and need.endswith("?"))
 
     @cached_property
     def wanted(self) -> frozenset[str]:

@@ -12,7 +12,7 @@ from ...facts.records import Evidence, NotChecked
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.gpus import bound_gpus, driver_was_queried, gpu_evidence, gpu_name, is_lost, place_of, subject_of
-from ..core.log_history import events, logged
+from ..core.log_history import events_about, logged
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, gap, location, missed
 from ..pcie.not_responding import is_gpu
@@ -157,7 +157,7 @@ def unlisted(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked
             snapshot, "Gpu", function.key, Reason.HIDDEN, unsure, "look from the host itself, outside of containers"
         )
         return
-    named_by_log = any(event.subject == function.key for event in events(snapshot, "xid", "gpu init failed"))
+    named_by_log = bool(events_about(snapshot, function.key, "xid", "gpu init failed"))
     yield Finding(
         code="gpu-driver-failed",
         severity="critical",

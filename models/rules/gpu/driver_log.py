@@ -9,7 +9,7 @@ from ...facts.gpu import Driver
 from ...facts.machine import Event
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
-from ..core.log_history import event_evidence, events, gpu_at, is_history, logged, since
+from ..core.log_history import event_evidence, gpu_at, has_events, is_history, logged, since
 from ..core.rule import Rule
 from .driver import ONE_GPU, UPDATED
 from .missing import gone
@@ -30,7 +30,7 @@ def failed(snapshot: Snapshot, event: Event) -> bool:
 
 def unstarted(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
     """The driver did not start on the GPU, or found it off the bus without an Xid (NVIDIA/NVSentinel#155)."""
-    off = (event.text or "").startswith("NVRM: The NVIDIA GPU") and bool(events(snapshot, "gpu fell off"))
+    off = (event.text or "").startswith("NVRM: The NVIDIA GPU") and has_events(snapshot, "gpu fell off")
     yield Finding(
         code="gpu-missing" if off else "gpu-driver-failed",
         severity="info" if is_history(snapshot, event) else "critical",

@@ -160,6 +160,7 @@ def _lost_and_unlisted(snapshot: Snapshot) -> set[str]:
     return {subject_of(gpu) for gpu in snapshot.of(Gpu).values() if is_lost(gpu) and function_of(snapshot, gpu) is None}
 
 
+@once_per_snapshot
 def off_the_bus(snapshot: Snapshot) -> dict[str, Event]:
     """The addresses of GPUs that fell off the bus by the kernel's log and are not listed any more, with the event."""
     listed = snapshot.of(Pci) if snapshot.origin != "dumps" else {}  # a dump of lspci may show one function of many
@@ -196,6 +197,7 @@ def fell_off(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         )
 
 
+@once_per_snapshot
 def gone(snapshot: Snapshot) -> frozenset[str]:
     """The addresses of GPUs that a finding reports as missing. Other rules skip the log events of these GPUs."""
     functions = {function.key for function in _listed(snapshot) if function.lost}

@@ -9,7 +9,7 @@ from ...facts.machine import Event, Node, Pci
 from ...facts.units import as_gigabytes
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, Finding, Severity
-from ..core.log_history import event_evidence, events, is_history, since, times
+from ..core.log_history import event_evidence, events, has_events, is_history, since, times
 from ..core.rule import Rule
 from ..core.wording import function_name, location
 from .missing import off_the_bus
@@ -27,7 +27,7 @@ def any_logged(*kinds: str) -> Callable[[Snapshot, Node], bool]:
     """A rule's `where`: the log has an event of these kinds."""
 
     def where(snapshot: Snapshot, node: Node) -> bool:
-        return bool(events(snapshot, *kinds))
+        return has_events(snapshot, *kinds)
 
     return where
 

@@ -20,7 +20,7 @@ from ..core.gpus import (
     reports_any,
     subject_of,
 )
-from ..core.log_history import events
+from ..core.log_history import events_about
 from ..core.rule import Rule
 from .memory import unrepaired
 from .missing import gone
@@ -179,7 +179,7 @@ def recovery(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 
 def _logged(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the kernel's log names the error. Then xid() reports it with the same code."""
-    logged = [event for event in events(snapshot, "xid", "recovery") if event.subject == gpu.address and gpu.address]
+    logged = events_about(snapshot, gpu.address, "xid", "recovery") if gpu.address else []
     return any(True for event in logged for _ in xid(snapshot, event))
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from ...catalog.sxids import sxids
 from ...catalog.xids import Xid, xids
 from ...facts.gpu import Gpu, GpuLink
 from ...facts.machine import Event, Pci
 from ...facts.pci_classes import NVIDIA
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import SEVERITIES, Finding, Severity
-from ..core.log_history import bursts, event_evidence, events, gpu_at, later, since, times, why_history
+from ..core.log_history import bursts, event_evidence, events_about, gpu_at, later, since, times, why_history
 from ..core.rule import Rule
 from ..core.wording import function_name, location
 from .missing import gone
@@ -56,7 +57,7 @@ def xid(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
     """
     if event.subject in gone(snapshot):
         return
-    errors = _xids(snapshot, event.subject) or _recovery(snapshot, event.subject)
+    errors = _errors(snapshot)(event.subject)
     gpu = gpu_at(snapshot, event.subject)
     if (
         not errors
@@ -67,12 +68,18 @@ def xid(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
     yield _finding(snapshot, "gpu-xid", "Xid", "the driver logged Xid {} for {}", errors)
 
 
+@once_per_snapshot
+def _errors(snapshot: Snapshot) -> Callable[[str | None], list[LoggedError]]:
+    """The Xids of each GPU, or what the driver asks for. Each GPU is evaluated once."""
+    return cache(lambda subject: _xids(snapshot, subject) or _recovery(snapshot, subject))
+
+
 def _xids(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
     """The relevant Xids of a GPU, most severe first, then newest first."""
     found = []
-    for event in events(snapshot, "xid"):
+    for event in events_about(snapshot, subject, "xid"):
         meaning = xids().get(_NVLINK if _NVLINK_FATAL in (event.text or "") else event.code or 0)
-        if event.subject != subject or meaning is None or meaning.severity is None:
+        if meaning is None or meaning.severity is None:
             continue
         past = _past(snapshot, event, meaning)
         severity: Severity = "info" if past or _is_harmless(event) else meaning.severity
@@ -116,15 +123,20 @@ def _repeated(snapshot: Snapshot, event: Event) -> bool:
     NVIDIA's node monitor counts the bursts of a GPU, too (NVIDIA/NVSentinel, health-events-analyzer). The node checks
     of Azure fail on each new Xid (Azure/azurehpc-health-checks, azure_gpu_xid.nhc).
     """
-    alike = [
-        one
-        for one in events(snapshot, "xid")
-        if (one.subject, one.until) == (event.subject, event.until)
-        and (meaning := xids().get(one.code or 0)) is not None
-        and meaning.severity is not None
-        and not _is_harmless(one)
-    ]
-    return bursts(alike) > 1
+    return _bursts(snapshot)(event.subject, event.until) > 1
+
+
+@once_per_snapshot
+def _bursts(snapshot: Snapshot) -> Callable[[str | None, float | None], int]:
+    """The number of bursts of errors of each GPU in each log."""
+
+    @cache
+    def count(subject: str | None, until: float | None) -> int:
+        errors = (one for one in events_about(snapshot, subject, "xid") if one.until == until)
+        known = ((one, xids().get(one.code or 0)) for one in errors)
+        return bursts([one for one, meaning in known if meaning and meaning.severity and not _is_harmless(one)])
+
+    return count
 
 
 def _requests_recovery(gpu: Gpu) -> bool:
@@ -134,7 +146,7 @@ def _requests_recovery(gpu: Gpu) -> bool:
 
 def _recovery(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
     """The last recovery action that the driver requested in the log. Empty if the current request is known."""
-    requests = [event for event in events(snapshot, "recovery") if event.subject == subject]
+    requests = events_about(snapshot, subject, "recovery")
     last = max(requests, key=lambda one: one.at or 0.0, default=None)
     gpu = gpu_at(snapshot, subject)
     if last is None or last.code not in _RECOVERIES or (gpu and gpu.recovery is not None):
@@ -149,15 +161,28 @@ def _recovery(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
 def sxid(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
     """An NVSwitch reported an error. Errors without an effect are "info". Other rules report missing switches."""
     function = snapshot.of(Pci).get(event.subject or "")
-    led_to = any(link.remote == event.subject for link in snapshot.of(GpuLink).values())
-    if function.lost if function else led_to and snapshot.of(Pci):
+    if function.lost if function else event.subject in _far_ends(snapshot) and snapshot.of(Pci):
         return
-    found = [
-        error for one in events(snapshot, "sxid") if one.subject == event.subject if (error := _switch(snapshot, one))
-    ]
-    found.sort(key=_first)
+    found = _switch_errors(snapshot)(event.subject)
     if found and found[0].event is event:
         yield _finding(snapshot, "nvswitch-error", "SXid", "SXid {} of NVSwitch {}", found)
+
+
+@once_per_snapshot
+def _far_ends(snapshot: Snapshot) -> frozenset[str | None]:
+    return frozenset(link.remote for link in snapshot.of(GpuLink).values())
+
+
+@once_per_snapshot
+def _switch_errors(snapshot: Snapshot) -> Callable[[str | None], list[LoggedError]]:
+    """The SXids of each NVSwitch, most severe first. Each NVSwitch is evaluated once."""
+
+    @cache
+    def of(subject: str | None) -> list[LoggedError]:
+        found = (_switch(snapshot, one) for one in events_about(snapshot, subject, "sxid"))
+        return sorted(filter(None, found), key=_first)
+
+    return of
 
 
 def of_switch(snapshot: Snapshot, event: Event) -> bool:

@@ -83,7 +83,7 @@ def _read_json(part: Part) -> Iterator[Record]:
         yield NotChecked(
             what="dump",
             subject=part.file,
-            reason=Reason.UNREADABLE,
+            reason=Reason.INCOMPLETE,
             path=part.where(0),
             detail=f"JSON of nvbandwidth: {wrong!r}",
         )

@@ -1,6 +1,7 @@
 """Archives of dumps (tar, zip, gzip, bzip2, xz), unpacked in memory. No file is written, so no path can escape.
 
-Sizes are limited: an archive of a few kilobytes can contain terabytes of zeros.
+Sizes are limited: an archive of a few kilobytes can contain terabytes of zeros. A stream is
+refused as soon as it is much larger than its archive.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ import gzip
 import io
 import lzma
 import posixpath
+import stat
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from ...host.entries import Entry, Link, Refused
+from ...host.entries import Entry, Folder, Link, Refused
+from ...host.texts import text_of
 
 MOST_BYTES = 256 << 20  # of all unpacked files together; sosreports contain some tens of MB of text
-MOST_FILES = 20_000
-_MEMBERS_A_FILE = 5  # folders, devices and repeated files count as members
+MOST_FILES = 100_000  # /sys of a large node has some ten thousand files
+_MEMBERS_A_FILE = 2  # folders, devices and repeated files count as members
+_USUAL, _MOST_TIMES = 32 << 20, 100  # bytes, and times the size of the archive: logs shrink to a tenth
 _MOST_ENDS = 8  # permitted reads at the end of a stream
 _ENTRY_OF_ZIP = b"PK\x01\x02"
 _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
@@ -54,8 +58,8 @@ def is_archive(head: bytes) -> bool:
 
 
 def unpack(name: str, content: bytes) -> dict[str, Entry]:
-    """The contents of an archive by path: file contents, links, and refused entries. ValueError: the reason why it is
-    unreadable.
+    """The contents of an archive by path: texts, links, empty folders, and refused entries. ValueError: the reason why
+    it is unreadable.
 
     If the archive is truncated, the result has the files before the damage and one refused entry with the reason.
     """
@@ -72,7 +76,7 @@ def unpack(name: str, content: bytes) -> dict[str, Entry]:
             if ".." in path.split("/") or path.startswith("/"):
                 entries[clean or "a path to nowhere"] = Refused(None, f"its path is outside the archive: {path[:100]}")
             elif clean:
-                entries[clean] = entry.decode("utf-8", "replace") if isinstance(entry, bytes) else entry
+                entries[clean] = text_of(clean, entry) if isinstance(entry, bytes) else entry
     except TooMuch:
         raise
     except _BROKEN as broken:
@@ -85,16 +89,16 @@ def unpack(name: str, content: bytes) -> dict[str, Entry]:
 class _Limited(io.BufferedIOBase):
     """A stream with an upper limit on bytes and on reads at its end.
 
-    tarfile trusts the sizes in headers: for a file of one kilobyte it skips a petabyte read by read, and it keeps all
-    members.
+    tarfile trusts the sizes in headers: for a file of one kilobyte it skips a petabyte read by read.
     """
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes], packed: int) -> None:
+        self.stream, self.ends = stream, 0
         # twice the limit, because headers and padding count here
-        self.stream, self.left, self.ends = stream, 2 * MOST_BYTES, 0
+        self.left = min(2 * MOST_BYTES, max(_USUAL, _MOST_TIMES * packed))
 
     def read(self, size: int | None = -1, /) -> bytes:
-        data = self.stream.read(-1 if size is None else size)
+        data = self.stream.read(self.left + 1 if size is None or size < 0 else min(size, self.left + 1))
         self.left -= len(data)
         self.ends += not data
         if self.left < 0:
@@ -105,7 +109,9 @@ class _Limited(io.BufferedIOBase):
 
 
 def _too_long() -> TooMuch:
-    return TooMuch(f"unpacks to more than {MOST_BYTES >> 20} MB, the limit for dumps")
+    return TooMuch(
+        f"unpacks to more than {MOST_BYTES >> 20} MB or to more than {_MOST_TIMES} times its size, the limits for dumps"
+    )
 
 
 def _check_count(number: int) -> None:
@@ -113,53 +119,73 @@ def _check_count(number: int) -> None:
         raise TooMuch(f"holds more than {_MEMBERS_A_FILE * MOST_FILES} entries")
 
 
-def _members(name: str, content: bytes) -> Iterator[tuple[str, bytes | Link]]:
+def _members(name: str, content: bytes) -> Iterator[tuple[str, bytes | Link | Folder]]:
     if content.startswith(_ZSTD):
         raise ValueError("zstd is not supported: unpack the file first (zstd -d)")
     if content.startswith(_ZIP):
         yield from _zip_members(content)
         return
-    opener = next((opener for magic, opener in _OPENERS.items() if content.startswith(magic)), None)
+    opener = _opener(content)
     stream: IO[bytes] = opener(io.BytesIO(content)) if opener else io.BytesIO(content)
     head = stream.read(512)
     stream.seek(0)
     if head[257:262] == b"ustar":
-        yield from _tar_members(_Limited(stream))
+        yield from _tar_members(_Limited(stream, len(content)))
     elif opener:
-        yield _plain_name(name), _read_all(stream)
+        yield _plain_name(name), _read_all(_Limited(stream, len(content)))
     else:
         raise ValueError("unknown archive format")
 
 
-def _tar_members(stream: _Limited) -> Iterator[tuple[str, bytes | Link]]:
+def _tar_members(stream: _Limited) -> Iterator[tuple[str, bytes | Link | Folder]]:
     with tarfile.open(fileobj=stream, mode="r|") as archive:
         for number, member in enumerate(archive):
             _check_count(number)
+            archive.members = []  # tarfile keeps all members, which a stream cannot read again
             if member.issym() or member.islnk():
                 target = member.linkname if member.issym() else f"/{member.linkname}"
                 yield member.name, Link(target)
+            elif member.isdir():
+                yield member.name, Folder()
             elif member.isfile() and (file := archive.extractfile(member)):
                 yield _decompressed(member.name, _read_all(file))
 
 
-def _zip_members(content: bytes) -> Iterator[tuple[str, bytes | Link]]:
+def _zip_members(content: bytes) -> Iterator[tuple[str, bytes | Link | Folder]]:
     _check_count(content.count(_ENTRY_OF_ZIP))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        for info in archive.infolist():
-            if info.filename and not info.filename.endswith("/"):  # zipfile fails on an empty name
+        every = archive.infolist()
+        if sum(info.file_size for info in every) > min(MOST_BYTES, max(_USUAL, _MOST_TIMES * len(content))):
+            raise _too_long()
+        for info in every:
+            if info.filename.endswith("/"):
+                yield info.filename, Folder()
+            elif info.filename:  # zipfile fails on an empty name
                 with archive.open(info) as file:
-                    yield _decompressed(info.filename, _read_all(file))
+                    data = _read_all(file)
+                link = stat.S_ISLNK(info.external_attr >> 16)
+                yield (
+                    (info.filename, Link(data.decode("utf-8", "replace")))
+                    if link
+                    else _decompressed(info.filename, data)
+                )
 
 
 def _decompressed(name: str, content: bytes) -> tuple[str, bytes]:
     """Decompress a compressed file within an archive."""
-    opener = next((opener for magic, opener in _OPENERS.items() if content.startswith(magic)), None)
+    opener = _opener(content)
     if opener is None:
         return name, content
     try:
-        return _plain_name(name), _read_all(opener(io.BytesIO(content)))
+        return _plain_name(name), _read_all(_Limited(opener(io.BytesIO(content)), len(content)))
+    except TooMuch:
+        raise
     except _BROKEN:
         return name, b""
+
+
+def _opener(content: bytes) -> Callable[[IO[bytes]], Any] | None:
+    return next((opener for magic, opener in _OPENERS.items() if content.startswith(magic)), None)
 
 
 def _read_all(file: IO[bytes]) -> bytes:

@@ -41,7 +41,7 @@ def documents(part: Part, begins: re.Pattern[str] = _OPENS) -> Iterator[Document
         except (ValueError, RecursionError):
             why = "incomplete or invalid JSON"
             yield NotChecked(
-                what="dump", subject=part.file, reason=Reason.UNREADABLE, path=part.where(line), detail=why
+                what="dump", subject=part.file, reason=Reason.INCOMPLETE, path=part.where(line), detail=why
             )
             return
         yield Document(value, line, begin, end)

@@ -46,7 +46,7 @@ class Part:
         """A note that the output ends too early at line `number`. Used only if the truncation is certain."""
         why = f"line {self.first + number}: the output ends here, {what}; everything before it was read"
         return NotChecked(
-            what="dump", subject=self.file, reason=Reason.UNREADABLE, detail=why, how="copy the whole output"
+            what="dump", subject=self.file, reason=Reason.INCOMPLETE, detail=why, how="copy the whole output"
         )
 
     def lines(self) -> Iterator[tuple[int, str]]:

@@ -40,7 +40,7 @@ def elements(name: str, text: str, first: int = 1, most: int = _MOST) -> Iterato
     why = _parse(name, text, first - 1, found, most)
     yield from found
     if why:
-        yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=why)
+        yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=why)
 
 
 def _parse(name: str, text: str, before: int, found: list[Element], most: int) -> str | None:

@@ -111,7 +111,7 @@ class _Reading:
             except ValueError as wrong:
                 why = f"<{one.tag}>: {wrong}; it and the elements below it are left out"
                 yield NotChecked(
-                    what="dump", subject=self.name, reason=Reason.UNREADABLE, path=one.where.source, detail=why
+                    what="dump", subject=self.name, reason=Reason.INCOMPLETE, path=one.where.source, detail=why
                 )
 
     def _system(self, one: Element) -> Iterator[Record]:

@@ -2,7 +2,8 @@
 
 A path over NVLink hides the PCIe path. If more NVLinks lead to peers than a GPU has, all its links lead to switches,
 and each pair uses all of them. "NV18" is then the number of active links. On a board without switches, links may lead
-to hidden GPUs. The reader does not store the affinities of NICs, because sysfs and lspci have them.
+to hidden GPUs. The reader does not store the affinities of NICs, because sysfs and lspci have them. It stores the paths
+to NICs for the matrix of a machine whose PCI tree is not known.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....models.facts.gpu import Gpu, GpuPair
+from ....models.facts.machine import NicPath
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import P2P, PATHS
@@ -34,6 +36,8 @@ _P2P_FILE = re.compile(r"p2p[-_. ]?(read|write|nvlink|atomics?|[rwna])(?![a-z])"
 _ABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics"}
 _HEAD = re.compile(_HEADING)
 _ROW = re.compile(r"\s*(GPU[0-9]{1,3})\s")
+_NIC_ROW = re.compile(r"\s*((?:NIC|mlx[45]_(?:bond_)?)[0-9]{1,3})\s")
+_NAMED = re.compile(r"\s*(NIC[0-9]{1,3}): ([A-Za-z][\w.-]{0,40})\s*")
 _GPU = re.compile(r"GPU[0-9]{1,3}")
 _NVLINKS = re.compile(r"NV([0-9]{1,2})")
 _MOST_LINKS = (18, 36)  # per GPU: until Blackwell, and NVML_NVLINK_MAX_LINKS
@@ -66,6 +70,8 @@ class _Matrix:
     affinities: int
     ability: str | None
     rows: dict[str, _Row] = field(default_factory=dict)
+    nics: dict[str, _Row] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)  # of the NICs: "NIC0" -> "mlx5_0"
 
 
 def read(part: Part) -> Iterator[Record]:
@@ -81,10 +87,15 @@ def read(part: Part) -> Iterator[Record]:
             matrices.append(_Matrix(columns, sum(name in line for name in _AFFINITIES) if found else 0, ability))
         elif matrices and (begun := _ROW.match(line)):
             matrices[-1].rows.setdefault(begun[1], _row(matrices[-1], line, part.cite(number, line)))
+        elif matrices and (begun := _NIC_ROW.match(line)):
+            matrices[-1].nics.setdefault(begun[1], _row(matrices[-1], line, part.cite(number, line)))
+        elif matrices and (named := _NAMED.fullmatch(line)):
+            matrices[-1].names[named[1]] = named[2]
     for matrix in matrices:
         for name, row in matrix.rows.items():
             yield from _gpu(matrix, name, row)
         yield from _pairs(matrix)
+        yield from _to_nics(matrix)
     if matrices:
         yield from _end(part, matrices[-1])
 
@@ -158,6 +169,18 @@ def _pairs(matrix: _Matrix) -> Iterator[Record]:
                 if row in matrix.rows and (cell := matrix.rows[row].cells.get(column)):
                     yield from _pair(matrix, f"{a}-{b}".lower(), cell, matrix.rows[row].where)
                     break
+
+
+def _to_nics(matrix: _Matrix) -> Iterator[Record]:
+    """The paths from GPUs and NICs to NICs."""
+    nics = [column for column in matrix.columns if not _GPU.fullmatch(column)]
+    for a, row in (*matrix.rows.items(), *matrix.nics.items()):
+        for b in nics[nics.index(a) + 1 if a in nics else 0 :]:
+            path = "SYS" if row.cells.get(b) == _SOC else row.cells.get(b)
+            if path in PATHS.values():
+                name = matrix.names.get(b) or (None if b.startswith("NIC") else b)
+                ends = {"a": a.lower(), "b": b.lower()}
+                yield NicPath(key="-".join(ends.values()), **ends, name=name, path=path, cites={"path": row.where})
 
 
 def _pair(matrix: _Matrix, key: str, cell: str, where: Evidence) -> Iterator[Record]:

@@ -1,0 +1,251 @@
+"""Compares what the readers get from an excerpt with what they get from the whole output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from difflib import SequenceMatcher
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from bench.accuracy.excerpts.excerpt import Excerpt, File, Kind, Sample
+from linkgauge.models.evaluate import evaluate
+from linkgauge.models.facts.machine import Event
+from linkgauge.models.facts.records import Evidence, Fact, Flow, NotChecked, Observation, Record
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.report import Finding, Verdict
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps import read_text
+from linkgauge.probes.host.texts import decoded
+
+AT = 1795230000.0
+_NAME = "excerpt"
+# Values of a log as a whole, or of its clock: the time, the number and the text of the lines.
+_OF_THE_LOG = {"Event": {"at", "first", "until", "count", "recent", "bursts", "text"}, "NcclFailure": {"count", "text"}}
+_BESIDE = "beside"  # the flows at the same time: fewer if lines are missing
+_TEXTS = {"name", "label", "model", "version", "firmware", "text", "error", "failure", "vbios", "product", "bios"}
+_RANK = {"info": 0, "warning": 1, "critical": 2}
+_PLACE = re.compile(rf"{_NAME}[0-9]*:[0-9]+")  # the key of a device that the text does not name
+_TOKEN = re.compile(r"[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[a-z]+|[0-9]+")
+
+
+class Atom(NamedTuple):
+    """One field of a fact, or one value of an observation."""
+
+    kind: str
+    key: str
+    field: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key} {self.field} = {self.value}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Everything that comes of some files. `lines` has the numbers (from 0) of the lines that an atom cites."""
+
+    lines: Mapping[Atom, frozenset[int]]
+    findings: Mapping[tuple[str, str], Finding]  # without those of severity info
+    verdict: Verdict
+    gaps: int
+
+    @property
+    def atoms(self) -> frozenset[Atom]:
+        return frozenset(self.lines)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The comparison of one excerpt, or of all excerpts that one transformation makes of a sample."""
+
+    kept: frozenset[Atom] = frozenset()
+    present: frozenset[Atom] = frozenset()  # what the excerpt has the information for
+    unnamed: frozenset[Atom] = frozenset()  # present without the name of its device
+    wrong: frozenset[Atom] = frozenset()
+    new: tuple[Finding, ...] = ()
+    silent: bool = False  # facts are lost, and the report names no gap
+    blind: bool = False  # a fault is lost, and the verdict is ok
+
+
+def read(files: Iterable[File]) -> Reading:
+    """The facts and findings of some files."""
+    return _read(tuple(files))
+
+
+@lru_cache(4096)
+def _read(files: tuple[File, ...]) -> Reading:
+    records: list[Record] = []
+    for number, file in enumerate(files):
+        text = decoded(file) if isinstance(file, bytes) else file
+        if isinstance(text, str):
+            records += read_text(_NAME if len(files) == 1 else f"{_NAME}{number}", text, AT)
+        else:
+            records += read_text(_NAME, "", AT)
+    report = evaluate(assemble(records, Site(), AT, origin="dumps"))
+    grave = [one for one in report.findings if one.severity != "info"]
+    lines: dict[Atom, frozenset[int]] = {}
+    for atom, cited in (pair for one in records for pair in _atoms(one)):
+        lines[atom] = lines.get(atom, frozenset()) | cited
+    gaps = sum(isinstance(one, NotChecked) for one in records)
+    return Reading(lines, {(one.code, one.subject): one for one in grave}, report.verdict, gaps)
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[str, ...]:
+    ignored = {"key", "cites", *_OF_THE_LOG.get(kind.__name__, ())}
+    return tuple(field.name for field in fields(kind) if field.name not in ignored)
+
+
+def _atoms(one: Record) -> Iterator[tuple[Atom, frozenset[int]]]:
+    if isinstance(one, Fact):
+        kind, key = type(one).__name__, one.key
+        if isinstance(one, Event):  # its key has details of the message
+            key = f"{one.kind} {one.code} {one.subject}"
+        known = {name: value for name in _fields(type(one)) if (value := getattr(one, name)) is not None}
+        for name, value in known.items():
+            yield Atom(kind, key, name, repr(value)), _line(one.cites.get(name))
+        if not known:
+            yield Atom(kind, key, "", ""), frozenset()
+    elif isinstance(one, Observation):
+        key, cited = _about(one.about), _line(one.evidence)
+        yield Atom("Observation", key, one.quantity, repr(one.value)), cited
+        if isinstance(one.about, Flow) and one.about.beside:
+            yield Atom("Observation", key, _BESIDE, repr(one.about.beside)), cited
+
+
+def _about(about: Flow | str) -> str:
+    if isinstance(about, str):
+        return about
+    return f"{about.op} {'-'.join(about.ends)} {about.size} {about.via}"
+
+
+def _line(cite: Evidence | None) -> frozenset[int]:
+    return frozenset({int(cite.source.rpartition(":")[2]) - 1}) if cite else frozenset()
+
+
+def compare(sample: Sample, excerpt: Excerpt, kind: Kind) -> Result:
+    """What the excerpt keeps of the sample, and what it has beyond it."""
+    base, found = read((sample.text,)), read(excerpt.files)
+    text = " ".join(one for one in excerpt.files if isinstance(one, str)).lower()
+    cited = {atom for atom, lines in base.lines.items() if excerpt.kept is None or (lines and lines <= excerpt.kept)}
+    named = frozenset(atom for atom in cited if excerpt.kept is None or _named(atom.key, text))
+    generic = {atom._replace(key="") for atom in found.atoms if _generic(atom.key)}
+    kept = frozenset(atom for atom in cited if atom in found.atoms or atom._replace(key="") in generic)
+    other = read((excerpt.other,)) if excerpt.other else None
+    lost = bool(named - kept)
+    return Result(
+        kept=kept,
+        present=named,
+        unnamed=frozenset(cited) - named,
+        wrong=frozenset(_wrong(base, found, other, excerpt, kind)),
+        new=tuple(_new(base, found, other)),
+        silent=lost and kind == "whole" and found.gaps <= base.gaps,
+        blind=kind == "whole" and found.verdict == "ok" and base.verdict in ("failed", "degraded"),
+    )
+
+
+def _wrong(base: Reading, found: Reading, other: Reading | None, excerpt: Excerpt, kind: Kind) -> Iterator[Atom]:
+    """The facts that the whole output does not have.
+
+    No reader sees a wrong digit, or that two records of different machines are one. So the facts of a line with a wrong
+    digit may differ, and the fields of spliced records may be mixed.
+    """
+    allowed = base.atoms | (other.atoms if other else frozenset())
+    keys = {(atom.kind, atom.key) for atom in allowed}
+    anywhere = {atom._replace(key="") for atom in allowed}
+    for atom in found.atoms - allowed:
+        if not atom.field:
+            fine = (atom.kind, atom.key) in keys or _generic(atom.key)
+        else:
+            fine = (bool(other) or _generic(atom.key)) and atom._replace(key="") in anywhere
+        if kind != "whole":
+            fine |= atom.field == _BESIDE or _is_part(atom, base) or _is_text(atom, allowed)
+            fine |= any(_transcribed(atom, line) for line in excerpt.changed)
+        if excerpt.digits:
+            fine |= (atom.kind, atom.key) not in keys or _cites(found.lines[atom], excerpt)
+        if not fine:
+            yield atom
+
+
+def _cites(lines: Iterable[int], excerpt: Excerpt) -> bool:
+    """Whether one of the lines is a changed one."""
+    (text,) = excerpt.files
+    written = text.split("\n") if isinstance(text, str) else []
+    return any(line < len(written) and written[line] in excerpt.changed for line in lines)
+
+
+def _is_text(atom: Atom, known: Iterable[Atom]) -> bool:
+    """Whether it is a damaged name or message. No reader can know it, and no rule compares it."""
+    return atom.field in _TEXTS and any(
+        one.field == atom.field and (one.value[1:-1] in atom.value or atom.value[1:-1] in one.value or _near(one, atom))
+        for one in known
+    )
+
+
+def _near(one: Atom, other: Atom) -> bool:
+    return SequenceMatcher(None, one.value, other.value).ratio() > 0.7
+
+
+def _is_part(atom: Atom, base: Reading) -> bool:
+    """Whether it is a part of a sum of errors, because lines are missing."""
+    if atom.kind != "Observation" or atom.field in ("rate", "bus_bandwidth", "latency"):
+        return False
+    same = (one for one in base.lines if one[:3] == atom[:3])
+    return any(float(one.value) >= float(atom.value) for one in same)
+
+
+def _generic(key: str) -> bool:
+    """Whether the key names a kind of device, or the line of a device without a name."""
+    return not any(map(str.isdigit, key)) or bool(_PLACE.fullmatch(key))
+
+
+def _named(key: str, text: str) -> bool:
+    """Whether each part of the key is in the text: "gpu", "3", "53:00.0"."""
+    words = set(_TOKEN.findall(text))
+    return all(word in words or word in text and not word.isdigit() for word in _TOKEN.findall(key.lower()))
+
+
+def _transcribed(atom: Atom, line: str) -> bool:
+    """Whether a value or a name is copied from a damaged line, so that no reader can know that it is wrong."""
+    value = atom.value.strip("'\"")
+    numbers = {float(word) for word in re.findall(r"[0-9]+(?:\.[0-9]+)?", line)}
+    return (
+        (len(value) > 1 and value.lower() in line.lower())
+        or (len(atom.key) > 2 and atom.key.lower() in line.lower())
+        or (_is_number(value) and any(_scaled(float(value), number) for number in numbers))
+    )
+
+
+def _is_number(value: str) -> bool:
+    return bool(re.fullmatch(r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?", value))
+
+
+def _scaled(value: float, number: float) -> bool:
+    """Whether the value is the number in another unit: bits, powers of 1000 and of 1024."""
+    units = (a * b for a in (1, 8, 1 / 8) for b in (1, 1e3, 1e6, 1e9, 2**10, 2**20, 2**30, 2**40))
+    return value == number or any(abs(value - number * unit) <= 1e-6 * abs(value) for unit in units)
+
+
+def _new(base: Reading, found: Reading, other: Reading | None) -> Iterator[Finding]:
+    """The findings that the whole output lacks, or has with a lower severity."""
+    known = {**(other.findings if other else {}), **base.findings}
+    for (code, subject), finding in found.findings.items():
+        same = [one for key, one in known.items() if key == (code, subject) or (key[0] == code and _generic(subject))]
+        if all(_RANK[one.severity] < _RANK[finding.severity] for one in same):
+            yield finding
+
+
+def together(results: Iterable[Result]) -> Result:
+    """The result of all excerpts of one sample."""
+    several = list(results)
+    return Result(
+        kept=frozenset().union(*(one.kept for one in several)),
+        present=frozenset().union(*(one.present for one in several)),
+        unnamed=frozenset().union(*(one.unnamed for one in several)),
+        wrong=frozenset().union(*(one.wrong for one in several)),
+        new=tuple(finding for one in several for finding in one.new),
+        silent=any(one.silent for one in several),
+        blind=any(one.blind for one in several),
+    )

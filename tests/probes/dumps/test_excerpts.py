@@ -1,0 +1,54 @@
+"""A bounded part of bench/accuracy/excerpts: frames and layouts that the readers see through, and how it judges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bench.accuracy.excerpts.__main__ import TRANSFORMATIONS, counts, failures, rows, samples
+from bench.accuracy.excerpts.compare import compare, read
+from bench.accuracy.excerpts.excerpt import Excerpt, Sample
+
+SEEN_THROUGH = [
+    "fence and prose",
+    "wiki",
+    "CRLF",
+    "colors",
+    "no-break spaces",
+    "UTF-16",
+    "time, ISO",
+    "two equal files",
+]
+TEXT = "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-1)\n" + "".join(f"\t Link {n}: 25 GB/s\n" for n in range(12))
+SAMPLE = Sample("smi_nvlink", "links", TEXT)
+
+
+@pytest.mark.parametrize("name", SEEN_THROUGH)
+def test_facts_are_kept(name: str) -> None:
+    found = counts(rows(samples("[nsl]*"), name))
+    assert found["facts kept"] >= 0.99 * found["facts"] > 0
+    assert (found["new"], found["blind"]) == (0, 0)
+
+
+def test_enough_transformations() -> None:
+    assert len({one.name for one in TRANSFORMATIONS}) == len(TRANSFORMATIONS) >= 25
+
+
+def test_it_sees_lost_facts_wrong_facts_and_new_findings() -> None:
+    same = compare(SAMPLE, Excerpt((TEXT,)), "whole")
+    assert same.kept == same.present == read((TEXT,)).atoms
+    assert (same.wrong, same.new, same.silent, same.blind) == (frozenset(), (), False, False)
+    nothing = compare(SAMPLE, Excerpt(("Good morning\n",)), "whole")
+    assert not nothing.kept
+    assert not nothing.silent  # the report names the lines in no known format
+    broken = compare(SAMPLE, Excerpt((TEXT.replace("Link 3: 25 GB/s", "Link 3: <inactive>"),)), "whole")
+    assert {(one.key, one.value) for one in broken.wrong} >= {("gpu0/nvlink3", "False")}
+    assert [one.code for one in broken.new] == ["nvlink-inactive"]
+    assert list(failures([replace(row, result=broken) for row in rows([SAMPLE], "CRLF")])) != []
+
+
+def test_a_part_needs_only_what_it_shows() -> None:
+    lines = TEXT.splitlines(keepends=True)
+    half = compare(SAMPLE, Excerpt(("".join(lines[:4]),), frozenset(range(4))), "part")
+    assert {atom.key for atom in half.present if atom.field == "active"} <= {f"gpu0/nvlink{n}" for n in range(3)}
