@@ -53,6 +53,8 @@ _FAULTS = (
     ("route unhealthy", "Route Unhealthy", "route_unhealthy", "true"),
     ("access timeout recovery", "Access Timeout Recovery", "access_timeout_recovery", "true"),
 )
+# NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*: incorrect system GUID, no partition, insufficient NVLinks ...
+_WRONG_SETUP = re.compile(r"(?:In(?:correct|sufficient|compatible|valid)|No Partition|Yes|True)\b", re.IGNORECASE)
 _SETUP = ("Health/Incorrect Configuration", "health/incorrect_configuration", "fabric.health.incorrect_configuration")
 
 
@@ -125,7 +127,7 @@ def _health(texts: Texts) -> Iterator[Field]:
     bad = {fault for fault, _, _, word in _FAULTS if fault in parts and parts[fault][0].lower() in (word, "yes")}
     faults = [(fault, parts[fault][1]) for fault in parts if fault in bad]
     setup = _first(texts, _SETUP)
-    if setup and setup[0] not in ("N/A", "None", "Not Supported"):
+    if setup and _WRONG_SETUP.match(setup[0]):
         faults.append((f"incorrect configuration: {setup[0]}", setup[1]))
     values = {text for text, _ in (*parts.values(), *((setup,) if setup else ()))} - {"N/A", "Not Supported"}
     if faults or (values and setup):

@@ -82,7 +82,7 @@ def _failed(text: str, where: Evidence) -> Iterator[Record]:
         yield Driver(key="nvidia", gpus=0, cites={"gpus": where})
         return
     failure = re.split("NVML: |because ", text)[1].rstrip(". ")
-    if "ermission" in failure:
+    if failure.startswith("Insufficient Perm") or "ermission" in failure:
         yield NotChecked(
             what="Gpu",
             subject="node",
