@@ -34,7 +34,19 @@ from .host import (
     storage,
 )
 from .nccl import nccl, version
-from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs, port_claims, port_counters
+from .network import (
+    congestion,
+    dumped_counters,
+    gid,
+    logged_events,
+    mtu,
+    nic,
+    nic_affinity,
+    node_pairs,
+    optics,
+    port_claims,
+    port_counters,
+)
 from .nvlink import cuda_init, errors, fabric_manager, nvlink, nvlink_claims, nvswitch, peer_access
 from .pcie import acs, aer, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
 
@@ -67,6 +79,8 @@ RULES: tuple[Rule, ...] = (
     *mtu.RULES,
     *congestion.RULES,
     *port_counters.RULES,
+    *dumped_counters.RULES,
+    *optics.RULES,
     *cuda_init.RULES,
     *placement.RULES,
     *host.RULES,
