@@ -94,6 +94,24 @@ def _by_ids(snapshot: Snapshot) -> Mapping[tuple[int | None, int | None], Sequen
     return found
 
 
+def without_addresses(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
+    """The window has no addresses: the machine has no room for it. The driver then refuses the GPU or its peers."""
+    if function.bar1 == 0 and not function.lost:
+        name = function_name(snapshot, function)
+        yield Finding(
+            code="pcie-bar1-small",
+            severity="warning",
+            subject=function.key,
+            subject_name=name,
+            message=f"{name} has no addresses for the window into its memory (BAR1): the machine assigned none",
+            expected="assigned",
+            observed="unassigned",
+            cause="Above 4G Decoding is switched off in the firmware setup, or the root complex has too little space",
+            location=location(function),
+            evidence=cited(function, "bar1"),
+        )
+
+
 def of_driver(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The window size from the driver, if the PCI bus does not show it."""
     function, others = (
@@ -209,5 +227,6 @@ def _could(window: Window) -> tuple[int, Basis | None, str]:
 
 RULES = (
     Rule("pcie-bar1-small", Pci, ("bar1",), of_function, is_nvidia_gpu),
+    Rule("pcie-bar1-small", Pci, ("bar1",), without_addresses, is_nvidia_gpu),
     Rule("pcie-bar1-small", Gpu, ("bar1", "memory"), of_driver),
 )

@@ -126,7 +126,7 @@ class _Block:
         """
         windows = [found for found in _WINDOW.finditer(self.text) if found["number"] in (None, "0", "1", "2")]
         if len(windows) > 1:
-            size = 0 if windows[1]["where"].startswith("<") else _size(windows[1]["size"])
+            size = 0 if windows[1]["lost"] or windows[1]["where"].startswith("<") else _size(windows[1]["size"])
             self._set(windows[1].start(), {"bar1": size})
         if found := _RESIZABLE.search(self.text):
             self._set(found.start(2), {"bar1_max": max(map(_size, found[2].split()))})
@@ -227,8 +227,8 @@ _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "Subsystem:": ((re.compile(r"Subsystem:[^\n]*?\[?([0-9a-f]{4}):([0-9a-f]{4})\]?(?:\n|$)"), _subsystem),),
 }
 _WINDOW = re.compile(
-    r"^[ \t]*(?:Region (?P<number>\d): )?(?:\[virtual\] )?Memory at (?P<where>\S+) [^\n]*"
-    r"\[size=(?P<size>\d{1,6}[KMGT]?)\]",
+    r"^[ \t]*(?:Region (?P<number>\d): )?(?:\[virtual\] )?Memory at (?:(?P<lost><(?:unassigned|ignored)>) [^\n]*"
+    r"|(?P<where>\S+) [^\n]*\[size=(?P<size>\d{1,6}[KMGT]?)\])",
     re.MULTILINE,
 )
 _RESIZABLE = re.compile(
