@@ -14,8 +14,8 @@ from ..core.wording import cited
 from .fabric_manager import MANAGER, explained
 
 _MISMATCHES = (  # cudaErrorSystemDriverMismatch (803), cudaErrorInsufficientDriver (35)
-    "unsupported display driver / cuda driver combination",
-    "driver version is insufficient for cuda runtime version",
+    "unsupporteddisplaydriver/cudadrivercombination",
+    "driverversionisinsufficientforcudaruntimeversion",
 )
 _UNREADY = "system not yet initialized"  # cudaErrorSystemNotReady, 802
 
@@ -55,7 +55,7 @@ def system(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
 
 def mismatched(snapshot: Snapshot, failure: NcclFailure) -> bool:
     """Select errors of CUDA that name the versions of driver and library (error 803, error 35)."""
-    error = (failure.error or "").lower()
+    error = "".join((failure.error or "").lower().split())  # a table breaks texts within words
     return failure.key == "CUDA" and any(text in error for text in _MISMATCHES)
 
 

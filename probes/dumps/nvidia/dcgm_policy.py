@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Event
@@ -27,7 +28,8 @@ def read_text(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> 
     for place, (number, line) in enumerate(rows):
         if not (sentence := _SENTENCE.search(line)):
             continue
-        values = " ".join(text.strip() for _, text in rows[place + 1 : place + _NOTIFIED])
+        following = [text.strip() for _, text in rows[place + 1 : place + _NOTIFIED]]
+        values = " ".join(takewhile(lambda text: not _SENTENCE.search(text), following))
         where = part.cite(number, line)
         what = sentence["what"].lower()
         if "xid" in what and (code := _XID.search(values)):
