@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 import sys
@@ -105,6 +106,8 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
 def _text(content: bytes) -> Entry:
     if len(content) > BIGGEST:
         return Refused(None, f"larger than {BIGGEST >> 20} MB, the limit of captures and dumps")
+    if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):  # redirected output of PowerShell
+        return content.decode("utf-16", "replace").rstrip()
     head = content[:4096]
     if len(head) - len(head.translate(None, _CONTROLS)) > len(head) // 20:  # logs of crashed machines have some zeros
         return Refused(None, "a binary file; captures and dumps are text")

@@ -1,7 +1,8 @@
 """The registry of dump readers. A new reader needs its own file in a package of this folder and a line here.
 
 The file has BEGIN, a regular expression for the first line of an output (core/split.py), and the function `read`. LINES
-= True means that each line has a meaning of its own.
+= True means that each line has a meaning of its own. ANY_LINE is a regular expression for lines within an output, which
+the reader understands without the lines around them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ def _reader(name: str, target: str) -> Reader:
     """The reader with this public name. `target` is "module:function" relative to linkgauge.probes."""
     read = load(target)
     module = sys.modules[read.__module__]
-    return Reader(name, module.BEGIN, read, getattr(module, "LINES", False))
+    return Reader(name, module.BEGIN, read, getattr(module, "LINES", False), getattr(module, "ANY_LINE", ""))
 
 
 READERS: tuple[Reader, ...] = (

@@ -32,6 +32,15 @@ _HEADING = re.compile(
     r"|^([A-Za-z0-9][\w.-]{0,62}) \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=[0-9]{1,3})? >>[ \t]*$",
     re.MULTILINE,
 )
+# Marks of Markdown, bullets of lists, and notes behind a line. A row of a table becomes "name: value".
+_MARK = re.compile(r"^[ \t]*(?:[-*+•] |[0-9]{1,2}[.)] )?(?=\S)|\*\*|__|`|[ \t]*\\?$")
+_NOTE = re.compile(r"[ \t]+(?:\# |// |<[-=]{1,3} ?|←|\u2b05).*$")
+_ROW = re.compile(r"^[ \t]*\|[ ]*([^|]{1,80}?)[ ]*\|[ ]*([^|]{1,200}?)[ ]*\|?[ \t]*$")
+# The beginning of a log line: time, host, program. The texts of the kernel's log have their own reader.
+_LOGGED = re.compile(
+    rf"^(?:\[?{_ISO}[^\s\]]{{0,16}}\]?|[A-Z][a-z]{{2}} [ 0-9][0-9] [0-9:]{{8}}|\[[0-9:. ]{{8,20}}\]|[0-9:]{{8}}(?:[.,][0-9]{{1,6}})?)"
+    r"[ \t]+(?:[\w.-]{1,60} )?(?:[\w./-]{1,40}(?:\[[0-9]{1,8}\])?: )?(?:(?:INFO|DEBUG|WARNING|ERROR)[:| -]{0,3} ?)?"
+)
 _FEWEST = 2  # the least number of lines with the same host name, or with line numbers
 _CANDIDATES = 4
 _PAIR = re.compile(r"[ \t]*([A-Z_]{2,40})=(.*)")
@@ -61,6 +70,9 @@ def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "\n".join(bare), ()
     if (numbered := _without_numbers(bare)) is not None:
         yield "\n".join(numbered), ()
+    for plain in (_unmarked(bare), _unmarked([_LOGGED.sub("", line, count=1) for line in lines])):
+        if plain != bare:
+            yield "\n".join(plain), ()
     named = [_HOST.match(line) for line in bare]
     counts = Counter(found[1] for found in named if found)
     likely = [name for name, count in counts.most_common() if count >= _FEWEST]
@@ -73,6 +85,12 @@ def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
             ),
             others,
         )
+
+
+def _unmarked(lines: list[str]) -> list[str]:
+    """The lines without the marks of Markdown and without notes behind them."""
+    plain = (_NOTE.sub("", line) for line in lines)
+    return [_MARK.sub("", _ROW.sub(r"\1: \2", line)) for line in plain]
 
 
 def _without_prefix(line: str) -> str:

@@ -8,7 +8,8 @@ each line of an output has a meaning of its own (`lines`), lines of other such l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
@@ -88,16 +89,32 @@ def _cut(whole: Part, readers: tuple[Reader, ...], depth: int) -> Iterator[tuple
 
 
 def _strip_unknown(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iterator[tuple[Reader | None, Part]]:
-    """Lines in no known format: the parts that become known if the frame around the lines is removed."""
+    """Lines in no known format: the parts that become known if the frame around the lines is removed, or the lines
+    within an output whose beginning is missing.
+    """
     short = len(piece.text) < _SHORT
+    excerpt: list[tuple[Reader | None, Part]] = []
+    if short and (loose := _loose(readers)):
+        excerpt = list(_cut(piece, loose, 0))
     for text, others in islice(strip_frames(piece.text), None if short else _FEW) if depth else ():
-        inner = list(_cut(Part(piece.file, piece.first, text, piece.at), readers, depth - 1 if short else 0))
-        if any(reader for reader, _ in inner):
+        bare = Part(piece.file, piece.first, text, piece.at)
+        inner = list(_cut(bare, readers, depth - 1 if short else 0))
+        if _known_lines(inner) > _known_lines(excerpt):
             yield from inner
             if others:
                 yield OTHER_HOSTS, Part(piece.file, piece.first, "\n".join(others), piece.at)
             return
-    yield None, piece
+    yield from excerpt if _known_lines(excerpt) else ((None, piece),)
+
+
+@cache
+def _loose(readers: tuple[Reader, ...]) -> tuple[Reader, ...]:
+    """The readers that know lines within an output. Empty if these are such readers."""
+    return tuple(replace(one, begin=one.any_line, any_line="") for one in readers if one.any_line)
+
+
+def _known_lines(parts: Iterable[tuple[Reader | None, Part]]) -> int:
+    return sum(part.text.count("\n") + 1 for reader, part in parts if reader)
 
 
 class _Stretch(NamedTuple):  # fast to create: alternating logs have hundreds of thousands

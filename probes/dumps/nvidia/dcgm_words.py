@@ -30,7 +30,9 @@ _XID = re.compile(
 
 _CUDA = re.compile(r"[Ee]rror using CUDA API .{0,400}?'\s?(?P<error>[^']{5,120}?)'")  # the text of cudaGetErrorString()
 # messages whose facts are complete
-SETTING = re.compile(r"Persistence mode for GPU [0-9]{1,3} is disabled|(?s:'.{0,20}unsupported *display *driver */ *cuda)")
+SETTING = re.compile(
+    r"Persistence mode for GPU [0-9]{1,3} is disabled|(?s:'.{0,20}unsupported *display *driver */ *cuda)"
+)
 
 
 def _yes(_: str) -> bool:

@@ -26,6 +26,13 @@ BEGIN = (
     r"^[ \t]*(?:GPU [0-9]{1,3}: (?:[^\n]{1,80}\(UUID: [^()\n]{1,60}\)|\S[^\n]{0,80}\n\s{0,9}Link [0-9]{1,2}[:,] )"
     rf"|{_MODELS})"
 )
+# A line of a list without the line of its GPU.
+ANY_LINE = (
+    r"^[ \t]*(?:Link [0-9]{1,2}[:,] (?:<inactive>|[0-9]{1,3}(?:\.[0-9]{1,3})? GB/s|Replay Errors|Recovery Errors|CRC Errors"
+    r"|Remote Device [0-9A-Fa-f]{4,8}:|Symbol Errors|Effective |Total link|Link recovery)"
+    r"|(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive)"
+)
+_UNNAMED = "gpu"
 _GPU = re.compile(r"GPU ([0-9]{1,3}): (\S.{0,79}?)(?: \(UUID: (?:(GPU-[0-9A-Fa-f-]{1,40})|[^()\n]{1,60})\))?")
 _LINK = re.compile(r"Link ([0-9]{1,2})[:,] (\S.*)")
 _SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) GB/s")
@@ -101,7 +108,7 @@ class _Listed:
 
 @lru_cache(64)
 def _product(name: str) -> Product | None:
-    return product_of(Gpu(key="", name=name), {})
+    return None if not name else product_of(Gpu(key="", name=name), {})
 
 
 def read(part: Part) -> Iterator[Record]:
@@ -113,7 +120,9 @@ def read(part: Part) -> Iterator[Record]:
             if found:
                 found[-1].followed = True
             found.append(_Listed(f"gpu{int(gpu[1])}", gpu[2], gpu[3], part.cite(number, line)))
-        elif found and text:
+        elif text and (found or _LINK.fullmatch(text) or _NONE_UP.match(text)):
+            if not found:
+                found.append(_Listed(_UNNAMED, "", None, part.cite(number, line)))
             _line(found[-1], text, part.cite(number, line))
     most = max((len(one.states) for one in found), default=0)
     for one in found:
@@ -171,13 +180,13 @@ def _gpu(one: _Listed, most: int) -> Gpu:
     known = one.version is not None
     rate = max((nvlink_rate(speed, one.version) for speed in speeds), default=None) if known else None
     up = one.most_active(most)
-    cites = {"name": one.where} | ({"uuid": one.where} if one.uuid else {})
+    cites = {name: one.where for name, value in (("name", one.name), ("uuid", one.uuid)) if value}
     if up is not None:
         down = next((where for speed, where in states if speed is None), None)
         cites["nvlinks"] = one.none_up or down or next(iter(states))[1]
     return Gpu(
         key=one.key,
-        name=one.name,
+        name=one.name or None,
         uuid=one.uuid,
         nvlinks=up,
         nvlinks_present=len(states) if one.whole(most) else None,

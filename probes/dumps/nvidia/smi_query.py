@@ -16,6 +16,9 @@ from ....models.facts.records import Evidence, Record
 from ...parsing.nvml_enums import pci_address
 from ..core.part import Part
 from .smi_fields import WANTED, Card, facts
+from .smi_orphans import ANY_LINE, path_of
+
+__all__ = ["ANY_LINE", "BEGIN", "read"]
 
 _HEADINGS = (
     "FB Memory Usage|BAR1 Memory Usage|Clocks (?:Event|Throttle) Reasons|GPU Link Info|Remapped Rows|Retired Pages|"
@@ -44,6 +47,7 @@ _HEAD = {  # fields of the machine
     "Attached GPUs": "gpus",
     "attached_gpus": "gpus",
 }
+_COLON = re.compile(r"(?P<name>[A-Z][\w ]{2,40}?):[ \t]+(?P<value>\S.{0,80})$")
 _COUNT = re.compile(r"[0-9]{1,4}")
 _DEEPEST = 12  # nested headings
 _NEW = ("Timestamp", "timestamp")  # the first entry of each run
@@ -135,6 +139,8 @@ def _take(run: _Run, entry: _Entry, part: Part) -> None:
         run.head[_HEAD[name]] = (value, part.cite(*entry.where))
     elif name in _TAILS and value is not None and not any(user in _INSTANCE for user in above):
         path = [*above[-2:], name]
+        if not above and name not in WANTED and (orphan := path_of(name, value)):
+            path = orphan.split("/")
         for called in ("/".join(path[first:]) for first in range(len(path))):
             if called in WANTED:
                 run.card().texts.setdefault(called, (value, part.cite(*entry.where)))
@@ -155,6 +161,8 @@ def _lines(part: Part) -> Iterator[_Entry]:
         while open_now and open_now[-1][0] >= depth:
             open_now.pop()
         name, divided, value = text.partition(" : ")
+        if not divided and (short := _COLON.match(text)):  # blanks before the colon were lost
+            name, divided, value = short["name"], ":", short["value"]
         name = name.rstrip(" :")
         ended = listing is not None and depth <= listing
         if ended or name in _MATTER or name.startswith("GPU "):

@@ -47,6 +47,7 @@ _REASONS = (
 )
 _MUST = {"idle", "software power cap", "hardware slowdown", "software thermal slowdown", "hardware thermal slowdown"}
 _HARDWARE = {"hardware slowdown", "hardware thermal slowdown", "hardware power brake"}  # each is sufficient alone
+_SURE = {"hardware thermal slowdown", "hardware power brake"}  # a fault whatever the other reasons are
 _FAULTS = (
     ("degraded bandwidth", "Bandwidth", "bandwidth", "degraded"),
     ("route recovery", "Route Recovery in progress", "route_recovery_in_progress", "true"),
@@ -117,8 +118,13 @@ def reasons(texts: Texts) -> Iterator[Field]:
     states = {reason: one for reason, names in _REASON_NAMES.items() if (one := _first(texts, names))}
     known = {reason: one for reason, one in states.items() if one[0] in ("Active", "Not Active")}
     active = tuple(reason for reason, (text, _) in known.items() if text == "Active")
-    if known.keys() >= _MUST or (_HARDWARE & set(active) and not _REASON_COLUMNS.isdisjoint(texts)):
-        yield "clock_reasons", active, known[active[0] if active else "idle"][1]
+    columns = not _REASON_COLUMNS.isdisjoint(texts)
+    if known.keys() >= _MUST or (_HARDWARE & set(active) and columns) or _SURE & set(active):
+        yield (
+            "clock_reasons",
+            active,
+            known[next((one for one in active if one in _SURE), active[0]) if active else "idle"][1],
+        )
     yield from _health(texts)
 
 
