@@ -38,7 +38,8 @@ _NOTE = re.compile(r"[ \t]+(?:\# |// |<[-=]{1,3} ?|←|\u2b05).*$")
 _ROW = re.compile(r"^[ \t]*\|[ ]*([^|]{1,80}?)[ ]*\|[ ]*([^|]{1,200}?)[ ]*\|?[ \t]*$")
 # The beginning of a log line: time, host, program. The texts of the kernel's log have their own reader.
 _LOGGED = re.compile(
-    rf"^(?:\[?{_ISO}[^\s\]]{{0,16}}\]?|[A-Z][a-z]{{2}} [ 0-9][0-9] [0-9:]{{8}}|\[[0-9:. ]{{8,20}}\]|[0-9:]{{8}}(?:[.,][0-9]{{1,6}})?)"
+    rf"^(?:\[?{_ISO}[^\s\]]{{0,16}}\]?|[A-Z][a-z]{{2}} [ 0-9][0-9] [0-9:]{{8}}|\[[0-9:. ]{{8,20}}\]"
+    r"|[0-9:]{8}(?:[.,][0-9]{1,6})?)"
     r"[ \t]+(?:[\w.-]{1,60} )?(?:[\w./-]{1,40}(?:\[[0-9]{1,8}\])?: )?(?:(?:INFO|DEBUG|WARNING|ERROR)[:| -]{0,3} ?)?"
 )
 _FEWEST = 2  # the least number of lines with the same host name, or with line numbers

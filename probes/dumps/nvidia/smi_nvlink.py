@@ -28,8 +28,8 @@ BEGIN = (
 )
 # A line of a list without the line of its GPU.
 ANY_LINE = (
-    r"^[ \t]*(?:Link [0-9]{1,2}[:,] (?:<inactive>|[0-9]{1,3}(?:\.[0-9]{1,3})? GB/s|Replay Errors|Recovery Errors|CRC Errors"
-    r"|Remote Device [0-9A-Fa-f]{4,8}:|Symbol Errors|Effective |Total link|Link recovery)"
+    r"^[ \t]*(?:Link [0-9]{1,2}[:,] (?:<inactive>|[0-9]{1,3}(?:\.[0-9]{1,3})? GB/s|Replay Errors"
+    r"|Recovery Errors|CRC Errors|Remote Device [0-9A-Fa-f]{4,8}:|Symbol Errors|Effective |Total link|Link recovery)"
     r"|(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive)"
 )
 _UNNAMED = "gpu"
