@@ -22,6 +22,12 @@ BEGIN = (
     r"|driver: [\w-]{1,40}[ \t]*\n[ \t]*version: |"
     rf"[0-9]{{1,5}}: {_NAME}(?:@{_NAME})?: <[A-Z0-9_,-]{{0,200}}> mtu [0-9])"
 )
+# Lines of both tools without the device above them.
+ANY_LINE = (
+    r"^[ \t]*(?:Speed: [0-9]{2,7}Mb/s|Link detected: (?:yes|no)|Duplex: (?:Full|Half)"
+    r"|[RT]X(?: errors)?:[ ]+bytes[ ]+packets[ ]+errors)"
+)
+_UNNAMED = "nic"
 _SETTINGS = re.compile(rf"\s*Settings for (?P<name>{_NAME}):\s*")
 _FIELD = re.compile(r"(?P<name>[A-Za-z][\w -]{0,40}?):\s*(?P<value>.*)")
 _MODE = re.compile(r"\b([0-9]{2,7})base[A-Z]")
@@ -46,7 +52,7 @@ class _Reading:
     modes: dict[tuple[str, str], tuple[float, Evidence]] = field(
         default_factory=dict
     )  # the fastest mode, by device and list
-    device: str = ""
+    device: str = _UNNAMED
     listed: str = ""  # the field of the current list of link modes, which has several lines
     driver: str = ""
     file_device: str = ""  # the device in the file name of an ethtool -i output
@@ -58,6 +64,7 @@ def read(part: Part) -> Iterator[Record]:
     reading, counted = _Reading(file_device=named[1] if named else ""), ""
     for number, line in part.lines():
         if counted and reading.device:
+            reading.fields.add(Net, reading.device, part.cite(number, line))
             yield from _counters(part, number, line, reading.device, counted)
         counts = _COUNTS.fullmatch(line)
         counted = f"{counts['direction'].lower()} {counts['names']}" if counts else ""

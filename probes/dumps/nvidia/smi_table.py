@@ -28,6 +28,12 @@ BEGIN = (
     rf"^[ \t]*(?:(?:{_DATED}[ \t]*)?{_EDGE}|\|[ ]NVIDIA-SMI[ ][0-9]|NVIDIA-SMI version[ ]+:[ ]|"
     rf"\|=+\+=+\+=+\|[ \t]*$|(?:{_FAILED})|{_HANDLE})"
 )
+# Rows of a GPU without the head of the table.
+ANY_LINE = (
+    rf"^[ \t]*\|(?:[ ]+[0-9]{{1,3}}[ ]+\S[^|\n]{{2,60}}\|[ ]+{_ADDRESS}[ ]"
+    r"|[ ]*(?:N/A|[0-9]{1,3}%|ERR!)[ ]+(?:N/A|[0-9]{1,3}C|ERR!)[ ]+(?:P[0-9]{1,2}|N/A|ERR!)[ ]+[^|\n]{3,40}\|)"
+)
+_UNNAMED = "gpu"
 _VERSIONS = re.compile(
     r"(?:(?:Driver|DRIVER|KMD) [Vv]ersion|NVML (?:library )?version|CUDA (?:UMD )?Version)\s*: ?([0-9.]{1,20})"
 )
@@ -62,7 +68,8 @@ def read(part: Part) -> Iterator[Record]:
             yield _lost(lost, where)
         elif first := _FIRST.match(text):
             cards.append(_card(first, where))
-        elif cards and text.startswith("|"):
+        elif text.startswith("|") and (cards or _SECOND.match(text)):
+            cards = cards or [Card(key=_UNNAMED)]
             _further_row(cards[-1], text, where)
     for card in cards:
         yield from facts(card, part.at)
