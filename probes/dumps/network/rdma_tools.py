@@ -102,7 +102,7 @@ def read(part: Part) -> Iterator[Record]:
             if device:
                 _heading(fields, device, port, where)
         elif gid := _GID.match(text):
-            _gid(fields, port, int(gid["index"]), gid["gid"], gid["version"], where)
+            _gid(fields, None if port == _UNNAMED else port, int(gid["index"]), gid["gid"], gid["version"], where)
         elif device and (guid := _GUID.match(text)):
             digits = guid["digits"].lower().removeprefix("0x").replace(":", "")
             guids.setdefault(device, {})[bool(guid["card"])] = digits, where
