@@ -95,6 +95,9 @@ class _Block:
             at = text.find(needle)
             if at >= 0 and not (virtual and needle.startswith("Lnk")):
                 self._take(at, readers)
+        if _of_two_functions(text):
+            for name in ("width", "speed", "downgraded"):
+                self.fields.pop(name, None)
         function = Pci(key=self.address, **self.fields)
         if function.vendor == NVIDIA and kind_of(function) == "gpu":
             self._windows()
@@ -172,6 +175,12 @@ def _status(found: re.Match[str]) -> Mapping[str, Any]:
     lost = found[1].lower().startswith("unknown") and found[3] in ("63", "255")
     below = tuple(name for name, mark in (("speed", found[2]), ("width", found[4])) if mark == " (downgraded)")
     return {"lost": lost, "speed": _speed(found[1]), "width": _width(found[3]), "downgraded": below or None}
+
+
+def _of_two_functions(text: str) -> bool:
+    """Whether the state is called "ok" although the capability has more lanes: lines between the two are missing."""
+    capable, status = _CAPABLE.search(text), _STATUS.search(text)
+    return bool(capable and status and status[4] == " (ok)" and int(capable[2]) > int(status[3]))
 
 
 def _capability(found: re.Match[str]) -> Mapping[str, Any]:
@@ -282,5 +291,8 @@ def _without_address(part: Part) -> Iterator[Record]:
                     fields |= here
                     cites |= dict.fromkeys(here, part.cite(line, found[0]))
         first, _ = next(iter(group.values()))
+        if _of_two_functions("\n".join(found[0] + "\n" for _, found in group.values())):
+            fields = {name: value for name, value in fields.items() if name not in ("width", "speed", "downgraded")}
+            cites = {name: where for name, where in cites.items() if name in fields}
         if fields:
             yield Pci(key=part.where(first), cites=cites, **fields)
