@@ -259,6 +259,7 @@ class Service(Fact):
 
     running: bool | None = None
     version: str | None = None
+    state: str | None = None  # of its domain (nvidia-imex-ctl): "UP", "READY", "DEGRADED; node 2 UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ from .network import (
     port_claims,
     port_counters,
 )
-from .nvlink import cuda_init, errors, fabric_manager, nvlink, nvlink_claims, nvswitch, peer_access
+from .nvlink import cuda_init, errors, fabric_manager, imex, nvlink, nvlink_claims, nvswitch, peer_access
 from .pcie import acs, aer, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
 
 RULES: tuple[Rule, ...] = (
@@ -71,6 +71,7 @@ RULES: tuple[Rule, ...] = (
     *nvlink_claims.RULES,
     *errors.RULES,
     *fabric_manager.RULES,
+    *imex.RULES,
     *nvswitch.RULES,
     *peer_access.RULES,
     *nic.RULES,

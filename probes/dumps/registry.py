@@ -36,6 +36,7 @@ READERS: tuple[Reader, ...] = (
     _reader("hwloc_text", "dumps.host.hwloc_text:read"),
     _reader("hwloc_xml", "dumps.host.hwloc_xml:read"),
     _reader("ib_fabric", "dumps.network.ib_fabric:read"),
+    _reader("imex", "dumps.nvidia.imex:read"),
     _reader("iperf", "dumps.benchmarks.iperf:read"),
     _reader("kernel_text", "dumps.host.kernel_text:read"),
     _reader("lspci", "dumps.pci.lspci:read"),
