@@ -167,10 +167,8 @@ def _below(row: _Row) -> Rule:
     code, field, unit, find, word = row
 
     def where(snapshot: Snapshot, node: Node) -> bool:
-        return any(
-            getattr(gpu, field) is not None and _hidden(snapshot, gpu) and _has_equal(snapshot, gpu)
-            for gpu in snapshot.of(Gpu).values()
-        )
+        shown = (gpu for gpu in snapshot.of(Gpu).values() if getattr(gpu, field) is not None)
+        return any(_hidden(snapshot, gpu) and _has_equal(snapshot, gpu) for gpu in shown)
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         for gpu in snapshot.of(Gpu).values():

@@ -8,9 +8,9 @@ from ...facts.gpu import Gpu
 from ...facts.machine import Service
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
+from ..core.gpus import gpu_product
 from ..core.rule import Rule
 from ..core.wording import cited
-from .interconnect_kind import gpu_product
 
 EXCHANGE = "nvidia-imex"
 
