@@ -22,7 +22,8 @@ _STAMP = re.compile(
     rf"(?:{_ISO}[.,]?[0-9]{{0,9}}(?:Z|[+-][0-9:]{{5}}) (?:(?:stdout|stderr) [FP] )?|\[?{_ISO}[.,]?[0-9]{{0,9}}\]? "
     r"|\[pod/[\w./-]{1,200}\] )"
 )
-_FILE = re.compile(r"(?:/|\./)?[\w.+-]{1,80}(?:/[\w.+-]{1,80}){0,10}:(?=[\[A-Z<0-9])")
+_FILE = re.compile(r"(?![0-9]+:)(?:/|\./)?[\w.+-]{1,80}(?:/[\w.+-]{1,80}){0,10}:(?=[\[A-Z<0-9])")
+_ANY_NUMBER = re.compile(r"([0-9]{1,8})[:-]")
 _NUMBER = re.compile(r"([0-9]{1,8})[:-](?! )")
 _HOST = re.compile(r"([A-Za-z0-9][\w.-]{0,62})(?::[ \t]|:$| \| ?)")
 # "node1", "node[1-3,7] (4)" between two lines of dashes. Host names contain digits, headlines do not.
@@ -33,7 +34,7 @@ _HEADING = re.compile(
     re.MULTILINE,
 )
 # Marks of Markdown, bullets of lists, and notes behind a line. A row of a table becomes "name: value".
-_MARK = re.compile(r"^[ \t]*(?:[-*+•] |[0-9]{1,2}[.)] )?(?=\S)|\*\*|__|`|[ \t]*\\?$")
+_MARK = re.compile(r"^(?P<indent>[ \t]*)(?:[-*+•] |[0-9]{1,2}[.)] )(?=\S)|\*\*|`|[ \t]*\\$")
 _NOTE = re.compile(r"[ \t]+(?:\# |// |<[-=]{1,3} ?|←|\u2b05).*$")
 _ROW = re.compile(r"^[ \t]*\|[ ]*([^|]{1,80}?)[ ]*\|[ ]*([^|]{1,200}?)[ ]*\|?[ \t]*$")
 # The beginning of a log line: time, host, program. The texts of the kernel's log have their own reader.
@@ -76,7 +77,8 @@ def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield "\n".join(plain), ()
     named = [_HOST.match(line) for line in bare]
     counts = Counter(found[1] for found in named if found)
-    likely = [name for name, count in counts.most_common() if count >= _FEWEST]
+    fewest = min(_FEWEST, sum(map(bool, map(str.strip, bare))))
+    likely = [name for name, count in counts.most_common() if count >= fewest]
     for name in likely[:_CANDIDATES]:
         others = tuple(other for other in likely if other != name)
         yield (
@@ -91,7 +93,7 @@ def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _unmarked(lines: list[str]) -> list[str]:
     """The lines without the marks of Markdown and without notes behind them."""
     plain = (_NOTE.sub("", line) for line in lines)
-    return [_MARK.sub("", _ROW.sub(r"\1: \2", line)) for line in plain]
+    return [_MARK.sub(lambda mark: mark["indent"] or "", _ROW.sub(r"\1: \2", line)) for line in plain]
 
 
 def _without_prefix(line: str) -> str:
@@ -115,13 +117,17 @@ def _container(line: str) -> str:
 
 def _without_numbers(lines: list[str]) -> list[str] | None:
     """The lines without the ascending line numbers of grep -n; None if there are none."""
+    full = [line for line in lines if line]
+    fewest = min(_FEWEST, len(full))
+    every = bool(full) and all(map(_ANY_NUMBER.match, full))  # then the lines may begin with blanks
+    form = _ANY_NUMBER if every else _NUMBER
     last, seen = -1, 0
     for line in lines:
-        if found := _NUMBER.match(line):
+        if found := form.match(line):
             if int(found[1]) <= last:
                 return None
             last, seen = int(found[1]), seen + 1
-    return [_NUMBER.sub("", line, count=1) for line in lines] if seen >= _FEWEST else None
+    return [form.sub("", line, count=1) for line in lines] if seen >= fewest > 0 else None
 
 
 def _journal_lines(lines: list[str]) -> list[str]:

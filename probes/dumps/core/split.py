@@ -43,6 +43,13 @@ _ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " "
 _ELEMENT = re.compile(r"<[a-z_]{2,40}[ >]")
 _VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
+# What people add to lines: notes behind them, and marks of Markdown around names and lines. No tool prints these.
+_NOTES = re.compile(
+    r"^([^#\n]*[:=|][^#\n]*?\S(?=[ \t])|[^#\n]*[^#\s](?=  |\t))[ \t]+#[ \t][^\n]*$|[ \t]+(?:<-{2,}|<={2,}(?=[ \t]*\w)|←)[^\n]*$",
+    re.MULTILINE,
+)
+_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
+_CODE = re.compile(r"^([ \t]*(?:[-*] )?)`([^`\n]{1,500})`[ \t]*$", re.MULTILINE)
 
 
 def is_filler(part: Part) -> bool:
@@ -53,7 +60,7 @@ def is_filler(part: Part) -> bool:
 
 
 def clean(text: str) -> str:
-    """The text without color codes, carriage returns, zero bytes and HTML entities.
+    """The text without color codes, carriage returns, zero bytes, HTML entities, notes and marks of Markdown.
 
     The number of lines does not change.
     """
@@ -62,7 +69,12 @@ def clean(text: str) -> str:
     if ("&lt;" in text or "&gt;" in text) and not _ELEMENT.search(text):
         for escape, character in _ESCAPES.items():
             text = text.replace(escape, character)
-    return _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
+    text = _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
+    if " # " in text or "\t# " in text or "<--" in text or "<==" in text or "←" in text:
+        text = _NOTES.sub(r"\1", text)
+    if "**" in text:
+        text = _BOLD.sub(r"\1", text)
+    return _CODE.sub(r"\1\2", text) if "`" in text else text
 
 
 def split(file: str, text: str, at: float, readers: Sequence[Reader]) -> Iterator[tuple[Reader | None, Part]]:
